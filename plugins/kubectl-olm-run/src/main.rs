@@ -1,0 +1,3 @@
+//! `kubectl-olm-run`.
+
+fn main() {}

@@ -1,0 +1,170 @@
+//! Reading and editing objects as JSON: names, labels, annotations, owner references.
+//!
+//! The functions never panic on a malformed object: what is absent or of the wrong type reads as empty.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// Group, version and kind; the core group is `""`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Gvk {
+    /// API group, empty for the core group.
+    pub group: String,
+    /// API version, `v1`.
+    pub version: String,
+    /// Kind, `Deployment`.
+    pub kind: String,
+}
+
+impl Gvk {
+    /// A group, version and kind.
+    pub fn new(group: &str, version: &str, kind: &str) -> Self {
+        Self { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() }
+    }
+
+    /// From `apiVersion` and `kind` as objects carry them.
+    pub fn from_api_version(api_version: &str, kind: &str) -> Self {
+        match api_version.split_once('/') {
+            Some((group, version)) => Self::new(group, version, kind),
+            None => Self::new("", api_version, kind),
+        }
+    }
+
+    /// `group/version`, or `version` alone for the core group.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+}
+
+/// What names an object: its kind, namespace (empty when cluster-scoped) and name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ObjectRef {
+    /// Group, version and kind.
+    pub gvk: Gvk,
+    /// Namespace, empty when the object is cluster-scoped.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectRef {
+    /// The reference to an object.
+    pub fn of(object: &Value) -> Self {
+        Self { gvk: gvk(object), namespace: namespace(object).to_owned(), name: name(object).to_owned() }
+    }
+}
+
+impl std::fmt::Display for ObjectRef {
+    /// `Kind/namespace/name`, or `Kind/name`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { gvk, namespace, name } = self;
+        if namespace.is_empty() {
+            write!(f, "{}/{name}", gvk.kind)
+        } else {
+            write!(f, "{}/{namespace}/{name}", gvk.kind)
+        }
+    }
+}
+
+static NULL: Value = Value::Null;
+
+/// The value at a path of keys; `null` when a part is absent.
+pub fn at<'a>(object: &'a Value, path: &[&str]) -> &'a Value {
+    path.iter().fold(object, |v, key| v.get(key).unwrap_or(&NULL))
+}
+
+/// The text at a path of keys; empty when absent.
+pub fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
+    at(object, path).as_str().unwrap_or_default()
+}
+
+/// The list at a path of keys; empty when absent.
+pub fn list<'a>(object: &'a Value, path: &[&str]) -> &'a [Value] {
+    at(object, path).as_array().map_or(&[], Vec::as_slice)
+}
+
+/// `apiVersion` and `kind`.
+pub fn gvk(object: &Value) -> Gvk {
+    Gvk::from_api_version(text(object, &["apiVersion"]), text(object, &["kind"]))
+}
+
+/// `metadata.name`.
+pub fn name(object: &Value) -> &str {
+    text(object, &["metadata", "name"])
+}
+
+/// `metadata.namespace`.
+pub fn namespace(object: &Value) -> &str {
+    text(object, &["metadata", "namespace"])
+}
+
+/// `metadata.uid`.
+pub fn uid(object: &Value) -> &str {
+    text(object, &["metadata", "uid"])
+}
+
+/// `metadata.resourceVersion`.
+pub fn resource_version(object: &Value) -> &str {
+    text(object, &["metadata", "resourceVersion"])
+}
+
+/// `metadata.generation`, 0 when absent.
+pub fn generation(object: &Value) -> i64 {
+    at(object, &["metadata", "generation"]).as_i64().unwrap_or_default()
+}
+
+/// Is `metadata.deletionTimestamp` set?
+pub fn is_deleting(object: &Value) -> bool {
+    !at(object, &["metadata", "deletionTimestamp"]).is_null()
+}
+
+/// The label of that key.
+pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    at(object, &["metadata", "labels", key]).as_str()
+}
+
+/// The annotation of that key.
+pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    at(object, &["metadata", "annotations", key]).as_str()
+}
+
+/// The entries of a map of strings at a path.
+pub fn entries<'a>(object: &'a Value, path: &[&str]) -> impl Iterator<Item = (&'a str, &'a str)> {
+    at(object, path).as_object().into_iter().flatten().filter_map(|(k, v)| Some((k.as_str(), v.as_str()?)))
+}
+
+/// Makes the map at a path (creating it and its parents, replacing what is not a map) and returns it.
+pub fn map_mut<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Map<String, Value> {
+    fn as_map(v: &mut Value) -> &mut Map<String, Value> {
+        if !v.is_object() {
+            *v = Value::Object(Map::new());
+        }
+        match v {
+            Value::Object(map) => map,
+            _ => unreachable!("made a map above"),
+        }
+    }
+    path.iter().fold(as_map(object), |map, key| as_map(map.entry(*key).or_insert(Value::Null)))
+}
+
+/// Sets a label.
+pub fn set_label(object: &mut Value, key: &str, value: &str) {
+    map_mut(object, &["metadata", "labels"]).insert(key.to_owned(), value.into());
+}
+
+/// Sets an annotation.
+pub fn set_annotation(object: &mut Value, key: &str, value: &str) {
+    map_mut(object, &["metadata", "annotations"]).insert(key.to_owned(), value.into());
+}
+
+/// An owner reference as OLM writes them: `blockOwnerDeletion: false`, `controller` as given.
+pub fn owner_reference(owner: &Value, controller: bool) -> Value {
+    json!({
+        "apiVersion": text(owner, &["apiVersion"]),
+        "kind": text(owner, &["kind"]),
+        "name": name(owner),
+        "uid": uid(owner),
+        "controller": controller,
+        "blockOwnerDeletion": false,
+    })
+}

@@ -1,0 +1,14 @@
+//! The pure core of kubectl-olm: it decides, it never acts.
+//!
+//! ```text
+//!   api, version            know nothing
+//!   catalog, bundle         know api, version
+//!   resolver                knows catalog, constraint, world
+//!   controllers             know world and plan, and not each other
+//!   planner                 knows the controllers: it says which key to plan next
+//!   sim                     an in-memory API server, and the loop that simulates with it
+//! ```
+//!
+//! No clock, randomness, environment, file, network or terminal: time, ids and random suffixes are arguments.
+
+pub mod api;
