@@ -12,3 +12,8 @@
 //! No clock, randomness, environment, file, network or terminal: time, ids and random suffixes are arguments.
 
 pub mod api;
+pub mod catalog;
+pub mod plan;
+pub mod planner;
+pub mod settings;
+pub mod world;

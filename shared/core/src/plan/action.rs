@@ -1,0 +1,167 @@
+//! What a plan wants done: whole objects and preconditions, nothing left to decide.
+
+use serde_json::Value;
+
+use crate::api::object::{self, ObjectRef};
+
+/// One request to the API server, or a question to the shell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// POST. When the object exists already, that is observed and planned for; it is never overwritten blindly.
+    Create(Value),
+    /// PUT. The object carries the uid and resourceVersion it was made from.
+    Update(Value),
+    /// PUT of the status subresource. The object carries the uid and resourceVersion it was made from.
+    UpdateStatus(Value),
+    /// JSON merge patch of metadata and spec of an object whose whole content is not known here.
+    Patch {
+        /// What to patch.
+        target: ObjectRef,
+        /// Precondition: the object's uid.
+        uid: String,
+        /// The merge patch. May carry `metadata.resourceVersion` as a precondition.
+        patch: Value,
+    },
+    /// DELETE.
+    Delete {
+        /// What to delete.
+        target: ObjectRef,
+        /// Precondition: the object's uid.
+        uid: String,
+        /// What becomes of its dependents.
+        propagation: Propagation,
+    },
+    /// A core Event about an object.
+    Emit(Emit),
+    /// Something the shell should find out. The answer arrives in the World as a fact.
+    Ask(Question),
+}
+
+/// What becomes of an object's dependents when it is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// They are deleted afterwards.
+    Background,
+    /// They are deleted first.
+    Foreground,
+    /// They stay.
+    Orphan,
+}
+
+/// A core Event: what OLM tells about an object (reference/olm-operator.md §8.2).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Emit {
+    /// The object it is about, whole or as a reference with apiVersion, kind and metadata.
+    pub regarding: Value,
+    /// Is it a `Warning` (else `Normal`)?
+    pub warning: bool,
+    /// Reason, in CamelCase.
+    pub reason: String,
+    /// The sentence.
+    pub message: String,
+}
+
+/// Something that only the shell can find out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Connect to the registry at this address and keep its content known as the catalog of this namespace and name.
+    Connect {
+        /// Namespace of the CatalogSource.
+        namespace: String,
+        /// Name of the CatalogSource.
+        name: String,
+        /// `host:port`
+        address: String,
+    },
+    /// Forget the catalog of this namespace and name.
+    Disconnect {
+        /// Namespace of the CatalogSource.
+        namespace: String,
+        /// Name of the CatalogSource.
+        name: String,
+    },
+}
+
+/// What kind of request an action is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verb {
+    /// POST
+    Create,
+    /// PUT
+    Update,
+    /// PUT of the status
+    UpdateStatus,
+    /// PATCH
+    Patch,
+    /// DELETE
+    Delete,
+    /// POST of an Event
+    Emit,
+    /// Not a request to the API server
+    Ask,
+}
+
+impl Verb {
+    /// The word for people: `create`, `update status of`, …
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::UpdateStatus => "update status of",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::Emit => "emit event about",
+            Self::Ask => "ask for",
+        }
+    }
+}
+
+impl Action {
+    /// What kind of request it is.
+    pub fn verb(&self) -> Verb {
+        match self {
+            Self::Create(_) => Verb::Create,
+            Self::Update(_) => Verb::Update,
+            Self::UpdateStatus(_) => Verb::UpdateStatus,
+            Self::Patch { .. } => Verb::Patch,
+            Self::Delete { .. } => Verb::Delete,
+            Self::Emit(_) => Verb::Emit,
+            Self::Ask(_) => Verb::Ask,
+        }
+    }
+
+    /// The object it is about. For a create by `generateName` the name is empty.
+    pub fn target(&self) -> ObjectRef {
+        match self {
+            Self::Create(o) | Self::Update(o) | Self::UpdateStatus(o) => ObjectRef::of(o),
+            Self::Patch { target, .. } | Self::Delete { target, .. } => target.clone(),
+            Self::Emit(emit) => ObjectRef::of(&emit.regarding),
+            Self::Ask(Question::Connect { namespace, name, .. } | Question::Disconnect { namespace, name }) => {
+                ObjectRef {
+                    gvk: object::Gvk::new("operators.coreos.com", "v1alpha1", "CatalogSource"),
+                    namespace: namespace.clone(),
+                    name: name.clone(),
+                }
+            }
+        }
+    }
+
+    /// Does it change the cluster (Events aside)?
+    pub fn writes(&self) -> bool {
+        !matches!(self, Self::Emit(_) | Self::Ask(_))
+    }
+
+    /// A merge patch that sets labels on an object.
+    pub fn label(object: &Value, labels: Value) -> Self {
+        Self::Patch {
+            target: ObjectRef::of(object),
+            uid: object::uid(object).to_owned(),
+            patch: serde_json::json!({ "metadata": { "labels": labels } }),
+        }
+    }
+
+    /// The deletion of an object as it is known.
+    pub fn delete(object: &Value, propagation: Propagation) -> Self {
+        Self::Delete { target: ObjectRef::of(object), uid: object::uid(object).to_owned(), propagation }
+    }
+}

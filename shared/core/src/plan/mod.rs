@@ -1,0 +1,115 @@
+//! What a controller decides, as a value: actions to take, reasons for not acting, and when to look again.
+//!
+//! ```text
+//!   plan(world, key, now) -> Plan { actions, reasons, again }
+//!        explain prints it · simulate applies it to sim · live sends it · audit only shows it
+//! ```
+
+mod action;
+mod reason;
+
+pub use action::{Action, Emit, Propagation, Question, Verb};
+use jiff::Timestamp;
+pub use reason::{Reason, Severity};
+
+/// The controllers: each plans for keys of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Controller {
+    /// The connection and status of a CatalogSource. Key: its namespace and name.
+    CatalogSource,
+    /// Status conditions of a Subscription that tell of its InstallPlan and catalogs. Key: its namespace and name.
+    Subscription,
+    /// Resolution of all Subscriptions of a namespace to an InstallPlan. Key: the namespace, as name.
+    Resolution,
+    /// Approval and execution of an InstallPlan. Key: its namespace and name.
+    InstallPlan,
+    /// Status, membership and RBAC of an OperatorGroup. Key: its namespace and name.
+    OperatorGroup,
+    /// Labels that OperatorGroups put on a namespace. Key: the namespace, as name.
+    Namespace,
+    /// The state machine of a ClusterServiceVersion. Key: its namespace and name.
+    ClusterServiceVersion,
+    /// Copies of a ClusterServiceVersion in the namespaces it is offered in. Key: the original's namespace and name.
+    CopiedCsv,
+    /// OperatorCondition of a ClusterServiceVersion and its RBAC. Key: its namespace and name.
+    OperatorCondition,
+    /// Component labels of what belongs to an operator. Key: the Subscription's or ClusterServiceVersion's namespace and name.
+    Adoption,
+    /// The Operator object that gathers components. Key: its name.
+    Operator,
+    /// OLMConfig status. Key: its name.
+    OlmConfig,
+}
+
+/// What is planned for: a controller and the namespace (empty when cluster-scoped) and name of its subject.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The controller.
+    pub controller: Controller,
+    /// Namespace of the subject, empty when it is cluster-scoped.
+    pub namespace: String,
+    /// Name of the subject.
+    pub name: String,
+}
+
+impl Key {
+    /// A key.
+    pub fn new(controller: Controller, namespace: &str, name: &str) -> Self {
+        Self { controller, namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
+impl std::fmt::Display for Key {
+    /// `Controller namespace/name`
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { controller, namespace, name } = self;
+        if namespace.is_empty() {
+            write!(f, "{controller:?} {name}")
+        } else {
+            write!(f, "{controller:?} {namespace}/{name}")
+        }
+    }
+}
+
+/// What to do about one key.
+#[must_use = "a plan that is not executed or reported was made for nothing"]
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// What to do, in order: the first action that is refused ends the plan.
+    pub actions: Vec<Action>,
+    /// May the actions be done in any order, each whatever becomes of the others?
+    pub unordered: bool,
+    /// Why nothing (more) is done.
+    pub reasons: Vec<Reason>,
+    /// When to plan this key again although nothing changed.
+    pub again: Option<Timestamp>,
+}
+
+impl Plan {
+    /// Nothing to do and nothing to say.
+    pub fn nothing() -> Self {
+        Self::default()
+    }
+
+    /// These actions, in order.
+    pub fn act(actions: Vec<Action>) -> Self {
+        Self { actions, ..Self::default() }
+    }
+
+    /// Nothing to do, for this reason.
+    pub fn wait(reason: Reason) -> Self {
+        Self { reasons: vec![reason], ..Self::default() }
+    }
+
+    /// With one more reason.
+    pub fn because(mut self, reason: Reason) -> Self {
+        self.reasons.push(reason);
+        self
+    }
+
+    /// To be planned again at that time, or earlier.
+    pub fn again_at(mut self, at: Timestamp) -> Self {
+        self.again = Some(self.again.map_or(at, |t| t.min(at)));
+        self
+    }
+}

@@ -1,0 +1,214 @@
+//! Why nothing is done: typed, so that programs can tell cases apart and people get a sentence and a hint.
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::api::object::ObjectRef;
+
+/// How bad it is that nothing is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Nothing is wrong.
+    Settled,
+    /// Something is under way, nobody needs to do anything.
+    Waiting,
+    /// Somebody has to do something.
+    Blocked,
+}
+
+/// Why a key's plan does nothing (more).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "reason", rename_all_fields = "camelCase")]
+pub enum Reason {
+    /// The namespace has no OperatorGroup.
+    #[error("namespace {namespace} has no OperatorGroup")]
+    NoOperatorGroup {
+        /// The namespace.
+        namespace: String,
+    },
+    /// The namespace has several OperatorGroups.
+    #[error("namespace {namespace} has several OperatorGroups: {}", names.join(", "))]
+    TooManyOperatorGroups {
+        /// The namespace.
+        namespace: String,
+        /// The OperatorGroups.
+        names: Vec<String>,
+    },
+    /// A catalog's content is not known yet.
+    #[error("catalog {namespace}/{name} is not ready: {state}")]
+    CatalogNotReady {
+        /// Namespace of the catalog.
+        namespace: String,
+        /// Name of the catalog.
+        name: String,
+        /// Connection state and error.
+        state: String,
+    },
+    /// The Subscriptions of a namespace cannot be satisfied.
+    #[error("the Subscriptions of namespace {namespace} cannot be satisfied: {message}")]
+    Unsatisfiable {
+        /// The namespace.
+        namespace: String,
+        /// OLM's sentence.
+        message: String,
+    },
+    /// An InstallPlan waits for somebody's approval.
+    #[error("InstallPlan {namespace}/{name} waits for approval of {}", csvs.join(", "))]
+    ApprovalNeeded {
+        /// Namespace of the plan.
+        namespace: String,
+        /// Name of the plan.
+        name: String,
+        /// What it installs.
+        csvs: Vec<String>,
+    },
+    /// An InstallPlan failed for good.
+    #[error("InstallPlan {namespace}/{name} failed: {message}")]
+    InstallPlanFailed {
+        /// Namespace of the plan.
+        namespace: String,
+        /// Name of the plan.
+        name: String,
+        /// Why.
+        message: String,
+    },
+    /// Requirements of a ClusterServiceVersion are missing.
+    #[error("ClusterServiceVersion {namespace}/{name} misses {}", missing.join("; "))]
+    RequirementsNotMet {
+        /// Namespace of the CSV.
+        namespace: String,
+        /// Name of the CSV.
+        name: String,
+        /// What is missing, `Kind name: message`.
+        missing: Vec<String>,
+    },
+    /// A ClusterServiceVersion waits for its Deployments.
+    #[error("ClusterServiceVersion {namespace}/{name} waits: {message}")]
+    NotHealthy {
+        /// Namespace of the CSV.
+        namespace: String,
+        /// Name of the CSV.
+        name: String,
+        /// What it waits for.
+        message: String,
+    },
+    /// A ClusterServiceVersion failed.
+    #[error("ClusterServiceVersion {namespace}/{name} failed ({why}): {message}")]
+    CsvFailed {
+        /// Namespace of the CSV.
+        namespace: String,
+        /// Name of the CSV.
+        name: String,
+        /// `status.reason`
+        why: String,
+        /// `status.message`
+        message: String,
+    },
+    /// A ClusterServiceVersion waits for the one it replaces, or that replaces it.
+    #[error("ClusterServiceVersion {namespace}/{name} waits for {other}: {message}")]
+    WaitsForCsv {
+        /// Namespace of both.
+        namespace: String,
+        /// Name of the one that waits.
+        name: String,
+        /// Name of the other.
+        other: String,
+        /// What for.
+        message: String,
+    },
+    /// The spec of an object makes no sense.
+    #[error("{object}: {message}")]
+    Invalid {
+        /// The object.
+        object: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// Something that an object refers to is not there.
+    #[error("{object} needs {needs}, which does not exist")]
+    Missing {
+        /// The object.
+        object: String,
+        /// What it needs.
+        needs: String,
+    },
+    /// The API server refused an action; it is tried again.
+    #[error("the API server refused to {verb} {target} ({attempts}×): {message}")]
+    Refused {
+        /// What was tried.
+        verb: String,
+        /// On what.
+        target: String,
+        /// The API server's sentence.
+        message: String,
+        /// How often in a row.
+        attempts: u32,
+        /// When it is tried again.
+        retry_at: Timestamp,
+    },
+    /// Planning this key panicked: a bug of ours, contained.
+    #[error("planning failed inside kubectl-olm: {message}")]
+    Panicked {
+        /// The panic's text.
+        message: String,
+    },
+}
+
+impl Reason {
+    /// How bad it is.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Self::CatalogNotReady { .. } | Self::NotHealthy { .. } | Self::WaitsForCsv { .. } => Severity::Waiting,
+            Self::Refused { .. } if self.is_transient_refusal() => Severity::Waiting,
+            _ => Severity::Blocked,
+        }
+    }
+
+    fn is_transient_refusal(&self) -> bool {
+        matches!(self, Self::Refused { attempts, .. } if *attempts <= 2)
+    }
+
+    /// What a person could do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoOperatorGroup { namespace } => {
+                format!(
+                    "create an OperatorGroup in namespace {namespace}: it says which namespaces its operators watch"
+                )
+            }
+            Self::TooManyOperatorGroups { namespace, .. } => {
+                format!("leave one: kubectl -n {namespace} delete operatorgroup NAME")
+            }
+            Self::ApprovalNeeded { namespace, name, .. } => format!(
+                "kubectl -n {namespace} patch installplan {name} --type merge -p '{{\"spec\":{{\"approved\":true}}}}'"
+            ),
+            Self::CatalogNotReady { namespace, name, .. } => {
+                format!("kubectl -n {namespace} get catalogsource {name} -o yaml shows the address that is dialled")
+            }
+            Self::InstallPlanFailed { namespace, name, .. } => {
+                format!("mend the cause, then kubectl -n {namespace} delete installplan {name}: a new plan is made")
+            }
+            Self::Panicked { .. } => "this is a bug of kubectl-olm, please report it with the log".to_owned(),
+            Self::Unsatisfiable { .. }
+            | Self::RequirementsNotMet { .. }
+            | Self::NotHealthy { .. }
+            | Self::CsvFailed { .. }
+            | Self::WaitsForCsv { .. }
+            | Self::Invalid { .. }
+            | Self::Missing { .. }
+            | Self::Refused { .. } => return None,
+        })
+    }
+
+    /// The refusal of an action.
+    pub fn refused(verb: &str, target: &ObjectRef, message: &str, attempts: u32, retry_at: Timestamp) -> Self {
+        Self::Refused {
+            verb: verb.to_owned(),
+            target: target.to_string(),
+            message: message.to_owned(),
+            attempts,
+            retry_at,
+        }
+    }
+}

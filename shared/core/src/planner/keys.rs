@@ -1,0 +1,42 @@
+//! Which keys an object's change always concerns, whatever was read before.
+
+use crate::plan::{Controller, Key};
+use crate::world::{Change, IndexKey, kind};
+
+/// The keys of the controllers that own what changed.
+pub(super) fn of(change: &Change) -> Vec<Key> {
+    use Controller as C;
+    let (namespace, name) = (change.name.0.as_str(), change.name.1.as_str());
+    let subject = |controllers: &[Controller]| controllers.iter().map(|c| Key::new(*c, namespace, name)).collect();
+    let mut keys: Vec<Key> = match &change.kind {
+        k if *k == kind::CATALOG_SOURCE => subject(&[C::CatalogSource]),
+        k if *k == kind::SUBSCRIPTION => subject(&[C::Subscription, C::Adoption]),
+        k if *k == kind::INSTALL_PLAN => subject(&[C::InstallPlan]),
+        k if *k == kind::OPERATOR_GROUP => subject(&[C::OperatorGroup]),
+        k if *k == kind::OPERATOR_CONDITION => subject(&[C::OperatorCondition]),
+        k if *k == kind::NAMESPACE => subject(&[C::Namespace]),
+        k if *k == kind::OPERATOR => subject(&[C::Operator]),
+        k if *k == kind::OLM_CONFIG => subject(&[C::OlmConfig]),
+        k if *k == kind::CLUSTER_SERVICE_VERSION => {
+            let original = change.index.iter().find_map(|key| match key {
+                IndexKey::CopyOf(namespace, name) => Some(Key::new(C::CopiedCsv, namespace, name)),
+                _ => None,
+            });
+            match original {
+                Some(original) => vec![original],
+                None => subject(&[C::ClusterServiceVersion, C::CopiedCsv, C::OperatorCondition, C::Adoption]),
+            }
+        }
+        _ => Vec::new(),
+    };
+    let resolves = [kind::SUBSCRIPTION, kind::INSTALL_PLAN, kind::OPERATOR_GROUP].contains(&change.kind);
+    if resolves {
+        keys.push(Key::new(C::Resolution, "", namespace));
+    }
+    for key in &change.index {
+        if let IndexKey::Component(operator) = key {
+            keys.push(Key::new(C::Operator, "", operator));
+        }
+    }
+    keys
+}

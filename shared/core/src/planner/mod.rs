@@ -1,0 +1,333 @@
+//! Which key to plan next: a plain synchronous loop around the World.
+//!
+//! ```text
+//!   observe(event) -> World -> who read that? -> queue
+//!   next(now)      -> plan the first key of the queue -> Work { key, actions }   (executed by live, sim; shown by audit)
+//!   done(work)     -> the key is planned again, later when an action was refused
+//! ```
+//!
+//! *Guarantees*: one key is never planned or executed twice at a time; the order of plans follows from the order of events;
+//! a panic in planning one key is reported as its [`Reason::Panicked`] and stops nothing else; a refused action is tried
+//! again after a pause that doubles, with jitter, up to [`backoff::LONGEST`].
+
+pub mod backoff;
+mod dispatch;
+mod keys;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::api::object::{self, ObjectRef};
+use crate::api::status::Status;
+use crate::plan::{Action, Key, Plan, Reason, Verb};
+use crate::world::{Change, Fact, FactKey, GroupKind, Read, Reader, Refusal, World};
+
+/// How many plans in a row may act before a key is made to pause: two controllers that undo each other's work must not spin.
+const LONGEST_STREAK: u32 = 40;
+
+/// Something that was observed.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// An object as it is now.
+    Applied(Value),
+    /// An object that is gone: as it last was, with the resourceVersion of its deletion.
+    Deleted(Value),
+    /// An object that is not there, found out by asking for it.
+    Absent(ObjectRef),
+    /// All objects of a kind, and the resourceVersion of the list.
+    Listed(GroupKind, Vec<Value>, u64),
+    /// A fact that is now so, or (`None`) no longer known.
+    Learned(FactKey, Option<Fact>),
+}
+
+/// Actions to execute for a key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work {
+    /// For whom.
+    pub key: Key,
+    /// What, in order.
+    pub actions: Vec<Action>,
+    /// May the order be ignored, and each be done whatever becomes of the others?
+    pub unordered: bool,
+}
+
+/// An action that the API server refused.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The action.
+    pub action: Action,
+    /// The refusal.
+    pub status: Status,
+}
+
+type ActionId = (Verb, ObjectRef);
+/// How keys are planned. The real one is `dispatch::plan`; tests bring their own.
+type PlanFn = Box<dyn Fn(&Reader<'_>, &Key, Timestamp) -> Plan + Send>;
+
+/// The World, and what is to be planned in it.
+pub struct Planner {
+    world: World,
+    plan: PlanFn,
+    queue: VecDeque<Key>,
+    queued: BTreeSet<Key>,
+    running: BTreeSet<Key>,
+    readers: BTreeMap<Read, BTreeSet<Key>>,
+    reads: BTreeMap<Key, BTreeSet<Read>>,
+    timers: BTreeSet<(Timestamp, Key)>,
+    timer: BTreeMap<Key, Timestamp>,
+    refusals: BTreeMap<Key, BTreeMap<ActionId, Refusal>>,
+    streaks: BTreeMap<Key, u32>,
+    reasons: BTreeMap<Key, Vec<Reason>>,
+}
+
+impl Planner {
+    /// A planner over an empty world. `settings` are the choices of the user that controllers need.
+    pub fn new(settings: crate::settings::Settings) -> Self {
+        Self::with(Box::new(move |reader, key, now| dispatch::plan(&settings, reader, key, now)))
+    }
+
+    fn with(plan: PlanFn) -> Self {
+        Self {
+            world: World::new(),
+            plan,
+            queue: VecDeque::new(),
+            queued: BTreeSet::new(),
+            running: BTreeSet::new(),
+            readers: BTreeMap::new(),
+            reads: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            timer: BTreeMap::new(),
+            refusals: BTreeMap::new(),
+            streaks: BTreeMap::new(),
+            reasons: BTreeMap::new(),
+        }
+    }
+
+    /// The World as it is known now.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Takes in an observation. `true` when it was news.
+    pub fn observe(&mut self, event: Event) -> bool {
+        let changes = match event {
+            Event::Applied(json) => self.world.apply(json).into_iter().collect(),
+            Event::Deleted(json) => {
+                let target = ObjectRef::of(&json);
+                let rv = object::resource_version(&json).parse().unwrap_or_default();
+                let name = (target.namespace, target.name);
+                self.world.delete(&GroupKind::of(&json), &name, object::uid(&json), rv).into_iter().collect()
+            }
+            Event::Absent(target) => {
+                let gk = GroupKind::new(&target.gvk.group, &target.gvk.kind);
+                self.world.delete(&gk, &(target.namespace, target.name), "", 0).into_iter().collect()
+            }
+            Event::Listed(gk, objects, rv) => self.world.reset(&gk, objects, rv),
+            Event::Learned(key, fact) => {
+                let news = self.world.learn(key.clone(), fact);
+                if news {
+                    if let FactKey::Catalog(namespace, _) = &key {
+                        self.touch(&Read::Fact(FactKey::catalogs_of(namespace)));
+                    }
+                    self.touch(&Read::Fact(key));
+                }
+                return news;
+            }
+        };
+        for change in &changes {
+            self.spread(change);
+        }
+        !changes.is_empty()
+    }
+
+    /// The next work to execute. `None`: nothing to do before [`Planner::wakeup`] or the next event.
+    pub fn next(&mut self, now: Timestamp) -> Option<Work> {
+        while let Some((at, key)) = self.timers.first().cloned()
+            && at <= now
+        {
+            self.set_timer(&key, None);
+            self.enqueue(key);
+        }
+        while let Some(key) = self.queue.pop_front() {
+            self.queued.remove(&key);
+            if self.running.contains(&key) {
+                continue;
+            }
+            let mut plan = self.make(&key, now);
+            self.hold_refused(&key, &mut plan, now);
+            self.slow_down(&key, &mut plan, now);
+            self.set_timer(&key, plan.again);
+            if plan.reasons.is_empty() {
+                self.reasons.remove(&key);
+            } else {
+                self.reasons.insert(key.clone(), plan.reasons);
+            }
+            if !plan.actions.is_empty() {
+                self.running.insert(key.clone());
+                return Some(Work { key, actions: plan.actions, unordered: plan.unordered });
+            }
+        }
+        None
+    }
+
+    /// Work was executed: `succeeded` are the actions that went through, `failures` those that were refused.
+    pub fn done(&mut self, key: &Key, succeeded: &[Action], failures: Vec<Failure>, now: Timestamp) {
+        self.running.remove(key);
+        let refusals = self.refusals.entry(key.clone()).or_default();
+        for action in succeeded {
+            refusals.remove(&(action.verb(), action.target()));
+        }
+        for Failure { action, status } in failures {
+            let id = (action.verb(), action.target());
+            let attempts = refusals.get(&id).map_or(0, |r| r.attempts) + 1;
+            let since = refusals.get(&id).map_or(now, |r| r.since);
+            // What was refused because the World was stale is planned again from what was observed meanwhile.
+            let stale = status.is_conflict() || status.is_already_exists() || status.is_not_found();
+            let retry_at = if stale && attempts <= 3 { now } else { now + backoff::pause(key, attempts) };
+            let refusal = Refusal { verb: id.0, target: id.1.clone(), status, attempts, since, retry_at };
+            refusals.insert(id, refusal);
+        }
+        self.learn_refusals(key);
+        self.enqueue(key.clone());
+    }
+
+    /// Is nothing queued or running?
+    pub fn is_quiet(&self) -> bool {
+        self.queue.is_empty() && self.running.is_empty()
+    }
+
+    /// When [`Planner::next`] should be called although nothing was observed.
+    pub fn wakeup(&self) -> Option<Timestamp> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Why keys do nothing (more), by key.
+    pub fn reasons(&self) -> impl Iterator<Item = (&Key, &[Reason])> {
+        self.reasons.iter().map(|(key, reasons)| (key, reasons.as_slice()))
+    }
+
+    fn make(&mut self, key: &Key, now: Timestamp) -> Plan {
+        let reader = Reader::new(&self.world);
+        let plan = catch_unwind(AssertUnwindSafe(|| (self.plan)(&reader, key, now)));
+        let mut reads = reader.into_reads();
+        reads.insert(Read::Fact(FactKey::Refusals(key.clone())));
+        let absent = plan.as_ref().is_ok_and(|p| *p == Plan::nothing()) && self.world.knows_none_of(&reads);
+        if absent {
+            reads.clear();
+            self.refusals.remove(key);
+            self.world.learn(FactKey::Refusals(key.clone()), None);
+        }
+        self.note_reads(key, reads);
+        plan.unwrap_or_else(|panic| {
+            let message = panic
+                .downcast_ref::<&str>()
+                .map(ToString::to_string)
+                .or_else(|| panic.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "a panic without text".to_owned());
+            Plan::wait(Reason::Panicked { message }).again_at(now + backoff::LONGEST)
+        })
+    }
+
+    /// Leaves out what was refused until its pause is over, and what must come after it.
+    fn hold_refused(&mut self, key: &Key, plan: &mut Plan, now: Timestamp) {
+        let Some(refusals) = self.refusals.get_mut(key) else { return };
+        let planned: BTreeSet<ActionId> = plan.actions.iter().map(|a| (a.verb(), a.target())).collect();
+        refusals.retain(|id, _| planned.contains(id));
+        let held = |a: &Action| refusals.get(&(a.verb(), a.target())).filter(|r| r.retry_at > now);
+        let mut shown: Vec<&Refusal> = plan.actions.iter().filter_map(held).collect();
+        if plan.unordered {
+            plan.actions.retain(|a| held(a).is_none());
+        } else if let Some(first) = plan.actions.iter().position(|a| held(a).is_some()) {
+            plan.actions.truncate(first);
+            shown.truncate(1);
+        }
+        for refusal in shown {
+            let Refusal { verb, target, status, attempts, retry_at, .. } = refusal;
+            plan.reasons.push(Reason::refused(verb.as_str(), target, &status.message, *attempts, *retry_at));
+            plan.again = Some(plan.again.map_or(*retry_at, |t| t.min(*retry_at)));
+        }
+    }
+
+    fn slow_down(&mut self, key: &Key, plan: &mut Plan, now: Timestamp) {
+        if plan.actions.is_empty() {
+            self.streaks.remove(key);
+            return;
+        }
+        let streak = self.streaks.entry(key.clone()).or_default();
+        *streak += 1;
+        if *streak > LONGEST_STREAK && *streak % 2 == 1 {
+            // Every other plan waits, so that after its pause the key does act.
+            plan.actions.clear();
+            plan.again = Some(now + backoff::pause(key, *streak - LONGEST_STREAK));
+        }
+    }
+
+    fn learn_refusals(&mut self, key: &Key) {
+        let refusals: Vec<Refusal> = self.refusals.get(key).into_iter().flat_map(BTreeMap::values).cloned().collect();
+        let fact = (!refusals.is_empty()).then_some(Fact::Refusals(refusals));
+        self.world.learn(FactKey::Refusals(key.clone()), fact);
+    }
+
+    fn spread(&mut self, change: &Change) {
+        for key in keys::of(change) {
+            self.enqueue(key);
+        }
+        let (gk, (namespace, _)) = (&change.kind, &change.name);
+        self.touch(&Read::Object(gk.clone(), change.name.clone()));
+        self.touch(&Read::Kind(gk.clone()));
+        self.touch(&Read::Namespace(gk.clone(), namespace.clone()));
+        if change.membership {
+            self.touch(&Read::Names(gk.clone()));
+        }
+        for key in &change.index {
+            self.touch(&Read::Index(key.clone()));
+        }
+    }
+
+    fn touch(&mut self, read: &Read) {
+        let readers: Vec<Key> = self.readers.get(read).into_iter().flatten().cloned().collect();
+        for key in readers {
+            self.enqueue(key);
+        }
+    }
+
+    fn enqueue(&mut self, key: Key) {
+        // A running key is planned again by `done` anyway.
+        if !self.running.contains(&key) && self.queued.insert(key.clone()) {
+            self.queue.push_back(key);
+        }
+    }
+
+    fn set_timer(&mut self, key: &Key, at: Option<Timestamp>) {
+        if let Some(old) = self.timer.remove(key) {
+            self.timers.remove(&(old, key.clone()));
+        }
+        if let Some(at) = at {
+            self.timer.insert(key.clone(), at);
+            self.timers.insert((at, key.clone()));
+        }
+    }
+
+    fn note_reads(&mut self, key: &Key, reads: BTreeSet<Read>) {
+        let old = self.reads.remove(key).unwrap_or_default();
+        for gone in old.difference(&reads) {
+            if let Some(readers) = self.readers.get_mut(gone) {
+                readers.remove(key);
+                if readers.is_empty() {
+                    self.readers.remove(gone);
+                }
+            }
+        }
+        for new in reads.difference(&old) {
+            self.readers.entry(new.clone()).or_default().insert(key.clone());
+        }
+        if !reads.is_empty() {
+            self.reads.insert(key.clone(), reads);
+        }
+    }
+}

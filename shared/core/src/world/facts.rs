@@ -1,0 +1,118 @@
+//! What planning needs to know that is not an object: the content of catalogs, the server's version.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::api::object::{Gvk, ObjectRef};
+use crate::api::status::Status;
+use crate::catalog::Snapshot;
+use crate::plan::{Key, Verb};
+
+/// What a fact is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FactKey {
+    /// The catalog of this namespace and name.
+    Catalog(String, String),
+    /// The API server's version.
+    ServerVersion,
+    /// The kinds the API server serves that come neither from a CustomResourceDefinition nor from an APIService.
+    BuiltinApis,
+    /// The actions of a key's plan that the API server refused.
+    Refusals(Key),
+}
+
+impl FactKey {
+    /// Which catalogs are known in a namespace: stands for all of them where reads are noted.
+    pub fn catalogs_of(namespace: &str) -> Self {
+        Self::Catalog(namespace.to_owned(), String::new())
+    }
+}
+
+/// A fact.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fact {
+    /// A catalog's connection and content.
+    Catalog(CatalogFact),
+    /// `gitVersion`, with its `v`.
+    ServerVersion(String),
+    /// Kinds served by the API server itself.
+    BuiltinApis(BTreeSet<Gvk>),
+    /// Actions that were refused, and when they are tried again.
+    Refusals(Vec<Refusal>),
+}
+
+/// An action that the API server refused.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// What kind of request.
+    pub verb: Verb,
+    /// On what. For a create by `generateName` the name is empty.
+    pub target: ObjectRef,
+    /// The API server's answer.
+    pub status: Status,
+    /// How often in a row.
+    pub attempts: u32,
+    /// When it was first refused.
+    pub since: Timestamp,
+    /// When it is tried again.
+    pub retry_at: Timestamp,
+}
+
+/// The state of a catalog's connection, as gRPC spells it and OLM reports it (reference/catalog-operator.md §1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ConnectionState {
+    /// No connection was tried yet.
+    Idle,
+    /// A connection is being made.
+    Connecting,
+    /// Connected.
+    Ready,
+    /// The last attempt failed, another follows.
+    TransientFailure,
+    /// The client was closed.
+    Shutdown,
+}
+
+impl ConnectionState {
+    /// The text in `status.connectionState.lastObservedState`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "IDLE",
+            Self::Connecting => "CONNECTING",
+            Self::Ready => "READY",
+            Self::TransientFailure => "TRANSIENT_FAILURE",
+            Self::Shutdown => "SHUTDOWN",
+        }
+    }
+}
+
+/// A catalog as the shell knows it.
+#[derive(Clone, Debug)]
+pub struct CatalogFact {
+    /// What was dialled, `host:port`; empty for a local directory.
+    pub address: String,
+    /// The connection's state; a local directory is always ready.
+    pub state: ConnectionState,
+    /// When that state was first seen.
+    pub since: Timestamp,
+    /// The last good content. It stays when the connection goes.
+    pub snapshot: Option<Arc<Snapshot>>,
+    /// Why there is no (newer) content.
+    pub error: Option<String>,
+}
+
+impl PartialEq for CatalogFact {
+    /// Snapshots are compared by identity: a new one is a change, whatever is in it.
+    fn eq(&self, other: &Self) -> bool {
+        let same_snapshot = match (&self.snapshot, &other.snapshot) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (None, None) => true,
+            _ => false,
+        };
+        same_snapshot
+            && (&self.address, self.state, self.since, &self.error)
+                == (&other.address, other.state, other.since, &other.error)
+    }
+}

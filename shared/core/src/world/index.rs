@@ -1,0 +1,89 @@
+//! What objects can be found by, besides kind, namespace and name.
+//!
+//! An index entry is also what a plan depends on: reading an entry means being planned again when an object enters or leaves
+//! it, or changes while in it.
+
+use serde_json::Value;
+
+use super::kind::{self, GroupKind};
+use crate::api::object;
+
+/// One entry of one index.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum IndexKey {
+    /// Objects with an owner reference to this uid.
+    Owner(String),
+    /// Objects with the labels `olm.owner.kind`, `olm.owner.namespace`, `olm.owner` (reference/olm-operator.md §7.1).
+    OwnerLabels {
+        /// `olm.owner.kind`
+        kind: String,
+        /// `olm.owner.namespace`
+        namespace: String,
+        /// `olm.owner`
+        name: String,
+    },
+    /// Objects with the label `operators.coreos.com/<this>` (§6).
+    Component(String),
+    /// OperatorGroups whose `olm.providedAPIs` names this API, `Kind.version.group`.
+    ProvidedApi(String),
+    /// ClusterServiceVersions, not copied ones, that own the CustomResourceDefinition of this name.
+    OwnedCrd(String),
+    /// ClusterServiceVersions copied from this namespace under this name.
+    CopyOf(String, String),
+    /// RoleBindings and ClusterRoleBindings with the ServiceAccount of this namespace and name among their subjects.
+    Subject(String, String),
+    /// Subscriptions to the CatalogSource of this namespace and name.
+    Catalog(String, String),
+}
+
+/// The index entries an object belongs to.
+pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
+    let mut keys = Vec::new();
+    for owner in object::list(json, &["metadata", "ownerReferences"]) {
+        keys.push(IndexKey::Owner(object::text(owner, &["uid"]).to_owned()));
+    }
+    if let (Some(name), Some(namespace), Some(kind)) = (
+        object::label(json, "olm.owner"),
+        object::label(json, "olm.owner.namespace"),
+        object::label(json, "olm.owner.kind"),
+    ) {
+        keys.push(IndexKey::OwnerLabels { kind: kind.into(), namespace: namespace.into(), name: name.into() });
+    }
+    for (label, _) in object::entries(json, &["metadata", "labels"]) {
+        if let Some(component) = label.strip_prefix("operators.coreos.com/") {
+            keys.push(IndexKey::Component(component.to_owned()));
+        }
+    }
+    if *gk == kind::OPERATOR_GROUP {
+        let provided = object::annotation(json, "olm.providedAPIs").unwrap_or_default();
+        keys.extend(
+            provided.split(',').map(str::trim).filter(|p| !p.is_empty()).map(|p| IndexKey::ProvidedApi(p.into())),
+        );
+    } else if *gk == kind::CLUSTER_SERVICE_VERSION {
+        if let Some(from) = object::label(json, "olm.copiedFrom") {
+            keys.push(IndexKey::CopyOf(from.to_owned(), object::name(json).to_owned()));
+        } else {
+            for crd in object::list(json, &["spec", "customresourcedefinitions", "owned"]) {
+                keys.push(IndexKey::OwnedCrd(object::text(crd, &["name"]).to_owned()));
+            }
+        }
+    } else if *gk == kind::ROLE_BINDING || *gk == kind::CLUSTER_ROLE_BINDING {
+        for subject in object::list(json, &["subjects"]) {
+            if object::text(subject, &["kind"]) == "ServiceAccount" {
+                let namespace = match object::text(subject, &["namespace"]) {
+                    "" => object::namespace(json),
+                    namespace => namespace,
+                };
+                keys.push(IndexKey::Subject(namespace.to_owned(), object::text(subject, &["name"]).to_owned()));
+            }
+        }
+    } else if *gk == kind::SUBSCRIPTION {
+        keys.push(IndexKey::Catalog(
+            object::text(json, &["spec", "sourceNamespace"]).to_owned(),
+            object::text(json, &["spec", "source"]).to_owned(),
+        ));
+    }
+    keys.sort();
+    keys.dedup();
+    keys
+}

@@ -1,0 +1,211 @@
+//! What is known of the cluster: objects by kind and name, indices over them, and facts.
+//!
+//! ```text
+//!   watch, API answers  --apply/delete/reset-->  World  --Reader-->  plan
+//!   catalogs, versions  --learn--------------->         (notes what was read, so that a change
+//!                                                        says which keys to plan again)
+//! ```
+//!
+//! *Guarantees*: an older observation of an object never replaces a newer one. *Assumptions*: resource versions of one
+//! object grow (Kubernetes promises so since 1.35). *Caveats*: what is not watched is only as fresh as the last answer.
+
+mod facts;
+mod index;
+pub mod kind;
+mod reader;
+#[cfg(test)]
+mod tests;
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+pub use facts::{CatalogFact, ConnectionState, Fact, FactKey, Refusal};
+pub use index::IndexKey;
+pub use kind::GroupKind;
+pub use reader::{Read, Reader, Typed, View};
+use serde_json::Value;
+
+use crate::api::object;
+
+/// Namespace (empty when cluster-scoped) and name.
+pub type NamespacedName = (String, String);
+
+/// One object, whole or trimmed to what planning reads, with its typed view made on first use.
+#[derive(Debug)]
+pub struct Object {
+    json: Value,
+    view: OnceLock<Box<dyn Any + Send + Sync>>,
+}
+
+impl Object {
+    fn new(json: Value) -> Self {
+        Self { json, view: OnceLock::new() }
+    }
+
+    /// The object as it was observed.
+    pub fn json(&self) -> &Value {
+        &self.json
+    }
+}
+
+/// What changed: the reads that may now give another answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The kind of the object that changed.
+    pub kind: GroupKind,
+    /// Its namespace and name.
+    pub name: NamespacedName,
+    /// Index entries it is or was in.
+    pub index: BTreeSet<IndexKey>,
+    /// Did the object appear or disappear (as opposed to being modified)?
+    pub membership: bool,
+}
+
+#[derive(Default)]
+struct Store {
+    objects: BTreeMap<NamespacedName, Arc<Object>>,
+    /// uid and resource version of what was deleted, so that a late observation does not bring it back.
+    graves: BTreeMap<NamespacedName, (String, u64)>,
+}
+
+/// What is known of the cluster.
+#[derive(Default)]
+pub struct World {
+    stores: BTreeMap<GroupKind, Store>,
+    index: BTreeMap<IndexKey, BTreeSet<(GroupKind, NamespacedName)>>,
+    facts: BTreeMap<FactKey, Fact>,
+}
+
+fn version(json: &Value) -> u64 {
+    object::resource_version(json).parse().unwrap_or_default()
+}
+
+fn key(json: &Value) -> NamespacedName {
+    (object::namespace(json).to_owned(), object::name(json).to_owned())
+}
+
+impl World {
+    /// An empty world.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in an observation of an object. `None` when it is older than, or equal to, what is known.
+    pub fn apply(&mut self, json: Value) -> Option<Change> {
+        let gk = GroupKind::of(&json);
+        let name = key(&json);
+        let store = self.stores.entry(gk.clone()).or_default();
+        if let Some((uid, rv)) = store.graves.get(&name)
+            && (uid == object::uid(&json) || version(&json) <= *rv)
+        {
+            return None;
+        }
+        let old = store.objects.get(&name).cloned();
+        if let Some(old) = &old {
+            let stale = version(&json) < version(&old.json);
+            let unversioned = version(&json) == 0;
+            if stale && !unversioned || old.json == json {
+                return None;
+            }
+        }
+        let mut index: BTreeSet<IndexKey> = index::keys(&gk, &json).into_iter().collect();
+        for key in &index {
+            self.index.entry(key.clone()).or_default().insert((gk.clone(), name.clone()));
+        }
+        if let Some(old) = &old {
+            for key in index::keys(&gk, &old.json) {
+                if !index.contains(&key) {
+                    self.unindex(&key, &gk, &name);
+                    index.insert(key);
+                }
+            }
+        }
+        let replaced = old.as_ref().is_some_and(|old| object::uid(&old.json) != object::uid(&json));
+        let store = self.stores.entry(gk.clone()).or_default();
+        store.graves.remove(&name);
+        store.objects.insert(name.clone(), Arc::new(Object::new(json)));
+        Some(Change { kind: gk, name, index, membership: old.is_none() || replaced })
+    }
+
+    /// Takes in that an object is gone. `uid` and `resource_version` say which life of it ended; both may be unknown (`""`, 0).
+    pub fn delete(
+        &mut self,
+        gk: &GroupKind,
+        name: &NamespacedName,
+        uid: &str,
+        resource_version: u64,
+    ) -> Option<Change> {
+        let store = self.stores.get_mut(gk)?;
+        let old = store.objects.get(name)?.clone();
+        let another_life = !uid.is_empty() && object::uid(&old.json) != uid;
+        if another_life && version(&old.json) > resource_version {
+            return None;
+        }
+        store.objects.remove(name);
+        store
+            .graves
+            .insert(name.clone(), (object::uid(&old.json).to_owned(), resource_version.max(version(&old.json))));
+        let index: BTreeSet<IndexKey> = index::keys(gk, &old.json).into_iter().collect();
+        for key in &index {
+            self.unindex(key, gk, name);
+        }
+        Some(Change { kind: gk.clone(), name: name.clone(), index, membership: true })
+    }
+
+    /// Replaces all objects of a kind by a complete list of them, made at `resource_version`.
+    pub fn reset(&mut self, gk: &GroupKind, objects: Vec<Value>, resource_version: u64) -> Vec<Change> {
+        let listed: BTreeSet<NamespacedName> = objects.iter().map(key).collect();
+        let gone: Vec<(NamespacedName, Arc<Object>)> = self
+            .stores
+            .get(gk)
+            .into_iter()
+            .flat_map(|s| &s.objects)
+            .filter(|(name, o)| !listed.contains(*name) && version(&o.json) <= resource_version)
+            .map(|(name, o)| (name.clone(), o.clone()))
+            .collect();
+        let mut changes: Vec<Change> =
+            gone.iter().filter_map(|(name, o)| self.delete(gk, name, object::uid(&o.json), resource_version)).collect();
+        changes.extend(objects.into_iter().filter_map(|json| self.apply(json)));
+        if let Some(store) = self.stores.get_mut(gk) {
+            store.graves.retain(|_, (_, rv)| *rv > resource_version);
+        }
+        changes
+    }
+
+    /// Takes in a fact. `false` when it was known already.
+    pub fn learn(&mut self, key: FactKey, fact: Option<Fact>) -> bool {
+        match fact {
+            Some(fact) if self.facts.get(&key) == Some(&fact) => false,
+            Some(fact) => {
+                self.facts.insert(key, fact);
+                true
+            }
+            None => self.facts.remove(&key).is_some(),
+        }
+    }
+
+    /// Every object, by kind and name.
+    pub fn objects(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.stores.values().flat_map(|s| s.objects.values())
+    }
+
+    /// Are these reads of single objects and facts only, none of which is known?
+    pub(crate) fn knows_none_of(&self, reads: &BTreeSet<Read>) -> bool {
+        reads.iter().all(|read| match read {
+            Read::Object(gk, name) => !self.stores.get(gk).is_some_and(|s| s.objects.contains_key(name)),
+            Read::Fact(FactKey::Refusals(_)) => true,
+            Read::Fact(key) => !self.facts.contains_key(key),
+            Read::Kind(_) | Read::Names(_) | Read::Namespace(..) | Read::Index(_) => false,
+        })
+    }
+
+    fn unindex(&mut self, key: &IndexKey, gk: &GroupKind, name: &NamespacedName) {
+        if let Some(entry) = self.index.get_mut(key) {
+            entry.remove(&(gk.clone(), name.clone()));
+            if entry.is_empty() {
+                self.index.remove(key);
+            }
+        }
+    }
+}

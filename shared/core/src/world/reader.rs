@@ -1,0 +1,206 @@
+//! Reading the World, and noting what was read.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{CatalogFact, Fact, FactKey, GroupKind, IndexKey, NamespacedName, Object, Refusal, World};
+use crate::plan::Key;
+
+/// Something a plan looked at; when it changes, the plan is made again.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Read {
+    /// One object, present or not.
+    Object(GroupKind, NamespacedName),
+    /// All objects of a kind.
+    Kind(GroupKind),
+    /// Which objects of a kind there are, but nothing in them.
+    Names(GroupKind),
+    /// All objects of a kind in a namespace.
+    Namespace(GroupKind, String),
+    /// The objects in an index entry.
+    Index(IndexKey),
+    /// A fact, known or not.
+    Fact(FactKey),
+}
+
+/// A typed view of one kind of object, read from its JSON. Reading never fails: what cannot be read is left at its default.
+pub trait View: Any + Send + Sync {
+    /// The kind it is a view of.
+    const KIND: GroupKind;
+
+    /// Reads the view.
+    fn read(json: &Value) -> Self;
+}
+
+/// An object with its typed view.
+#[derive(Clone, Debug)]
+pub struct Typed<T>(Arc<Object>, PhantomData<T>);
+
+impl<T: View> Typed<T> {
+    /// The object as it was observed.
+    pub fn json(&self) -> &Value {
+        &self.0.json
+    }
+}
+
+impl<T: View> Deref for Typed<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        let view = self.0.view.get_or_init(|| Box::new(T::read(&self.0.json)));
+        // One kind has one view type, so the view that is there is a `T`.
+        view.downcast_ref().unwrap_or_else(|| unreachable!("{} is read as two types", T::KIND))
+    }
+}
+
+/// Reads the World for one plan.
+pub struct Reader<'w> {
+    world: &'w World,
+    reads: RefCell<BTreeSet<Read>>,
+}
+
+impl<'w> Reader<'w> {
+    /// A reader that has read nothing yet.
+    pub fn new(world: &'w World) -> Self {
+        Self { world, reads: RefCell::default() }
+    }
+
+    /// What was read.
+    pub fn into_reads(self) -> BTreeSet<Read> {
+        self.reads.into_inner()
+    }
+
+    fn note(&self, read: Read) {
+        self.reads.borrow_mut().insert(read);
+    }
+
+    /// The object of that kind, namespace (empty when cluster-scoped) and name.
+    pub fn object(&self, gk: &GroupKind, namespace: &str, name: &str) -> Option<&'w Arc<Object>> {
+        let name = (namespace.to_owned(), name.to_owned());
+        let found = self.world.stores.get(gk).and_then(|s| s.objects.get(&name));
+        self.note(Read::Object(gk.clone(), name));
+        found
+    }
+
+    /// The object's JSON.
+    pub fn json(&self, gk: &GroupKind, namespace: &str, name: &str) -> Option<&'w Value> {
+        self.object(gk, namespace, name).map(|o| &o.json)
+    }
+
+    /// The typed object.
+    pub fn get<T: View>(&self, namespace: &str, name: &str) -> Option<Typed<T>> {
+        self.object(&T::KIND, namespace, name).map(|o| Typed(o.clone(), PhantomData))
+    }
+
+    /// All objects of a kind, by namespace and name.
+    pub fn all(&self, gk: &GroupKind) -> impl Iterator<Item = &'w Arc<Object>> + use<'w> {
+        self.note(Read::Kind(gk.clone()));
+        self.world.stores.get(gk).into_iter().flat_map(|s| s.objects.values())
+    }
+
+    /// The names of all objects of a kind. Cheaper to depend on than [`Reader::all`]: only appearing and disappearing counts.
+    pub fn names(&self, gk: &GroupKind) -> impl Iterator<Item = &'w NamespacedName> + use<'w> {
+        self.note(Read::Names(gk.clone()));
+        self.world.stores.get(gk).into_iter().flat_map(|s| s.objects.keys())
+    }
+
+    /// All objects of a kind in a namespace, by name.
+    pub fn in_namespace(&self, gk: &GroupKind, namespace: &str) -> impl Iterator<Item = &'w Arc<Object>> + use<'w> {
+        self.note(Read::Namespace(gk.clone(), namespace.to_owned()));
+        let namespace = namespace.to_owned();
+        let start = (namespace.clone(), String::new());
+        self.world
+            .stores
+            .get(gk)
+            .into_iter()
+            .flat_map(move |s| s.objects.range(start.clone()..))
+            .take_while(move |((ns, _), _)| *ns == namespace)
+            .map(|(_, o)| o)
+    }
+
+    /// All typed objects of a kind.
+    pub fn all_of<T: View>(&self) -> impl Iterator<Item = Typed<T>> + use<'w, T> {
+        self.all(&T::KIND).map(|o| Typed(o.clone(), PhantomData))
+    }
+
+    /// All typed objects of a kind in a namespace, by name.
+    pub fn list<T: View>(&self, namespace: &str) -> impl Iterator<Item = Typed<T>> + use<'w, T> {
+        self.in_namespace(&T::KIND, namespace).map(|o| Typed(o.clone(), PhantomData))
+    }
+
+    /// The objects in an index entry, of every kind, by kind, namespace and name.
+    pub fn indexed(&self, key: IndexKey) -> Vec<&'w Arc<Object>> {
+        let entry = self.world.index.get(&key);
+        self.note(Read::Index(key));
+        entry
+            .into_iter()
+            .flatten()
+            .filter_map(|(gk, name)| self.world.stores.get(gk).and_then(|s| s.objects.get(name)))
+            .collect()
+    }
+
+    /// The objects of one kind in an index entry.
+    pub fn indexed_of<T: View>(&self, key: IndexKey) -> Vec<Typed<T>> {
+        let entry = self.world.index.get(&key);
+        self.note(Read::Index(key));
+        entry
+            .into_iter()
+            .flatten()
+            .filter(|(gk, _)| *gk == T::KIND)
+            .filter_map(|(gk, name)| self.world.stores.get(gk).and_then(|s| s.objects.get(name)))
+            .map(|o| Typed(o.clone(), PhantomData))
+            .collect()
+    }
+
+    /// What is known of a catalog.
+    pub fn catalog(&self, namespace: &str, name: &str) -> Option<&'w CatalogFact> {
+        match self.fact(FactKey::Catalog(namespace.to_owned(), name.to_owned()))? {
+            Fact::Catalog(fact) => Some(fact),
+            _ => None,
+        }
+    }
+
+    /// The catalogs known in a namespace that were given as local directories.
+    pub fn local_catalogs(&self, namespace: &str) -> Vec<(&'w str, &'w CatalogFact)> {
+        let start = FactKey::catalogs_of(namespace);
+        self.note(Read::Fact(start.clone()));
+        self.world
+            .facts
+            .range(start..)
+            .map_while(|(key, fact)| match (key, fact) {
+                (FactKey::Catalog(ns, name), Fact::Catalog(fact)) if ns == namespace => Some((name.as_str(), fact)),
+                _ => None,
+            })
+            .filter(|(_, fact)| fact.address.is_empty())
+            .collect()
+    }
+
+    /// The API server's `gitVersion`.
+    pub fn server_version(&self) -> Option<&'w str> {
+        match self.fact(FactKey::ServerVersion)? {
+            Fact::ServerVersion(version) => Some(version),
+            _ => None,
+        }
+    }
+
+    /// The actions of a key's plan that the API server refused.
+    pub fn refusals(&self, key: &Key) -> &'w [Refusal] {
+        match self.fact(FactKey::Refusals(key.clone())) {
+            Some(Fact::Refusals(refusals)) => refusals,
+            _ => &[],
+        }
+    }
+
+    /// A fact.
+    pub fn fact(&self, key: FactKey) -> Option<&'w Fact> {
+        let fact = self.world.facts.get(&key);
+        self.note(Read::Fact(key));
+        fact
+    }
+}
