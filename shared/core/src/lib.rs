@@ -15,5 +15,6 @@ pub mod api;
 pub mod catalog;
 pub mod plan;
 pub mod planner;
+pub mod rbac;
 pub mod settings;
 pub mod world;

@@ -30,7 +30,7 @@ pub enum IndexKey {
     OwnedCrd(String),
     /// ClusterServiceVersions copied from this namespace under this name.
     CopyOf(String, String),
-    /// RoleBindings and ClusterRoleBindings with the ServiceAccount of this namespace and name among their subjects.
+    /// RoleBindings and ClusterRoleBindings with the ServiceAccount of this namespace and name among their subjects, also as user.
     Subject(String, String),
     /// Subscriptions to the CatalogSource of this namespace and name.
     Catalog(String, String),
@@ -69,12 +69,17 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
         }
     } else if *gk == kind::ROLE_BINDING || *gk == kind::CLUSTER_ROLE_BINDING {
         for subject in object::list(json, &["subjects"]) {
-            if object::text(subject, &["kind"]) == "ServiceAccount" {
-                let namespace = match object::text(subject, &["namespace"]) {
-                    "" => object::namespace(json),
-                    namespace => namespace,
-                };
-                keys.push(IndexKey::Subject(namespace.to_owned(), object::text(subject, &["name"]).to_owned()));
+            let name = object::text(subject, &["name"]);
+            let account = match object::text(subject, &["kind"]) {
+                "ServiceAccount" => match object::text(subject, &["namespace"]) {
+                    "" => Some((object::namespace(json), name)),
+                    namespace => Some((namespace, name)),
+                },
+                "User" => name.strip_prefix("system:serviceaccount:").and_then(|user| user.split_once(':')),
+                _ => None,
+            };
+            if let Some((namespace, name)) = account {
+                keys.push(IndexKey::Subject(namespace.to_owned(), name.to_owned()));
             }
         }
     } else if *gk == kind::SUBSCRIPTION {

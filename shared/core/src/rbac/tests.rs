@@ -1,0 +1,164 @@
+use serde_json::{Value, json};
+
+use super::{Granted, InvalidRule};
+use crate::world::{Reader, World};
+
+fn world(objects: &[Value]) -> World {
+    let mut world = World::new();
+    for object in objects {
+        world.apply(object.clone());
+    }
+    world
+}
+
+fn role(kind: &str, namespace: &str, name: &str, rule: &Value) -> Value {
+    json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}, "rules": [rule]})
+}
+
+fn binding(kind: &str, namespace: &str, role: (&str, &str), subject: &Value) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": role.1, "namespace": namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role.0, "name": role.1}, "subjects": [subject],
+    })
+}
+
+fn account() -> Value {
+    json!({"kind": "ServiceAccount", "namespace": "garden", "name": "rose"})
+}
+
+/// Is `asked` allowed when a ClusterRole grants exactly `granted`?
+fn covers(granted: &Value, asked: &Value) -> Result<bool, InvalidRule> {
+    let world = world(&[
+        role("ClusterRole", "", "r", granted),
+        binding("ClusterRoleBinding", "", ("ClusterRole", "r"), &account()),
+    ]);
+    Granted::to(&Reader::new(&world), ("garden", "rose"), None).allows(asked)
+}
+
+#[test]
+fn a_rule_is_covered_when_every_combination_is() {
+    let pods = json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": ["pods"]});
+    let all = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
+    let named = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a", "b"]});
+    let log = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods/log"]});
+    let cases = [
+        (&pods, json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}), true, "part of the verbs"),
+        (
+            &pods,
+            json!({"verbs": ["get", "watch"], "apiGroups": [""], "resources": ["pods"]}),
+            false,
+            "a verb is missing",
+        ),
+        (&pods, json!({"verbs": ["get"], "apiGroups": ["apps"], "resources": ["pods"]}), false, "another group"),
+        (
+            &pods,
+            json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods", "secrets"]}),
+            false,
+            "another resource",
+        ),
+        (&pods, json!({"verbs": ["get"], "resources": ["pods"]}), true, "no groups means the core group"),
+        (
+            &pods,
+            json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"]}),
+            true,
+            "a name within all",
+        ),
+        (&pods, json!({"verbs": ["*"], "apiGroups": [""], "resources": ["pods"]}), false, "a star needs a star"),
+        (&all, json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}), true, "a star has its star"),
+        (
+            &all,
+            json!({"verbs": ["get"], "apiGroups": ["apps"], "resources": ["deployments/scale"]}),
+            true,
+            "a star covers all",
+        ),
+        (
+            &named,
+            json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"], "resourceNames": ["b"]}),
+            true,
+            "a granted name",
+        ),
+        (
+            &named,
+            json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}),
+            false,
+            "all names asked, some granted",
+        ),
+        (&log, json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods/log"]}), true, "a subresource"),
+        (
+            &pods,
+            json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods/log"]}),
+            false,
+            "no subresource by its parent",
+        ),
+        (&all, json!({"verbs": ["get"], "nonResourceURLs": ["/metrics"]}), false, "resources are no URLs"),
+    ];
+    for (granted, asked, expected, why) in cases {
+        assert_eq!(covers(granted, &asked), Ok(expected), "{why}: {asked}");
+    }
+    let any_log = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["*/log"]});
+    assert_eq!(covers(&any_log, &log), Ok(false), "OLM compares subresources whole");
+}
+
+#[test]
+fn urls_match_whole_or_by_prefix() {
+    let granted = json!({"verbs": ["get"], "nonResourceURLs": ["/metrics", "/healthz/*"]});
+    for (url, expected) in [("/metrics", true), ("/metrics/x", false), ("/healthz/ready", true), ("/healthz", false)] {
+        assert_eq!(covers(&granted, &json!({"verbs": ["get"], "nonResourceURLs": [url]})), Ok(expected), "{url}");
+    }
+    let star = json!({"verbs": ["get"], "nonResourceURLs": ["*"]});
+    assert_eq!(covers(&star, &json!({"verbs": ["get"], "nonResourceURLs": ["/any"]})), Ok(true));
+}
+
+#[test]
+fn senseless_rules_are_errors() {
+    let all = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
+    assert_eq!(covers(&all, &json!({"resources": ["pods"]})), Err(InvalidRule::NoVerb));
+    let both = json!({"verbs": ["get"], "resources": ["pods"], "nonResourceURLs": ["/metrics"]});
+    assert_eq!(covers(&all, &both), Err(InvalidRule::ResourcesAndUrls));
+    assert_eq!(InvalidRule::NoVerb.to_string(), "rule invalid: policy rule must have at least one verb");
+}
+
+#[test]
+fn bindings_count_where_they_are_and_for_whom_they_name() {
+    let pods = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]});
+    let user = |name: &str| json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name});
+    let group =
+        json!({"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": "system:serviceaccounts:garden"});
+    let no_namespace = json!({"kind": "ServiceAccount", "name": "rose"});
+    let in_garden = |subject: &Value| {
+        vec![role("Role", "garden", "r", &pods), binding("RoleBinding", "garden", ("Role", "r"), subject)]
+    };
+    let cases = [
+        (in_garden(&account()), Some("garden"), true, "in its namespace"),
+        (in_garden(&account()), Some("field"), false, "in another namespace"),
+        (in_garden(&account()), None, false, "in the whole cluster"),
+        (in_garden(&no_namespace), Some("garden"), true, "the subject's namespace defaults to the binding's"),
+        (in_garden(&user("system:serviceaccount:garden:rose")), Some("garden"), true, "by user name"),
+        (in_garden(&user("rose")), Some("garden"), false, "another user"),
+        (in_garden(&group), Some("garden"), false, "groups do not count"),
+        (
+            vec![
+                role("ClusterRole", "", "r", &pods),
+                binding("RoleBinding", "garden", ("ClusterRole", "r"), &account()),
+            ],
+            Some("garden"),
+            true,
+            "a ClusterRole bound in the namespace",
+        ),
+        (
+            vec![
+                role("ClusterRole", "", "r", &pods),
+                binding("ClusterRoleBinding", "", ("ClusterRole", "r"), &account()),
+            ],
+            Some("field"),
+            true,
+            "cluster-wide grants hold in every namespace",
+        ),
+        (vec![binding("ClusterRoleBinding", "", ("ClusterRole", "r"), &account())], None, false, "the role is missing"),
+    ];
+    for (objects, namespace, expected, why) in cases {
+        let world = world(&objects);
+        let granted = Granted::to(&Reader::new(&world), ("garden", "rose"), namespace);
+        assert_eq!(granted.allows(&pods), Ok(expected), "{why}");
+    }
+}
