@@ -13,6 +13,7 @@
 
 pub mod api;
 pub mod catalog;
+pub mod csv;
 pub mod plan;
 pub mod planner;
 pub mod rbac;

@@ -5,5 +5,6 @@
 
 pub mod go_json;
 pub mod hash;
+pub mod labels;
 pub mod object;
 pub mod status;

@@ -168,3 +168,37 @@ pub fn owner_reference(owner: &Value, controller: bool) -> Value {
         "blockOwnerDeletion": false,
     })
 }
+
+/// A time as Kubernetes writes it in objects: RFC 3339 in UTC, whole seconds.
+pub fn time(at: jiff::Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// A time as Kubernetes writes it in objects.
+pub fn parse_time(text: &str) -> Option<jiff::Timestamp> {
+    text.parse().ok()
+}
+
+/// Does `actual` say all that `desired` says? Maps may have more keys, lists must correspond item by item: what the API server
+/// adds as defaults is no difference.
+pub fn covers(actual: &Value, desired: &Value) -> bool {
+    match (actual, desired) {
+        (Value::Object(actual), Value::Object(desired)) => desired.iter().all(|(key, d)| match actual.get(key) {
+            Some(a) => covers(a, d),
+            None => is_empty(d),
+        }),
+        (Value::Array(actual), Value::Array(desired)) => {
+            actual.len() == desired.len() && actual.iter().zip(desired).all(|(a, d)| covers(a, d))
+        }
+        (actual, desired) => actual == desired,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(map) => map.values().all(is_empty),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    }
+}

@@ -125,6 +125,14 @@ pub enum Reason {
         /// What is wrong.
         message: String,
     },
+    /// A part of an object that this version does not handle.
+    #[error("{object}: {what} is not supported by this version of kubectl-olm")]
+    Unsupported {
+        /// The object.
+        object: String,
+        /// The part.
+        what: String,
+    },
     /// Something that an object refers to is not there.
     #[error("{object} needs {needs}, which does not exist")]
     Missing {
@@ -197,6 +205,7 @@ impl Reason {
             | Self::WaitsForCsv { .. }
             | Self::Invalid { .. }
             | Self::Missing { .. }
+            | Self::Unsupported { .. }
             | Self::Refused { .. } => return None,
         })
     }

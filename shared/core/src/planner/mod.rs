@@ -237,7 +237,8 @@ impl Planner {
     fn hold_refused(&mut self, key: &Key, plan: &mut Plan, now: Timestamp) {
         let Some(refusals) = self.refusals.get_mut(key) else { return };
         let planned: BTreeSet<ActionId> = plan.actions.iter().map(|a| (a.verb(), a.target())).collect();
-        refusals.retain(|id, _| planned.contains(id));
+        // A refusal outlives the plans that make room for it (a phase in which the action is not due), but not for long.
+        refusals.retain(|id, r| planned.contains(id) || now < r.retry_at + backoff::LONGEST);
         let held = |a: &Action| refusals.get(&(a.verb(), a.target())).filter(|r| r.retry_at > now);
         let mut shown: Vec<&Refusal> = plan.actions.iter().filter_map(held).collect();
         if plan.unordered {

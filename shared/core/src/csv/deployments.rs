@@ -1,0 +1,199 @@
+//! The Deployments of an install strategy: what they should be, and whether they are (reference/olm-operator.md §2.2, §2.3).
+
+use serde_json::{Value, json};
+
+use super::model::Csv;
+use crate::api::go_json::GoType;
+use crate::api::object;
+use crate::api::{hash, labels};
+use crate::plan::{Action, Propagation};
+use crate::world::{IndexKey, Reader, kind};
+
+/// Environment variable by which an operator finds its OperatorCondition.
+const CONDITION_ENV: &str = "OPERATOR_CONDITION_NAME";
+/// The label with the hash of the desired spec.
+const SPEC_HASH: &str = "olm.deployment-spec-hash";
+
+/// Why a Deployment is not as it should be (§1.7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unhealthy {
+    /// It has to be written again: missing, or of another spec.
+    Changed(String),
+    /// It is not there.
+    Missing(String),
+    /// It is on its way.
+    Waiting(String),
+    /// It exceeded its progress deadline.
+    Timeout(String),
+}
+
+impl Unhealthy {
+    pub(super) fn message(&self) -> &str {
+        match self {
+            Self::Changed(m) | Self::Missing(m) | Self::Waiting(m) | Self::Timeout(m) => m,
+        }
+    }
+}
+
+/// The Deployment for an entry of the strategy. `now` of owners' uids: the ClusterServiceVersion is the only owner.
+pub(super) fn desired(csv: Csv<'_>, entry: &Value) -> Value {
+    let name = object::text(entry, &["name"]);
+    let mut spec = GoType::DEPLOYMENT_SPEC.normalise(object::at(entry, &["spec"]));
+    let annotations = object::map_mut(&mut spec, &["template", "metadata", "annotations"]);
+    for (key, value) in object::entries(csv.json, &["metadata", "annotations"]) {
+        annotations.insert(key.to_owned(), value.into());
+    }
+    if let Some(containers) = spec.pointer_mut("/template/spec/containers").and_then(Value::as_array_mut) {
+        for container in containers {
+            set_env(container, CONDITION_ENV, csv.name());
+        }
+    }
+    object::map_mut(&mut spec, &[]).insert("revisionHistoryLimit".to_owned(), json!(1));
+    let mut deployment = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": name,
+            "namespace": csv.namespace(),
+            "ownerReferences": [object::owner_reference(csv.json, false)],
+        },
+    });
+    for (key, value) in object::entries(entry, &["label"]) {
+        object::set_label(&mut deployment, key, value);
+    }
+    object::set_label(&mut deployment, labels::MANAGED, "true");
+    labels::set_owner(&mut deployment, csv.json);
+    object::set_label(&mut deployment, SPEC_HASH, &hash::deep_hash(GoType::DEPLOYMENT_SPEC, &spec));
+    object::map_mut(&mut deployment, &[]).insert("spec".to_owned(), spec);
+    deployment
+}
+
+/// Overrides an environment variable in place, or appends it.
+fn set_env(container: &mut Value, name: &str, value: &str) {
+    let env = object::map_mut(container, &[]).entry("env").or_insert_with(|| json!([]));
+    if !env.is_array() {
+        *env = json!([]);
+    }
+    let Some(env) = env.as_array_mut() else { return };
+    let wanted = json!({ "name": name, "value": value });
+    match env.iter_mut().find(|e| object::text(e, &["name"]) == name) {
+        Some(existing) => *existing = wanted,
+        None => env.push(wanted),
+    }
+}
+
+/// Writes that bring the Deployments of the strategy about, in the strategy's order, and remove those it no longer names.
+pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
+    let mut actions = Vec::new();
+    let mut names = Vec::new();
+    for entry in csv.deployments() {
+        let desired = desired(csv, entry);
+        names.push(object::name(&desired).to_owned());
+        match world.json(&kind::DEPLOYMENT, csv.namespace(), object::name(&desired)) {
+            None => actions.push(Action::Create(desired)),
+            Some(live) => actions.extend(overwrite(live, desired).map(Action::Update)),
+        }
+    }
+    for object in world.indexed(IndexKey::Owner(csv.uid().to_owned())) {
+        let json = object.json();
+        let ours = labels::is_owner(json, csv.json);
+        let surplus = object::gvk(json).kind == "Deployment" && ours && !names.iter().any(|n| n == object::name(json));
+        if surplus && !object::is_deleting(json) {
+            actions.push(Action::delete(json, Propagation::Foreground));
+        }
+    }
+    actions
+}
+
+/// The live Deployment with the desired spec, owner and labels; what others put into its metadata stays. `None`: it is so.
+fn overwrite(live: &Value, desired: Value) -> Option<Value> {
+    let mut new = live.clone();
+    for (key, value) in object::entries(&desired, &["metadata", "labels"]) {
+        object::set_label(&mut new, key, value);
+    }
+    let mut owners: Vec<Value> = object::list(live, &["metadata", "ownerReferences"])
+        .iter()
+        .filter(|o| object::text(o, &["kind"]) != "ClusterServiceVersion")
+        .cloned()
+        .collect();
+    owners.extend(object::list(&desired, &["metadata", "ownerReferences"]).iter().cloned());
+    object::map_mut(&mut new, &["metadata"]).insert("ownerReferences".to_owned(), owners.into());
+    let same_spec = object::covers(object::at(live, &["spec"]), object::at(&desired, &["spec"]));
+    if same_spec && new == *live {
+        return None;
+    }
+    object::map_mut(&mut new, &[]).insert("spec".to_owned(), object::at(&desired, &["spec"]).clone());
+    Some(new)
+}
+
+/// Are all Deployments of the strategy there, as desired, and available? The first that is not says why.
+///
+/// Unlike OLM this looks at what a Deployment *should* be before it looks at whether it is available: a broken Deployment whose
+/// ClusterServiceVersion was mended is written again instead of being waited for.
+pub(super) fn check(world: &Reader<'_>, csv: Csv<'_>) -> Result<(), Unhealthy> {
+    for entry in csv.deployments() {
+        let desired = desired(csv, entry);
+        let name = object::name(&desired);
+        let live = world
+            .json(&kind::DEPLOYMENT, csv.namespace(), name)
+            .filter(|live| labels::is_owner(live, csv.json))
+            .ok_or_else(|| Unhealthy::Missing(format!("missing deployment with name={name}")))?;
+        unchanged(csv, live, &desired)?;
+        available(live, name)?;
+    }
+    Ok(())
+}
+
+fn unchanged(csv: Csv<'_>, live: &Value, desired: &Value) -> Result<(), Unhealthy> {
+    let name = object::name(desired);
+    let template = object::at(live, &["spec", "template", "metadata", "annotations"]);
+    for (key, expected) in object::entries(csv.json, &["metadata", "annotations"]) {
+        if template.as_object().is_none_or(serde_json::Map::is_empty) {
+            return Err(Unhealthy::Changed("no annotations found on deployment".to_owned()));
+        }
+        match template.get(key).and_then(Value::as_str) {
+            None => {
+                let message = format!("annotations on deployment does not contain expected key: {key}");
+                return Err(Unhealthy::Changed(message));
+            }
+            Some(found) if found != expected => {
+                let message =
+                    format!("unexpected annotation on deployment. Expected {key}:{expected}, found {key}:{found}");
+                return Err(Unhealthy::Changed(message));
+            }
+            Some(_) => {}
+        }
+    }
+    let new = object::label(desired, SPEC_HASH).unwrap_or_default();
+    match object::label(live, SPEC_HASH) {
+        None => Err(Unhealthy::Changed(format!("deployment {name} doesn't have a spec hash, update it"))),
+        Some(old) if old != new => {
+            Err(Unhealthy::Changed(format!("deployment changed old hash={old}, new hash={new}")))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn available(live: &Value, name: &str) -> Result<(), Unhealthy> {
+    let number = |path: &[&str]| object::at(live, path).as_i64().unwrap_or_default();
+    let condition =
+        |t: &str| object::list(live, &["status", "conditions"]).iter().find(|c| object::text(c, &["type"]) == t);
+    let waiting = |why: String| Err(Unhealthy::Waiting(format!("waiting for deployment {name} to become ready: {why}")));
+    if object::generation(live) > number(&["status", "observedGeneration"]) {
+        return waiting(format!("waiting for spec update of deployment \"{name}\" to be observed..."));
+    }
+    if condition("Progressing").is_some_and(|c| object::text(c, &["reason"]) == "ProgressDeadlineExceeded") {
+        return Err(Unhealthy::Timeout(format!(
+            "deployment {name} not ready before timeout: deployment \"{name}\" exceeded its progress deadline"
+        )));
+    }
+    let outdated = number(&["status", "replicas"]) - number(&["status", "updatedReplicas"]);
+    if outdated > 0 {
+        return waiting(format!("deployment \"{name}\" waiting for {outdated} outdated replica(s) to be terminated"));
+    }
+    match condition("Available") {
+        Some(c) if object::text(c, &["status"]) == "True" => Ok(()),
+        Some(c) => waiting(format!("deployment \"{name}\" not available: {}", object::text(c, &["message"]))),
+        None => waiting(format!("deployment \"{name}\" not available: missing condition \"Available\"")),
+    }
+}

@@ -1,0 +1,168 @@
+//! The state machine of a ClusterServiceVersion (reference/olm-operator.md §1).
+//!
+//! ```text
+//!   "" -> Pending -> InstallReady -> Installing -> Succeeded -> Replacing -> Deleting -> gone
+//!          ^  requirements   deployments    check     |
+//!          +---------------- Failed <-----------------+
+//!
+//!   gates         what must hold in every phase: one OperatorGroup, supported install modes, no API clash
+//!   requirements  CRDs, APIs, ServiceAccounts and their rights
+//!   deployments   what the install strategy makes, and whether it is there and available
+//!   status        recording a transition
+//! ```
+//!
+//! One plan makes one transition; the next is planned when its write was observed.
+
+mod deployments;
+mod gates;
+mod model;
+mod requirements;
+mod status;
+#[cfg(test)]
+mod tests;
+mod transition;
+mod upgrade;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use self::model::{Csv, FINALIZER};
+use crate::api::go_json::GoType;
+use crate::api::object;
+use crate::plan::{Action, Key, Plan, Propagation, Reason};
+use crate::world::{IndexKey, Reader, kind};
+
+/// Plans for one ClusterServiceVersion.
+pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
+    let Some(json) = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name) else {
+        return Plan::nothing();
+    };
+    let csv = Csv { json };
+    if csv.is_copy() {
+        return Plan::nothing();
+    }
+    if object::is_deleting(json) {
+        return finalize(world, csv);
+    }
+    let groups = gates::groups(world, csv.namespace());
+    if let Some(write) = own(csv, &groups) {
+        return Plan::act(vec![write]);
+    }
+    let step = match gates::pass(world, csv, &groups) {
+        gates::Verdict::Pass => transition::next(world, csv, key, now),
+        gates::Verdict::Stop(step) => step,
+    };
+    step.into_plan(csv, now)
+}
+
+/// What one pass over the state machine comes to.
+#[derive(Debug, Default, PartialEq)]
+struct Step {
+    /// Writes that come before the status.
+    before: Vec<Action>,
+    /// The phase to go to.
+    transition: Option<status::Transition>,
+    /// `status.requirementStatus`, when it was looked at.
+    requirements: Option<Vec<Value>>,
+    /// Why it goes no further.
+    reasons: Vec<Reason>,
+    /// When to look again.
+    again: Option<Timestamp>,
+}
+
+impl Step {
+    fn stay() -> Self {
+        Self::default()
+    }
+
+    fn to(phase: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { transition: Some(status::Transition::to(phase, reason, message)), ..Self::default() }
+    }
+
+    fn after(mut self, before: Vec<Action>) -> Self {
+        self.before = before;
+        self
+    }
+
+    fn because(mut self, reason: Reason) -> Self {
+        self.reasons.push(reason);
+        self
+    }
+
+    fn with(mut self, requirements: &requirements::Requirements) -> Self {
+        self.requirements = Some(requirements.statuses.clone());
+        self
+    }
+
+    fn again_at(mut self, at: Option<Timestamp>) -> Self {
+        self.again = at;
+        self
+    }
+
+    fn into_plan(self, csv: Csv<'_>, now: Timestamp) -> Plan {
+        let mut actions = self.before;
+        actions.extend(status::record(csv, self.transition.as_ref(), self.requirements.as_deref(), now));
+        Plan { actions, unordered: false, reasons: self.reasons, again: self.again }
+    }
+}
+
+/// The write that makes the ClusterServiceVersion ours: the finalizer, and the OperatorGroup it is a member of. Like OLM's, it
+/// leaves the object as Go writes it; an object that needs neither is not touched.
+fn own(csv: Csv<'_>, groups: &[gates::Group<'_>]) -> Option<Action> {
+    let mut new = csv.json.clone();
+    let finalizers = object::list(csv.json, &["metadata", "finalizers"]);
+    if !finalizers.iter().any(|f| f == FINALIZER) {
+        let mut finalizers = finalizers.to_vec();
+        finalizers.push(FINALIZER.into());
+        object::map_mut(&mut new, &["metadata"]).insert("finalizers".to_owned(), finalizers.into());
+    }
+    if let [group] = groups {
+        for (key, value) in group.annotations() {
+            object::set_annotation(&mut new, &key, &value);
+        }
+    }
+    (new != *csv.json).then(|| Action::Update(GoType::CLUSTER_SERVICE_VERSION.normalise(&new)))
+}
+
+/// Removes what Kubernetes' garbage collector cannot (cluster-scoped objects have no namespaced owners), then the finalizer (§1.10).
+fn finalize(world: &Reader<'_>, csv: Csv<'_>) -> Plan {
+    let finalizers = object::list(csv.json, &["metadata", "finalizers"]);
+    if !finalizers.iter().any(|f| f == FINALIZER) {
+        return Plan::nothing();
+    }
+    const CLEANED: [&str; 4] =
+        ["ClusterRoleBinding", "ClusterRole", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+    let owned = world.indexed(IndexKey::OwnerLabels {
+        kind: "ClusterServiceVersion".to_owned(),
+        namespace: csv.namespace().to_owned(),
+        name: csv.name().to_owned(),
+    });
+    let left: Vec<&Value> =
+        owned.iter().map(|o| o.json()).filter(|o| CLEANED.contains(&object::text(o, &["kind"]))).collect();
+    let deletions: Vec<Action> = left
+        .iter()
+        .filter(|o| !object::is_deleting(o))
+        .map(|o| Action::delete(o, Propagation::Background))
+        .collect();
+    if !left.is_empty() {
+        let plan = Plan::act(deletions);
+        return if plan.actions.is_empty() {
+            plan.because(Reason::NotHealthy {
+                namespace: csv.namespace().to_owned(),
+                name: csv.name().to_owned(),
+                message: format!("waiting for {} cluster-scoped objects to be deleted", left.len()),
+            })
+        } else {
+            plan
+        };
+    }
+    let mut new = csv.json.clone();
+    let rest: Vec<Value> = finalizers.iter().filter(|f| *f != FINALIZER).cloned().collect();
+    let metadata = object::map_mut(&mut new, &["metadata"]);
+    if rest.is_empty() {
+        metadata.remove("finalizers");
+    } else {
+        metadata.insert("finalizers".to_owned(), rest.into());
+    }
+    Plan::act(vec![Action::Update(new)])
+}

@@ -1,0 +1,256 @@
+//! What a ClusterServiceVersion needs before it can be installed, and whether it is there (reference/olm-operator.md §1.6).
+
+use serde_json::{Value, json};
+
+use super::model::{CrdDescription, Csv};
+use crate::api::go_json::GoType;
+use crate::api::object;
+use crate::rbac;
+use crate::version::Version;
+use crate::world::{FactKey, Reader, kind};
+use crate::{api::object::Gvk, world::Fact};
+
+/// The outcome of a check: `status.requirementStatus`, and whether all of it is met.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Requirements {
+    pub(super) statuses: Vec<Value>,
+    pub(super) unmet: Vec<String>,
+}
+
+impl Requirements {
+    pub(super) fn met(&self) -> bool {
+        self.unmet.is_empty()
+    }
+
+    fn add(&mut self, met: bool, status: Value) {
+        if !met {
+            let (kind, name) = (object::text(&status, &["kind"]), object::text(&status, &["name"]));
+            let message = match object::text(&status, &["message"]) {
+                "" => object::text(&status, &["status"]),
+                message => message,
+            };
+            self.unmet.push(format!("{kind} {name}: {message}"));
+        }
+        self.statuses.push(status);
+    }
+}
+
+fn entry(gvk: &Gvk, name: &str, status: &str, message: &str) -> Value {
+    json!({
+        "group": gvk.group, "version": gvk.version, "kind": gvk.kind, "name": name,
+        "status": status, "message": message,
+    })
+}
+
+fn with_uuid(mut entry: Value, object: &Value) -> Value {
+    object::map_mut(&mut entry, &[]).insert("uuid".to_owned(), object::uid(object).into());
+    entry
+}
+
+/// Checks all requirements. An error is a permission rule that makes no sense.
+pub(super) fn check(world: &Reader<'_>, csv: Csv<'_>) -> Result<Requirements, rbac::InvalidRule> {
+    let mut found = Requirements::default();
+    min_kube_version(world, csv, &mut found);
+    for crd in csv.crds() {
+        crd_requirement(world, csv, crd, &mut found);
+    }
+    api_services(world, csv, &mut found);
+    for api in csv.native_apis() {
+        let exists = serves(world, &api);
+        let name = format!("{}.{}", api.version, api.group);
+        let (status, message) = if exists {
+            ("Present", "Native API exists")
+        } else {
+            ("NotPresent", "Native API does not exist")
+        };
+        found.add(exists, entry(&api, &name, status, message));
+    }
+    service_accounts(world, csv, &mut found)?;
+    Ok(found)
+}
+
+fn min_kube_version(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) {
+    let min = object::text(csv.json, &["spec", "minKubeVersion"]);
+    if min.is_empty() {
+        return;
+    }
+    let gvk = Gvk::new("operators.coreos.com", "v1alpha1", "ClusterServiceVersion");
+    let mut say = |status: &str, message: &str| {
+        found.add(status == "Present", entry(&gvk, csv.name(), status, message));
+    };
+    let Some(server) = world.server_version() else {
+        return say("PresentNotSatisfied", "Server version discovery error");
+    };
+    let bare = server.trim_start_matches('v').split('-').next().unwrap_or_default();
+    let Ok(server_version) = Version::parse(bare) else {
+        return say("PresentNotSatisfied", "Server version parsing error");
+    };
+    let Ok(min_version) = Version::parse(min) else {
+        return say("PresentNotSatisfied", "CSV version parsing error");
+    };
+    if min_version > server_version {
+        let message =
+            format!("CSV version requirement not met: minKubeVersion ({min}) > server version ({server_version})");
+        say("PresentNotSatisfied", &message);
+    } else {
+        say("Present", &format!("CSV minKubeVersion ({min}) less than server version ({server})"));
+    }
+}
+
+fn crd_requirement(world: &Reader<'_>, csv: Csv<'_>, wanted: CrdDescription<'_>, found: &mut Requirements) {
+    let gvk = Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let mut say = |met, status: &str, message: &str, crd: Option<&Value>| {
+        let entry = entry(&gvk, wanted.name, status, message);
+        found.add(met, crd.map_or(entry.clone(), |crd| with_uuid(entry, crd)));
+    };
+    let Some(crd) = world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", wanted.name) else {
+        return say(false, "NotPresent", "CRD is not present", None);
+    };
+    if wanted.owned {
+        let others = older_owners(world, csv, crd);
+        if !others.is_empty() {
+            let message = format!("CRD installed alongside other CSV(s): {}", others.join(", "));
+            return say(false, "PresentNotSatisfied", &message, None);
+        }
+    }
+    let served = object::list(crd, &["spec", "versions"]).iter().any(|v| {
+        object::text(v, &["name"]) == wanted.version && object::at(v, &["served"]).as_bool().unwrap_or_default()
+    });
+    if !served {
+        return say(false, "NotPresent", "CRD version not served", None);
+    }
+    if is_established(crd) {
+        say(true, "Present", "CRD is present and Established condition is true", Some(crd));
+    } else {
+        let message = "CRD is present but the Established condition is False (not available)";
+        say(false, "PresentNotAvailable", message, None);
+    }
+}
+
+fn is_established(crd: &Value) -> bool {
+    let is_true = |t: &str| {
+        object::list(crd, &["status", "conditions"])
+            .iter()
+            .any(|c| object::text(c, &["type"]) == t && object::text(c, &["status"]) == "True")
+    };
+    is_true("Established") && is_true("NamesAccepted")
+}
+
+/// The ClusterServiceVersions that the CRD was installed alongside, that this one replaces, and that are still there: until its
+/// own InstallPlan has written the CRD, the CRD is theirs.
+fn older_owners(world: &Reader<'_>, csv: Csv<'_>, crd: &Value) -> Vec<String> {
+    let alongside: Vec<&str> = object::entries(crd, &["metadata", "annotations"])
+        .filter(|(key, _)| key.starts_with("operatorframework.io/installed-alongside-"))
+        .map(|(_, value)| value)
+        .collect();
+    let named = |name: &str| alongside.iter().any(|a| *a == format!("{}/{name}", csv.namespace()));
+    if named(csv.name()) {
+        return Vec::new();
+    }
+    let mut older = Vec::new();
+    let mut next = csv.replaced(world);
+    while let Some(replaced) = next {
+        if older.iter().any(|seen| seen == replaced.name()) {
+            break;
+        }
+        older.push(replaced.name().to_owned());
+        next = replaced.replaced(world);
+    }
+    older.retain(|name| named(name));
+    older.sort();
+    older
+}
+
+fn api_services(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) {
+    let name_of = |d: &Value| format!("{}.{}", object::text(d, &["version"]), object::text(d, &["group"]));
+    let gvk = Gvk::new("apiregistration.k8s.io", "v1", "APIService");
+    let mut owned: Vec<&Value> = csv.owned_api_services().iter().collect();
+    owned.sort_by_key(|d| name_of(d));
+    let mut required: Vec<&Value> = csv
+        .required_api_services()
+        .iter()
+        .filter(|r| !owned.iter().any(|o| name_of(o) == name_of(r)))
+        .collect();
+    required.sort_by_key(|d| name_of(d));
+    for description in required {
+        let name = name_of(description);
+        let service = world.json(&kind::API_SERVICE, "", &name).filter(|s| is_available(s));
+        match service {
+            Some(service) => found.add(true, with_uuid(entry(&gvk, &name, "Present", ""), service)),
+            None => found.add(false, entry(&gvk, &name, "NotPresent", "")),
+        }
+    }
+    for description in owned {
+        let deployment = object::text(description, &["deploymentName"]);
+        let has = csv.deployments().iter().any(|d| object::text(d, &["name"]) == deployment);
+        let status = if has { "DeploymentFound" } else { "DeploymentNotFound" };
+        found.add(has, entry(&gvk, &name_of(description), status, ""));
+    }
+}
+
+fn is_available(api_service: &Value) -> bool {
+    object::list(api_service, &["status", "conditions"])
+        .iter()
+        .any(|c| object::text(c, &["type"]) == "Available" && object::text(c, &["status"]) == "True")
+}
+
+fn serves(world: &Reader<'_>, api: &Gvk) -> bool {
+    match world.fact(FactKey::BuiltinApis) {
+        Some(Fact::BuiltinApis(apis)) => apis.contains(api),
+        _ => false,
+    }
+}
+
+fn service_accounts(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) -> Result<(), rbac::InvalidRule> {
+    let mut accounts: Vec<(&str, bool, Vec<Value>)> = Vec::new();
+    let scopes = [(csv.permissions(), Some(csv.namespace())), (csv.cluster_permissions(), None)];
+    for (permissions, namespace) in scopes {
+        for permission in permissions {
+            let name = object::text(permission, &["serviceAccountName"]);
+            let index = accounts.iter().position(|(n, ..)| *n == name).unwrap_or_else(|| {
+                accounts.push((name, true, Vec::new()));
+                accounts.len() - 1
+            });
+            let granted = rbac::Granted::to(world, (csv.namespace(), name), namespace);
+            for rule in object::list(permission, &["rules"]) {
+                let satisfied = granted.allows(rule)?;
+                let scope = if namespace.is_some() { "namespaced" } else { "cluster" };
+                let (_, all, dependents) = &mut accounts[index];
+                *all &= satisfied;
+                dependents.push(json!({
+                    "group": "rbac.authorization.k8s.io", "version": "v1", "kind": "PolicyRule",
+                    "status": if satisfied { "Satisfied" } else { "NotSatisfied" },
+                    "message": format!("{scope} rule:{}", GoType::POLICY_RULE.encode(rule)),
+                }));
+            }
+        }
+    }
+    accounts.sort_by_key(|(name, ..)| *name);
+    let gvk = Gvk::new("", "v1", "ServiceAccount");
+    for (name, satisfied, dependents) in accounts {
+        let account = world.json(&kind::SERVICE_ACCOUNT, csv.namespace(), name);
+        let (status, message) = match account {
+            None => ("NotPresent", "Service account does not exist"),
+            Some(account) if belongs_to_another(account, csv) => {
+                ("PresentNotSatisfied", "Service account is owned by another ClusterServiceVersion")
+            }
+            Some(_) if !satisfied => ("PresentNotSatisfied", "Policy rule not satisfied for service account"),
+            Some(_) => ("Present", ""),
+        };
+        let mut entry = entry(&gvk, name, status, message);
+        if account.is_some() && !dependents.is_empty() {
+            object::map_mut(&mut entry, &[]).insert("dependents".to_owned(), dependents.into());
+        }
+        found.add(status == "Present", entry);
+    }
+    Ok(())
+}
+
+fn belongs_to_another(account: &Value, csv: Csv<'_>) -> bool {
+    let mut owners = object::list(account, &["metadata", "ownerReferences"])
+        .iter()
+        .filter(|o| object::text(o, &["kind"]) == "ClusterServiceVersion")
+        .map(|o| object::text(o, &["uid"]))
+        .peekable();
+    owners.peek().is_some() && !owners.any(|uid| uid == csv.uid())
+}

@@ -1,0 +1,90 @@
+//! Writing the status of a ClusterServiceVersion (reference/olm-operator.md §1.2).
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::model::Csv;
+use crate::api::object;
+use crate::plan::{Action, Emit};
+
+/// How many entries `status.conditions` keeps.
+const HISTORY: usize = 20;
+
+/// A phase to go to, with its reason and message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Transition {
+    pub(super) phase: &'static str,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+impl Transition {
+    pub(super) fn to(phase: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { phase, reason, message: message.into() }
+    }
+}
+
+/// The actions that record a transition and, if given, the state of the requirements. Empty when the status says so already.
+pub(super) fn record(
+    csv: Csv<'_>,
+    transition: Option<&Transition>,
+    requirements: Option<&[Value]>,
+    now: Timestamp,
+) -> Vec<Action> {
+    let mut new = csv.json.clone();
+    let status = object::map_mut(&mut new, &["status"]);
+    status.entry("cleanup").or_insert_with(|| json!({}));
+    let mut changed = false;
+    if let Some(requirements) = requirements {
+        let old = status.get("requirementStatus").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        if old != requirements {
+            changed = true;
+            status.insert("requirementStatus".to_owned(), requirements.into());
+        }
+    }
+    let mut actions = Vec::new();
+    let moves = transition
+        .filter(|t| (t.phase, t.reason, t.message.as_str()) != (csv.phase(), csv.reason(), csv.message()));
+    if let Some(Transition { phase, reason, message }) = moves {
+        changed = true;
+        let time = Value::from(object::time(now));
+        status.insert("lastUpdateTime".to_owned(), time.clone());
+        if *phase != csv.phase() || !status.contains_key("lastTransitionTime") {
+            status.insert("lastTransitionTime".to_owned(), time.clone());
+        }
+        for (field, text) in [("phase", *phase), ("reason", *reason), ("message", message.as_str())] {
+            status.insert(field.to_owned(), text.into());
+        }
+        let condition = json!({
+            "phase": phase,
+            "reason": reason,
+            "message": message,
+            "lastUpdateTime": time,
+            "lastTransitionTime": status.get("lastTransitionTime"),
+        });
+        append(status, condition);
+        actions.push(Action::Emit(Emit {
+            regarding: csv.json.clone(),
+            warning: *phase == "Failed",
+            reason: (*reason).to_owned(),
+            message: message.clone(),
+        }));
+    }
+    if changed {
+        actions.insert(0, Action::UpdateStatus(new));
+    }
+    actions
+}
+
+/// Appends to the history unless the last entry is of the same phase and reason.
+fn append(status: &mut serde_json::Map<String, Value>, condition: Value) {
+    let history = status.entry("conditions").or_insert_with(|| json!([]));
+    let Some(history) = history.as_array_mut() else { return };
+    let same = |field| history.last().is_some_and(|l| object::text(l, &[field]) == object::text(&condition, &[field]));
+    if same("phase") && same("reason") {
+        return;
+    }
+    history.push(condition);
+    let surplus = history.len().saturating_sub(HISTORY);
+    history.drain(..surplus);
+}

@@ -1,0 +1,40 @@
+//! May a ClusterServiceVersion be replaced now? (reference/olm-operator.md §1.8)
+
+use serde_json::Value;
+
+use super::model::Csv;
+use crate::api::object;
+use crate::world::{Reader, kind};
+
+/// Why the operator of `old` does not want to be upgraded now; `None` when it may be. The OperatorCondition of its name tells.
+pub(super) fn objection(world: &Reader<'_>, old: Csv<'_>) -> Option<String> {
+    let condition = world.json(&kind::OPERATOR_CONDITION, old.namespace(), old.name())?;
+    let upgradeable = |path: &[&str]| -> Option<&Value> {
+        object::list(condition, path).iter().find(|c| object::text(c, &["type"]) == "Upgradeable")
+    };
+    let refusal = |c: &Value| Some(format!("the operator is not upgradeable: {}", object::text(c, &["message"])));
+    if let Some(forced) = upgradeable(&["spec", "overrides"]) {
+        return if object::text(forced, &["status"]) == "True" { None } else { refusal(forced) };
+    }
+    let reported = upgradeable(&["status", "conditions"])?;
+    let status = object::text(reported, &["status"]);
+    if object::at(reported, &["observedGeneration"]).as_i64() != Some(object::generation(condition)) {
+        return Some(format!("the operatorcondition status \"Upgradeable\"=\"{status}\" is outdated"));
+    }
+    if status == "False" { refusal(reported) } else { None }
+}
+
+/// The newest of the chain of replacements that starts at `csv`, unless the chain is a circle.
+pub(super) fn newest<'w>(world: &Reader<'w>, csv: Csv<'_>) -> Option<Csv<'w>> {
+    let mut seen = vec![csv.name().to_owned()];
+    let mut newest: Option<Csv<'w>> = None;
+    loop {
+        let next = newest.map_or_else(|| csv.replacements(world), |n| n.replacements(world)).into_iter().next();
+        let Some(next) = next else { return newest };
+        if seen.iter().any(|name| name == next.name()) {
+            return None;
+        }
+        seen.push(next.name().to_owned());
+        newest = Some(next);
+    }
+}
