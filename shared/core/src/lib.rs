@@ -12,3 +12,7 @@
 //! No clock, randomness, environment, file, network or terminal: time, ids and random suffixes are arguments.
 
 pub mod api;
+pub mod go;
+#[cfg(test)]
+mod testing;
+pub mod version;
