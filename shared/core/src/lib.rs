@@ -14,8 +14,12 @@
 pub mod api;
 pub mod catalog;
 pub mod csv;
+pub mod go;
 pub mod plan;
 pub mod planner;
 pub mod rbac;
 pub mod settings;
+#[cfg(test)]
+mod testing;
+pub mod version;
 pub mod world;

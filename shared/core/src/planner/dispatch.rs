@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::csv;
 use crate::plan::{Controller, Key, Plan};
 use crate::settings::Settings;
 use crate::world::Reader;
@@ -17,7 +18,7 @@ pub(super) fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Time
         Controller::InstallPlan => Plan::nothing(),
         Controller::OperatorGroup => Plan::nothing(),
         Controller::Namespace => Plan::nothing(),
-        Controller::ClusterServiceVersion => Plan::nothing(),
+        Controller::ClusterServiceVersion => csv::plan(world, key, now),
         Controller::CopiedCsv => Plan::nothing(),
         Controller::OperatorCondition => Plan::nothing(),
         Controller::Adoption => Plan::nothing(),

@@ -1,0 +1,22 @@
+//! Test support: the recorded answers of the real tools, where the data folder is there.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+/// The data folder that `OLM_TEST_DATA` names, default `../shared/data` beside the repository; says so when it is not there.
+pub(crate) fn data() -> Option<PathBuf> {
+    let default = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
+    let folder = std::env::var_os("OLM_TEST_DATA").map_or_else(default, PathBuf::from);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    eprintln!("skipped: no test data at {}", folder.display());
+    None
+}
+
+/// A JSON file of the data folder's `recorded/`.
+pub(crate) fn recorded(path: &str) -> Option<Value> {
+    let text = std::fs::read(data()?.join("recorded").join(path)).unwrap();
+    Some(serde_json::from_slice(&text).unwrap())
+}

@@ -1,0 +1,97 @@
+//! blang's recorded answers, and the quirks by name.
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+use super::*;
+use crate::testing::recorded;
+
+fn range(text: &str) -> Range {
+    Range::parse(text).unwrap()
+}
+
+fn version(text: &str) -> Version {
+    parse(text).unwrap()
+}
+
+#[test]
+fn quirks_of_ranges() {
+    assert!(range(">=1.0.0 <2.0.0 || 3.x").contains(&version("3.9.9")));
+    assert!(range(">=1.0.0 7 <2.0.0").contains(&version("1.5.0")), "a token of one byte is dropped");
+    assert!(!range("!=1.2.x").contains(&version("1.3.0")), "both below and above is never met");
+    assert!(range("<2.0.0").contains(&version("2.0.0-rc.1")), "a pre-release is an ordinary version");
+    assert!(range("1.2.3").contains(&version("1.2.3+other")), "build metadata does not count");
+    assert!(!range(">=1.0.0 || || <0.5.0").contains(&version("0.7.0")), "blang panics here");
+    assert_eq!(range(" >= 1.0.0").to_string(), " >= 1.0.0");
+}
+
+#[test]
+fn tolerant_reading_fills_up_and_trims() {
+    for (text, full) in [(" v1.02 ", "1.2.0"), ("3", "3.0.0"), ("00.00.01", "0.0.1"), ("1.2.3-rc+b", "1.2.3-rc+b")] {
+        assert_eq!(parse_tolerant(text), Ok(version(full)), "{text:?}");
+    }
+    assert_eq!(
+        parse_tolerant("1.2-beta").unwrap_err().to_string(),
+        "Short version cannot contain PreRelease/Build meta data"
+    );
+}
+
+fn answer<T: ToString>(result: Result<T, Error>) -> Result<String, String> {
+    result.map(|v| v.to_string()).map_err(|e| e.to_string())
+}
+
+#[test]
+fn recorded_versions() {
+    let Some(data) = recorded("blang/blang.json") else { return };
+    let cases = data["versions"].as_array().unwrap();
+    assert!(cases.len() > 200);
+    for case in cases {
+        let text = case["in"].as_str().unwrap();
+        let expected = |ok: &str, err: &str| match case[ok].as_str() {
+            Some(ok) => Ok(ok.to_owned()),
+            None => Err(case[err].as_str().unwrap().to_owned()),
+        };
+        assert_eq!(answer(parse(text)), expected("parse", "parse_error"), "{text:?}");
+        assert_eq!(answer(parse_tolerant(text)), expected("tolerant", "tolerant_error"), "{text:?}");
+        if let Some(finalized) = case["finalize_version"].as_str() {
+            assert_eq!(finalize(&version(text)).to_string(), finalized);
+        }
+    }
+}
+
+#[test]
+fn recorded_order() {
+    let Some(data) = recorded("blang/blang.json") else { return };
+    let order: Vec<&str> = data["order"].as_array().unwrap().iter().map(|v| v.as_str().unwrap()).collect();
+    assert!(order.len() > 100);
+    for pair in order.windows(2) {
+        let expected = if pair[1].starts_with('=') { Ordering::Equal } else { Ordering::Less };
+        let [a, b] = [pair[0], pair[1]].map(|v| version(v.trim_start_matches('=')));
+        assert_eq!(compare(&a, &b), expected, "{a} {b}");
+        assert_eq!(compare(&b, &a), expected.reverse(), "{b} {a}");
+    }
+}
+
+#[test]
+fn recorded_ranges() {
+    let Some(data) = recorded("blang/blang.json") else { return };
+    let cases = data["ranges"].as_array().unwrap();
+    assert_eq!(cases.len(), 600);
+    for case in cases {
+        let text = case["range"].as_str().unwrap();
+        let parsed = Range::parse(text);
+        if let Some(error) = case["error"].as_str() {
+            assert_eq!(parsed.unwrap_err().to_string(), error, "{text:?}");
+            continue;
+        }
+        let parsed = parsed.unwrap_or_else(|e| panic!("{text:?}: {e}"));
+        let list = |key: &str| case[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+        for v in list("matches") {
+            assert!(parsed.contains(&version(v)), "{text:?} holds {v}");
+        }
+        for v in list("fails") {
+            assert!(!parsed.contains(&version(v)), "{text:?} does not hold {v}");
+        }
+    }
+}
