@@ -1,6 +1,6 @@
 //! What a plan wants done: whole objects and preconditions, nothing left to decide.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::api::object::{self, ObjectRef};
 
@@ -59,6 +59,44 @@ pub struct Emit {
     pub reason: String,
     /// The sentence.
     pub message: String,
+}
+
+/// The component that OLM's events name (reference/olm-operator.md §8.2).
+const COMPONENT: &str = "operator-lifecycle-manager";
+
+impl Emit {
+    /// The core Event. Events about cluster-scoped objects are kept in namespace `default`, as Kubernetes does.
+    pub fn to_event(&self, now: jiff::Timestamp) -> Value {
+        let Self { regarding, warning, reason, message } = self;
+        let namespace = match object::namespace(regarding) {
+            "" => "default",
+            namespace => namespace,
+        };
+        let time = object::time(now);
+        json!({
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {
+                "name": format!("{}.{:x}", object::name(regarding), now.as_nanosecond()),
+                "namespace": namespace,
+            },
+            "involvedObject": {
+                "apiVersion": object::text(regarding, &["apiVersion"]),
+                "kind": object::text(regarding, &["kind"]),
+                "namespace": object::namespace(regarding),
+                "name": object::name(regarding),
+                "uid": object::uid(regarding),
+                "resourceVersion": object::resource_version(regarding),
+            },
+            "type": if *warning { "Warning" } else { "Normal" },
+            "reason": reason,
+            "message": message,
+            "source": { "component": COMPONENT },
+            "firstTimestamp": time,
+            "lastTimestamp": time,
+            "count": 1,
+        })
+    }
 }
 
 /// Something that only the shell can find out.
@@ -156,7 +194,7 @@ impl Action {
         Self::Patch {
             target: ObjectRef::of(object),
             uid: object::uid(object).to_owned(),
-            patch: serde_json::json!({ "metadata": { "labels": labels } }),
+            patch: json!({ "metadata": { "labels": labels } }),
         }
     }
 

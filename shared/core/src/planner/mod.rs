@@ -10,6 +10,7 @@
 //! a panic in planning one key is reported as its [`Reason::Panicked`] and stops nothing else; a refused action is tried
 //! again after a pause that doubles, with jitter, up to [`backoff::LONGEST`].
 
+mod answer;
 pub mod backoff;
 mod dispatch;
 mod keys;
@@ -19,6 +20,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+pub use answer::{Answer, answer};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -37,8 +39,8 @@ pub enum Event {
     Applied(Value),
     /// An object that is gone: as it last was, with the resourceVersion of its deletion.
     Deleted(Value),
-    /// An object that is not there, found out by asking for it.
-    Absent(ObjectRef),
+    /// An object that is not there, found out by asking for it. The uid says which life of it ended, if that is known.
+    Absent(ObjectRef, String),
     /// All objects of a kind, and the resourceVersion of the list.
     Listed(GroupKind, Vec<Value>, u64),
     /// A fact that is now so, or (`None`) no longer known.
@@ -123,9 +125,9 @@ impl Planner {
                 let name = (target.namespace, target.name);
                 self.world.delete(&GroupKind::of(&json), &name, object::uid(&json), rv).into_iter().collect()
             }
-            Event::Absent(target) => {
+            Event::Absent(target, uid) => {
                 let gk = GroupKind::new(&target.gvk.group, &target.gvk.kind);
-                self.world.delete(&gk, &(target.namespace, target.name), "", 0).into_iter().collect()
+                self.world.delete(&gk, &(target.namespace, target.name), &uid, 0).into_iter().collect()
             }
             Event::Listed(gk, objects, rv) => self.world.reset(&gk, objects, rv),
             Event::Learned(key, fact) => {
@@ -194,6 +196,12 @@ impl Planner {
         }
         self.learn_refusals(key);
         self.enqueue(key.clone());
+    }
+
+    /// Work was only looked at: the key is planned again when what it read changes.
+    pub fn park(&mut self, key: &Key) {
+        self.running.remove(key);
+        self.streaks.remove(key);
     }
 
     /// Is nothing queued or running?

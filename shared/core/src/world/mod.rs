@@ -65,8 +65,8 @@ pub struct Change {
 #[derive(Default)]
 struct Store {
     objects: BTreeMap<NamespacedName, Arc<Object>>,
-    /// uid and resource version of what was deleted, so that a late observation does not bring it back.
-    graves: BTreeMap<NamespacedName, (String, u64)>,
+    /// Resource version at which an object was known to be gone, so that a late observation does not bring it back.
+    graves: BTreeMap<NamespacedName, u64>,
 }
 
 /// What is known of the cluster.
@@ -96,9 +96,7 @@ impl World {
         let gk = GroupKind::of(&json);
         let name = key(&json);
         let store = self.stores.entry(gk.clone()).or_default();
-        if let Some((uid, rv)) = store.graves.get(&name)
-            && (uid == object::uid(&json) || version(&json) <= *rv)
-        {
+        if store.graves.get(&name).is_some_and(|rv| version(&json) <= *rv) {
             return None;
         }
         let old = store.objects.get(&name).cloned();
@@ -143,9 +141,7 @@ impl World {
             return None;
         }
         store.objects.remove(name);
-        store
-            .graves
-            .insert(name.clone(), (object::uid(&old.json).to_owned(), resource_version.max(version(&old.json))));
+        store.graves.insert(name.clone(), resource_version.max(version(&old.json)));
         let index: BTreeSet<IndexKey> = index::keys(gk, &old.json).into_iter().collect();
         for key in &index {
             self.unindex(key, gk, name);
@@ -168,7 +164,7 @@ impl World {
             gone.iter().filter_map(|(name, o)| self.delete(gk, name, object::uid(&o.json), resource_version)).collect();
         changes.extend(objects.into_iter().filter_map(|json| self.apply(json)));
         if let Some(store) = self.stores.get_mut(gk) {
-            store.graves.retain(|_, (_, rv)| *rv > resource_version);
+            store.graves.retain(|_, rv| *rv > resource_version);
         }
         changes
     }

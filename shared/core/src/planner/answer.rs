@@ -1,0 +1,37 @@
+//! What an answer of the API server tells about the World.
+
+use serde_json::Value;
+
+use super::Event;
+use crate::api::object::ObjectRef;
+use crate::api::status::Status;
+use crate::plan::{Action, Verb};
+
+/// What follows from an answer.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// This was observed.
+    Observed(Event),
+    /// The World is behind: the object has to be read before anything else is planned for it.
+    Look(ObjectRef),
+    /// Nothing new.
+    Nothing,
+}
+
+/// What follows from the answer to an action. `Ok(None)` is the answer to a delete that left nothing.
+pub fn answer(action: &Action, result: &Result<Option<Value>, Status>) -> Answer {
+    match (action, result) {
+        (Action::Emit(_) | Action::Ask(_), _) => Answer::Nothing,
+        (_, Ok(Some(object))) => Answer::Observed(Event::Applied(object.clone())),
+        (Action::Delete { target, uid, .. }, Ok(None)) => {
+            Answer::Observed(Event::Absent(target.clone(), uid.clone()))
+        }
+        (_, Ok(None)) => Answer::Nothing,
+        (_, Err(status)) => {
+            let named = !action.target().name.is_empty();
+            let stale = status.is_conflict() || status.is_already_exists();
+            let gone = status.is_not_found() && action.verb() != Verb::Create;
+            if named && (stale || gone) { Answer::Look(action.target()) } else { Answer::Nothing }
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Requests to the API server, with whole objects as JSON: nothing is lost that a type would not know.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt};
+use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
+use kube::core::{Request, WatchEvent};
+use olm_core::api::object::{Gvk, ObjectRef};
+use olm_core::api::status::Status;
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+/// Field manager of everything that is written by `kubectl olm`.
+const MANAGER: &str = "kubectl-olm";
+
+/// Where a kind lives in the API: its plural, and whether it has namespaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// Group, version and kind.
+    pub gvk: Gvk,
+    /// The plural, as in URLs.
+    pub plural: String,
+    /// Are objects of it in namespaces?
+    pub namespaced: bool,
+}
+
+impl Resource {
+    fn path(&self, namespace: &str) -> String {
+        let Self { gvk, plural, namespaced } = self;
+        let base = if gvk.group.is_empty() {
+            format!("/api/{}", gvk.version)
+        } else {
+            format!("/apis/{}/{}", gvk.group, gvk.version)
+        };
+        if *namespaced && !namespace.is_empty() {
+            format!("{base}/namespaces/{namespace}/{plural}")
+        } else {
+            format!("{base}/{plural}")
+        }
+    }
+}
+
+/// A client of the API server that sends and receives JSON.
+#[derive(Clone)]
+pub struct Api {
+    client: kube::Client,
+    /// Resources by kind, as discovered so far.
+    resources: Arc<Mutex<BTreeMap<Gvk, Resource>>>,
+}
+
+/// A page of a list: objects, the list's resourceVersion, and where the next page starts.
+pub struct Page {
+    /// The objects, each with apiVersion and kind.
+    pub objects: Vec<Value>,
+    /// The list's resourceVersion.
+    pub resource_version: String,
+    /// Token of the next page, empty at the end.
+    pub next: String,
+}
+
+impl Api {
+    /// A client. Its configuration should have kube's own retries off: the planner retries.
+    pub fn new(client: kube::Client) -> Self {
+        Self { client, resources: Arc::default() }
+    }
+
+    /// The API server's `gitVersion`.
+    pub async fn version(&self) -> Result<String, Status> {
+        self.client.apiserver_version().await.map(|v| v.git_version).map_err(status)
+    }
+
+    /// Makes a kind known without asking the API server.
+    pub async fn know(&self, resource: Resource) {
+        self.resources.lock().await.insert(resource.gvk.clone(), resource);
+    }
+
+    /// Where a kind lives. A kind that is not known yet is asked for.
+    pub async fn resource(&self, gvk: &Gvk) -> Result<Resource, Status> {
+        if let Some(known) = self.resources.lock().await.get(gvk) {
+            return Ok(known.clone());
+        }
+        let listed = if gvk.group.is_empty() {
+            self.client.list_core_api_resources(&gvk.version).await
+        } else {
+            self.client.list_api_group_resources(&gvk.api_version()).await
+        };
+        let missing = || {
+            Status::new(404, "NotFound", format!("the server does not serve {} in {}", gvk.kind, gvk.api_version()))
+        };
+        let listed = listed.map_err(status).map_err(|s| if s.code == 404 { missing() } else { s })?;
+        let mut resources = self.resources.lock().await;
+        for found in listed.resources.into_iter().filter(|r| !r.name.contains('/')) {
+            let gvk = Gvk::new(&gvk.group, &gvk.version, &found.kind);
+            let resource = Resource { gvk: gvk.clone(), plural: found.name, namespaced: found.namespaced };
+            resources.insert(gvk, resource);
+        }
+        resources.get(gvk).cloned().ok_or_else(missing)
+    }
+
+    /// GET. `None` when it is not there.
+    pub async fn get(&self, target: &ObjectRef) -> Result<Option<Value>, Status> {
+        let resource = self.resource(&target.gvk).await?;
+        let request = Request::new(resource.path(&target.namespace)).get(&target.name, &GetParams::default());
+        match self.send(request).await {
+            Ok(object) => Ok(Some(object)),
+            Err(refusal) if refusal.code == 404 => Ok(None),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    /// A page of a LIST, in all namespaces.
+    pub async fn list(&self, resource: &Resource, labels: &str, page: &str) -> Result<Page, Status> {
+        let mut params = ListParams::default().limit(500);
+        if !labels.is_empty() {
+            params = params.labels(labels);
+        }
+        if !page.is_empty() {
+            params = params.continue_token(page);
+        }
+        let mut list = self.send(Request::new(resource.path("")).list(&params)).await?;
+        let text = |list: &Value, field: &str| {
+            list.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let (resource_version, next) = (text(&list, "resourceVersion"), text(&list, "continue"));
+        let mut objects = match list.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        };
+        // Items of a list do not say what they are.
+        for object in objects.iter_mut().filter_map(Value::as_object_mut) {
+            object.insert("apiVersion".to_owned(), resource.gvk.api_version().into());
+            object.insert("kind".to_owned(), resource.gvk.kind.clone().into());
+        }
+        Ok(Page { objects, resource_version, next })
+    }
+
+    /// WATCH, in all namespaces, from a resourceVersion on.
+    pub async fn watch(
+        &self,
+        resource: &Resource,
+        labels: &str,
+        from: &str,
+    ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
+        let mut params = WatchParams::default();
+        if !labels.is_empty() {
+            params = params.labels(labels);
+        }
+        let request = Request::new(resource.path("")).watch(&params, from).map_err(unsendable)?;
+        let events = self.client.request_events::<Value>(request).await.map_err(status)?;
+        Ok(events.map(|event| event.map_err(status)))
+    }
+
+    /// POST.
+    pub async fn create(&self, object: &Value) -> Result<Value, Status> {
+        let target = ObjectRef::of(object);
+        let resource = self.resource(&target.gvk).await?;
+        let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        self.send(Request::new(resource.path(&target.namespace)).create(&params, bytes(object)?)).await
+    }
+
+    /// PUT of the object, or of its status.
+    pub async fn update(&self, object: &Value, subresource: Option<&str>) -> Result<Value, Status> {
+        let target = ObjectRef::of(object);
+        let resource = self.resource(&target.gvk).await?;
+        let request = Request::new(resource.path(&target.namespace));
+        let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        let body = bytes(object)?;
+        self.send(match subresource {
+            Some(part) => request.replace_subresource(part, &target.name, &params, body),
+            None => request.replace(&target.name, &params, body),
+        })
+        .await
+    }
+
+    /// PATCH with a JSON merge patch.
+    pub async fn merge(&self, target: &ObjectRef, patch: &Value) -> Result<Value, Status> {
+        let resource = self.resource(&target.gvk).await?;
+        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let request = Request::new(resource.path(&target.namespace));
+        self.send(request.patch(&target.name, &params, &Patch::Merge(patch))).await
+    }
+
+    /// PATCH by server-side apply, taking over fields of other managers.
+    pub async fn apply(&self, object: &Value) -> Result<Value, Status> {
+        let target = ObjectRef::of(object);
+        let resource = self.resource(&target.gvk).await?;
+        let params = PatchParams::apply(MANAGER).force();
+        let request = Request::new(resource.path(&target.namespace));
+        self.send(request.patch(&target.name, &params, &Patch::Apply(object))).await
+    }
+
+    /// DELETE. `None` when nothing is left of it.
+    pub async fn delete(&self, target: &ObjectRef, params: &DeleteParams) -> Result<Option<Value>, Status> {
+        let resource = self.resource(&target.gvk).await?;
+        let answer = self.send(Request::new(resource.path(&target.namespace)).delete(&target.name, params)).await?;
+        let is_object = answer.pointer("/metadata/uid").is_some();
+        Ok(is_object.then_some(answer))
+    }
+
+    async fn send(&self, request: Result<http::Request<Vec<u8>>, kube::core::request::Error>) -> Result<Value, Status> {
+        self.client.request::<Value>(request.map_err(unsendable)?).await.map_err(status)
+    }
+}
+
+fn bytes(object: &Value) -> Result<Vec<u8>, Status> {
+    serde_json::to_vec(object).map_err(|error| Status::new(0, "Unsendable", error.to_string()))
+}
+
+fn unsendable(error: kube::core::request::Error) -> Status {
+    Status::new(0, "Unsendable", error.to_string())
+}
+
+/// The refusal in an error of kube's client; code 0 when there was no answer.
+pub fn status(error: kube::Error) -> Status {
+    match error {
+        kube::Error::Api(refusal) => Status::new(refusal.code, &refusal.reason, refusal.message.clone()),
+        other => {
+            // kube's errors repeat their source in their text; the innermost one says what happened.
+            let mut message = other.to_string();
+            let mut source = std::error::Error::source(&other);
+            while let Some(inner) = source {
+                let text = inner.to_string();
+                if !message.contains(&text) {
+                    message = format!("{message}: {text}");
+                }
+                source = inner.source();
+            }
+            Status::new(0, "NoAnswer", message)
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! From actions to requests, and from answers to events.
+
+use jiff::Timestamp;
+use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
+use olm_core::api::object;
+use olm_core::api::status::Status;
+use olm_core::plan::{Action, Propagation};
+use olm_core::planner::{Answer, Event, Failure, Work, answer};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::api::Api;
+use super::trim::trim;
+
+/// What happened to a piece of work.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) work: Work,
+    pub(super) succeeded: Vec<Action>,
+    pub(super) failures: Vec<Failure>,
+}
+
+/// Executes work in order (or all of it, when the order does not matter) and reports every answer as an event before it ends.
+pub(super) async fn execute(api: &Api, work: Work, events: &mpsc::UnboundedSender<Event>) -> Done {
+    let mut succeeded = Vec::new();
+    let mut failures = Vec::new();
+    if work.unordered {
+        let all = work.actions.iter().map(|action| one(api, action, events));
+        // Few enough at a time that one key does not crowd out the others.
+        let results: Vec<_> = futures::StreamExt::collect(futures::StreamExt::buffered(futures::stream::iter(all), 8)).await;
+        for (action, result) in work.actions.iter().zip(results) {
+            match result {
+                Ok(()) => succeeded.push(action.clone()),
+                Err(status) => failures.push(Failure { action: action.clone(), status }),
+            }
+        }
+    } else {
+        for action in &work.actions {
+            match one(api, action, events).await {
+                Ok(()) => succeeded.push(action.clone()),
+                Err(status) => {
+                    failures.push(Failure { action: action.clone(), status });
+                    break;
+                }
+            }
+        }
+    }
+    Done { work, succeeded, failures }
+}
+
+async fn one(api: &Api, action: &Action, events: &mpsc::UnboundedSender<Event>) -> Result<(), Status> {
+    let result = request(api, action).await;
+    let event = match answer(action, &result) {
+        Answer::Observed(event) => Some(event),
+        Answer::Look(target) => match api.get(&target).await {
+            Ok(Some(object)) => Some(Event::Applied(object)),
+            Ok(None) => Some(Event::Absent(target, String::new())),
+            Err(_) => None,
+        },
+        Answer::Nothing => None,
+    };
+    if let Some(mut event) = event {
+        if let Event::Applied(object) = &mut event {
+            trim(object);
+        }
+        // The receiver is gone only when the process stops.
+        let _ = events.send(event);
+    }
+    result.map(|_| ())
+}
+
+async fn request(api: &Api, action: &Action) -> Result<Option<Value>, Status> {
+    match action {
+        Action::Create(object) => api.create(object).await.map(Some),
+        Action::Update(object) => api.update(object, None).await.map(Some),
+        Action::UpdateStatus(object) => api.update(object, Some("status")).await.map(Some),
+        Action::Patch { target, uid, patch } => {
+            let mut patch = patch.clone();
+            object::map_mut(&mut patch, &["metadata"]).insert("uid".to_owned(), uid.as_str().into());
+            api.merge(target, &patch).await.map(Some)
+        }
+        Action::Delete { target, uid, propagation } => {
+            let policy = match propagation {
+                Propagation::Background => PropagationPolicy::Background,
+                Propagation::Foreground => PropagationPolicy::Foreground,
+                Propagation::Orphan => PropagationPolicy::Orphan,
+            };
+            let preconditions = Preconditions { uid: Some(uid.clone()), resource_version: None };
+            let params = DeleteParams {
+                propagation_policy: Some(policy),
+                preconditions: Some(preconditions),
+                ..DeleteParams::default()
+            };
+            match api.delete(target, &params).await {
+                // What somebody else deleted meanwhile is deleted.
+                Err(refusal) if refusal.is_not_found() => Ok(None),
+                result => result,
+            }
+        }
+        Action::Emit(emit) => {
+            // An event that cannot be written must not hold up the work it tells of.
+            if let Err(refusal) = api.create(&emit.to_event(Timestamp::now())).await {
+                tracing::debug!(reason = emit.reason, %refusal, "event not written");
+            }
+            Ok(None)
+        }
+        Action::Ask(_) => Ok(None),
+    }
+}

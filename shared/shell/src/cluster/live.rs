@@ -1,0 +1,186 @@
+//! The loop: events into the planner, work out of it, with bounded concurrency.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use olm_core::api::object::Gvk;
+use olm_core::api::status::Status;
+use olm_core::plan::{Action, Key, Question, Reason, Severity};
+use olm_core::planner::{Event, Planner, Work};
+use olm_core::world::{Fact, FactKey};
+use tokio::sync::{Semaphore, mpsc};
+
+use super::api::Api;
+use super::catalogs::Catalogs;
+use super::execute::{Done, execute};
+use super::watch::{self, Signal};
+
+/// How many keys are executed at a time. The API server's priority and fairness lets a client of this kind do more; a real OLM
+/// has two workers a queue, limited to ten requests a second.
+const CONCURRENCY: usize = 16;
+
+/// How the loop runs.
+#[derive(Clone, Debug, Default)]
+pub struct LoopOptions {
+    /// Execute nothing, only tell what would be done.
+    pub audit: bool,
+    /// End when there is nothing left to do.
+    pub once: bool,
+}
+
+/// What the loop tells while it runs.
+pub trait Observer: Send {
+    /// Everything was listed: planning starts.
+    fn started(&mut self, objects: usize);
+    /// Work was planned (audit) or executed.
+    fn worked(&mut self, work: &Work, refusals: &[Status]);
+    /// A kind cannot be listed or watched.
+    fn trouble(&mut self, gvk: &Gvk, refusal: &Status);
+    /// The reasons why a key does nothing have changed; empty when it is settled.
+    fn reasons(&mut self, key: &Key, reasons: &[Reason]);
+}
+
+/// Why the loop ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum End {
+    /// It was told to stop.
+    Stopped,
+    /// `once`: nothing is left to do, but for what these reasons block.
+    Quiet(Vec<(Key, Vec<Reason>)>),
+}
+
+/// Runs the planner against a cluster until `stop` resolves.
+pub async fn run(
+    api: Api,
+    mut planner: Planner,
+    catalogs: Catalogs,
+    options: &LoopOptions,
+    observer: &mut dyn Observer,
+    stop: impl Future<Output = ()>,
+) -> End {
+    let (signals_in, mut signals) = mpsc::unbounded_channel();
+    let (events_in, mut events) = mpsc::unbounded_channel();
+    let (done_in, mut done) = mpsc::unbounded_channel::<Done>();
+    let mut tasks = tokio::task::JoinSet::new();
+    let mut unsynced: BTreeSet<Gvk> = BTreeSet::new();
+    for watched in watch::kinds() {
+        unsynced.insert(watched.resource.gvk.clone());
+        api.know(watched.resource.clone()).await;
+        tasks.spawn(watch::run(api.clone(), watched, signals_in.clone()));
+    }
+    let mut catalogs = catalogs.start(events_in.clone());
+    if let Ok(version) = api.version().await {
+        planner.observe(Event::Learned(FactKey::ServerVersion, Some(Fact::ServerVersion(version))));
+    }
+    let slots = Arc::new(Semaphore::new(CONCURRENCY));
+    let mut told = Told::default();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        // What was observed comes before what was done: a key is planned again with the answers in the World.
+        while let Ok(event) = events.try_recv() {
+            planner.observe(event);
+        }
+        if unsynced.is_empty() {
+            while let Some(work) = planner.next(Timestamp::now()) {
+                if options.audit {
+                    told.audit(&mut planner, work, observer);
+                    continue;
+                }
+                for action in &work.actions {
+                    match action {
+                        Action::Ask(Question::Connect { namespace, name, address }) => {
+                            catalogs.connect(namespace, name, address);
+                        }
+                        Action::Ask(Question::Disconnect { namespace, name }) => catalogs.disconnect(namespace, name),
+                        _ => {}
+                    }
+                }
+                let (api, slots) = (api.clone(), slots.clone());
+                let (events_in, done_in) = (events_in.clone(), done_in.clone());
+                tasks.spawn(async move {
+                    // The semaphore is never closed.
+                    let _slot = slots.acquire().await;
+                    let _ = done_in.send(execute(&api, work, &events_in).await);
+                });
+            }
+            told.reasons(&planner, observer);
+            if options.once && planner.is_quiet() && events.is_empty() && catalogs.are_settled() && !told.is_waiting() {
+                return End::Quiet(told.blocked());
+            }
+        }
+        let wakeup = planner.wakeup().map_or(Duration::from_hours(1), |at| {
+            Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or(Duration::ZERO)
+        });
+        tokio::select! {
+            biased;
+            () = &mut stop => return End::Stopped,
+            Some(event) = events.recv() => { planner.observe(event); }
+            Some(finished) = done.recv() => {
+                let Done { work, succeeded, failures } = finished;
+                while let Ok(event) = events.try_recv() {
+                    planner.observe(event);
+                }
+                let refusals: Vec<Status> = failures.iter().map(|f| f.status.clone()).collect();
+                observer.worked(&work, &refusals);
+                planner.done(&work.key, &succeeded, failures, Timestamp::now());
+            }
+            Some(signal) = signals.recv() => match signal {
+                Signal::Event(event) => { planner.observe(event); }
+                Signal::Synced(gvk) => {
+                    if unsynced.remove(&gvk) && unsynced.is_empty() {
+                        observer.started(planner.world().objects().count());
+                    }
+                }
+                Signal::Trouble(gvk, refusal) => observer.trouble(&gvk, &refusal),
+            },
+            () = tokio::time::sleep(wakeup), if unsynced.is_empty() => {}
+        }
+    }
+}
+
+/// What the observer was told, so that it is told changes only.
+#[derive(Default)]
+struct Told {
+    reasons: BTreeMap<Key, Vec<Reason>>,
+    audited: BTreeMap<Key, Vec<Action>>,
+}
+
+impl Told {
+    fn reasons(&mut self, planner: &Planner, observer: &mut dyn Observer) {
+        let now: BTreeMap<Key, Vec<Reason>> =
+            planner.reasons().map(|(key, reasons)| (key.clone(), reasons.to_vec())).collect();
+        for (key, reasons) in &now {
+            if self.reasons.get(key) != Some(reasons) {
+                observer.reasons(key, reasons);
+            }
+        }
+        for key in self.reasons.keys().filter(|key| !now.contains_key(key)) {
+            observer.reasons(key, &[]);
+        }
+        self.reasons = now;
+    }
+
+    /// The work is told, once as long as it stays the same, and the key waits for its World to change.
+    fn audit(&mut self, planner: &mut Planner, work: Work, observer: &mut dyn Observer) {
+        let writes: Vec<Action> = work.actions.iter().filter(|a| a.writes()).cloned().collect();
+        if self.audited.get(&work.key) != Some(&writes) {
+            observer.worked(&work, &[]);
+        }
+        self.audited.insert(work.key.clone(), writes);
+        planner.park(&work.key);
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.reasons.values().flatten().any(|r| r.severity() == Severity::Waiting)
+    }
+
+    fn blocked(&self) -> Vec<(Key, Vec<Reason>)> {
+        self.reasons
+            .iter()
+            .filter(|(_, reasons)| reasons.iter().any(|r| r.severity() == Severity::Blocked))
+            .map(|(key, reasons)| (key.clone(), reasons.clone()))
+            .collect()
+    }
+}

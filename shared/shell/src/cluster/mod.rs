@@ -1,0 +1,15 @@
+//! The live cluster: its objects into the World, the planner's actions to the API server.
+//!
+//! ```text
+//!   watch    list and watch of every kind that planning reads    --Event-->  live: Planner
+//!   catalogs connections to registries                           --Event-->   |
+//!   execute  actions to requests, answers back to events         <--Work----  +  bounded concurrency
+//!   api      requests with whole objects as JSON
+//! ```
+
+pub mod api;
+mod catalogs;
+mod execute;
+pub mod live;
+mod trim;
+mod watch;
