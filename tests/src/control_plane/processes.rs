@@ -1,0 +1,87 @@
+//! Processes that never outlive their owner: dropping [`Processes`] kills them, and when the owner itself is killed, a
+//! watchdog does.
+//!
+//! The watchdog is a shell that reads process ids from a pipe which only the owner holds. The kernel closes the pipe however
+//! the owner ends; the watchdog then kills what it has read and removes the folder.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+
+use anyhow::{Context, Result};
+
+const WATCHDOG: &str = r#"pids=; while read -r pid; do pids="$pids $pid"; done; kill -KILL $pids; rm -rf -- "$1""#;
+
+/// A set of running processes, each with a log file.
+pub(super) struct Processes {
+    running: Vec<(&'static str, Child)>,
+    watchdog: Child,
+    pids: ChildStdin,
+    logs: PathBuf,
+}
+
+impl Processes {
+    /// No process yet. Logs go to the folder `logs`, which exists. `folder` is removed by the watchdog, and only by it.
+    pub(super) fn new(folder: &Path, logs: PathBuf) -> Result<Self> {
+        let mut watchdog = Command::new("sh")
+            .args(["-c", WATCHDOG, "watchdog"])
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            // An interrupt from the terminal ends the owner, and must not end the watchdog.
+            .process_group(0)
+            .spawn()
+            .context("cannot start sh")?;
+        let pids = watchdog.stdin.take().context("the watchdog has no standard input")?;
+        Ok(Self { running: Vec::new(), watchdog, pids, logs })
+    }
+
+    /// Starts `command` with both its outputs in the log file of `name`.
+    pub(super) fn start(&mut self, name: &'static str, command: &mut Command) -> Result<()> {
+        let log = File::create(self.log(name))?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot start {}", command.get_program().display()))?;
+        let pid = child.id();
+        self.running.push((name, child));
+        writeln!(self.pids, "{pid}").context("the watchdog is gone")
+    }
+
+    /// The first process that has ended, and how.
+    pub(super) fn ended(&mut self) -> Option<(&'static str, ExitStatus)> {
+        self.running.iter_mut().find_map(|(name, child)| Some((*name, child.try_wait().ok()??)))
+    }
+
+    /// The ids of all processes, the watchdog's included.
+    pub(super) fn ids(&self) -> Vec<u32> {
+        self.running.iter().map(|(_, child)| child.id()).chain([self.watchdog.id()]).collect()
+    }
+
+    /// The log file of the process `name`.
+    pub(super) fn log(&self, name: &str) -> PathBuf {
+        self.logs.join(name).with_extension("log")
+    }
+}
+
+impl Drop for Processes {
+    /// Kills, because kube-apiserver takes up to a minute to end on a polite request. The watchdog goes before any process
+    /// is waited for: until then no id can belong to somebody else.
+    fn drop(&mut self) {
+        let Self { running, watchdog, .. } = self;
+        // A process that cannot be killed or waited for has ended already.
+        for (_, child) in running.iter_mut() {
+            drop(child.kill());
+        }
+        drop(watchdog.kill());
+        for (_, child) in running {
+            drop(child.wait());
+        }
+        drop(watchdog.wait());
+    }
+}
