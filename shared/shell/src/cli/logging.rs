@@ -8,11 +8,19 @@ use super::flags::{LogFlags, LogFormat};
 /// The crates whose lines are ours; the others speak from verbosity 6 on, when requests are asked for.
 const OURS: [&str; 2] = ["olm_core", "olm_shell"];
 
-/// Starts logging. `usual` is the level at verbosity 0: warnings for a command that answers and ends, and what happens
-/// for the controllers. `RUST_LOG` in the environment overrules both.
-pub fn start(flags: LogFlags, usual: LevelFilter) {
+/// What is logged at verbosity 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usually {
+    /// What needs attention: for commands, which say the rest themselves.
+    Warnings,
+    /// What happens: for controllers, whose log is what they say.
+    Events,
+}
+
+/// Starts logging. `RUST_LOG` in the environment overrules the flags.
+pub fn start(flags: LogFlags, usually: Usually) {
     let filter =
-        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(directives(flags.verbosity, usual)));
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(directives(flags.verbosity, usually)));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -27,7 +35,11 @@ pub fn start(flags: LogFlags, usual: LevelFilter) {
 
 /// What is logged at a verbosity, in the language of `RUST_LOG`. kubectl's own scale: 2 for what happens, 4 for why, 6
 /// for requests, 8 for everything.
-fn directives(verbosity: u8, usual: LevelFilter) -> String {
+fn directives(verbosity: u8, usually: Usually) -> String {
+    let usual = match usually {
+        Usually::Warnings => LevelFilter::WARN,
+        Usually::Events => LevelFilter::INFO,
+    };
     let (ours, others) = match verbosity {
         0..=1 => (usual, LevelFilter::WARN),
         2..=3 => (LevelFilter::INFO, LevelFilter::WARN),
@@ -44,9 +56,9 @@ mod tests {
 
     #[test]
     fn verbosity_is_kubectls_scale() {
-        assert_eq!(directives(0, LevelFilter::WARN), "warn,olm_core=warn,olm_shell=warn");
-        assert_eq!(directives(0, LevelFilter::INFO), "warn,olm_core=info,olm_shell=info");
-        assert_eq!(directives(4, LevelFilter::INFO), "warn,olm_core=debug,olm_shell=debug");
-        assert_eq!(directives(9, LevelFilter::WARN), "trace,olm_core=trace,olm_shell=trace");
+        assert_eq!(directives(0, Usually::Warnings), "warn,olm_core=warn,olm_shell=warn");
+        assert_eq!(directives(0, Usually::Events), "warn,olm_core=info,olm_shell=info");
+        assert_eq!(directives(4, Usually::Events), "warn,olm_core=debug,olm_shell=debug");
+        assert_eq!(directives(9, Usually::Warnings), "trace,olm_core=trace,olm_shell=trace");
     }
 }
