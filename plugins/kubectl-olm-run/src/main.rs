@@ -1,3 +1,15 @@
-//! `kubectl-olm-run`.
+//! `kubectl olm run`: arguments in, [`olm_shell::run`] does the work.
 
-fn main() {}
+mod arguments;
+
+use std::process::ExitCode;
+
+use arguments::Arguments;
+use olm_shell::cli;
+
+fn main() -> ExitCode {
+    cli::main(|arguments: Arguments, printer| {
+        arguments.start_logging();
+        olm_shell::run::run(&arguments.into(), printer)
+    })
+}

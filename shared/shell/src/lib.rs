@@ -1,1 +1,11 @@
-//! The shell of kubectl-olm.
+//! The shell of kubectl-olm: everything that touches the world. It asks olm-core what to do and does it.
+//!
+//! ```text
+//!   cli        arguments, streams, tables, prompts, errors: what every plugin shares
+//!   run        `kubectl olm run`: live, --audit and --simulate
+//!   version    what runs here and on the server
+//! ```
+
+pub mod cli;
+pub mod run;
+pub mod version;

@@ -1,0 +1,170 @@
+//! The arguments of `kubectl olm run` and what they mean together.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Parser};
+use olm_shell::cli::flags::{ClusterFlags, DataFormat, LogFlags};
+use olm_shell::cli::logging::{self, Usually};
+use olm_shell::run::{CatalogDirectory, FeatureGates, Mode, Options};
+
+/// Run the controllers of the Operator Lifecycle Manager.
+///
+/// Against a cluster they do what OLM's pods do, from wherever this runs: Subscriptions are resolved, InstallPlans
+/// executed, operators kept running. Against files (--simulate) the same controllers work on a cluster in memory, and
+/// with --audit they say what they would do and do nothing.
+///
+/// Exit codes: 0 done, 1 something is blocked (with reasons), 2 could not run.
+#[derive(Debug, Parser)]
+#[command(name = "kubectl-olm-run", version, before_help = EXAMPLES, group = ArgGroup::new("mode"))]
+pub struct Arguments {
+    /// Work on the objects in these YAML files and directories instead of a cluster, print what happens and why, and the
+    /// end. A directory's own catalogs/NAME/ are served as catalogs
+    #[arg(long, value_name = "FILE|DIR", num_args = 1.., group = "mode")]
+    simulate: Vec<PathBuf>,
+    /// Say what would be done on the cluster, and do nothing
+    #[arg(long, group = "mode")]
+    audit: bool,
+    /// Install or update the CRDs of OLM's resources on the cluster, and end
+    #[arg(long, group = "mode", conflicts_with_all = ["catalog", "feature_gates"])]
+    install_crds: bool,
+
+    /// End when nothing is left to do: 0 when all is well, 1 when something is blocked
+    #[arg(long, conflicts_with_all = ["simulate", "install_crds"])]
+    once: bool,
+    /// Serve the file-based catalog in DIR as this CatalogSource (may be repeated); without NAMESPACE it is global
+    #[arg(long, value_name = "NAME[.NAMESPACE]=DIR")]
+    catalog: Vec<CatalogDirectory>,
+    /// Namespace whose catalogs are global: every namespace sees them
+    #[arg(short, long, default_value = "olm")]
+    namespace: String,
+    /// Switch features on or off. OptionalManifests (on when simulating, else off): an install may go on without objects
+    /// that its bundle calls optional
+    #[arg(long, value_name = "NAME=true|false,…", default_value = "", hide_default_value = true)]
+    feature_gates: FeatureGates,
+    /// Stop an OLM that already runs on the cluster and take its place; without this it is left alone and we refuse
+    #[arg(long, conflicts_with = "mode")]
+    take_over: bool,
+    /// Serve Prometheus metrics on this address, such as :8080; off unless asked for
+    #[arg(long, value_name = "[HOST]:PORT", conflicts_with_all = ["mode", "once"], value_parser = address)]
+    metrics_address: Option<SocketAddr>,
+    /// Serve /healthz and /readyz on this address; off unless asked for
+    #[arg(long, value_name = "[HOST]:PORT", conflicts_with_all = ["mode", "once"], value_parser = address)]
+    health_address: Option<SocketAddr>,
+    /// With --simulate: print the final objects in this format instead of what happened
+    #[arg(short, long, value_enum, value_name = "FORMAT", requires = "simulate")]
+    output: Option<DataFormat>,
+
+    #[command(flatten)]
+    log: LogFlags,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+}
+
+const EXAMPLES: &str = "Examples:
+  # What happens when these objects are applied to a cluster that sees these catalogs
+  {cmd} --simulate ./my-objects --catalog community=./catalog
+
+  # Install OLM's CRDs, then run the controllers until Ctrl-C
+  {cmd} --install-crds
+  {cmd}
+
+  # Work until nothing is left to do, with a catalog from a directory
+  {cmd} --once --catalog community=./catalog
+
+  # What would these controllers do beside the OLM that runs here?
+  {cmd} --audit --once
+";
+
+impl Arguments {
+    /// Starts logging. A command that ends says little; controllers that go on say what they do.
+    pub fn start_logging(&self) {
+        let ends = self.install_crds || !self.simulate.is_empty();
+        logging::start(self.log, if ends { Usually::Warnings } else { Usually::Events });
+    }
+}
+
+impl From<Arguments> for Options {
+    fn from(arguments: Arguments) -> Self {
+        let mode = if arguments.install_crds {
+            Mode::InstallCrds
+        } else if arguments.audit {
+            Mode::Audit { once: arguments.once }
+        } else if arguments.simulate.is_empty() {
+            Mode::Live {
+                once: arguments.once,
+                take_over: arguments.take_over,
+                metrics: arguments.metrics_address,
+                health: arguments.health_address,
+            }
+        } else {
+            Mode::Simulate(arguments.simulate)
+        };
+        Self {
+            mode,
+            cluster: arguments.cluster,
+            namespace: arguments.namespace,
+            catalogs: arguments.catalog,
+            feature_gates: arguments.feature_gates,
+            output: arguments.output,
+        }
+    }
+}
+
+/// An address as Go programs take it: without a host it is every interface.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let with_host = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    with_host.parse().map_err(|_| "expected HOST:PORT or :PORT, with the host as an IP address".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(line: &str) -> Result<Options, clap::Error> {
+        Arguments::try_parse_from(format!("kubectl-olm-run {line}").split_whitespace()).map(Options::from)
+    }
+
+    #[test]
+    fn the_arguments_choose_one_mode() {
+        let live = Mode::Live { once: false, take_over: false, metrics: None, health: None };
+        for (line, mode) in [
+            ("", live),
+            ("--simulate a b", Mode::Simulate(vec!["a".into(), "b".into()])),
+            ("--audit", Mode::Audit { once: false }),
+            ("--audit --once", Mode::Audit { once: true }),
+            ("--install-crds --context tea", Mode::InstallCrds),
+        ] {
+            assert_eq!(options(line).unwrap().mode, mode, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_refused() {
+        for line in [
+            "--simulate a --audit",
+            "--simulate a --once",
+            "--simulate",
+            "--audit --take-over",
+            "--audit --metrics-address :1",
+            "--once --health-address :1",
+            "--install-crds --catalog a=b",
+            "-o yaml",
+            "--catalog tea",
+            "--feature-gates Tea=true",
+            "--metrics-address tea",
+            "words",
+        ] {
+            assert_eq!(options(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_address_may_leave_the_host_out() {
+        let options = options("--health-address :8081 --metrics-address 127.0.0.1:8080").unwrap();
+        let Mode::Live { metrics, health, .. } = options.mode else { panic!("live") };
+        assert_eq!(metrics.map(|a| a.to_string()).as_deref(), Some("127.0.0.1:8080"));
+        assert_eq!(health.map(|a| a.to_string()).as_deref(), Some("0.0.0.0:8081"));
+        assert_eq!(options.namespace, "olm");
+    }
+}

@@ -1,0 +1,35 @@
+//! Asking before something cannot be taken back.
+
+use super::{CliError, Printer};
+
+/// Asks `question` on the terminal. With `--yes` the answer is yes; without a terminal there is nobody to ask, and saying
+/// nothing is not a yes.
+pub fn confirm(printer: &mut Printer, question: &str, yes: bool) -> Result<bool, CliError> {
+    if yes {
+        return Ok(true);
+    }
+    if !printer.is_interactive() {
+        return Err(CliError::usage(format!("{question} Nobody can answer: this is not a terminal"))
+            .hint("pass --yes to go ahead without being asked"));
+    }
+    printer.flush()?;
+    dialoguer::Confirm::new()
+        .with_prompt(question)
+        .default(false)
+        .interact()
+        .map_err(|dialoguer::Error::IO(e)| e.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::streams::Buffer;
+
+    #[test]
+    fn without_a_terminal_only_yes_is_a_yes() {
+        let mut printer = Printer::to(Buffer::default(), Buffer::default());
+        assert_eq!(confirm(&mut printer, "Delete it?", true), Ok(true));
+        let refused = confirm(&mut printer, "Delete it?", false).unwrap_err();
+        assert_eq!(refused.hint.as_deref(), Some("pass --yes to go ahead without being asked"));
+    }
+}

@@ -1,0 +1,162 @@
+//! From kubectl's flags to a configuration of kube's client.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+use super::error::{CliError, ErrorKind};
+use super::flags::ClusterFlags;
+
+impl ClusterFlags {
+    /// The configuration that these flags and the kubeconfig files ask for; a pod's own when there is no kubeconfig.
+    /// Installs the TLS provider and switches kube's own retries off: they would keep a person waiting for minutes.
+    pub async fn config(&self) -> Result<kube::Config, CliError> {
+        install_crypto_provider();
+        let mut config = self.base_config().await?;
+        config.default_retry = false;
+        if let Some(bare) = self.bare_config()? {
+            config.cluster_url = bare.cluster_url;
+        }
+        if let Some(file) = &self.certificate_authority {
+            config.root_cert = Some(certificates(file)?);
+        }
+        if let Some(name) = &self.tls_server_name {
+            config.tls_server_name = Some(name.clone());
+        }
+        config.accept_invalid_certs |= self.insecure_skip_tls_verify;
+        if let Some(limit) = self.request_timeout {
+            let limit = (limit != Duration::ZERO).then_some(limit);
+            (config.connect_timeout, config.read_timeout, config.write_timeout) = (limit, limit, limit);
+            config.reset_reader_on_write = true;
+        }
+        self.identify(&mut config.auth_info);
+        Ok(config)
+    }
+
+    async fn base_config(&self) -> Result<kube::Config, CliError> {
+        let options =
+            KubeConfigOptions { context: self.context.clone(), cluster: self.cluster.clone(), user: self.user.clone() };
+        let kubeconfig = match &self.kubeconfig {
+            Some(file) => Kubeconfig::read_from(file),
+            None => Kubeconfig::read(),
+        };
+        match kubeconfig {
+            Ok(kubeconfig) => kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(CliError::from),
+            Err(missing) if self.kubeconfig.is_none() && is_absent(&missing) => match self.bare_config()? {
+                Some(bare) => Ok(bare),
+                None => kube::Config::incluster().map_err(|_| no_cluster()),
+            },
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A configuration that has only the address given by `--server`.
+    fn bare_config(&self) -> Result<Option<kube::Config>, CliError> {
+        let Some(server) = &self.server else { return Ok(None) };
+        let url = server.parse().map_err(|e| CliError::usage(format!("--server {server:?} is not an address: {e}")))?;
+        Ok(Some(kube::Config::new(url)))
+    }
+
+    fn identify(&self, auth: &mut kube::config::AuthInfo) {
+        if let Some(token) = &self.token {
+            auth.token = Some(token.clone().into());
+            auth.token_file = None;
+            auth.exec = None;
+        }
+        let path = |p: &Path| Some(p.to_string_lossy().into_owned());
+        if let Some(file) = &self.client_certificate {
+            auth.client_certificate = path(file);
+            auth.client_certificate_data = None;
+        }
+        if let Some(file) = &self.client_key {
+            auth.client_key = path(file);
+            auth.client_key_data = None;
+        }
+        if let Some(user) = &self.impersonate {
+            auth.impersonate = Some(user.clone());
+        }
+        if let Some(uid) = &self.impersonate_uid {
+            auth.impersonate_uid = Some(uid.clone());
+        }
+        if !self.impersonate_groups.is_empty() {
+            auth.impersonate_groups = Some(self.impersonate_groups.clone());
+        }
+    }
+
+    /// Is there anything that names a cluster: a flag, a kubeconfig file, or the environment of a pod?
+    pub fn names_a_cluster(&self) -> bool {
+        let kubeconfig = || match Kubeconfig::read() {
+            Ok(kubeconfig) => !kubeconfig.clusters.is_empty(),
+            Err(error) => !is_absent(&error),
+        };
+        self.kubeconfig.is_some()
+            || self.server.is_some()
+            || kubeconfig()
+            || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+    }
+}
+
+/// Makes ring the TLS provider of this process; calling it twice is harmless.
+pub fn install_crypto_provider() {
+    // An error says that a provider is installed already.
+    rustls::crypto::ring::default_provider().install_default().ok();
+}
+
+fn certificates(file: &Path) -> Result<Vec<Vec<u8>>, CliError> {
+    use rustls::pki_types::{CertificateDer, pem::PemObject};
+    let pem = fs::read(file).map_err(|e| CliError::from(e).at(file.display()))?;
+    CertificateDer::pem_slice_iter(&pem)
+        .map(|der| der.map(|der| der.to_vec()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| CliError::input(format!("not a PEM certificate: {e:?}")).at(file.display()))
+}
+
+fn is_absent(error: &KubeconfigError) -> bool {
+    match error {
+        KubeconfigError::FindPath => true,
+        KubeconfigError::ReadConfig(io, _) => io.kind() == std::io::ErrorKind::NotFound,
+        _ => false,
+    }
+}
+
+fn no_cluster() -> CliError {
+    CliError::usage("no cluster is configured: there is no kubeconfig file, and this is not a pod")
+        .hint("set KUBECONFIG or pass --kubeconfig FILE")
+}
+
+impl From<KubeconfigError> for CliError {
+    fn from(error: KubeconfigError) -> Self {
+        match error {
+            KubeconfigError::ReadConfig(io, path) => Self::from(io).at(path.display()),
+            KubeconfigError::CurrentContextNotSet => Self::usage("the kubeconfig has no current context")
+                .hint("choose one: kubectl config use-context NAME, or pass --context NAME"),
+            KubeconfigError::LoadContext(name) => Self::usage(format!("the kubeconfig has no context {name:?}"))
+                .hint("kubectl config get-contexts lists them"),
+            other => Self::input(format!("kubeconfig: {other}")),
+        }
+    }
+}
+
+impl From<kube::Error> for CliError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::new(ErrorKind::Api, format!("the server refused: {}", status.message)),
+            kube::Error::InferConfig(e) => Self::usage(e.to_string()),
+            kube::Error::InferKubeconfig(e) => e.into(),
+            kube::Error::Auth(e) => Self::new(ErrorKind::Unreachable, format!("cannot log in: {e}")),
+            other => Self::new(ErrorKind::Unreachable, format!("no answer from the server: {}", innermost(&other)))
+                .hint("is the cluster up, and is this the right context? kubectl config current-context"),
+        }
+    }
+}
+
+/// The innermost cause: the outer ones only say that a request was made.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}

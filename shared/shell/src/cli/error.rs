@@ -1,0 +1,129 @@
+//! Errors for people: what was refused, where, why, and what to try next.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use owo_colors::OwoColorize;
+
+/// What kind of trouble stopped a command. A negative *answer* is no error: see [`Outcome`](super::Outcome).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The command line asks for something that does not exist or does not fit together.
+    Usage,
+    /// A file or an object that the user gave cannot be read as what it should be.
+    Input,
+    /// The operating system refused.
+    Io,
+    /// The API server refused.
+    Api,
+    /// No answer from the API server, a registry or a catalog.
+    Unreachable,
+    /// The reader of our output has gone (`| head`): no more is wanted, and nothing is said.
+    Closed,
+    /// Not the user's fault.
+    Internal,
+}
+
+/// An error as it is shown to a person: one sentence, where it is, and a hint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CliError {
+    /// What kind of trouble.
+    pub kind: ErrorKind,
+    /// What was refused and why, without a full stop.
+    pub message: String,
+    /// Where: `file:line`, an object, an address.
+    pub location: Option<String>,
+    /// The next thing to try.
+    pub hint: Option<String>,
+}
+
+impl CliError {
+    /// An error of a kind, with its message.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), location: None, hint: None }
+    }
+
+    /// An error in the command line.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Usage, message)
+    }
+
+    /// An error in what the user gave to read.
+    pub fn input(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Input, message)
+    }
+
+    /// The same error with its place.
+    #[must_use]
+    pub fn at(mut self, location: impl fmt::Display) -> Self {
+        self.location = Some(location.to_string());
+        self
+    }
+
+    /// The same error with the next thing to try.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// 2, "could not answer"; 0 when the reader has gone, as it has what it wanted.
+    pub fn exit_code(&self) -> ExitCode {
+        match self.kind {
+            ErrorKind::Closed => ExitCode::SUCCESS,
+            _ => ExitCode::from(2),
+        }
+    }
+
+    /// The lines for stderr, coloured; the stream removes colours where they are not wanted.
+    pub fn render(&self) -> String {
+        let error = format!("{} {self}\n", "error:".red().bold());
+        let hint = self.hint.as_ref().map(|hint| format!("{} {hint}\n", "hint:".cyan().bold()));
+        error + &hint.unwrap_or_default()
+    }
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind: _, message, location, hint: _ } = self;
+        match location {
+            Some(location) => write!(f, "{location}: {message}"),
+            None => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for CliError {}
+
+impl From<io::Error> for CliError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::new(ErrorKind::Closed, "the reader of the output has gone"),
+            _ => Self::new(ErrorKind::Io, error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn place_comes_before_the_message_and_the_hint_has_its_own_line() {
+        let error = CliError::input("no kind").at("a.yaml:3").hint("write one");
+        assert_eq!(error.to_string(), "a.yaml:3: no kind");
+        assert_eq!(
+            anstream::adapter::strip_str(&error.render()).to_string(),
+            "error: a.yaml:3: no kind\nhint: write one\n"
+        );
+    }
+
+    #[test]
+    fn a_reader_that_left_is_no_failure() {
+        let gone = CliError::from(io::Error::from(io::ErrorKind::BrokenPipe));
+        assert_eq!(gone.exit_code(), ExitCode::SUCCESS);
+        let full = CliError::from(io::Error::from(io::ErrorKind::StorageFull));
+        assert_eq!(full.exit_code(), ExitCode::from(2));
+    }
+}

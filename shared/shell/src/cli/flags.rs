@@ -1,0 +1,167 @@
+//! kubectl's flags, with kubectl's names, as clap arguments that a plugin takes in with `#[command(flatten)]`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, ValueEnum};
+use serde_json::Value;
+
+use super::output::Output;
+use super::{CliError, Printer};
+
+const CLUSTER: &str = "Cluster options";
+
+/// Which API server to talk to, and as whom.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = CLUSTER)]
+pub struct ClusterFlags {
+    /// Kubeconfig file to read [default: the files named in KUBECONFIG, else ~/.kube/config]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub kubeconfig: Option<PathBuf>,
+    /// Kubeconfig context to use
+    #[arg(long, value_name = "NAME", global = true)]
+    pub context: Option<String>,
+    /// Kubeconfig cluster to use
+    #[arg(long, value_name = "NAME", global = true)]
+    pub cluster: Option<String>,
+    /// Kubeconfig user to use
+    #[arg(long, value_name = "NAME", global = true)]
+    pub user: Option<String>,
+    /// Address and port of the API server
+    #[arg(short = 's', long, value_name = "URL", global = true)]
+    pub server: Option<String>,
+    /// Bearer token to present to the API server
+    #[arg(long, global = true, hide_env_values = true)]
+    pub token: Option<String>,
+    /// File with the certificate authority that signed the server's certificate
+    #[arg(long, value_name = "FILE", global = true)]
+    pub certificate_authority: Option<PathBuf>,
+    /// File with the client certificate to present
+    #[arg(long, value_name = "FILE", global = true)]
+    pub client_certificate: Option<PathBuf>,
+    /// File with the key of the client certificate
+    #[arg(long, value_name = "FILE", global = true)]
+    pub client_key: Option<PathBuf>,
+    /// Name to expect in the server's certificate, when it is not the host name
+    #[arg(long, value_name = "NAME", global = true)]
+    pub tls_server_name: Option<String>,
+    /// Do not check the server's certificate: the connection can be read by others
+    #[arg(long, global = true)]
+    pub insecure_skip_tls_verify: bool,
+    /// User to impersonate, a person or `system:serviceaccount:NAMESPACE:NAME`
+    #[arg(long = "as", value_name = "USER", global = true)]
+    pub impersonate: Option<String>,
+    /// Group to impersonate (may be repeated)
+    #[arg(long = "as-group", value_name = "GROUP", global = true)]
+    pub impersonate_groups: Vec<String>,
+    /// UID to impersonate
+    #[arg(long = "as-uid", value_name = "UID", global = true)]
+    pub impersonate_uid: Option<String>,
+    /// How long to wait for one answer of the server (1s, 2m, 3h); 0 waits for ever
+    #[arg(long, value_name = "DURATION", global = true, value_parser = duration)]
+    pub request_timeout: Option<Duration>,
+}
+
+/// Which namespaces a command looks at.
+#[derive(Args, Clone, Debug, Default)]
+pub struct NamespaceFlags {
+    /// Namespace to work in [default: the context's namespace]
+    #[arg(short, long)]
+    pub namespace: Option<String>,
+    /// Look in every namespace; --namespace is then ignored
+    #[arg(short = 'A', long)]
+    pub all_namespaces: bool,
+}
+
+/// Which objects a command looks at.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SelectorFlags {
+    /// Label query: '=', '==', '!=', 'in', 'notin' and bare keys, all of which must hold (-l a=b,c!=d)
+    #[arg(short = 'l', long)]
+    pub selector: Option<String>,
+}
+
+/// How objects are printed.
+#[derive(Args, Clone, Debug, Default)]
+pub struct OutputFlags {
+    /// Output format: json, yaml, name, wide or jsonpath=TEMPLATE [default: a table]
+    ///
+    /// A template is text with expressions in braces, as in kubectl: fields (.a.b), indices ([0], [-1], [1:3], [*]),
+    /// recursion (..name), filters ([?(@.type=="Ready")]), "text" and {range LIST}…{end}. Dots within a key are
+    /// written \. and missing fields are empty. Go's own templates are not supported.
+    #[arg(short, long, value_name = "FORMAT", default_value = "", hide_default_value = true)]
+    pub output: Output,
+}
+
+/// The two formats of output that has no table form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DataFormat {
+    /// JSON, indented.
+    Json,
+    /// A YAML document.
+    Yaml,
+}
+
+impl DataFormat {
+    /// Writes a value in this format.
+    pub fn print(self, printer: &mut Printer, value: &Value) -> Result<(), CliError> {
+        match self {
+            Self::Json => printer.json(value),
+            Self::Yaml => printer.yaml(value),
+        }
+    }
+}
+
+/// The form of log lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// How much is logged.
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogFlags {
+    /// Verbosity of the log: 0 is what needs attention, 2 what happens, 4 why, 6 and up also every request
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0, global = true)]
+    pub verbosity: u8,
+    /// Form of log lines
+    #[arg(long, value_enum, default_value_t, global = true)]
+    pub log_format: LogFormat,
+}
+
+/// Whether to ask.
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct YesFlag {
+    /// Go ahead without asking
+    #[arg(short = 'y', long, action = ArgAction::SetTrue)]
+    pub yes: bool,
+}
+
+/// A duration as kubectl takes it: a number with units (`1m30s`), or a bare number of seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    let signed: jiff::SignedDuration =
+        text.parse().map_err(|_| "expected a number with a unit, as in 30s, 2m or 1h")?;
+    Duration::try_from(signed).map_err(|_| "a wait cannot be negative".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_kubectls() {
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
+        assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
+        assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("300ms"), Ok(Duration::from_millis(300)));
+        assert!(duration("-1s").is_err());
+        assert!(duration("soon").is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! Log lines on stderr: for people, or one JSON object a line.
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
+
+use super::flags::{LogFlags, LogFormat};
+
+/// The crates whose lines are ours; the others speak from verbosity 6 on, when requests are asked for.
+const OURS: [&str; 2] = ["olm_core", "olm_shell"];
+
+/// What is logged at verbosity 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Usually {
+    /// What needs attention: for commands, which say the rest themselves.
+    Warnings,
+    /// What happens: for controllers, whose log is what they say.
+    Events,
+}
+
+/// Starts logging. `RUST_LOG` in the environment overrules the flags.
+pub fn start(flags: LogFlags, usually: Usually) {
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(directives(flags.verbosity, usually)));
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never)
+        .with_target(flags.verbosity >= 4);
+    // An error says that logging runs already, as when tests share a process.
+    match flags.log_format {
+        LogFormat::Text => lines.try_init().ok(),
+        LogFormat::Json => lines.json().flatten_event(true).try_init().ok(),
+    };
+}
+
+/// What is logged at a verbosity, in the language of `RUST_LOG`. kubectl's own scale: 2 for what happens, 4 for why, 6
+/// for requests, 8 for everything.
+fn directives(verbosity: u8, usually: Usually) -> String {
+    let usual = match usually {
+        Usually::Warnings => LevelFilter::WARN,
+        Usually::Events => LevelFilter::INFO,
+    };
+    let (ours, others) = match verbosity {
+        0..=1 => (usual, LevelFilter::WARN),
+        2..=3 => (LevelFilter::INFO, LevelFilter::WARN),
+        4..=5 => (LevelFilter::DEBUG, LevelFilter::WARN),
+        6..=7 => (LevelFilter::DEBUG, LevelFilter::DEBUG),
+        8.. => (LevelFilter::TRACE, LevelFilter::TRACE),
+    };
+    OURS.iter().fold(others.to_string(), |all, name| format!("{all},{name}={ours}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verbosity_is_kubectls_scale() {
+        assert_eq!(directives(0, Usually::Warnings), "warn,olm_core=warn,olm_shell=warn");
+        assert_eq!(directives(0, Usually::Events), "warn,olm_core=info,olm_shell=info");
+        assert_eq!(directives(4, Usually::Events), "warn,olm_core=debug,olm_shell=debug");
+        assert_eq!(directives(9, Usually::Warnings), "trace,olm_core=trace,olm_shell=trace");
+    }
+}

@@ -1,0 +1,125 @@
+//! The frame of every plugin's `main`: arguments in, exit code out.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use super::{CliError, Printer, name};
+
+/// How a command that could answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done, or nothing to complain about: exit code 0.
+    Done,
+    /// The answer is no (findings, blocked, unsatisfiable, not approved): exit code 1.
+    Negative,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Self::SUCCESS,
+            Outcome::Negative => Self::from(1),
+        }
+    }
+}
+
+/// Help in kubectl's order: what it does, examples, options, and the usage line last.
+const HELP: &str = "{about-with-newline}\n{before-help}{all-args}\n\n{usage-heading}\n  {usage}\n{after-help}";
+
+/// Stands for the words that start the program in help texts and examples.
+const SPELLED: &str = "{cmd}";
+
+/// Parses the arguments of this process, runs `body` and says how it ended. Exit codes: 0 done, 1 the answer is no,
+/// 2 could not answer.
+pub fn main<A: Parser>(body: impl FnOnce(A, &mut Printer) -> Result<Outcome, CliError>) -> ExitCode {
+    let mut printer = Printer::stdio();
+    match parse::<A>(std::env::args_os().collect()) {
+        Ok(arguments) => {
+            let ended = body(arguments, &mut printer);
+            finish(ended, &mut printer)
+        }
+        Err(refusal) => refuse(&refusal),
+    }
+}
+
+/// Reports how a body ended, and gives the exit code.
+pub fn finish(ended: Result<Outcome, CliError>, printer: &mut Printer) -> ExitCode {
+    match ended.and_then(|outcome| printer.flush().map(|()| outcome)) {
+        Ok(outcome) => outcome.into(),
+        Err(error) => {
+            printer.error(&error);
+            error.exit_code()
+        }
+    }
+}
+
+/// Prints what clap has to say, which is help on stdout or a refusal on stderr, and gives the exit code.
+pub fn refuse(refusal: &clap::Error) -> ExitCode {
+    // Help that nobody reads to the end is no failure.
+    refusal.print().ok();
+    ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(2))
+}
+
+/// Parses arguments; the first is the program itself.
+pub fn parse<A: Parser>(arguments: Vec<OsString>) -> Result<A, clap::Error> {
+    let spelled = name::spelled(arguments.first().map(OsString::as_os_str).unwrap_or_default());
+    let mut command = command::<A>(&spelled);
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    A::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// The command of `A` with usage and examples spelled as the user spells the program.
+pub fn command<A: Parser>(spelled: &str) -> clap::Command {
+    dress(A::command().bin_name(spelled), spelled)
+}
+
+fn dress(mut command: clap::Command, spelled: &str) -> clap::Command {
+    let spell = |text: &clap::builder::StyledStr| text.to_string().replace(SPELLED, spelled);
+    if let Some(text) = command.get_before_help().map(spell) {
+        command = command.before_help(text);
+    }
+    if let Some(text) = command.get_after_help().map(spell) {
+        command = command.after_help(text);
+    }
+    if let Some(text) = command.get_long_about().map(spell) {
+        command = command.long_about(text);
+    }
+    command.help_template(HELP).mut_subcommands(|sub| dress(sub, spelled))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Brew tea.
+    #[derive(Debug, Parser)]
+    #[command(name = "kubectl-olm-brew", before_help = "Examples:\n  {cmd} --cups 2")]
+    struct Brew {
+        /// How many
+        #[arg(long)]
+        cups: u8,
+    }
+
+    fn refusal(arguments: &[&str]) -> clap::Error {
+        parse::<Brew>(arguments.iter().map(Into::into).collect()).unwrap_err()
+    }
+
+    #[test]
+    fn help_is_spelled_as_the_user_spells_it() {
+        for (argv0, spelled) in [("/bin/kubectl-olm-brew", "kubectl olm brew"), ("brew", "brew")] {
+            let help = refusal(&[argv0, "--help"]).to_string();
+            let example = format!("Examples:\n  {spelled} --cups 2\n");
+            assert!(help.starts_with(&format!("Brew tea\n\n{example}")), "{help}");
+            assert!(help.ends_with(&format!("Usage:\n  {spelled} --cups <CUPS>\n")), "{help}");
+        }
+    }
+
+    #[test]
+    fn a_usage_error_is_exit_code_2() {
+        let error = refusal(&["kubectl-olm-brew", "--mugs"]);
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("Usage: kubectl olm brew --cups <CUPS>"), "{error}");
+    }
+}

@@ -1,0 +1,28 @@
+//! What every plugin shares on its command line: kubectl's flags and habits, streams, tables, prompts, errors, logging.
+//!
+//! ```text
+//!   main     parses the arguments, calls the plugin's body, turns its answer into text and an exit code
+//!    ├ name       how the user spells this program: `kubectl olm run`
+//!    ├ flags      kubectl's flags as clap arguments      ─ connect    flags -> kube's configuration
+//!    ├ streams    stdout is data, stderr is talk         ─ confirm, progress: talk on a terminal only
+//!    ├ output     -o json|yaml|name|wide|jsonpath=…      ─ table, jsonpath
+//!    ├ error      what was refused, where, why, what next
+//!    └ logging    log lines on stderr
+//! ```
+
+pub mod confirm;
+pub mod connect;
+pub mod error;
+pub mod flags;
+pub mod jsonpath;
+pub mod logging;
+pub mod main;
+pub mod name;
+pub mod output;
+pub mod progress;
+pub mod streams;
+pub mod table;
+
+pub use error::{CliError, ErrorKind};
+pub use main::{Outcome, main};
+pub use streams::Printer;

@@ -1,0 +1,65 @@
+//! How the user spells this program: usage text and examples say what can be typed again.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// The words that start this program, from `argv[0]`, by kubectl's rules for plugins: `-` in the file name separates words
+/// and `_` stands for a `-` within a word. `kubectl-olm-run` is `kubectl olm run`, `kubectl-olm-install_plan` is
+/// `kubectl olm install-plan`, and krew's link `kubectl-olm_run` is `kubectl olm-run`. Any other file name is itself.
+pub fn spelled(argv0: &OsStr) -> String {
+    let file = Path::new(argv0).file_name().unwrap_or(argv0).to_string_lossy();
+    let file = file.strip_suffix(std::env::consts::EXE_SUFFIX).unwrap_or(&file);
+    match file.strip_prefix("kubectl-") {
+        Some(words) => format!("kubectl {}", words.replace('-', " ").replace('_', "-")),
+        None => file.to_owned(),
+    }
+}
+
+/// The file names under which kubectl (and we) look for the plugin that answers `kubectl olm WORD`: kubectl's own
+/// spelling first, then the plain one, then the link that krew makes for a plugin called `olm-WORD`.
+pub fn plugin_files(word: &str) -> Vec<String> {
+    let suffix = std::env::consts::EXE_SUFFIX;
+    let underscored = word.replace('-', "_");
+    let mut files = vec![format!("kubectl-olm-{underscored}{suffix}")];
+    if underscored != word {
+        files.push(format!("kubectl-olm-{word}{suffix}"));
+    }
+    files.push(format!("kubectl-olm_{underscored}{suffix}"));
+    files
+}
+
+/// The word that a plugin file answers to, the reverse of [`plugin_files`]; nothing when the file is no plugin of ours.
+pub fn plugin_word(file: &str) -> Option<String> {
+    let file = file.strip_suffix(std::env::consts::EXE_SUFFIX)?;
+    let word = file.strip_prefix("kubectl-olm-").or_else(|| file.strip_prefix("kubectl-olm_"))?;
+    (!word.is_empty()).then(|| word.replace('_', "-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_names_are_spelled_as_typed() {
+        for (file, words) in [
+            ("/usr/local/bin/kubectl-olm", "kubectl olm"),
+            ("kubectl-olm-run", "kubectl olm run"),
+            ("./kubectl-olm-install_plan", "kubectl olm install-plan"),
+            ("/root/.krew/bin/kubectl-olm_run", "kubectl olm-run"),
+            ("olm-run", "olm-run"),
+        ] {
+            assert_eq!(spelled(OsStr::new(file)), words);
+        }
+    }
+
+    #[test]
+    fn words_and_files_go_both_ways() {
+        let files = plugin_files("install-plan");
+        assert_eq!(files, ["kubectl-olm-install_plan", "kubectl-olm-install-plan", "kubectl-olm_install_plan"]);
+        for file in files {
+            assert_eq!(plugin_word(&file).as_deref(), Some("install-plan"));
+        }
+        assert_eq!(plugin_word("kubectl-olm"), None);
+        assert_eq!(plugin_word("kubectl-krew"), None);
+    }
+}

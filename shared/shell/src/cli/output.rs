@@ -1,0 +1,139 @@
+//! The formats of `-o`: the same objects as a table, as data, or as a template.
+
+use std::str::FromStr;
+
+use olm_core::api::object;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::jsonpath::Template;
+use super::table::Table;
+use super::{CliError, ErrorKind, Printer};
+
+/// `apiVersion` of documents that are answers of ours and not objects of a cluster, such as `kubectl olm version -o json`.
+/// It changes when a field changes its meaning or goes.
+pub const API_VERSION: &str = "kubectl-olm/v1";
+
+/// A format of `-o`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Output {
+    /// A table.
+    #[default]
+    Table,
+    /// A table with more columns.
+    Wide,
+    /// JSON, indented.
+    Json,
+    /// YAML.
+    Yaml,
+    /// `kind.group/name`, one a line.
+    Name,
+    /// A template in kubectl's JSONPath.
+    JsonPath(Template),
+}
+
+impl FromStr for Output {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('=') {
+            Some(("jsonpath", template)) => template.parse().map(Self::JsonPath),
+            _ => match text {
+                "" => Ok(Self::Table),
+                "wide" => Ok(Self::Wide),
+                "json" => Ok(Self::Json),
+                "yaml" => Ok(Self::Yaml),
+                "name" => Ok(Self::Name),
+                _ => Err("expected json, yaml, name, wide or jsonpath=TEMPLATE".to_owned()),
+            },
+        }
+    }
+}
+
+impl Output {
+    /// Is the table the wide one?
+    pub fn is_wide(&self) -> bool {
+        *self == Self::Wide
+    }
+
+    /// Prints one object. `table` makes the table form.
+    pub fn object(&self, printer: &mut Printer, object: &Value, table: impl FnOnce() -> Table) -> Result<(), CliError> {
+        match self {
+            Self::Table | Self::Wide => printer.data(table()),
+            Self::Json => printer.json(object),
+            Self::Yaml => printer.yaml(object),
+            Self::Name => printer.line(name(object)),
+            Self::JsonPath(template) => printer.data(template.render(object)?),
+        }
+    }
+
+    /// Prints several objects: as data they are one `List`, as kubectl has it. `table` makes the table form.
+    pub fn objects(
+        &self,
+        printer: &mut Printer,
+        objects: &[Value],
+        table: impl FnOnce() -> Table,
+    ) -> Result<(), CliError> {
+        match self {
+            Self::Table | Self::Wide => printer.data(table()),
+            Self::Name => objects.iter().try_for_each(|object| printer.line(name(object))),
+            Self::Json | Self::Yaml | Self::JsonPath(_) => {
+                let list = json!({ "apiVersion": "v1", "kind": "List", "metadata": {}, "items": objects });
+                self.object(printer, &list, table)
+            }
+        }
+    }
+}
+
+/// `kind.group/name` in lower case, as `kubectl get -o name` prints it.
+fn name(object: &Value) -> String {
+    let gvk = object::gvk(object);
+    let kind = gvk.kind.to_lowercase();
+    let name = object::name(object);
+    if gvk.group.is_empty() { format!("{kind}/{name}") } else { format!("{kind}.{}/{name}", gvk.group) }
+}
+
+/// A value as JSON, indented by four as kubectl does, without a final newline.
+pub fn json(value: &impl Serialize) -> Result<String, CliError> {
+    let mut text = Vec::new();
+    let format = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, format)).map_err(internal)?;
+    String::from_utf8(text).map_err(internal)
+}
+
+/// A value as a YAML document.
+pub fn yaml(value: &impl Serialize) -> Result<String, CliError> {
+    serde_yaml::to_string(value).map_err(internal)
+}
+
+fn internal(error: impl std::fmt::Display) -> CliError {
+    CliError::new(ErrorKind::Internal, format!("cannot print the answer: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::streams::Buffer;
+
+    fn printed(output: &str) -> String {
+        let out = Buffer::default();
+        let mut printer = Printer::to(out.clone(), Buffer::default());
+        let objects = [
+            json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": {"name": "tea"}}),
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pot"}}),
+        ];
+        let output: Output = output.parse().unwrap();
+        output.objects(&mut printer, &objects, || Table::new(["NAME"])).unwrap();
+        out.text()
+    }
+
+    #[test]
+    fn every_format_prints_every_object() {
+        assert_eq!(printed(""), "NAME\n");
+        assert_eq!(printed("name"), "subscription.operators.coreos.com/tea\npod/pot\n");
+        assert_eq!(printed("jsonpath={.items[*].metadata.name}"), "tea pot");
+        assert!(printed("json").starts_with("{\n    \"apiVersion\": \"v1\""));
+        assert!(printed("yaml").contains("\n- apiVersion: operators.coreos.com/v1alpha1\n"));
+        assert!("xml".parse::<Output>().is_err());
+    }
+}

@@ -1,0 +1,134 @@
+//! The two streams of a command: data on stdout, talk on stderr.
+//!
+//! All output goes through a [`Printer`], so that a test can look at it and a reader that left (`| head`) is noticed: a
+//! failed write of data is an error, which [`CliError`](super::CliError) turns into a quiet end. Talk that cannot be
+//! written is dropped: there is nobody left to tell.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+
+use owo_colors::OwoColorize;
+use serde::Serialize;
+
+use super::CliError;
+use super::progress::Progress;
+
+/// Where a command writes.
+pub struct Printer {
+    out: Box<dyn Write + Send>,
+    err: Box<dyn Write + Send>,
+    talks_to_a_person: bool,
+}
+
+impl Printer {
+    /// The streams of this process. Colours reach stderr only when it is a terminal and `NO_COLOR` is not set.
+    pub fn stdio() -> Self {
+        Self {
+            out: Box::new(io::stdout()),
+            err: Box::new(anstream::stderr()),
+            talks_to_a_person: io::stdin().is_terminal() && io::stderr().is_terminal(),
+        }
+    }
+
+    /// Streams of the caller's choice, never taken for a terminal.
+    pub fn to(out: impl Write + Send + 'static, err: impl Write + Send + 'static) -> Self {
+        Self {
+            out: Box::new(out),
+            err: Box::new(anstream::StripStream::new(Box::new(err) as Box<dyn Write + Send>)),
+            talks_to_a_person: false,
+        }
+    }
+
+    /// Is somebody there to answer a question?
+    pub fn is_interactive(&self) -> bool {
+        self.talks_to_a_person
+    }
+
+    /// Writes data as it is.
+    pub fn data(&mut self, data: impl Display) -> Result<(), CliError> {
+        write!(self.out, "{data}")?;
+        Ok(())
+    }
+
+    /// Writes one line of data.
+    pub fn line(&mut self, data: impl Display) -> Result<(), CliError> {
+        self.data(format_args!("{data}\n"))
+    }
+
+    /// Writes a value as JSON, indented by four as kubectl does.
+    pub fn json(&mut self, value: &impl Serialize) -> Result<(), CliError> {
+        self.line(super::output::json(value)?)
+    }
+
+    /// Writes a value as a YAML document.
+    pub fn yaml(&mut self, value: &impl Serialize) -> Result<(), CliError> {
+        self.data(super::output::yaml(value)?)
+    }
+
+    /// Says something to the person, on stderr.
+    pub fn talk(&mut self, words: impl Display) {
+        writeln!(self.err, "{words}").ok();
+    }
+
+    /// Says something that the person should look at: `warning: …`.
+    pub fn warn(&mut self, words: impl Display) {
+        self.talk(format_args!("{} {words}", "warning:".yellow().bold()));
+    }
+
+    /// Says why a command ends: `error: …` and `hint: …`; nothing when the reader has gone.
+    pub fn error(&mut self, error: &CliError) {
+        if error.kind != super::ErrorKind::Closed {
+            write!(self.err, "{}", error.render()).ok();
+        }
+    }
+
+    /// Shows that work goes on, from the second second and on a terminal only.
+    pub fn progress(&self, doing: impl Into<String>) -> Progress {
+        Progress::start(doing.into(), self.talks_to_a_person)
+    }
+
+    /// Hands everything to the operating system.
+    pub fn flush(&mut self) -> Result<(), CliError> {
+        self.out.flush()?;
+        self.err.flush().ok();
+        Ok(())
+    }
+}
+
+/// A growing text that can be read back: the streams of a test.
+#[derive(Clone, Default)]
+pub struct Buffer(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl Buffer {
+    /// What was written so far.
+    pub fn text(&self) -> String {
+        let bytes = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_and_talk_go_their_own_ways_without_colour() {
+        let (out, err) = (Buffer::default(), Buffer::default());
+        let mut printer = Printer::to(out.clone(), err.clone());
+        printer.line("NAME").unwrap();
+        printer.warn("look");
+        printer.error(&CliError::usage("no").hint("yes"));
+        assert_eq!(out.text(), "NAME\n");
+        assert_eq!(err.text(), "warning: look\nerror: no\nhint: yes\n");
+    }
+}
