@@ -1,0 +1,221 @@
+//! From a bundle to the steps of an InstallPlan (reference/catalog-operator.md §5.2).
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::api::go_json::GoType;
+use crate::api::object::{self, Gvk};
+use crate::api::{hash, labels};
+use crate::go;
+
+/// What a bundle installs, and where it comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct BundleSource<'a> {
+    /// Name of the catalog.
+    pub catalog: &'a str,
+    /// Namespace of the catalog.
+    pub catalog_namespace: &'a str,
+    /// Name of the bundle's ClusterServiceVersion.
+    pub csv: &'a str,
+    /// The ClusterServiceVersion it replaces, as resolved; empty when none.
+    pub replaces: &'a str,
+}
+
+/// Why a bundle cannot be turned into steps, in OLM's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreadable(pub String);
+
+/// The step that makes an object of that kind and name. `manifest` is the object's JSON as text.
+fn step(source: &BundleSource<'_>, gvk: &Gvk, name: &str, manifest: &str) -> Value {
+    json!({
+        "resolving": source.csv,
+        "resource": {
+            "sourceName": source.catalog,
+            "sourceNamespace": source.catalog_namespace,
+            "group": gvk.group,
+            "version": gvk.version,
+            "kind": gvk.kind,
+            "name": name,
+            "manifest": format!("{manifest}\n"),
+        },
+        "status": "Unknown",
+    })
+}
+
+/// The steps of one bundle: the ClusterServiceVersion, the other objects in their order, the accounts and rights of its permissions.
+/// `objects` may hold the ClusterServiceVersion too; `properties` is the list that goes into its annotation.
+pub fn of_bundle(
+    source: &BundleSource<'_>,
+    namespace: &str,
+    csv: &Value,
+    objects: &[Value],
+    properties: &Value,
+) -> Result<Vec<Value>, Unreadable> {
+    for (key, word) in [("apiVersion", "APIVersion"), ("kind", "Kind")] {
+        if object::text(csv, &[key]).is_empty() {
+            return Err(Unreadable(format!("bundle CSV {} missing {word}", object::name(csv))));
+        }
+    }
+    let mut csv = csv.clone();
+    object::map_mut(&mut csv, &["metadata"]).insert("namespace".to_owned(), namespace.into());
+    object::map_mut(&mut csv, &["spec"]).insert("replaces".to_owned(), source.replaces.into());
+    let annotation = go::json(&json!({ "properties": properties }));
+    object::set_annotation(&mut csv, "operatorframework.io/properties", &annotation);
+    let manifest = GoType::CLUSTER_SERVICE_VERSION.encode(&csv);
+    let mut steps = vec![step(source, &object::gvk(&csv), object::name(&csv), &manifest)];
+    for object in objects.iter().filter(|o| object::text(o, &["kind"]) != "ClusterServiceVersion") {
+        let mut gvk = object::gvk(object);
+        if gvk.group.is_empty() && gvk.kind == "Secret" {
+            "BundleSecret".clone_into(&mut gvk.kind);
+        }
+        let name = match object::name(object) {
+            "" => object::text(object, &["metadata", "generateName"]),
+            name => name,
+        };
+        steps.push(step(source, &gvk, name, &go::json(object)));
+    }
+    steps.extend(access(source, namespace, &csv)?);
+    Ok(steps)
+}
+
+/// ServiceAccounts, Roles and bindings for the permissions in the install strategy, account by account.
+fn access(source: &BundleSource<'_>, namespace: &str, csv: &Value) -> Result<Vec<Value>, Unreadable> {
+    let strategy = object::text(csv, &["spec", "install", "strategy"]);
+    if strategy != "deployment" {
+        return Err(Unreadable("unrecognized install strategy".to_owned()));
+    }
+    let permissions = |part: &str| object::list(csv, &["spec", "install", "spec", part]);
+    let account = |p: &Value| object::text(p, &["serviceAccountName"]).to_owned();
+    let all = permissions("permissions").iter().chain(permissions("clusterPermissions"));
+    let accounts: BTreeSet<String> = all.map(account).collect();
+    let mut steps = Vec::new();
+    for name in &accounts {
+        let grant = Grant { source, namespace, csv, account: name };
+        let (mut bindings, of_account) = (Vec::new(), |p: &&Value| account(p) == *name);
+        if name != "default" {
+            steps.push(grant.service_account(permissions("permissions").iter().any(|p| of_account(&p))));
+        }
+        for permission in permissions("permissions").iter().filter(of_account) {
+            let (role, binding) = grant.rights(permission, false);
+            steps.push(role);
+            bindings.push(binding);
+        }
+        steps.append(&mut bindings);
+        for permission in permissions("clusterPermissions").iter().filter(of_account) {
+            let (role, binding) = grant.rights(permission, true);
+            steps.push(role);
+            bindings.push(binding);
+        }
+        steps.append(&mut bindings);
+    }
+    Ok(steps)
+}
+
+/// What one ServiceAccount of a ClusterServiceVersion is given.
+struct Grant<'a> {
+    source: &'a BundleSource<'a>,
+    namespace: &'a str,
+    csv: &'a Value,
+    account: &'a str,
+}
+
+impl Grant<'_> {
+    /// The owner reference to the ClusterServiceVersion; its uid is filled in when the step is executed.
+    fn owner(&self) -> Value {
+        object::owner_reference(self.csv, false)
+    }
+
+    /// OLM names the namespace only when the account has permissions in it.
+    fn service_account(&self, namespaced: bool) -> Value {
+        let mut object = json!({ "metadata": { "name": self.account, "ownerReferences": [self.owner()] } });
+        if namespaced {
+            object::map_mut(&mut object, &["metadata"]).insert("namespace".to_owned(), self.namespace.into());
+        }
+        self.step("", "ServiceAccount", &object)
+    }
+
+    /// The steps for a Role and its RoleBinding, or for their cluster-wide kin.
+    fn rights(&self, permission: &Value, cluster: bool) -> (Value, Value) {
+        let csv = object::name(self.csv);
+        let (kind, base, digest) = if cluster {
+            let hashed = json!({ "name": csv, "namespace": self.namespace, "permission": permission });
+            ("ClusterRole", csv.to_owned(), hash::deep_hash(GoType::CLUSTER_ROLE_NAME, &hashed))
+        } else {
+            let hashed = json!({ "name": csv, "permission": permission });
+            ("Role", format!("{csv}-{}", self.account), hash::deep_hash(GoType::ROLE_NAME, &hashed))
+        };
+        let name = hash::generate_name(&base, &digest);
+        let rules = object::at(permission, &["rules"]).clone();
+        let role_ref = json!({ "apiGroup": RBAC, "kind": kind, "name": name });
+        let subjects = json!([{ "kind": "ServiceAccount", "name": self.account, "namespace": self.namespace }]);
+
+        let mut role = json!({ "metadata": { "name": name }, "rules": rules });
+        self.mark(&mut role, &hash::plain_hash(GoType::POLICY_RULES, &rules));
+        let mut binding = json!({
+            "metadata": { "name": name, "namespace": self.namespace },
+            "subjects": subjects,
+            "roleRef": role_ref,
+        });
+        let hashed = json!({ "RoleRef": role_ref, "Subjects": subjects });
+        self.mark(&mut binding, &hash::plain_hash(GoType::BINDING_HASH, &hashed));
+        if !cluster {
+            object::map_mut(&mut role, &["metadata"]).insert("namespace".to_owned(), self.namespace.into());
+            for object in [&mut role, &mut binding] {
+                let owners = json!([self.owner()]);
+                object::map_mut(object, &["metadata"]).insert("ownerReferences".to_owned(), owners);
+            }
+        }
+        (self.step(RBAC, kind, &role), self.step(RBAC, &format!("{kind}Binding"), &binding))
+    }
+
+    fn mark(&self, object: &mut Value, permissions_hash: &str) {
+        labels::set_owner(object, self.csv);
+        object::set_label(object, "olm.permissions.hash", permissions_hash);
+    }
+
+    /// The manifest has no apiVersion and kind: the step says them.
+    fn step(&self, group: &str, kind: &str, object: &Value) -> Value {
+        let manifest = GoType::named(kind).map_or_else(|| go::json(object), |t| t.encode(object));
+        step(self.source, &Gvk::new(group, "v1", kind), object::name(object), &manifest)
+    }
+}
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// The step that subscribes to a bundle which was chosen as a dependency (reference/catalog-operator.md §3.8).
+pub fn of_subscription(source: &BundleSource<'_>, namespace: &str, package: &str, channel: &str) -> Value {
+    let BundleSource { catalog, catalog_namespace, csv, .. } = *source;
+    let name = format!("{package}-{channel}-{catalog}-{catalog_namespace}");
+    let mut spec = json!({
+        "source": catalog,
+        "sourceNamespace": catalog_namespace,
+        "name": package,
+        "channel": channel,
+        "startingCSV": csv,
+        "installPlanApproval": "Automatic",
+    });
+    if let Some(spec) = spec.as_object_mut() {
+        spec.retain(|_, value| value != "");
+        // Always written, whatever it is.
+        for (key, value) in [("source", catalog), ("sourceNamespace", catalog_namespace), ("name", package)] {
+            spec.insert(key.to_owned(), value.into());
+        }
+    }
+    let object = json!({
+        "metadata": { "name": name, "namespace": namespace },
+        "spec": spec,
+        "status": { "lastUpdated": null },
+    });
+    step(source, &Gvk::new("operators.coreos.com", "v1alpha1", "Subscription"), &name, &go::json(&object))
+}
+
+/// Orders the steps of several bundles: ClusterServiceVersions, then CustomResourceDefinitions, then the rest.
+pub fn order(steps: &mut [Value]) {
+    steps.sort_by_key(|step| match object::text(step, &["resource", "kind"]) {
+        "ClusterServiceVersion" => 0,
+        "CustomResourceDefinition" => 1,
+        _ => 2,
+    });
+}
