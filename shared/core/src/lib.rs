@@ -12,7 +12,10 @@
 //! No clock, randomness, environment, file, network or terminal: time, ids and random suffixes are arguments.
 
 pub mod api;
+pub mod bundle;
+pub mod finding;
 pub mod go;
 #[cfg(test)]
 mod testing;
 pub mod version;
+pub mod yaml;
