@@ -12,8 +12,10 @@
 //! No clock, randomness, environment, file, network or terminal: time, ids and random suffixes are arguments.
 
 pub mod api;
+pub mod bundle;
 pub mod catalog;
 pub mod csv;
+pub mod finding;
 pub mod go;
 pub mod installplan;
 pub mod plan;
@@ -24,3 +26,4 @@ pub mod settings;
 mod testing;
 pub mod version;
 pub mod world;
+pub mod yaml;

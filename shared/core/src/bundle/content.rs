@@ -1,0 +1,73 @@
+//! The objects of a bundle as the JSON texts that a catalog serves.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::property::BUNDLE_OBJECT;
+use crate::api::object::text;
+use crate::{go, yaml};
+
+/// The objects of a bundle. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BundleContent {
+    /// The CSV as JSON; empty when the bundle has none.
+    pub csv_json: Arc<str>,
+    /// Every object as JSON, the CSV among them, in the order in which a catalog serves them.
+    pub objects: Arc<[Arc<str>]>,
+}
+
+impl BundleContent {
+    /// From objects in the order of their files: as JSON in the order that opm gives them, which is that of their base64.
+    pub(crate) fn of_objects(objects: &[Value], csv: &Value) -> Self {
+        let mut encoded: Vec<(String, Arc<str>)> = objects
+            .iter()
+            .map(|object| {
+                let json = go::json(object);
+                (STANDARD.encode(&json), json.into())
+            })
+            .collect();
+        encoded.sort();
+        let name = text(csv, &["metadata", "name"]);
+        let is_csv = |json: &str| {
+            serde_json::from_str::<Value>(json).is_ok_and(|o| is_csv(&o) && text(&o, &["metadata", "name"]) == name)
+        };
+        let objects: Arc<[Arc<str>]> = encoded.into_iter().map(|(_, json)| json).collect();
+        let csv_json = objects.iter().find(|o| is_csv(o)).cloned().unwrap_or_default();
+        Self { csv_json, objects }
+    }
+
+    /// From the `olm.bundle.object` properties of a blob, base64 of YAML or JSON, in their order; the first CSV is the CSV.
+    pub(crate) fn of_properties(properties: &[Value]) -> Result<Self, String> {
+        let mut content = Self::default();
+        let mut objects = Vec::new();
+        for property in properties.iter().filter(|p| text(p, &["type"]) == BUNDLE_OBJECT) {
+            let bytes = STANDARD
+                .decode(text(property, &["value", "data"]))
+                .map_err(|e| format!("the data of an {BUNDLE_OBJECT} property is not base64: {e}"))?;
+            let object = yaml::first(&bytes).map_err(|e| format!("an object of the bundle cannot be read: {e}"))?;
+            // JSON is served as it was written.
+            let json: Arc<str> = match String::from_utf8(bytes) {
+                Ok(text) if text.starts_with('{') => text.into(),
+                _ => go::json(&object).into(),
+            };
+            if content.csv_json.is_empty() && is_csv(&object) {
+                content.csv_json = json.clone();
+            }
+            objects.push(json);
+        }
+        content.objects = objects.into();
+        Ok(content)
+    }
+
+    /// Are there no objects?
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty() && self.csv_json.is_empty()
+    }
+}
+
+pub(super) fn is_csv(object: &Value) -> bool {
+    text(object, &["kind"]) == "ClusterServiceVersion"
+}

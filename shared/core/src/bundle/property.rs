@@ -1,0 +1,85 @@
+//! Properties and dependencies: a type and a value that the type explains.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::api::object::{Gvk, text};
+
+/// The package and version that a bundle is.
+pub const PACKAGE: &str = "olm.package";
+/// An API that a bundle provides; as a dependency, one that it requires.
+pub const GVK: &str = "olm.gvk";
+/// A package that a bundle requires.
+pub const PACKAGE_REQUIRED: &str = "olm.package.required";
+/// An API that a bundle requires.
+pub const GVK_REQUIRED: &str = "olm.gvk.required";
+/// A label that a bundle requires (in dependencies) or carries.
+pub const LABEL: &str = "olm.label";
+/// A label that a bundle requires.
+pub const LABEL_REQUIRED: &str = "olm.label.required";
+/// A compound constraint.
+pub const CONSTRAINT: &str = "olm.constraint";
+/// A whole object of the bundle.
+pub const BUNDLE_OBJECT: &str = "olm.bundle.object";
+/// The descriptive part of the CSV, in catalogs that leave the objects out.
+pub const CSV_METADATA: &str = "olm.csv.metadata";
+
+/// A property or dependency of a bundle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Property {
+    /// Type, which says how to read the value: `olm.gvk`.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Value.
+    pub value: Value,
+}
+
+impl Property {
+    /// A property.
+    pub fn new(type_: &str, value: Value) -> Self {
+        Self { type_: type_.to_owned(), value }
+    }
+
+    /// `{group, kind, version}` under a type.
+    pub fn gvk(type_: &str, gvk: &Gvk) -> Self {
+        Self::new(type_, json!({"group": gvk.group, "kind": gvk.kind, "version": gvk.version}))
+    }
+
+    /// `olm.package`.
+    pub fn package(name: &str, version: &str) -> Self {
+        Self::new(PACKAGE, json!({"packageName": name, "version": version}))
+    }
+
+    /// The value read as group, version and kind.
+    pub fn as_gvk(&self) -> Gvk {
+        Gvk::new(text(&self.value, &["group"]), text(&self.value, &["version"]), text(&self.value, &["kind"]))
+    }
+
+    /// The list of properties or dependencies at a key of an object; what has no type is left out.
+    pub(crate) fn list(object: &Value, key: &str) -> Vec<Self> {
+        let items = object.get(key).and_then(Value::as_array).into_iter().flatten();
+        items.filter_map(|item| Some(Self::new(item.get("type")?.as_str()?, item.get("value")?.clone()))).collect()
+    }
+}
+
+/// The APIs that properties of a type name, in order and without repetition.
+pub fn apis(properties: &[Property], type_: &str) -> Vec<Gvk> {
+    let mut apis: Vec<Gvk> = properties.iter().filter(|p| p.type_ == type_).map(Property::as_gvk).collect();
+    let mut seen = std::collections::BTreeSet::new();
+    apis.retain(|api| seen.insert(api.clone()));
+    apis
+}
+
+/// The dependencies as the registry protocol words them, from the requirements among properties: `olm.gvk.required` becomes
+/// `olm.gvk` and `olm.package.required` becomes `olm.package` with `version` (reference: bundles and catalogs §3.2).
+pub fn dependencies(properties: &[Property]) -> Vec<Property> {
+    let dependency = |p: &Property| match p.type_.as_str() {
+        GVK_REQUIRED => Some(Property::new(GVK, p.value.clone())),
+        PACKAGE_REQUIRED => {
+            let [name, range] = ["packageName", "versionRange"].map(|key| text(&p.value, &[key]));
+            Some(Property::new(PACKAGE, json!({"packageName": name, "version": range})))
+        }
+        _ => None,
+    };
+    properties.iter().filter_map(dependency).collect()
+}

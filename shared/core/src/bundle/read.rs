@@ -1,0 +1,105 @@
+//! A bundle directory's files become a [`Bundle`].
+
+use serde_json::Value;
+
+use super::content::is_csv;
+use super::{Bundle, File, Property};
+use crate::api::object::{entries, list, text};
+use crate::finding::Finding;
+use crate::yaml;
+
+impl Bundle {
+    /// Reads a bundle from the files of its directory, whose path begins every file's path.
+    ///
+    /// As opm does: of `manifests/` the first document of each file directly in it, but no dot-files; of `metadata/` whatever
+    /// the files are called, the first with annotations, dependencies and properties. Of several CSVs the first counts.
+    /// The error is the first thing that makes the bundle unusable; a manifest that is no Kubernetes object is skipped.
+    pub fn read(path: &str, files: &[File]) -> Result<Self, Finding> {
+        let mut bundle = Self { path: path.to_owned(), ..Self::default() };
+        let mut unreadable = None;
+        let mut sorted: Vec<&File> = files.iter().collect();
+        sorted.sort_by(|a, b| a.path.cmp(&b.path));
+        for file in sorted {
+            let Some(within) = file.path.strip_prefix(path).map(|p| p.trim_start_matches('/')) else { continue };
+            let Some((folder, name)) = within.split_once('/') else { continue };
+            if name.contains('/') || name.starts_with('.') {
+                continue;
+            }
+            match (folder, yaml::first(&file.bytes)) {
+                ("manifests", Ok(object)) => bundle.add_object(object),
+                ("metadata", Ok(metadata)) => bundle.add_metadata(&metadata),
+                ("manifests" | "metadata", Err(e)) => {
+                    unreadable.get_or_insert_with(|| Finding::new("unreadable-file", e.message).at(&file.path, e.line));
+                }
+                _ => {}
+            }
+        }
+        bundle.check(unreadable)
+    }
+
+    fn add_object(&mut self, object: Value) {
+        if text(&object, &["kind"]).is_empty() {
+            return;
+        }
+        if is_csv(&object) {
+            if !self.csv.is_null() {
+                return;
+            }
+            self.csv = object.clone();
+        }
+        self.objects.push(object);
+    }
+
+    fn add_metadata(&mut self, metadata: &Value) {
+        if self.annotations.is_empty() {
+            self.annotations = entries(metadata, &["annotations"]).map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
+        }
+        if self.dependencies.is_empty() {
+            self.dependencies = Property::list(metadata, "dependencies");
+        }
+        if self.properties.is_empty() {
+            self.properties = Property::list(metadata, "properties");
+        }
+    }
+
+    fn check(self, unreadable: Option<Finding>) -> Result<Self, Finding> {
+        let refused = |code, message: String| Finding::new(code, message).at(&self.path, 0);
+        if self.csv.is_null() {
+            // A file that cannot be read is the likely reason.
+            return Err(unreadable.unwrap_or_else(|| {
+                refused("no-csv", "no csv in bundle".to_owned())
+                    .hint("put a ClusterServiceVersion into the bundle's manifests directory")
+            }));
+        }
+        if self.annotations.is_empty() {
+            return Err(unreadable.unwrap_or_else(|| {
+                refused("no-annotations", "Could not find annotations file".to_owned())
+                    .hint("add metadata/annotations.yaml, which names the package and its channels")
+            }));
+        }
+        for crd in self.objects.iter().filter(|o| text(o, &["kind"]) == "CustomResourceDefinition") {
+            let versions = crd.pointer("/spec/versions");
+            if versions.is_some_and(|v| !v.is_array() && !v.is_null()) {
+                return Err(refused("bad-crd", "spec.versions of the CRD is not a list".to_owned())
+                    .about(format!("CustomResourceDefinition/{}", text(crd, &["metadata", "name"]))));
+            }
+        }
+        let provided = self.provided_apis();
+        for owned in list(&self.csv, &["spec", "customresourcedefinitions", "owned"]) {
+            let group = text(owned, &["name"]).split_once('.').map_or("", |(_, group)| group);
+            let is_it = |api: &crate::api::object::Gvk| {
+                api.group == group && api.kind == text(owned, &["kind"]) && api.version == text(owned, &["version"])
+            };
+            if !provided.iter().any(is_it) {
+                let name = text(owned, &["name"]);
+                return Err(refused(
+                    "missing-crd",
+                    format!("the CSV owns {name} {}, but no CRD of the bundle has it", text(owned, &["version"])),
+                )
+                .about(format!("ClusterServiceVersion/{}", self.name()))
+                .hint("add the CRD to manifests/, or correct the name, kind or version in the CSV"));
+            }
+        }
+        Ok(self)
+    }
+}

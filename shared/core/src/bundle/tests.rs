@@ -1,0 +1,126 @@
+//! Small bundles by hand, and opm's recorded answers for real ones.
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::*;
+use crate::testing::{data, files, recorded};
+
+const CSV: &str = "
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata:
+  name: rose.v1.0.0
+  annotations: {olm.skipRange: <1.0.0}
+spec:
+  version: 1.0.0
+  customresourcedefinitions:
+    owned: [{name: roses.garden.example.com, kind: Rose, version: v1}]
+    required: [{name: pots.garden.example.com, kind: Pot, version: v1}]
+";
+const CRD: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: roses.garden.example.com}
+spec: {group: garden.example.com, names: {kind: Rose}, versions: [{name: v1}, {name: v2}]}
+";
+const ANNOTATIONS: &str = "annotations: {operators.operatorframework.io.bundle.package.v1: rose}\n";
+
+fn file(path: &str, text: &str) -> File {
+    File::new(format!("rose/{path}"), text.as_bytes())
+}
+
+fn rose() -> Vec<File> {
+    vec![
+        file("manifests/rose.csv.yaml", CSV),
+        file("manifests/crd.yaml", CRD),
+        file("metadata/annotations.yaml", ANNOTATIONS),
+        file(
+            "metadata/more.yaml",
+            "dependencies: [{type: olm.package, value: {packageName: clay, version: '>=1.0.0'}}]",
+        ),
+        file("tests/scorecard/config.yaml", "kind: Configuration"),
+    ]
+}
+
+#[test]
+fn a_bundle_says_what_it_provides_and_requires() {
+    let rendered = Bundle::read("rose", &rose()).unwrap().render().unwrap();
+    let pot = json!({"group": "garden.example.com", "kind": "Pot", "version": "v1"});
+    let rose = |version: &str| json!({"group": "garden.example.com", "kind": "Rose", "version": version});
+    assert_eq!(
+        rendered.properties,
+        [
+            Property::new("olm.gvk", rose("v1")),
+            Property::new("olm.gvk", rose("v2")),
+            Property::new("olm.gvk.required", pot.clone()),
+            Property::new("olm.package", json!({"packageName": "rose", "version": "1.0.0"})),
+            Property::new("olm.package.required", json!({"packageName": "clay", "versionRange": ">=1.0.0"})),
+        ]
+    );
+    assert_eq!(
+        rendered.dependencies,
+        [
+            Property::new("olm.gvk", pot),
+            Property::new("olm.package", json!({"packageName": "clay", "version": ">=1.0.0"})),
+        ]
+    );
+    assert_eq!((rendered.version.as_str(), rendered.skip_range.as_str()), ("1.0.0", "<1.0.0"));
+    assert_eq!(rendered.content.objects.len(), 2);
+    assert!(rendered.content.csv_json.contains(r#""olm.skipRange":"\u003c1.0.0""#));
+}
+
+#[test]
+fn what_is_missing_is_named_with_a_hint() {
+    for (left_out, code) in
+        [("rose.csv.yaml", "no-csv"), ("crd.yaml", "missing-crd"), ("annotations.yaml", "no-annotations")]
+    {
+        let files: Vec<File> = rose().into_iter().filter(|f| !f.path.ends_with(left_out)).collect();
+        let finding = Bundle::read("rose", &files).unwrap_err();
+        assert_eq!((finding.code, finding.file.as_str()), (code, "rose"));
+        assert!(!finding.hint.is_empty(), "{finding}");
+    }
+    let mut files = rose();
+    files[0] = file("manifests/rose.csv.yaml", "kind: ClusterServiceVersion\nmetadata: [\n");
+    let finding = Bundle::read("rose", &files).unwrap_err();
+    assert!(finding.to_string().starts_with("rose/manifests/rose.csv.yaml:"), "{finding}");
+}
+
+/// Canonical JSON of the recordings: keys sorted, integral numbers without a fraction.
+fn digest(json: &str) -> String {
+    let value: serde_json::Value = serde_json::from_str(json).unwrap();
+    Sha256::digest(value.to_string()).iter().map(|b| format!("{b:02x}")).collect()
+}
+
+#[test]
+fn real_bundles_render_as_recorded() {
+    let Some(data) = data() else { return };
+    let mut compared = 0;
+    for entry in std::fs::read_dir(data.join("recorded/render")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some(answer) = recorded(&format!("render/{name}")) else { return };
+        let path = answer["bundle"].as_str().unwrap();
+        let rendered = Bundle::read(path, &files(&data, path)).and_then(|b| b.render());
+        let Some(blob) = answer["blobs"].get(0) else {
+            assert!(rendered.is_err(), "{path}: opm refuses it: {}", answer["error"]);
+            continue;
+        };
+        let rendered = rendered.unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!([&rendered.name, &rendered.package], [&blob["name"], &blob["package"]].map(|v| v.as_str().unwrap()));
+        let (objects, properties): (Vec<_>, Vec<_>) =
+            blob["properties"].as_array().unwrap().iter().partition(|p| p["type"] == "olm.bundle.object");
+        let ours: Vec<_> = rendered.properties.iter().map(|p| serde_json::to_value(p).unwrap()).collect();
+        assert_eq!(ours.iter().collect::<Vec<_>>(), properties, "{path}");
+        let digests: Vec<_> = rendered.content.objects.iter().map(|o| digest(o)).collect();
+        let expected: Vec<_> = objects.iter().map(|o| o["value"]["sha256"].as_str().unwrap()).collect();
+        assert_eq!(digests, expected, "{path}: objects");
+        // opm leaves the order of one image under several names to chance.
+        let mut images: Vec<_> = rendered.related_images.iter().map(|(n, i)| json!({"name": n, "image": i})).collect();
+        let mut expected = blob["relatedImages"].as_array().cloned().unwrap_or_default();
+        images.sort_by_key(ToString::to_string);
+        expected.sort_by_key(ToString::to_string);
+        assert_eq!(images, expected, "{path}");
+        compared += 1;
+    }
+    assert!(compared > 200, "{compared}");
+}
