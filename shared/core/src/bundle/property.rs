@@ -28,9 +28,10 @@ pub const CSV_METADATA: &str = "olm.csv.metadata";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Property {
     /// Type, which says how to read the value: `olm.gvk`.
-    #[serde(rename = "type")]
+    #[serde(rename = "type", default)]
     pub type_: String,
     /// Value.
+    #[serde(default)]
     pub value: Value,
 }
 
@@ -53,6 +54,19 @@ impl Property {
     /// The value read as group, version and kind.
     pub fn as_gvk(&self) -> Gvk {
         Gvk::new(text(&self.value, &["group"]), text(&self.value, &["version"]), text(&self.value, &["kind"]))
+    }
+
+    /// A dependency as the requirement that it stands for: `olm.gvk` becomes `olm.gvk.required`, `olm.package` with `version`
+    /// becomes `olm.package.required` with `versionRange`; others stay as they are.
+    pub fn required(&self) -> Self {
+        match self.type_.as_str() {
+            GVK => Self::gvk(GVK_REQUIRED, &self.as_gvk()),
+            PACKAGE => {
+                let [name, range] = ["packageName", "version"].map(|key| text(&self.value, &[key]));
+                Self::new(PACKAGE_REQUIRED, json!({"packageName": name, "versionRange": range}))
+            }
+            _ => self.clone(),
+        }
     }
 
     /// The list of properties or dependencies at a key of an object; what has no type is left out.

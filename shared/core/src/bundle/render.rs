@@ -1,6 +1,6 @@
 //! What a catalog says of a bundle, as `opm render` derives it (reference: bundles and catalogs §1.7, §1.8).
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::property::{self, Property};
 use super::{Bundle, BundleContent, Rendered};
@@ -49,7 +49,7 @@ impl Bundle {
         }
         all.extend(self.provided_apis().iter().map(|api| Property::gvk(property::GVK, api)));
         all.extend(self.required_apis().iter().map(|api| Property::gvk(property::GVK_REQUIRED, api)));
-        all.extend(self.dependencies.iter().map(requirement));
+        all.extend(self.dependencies.iter().map(Property::required));
         // Of several packages the last one said counts.
         let last = all.iter().rposition(|p| p.type_ == property::PACKAGE);
         let mut index = 0..;
@@ -85,18 +85,5 @@ impl Bundle {
         }
         images.sort_by(|a, b| a.1.cmp(&b.1));
         images
-    }
-}
-
-/// A dependency as the property that the resolver reads.
-fn requirement(dependency: &Property) -> Property {
-    match dependency.type_.as_str() {
-        property::GVK => Property::gvk(property::GVK_REQUIRED, &dependency.as_gvk()),
-        property::PACKAGE => {
-            let [name, range] = ["packageName", "version"].map(|key| text(&dependency.value, &[key]));
-            let value: Value = json!({"packageName": name, "versionRange": range});
-            Property::new(property::PACKAGE_REQUIRED, value)
-        }
-        _ => dependency.clone(),
     }
 }

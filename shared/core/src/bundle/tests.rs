@@ -89,7 +89,7 @@ fn what_is_missing_is_named_with_a_hint() {
 /// Canonical JSON of the recordings: keys sorted, integral numbers without a fraction.
 fn digest(json: &str) -> String {
     let value: serde_json::Value = serde_json::from_str(json).unwrap();
-    Sha256::digest(value.to_string()).iter().map(|b| format!("{b:02x}")).collect()
+    format!("{:x}", Sha256::digest(value.to_string()))
 }
 
 #[test]

@@ -1,0 +1,154 @@
+//! The update graph of a channel: its head, and the order that the resolver prefers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Entry;
+use crate::go::quote;
+
+/// Where an entry stands in the graph. `replaces` and `skips` may name what the channel does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node<'a> {
+    /// Name of the entry.
+    pub name: &'a str,
+    /// What it replaces; empty when nothing.
+    pub replaces: &'a str,
+    /// What it skips.
+    pub skips: &'a [String],
+}
+
+impl<'a> From<&'a Entry> for Node<'a> {
+    fn from(entry: &'a Entry) -> Self {
+        Self { name: &entry.name, replaces: entry.replaces.as_deref().unwrap_or_default(), skips: &entry.skips }
+    }
+}
+
+/// Why the entries of a channel have no order, in OLM's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OrderError {
+    /// Every entry is replaced or skipped by another.
+    #[error(
+        "no channel heads (entries not replaced by another entry) found in channel {} of package {}",
+        quote(channel),
+        quote(package)
+    )]
+    NoHeads {
+        /// Channel.
+        channel: String,
+        /// Package.
+        package: String,
+    },
+    /// Following `replaces` from a head comes back to an entry seen before.
+    #[error(
+        "a cycle exists in the chain of replacement beginning with {} in channel {} of package {}",
+        quote(head),
+        quote(channel),
+        quote(package)
+    )]
+    Cycle {
+        /// The head at which the chain begins.
+        head: String,
+        /// Channel.
+        channel: String,
+        /// Package.
+        package: String,
+    },
+    /// There are several heads.
+    #[error(
+        "a unique replacement chain within a channel is required to determine the relative order between channel entries, \
+         but {} replacement chains were found in channel {} of package {}: {}",
+        chains.len(),
+        quote(channel),
+        quote(package),
+        chains.join(", ")
+    )]
+    ManyChains {
+        /// Channel.
+        channel: String,
+        /// Package.
+        package: String,
+        /// Each chain as `head...tail`.
+        chains: Vec<String>,
+    },
+}
+
+/// The entries of one channel from the head down the chain of `replaces`, skipped ones left out
+/// (reference: catalog operator §3.5).
+pub fn order<'a>(entries: &[&'a Entry]) -> Result<Vec<&'a Entry>, OrderError> {
+    let Some(first) = entries.first() else { return Ok(Vec::new()) };
+    let (channel, package) = (first.channel.clone(), first.package.clone());
+    let by_name: BTreeMap<&str, &'a Entry> = entries.iter().map(|e| (e.name.as_str(), *e)).collect();
+    let (mut replaced, mut skipped) = (BTreeSet::new(), BTreeSet::new());
+    for entry in entries {
+        replaced.extend(entry.replaces.as_deref());
+        skipped.extend(entry.skips.iter().map(String::as_str));
+    }
+    let is_head = |e: &&&'a Entry| !replaced.contains(e.name.as_str()) && !skipped.contains(e.name.as_str());
+    let heads: Vec<&'a Entry> = entries.iter().filter(is_head).copied().collect();
+    if heads.is_empty() {
+        return Err(OrderError::NoHeads { channel, package });
+    }
+    let mut chains = Vec::new();
+    for head in heads {
+        let (mut chain, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut current = Some(head);
+        while let Some(entry) = current {
+            if !seen.insert(entry.name.as_str()) {
+                return Err(OrderError::Cycle { head: head.name.clone(), channel, package });
+            }
+            if !skipped.contains(entry.name.as_str()) {
+                chain.push(entry);
+            }
+            current = entry.replaces.as_deref().and_then(|name| by_name.get(name)).copied();
+        }
+        chains.push(chain);
+    }
+    if chains.len() > 1 {
+        let ends = |chain: &Vec<&Entry>| match &chain[..] {
+            [] => "[]".to_owned(),
+            [only] => only.name.clone(),
+            [head, .., tail] => format!("{}...{}", head.name, tail.name),
+        };
+        return Err(OrderError::ManyChains { channel, package, chains: chains.iter().map(ends).collect() });
+    }
+    Ok(chains.pop().unwrap_or_default())
+}
+
+/// The head of a channel: the only entry that is nobody's `replaces` or `skips`. The error is opm's.
+pub fn head<'a>(nodes: &[Node<'a>]) -> Result<&'a str, String> {
+    let targets: BTreeSet<&str> =
+        nodes.iter().flat_map(|n| n.skips.iter().map(String::as_str).chain([n.replaces])).collect();
+    let mut heads: Vec<&str> = nodes.iter().map(|n| n.name).filter(|name| !targets.contains(name)).collect();
+    heads.sort_unstable();
+    match heads[..] {
+        [] => Err("no channel head found in graph".to_owned()),
+        [head] => Ok(head),
+        _ => Err(format!("multiple channel heads found in graph: {}", heads.join(", "))),
+    }
+}
+
+/// Checks the graph as opm does: one head, no cycle, and nothing stranded beside the chain. The error is opm's
+/// (reference: bundles and catalogs §2.3).
+pub fn check(nodes: &[Node<'_>]) -> Result<(), String> {
+    let head = head(nodes)?;
+    let by_name: BTreeMap<&str, &Node<'_>> = nodes.iter().map(|n| (n.name, n)).collect();
+    let skipped: BTreeSet<&str> = nodes.iter().flat_map(|n| n.skips.iter().map(String::as_str)).collect();
+    let mut chain = vec![head];
+    while let Some(node) = chain.last().and_then(|last| by_name.get(last)) {
+        if node.replaces.is_empty() || skipped.contains(node.replaces) {
+            break;
+        }
+        let known = chain.iter().position(|name| *name == node.replaces);
+        chain.push(node.replaces);
+        if let Some(known) = known {
+            let cycle = chain[known..].join(" -> ");
+            return Err(format!("detected cycle in replaces chain of upgrade graph: {cycle}"));
+        }
+    }
+    let stranded: BTreeSet<&str> =
+        nodes.iter().map(|n| n.name).filter(|n| !chain.contains(n) && !skipped.contains(n)).collect();
+    if stranded.is_empty() {
+        return Ok(());
+    }
+    let stranded: Vec<&str> = stranded.into_iter().collect();
+    Err(format!("channel contains one or more stranded bundles: {}", stranded.join(", ")))
+}
