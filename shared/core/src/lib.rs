@@ -15,6 +15,7 @@ pub mod api;
 pub mod catalog;
 pub mod csv;
 pub mod go;
+pub mod membership;
 pub mod plan;
 pub mod planner;
 pub mod rbac;

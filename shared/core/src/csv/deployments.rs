@@ -178,7 +178,8 @@ fn available(live: &Value, name: &str) -> Result<(), Unhealthy> {
     let number = |path: &[&str]| object::at(live, path).as_i64().unwrap_or_default();
     let condition =
         |t: &str| object::list(live, &["status", "conditions"]).iter().find(|c| object::text(c, &["type"]) == t);
-    let waiting = |why: String| Err(Unhealthy::Waiting(format!("waiting for deployment {name} to become ready: {why}")));
+    let waiting =
+        |why: String| Err(Unhealthy::Waiting(format!("waiting for deployment {name} to become ready: {why}")));
     if object::generation(live) > number(&["status", "observedGeneration"]) {
         return waiting(format!("waiting for spec update of deployment \"{name}\" to be observed..."));
     }

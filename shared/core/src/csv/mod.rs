@@ -139,11 +139,8 @@ fn finalize(world: &Reader<'_>, csv: Csv<'_>) -> Plan {
     });
     let left: Vec<&Value> =
         owned.iter().map(|o| o.json()).filter(|o| CLEANED.contains(&object::text(o, &["kind"]))).collect();
-    let deletions: Vec<Action> = left
-        .iter()
-        .filter(|o| !object::is_deleting(o))
-        .map(|o| Action::delete(o, Propagation::Background))
-        .collect();
+    let deletions: Vec<Action> =
+        left.iter().filter(|o| !object::is_deleting(o)).map(|o| Action::delete(o, Propagation::Background)).collect();
     if !left.is_empty() {
         let plan = Plan::act(deletions);
         return if plan.actions.is_empty() {

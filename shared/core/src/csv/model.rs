@@ -88,13 +88,12 @@ impl<'a> Csv<'a> {
 
     /// Owned and required CustomResourceDefinitions by name; one that is both counts as owned.
     pub(super) fn crds(self) -> Vec<CrdDescription<'a>> {
-        let read = |part: &str, owned| {
-            object::list(self.json, &["spec", "customresourcedefinitions", part]).iter().map(move |d| CrdDescription {
-                name: object::text(d, &["name"]),
-                version: object::text(d, &["version"]),
-                owned,
-            })
-        };
+        let read =
+            |part: &str, owned| {
+                object::list(self.json, &["spec", "customresourcedefinitions", part]).iter().map(move |d| {
+                    CrdDescription { name: object::text(d, &["name"]), version: object::text(d, &["version"]), owned }
+                })
+            };
         let mut crds: Vec<CrdDescription<'_>> = read("owned", true).chain(read("required", false)).collect();
         crds.sort_by_key(|d| (d.name, !d.owned));
         crds.dedup_by_key(|d| d.name);
@@ -109,9 +108,9 @@ impl<'a> Csv<'a> {
 
     /// `spec.nativeAPIs`
     pub(super) fn native_apis(self) -> impl Iterator<Item = Gvk> + use<'a> {
-        object::list(self.json, &["spec", "nativeAPIs"]).iter().map(|a| {
-            Gvk::new(object::text(a, &["group"]), object::text(a, &["version"]), object::text(a, &["kind"]))
-        })
+        object::list(self.json, &["spec", "nativeAPIs"])
+            .iter()
+            .map(|a| Gvk::new(object::text(a, &["group"]), object::text(a, &["version"]), object::text(a, &["kind"])))
     }
 
     /// When the phase last changed.

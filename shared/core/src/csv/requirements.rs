@@ -58,11 +58,8 @@ pub(super) fn check(world: &Reader<'_>, csv: Csv<'_>) -> Result<Requirements, rb
     for api in csv.native_apis() {
         let exists = serves(world, &api);
         let name = format!("{}.{}", api.version, api.group);
-        let (status, message) = if exists {
-            ("Present", "Native API exists")
-        } else {
-            ("NotPresent", "Native API does not exist")
-        };
+        let (status, message) =
+            if exists { ("Present", "Native API exists") } else { ("NotPresent", "Native API does not exist") };
         found.add(exists, entry(&api, &name, status, message));
     }
     service_accounts(world, csv, &mut found)?;
@@ -166,11 +163,8 @@ fn api_services(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) {
     let gvk = Gvk::new("apiregistration.k8s.io", "v1", "APIService");
     let mut owned: Vec<&Value> = csv.owned_api_services().iter().collect();
     owned.sort_by_key(|d| name_of(d));
-    let mut required: Vec<&Value> = csv
-        .required_api_services()
-        .iter()
-        .filter(|r| !owned.iter().any(|o| name_of(o) == name_of(r)))
-        .collect();
+    let mut required: Vec<&Value> =
+        csv.required_api_services().iter().filter(|r| !owned.iter().any(|o| name_of(o) == name_of(r))).collect();
     required.sort_by_key(|d| name_of(d));
     for description in required {
         let name = name_of(description);

@@ -43,8 +43,8 @@ pub(super) fn record(
         }
     }
     let mut actions = Vec::new();
-    let moves = transition
-        .filter(|t| (t.phase, t.reason, t.message.as_str()) != (csv.phase(), csv.reason(), csv.message()));
+    let moves =
+        transition.filter(|t| (t.phase, t.reason, t.message.as_str()) != (csv.phase(), csv.reason(), csv.message()));
     if let Some(Transition { phase, reason, message }) = moves {
         changed = true;
         let time = Value::from(object::time(now));

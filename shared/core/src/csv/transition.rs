@@ -45,10 +45,8 @@ fn csv_ref(csv: Csv<'_>) -> String {
 
 /// With the reason that a report shows for a failure.
 fn failed(csv: Csv<'_>, step: Step) -> Step {
-    let (why, message) = step
-        .transition
-        .as_ref()
-        .map_or((csv.reason(), csv.message()), |t| (t.reason, t.message.as_str()));
+    let (why, message) =
+        step.transition.as_ref().map_or((csv.reason(), csv.message()), |t| (t.reason, t.message.as_str()));
     let reason = Reason::CsvFailed {
         namespace: csv.namespace().to_owned(),
         name: csv.name().to_owned(),
@@ -85,8 +83,7 @@ fn pending(world: &Reader<'_>, csv: Csv<'_>) -> Step {
         && let Some(objection) = upgrade::objection(world, old)
     {
         let message = format!("operator is not upgradeable: {objection}");
-        return Step::to("Pending", "OperatorConditionNotUpgradeable", message)
-            .because(waits_for(csv, old, objection));
+        return Step::to("Pending", "OperatorConditionNotUpgradeable", message).because(waits_for(csv, old, objection));
     }
     let found = match requirements::check(world, csv) {
         Ok(found) => found,
@@ -234,8 +231,7 @@ fn failed_again(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> 
     if fails_forward(world, csv)
         && let Some(new) = upgrade::newest(world, csv)
     {
-        let message =
-            format!("Fail Forward is enabled, allowing Failed csv to be replaced by csv: {}", new.name());
+        let message = format!("Fail Forward is enabled, allowing Failed csv to be replaced by csv: {}", new.name());
         return Step::to("Replacing", "BeingReplaced", message);
     }
     match csv.reason() {
