@@ -18,6 +18,8 @@ pub mod csv;
 pub mod finding;
 pub mod go;
 pub mod installplan;
+pub mod membership;
+pub mod operatorgroup;
 pub mod plan;
 pub mod planner;
 pub mod rbac;

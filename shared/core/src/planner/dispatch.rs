@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use crate::csv;
+use crate::operatorgroup;
 use crate::plan::{Controller, Key, Plan};
 use crate::settings::Settings;
 use crate::world::Reader;
@@ -16,8 +17,8 @@ pub(super) fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Time
         Controller::Subscription => Plan::nothing(),
         Controller::Resolution => Plan::nothing(),
         Controller::InstallPlan => Plan::nothing(),
-        Controller::OperatorGroup => Plan::nothing(),
-        Controller::Namespace => Plan::nothing(),
+        Controller::OperatorGroup => operatorgroup::plan(world, key, now),
+        Controller::Namespace => operatorgroup::plan_namespace(world, key),
         Controller::ClusterServiceVersion => csv::plan(world, key, now),
         Controller::CopiedCsv => Plan::nothing(),
         Controller::OperatorCondition => Plan::nothing(),
