@@ -16,6 +16,7 @@ pub mod catalog;
 pub mod csv;
 pub mod go;
 pub mod membership;
+pub mod operatorcondition;
 pub mod operatorgroup;
 pub mod plan;
 pub mod planner;
