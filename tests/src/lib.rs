@@ -1,1 +1,4 @@
 //! What crosses crates.
+
+pub mod data;
+pub mod scenario;
