@@ -20,6 +20,6 @@ pub(super) async fn install(options: &Options, printer: &mut Printer) -> Result<
         };
         printer.line(format_args!("customresourcedefinition.apiextensions.k8s.io/{} {did}", target.name))?;
     }
-    live::wait_for_crds(&api).await?;
+    guard::wait_for_crds(&api).await?;
     Ok(Outcome::Done)
 }

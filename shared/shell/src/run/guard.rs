@@ -1,5 +1,9 @@
 //! What must be so before the controllers may write to a cluster: OLM's CRDs are there, and nobody else does the same work.
 
+use std::collections::BTreeSet;
+
+use futures::StreamExt;
+use kube::core::WatchEvent;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use serde_json::json;
@@ -42,6 +46,41 @@ pub(super) async fn require_crds(api: &Api) -> Result<(), CliError> {
         format!("this cluster misses CustomResourceDefinitions of OLM: {}", missing.join(", "))
     };
     Err(CliError::new(ErrorKind::Api, message).hint("kubectl olm run --install-crds installs them"))
+}
+
+/// Waits until the API server serves all of OLM's kinds.
+pub(super) async fn wait_for_crds(api: &Api) -> Result<(), CliError> {
+    let crds = Resource {
+        gvk: Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+        plural: "customresourcedefinitions".to_owned(),
+        namespaced: false,
+    };
+    let established = |crd: &serde_json::Value| {
+        object::list(crd, &["status", "conditions"])
+            .iter()
+            .any(|c| object::text(c, &["type"]) == "Established" && object::text(c, &["status"]) == "True")
+    };
+    let cannot = |r: Status| refused("cannot see whether the CustomResourceDefinitions are established", &r);
+    let page = api.list(&crds, "", "").await.map_err(cannot)?;
+    let mut waiting: BTreeSet<String> = page
+        .objects
+        .iter()
+        .filter(|crd| object::text(crd, &["spec", "group"]) == GROUP && !established(crd))
+        .map(|crd| object::name(crd).to_owned())
+        .collect();
+    let events = api.watch(&crds, "", &page.resource_version).await.map_err(cannot)?;
+    let mut events = std::pin::pin!(events);
+    while !waiting.is_empty() {
+        match events.next().await {
+            Some(Ok(WatchEvent::Added(crd) | WatchEvent::Modified(crd))) if established(&crd) => {
+                waiting.remove(object::name(&crd));
+            }
+            Some(Ok(_)) => {}
+            Some(Err(refusal)) => return Err(cannot(refusal)),
+            None => return Err(cannot(Status::new(0, "NoAnswer", "the watch ended"))),
+        }
+    }
+    Ok(())
 }
 
 /// An error when a real OLM runs here; with `take_over` its Deployments are scaled to zero instead.

@@ -23,7 +23,12 @@ pub(super) struct Live<'a> {
     pub(super) health: Option<std::net::SocketAddr>,
 }
 
-impl Live<'_> {
+impl<'a> Live<'a> {
+    /// Looking without touching.
+    pub(super) fn audit(options: &'a Options) -> Self {
+        Self { options, audit: true, once: false, take_over: false, metrics: None, health: None }
+    }
+
     pub(super) async fn run(&self, printer: &mut Printer) -> Result<Outcome, CliError> {
         let api = connect(self.options).await?;
         guard::require_crds(&api).await?;
