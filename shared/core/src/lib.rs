@@ -19,6 +19,7 @@ pub mod finding;
 pub mod go;
 pub mod installplan;
 pub mod membership;
+pub mod operatorcondition;
 pub mod operatorgroup;
 pub mod plan;
 pub mod planner;

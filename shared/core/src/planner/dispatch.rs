@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use crate::csv;
+use crate::operatorcondition;
 use crate::operatorgroup;
 use crate::plan::{Controller, Key, Plan};
 use crate::settings::Settings;
@@ -21,7 +22,7 @@ pub(super) fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Time
         Controller::Namespace => operatorgroup::plan_namespace(world, key),
         Controller::ClusterServiceVersion => csv::plan(world, key, now),
         Controller::CopiedCsv => Plan::nothing(),
-        Controller::OperatorCondition => Plan::nothing(),
+        Controller::OperatorCondition => operatorcondition::plan(world, key, now),
         Controller::Adoption => Plan::nothing(),
         Controller::Operator => Plan::nothing(),
         Controller::OlmConfig => Plan::nothing(),
