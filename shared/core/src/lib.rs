@@ -14,6 +14,7 @@
 pub mod api;
 pub mod bundle;
 pub mod catalog;
+pub mod copiedcsv;
 pub mod csv;
 pub mod finding;
 pub mod go;

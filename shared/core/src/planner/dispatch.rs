@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::copiedcsv;
 use crate::csv;
 use crate::operatorcondition;
 use crate::operatorgroup;
@@ -22,9 +23,10 @@ pub(super) fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Time
         Controller::Namespace => operatorgroup::plan_namespace(world, key),
         Controller::ClusterServiceVersion => csv::plan(world, key, now),
         Controller::CopiedCsv => Plan::nothing(),
+        Controller::CopiedCsv => copiedcsv::plan(settings, world, key),
         Controller::OperatorCondition => operatorcondition::plan(world, key, now),
         Controller::Adoption => Plan::nothing(),
         Controller::Operator => Plan::nothing(),
-        Controller::OlmConfig => Plan::nothing(),
+        Controller::OlmConfig => copiedcsv::plan_config(settings, world, key, now),
     }
 }
