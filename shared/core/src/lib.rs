@@ -21,6 +21,7 @@ pub mod installplan;
 pub mod plan;
 pub mod planner;
 pub mod rbac;
+pub mod resolver;
 pub mod settings;
 #[cfg(test)]
 mod testing;
