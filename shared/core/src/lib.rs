@@ -25,6 +25,7 @@ pub mod operatorgroup;
 pub mod plan;
 pub mod planner;
 pub mod rbac;
+pub mod resolver;
 pub mod settings;
 #[cfg(test)]
 mod testing;

@@ -23,9 +23,7 @@ pub fn answer(action: &Action, result: &Result<Option<Value>, Status>) -> Answer
     match (action, result) {
         (Action::Emit(_) | Action::Ask(_), _) => Answer::Nothing,
         (_, Ok(Some(object))) => Answer::Observed(Event::Applied(object.clone())),
-        (Action::Delete { target, uid, .. }, Ok(None)) => {
-            Answer::Observed(Event::Absent(target.clone(), uid.clone()))
-        }
+        (Action::Delete { target, uid, .. }, Ok(None)) => Answer::Observed(Event::Absent(target.clone(), uid.clone())),
         (_, Ok(None)) => Answer::Nothing,
         (_, Err(status)) => {
             let named = !action.target().name.is_empty();
