@@ -32,3 +32,4 @@ mod testing;
 pub mod version;
 pub mod world;
 pub mod yaml;
+pub mod sim;
