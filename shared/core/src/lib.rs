@@ -12,6 +12,7 @@
 //! No clock, randomness, environment, file, network or terminal: time, ids and random suffixes are arguments.
 
 pub mod api;
+pub mod apiroles;
 pub mod bundle;
 pub mod catalog;
 pub mod copiedcsv;

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::apiroles;
 use crate::copiedcsv;
 use crate::csv;
 use crate::operatorcondition;
@@ -24,6 +25,7 @@ pub(super) fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Time
         Controller::ClusterServiceVersion => csv::plan(world, key, now),
         Controller::CopiedCsv => Plan::nothing(),
         Controller::CopiedCsv => copiedcsv::plan(settings, world, key),
+        Controller::ProvidedApiRoles => apiroles::plan(world, key),
         Controller::OperatorCondition => operatorcondition::plan(world, key, now),
         Controller::Adoption => Plan::nothing(),
         Controller::Operator => Plan::nothing(),
