@@ -21,6 +21,7 @@ pub mod finding;
 pub mod go;
 pub mod installplan;
 pub mod membership;
+pub mod operator;
 pub mod operatorcondition;
 pub mod operatorgroup;
 pub mod plan;
