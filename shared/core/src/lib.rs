@@ -12,6 +12,7 @@
 //! No clock, randomness, environment, file, network or terminal: time, ids and random suffixes are arguments.
 
 pub mod api;
+pub mod apiroles;
 pub mod bundle;
 pub mod catalog;
 pub mod copiedcsv;
@@ -20,6 +21,7 @@ pub mod finding;
 pub mod go;
 pub mod installplan;
 pub mod membership;
+pub mod operator;
 pub mod operatorcondition;
 pub mod operatorgroup;
 pub mod plan;

@@ -2,8 +2,10 @@
 
 use jiff::Timestamp;
 
+use crate::apiroles;
 use crate::copiedcsv;
 use crate::csv;
+use crate::operator;
 use crate::operatorcondition;
 use crate::operatorgroup;
 use crate::plan::{Controller, Key, Plan};
@@ -23,9 +25,10 @@ pub(super) fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Time
         Controller::Namespace => operatorgroup::plan_namespace(world, key),
         Controller::ClusterServiceVersion => csv::plan(world, key, now),
         Controller::CopiedCsv => copiedcsv::plan(settings, world, key),
+        Controller::ProvidedApiRoles => apiroles::plan(world, key),
         Controller::OperatorCondition => operatorcondition::plan(world, key, now),
-        Controller::Adoption => Plan::nothing(),
-        Controller::Operator => Plan::nothing(),
+        Controller::Adoption => operator::plan_adoption(world, key),
+        Controller::Operator => operator::plan(world, key),
         Controller::OlmConfig => copiedcsv::plan_config(settings, world, key, now),
     }
 }

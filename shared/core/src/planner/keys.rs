@@ -24,7 +24,13 @@ pub(super) fn of(change: &Change) -> Vec<Key> {
             });
             match original {
                 Some(original) => vec![original],
-                None => subject(&[C::ClusterServiceVersion, C::CopiedCsv, C::OperatorCondition, C::Adoption]),
+                None => subject(&[
+                    C::ClusterServiceVersion,
+                    C::CopiedCsv,
+                    C::ProvidedApiRoles,
+                    C::OperatorCondition,
+                    C::Adoption,
+                ]),
             }
         }
         _ => Vec::new(),

@@ -89,7 +89,9 @@ fn reads_are_noted_also_of_what_is_absent() {
 #[test]
 fn objects_without_names_labels_or_with_wrong_types_are_held_all_the_same() {
     let mut world = World::new();
-    for broken in [json!(null), json!([]), json!({ "kind": 7, "metadata": [] }), json!({ "metadata": { "labels": "x" } })] {
+    for broken in
+        [json!(null), json!([]), json!({ "kind": 7, "metadata": [] }), json!({ "metadata": { "labels": "x" } })]
+    {
         let _ = world.apply(broken);
     }
     assert!(world.objects().count() >= 1);
