@@ -49,7 +49,8 @@ pub enum OneOrMore {
 }
 
 impl OneOrMore {
-    fn matches(&self, text: &str) -> bool {
+    /// Does any of them match?
+    pub fn matches(&self, text: &str) -> bool {
         match self {
             Self::One(pattern) => matches(pattern, text),
             Self::More(patterns) => patterns.iter().any(|pattern| matches(pattern, text)),
