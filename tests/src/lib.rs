@@ -1,1 +1,3 @@
 //! What crosses crates.
+
+pub mod data;
