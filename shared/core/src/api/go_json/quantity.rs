@@ -98,7 +98,8 @@ fn to_nano(mantissa: i128, exponent: i32) -> Option<i128> {
     if shift >= 0 {
         return if mantissa == 0 { Some(0) } else { mantissa.checked_mul(power?) };
     }
-    Some(power.map_or(i128::from(mantissa != 0), |power| mantissa / power + i128::from(mantissa % power != 0)))
+    let power = power.unwrap_or(i128::MAX);
+    Some(mantissa / power + i128::from(mantissa % power != 0))
 }
 
 fn binary(mut value: i128) -> String {
