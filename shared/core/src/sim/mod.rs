@@ -19,6 +19,7 @@ mod lists;
 mod patch;
 mod quantity;
 mod selector;
+mod simulation;
 mod store;
 mod strategy;
 mod structural;
@@ -29,6 +30,7 @@ mod writes;
 pub use api_server::ApiServer;
 pub use kinds::{BuiltIn, KindSchema, KindVersion, ResourceKind};
 pub use patch::Patch;
+pub use simulation::{Actor, Happening, Progress, SERVER_VERSION, Simulation};
 pub use store::WatchEvent;
 pub use writes::{Preconditions, Propagation};
 

@@ -1,7 +1,7 @@
 // Prints how encoding/json sees the Go types of the Kubernetes API that OLM writes: the table
 // shared/core/src/api/go_json/kubernetes.txt, which explains its own format.
 //
-//	go run . > ../../shared/core/src/api/go_json/kubernetes.txt
+//	go run ./encoding > ../../shared/core/src/api/go_json/kubernetes.txt
 package main
 
 import (
