@@ -20,6 +20,7 @@ pub mod normalise;
 pub mod python;
 pub mod recording;
 pub mod runner;
+pub mod sim;
 pub mod store;
 
 use std::collections::BTreeMap;
