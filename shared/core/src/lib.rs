@@ -14,6 +14,7 @@
 pub mod api;
 pub mod bundle;
 pub mod catalog;
+pub mod catalogsource;
 pub mod csv;
 pub mod finding;
 pub mod go;
@@ -23,6 +24,7 @@ pub mod planner;
 pub mod rbac;
 pub mod resolver;
 pub mod settings;
+pub mod subscription;
 #[cfg(test)]
 mod testing;
 pub mod version;
