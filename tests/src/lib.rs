@@ -1,3 +1,5 @@
 //! What crosses crates.
 
 pub mod control_plane;
+pub mod data;
+pub mod scenario;

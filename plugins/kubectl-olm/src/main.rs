@@ -1,3 +1,76 @@
-//! `kubectl-olm`.
+//! `kubectl olm`: the front door. It answers for itself, and hands any other word to the plugin of that name.
 
-fn main() {}
+mod completion;
+mod plugins;
+mod version;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use olm_shell::cli::{self, CliError, Outcome, Printer};
+
+/// The Operator Lifecycle Manager as kubectl plugins.
+///
+/// Every command but completion and version is a plugin of its own, found by its name beside this one or on PATH.
+#[derive(Debug, Parser)]
+#[command(name = "kubectl-olm", version, disable_help_subcommand = true, after_help = MORE)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const MORE: &str = "Use \"{cmd} COMMAND --help\" for more about a command.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Version(Box<version::Arguments>),
+    Completion(completion::Arguments),
+    #[command(external_subcommand)]
+    Plugin(Vec<OsString>),
+}
+
+fn main() -> ExitCode {
+    let mut printer = Printer::stdio();
+    let arguments = help_goes_last(std::env::args_os().collect());
+    if arguments.len() == 1 || (arguments.len() == 2 && is_help(&arguments[1])) {
+        return cli::main::finish(help(&arguments[0], &mut printer), &mut printer);
+    }
+    match cli::main::parse::<Arguments>(arguments) {
+        Ok(arguments) => cli::main::finish(run(arguments.command, &mut printer), &mut printer),
+        Err(refusal) => cli::main::refuse(&refusal),
+    }
+}
+
+fn run(command: Command, printer: &mut Printer) -> Result<ExitCode, CliError> {
+    match command {
+        Command::Version(arguments) => version::run(&arguments, printer).map(ExitCode::from),
+        Command::Completion(arguments) => completion::run(&arguments, printer).map(ExitCode::from),
+        Command::Plugin(words) => plugins::hand_over(&words),
+    }
+}
+
+/// `help WORD…` means `WORD… --help`, and `help` alone `--help`.
+fn help_goes_last(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    if arguments.get(1).is_some_and(|word| word == "help") {
+        arguments.remove(1);
+        arguments.push("--help".into());
+    }
+    arguments
+}
+
+fn is_help(word: &OsString) -> bool {
+    word == "--help" || word == "-h"
+}
+
+/// The page that lists every plugin.
+fn help(argv0: &OsString, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let command = cli::main::command::<Arguments>(&cli::name::spelled(argv0));
+    printer.data(plugins::listed_in(command).render_long_help())?;
+    Ok(Outcome::Done)
+}
+
+/// The words that the front door answers itself.
+fn own_words() -> Vec<String> {
+    Arguments::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
+}

@@ -12,13 +12,19 @@
 //! No clock, randomness, environment, file, network or terminal: time, ids and random suffixes are arguments.
 
 pub mod api;
+pub mod apiroles;
 pub mod bundle;
 pub mod catalog;
 pub mod catalogsource;
+pub mod copiedcsv;
 pub mod csv;
 pub mod finding;
 pub mod go;
 pub mod installplan;
+pub mod membership;
+pub mod operator;
+pub mod operatorcondition;
+pub mod operatorgroup;
 pub mod plan;
 pub mod planner;
 pub mod rbac;
@@ -30,3 +36,4 @@ mod testing;
 pub mod version;
 pub mod world;
 pub mod yaml;
+pub mod sim;

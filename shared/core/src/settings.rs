@@ -7,6 +7,9 @@ pub struct Settings {
     pub global_catalog_namespace: String,
     /// How long an InstallPlan's failing step is retried before the plan fails (reference/catalog-operator.md §5.3).
     pub install_plan_retry_timeout: jiff::SignedDuration,
+    /// Namespaces that get copies of global operators even when OLMConfig switches copies off
+    /// (`--protectedCopiedCSVNamespaces`, reference/olm-operator.md §5.4).
+    pub protected_copied_csv_namespaces: std::collections::BTreeSet<String>,
 }
 
 impl Default for Settings {
@@ -14,6 +17,7 @@ impl Default for Settings {
         Self {
             global_catalog_namespace: "olm".to_owned(),
             install_plan_retry_timeout: jiff::SignedDuration::from_mins(1),
+            protected_copied_csv_namespaces: std::collections::BTreeSet::new(),
         }
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! ```text
 //!   cli        arguments, streams, tables, prompts, errors: what every plugin shares
+//!   cluster    a live cluster: watches, requests, the loop
 //!   run        `kubectl olm run`: live, --audit and --simulate
 //!   version    what runs here and on the server
 //! ```
 
 pub mod cli;
+pub mod cluster;
 pub mod run;
 pub mod version;

@@ -169,6 +169,21 @@ pub fn owner_reference(owner: &Value, controller: bool) -> Value {
     })
 }
 
+/// Makes an owner reference part of an object, in the place of one to an earlier life of the same owner.
+pub fn set_owner_reference(object: &mut Value, reference: Value) {
+    let group = |r: &Value| Gvk::from_api_version(text(r, &["apiVersion"]), text(r, &["kind"]));
+    let same_owner = |r: &Value| {
+        let (old, new) = (group(r), group(&reference));
+        (&old.group, &old.kind, text(r, &["name"])) == (&new.group, &new.kind, text(&reference, &["name"]))
+    };
+    let mut references = list(object, &["metadata", "ownerReferences"]).to_vec();
+    match references.iter().position(same_owner) {
+        Some(old) => references[old] = reference,
+        None => references.push(reference),
+    }
+    map_mut(object, &["metadata"]).insert("ownerReferences".to_owned(), references.into());
+}
+
 /// A time as Kubernetes writes it in objects: RFC 3339 in UTC, whole seconds.
 pub fn time(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()

@@ -1,19 +1,12 @@
 //! What must hold in every phase before the state machine moves (reference/olm-operator.md §1.3): one OperatorGroup whose
 //! targets the install modes support, and no other group that provides the same APIs to the same namespaces.
 
-use serde_json::Value;
-
-use super::Step;
 use super::model::Csv;
-use crate::api::object;
-use crate::plan::Reason;
+use super::{Step, transition::failed};
+use crate::api::{labels, object};
+use crate::membership::{self, Group, Provision};
+use crate::plan::{Action, Propagation, Reason};
 use crate::world::{Reader, kind};
-
-/// An OperatorGroup of the namespace.
-#[derive(Clone, Copy)]
-pub(super) struct Group<'a> {
-    json: &'a Value,
-}
 
 /// May the state machine move?
 #[derive(Debug)]
@@ -24,55 +17,74 @@ pub(super) enum Verdict {
     Stop(Step),
 }
 
-impl Group<'_> {
-    /// Were the targets computed yet?
-    fn is_processed(self) -> bool {
-        !object::at(self.json, &["status", "lastUpdated"]).is_null()
+pub(super) fn pass(world: &Reader<'_>, csv: Csv<'_>, groups: &[Group<'_>]) -> Verdict {
+    match check(world, csv, groups) {
+        Ok(()) => Verdict::Pass,
+        Err(step) => Verdict::Stop(*step),
     }
+}
 
-    fn targets(self) -> Vec<String> {
-        object::list(self.json, &["status", "namespaces"]).iter().filter_map(Value::as_str).map(str::to_owned).collect()
+fn check(world: &Reader<'_>, csv: Csv<'_>, groups: &[Group<'_>]) -> Result<(), Box<Step>> {
+    let group = only_group(csv, groups)?;
+    if !group.is_processed(world) {
+        // The OperatorGroup's own plan writes its status; then this one is made again.
+        return Err(Box::default());
     }
-
-    /// What a member carries (§4.3).
-    pub(super) fn annotations(self) -> Vec<(String, String)> {
-        let mut annotations = vec![
-            ("olm.operatorGroup".to_owned(), object::name(self.json).to_owned()),
-            ("olm.operatorNamespace".to_owned(), object::namespace(self.json).to_owned()),
-        ];
-        let mut targets = self.targets();
-        if !targets.is_empty() {
-            targets.sort();
-            annotations.push(("olm.targetNamespaces".to_owned(), targets.join(",")));
+    if group.targets().is_empty() {
+        let message = "no targetNamespaces are matched operatorgroups namespace selection";
+        return stop(csv, Step::to("Failed", "NoTargetNamespaces", message));
+    }
+    let targets = object::annotation(csv.json, membership::TARGET_NAMESPACES).unwrap_or_default();
+    if let Err((reason, message)) = membership::supports(csv.json, csv.namespace(), targets) {
+        return stop(csv, Step::to("Failed", reason, message));
+    }
+    match membership::provision(world, group, csv.json) {
+        Provision::Settled => Ok(()),
+        Provision::Annotate(apis) => {
+            let mut new = group.0.clone();
+            object::set_annotation(&mut new, membership::PROVIDED_APIS, &apis.to_string());
+            Err(Box::new(Step::stay().after(vec![Action::Update(new)])))
         }
-        annotations
+        Provision::Conflict => {
+            let message = "intersecting operatorgroups provide the same apis";
+            let step = Step::to("Failed", "InterOperatorGroupOwnerConflict", message);
+            stop(csv, step.after(delete_deployments(world, csv)))
+        }
+        Provision::Static => {
+            let message = "static provided api operatorgroup cannot be modified by these apis";
+            let step = Step::to("Failed", "CannotModifyStaticOperatorGroupProvidedAPIs", message);
+            stop(csv, step.after(delete_deployments(world, csv)))
+        }
     }
 }
 
-/// The OperatorGroups of a namespace.
-pub(super) fn groups<'w>(world: &Reader<'w>, namespace: &str) -> Vec<Group<'w>> {
-    world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| Group { json: o.json() }).collect()
+fn stop(csv: Csv<'_>, step: Step) -> Result<(), Box<Step>> {
+    Err(Box::new(failed(csv, step)))
 }
 
-pub(super) fn pass(_world: &Reader<'_>, csv: Csv<'_>, groups: &[Group<'_>]) -> Verdict {
+fn only_group<'a>(csv: Csv<'_>, groups: &[Group<'a>]) -> Result<Group<'a>, Box<Step>> {
     let namespace = csv.namespace().to_owned();
-    let group = match groups {
+    match groups {
+        [group] => Ok(*group),
         [] => {
             let step = Step::to("Failed", "NoOperatorGroup", "csv in namespace with no operatorgroups");
-            return Verdict::Stop(step.because(Reason::NoOperatorGroup { namespace }));
+            Err(Box::new(step.because(Reason::NoOperatorGroup { namespace })))
         }
-        [group] => *group,
         many => {
             let message = "csv created in namespace with multiple operatorgroups, can't pick one automatically";
-            let names = many.iter().map(|g| object::name(g.json).to_owned()).collect();
-            return Verdict::Stop(
-                Step::to("Failed", "TooManyOperatorGroups", message)
-                    .because(Reason::TooManyOperatorGroups { namespace, names }),
-            );
+            let names = many.iter().map(|g| g.name().to_owned()).collect();
+            let step = Step::to("Failed", "TooManyOperatorGroups", message);
+            Err(Box::new(step.because(Reason::TooManyOperatorGroups { namespace, names })))
         }
-    };
-    if !group.is_processed() {
-        return Verdict::Stop(Step::stay());
     }
-    Verdict::Pass
+}
+
+/// An operator that may not run is stopped: its Deployments go, what it made stays.
+fn delete_deployments(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
+    csv.deployments()
+        .iter()
+        .filter_map(|entry| world.json(&kind::DEPLOYMENT, csv.namespace(), object::text(entry, &["name"])))
+        .filter(|d| labels::is_owner(d, csv.json) && !object::is_deleting(d))
+        .map(|d| Action::delete(d, Propagation::Background))
+        .collect()
 }

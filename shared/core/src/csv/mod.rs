@@ -29,6 +29,7 @@ use serde_json::Value;
 use self::model::{Csv, FINALIZER};
 use crate::api::go_json::GoType;
 use crate::api::object;
+use crate::membership;
 use crate::plan::{Action, Key, Plan, Propagation, Reason};
 use crate::world::{IndexKey, Reader, kind};
 
@@ -38,13 +39,13 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
         return Plan::nothing();
     };
     let csv = Csv { json };
-    if csv.is_copy() {
+    if membership::is_copy(json) {
         return Plan::nothing();
     }
     if object::is_deleting(json) {
         return finalize(world, csv);
     }
-    let groups = gates::groups(world, csv.namespace());
+    let groups = membership::groups(world, csv.namespace());
     if let Some(write) = own(csv, &groups) {
         return Plan::act(vec![write]);
     }
@@ -108,7 +109,7 @@ impl Step {
 
 /// The write that makes the ClusterServiceVersion ours: the finalizer, and the OperatorGroup it is a member of. Like OLM's, it
 /// leaves the object as Go writes it; an object that needs neither is not touched.
-fn own(csv: Csv<'_>, groups: &[gates::Group<'_>]) -> Option<Action> {
+fn own(csv: Csv<'_>, groups: &[membership::Group<'_>]) -> Option<Action> {
     let mut new = csv.json.clone();
     let finalizers = object::list(csv.json, &["metadata", "finalizers"]);
     if !finalizers.iter().any(|f| f == FINALIZER) {

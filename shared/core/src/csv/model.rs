@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::api::object::{self, Gvk};
+use crate::membership;
 use crate::world::{Reader, kind};
 
 /// The finalizer on every ClusterServiceVersion that is not a copy (reference/olm-operator.md §7.3).
@@ -49,10 +50,6 @@ impl<'a> Csv<'a> {
 
     pub(super) fn replaces(self) -> &'a str {
         object::text(self.json, &["spec", "replaces"])
-    }
-
-    pub(super) fn is_copy(self) -> bool {
-        object::label(self.json, "olm.copiedFrom").is_some() || self.reason() == "Copied"
     }
 
     pub(super) fn strategy(self) -> &'a str {
@@ -136,8 +133,5 @@ impl<'a> Csv<'a> {
 
 /// The ClusterServiceVersions of a namespace that are not copies, by name.
 pub(super) fn siblings<'w>(world: &Reader<'w>, namespace: &str) -> impl Iterator<Item = Csv<'w>> + use<'w> {
-    world
-        .in_namespace(&kind::CLUSTER_SERVICE_VERSION, namespace)
-        .map(|o| Csv { json: o.json() })
-        .filter(|c| !c.is_copy())
+    membership::originals(world, namespace).map(|json| Csv { json })
 }

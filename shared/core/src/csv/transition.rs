@@ -44,7 +44,7 @@ fn csv_ref(csv: Csv<'_>) -> String {
 }
 
 /// With the reason that a report shows for a failure.
-fn failed(csv: Csv<'_>, step: Step) -> Step {
+pub(super) fn failed(csv: Csv<'_>, step: Step) -> Step {
     let (why, message) =
         step.transition.as_ref().map_or((csv.reason(), csv.message()), |t| (t.reason, t.message.as_str()));
     let reason = Reason::CsvFailed {

@@ -29,6 +29,8 @@ pub enum Controller {
     ClusterServiceVersion,
     /// Copies of a ClusterServiceVersion in the namespaces it is offered in. Key: the original's namespace and name.
     CopiedCsv,
+    /// ClusterRoles for the APIs that a ClusterServiceVersion provides. Key: its namespace and name.
+    ProvidedApiRoles,
     /// OperatorCondition of a ClusterServiceVersion and its RBAC. Key: its namespace and name.
     OperatorCondition,
     /// Component labels of what belongs to an operator. Key: the Subscription's or ClusterServiceVersion's namespace and name.

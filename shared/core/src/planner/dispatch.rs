@@ -2,6 +2,12 @@
 
 use jiff::Timestamp;
 
+use crate::apiroles;
+use crate::copiedcsv;
+use crate::csv;
+use crate::operator;
+use crate::operatorcondition;
+use crate::operatorgroup;
 use crate::plan::{Controller, Key, Plan};
 use crate::settings::Settings;
 use crate::world::Reader;
@@ -17,11 +23,18 @@ pub(super) fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Time
         Controller::InstallPlan => installplan::plan(settings, world, key, now),
         Controller::OperatorGroup => Plan::nothing(),
         Controller::Namespace => Plan::nothing(),
+        Controller::CatalogSource => Plan::nothing(),
+        Controller::Subscription => Plan::nothing(),
+        Controller::Resolution => Plan::nothing(),
+        Controller::InstallPlan => Plan::nothing(),
+        Controller::OperatorGroup => operatorgroup::plan(world, key, now),
+        Controller::Namespace => operatorgroup::plan_namespace(world, key),
         Controller::ClusterServiceVersion => csv::plan(world, key, now),
-        Controller::CopiedCsv => Plan::nothing(),
-        Controller::OperatorCondition => Plan::nothing(),
-        Controller::Adoption => Plan::nothing(),
-        Controller::Operator => Plan::nothing(),
-        Controller::OlmConfig => Plan::nothing(),
+        Controller::CopiedCsv => copiedcsv::plan(settings, world, key),
+        Controller::ProvidedApiRoles => apiroles::plan(world, key),
+        Controller::OperatorCondition => operatorcondition::plan(world, key, now),
+        Controller::Adoption => operator::plan_adoption(world, key),
+        Controller::Operator => operator::plan(world, key),
+        Controller::OlmConfig => copiedcsv::plan_config(settings, world, key, now),
     }
 }

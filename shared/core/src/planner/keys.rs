@@ -24,7 +24,13 @@ pub(super) fn of(change: &Change) -> Vec<Key> {
             });
             match original {
                 Some(original) => vec![original],
-                None => subject(&[C::ClusterServiceVersion, C::CopiedCsv, C::OperatorCondition, C::Adoption]),
+                None => subject(&[
+                    C::ClusterServiceVersion,
+                    C::CopiedCsv,
+                    C::ProvidedApiRoles,
+                    C::OperatorCondition,
+                    C::Adoption,
+                ]),
             }
         }
         _ => Vec::new(),
@@ -34,8 +40,12 @@ pub(super) fn of(change: &Change) -> Vec<Key> {
         keys.push(Key::new(C::Resolution, "", namespace));
     }
     for key in &change.index {
-        if let IndexKey::Component(operator) = key {
-            keys.push(Key::new(C::Operator, "", operator));
+        match key {
+            IndexKey::Component(operator) => keys.push(Key::new(C::Operator, "", operator)),
+            IndexKey::OwnerLabels { kind, namespace, name } if *kind == kind::OPERATOR_GROUP.kind => {
+                keys.push(Key::new(C::OperatorGroup, namespace, name));
+            }
+            _ => {}
         }
     }
     keys

@@ -1,1 +1,183 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
+use jiff::SignedDuration;
+use serde_json::json;
+
+use super::*;
+use crate::plan::Controller;
+use crate::world::kind;
+
+fn now() -> Timestamp {
+    "2026-11-21T12:00:00Z".parse().unwrap()
+}
+
+fn subscription(name: &str, rv: u64) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": { "name": name, "namespace": "tea", "uid": name, "resourceVersion": rv.to_string() },
+    })
+}
+
+fn key(name: &str) -> Key {
+    Key::new(Controller::Subscription, "tea", name)
+}
+
+fn role(name: &str) -> Value {
+    json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": { "name": name, "namespace": "tea" } })
+}
+
+/// A controller that wants a Role named as each Subscription.
+fn wants_role(reader: &Reader<'_>, key: &Key, _: Timestamp) -> Plan {
+    if key.controller != Controller::Subscription || reader.json(&kind::SUBSCRIPTION, "tea", &key.name).is_none() {
+        return Plan::nothing();
+    }
+    match reader.json(&kind::ROLE, "tea", &key.name) {
+        Some(_) => Plan::nothing(),
+        None => Plan::act(vec![Action::Create(role(&key.name))]),
+    }
+}
+
+fn planner(plan: impl Fn(&Reader<'_>, &Key, Timestamp) -> Plan + Send + 'static) -> Planner {
+    Planner::with(Box::new(plan))
+}
+
+#[test]
+fn a_key_is_planned_when_its_object_appears_and_when_what_it_read_changes() {
+    let mut planner = planner(wants_role);
+    planner.observe(Event::Applied(subscription("pot", 1)));
+    let work = planner.next(now()).unwrap();
+    assert_eq!((work.key.clone(), work.actions.len()), (key("pot"), 1));
+    let mut made = role("pot");
+    made["metadata"]["resourceVersion"] = "2".into();
+    planner.observe(Event::Applied(made.clone()));
+    planner.done(&work.key, &work.actions, vec![], now());
+    assert_eq!(planner.next(now()), None, "the next plan is empty");
+    assert!(planner.is_quiet());
+
+    made["metadata"]["resourceVersion"] = "3".into();
+    planner.observe(Event::Deleted(made));
+    assert_eq!(planner.next(now()).unwrap().key, key("pot"));
+}
+
+#[test]
+fn a_key_is_not_planned_while_it_runs() {
+    let mut planner = planner(wants_role);
+    planner.observe(Event::Applied(subscription("pot", 1)));
+    let work = planner.next(now()).unwrap();
+    planner.observe(Event::Applied(subscription("pot", 2)));
+    assert_eq!(planner.next(now()), None);
+    assert!(!planner.is_quiet());
+    planner.done(&work.key, &[], vec![], now());
+    assert_eq!(planner.next(now()).unwrap().key, key("pot"));
+}
+
+#[test]
+fn a_refused_action_waits_longer_each_time_and_says_so() {
+    let mut planner = planner(wants_role);
+    planner.observe(Event::Applied(subscription("pot", 1)));
+    let mut at = now();
+    let mut pauses = Vec::new();
+    for _ in 0..12 {
+        let work = planner.next(at).unwrap();
+        let status = Status::new(403, "Forbidden", "no");
+        planner.done(&work.key, &[], vec![Failure { action: work.actions[0].clone(), status }], at);
+        assert_eq!(planner.next(at), None);
+        let wakeup = planner.wakeup().unwrap();
+        pauses.push(wakeup.duration_since(at));
+        at = wakeup;
+    }
+    assert!(pauses.windows(2).all(|p| p[0] < p[1] || p[1] > SignedDuration::from_secs(20)), "{pauses:?}");
+    assert!(pauses.iter().all(|p| *p <= backoff::LONGEST));
+    let (_, reasons) = planner.reasons().next().unwrap();
+    assert!(matches!(&reasons[..], [Reason::Refused { attempts: 12, .. }]), "{reasons:?}");
+}
+
+#[test]
+fn what_a_stale_world_was_refused_for_is_planned_again_at_once() {
+    let mut planner = planner(wants_role);
+    planner.observe(Event::Applied(subscription("pot", 1)));
+    let work = planner.next(now()).unwrap();
+    let status = Status::already_exists("roles", "pot");
+    planner.done(&work.key, &[], vec![Failure { action: work.actions[0].clone(), status }], now());
+    assert!(planner.next(now()).is_some());
+}
+
+#[test]
+fn a_panic_is_contained_and_reported() {
+    let mut planner = planner(|reader, key, now| {
+        assert!(*key != self::key("bad"), "tried {}", key.name);
+        wants_role(reader, key, now)
+    });
+    for name in ["bad", "good"] {
+        planner.observe(Event::Applied(subscription(name, 1)));
+    }
+    assert_eq!(planner.next(now()).unwrap().key, key("good"));
+    let reasons: Vec<_> = planner.reasons().collect();
+    assert!(
+        matches!(reasons[..], [(k, [Reason::Panicked { message }])] if *k == key("bad") && message == "tried bad"),
+        "{reasons:?}"
+    );
+}
+
+#[test]
+fn a_key_that_never_settles_is_slowed_down() {
+    let mut planner = planner(|_, key, _| match key.controller {
+        Controller::Subscription => Plan::act(vec![Action::Create(role("again"))]),
+        _ => Plan::nothing(),
+    });
+    planner.observe(Event::Applied(subscription("pot", 1)));
+    let mut planned = 0;
+    while let Some(work) = planner.next(now()) {
+        planned += 1;
+        assert!(planned < 1000, "it spins");
+        planner.done(&work.key, &work.actions, vec![], now());
+    }
+    assert_eq!(planned, LONGEST_STREAK);
+    assert!(planner.wakeup().unwrap() > now());
+}
+
+#[test]
+fn the_order_of_plans_follows_from_the_order_of_events() {
+    let run = |names: &[&str]| {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let log = seen.clone();
+        let mut planner = planner(move |_, key, _| {
+            log.lock().unwrap().push(key.to_string());
+            Plan::nothing()
+        });
+        for name in names {
+            planner.observe(Event::Applied(subscription(name, 1)));
+        }
+        assert_eq!(planner.next(now()), None);
+        let seen = seen.lock().unwrap();
+        seen.clone()
+    };
+    assert_eq!(run(&["b", "a"]), run(&["b", "a"]));
+    assert_ne!(run(&["b", "a"]), run(&["a", "b"]));
+}
+
+#[test]
+fn a_timer_plans_a_key_although_nothing_changed() {
+    let plans = Arc::new(AtomicU32::new(0));
+    let count = plans.clone();
+    let mut planner = planner(move |_, key, now| {
+        if key.controller != Controller::Subscription {
+            return Plan::nothing();
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+        Plan::nothing().again_at(now + SignedDuration::from_secs(5))
+    });
+    planner.observe(Event::Applied(subscription("pot", 1)));
+    assert_eq!(planner.next(now()), None);
+    let at = planner.wakeup().unwrap();
+    assert_eq!(at, now() + SignedDuration::from_secs(5));
+    assert_eq!(planner.next(at), None);
+    assert_eq!(plans.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn pauses_of_keys_that_failed_together_differ() {
+    let pauses: std::collections::BTreeSet<_> = (0..20).map(|n| backoff::pause(&key(&n.to_string()), 5)).collect();
+    assert!(pauses.len() > 10, "{pauses:?}");
+}

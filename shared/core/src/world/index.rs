@@ -26,6 +26,8 @@ pub enum IndexKey {
     Component(String),
     /// OperatorGroups whose `olm.providedAPIs` names this API, `Kind.version.group`.
     ProvidedApi(String),
+    /// OperatorGroups whose status names this namespace as a target; `""` stands for all namespaces.
+    Target(String),
     /// ClusterServiceVersions, not copied ones, that own the CustomResourceDefinition of this name.
     OwnedCrd(String),
     /// ClusterServiceVersions copied from this namespace under this name.
@@ -59,6 +61,8 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
         keys.extend(
             provided.split(',').map(str::trim).filter(|p| !p.is_empty()).map(|p| IndexKey::ProvidedApi(p.into())),
         );
+        let targets = object::list(json, &["status", "namespaces"]);
+        keys.extend(targets.iter().filter_map(|t| t.as_str()).map(|t| IndexKey::Target(t.to_owned())));
     } else if *gk == kind::CLUSTER_SERVICE_VERSION {
         if let Some(from) = object::label(json, "olm.copiedFrom") {
             keys.push(IndexKey::CopyOf(from.to_owned(), object::name(json).to_owned()));

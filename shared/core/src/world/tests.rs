@@ -1,1 +1,98 @@
+use serde_json::{Value, json};
 
+use super::*;
+
+fn role(name: &str, rv: u64, extra: Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": { "name": name, "namespace": "tea", "uid": format!("uid-{name}"), "resourceVersion": rv.to_string() },
+    });
+    for (key, value) in extra.as_object().unwrap() {
+        object["metadata"][key] = value.clone();
+    }
+    object
+}
+
+fn names(world: &World) -> Vec<String> {
+    Reader::new(world).in_namespace(&kind::ROLE, "tea").map(|o| object::name(o.json()).to_owned()).collect()
+}
+
+#[test]
+fn an_older_observation_never_replaces_a_newer_one() {
+    let mut world = World::new();
+    assert!(world.apply(role("pot", 5, json!({}))).unwrap().membership);
+    assert!(!world.apply(role("pot", 6, json!({ "labels": { "a": "b" } }))).unwrap().membership);
+    assert_eq!(world.apply(role("pot", 5, json!({}))), None);
+    assert_eq!(world.apply(role("pot", 6, json!({ "labels": { "a": "b" } }))), None, "the same again is no news");
+    let reader = Reader::new(&world);
+    assert_eq!(object::label(reader.json(&kind::ROLE, "tea", "pot").unwrap(), "a"), Some("b"));
+}
+
+#[test]
+fn what_was_deleted_does_not_come_back_with_a_late_observation() {
+    let mut world = World::new();
+    let name = ("tea".to_owned(), "pot".to_owned());
+    let _ = world.apply(role("pot", 5, json!({})));
+    assert!(world.delete(&kind::ROLE, &name, "uid-pot", 7).is_some());
+    assert_eq!(world.apply(role("pot", 6, json!({}))), None);
+    assert_eq!(names(&world), [""; 0]);
+    assert!(world.apply(role("pot", 8, json!({}))).is_some(), "a new life");
+}
+
+#[test]
+fn a_deletion_of_an_earlier_life_leaves_the_new_one() {
+    let mut world = World::new();
+    let name = ("tea".to_owned(), "pot".to_owned());
+    let _ = world.apply(role("pot", 9, json!({ "uid": "second" })));
+    assert_eq!(world.delete(&kind::ROLE, &name, "first", 7), None);
+    assert_eq!(names(&world), ["pot"]);
+}
+
+#[test]
+fn a_list_removes_what_it_does_not_name_but_nothing_newer_than_itself() {
+    let mut world = World::new();
+    let _ = world.apply(role("old", 3, json!({})));
+    let _ = world.apply(role("kept", 4, json!({})));
+    let _ = world.apply(role("made-meanwhile", 12, json!({})));
+    let changes = world.reset(&kind::ROLE, vec![role("kept", 4, json!({})), role("new", 9, json!({}))], 10);
+    assert_eq!(names(&world), ["kept", "made-meanwhile", "new"]);
+    assert_eq!(changes.iter().map(|c| c.name.1.as_str()).collect::<Vec<_>>(), ["old", "new"]);
+}
+
+#[test]
+fn a_change_names_the_index_entries_it_left_and_entered() {
+    let mut world = World::new();
+    let owned = |uid: &str| json!({ "ownerReferences": [{ "kind": "Pot", "uid": uid }] });
+    let _ = world.apply(role("pot", 1, owned("a")));
+    let change = world.apply(role("pot", 2, owned("b"))).unwrap();
+    assert_eq!(change.index, [IndexKey::Owner("a".into()), IndexKey::Owner("b".into())].into());
+    let reader = Reader::new(&world);
+    assert!(reader.indexed(IndexKey::Owner("a".into())).is_empty());
+    assert_eq!(reader.indexed(IndexKey::Owner("b".into())).len(), 1);
+}
+
+#[test]
+fn reads_are_noted_also_of_what_is_absent() {
+    let world = World::new();
+    let reader = Reader::new(&world);
+    assert!(reader.json(&kind::ROLE, "tea", "pot").is_none());
+    assert_eq!(reader.in_namespace(&kind::ROLE, "tea").count(), 0);
+    assert!(reader.server_version().is_none());
+    let expected = [
+        Read::Object(kind::ROLE, ("tea".into(), "pot".into())),
+        Read::Namespace(kind::ROLE, "tea".into()),
+        Read::Fact(FactKey::ServerVersion),
+    ];
+    assert_eq!(reader.into_reads(), expected.into());
+}
+
+#[test]
+fn objects_without_names_labels_or_with_wrong_types_are_held_all_the_same() {
+    let mut world = World::new();
+    for broken in
+        [json!(null), json!([]), json!({ "kind": 7, "metadata": [] }), json!({ "metadata": { "labels": "x" } })]
+    {
+        let _ = world.apply(broken);
+    }
+    assert!(world.objects().count() >= 1);
+}

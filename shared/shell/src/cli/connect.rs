@@ -84,18 +84,6 @@ impl ClusterFlags {
             auth.impersonate_groups = Some(self.impersonate_groups.clone());
         }
     }
-
-    /// Is there anything that names a cluster: a flag, a kubeconfig file, or the environment of a pod?
-    pub fn names_a_cluster(&self) -> bool {
-        let kubeconfig = || match Kubeconfig::read() {
-            Ok(kubeconfig) => !kubeconfig.clusters.is_empty(),
-            Err(error) => !is_absent(&error),
-        };
-        self.kubeconfig.is_some()
-            || self.server.is_some()
-            || kubeconfig()
-            || std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
-    }
 }
 
 /// Makes ring the TLS provider of this process; calling it twice is harmless.
@@ -122,7 +110,7 @@ fn is_absent(error: &KubeconfigError) -> bool {
 }
 
 fn no_cluster() -> CliError {
-    CliError::usage("no cluster is configured: there is no kubeconfig file, and this is not a pod")
+    CliError::new(ErrorKind::NoCluster, "no cluster is configured: there is no kubeconfig file, and this is not a pod")
         .hint("set KUBECONFIG or pass --kubeconfig FILE")
 }
 

@@ -13,6 +13,8 @@ pub enum ErrorKind {
     Usage,
     /// A file or an object that the user gave cannot be read as what it should be.
     Input,
+    /// Nothing says which cluster to talk to.
+    NoCluster,
     /// The operating system refused.
     Io,
     /// The API server refused.

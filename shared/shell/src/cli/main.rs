@@ -26,7 +26,7 @@ impl From<Outcome> for ExitCode {
 }
 
 /// Help in kubectl's order: what it does, examples, options, and the usage line last.
-const HELP: &str = "{about-with-newline}\n{before-help}{all-args}\n\n{usage-heading}\n  {usage}\n{after-help}";
+const HELP: &str = "{about-with-newline}\n{before-help}{all-args}\n\n{usage-heading}\n  {usage}{after-help}";
 
 /// Stands for the words that start the program in help texts and examples.
 const SPELLED: &str = "{cmd}";
@@ -45,9 +45,9 @@ pub fn main<A: Parser>(body: impl FnOnce(A, &mut Printer) -> Result<Outcome, Cli
 }
 
 /// Reports how a body ended, and gives the exit code.
-pub fn finish(ended: Result<Outcome, CliError>, printer: &mut Printer) -> ExitCode {
-    match ended.and_then(|outcome| printer.flush().map(|()| outcome)) {
-        Ok(outcome) => outcome.into(),
+pub fn finish(ended: Result<impl Into<ExitCode>, CliError>, printer: &mut Printer) -> ExitCode {
+    match ended.and_then(|answer| printer.flush().map(|()| answer)) {
+        Ok(answer) => answer.into(),
         Err(error) => {
             printer.error(&error);
             error.exit_code()

@@ -1,4 +1,20 @@
 //! `kubectl olm run`: OLM's controllers, against a cluster or against files.
+//!
+//! ```text
+//!   live      a cluster: live and --audit       guard      what must be so before
+//!                                               endpoints  health and metrics
+//!   simulate  a cluster in memory               input      the objects it starts from
+//!                                               story      what happened, in lines
+//!   crds      --install-crds
+//! ```
+
+mod crds;
+mod endpoints;
+mod guard;
+mod input;
+mod live;
+mod simulate;
+mod story;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -111,8 +127,28 @@ impl FromStr for FeatureGates {
 }
 
 /// Runs the controllers as asked, until they are done or told to stop.
-pub fn run(options: &Options, _printer: &mut Printer) -> Result<Outcome, CliError> {
-    Err(CliError::new(ErrorKind::Internal, format!("not built yet: {:?}", options.mode)))
+pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    if let Mode::Simulate(paths) = &options.mode {
+        return simulate::run(options, paths, printer);
+    }
+    // One thread is enough: planning is quick, the rest is waiting.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| CliError::new(ErrorKind::Internal, format!("cannot start: {e}")))?;
+    let ended = runtime.block_on(async {
+        match options.mode {
+            Mode::InstallCrds => crds::install(options, printer).await,
+            Mode::Audit { once } => live::Live { once, ..live::Live::audit(options) }.run(printer).await,
+            Mode::Live { once, take_over, metrics, health } => {
+                live::Live { options, audit: false, once, take_over, metrics, health }.run(printer).await
+            }
+            Mode::Simulate(_) => Ok(Outcome::Done),
+        }
+    });
+    // Watches that still wait for their API server must not hold up the end.
+    runtime.shutdown_background();
+    ended
 }
 
 #[cfg(test)]

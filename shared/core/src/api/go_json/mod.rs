@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 
 use self::table::{Field, Kind};
 use super::object;
+use super::resource::GROUP;
 
 /// A Go type, or a slice of one, written as in Go: `DeploymentSpec`, `[]PolicyRule`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,12 +50,10 @@ impl GoType {
     /// The type of an object, by its group and kind.
     pub fn of(object: &Value) -> Option<Self> {
         let gvk = object::gvk(object);
-        let known = matches!(
-            (gvk.group.as_str(), gvk.version.as_str()),
-            ("" | "apps" | "batch" | "networking.k8s.io" | "rbac.authorization.k8s.io", "v1")
-                | ("admissionregistration.k8s.io" | "apiextensions.k8s.io" | "apiregistration.k8s.io", "v1")
-                | ("operators.coreos.com", _)
-        );
+        let known = match gvk.group.as_str() {
+            GROUP => true,
+            group => gvk.version == "v1" && KUBERNETES.contains(&group),
+        };
         if known { Self::named(&gvk.kind) } else { None }
     }
 
@@ -72,21 +71,31 @@ impl GoType {
     }
 }
 
+/// The API groups whose kinds are in the table.
+const KUBERNETES: [&str; 8] = [
+    "",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
+    "apps",
+    "batch",
+    "networking.k8s.io",
+    "rbac.authorization.k8s.io",
+];
+
 fn fields(name: &str) -> &'static [Field] {
     table::structure(name).map_or(&[], |(_, fields)| fields)
 }
 
 fn normalise(kind: &Kind, value: &Value) -> Value {
     match (kind, value) {
-        (Kind::Pointer(_) | Kind::Slice(_) | Kind::Map(_), Value::Null) => Value::Null,
-        (Kind::Pointer(inner), value) => normalise(inner, value),
+        (Kind::Pointer(inner), value) if !value.is_null() => normalise(inner, value),
         (Kind::Slice(inner), Value::Array(items)) => items.iter().map(|v| normalise(inner, v)).collect(),
         (Kind::Map(inner), Value::Object(map)) => {
             Value::Object(map.iter().map(|(k, v)| (k.clone(), normalise(inner, v))).collect())
         }
-        (Kind::Struct(name), Value::Object(map)) => normalise_struct(fields(name), map),
+        (Kind::Struct(name) | Kind::Some(name), Value::Object(map)) => normalise_struct(fields(name), map),
         (Kind::Struct(name), Value::Null) => normalise_struct(fields(name), &Map::new()),
-        (Kind::Some(name), Value::Object(map)) => normalise_struct(fields(name), map),
         (Kind::Some(name), Value::Array(items)) => items.iter().map(|v| normalise(&Kind::Some(name), v)).collect(),
         (Kind::String, Value::Null) => json!(""),
         (Kind::Number | Kind::IntOrString, Value::Null) => json!(0),

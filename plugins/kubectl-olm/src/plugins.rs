@@ -1,0 +1,114 @@
+//! The plugins behind the front door: which there are, and handing a word over to one.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use olm_shell::cli::{CliError, name};
+
+/// The plugins that belong to this release, with the line that help has for them.
+const KNOWN: [(&str, &str); 1] = [("run", "Run OLM's controllers on a cluster, as an audit, or simulated on files")];
+
+/// So many letters may be wrong, missing or swapped in a word that is taken for another; more is guessing.
+const SLIPS: usize = 2;
+
+/// Becomes the plugin that answers to the first word, with the other words as they are. Exit code and signals are then
+/// the plugin's own. Returns only when that fails.
+pub(crate) fn hand_over(words: &[OsString]) -> Result<ExitCode, CliError> {
+    let Some((word, arguments)) = words.split_first() else { return Ok(ExitCode::SUCCESS) };
+    let Some(file) = word.to_str().and_then(find) else { return Err(unknown(&word.to_string_lossy())) };
+    let mut plugin = std::process::Command::new(&file);
+    plugin.args(arguments);
+    become_the(plugin, word).map_err(|error| CliError::from(error).at(file.display()))
+}
+
+#[cfg(unix)]
+fn become_the(mut plugin: std::process::Command, word: &std::ffi::OsStr) -> std::io::Result<ExitCode> {
+    use std::os::unix::process::CommandExt;
+    // Whatever link it was found by, its usage text should spell it as it was typed.
+    if let Some(file) = name::plugin_files(&word.to_string_lossy()).first() {
+        let typed = Path::new(plugin.get_program()).with_file_name(file);
+        plugin.arg0(typed);
+    }
+    Err(plugin.exec())
+}
+
+#[cfg(not(unix))]
+fn become_the(mut plugin: std::process::Command, _word: &std::ffi::OsStr) -> std::io::Result<ExitCode> {
+    let code = plugin.status()?.code().and_then(|code| u8::try_from(code).ok());
+    Ok(ExitCode::from(code.unwrap_or(u8::MAX)))
+}
+
+/// The command with every plugin among its sub-commands, for help and completion.
+pub(crate) fn listed_in(command: clap::Command) -> clap::Command {
+    let mut found = found();
+    let known = KNOWN.map(|(word, about)| match found.remove(word) {
+        Some(_) => clap::Command::new(word).about(about),
+        None => clap::Command::new(word).about(format!("{about} (not installed)")),
+    });
+    let others = found.into_iter().map(|(word, file)| clap::Command::new(word).about(file.display().to_string()));
+    let others: Vec<_> = others.filter(|other| command.find_subcommand(other.get_name()).is_none()).collect();
+    command.subcommands(known).subcommands(others)
+}
+
+/// Beside this executable, then the folders of PATH.
+fn folders() -> impl Iterator<Item = PathBuf> {
+    let beside = env::current_exe().ok().and_then(|file| file.parent().map(Path::to_owned));
+    beside.into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>())
+}
+
+fn find(word: &str) -> Option<PathBuf> {
+    if word.contains(std::path::is_separator) {
+        return None;
+    }
+    let files = name::plugin_files(word);
+    folders()
+        .flat_map(|folder| files.iter().map(move |file| folder.join(file)).collect::<Vec<_>>())
+        .find(|file| is_executable(file))
+}
+
+/// Every plugin there is by its word; the first folder wins, as when it is called.
+fn found() -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::new();
+    for entry in folders().filter_map(|folder| folder.read_dir().ok()).flatten().flatten() {
+        if let Some(word) = entry.file_name().to_str().and_then(name::plugin_word)
+            && is_executable(&entry.path())
+        {
+            found.entry(word).or_insert_with(|| entry.path());
+        }
+    }
+    found
+}
+
+#[cfg(unix)]
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(file: &Path) -> bool {
+    file.is_file()
+}
+
+fn unknown(word: &str) -> CliError {
+    if KNOWN.iter().any(|(known, _)| *known == word) {
+        return CliError::usage(format!("the plugin {word:?} is not installed"))
+            .hint(format!("put kubectl-olm-{word} beside kubectl-olm or on PATH"));
+    }
+    let known = KNOWN.map(|(word, _)| word.to_owned());
+    let nearest = super::own_words()
+        .into_iter()
+        .chain(known)
+        .chain(found().into_keys())
+        .map(|other| (strsim::damerau_levenshtein(word, &other), other))
+        .filter(|(slips, other)| *slips <= SLIPS && *slips < other.len())
+        .min();
+    let hint = match nearest {
+        Some((_, word)) => format!("did you mean {word:?}?"),
+        None => "kubectl olm --help lists the commands".to_owned(),
+    };
+    CliError::usage(format!("unknown command {word:?}")).hint(hint)
+}

@@ -1,0 +1,80 @@
+//! `kubectl olm version`: what runs here and on the server.
+
+use olm_shell::cli::flags::{ClusterFlags, DataFormat};
+use olm_shell::cli::output::API_VERSION;
+use olm_shell::cli::{CliError, ErrorKind, Outcome, Printer};
+use olm_shell::version::{Client, Server, server};
+use serde_json::{Value, json};
+
+/// Print the versions of kubectl-olm and of what the cluster runs.
+///
+/// The server is asked when a cluster is configured, for at most three seconds unless --request-timeout says otherwise.
+#[derive(Debug, clap::Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Print the version of kubectl-olm only; no server is asked
+    #[arg(long)]
+    client: bool,
+    /// Output format
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    output: Option<DataFormat>,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+}
+
+const EXAMPLES: &str = "Examples:
+  # What is here, and what the current context's cluster runs
+  {cmd} version
+
+  # What is here, for a script
+  {cmd} version --client -o json
+";
+
+/// Prints the versions. A server that gives no answer is an error, told after the client's version; no server at all is
+/// not, as nothing was asked of one.
+pub(crate) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let client = Client::this();
+    let asked = (!arguments.client).then(|| server(&arguments.cluster));
+    let answer = asked.as_ref().and_then(|asked| asked.as_ref().ok());
+    match arguments.output {
+        Some(format) => format.print(printer, &document(&client, answer))?,
+        None => printer.data(text(&client, answer))?,
+    }
+    match asked {
+        Some(Err(error)) if error.kind == ErrorKind::NoCluster => printer.talk(error),
+        Some(Err(error)) => return Err(error),
+        _ => {}
+    }
+    Ok(Outcome::Done)
+}
+
+fn document(client: &Client, server: Option<&Server>) -> Value {
+    let mut document = json!({ "apiVersion": API_VERSION, "kind": "Version", "clientVersion": client });
+    if let Some(server) = server {
+        document["serverVersion"] = json!(server);
+    }
+    document
+}
+
+fn text(client: &Client, server: Option<&Server>) -> String {
+    let mut lines =
+        vec![format!("Client Version: {}", client.version), format!("Compatible With: OLM {}", client.olm_version)];
+    if let Some(server) = server {
+        let apis = match server.api_versions.as_slice() {
+            [] => "none, its CRDs are not installed".to_owned(),
+            versions => versions.join(", "),
+        };
+        let controllers = match &server.controllers {
+            None => "unknown, listing Deployments is forbidden".to_owned(),
+            Some(none) if none.is_empty() => "none".to_owned(),
+            Some(some) => {
+                let some: Vec<_> = some.iter().map(|c| format!("{}/{} ({})", c.namespace, c.name, c.image)).collect();
+                some.join(", ")
+            }
+        };
+        lines.push(format!("Server Version: {}", server.kubernetes_version));
+        lines.push(format!("OLM APIs: {apis}"));
+        lines.push(format!("OLM Controllers: {controllers}"));
+    }
+    lines.join("\n") + "\n"
+}

@@ -1,0 +1,114 @@
+//! What the front door answers itself: help, version, completion.
+
+use serde_json::Value;
+
+use crate::home::Home;
+
+fn stdout(home: &Home, words: &[&str]) -> String {
+    let output = home.olm(words).assert().success().stderr("");
+    String::from_utf8(output.get_output().stdout.clone()).unwrap()
+}
+
+#[test]
+fn the_help_tree() {
+    let home = Home::new();
+    let pages = [&["--help"][..], &["version", "--help"], &["completion", "--help"]];
+    let tree: Vec<_> =
+        pages.iter().map(|page| format!("$ kubectl olm {}\n{}", page.join(" "), stdout(&home, page))).collect();
+    insta::assert_snapshot!(tree.join("\n"));
+}
+
+#[test]
+fn help_is_spelled_in_every_way_that_people_ask_for_it() {
+    let home = Home::new();
+    let page = stdout(&home, &["--help"]);
+    assert_eq!(page, stdout(&home, &[]));
+    assert_eq!(page, stdout(&home, &["help"]));
+    assert_eq!(page, stdout(&home, &["-h"]));
+    assert_eq!(stdout(&home, &["version", "--help"]), stdout(&home, &["help", "version"]));
+}
+
+#[test]
+fn help_lists_the_plugins_that_are_there() {
+    let home =
+        Home::new().with("kubectl-olm-install_plan", "echo-arguments").with("kubectl-olm_brew", "echo-arguments");
+    let page = stdout(&home, &["help"]);
+    // However long the paths are and wherever they make a line break.
+    let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(" run Run OLM's controllers "), "{page}");
+    assert!(words.contains(" (not installed) "), "{page}");
+    for (word, file) in [("install-plan", "kubectl-olm-install_plan"), ("brew", "kubectl-olm_brew")] {
+        assert!(words.contains(&format!(" {word} {} ", home.path(file).display())), "{page}");
+    }
+    let page = stdout(&home.with("kubectl-olm-run", "echo-arguments"), &["help"]);
+    assert!(!page.contains("not installed"), "{page}");
+}
+
+#[test]
+fn version_of_the_client_needs_no_cluster() {
+    let home = Home::new();
+    let version = concat!("Client Version: v", env!("CARGO_PKG_VERSION"), "\nCompatible With: OLM v0.46.0\n");
+    assert_eq!(stdout(&home, &["version", "--client"]), version);
+    home.olm(&["version"])
+        .assert()
+        .success()
+        .stdout(version)
+        .stderr("no cluster is configured: there is no kubeconfig file, and this is not a pod\n");
+}
+
+#[test]
+fn version_is_data_when_asked() {
+    let home = Home::new();
+    let json: Value = serde_json::from_str(&stdout(&home, &["version", "--client", "-o", "json"])).unwrap();
+    assert_eq!(json["apiVersion"], "kubectl-olm/v1");
+    assert_eq!(json["kind"], "Version");
+    assert_eq!(json["clientVersion"]["version"], concat!("v", env!("CARGO_PKG_VERSION")));
+    let yaml: Value = serde_yaml::from_str(&stdout(&home, &["version", "--client", "-oyaml"])).unwrap();
+    assert_eq!(json, yaml);
+    home.olm(&["version", "-o", "wide"]).assert().code(2).stdout("");
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_told_after_the_clients_version() {
+    // Nothing listens on port 1.
+    let asked = Home::new().olm(&["version", "--server", "http://127.0.0.1:1"]).assert().code(2);
+    let (out, err) = (&asked.get_output().stdout, String::from_utf8_lossy(&asked.get_output().stderr));
+    assert!(out.starts_with(b"Client Version: v"));
+    assert!(err.starts_with("error: no answer from the server: "), "{err}");
+    assert!(err.contains("\nhint: "), "{err}");
+}
+
+#[test]
+fn a_broken_kubeconfig_is_named() {
+    let home = Home::new();
+    let missing = home.path("missing.yaml");
+    let asked = home.olm(&["version"]).arg("--kubeconfig").arg(&missing).assert().code(2);
+    let err = String::from_utf8_lossy(&asked.get_output().stderr).into_owned();
+    assert_eq!(err, format!("error: {}: No such file or directory (os error 2)\n", missing.display()));
+}
+
+#[test]
+fn completion_knows_commands_plugins_and_flags() {
+    let home = Home::new().with("kubectl-olm-brew", "echo-arguments");
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let script = stdout(&home, &["completion", shell]);
+        for word in ["version", "completion", "run", "brew", "request-timeout"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    home.olm(&["completion", "tcsh"]).assert().code(2).stdout("");
+}
+
+#[test]
+fn bash_accepts_the_completion_script() {
+    let script = stdout(&Home::new(), &["completion", "bash"]);
+    assert_cmd::Command::new("bash").arg("-n").write_stdin(script).assert().success().stderr("");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let home = Home::new();
+    let pipe = "set -o pipefail; kubectl-olm completion zsh | head -n 1 >&2; kubectl-olm --help | true";
+    let piped = home.command("/bin/bash").args(["-c", pipe]).assert().success();
+    assert_eq!(String::from_utf8_lossy(&piped.get_output().stderr), "#compdef kubectl-olm\n");
+}

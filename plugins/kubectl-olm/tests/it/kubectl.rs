@@ -1,0 +1,64 @@
+//! The real kubectl finds the front door and the plugins by its own rules.
+
+use std::env;
+use std::path::PathBuf;
+
+use crate::home::Home;
+
+/// kubectl of this machine; a test that needs it is skipped without one.
+fn kubectl() -> Option<PathBuf> {
+    let folders = [env::var_os("KUBEBUILDER_ASSETS"), env::var_os("PATH")];
+    let found = folders
+        .iter()
+        .flatten()
+        .flat_map(|folders| env::split_paths(folders).collect::<Vec<_>>())
+        .map(|folder| folder.join("kubectl"))
+        .find(|file| file.is_file());
+    if found.is_none() {
+        eprintln!("skipped: no kubectl in KUBEBUILDER_ASSETS or on PATH");
+    }
+    found
+}
+
+fn asked(home: &Home, words: &[&str]) -> Option<assert_cmd::assert::Assert> {
+    Some(home.command(kubectl()?).args(words).assert())
+}
+
+#[test]
+fn kubectl_starts_the_front_door() {
+    let Some(help) = asked(&Home::new(), &["olm", "--help"]) else { return };
+    let help = String::from_utf8_lossy(&help.success().get_output().stdout).into_owned();
+    assert!(help.contains("\n  kubectl olm <COMMAND>\n"), "{help}");
+    let Some(version) = asked(&Home::new(), &["olm", "version", "--client"]) else { return };
+    assert!(version.success().get_output().stdout.starts_with(b"Client Version: v"));
+}
+
+#[test]
+fn kubectl_starts_a_plugin_by_its_words() {
+    for (file, words) in [
+        ("kubectl-olm-run", &["olm", "run"][..]),
+        // kubectl itself finds this spelling, ...
+        ("kubectl-olm-install_plan", &["olm", "install-plan"]),
+        // ... and these by way of the front door.
+        ("kubectl-olm-install-plan", &["olm", "install-plan"]),
+        ("kubectl-olm_install_plan", &["olm", "install-plan"]),
+        // What krew makes of a plugin called olm-install-plan answers to that name, too.
+        ("kubectl-olm_install_plan", &["olm-install-plan"]),
+    ] {
+        let home = Home::new().with(file, "echo-arguments");
+        let words = [words, &["--once", "a b"]].concat();
+        let Some(plugin) = asked(&home, &words) else { return };
+        plugin.code(7).stdout("<--once>\n<a b>\n");
+    }
+}
+
+#[test]
+fn kubectl_lists_the_plugins_without_a_complaint_about_their_names() {
+    let home = Home::new().with("kubectl-olm-run", "echo-arguments").with("kubectl-olm-install_plan", "echo-arguments");
+    let Some(list) = asked(&home, &["plugin", "list", "--name-only"]) else { return };
+    let list = list.success();
+    let names = String::from_utf8_lossy(&list.get_output().stdout).into_owned();
+    for name in ["kubectl-olm", "kubectl-olm-run", "kubectl-olm-install_plan"] {
+        assert!(names.lines().any(|line| line == name), "{names}");
+    }
+}

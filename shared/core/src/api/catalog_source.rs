@@ -1,0 +1,197 @@
+//! CatalogSource: where bundles come from.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::parts::{Condition, Time, texts};
+use super::raw::{Carried, Raw};
+use super::resource::View;
+
+/// A source of packages: an image, an address, or a ConfigMap.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["metadata", "spec"]))]
+pub struct CatalogSource {
+    /// What is asked for.
+    pub spec: CatalogSourceSpec,
+    /// What was observed.
+    pub status: CatalogSourceStatus,
+}
+
+impl View for CatalogSource {
+    const KIND: &'static str = "CatalogSource";
+}
+
+texts! {
+    /// How a catalog is served.
+    SourceType {
+        /// Not said.
+        None = "",
+        /// From an image or at an address, over gRPC.
+        Grpc = "grpc",
+        /// From a ConfigMap.
+        ConfigMap = "configmap",
+        /// From a ConfigMap, the older name.
+        Internal = "internal",
+    }
+}
+
+/// What a CatalogSource asks for.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(extend("required" = ["sourceType"]))]
+pub struct CatalogSourceSpec {
+    /// How the catalog is served.
+    pub source_type: SourceType,
+    /// Higher is preferred when a dependency could come from several catalogs.
+    #[schemars(extend("format" = null))]
+    pub priority: i64,
+    /// The ConfigMap with the content, for source types configmap and internal.
+    pub config_map: String,
+    /// host:port of a registry server that is already there.
+    pub address: String,
+    /// The image that holds the catalog.
+    pub image: String,
+    /// How the pod that serves the image is run.
+    pub grpc_pod_config: Option<GrpcPodConfig>,
+    /// How newer catalog images are found.
+    pub update_strategy: Option<UpdateStrategy>,
+    /// Pull secrets in the catalog's namespace.
+    pub secrets: Vec<String>,
+    /// Name for people.
+    pub display_name: String,
+    /// What is in it.
+    pub description: Carried<String>,
+    /// Who publishes it.
+    pub publisher: String,
+    /// A picture.
+    pub icon: Carried<Icon>,
+}
+
+/// How the pod of a catalog image is run.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GrpcPodConfig {
+    /// The pod's tolerations.
+    pub tolerations: Vec<Raw<core::Toleration>>,
+    /// The pod's node selector.
+    pub node_selector: Option<BTreeMap<String, String>>,
+    /// The pod's affinity.
+    pub affinity: Option<Raw<core::Affinity>>,
+    /// The pod's priority class.
+    pub priority_class_name: Option<String>,
+    /// Which pod security standard the pod meets.
+    #[schemars(extend("enum" = ["legacy", "restricted"]))]
+    pub security_context_config: Option<String>,
+    /// How much memory the server should need; becomes its request.
+    pub memory_target: Option<Raw<Quantity>>,
+    /// Where in the image the catalog lies, when the image has no server.
+    pub extract_content: Option<ExtractContent>,
+}
+
+/// Where in a catalog image the content lies.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(extend("required" = ["catalogDir"]))]
+pub struct ExtractContent {
+    /// The folder of a cache made for the content.
+    pub cache_dir: String,
+    /// The folder of the content.
+    pub catalog_dir: String,
+}
+
+/// How newer catalog images are found.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct UpdateStrategy {
+    /// By looking at the registry from time to time.
+    pub registry_poll: Option<RegistryPoll>,
+}
+
+/// How often a registry is looked at.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RegistryPoll {
+    /// A Go duration such as 30m.
+    pub interval: Option<String>,
+}
+
+/// A picture.
+#[derive(JsonSchema)]
+pub struct Icon {
+    /// The picture in base64.
+    pub base64data: String,
+    /// Its media type.
+    pub mediatype: String,
+}
+
+/// What was observed of a CatalogSource.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct CatalogSourceStatus {
+    /// What is wrong, for people.
+    pub message: String,
+    /// What is wrong, one word.
+    pub reason: String,
+    /// The ConfigMap in use.
+    pub config_map_reference: Option<ConfigMapReference>,
+    /// The server in use.
+    pub registry_service: Option<RegistryService>,
+    /// The connection to the server.
+    pub connection_state: Option<ConnectionState>,
+    /// When the registry was last looked at.
+    pub latest_image_registry_poll: Time,
+    /// Conditions.
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// The ConfigMap that a catalog was read from.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(extend("required" = ["name", "namespace"]))]
+pub struct ConfigMapReference {
+    /// Name.
+    pub name: String,
+    /// Namespace.
+    pub namespace: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its resourceVersion.
+    pub resource_version: String,
+    /// When it was read.
+    pub last_update_time: Time,
+}
+
+/// The server of a catalog.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RegistryService {
+    /// Always grpc.
+    pub protocol: String,
+    /// The Service's name.
+    pub service_name: String,
+    /// The Service's namespace.
+    pub service_namespace: String,
+    /// The Service's port.
+    pub port: String,
+    /// When it was made.
+    pub created_at: Time,
+}
+
+/// The connection to a catalog's server.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase")]
+#[schemars(extend("required" = ["lastObservedState"]))]
+pub struct ConnectionState {
+    /// host:port.
+    pub address: String,
+    /// IDLE, CONNECTING, READY, TRANSIENT_FAILURE or SHUTDOWN.
+    pub last_observed_state: String,
+    /// When it last changed.
+    pub last_connect: Time,
+}

@@ -1,0 +1,126 @@
+//! The ClusterRoles `NAME-VERSION-{admin,edit,view,crdview}` for each API that a ClusterServiceVersion provides: people get rights on
+//! it through the ClusterRoles that gather them by label (reference/olm-operator.md §4.7).
+//!
+//! *Guarantees*: two ClusterServiceVersions that provide the same API want the same ClusterRoles. They go with the
+//! CustomResourceDefinition or APIService, not with the ClusterServiceVersion.
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Value, json};
+
+use crate::api::object::{self, Gvk};
+use crate::api::{hash, labels};
+use crate::membership;
+use crate::plan::{Action, Key, Plan};
+use crate::world::{Reader, kind};
+
+const VERBS: [(&str, &[&str]); 3] =
+    [("admin", &["*"]), ("edit", &["create", "update", "patch", "delete"]), ("view", &["get", "list", "watch"])];
+
+/// Plans the ClusterRoles of what one ClusterServiceVersion provides, as soon as it has succeeded.
+pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
+    let csv = world
+        .json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name)
+        .filter(|csv| object::text(csv, &["status", "phase"]) == "Succeeded")
+        .filter(|csv| !membership::is_copy(csv) && !object::is_deleting(csv));
+    let Some(csv) = csv else { return Plan::nothing() };
+    let actions = wanted(world, csv).iter().filter_map(|role| ensure(world, role)).collect();
+    Plan { actions, unordered: true, ..Plan::default() }
+}
+
+/// The ClusterRoles for all that is provided and there.
+fn wanted(world: &Reader<'_>, csv: &Value) -> Vec<Value> {
+    let mut roles = Vec::new();
+    for crd in object::list(csv, &["spec", "customresourcedefinitions", "owned"]) {
+        let (name, version) = (object::text(crd, &["name"]), object::text(crd, &["version"]));
+        let Some((plural, group)) = name.split_once('.') else { continue };
+        let Some(owner) = world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", name) else { continue };
+        // OLM writes the kind in lower case: a real OLM that took over would write it again.
+        let api = Api {
+            gvk: Gvk::new(group, version, object::text(crd, &["kind"])),
+            resource: plural,
+            prefix: format!("{name}-{version}"),
+            owner: owner_reference("apiextensions.k8s.io/v1", "customresourcedefinition", owner),
+        };
+        roles.extend(api.roles());
+        let rule = json!({
+            "verbs": ["get"], "apiGroups": ["apiextensions.k8s.io"],
+            "resources": ["customresourcedefinitions"], "resourceNames": [name],
+        });
+        roles.push(api.role("crdview", "view", rule));
+    }
+    for service in object::list(csv, &["spec", "apiservicedefinitions", "owned"]) {
+        let text = |field: &str| object::text(service, &[field]);
+        let (group, version) = (text("group"), text("version"));
+        let Some(owner) = world.json(&kind::API_SERVICE, "", &format!("{version}.{group}")) else { continue };
+        let api = Api {
+            gvk: Gvk::new(group, version, text("kind")),
+            resource: text("name"),
+            prefix: format!("{}-{version}", text("name")),
+            owner: owner_reference("apiregistration.k8s.io/v1", "APIService", owner),
+        };
+        roles.extend(api.roles());
+    }
+    roles
+}
+
+struct Api<'a> {
+    gvk: Gvk,
+    resource: &'a str,
+    prefix: String,
+    owner: Value,
+}
+
+impl Api<'_> {
+    fn roles(&self) -> impl Iterator<Item = Value> {
+        VERBS.iter().map(|(suffix, verbs)| {
+            let rule = json!({ "verbs": verbs, "apiGroups": [self.gvk.group], "resources": [self.resource] });
+            self.role(suffix, suffix, rule)
+        })
+    }
+
+    /// A ClusterRole whose rule is gathered by the roles of that suffix: Kubernetes' own, and those of OperatorGroups.
+    fn role(&self, name: &str, gathered_by: &str, rule: Value) -> Value {
+        let hash = hash::gvk_hash(&self.gvk);
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {
+                "name": format!("{}-{name}", self.prefix),
+                "labels": {
+                    labels::MANAGED: "true",
+                    format!("rbac.authorization.k8s.io/aggregate-to-{gathered_by}"): "true",
+                    format!("olm.opgroup.permissions/aggregate-to-{hash}-{gathered_by}"): "true",
+                },
+                "ownerReferences": [self.owner],
+            },
+            "rules": [rule],
+        })
+    }
+}
+
+fn owner_reference(api_version: &str, kind: &str, owner: &Value) -> Value {
+    json!({
+        "apiVersion": api_version, "kind": kind, "name": object::name(owner), "uid": object::uid(owner),
+        "controller": false, "blockOwnerDeletion": false,
+    })
+}
+
+/// Creates or mends a ClusterRole; labels and owners of others stay.
+fn ensure(world: &Reader<'_>, role: &Value) -> Option<Action> {
+    let Some(present) = world.json(&kind::CLUSTER_ROLE, "", object::name(role)) else {
+        return Some(Action::Create(role.clone()));
+    };
+    let mut new = present.clone();
+    for (key, value) in object::entries(role, &["metadata", "labels"]) {
+        object::set_label(&mut new, key, value);
+    }
+    for owner in object::list(role, &["metadata", "ownerReferences"]) {
+        object::set_owner_reference(&mut new, owner.clone());
+    }
+    let rules = object::at(role, &["rules"]);
+    if !object::covers(object::at(&new, &["rules"]), rules) {
+        object::map_mut(&mut new, &[]).insert("rules".to_owned(), rules.clone());
+    }
+    (new != *present).then_some(Action::Update(new))
+}

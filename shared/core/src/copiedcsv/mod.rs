@@ -1,0 +1,147 @@
+//! Copies of ClusterServiceVersions in the namespaces they are offered in, and the RBAC that goes with that (reference/olm-operator.md
+//! §5, §2.6, §2.7).
+//!
+//! ```text
+//!   original + OperatorGroup --offered_in--> namespaces --copy--> create, update, update status, delete
+//!                            --target_rbac-> Roles and bindings there, or for the whole cluster
+//!   config: OLMConfig/cluster tells whether copies are made, and whether they are as they should be
+//! ```
+//!
+//! *Caveats*: a copy is compared whole with its original, so the World must hold copies whole.
+
+mod config;
+mod copy;
+mod target_rbac;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+pub use self::config::plan as plan_config;
+use crate::api::object;
+use crate::membership::{self, Group, TARGET_NAMESPACES};
+use crate::plan::{Action, Emit, Key, Plan, Propagation};
+use crate::settings::Settings;
+use crate::world::{IndexKey, Reader, kind};
+
+/// Plans for the copies of one ClusterServiceVersion. Each action stands for itself.
+pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key) -> Plan {
+    let copies = Copies::of(world, &key.namespace, &key.name);
+    let original =
+        world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name).filter(|csv| !membership::is_copy(csv));
+    let Some(original) = original else {
+        return unordered(copies.delete_unless(|_| false).collect());
+    };
+    let Some(group) = offering_group(world, original) else {
+        return unordered(copies.delete_unless(|copy| may_stay(original, copy)).collect());
+    };
+    let offered = Offered::of(settings, world, group);
+    let mut actions: Vec<Action> = copies.delete_unless(|copy| offered.contains(object::namespace(copy))).collect();
+    if offered.disabled && !actions.is_empty() {
+        actions.push(disabled_event(original));
+    }
+    for namespace in &offered.namespaces {
+        match copies.0.get(namespace.as_str()) {
+            Some(copy) => actions.extend(copy::mend(original, copy)),
+            None if accepts_copy(world, namespace, &key.name) => {
+                actions.push(Action::Create(copy::make(original, namespace)));
+            }
+            None => {}
+        }
+    }
+    let mut plan = unordered(actions);
+    target_rbac::ensure(world, original, group, &copies, &mut plan);
+    plan
+}
+
+fn unordered(actions: Vec<Action>) -> Plan {
+    Plan { actions, unordered: true, ..Plan::default() }
+}
+
+/// The copies of a ClusterServiceVersion by namespace.
+struct Copies<'w>(BTreeMap<&'w str, &'w Value>);
+
+impl<'w> Copies<'w> {
+    fn of(world: &Reader<'w>, namespace: &str, name: &str) -> Self {
+        let found = world.indexed(IndexKey::CopyOf(namespace.to_owned(), name.to_owned()));
+        Self(found.into_iter().map(|o| (object::namespace(o.json()), o.json())).collect())
+    }
+
+    fn delete_unless(&self, keep: impl Fn(&Value) -> bool) -> impl Iterator<Item = Action> {
+        let stale = self.0.values().filter(move |copy| !keep(copy) && !object::is_deleting(copy));
+        stale.map(|copy| Action::delete(copy, Propagation::Background))
+    }
+}
+
+/// The OperatorGroup by which a ClusterServiceVersion is offered elsewhere: it is an active member, and in a state worth telling
+/// (§5.1).
+fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>> {
+    let uncopiable = matches!(
+        object::text(original, &["status", "reason"]),
+        "InvalidInstallModes"
+            | "NoTargetNamespaces"
+            | "UnsupportedOperatorGroup"
+            | "NoOperatorGroup"
+            | "TooManyOperatorGroups"
+            | "InterOperatorGroupOwnerConflict"
+            | "CannotModifyStaticOperatorGroupProvidedAPIs"
+    );
+    if uncopiable || object::text(original, &["status", "phase"]).is_empty() || object::is_deleting(original) {
+        return None;
+    }
+    membership::group_of(world, original).filter(|g| g.targets() != BTreeSet::from([g.namespace()]))
+}
+
+/// May a copy stay whose original is not offered at the moment? Yes, unless the original says that it has no business there
+/// (§5.3).
+fn may_stay(original: &Value, copy: &Value) -> bool {
+    let conflict = object::text(original, &["status", "reason"]) == "InterOperatorGroupOwnerConflict";
+    let targets = object::annotation(original, TARGET_NAMESPACES).unwrap_or_default();
+    let namespace = object::namespace(copy);
+    !conflict && (targets.is_empty() || targets.split(',').any(|t| t == namespace))
+}
+
+/// The namespaces in which a group's members are offered.
+struct Offered {
+    namespaces: Vec<String>,
+    /// Has OLMConfig switched copies of global operators off?
+    disabled: bool,
+}
+
+impl Offered {
+    fn of(settings: &Settings, world: &Reader<'_>, group: Group<'_>) -> Self {
+        let mut disabled = false;
+        let mut namespaces: Vec<String> = if group.is_global() {
+            disabled = config::disables_copies(world);
+            let existing = world.names(&kind::NAMESPACE).map(|(_, name)| name);
+            existing.filter(|n| !disabled || settings.protected_copied_csv_namespaces.contains(*n)).cloned().collect()
+        } else {
+            group.targets().into_iter().map(str::to_owned).collect()
+        };
+        namespaces.retain(|n| n != group.namespace());
+        Self { namespaces, disabled }
+    }
+
+    fn contains(&self, namespace: &str) -> bool {
+        // Both sources are sorted by name.
+        self.namespaces.binary_search_by(|n| n.as_str().cmp(namespace)).is_ok()
+    }
+}
+
+/// Is the namespace there, not on its way out, and without a ClusterServiceVersion of that name, which would be somebody's own?
+fn accepts_copy(world: &Reader<'_>, namespace: &str, name: &str) -> bool {
+    world.json(&kind::NAMESPACE, "", namespace).is_some_and(|n| !object::is_deleting(n))
+        && world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name).is_none()
+}
+
+fn disabled_event(original: &Value) -> Action {
+    let (namespace, name) = (object::namespace(original), object::name(original));
+    Action::Emit(Emit {
+        regarding: original.clone(),
+        warning: true,
+        reason: "DisabledCopiedCSVs".to_owned(),
+        message: format!("CSV copying disabled for {namespace}/{name}"),
+    })
+}

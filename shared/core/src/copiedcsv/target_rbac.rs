@@ -1,0 +1,150 @@
+//! The rights that an operator has in its own namespace, in the namespaces it is to watch: mirrored to the whole cluster for a
+//! global OperatorGroup, else copied to each target (reference/olm-operator.md §2.6, §2.7). Nothing is written where the rights
+//! are there already.
+
+use serde_json::{Value, json};
+
+use super::Copies;
+use crate::api::{labels, object};
+use crate::membership::Group;
+use crate::plan::{Action, Plan, Reason};
+use crate::rbac::Granted;
+use crate::world::{GroupKind, IndexKey, Reader, kind};
+
+const COMPONENT: &str = "operators.coreos.com/";
+
+/// Plans what is missing.
+pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, copies: &Copies<'_>, plan: &mut Plan) {
+    if object::list(original, &["spec", "install", "spec", "permissions"]).is_empty() {
+        return;
+    }
+    if group.is_global() {
+        if !may(world, original, None) {
+            let owned = Owned::of(world, original, |_| true);
+            promote(world, &owned, plan);
+            owned.complain(original, "the whole cluster", plan);
+        }
+        return;
+    }
+    for (namespace, copy) in &copies.0 {
+        let offered = group.targets().contains(namespace) && !object::is_deleting(copy);
+        if offered && !may(world, original, Some(namespace)) {
+            let owned = Owned::of(world, original, |o| {
+                object::list(o, &["metadata", "ownerReferences"])
+                    .iter()
+                    .any(|r| object::text(r, &["uid"]) == object::uid(original))
+            });
+            copy_to(world, copy, &owned, plan);
+            owned.complain(original, &format!("namespace {namespace}"), plan);
+        }
+    }
+}
+
+/// May the operator's ServiceAccounts do in that namespace (`None`: in all) what its `permissions` ask for? A rule that makes no
+/// sense can be granted to nobody and is the ClusterServiceVersion's own trouble.
+fn may(world: &Reader<'_>, original: &Value, namespace: Option<&str>) -> bool {
+    object::list(original, &["spec", "install", "spec", "permissions"]).iter().all(|permission| {
+        let account = (object::namespace(original), object::text(permission, &["serviceAccountName"]));
+        let granted = Granted::to(world, account, namespace);
+        object::list(permission, &["rules"]).iter().all(|rule| granted.allows(rule).unwrap_or(true))
+    })
+}
+
+/// The Roles and RoleBindings that carry the original's owner labels.
+struct Owned<'w> {
+    roles: Vec<&'w Value>,
+    bindings: Vec<&'w Value>,
+}
+
+impl<'w> Owned<'w> {
+    fn of(world: &Reader<'w>, original: &Value, keep: impl Fn(&Value) -> bool) -> Self {
+        let found = world.indexed(IndexKey::OwnerLabels {
+            kind: object::text(original, &["kind"]).to_owned(),
+            namespace: object::namespace(original).to_owned(),
+            name: object::name(original).to_owned(),
+        });
+        let of_kind = |gk: &GroupKind| {
+            let objects = found.iter().map(|o| o.json()).filter(|o| GroupKind::of(o) == *gk);
+            objects
+                .filter(|o| object::namespace(o) == object::namespace(original) && !object::is_deleting(o) && keep(o))
+                .collect()
+        };
+        Self { roles: of_kind(&kind::ROLE), bindings: of_kind(&kind::ROLE_BINDING) }
+    }
+
+    /// Says that there is nothing to copy from, once the operator runs and would miss it.
+    fn complain(&self, original: &Value, place: &str, plan: &mut Plan) {
+        let runs = object::text(original, &["status", "phase"]) == "Succeeded";
+        if runs && (self.roles.is_empty() || self.bindings.is_empty()) {
+            plan.reasons.push(Reason::Missing {
+                object: format!("ClusterServiceVersion {}/{}", object::namespace(original), object::name(original)),
+                needs: format!("a Role and RoleBinding with its owner labels, to grant its permissions in {place}"),
+            });
+        }
+    }
+}
+
+/// Mirrors Roles as ClusterRoles, which may also see namespaces, and their bindings. What is there is left as it is.
+fn promote(world: &Reader<'_>, owned: &Owned<'_>, plan: &mut Plan) {
+    for role in &owned.roles {
+        let mut rules = object::list(role, &["rules"]).to_vec();
+        rules.push(json!({ "verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["namespaces"] }));
+        create_cluster_wide(world, role, &kind::CLUSTER_ROLE, json!({ "rules": rules }), plan);
+    }
+    for binding in &owned.bindings {
+        let mut reference = object::at(binding, &["roleRef"]).clone();
+        object::map_mut(&mut reference, &[]).insert("kind".to_owned(), kind::CLUSTER_ROLE.kind.into());
+        let content = json!({ "subjects": object::at(binding, &["subjects"]), "roleRef": reference });
+        create_cluster_wide(world, binding, &kind::CLUSTER_ROLE_BINDING, content, plan);
+    }
+}
+
+fn create_cluster_wide(world: &Reader<'_>, source: &Value, gk: &GroupKind, mut object: Value, plan: &mut Plan) {
+    let name = object::name(source);
+    if world.json(gk, "", name).is_some() {
+        return;
+    }
+    let fields = object::map_mut(&mut object, &[]);
+    fields.insert("apiVersion".to_owned(), object::at(source, &["apiVersion"]).clone());
+    fields.insert("kind".to_owned(), gk.kind.clone().into());
+    fields
+        .insert("metadata".to_owned(), json!({ "name": name, "labels": object::at(source, &["metadata", "labels"]) }));
+    plan.actions.push(Action::Create(object));
+}
+
+/// Copies Roles, and keeps their rules, and RoleBindings to the namespace of a copied ClusterServiceVersion, which owns them.
+fn copy_to(world: &Reader<'_>, copy: &Value, owned: &Owned<'_>, plan: &mut Plan) {
+    let namespace = object::namespace(copy);
+    for source in owned.roles.iter().chain(&owned.bindings) {
+        match world.json(&GroupKind::of(source), namespace, object::name(source)) {
+            None => plan.actions.push(Action::Create(copied(source, copy))),
+            Some(present) => {
+                let rules = object::at(source, &["rules"]);
+                let ours = labels::is_owner(present, copy);
+                if ours && !rules.is_null() && object::at(present, &["rules"]) != rules {
+                    let mut new = present.clone();
+                    object::map_mut(&mut new, &[]).insert("rules".to_owned(), rules.clone());
+                    plan.actions.push(Action::Update(new));
+                }
+            }
+        }
+    }
+}
+
+fn copied(source: &Value, copy: &Value) -> Value {
+    let mut new = source.clone();
+    let labels: Vec<(String, String)> = object::entries(source, &["metadata", "labels"])
+        .filter(|(key, _)| !key.starts_with(COMPONENT))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect();
+    let metadata = json!({ "name": object::name(source), "namespace": object::namespace(copy), "labels": {} });
+    object::map_mut(&mut new, &[]).insert("metadata".to_owned(), metadata);
+    for (key, value) in labels {
+        object::set_label(&mut new, &key, &value);
+    }
+    labels::set_owner(&mut new, copy);
+    object::set_label(&mut new, labels::COPIED_FROM, object::namespace(source));
+    object::set_label(&mut new, labels::MANAGED, "true");
+    object::set_owner_reference(&mut new, object::owner_reference(copy, false));
+    new
+}

@@ -1,0 +1,417 @@
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{plan, plan_config};
+use crate::plan::{Action, Controller, Key, Plan, Reason};
+use crate::settings::Settings;
+use crate::world::{Reader, World, kind};
+
+const NOW: &str = "2026-11-21T13:00:00Z";
+
+fn planned(world: &World) -> Plan {
+    planned_with(&Settings::default(), world)
+}
+
+fn planned_with(settings: &Settings, world: &World) -> Plan {
+    plan(settings, &Reader::new(world), &Key::new(Controller::CopiedCsv, "garden", "rose.v1"))
+}
+
+/// Carries plans out, with what Kubernetes would add, until nothing is planned.
+fn settle(world: &mut World) {
+    for _ in 0..10 {
+        let plan = planned(world);
+        if plan.actions.is_empty() {
+            return;
+        }
+        for action in plan.actions {
+            match action {
+                Action::Create(mut o) => {
+                    let (namespace, kind) = (o["metadata"]["namespace"].clone(), o["kind"].clone());
+                    o["metadata"]["uid"] = format!("{kind} in {namespace}").into();
+                    world.apply(o);
+                }
+                Action::Update(o) | Action::UpdateStatus(o) => {
+                    world.apply(o);
+                }
+                Action::Delete { target, uid, .. } => {
+                    let gk = crate::world::GroupKind::new(&target.gvk.group, &target.gvk.kind);
+                    world.delete(&gk, &(target.namespace, target.name), &uid, 0);
+                }
+                _ => {}
+            }
+        }
+    }
+    panic!("no fixed point");
+}
+
+fn namespace(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+}
+
+fn group(targets: &Value) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "og", "namespace": "garden", "uid": "og"},
+        "status": {"namespaces": targets},
+    })
+}
+
+fn original(targets: &str) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {
+            "name": "rose.v1", "namespace": "garden", "uid": "csv", "resourceVersion": "5",
+            "finalizers": ["operators.coreos.com/csv-cleanup"],
+            "annotations": {
+                "olm.operatorGroup": "og", "olm.operatorNamespace": "garden", "olm.targetNamespaces": targets, "note": "new",
+                "kubectl.kubernetes.io/last-applied-configuration": "{}",
+            },
+            "labels": {"operators.coreos.com/rose.garden": "", "olm.managed": "true"},
+        },
+        "spec": {"version": "1.0.0", "install": {"spec": {"permissions": [{
+            "serviceAccountName": "rose-sa", "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}],
+        }]}}},
+        "status": {"phase": "Succeeded", "reason": "InstallSucceeded", "message": "done", "cleanup": {}},
+    })
+}
+
+/// Original, group for the targets, and the namespaces garden, field and meadow.
+fn world(targets: &[&str]) -> World {
+    let mut world = World::new();
+    for name in ["garden", "field", "meadow"] {
+        world.apply(namespace(name));
+    }
+    world.apply(group(&json!(targets)));
+    world.apply(original(&targets.join(",")));
+    world
+}
+
+fn copies(world: &World) -> Vec<String> {
+    let reader = Reader::new(world);
+    let csvs = reader.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json());
+    csvs.filter(|c| crate::membership::is_copy(c))
+        .map(|c| c["metadata"]["namespace"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn copy_in(world: &World, namespace: &str) -> Value {
+    Reader::new(world).json(&kind::CLUSTER_SERVICE_VERSION, namespace, "rose.v1").unwrap().clone()
+}
+
+fn with_status(mut csv: Value, field: &str, value: &str) -> Value {
+    csv["status"][field] = value.into();
+    csv
+}
+
+#[test]
+fn a_copy_is_its_original_but_for_what_is_its_own() {
+    let mut world = world(&["field"]);
+    settle(&mut world);
+    assert_eq!(
+        copy_in(&world, "field"),
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {
+                "name": "rose.v1", "namespace": "field", "uid": "\"ClusterServiceVersion\" in \"field\"",
+                "annotations": {"olm.operatorGroup": "og", "olm.operatorNamespace": "garden", "note": "new"},
+                "labels": {"olm.managed": "true", "olm.copiedFrom": "garden"},
+            },
+            "spec": original("")["spec"],
+            "status": {
+                "phase": "Succeeded", "reason": "Copied", "cleanup": {},
+                "message": "The operator is running in garden but is managing this namespace",
+            },
+        })
+    );
+}
+
+#[test]
+fn copies_are_where_the_group_says() {
+    for (targets, expected) in [
+        (&["field"][..], &["field"][..]),
+        (&["field", "garden"], &["field"]),
+        (&["field", "nowhere"], &["field"]),
+        (&["garden"], &[]),
+        (&[""], &["field", "meadow"]),
+    ] {
+        let mut world = world(targets);
+        settle(&mut world);
+        assert_eq!(copies(&world), expected, "{targets:?}");
+    }
+}
+
+#[test]
+fn only_states_worth_telling_are_copied() {
+    let mut unprocessed = original("field");
+    unprocessed["status"] = json!(null);
+    let mut deleting = original("field");
+    deleting["metadata"]["deletionTimestamp"] = NOW.into();
+    let cases = [
+        (with_status(original("field"), "phase", "Pending"), true),
+        (with_status(original("field"), "phase", "Failed"), true),
+        (with_status(original("field"), "reason", "NoOperatorGroup"), false),
+        (with_status(original("field"), "reason", "UnsupportedOperatorGroup"), false),
+        (original("meadow"), false),
+        (unprocessed, false),
+        (deleting, false),
+    ];
+    for (original, expected) in cases {
+        let mut world = world(&["field"]);
+        world.apply(original.clone());
+        settle(&mut world);
+        assert_eq!(!copies(&world).is_empty(), expected, "{original}");
+    }
+}
+
+#[test]
+fn edits_of_a_copy_are_undone_and_changes_of_the_original_followed() {
+    let mut world = world(&["field"]);
+    settle(&mut world);
+    let good = copy_in(&world, "field");
+    let mut edited = good.clone();
+    edited["spec"]["version"] = "edited".into();
+    edited["metadata"]["labels"]["mine"] = "yes".into();
+    edited["status"] = json!(null);
+    world.apply(edited);
+    settle(&mut world);
+    assert_eq!(copy_in(&world, "field"), good);
+
+    world.apply(with_status(original("field"), "phase", "Failed"));
+    let plan = planned(&world);
+    assert!(matches!(&plan.actions[..], [Action::UpdateStatus(o)] if o["status"]["phase"] == "Failed"));
+    assert!(plan.unordered);
+}
+
+#[test]
+fn copies_that_lost_their_reason_are_collected() {
+    let settled = || {
+        let mut world = world(&["field", "meadow"]);
+        settle(&mut world);
+        world
+    };
+    let gone: &[&str] = &[];
+    let both = &["field", "meadow"][..];
+
+    let mut world = settled();
+    world.delete(&kind::CLUSTER_SERVICE_VERSION, &("garden".into(), "rose.v1".into()), "csv", 9);
+    settle(&mut world);
+    assert_eq!(copies(&world), gone, "the original is gone");
+
+    let mut world = settled();
+    world.apply(group(&json!(["meadow"])));
+    settle(&mut world);
+    assert_eq!(copies(&world), both, "the original still says so");
+    world.apply(original("meadow"));
+    settle(&mut world);
+    assert_eq!(copies(&world), ["meadow"], "a target is gone");
+
+    let mut world = settled();
+    world.apply(with_status(original("field,meadow"), "reason", "InterOperatorGroupOwnerConflict"));
+    settle(&mut world);
+    assert_eq!(copies(&world), gone, "another group provides its APIs");
+
+    let mut world = settled();
+    world.apply(with_status(original("field,meadow"), "reason", "NoOperatorGroup"));
+    settle(&mut world);
+    assert_eq!(copies(&world), both, "what is not offered any more is not taken away");
+}
+
+#[test]
+fn nothing_is_made_where_it_could_not_be() {
+    let mut world = world(&["field", "meadow"]);
+    let mut going = namespace("field");
+    going["metadata"]["deletionTimestamp"] = NOW.into();
+    world.apply(going);
+    world.apply(json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": "rose.v1", "namespace": "meadow"},
+    }));
+    assert_eq!(planned(&world).actions, [], "a namespace on its way out, and somebody's own of that name");
+}
+
+#[test]
+fn olm_config_switches_copies_of_global_operators_off() {
+    let mut world = world(&[""]);
+    settle(&mut world);
+    let config = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OLMConfig", "metadata": {"name": "cluster"},
+        "spec": {"features": {"disableCopiedCSVs": true}},
+    });
+    world.apply(config);
+    let settings = Settings {
+        protected_copied_csv_namespaces: ["meadow".to_owned(), "garden".to_owned()].into(),
+        ..Settings::default()
+    };
+    let plan = planned_with(&settings, &world);
+    assert!(
+        matches!(&plan.actions[..], [Action::Delete { target, .. }, Action::Emit(emit)]
+            if target.namespace == "field" && emit.message == "CSV copying disabled for garden/rose.v1"),
+        "{plan:?}"
+    );
+    settle(&mut world);
+    assert!(copies(&world).is_empty());
+}
+
+/// `status.conditions[0]` that is written, without its time.
+fn condition_written(world: &World) -> Option<(String, String, String)> {
+    let now: Timestamp = NOW.parse().unwrap();
+    let key = Key::new(Controller::OlmConfig, "", "cluster");
+    let plan = plan_config(&Settings::default(), &Reader::new(world), &key, now);
+    plan.actions.first().map(|action| match action {
+        Action::UpdateStatus(o) => {
+            let c = &o["status"]["conditions"][0];
+            assert_eq!((&c["type"], &c["lastTransitionTime"]), (&json!("DisabledCopiedCSVs"), &json!(NOW)));
+            let text = |field: &str| c[field].as_str().unwrap().to_owned();
+            (text("status"), text("reason"), text("message"))
+        }
+        other => panic!("{other:?}"),
+    })
+}
+
+#[test]
+fn olm_config_tells_when_copies_are_as_they_should_be() {
+    let config = |disabled: bool, conditions: &Value| {
+        json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "OLMConfig", "metadata": {"name": "cluster"},
+            "spec": {"features": {"disableCopiedCSVs": disabled}}, "status": {"conditions": conditions},
+        })
+    };
+    let mut world = world(&[""]);
+    world.apply(config(false, &json!([])));
+    assert_eq!(condition_written(&world), None, "copies are on their way");
+    settle(&mut world);
+    let say =
+        |status: &str, reason: &str, message: &str| Some((status.to_owned(), reason.to_owned(), message.to_owned()));
+    let enabled = "Copied CSVs are enabled and present across the cluster";
+    assert_eq!(condition_written(&world), say("False", "CopiedCSVsEnabled", enabled));
+    let told =
+        json!([{"type": "DisabledCopiedCSVs", "status": "False", "reason": "CopiedCSVsEnabled", "message": enabled}]);
+    world.apply(config(false, &told));
+    assert_eq!(condition_written(&world), None, "told already");
+
+    world.apply(config(true, &told));
+    assert_eq!(condition_written(&world), None, "copies are being deleted");
+    settle(&mut world);
+    let disabled = "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode";
+    assert_eq!(condition_written(&world), say("True", "CopiedCSVsDisabled", disabled));
+}
+
+/// Role and RoleBinding as the InstallPlan makes them.
+fn give_rights(world: &mut World) {
+    let metadata = json!({
+        "name": "rose.v1-hash", "namespace": "garden",
+        "labels": {
+            "olm.owner": "rose.v1", "olm.owner.namespace": "garden", "olm.owner.kind": "ClusterServiceVersion",
+            "olm.permissions.hash": "hash", "olm.managed": "true", "operators.coreos.com/rose.garden": "",
+        },
+        "ownerReferences": [{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "name": "rose.v1", "uid": "csv"}],
+    });
+    world.apply(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata,
+        "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}],
+    }));
+    world.apply(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": metadata,
+        "subjects": [{"kind": "ServiceAccount", "name": "rose-sa", "namespace": "garden"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "rose.v1-hash"},
+    }));
+}
+
+fn rbac(world: &World) -> BTreeMap<String, Value> {
+    let is_rbac =
+        |o: &Value| o["apiVersion"] == "rbac.authorization.k8s.io/v1" && o["metadata"]["namespace"] != "garden";
+    let objects = world.objects().map(|o| o.json()).filter(|o| is_rbac(o));
+    objects.map(|o| (o["kind"].as_str().unwrap().to_owned(), o.clone())).collect()
+}
+
+#[test]
+fn a_global_groups_rights_are_promoted() {
+    let mut world = world(&[""]);
+    give_rights(&mut world);
+    settle(&mut world);
+    let found = rbac(&world);
+    let labels = json!({
+        "olm.owner": "rose.v1", "olm.owner.namespace": "garden", "olm.owner.kind": "ClusterServiceVersion",
+        "olm.permissions.hash": "hash", "olm.managed": "true", "operators.coreos.com/rose.garden": "",
+    });
+    assert_eq!(found.len(), 2);
+    let role = &found["ClusterRole"];
+    assert_eq!((&role["metadata"]["name"], &role["metadata"]["labels"]), (&json!("rose.v1-hash"), &labels));
+    assert_eq!(
+        role["rules"],
+        json!([
+            {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]},
+            {"verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["namespaces"]},
+        ])
+    );
+    let binding = &found["ClusterRoleBinding"];
+    assert_eq!(binding["metadata"]["labels"], labels);
+    assert_eq!(
+        binding["roleRef"],
+        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "rose.v1-hash"})
+    );
+    assert_eq!(binding["subjects"], json!([{"kind": "ServiceAccount", "name": "rose-sa", "namespace": "garden"}]));
+}
+
+#[test]
+fn rights_are_copied_to_targets_and_kept_up() {
+    let mut world = world(&["field"]);
+    give_rights(&mut world);
+    settle(&mut world);
+    let found = rbac(&world);
+    assert_eq!(found.len(), 2);
+    let metadata = json!({
+        "name": "rose.v1-hash", "namespace": "field",
+        "labels": {
+            "olm.owner": "rose.v1", "olm.owner.namespace": "field", "olm.owner.kind": "ClusterServiceVersion",
+            "olm.permissions.hash": "hash", "olm.managed": "true", "olm.copiedFrom": "garden",
+        },
+        "ownerReferences": [{
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "name": "rose.v1",
+            "uid": "\"ClusterServiceVersion\" in \"field\"", "controller": false, "blockOwnerDeletion": false,
+        }],
+    });
+    for (kind, object) in &found {
+        let mut actual = object["metadata"].clone();
+        actual.as_object_mut().unwrap().remove("uid");
+        assert_eq!(actual, metadata, "{kind}");
+    }
+    assert_eq!(found["RoleBinding"]["subjects"][0]["namespace"], "garden");
+
+    let mut edited = found["Role"].clone();
+    edited["rules"] = json!([]);
+    world.apply(edited);
+    settle(&mut world);
+    assert_eq!(rbac(&world)["Role"], found["Role"]);
+}
+
+#[test]
+fn rights_that_are_there_already_are_not_copied() {
+    let mut world = world(&["field"]);
+    give_rights(&mut world);
+    world.apply(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "all"},
+        "subjects": [{"kind": "ServiceAccount", "name": "rose-sa", "namespace": "garden"}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "all"},
+    }));
+    world.apply(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "all"},
+        "rules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+    }));
+    settle(&mut world);
+    assert!(!rbac(&world).contains_key("Role"));
+}
+
+#[test]
+fn rights_that_cannot_be_copied_are_told() {
+    for targets in [&[""][..], &["field"]] {
+        let mut world = world(targets);
+        settle(&mut world);
+        let plan = planned(&world);
+        assert!(
+            matches!(&plan.reasons[..], [Reason::Missing { object, .. }] if object == "ClusterServiceVersion garden/rose.v1")
+        );
+    }
+}

@@ -1,0 +1,94 @@
+//! The APIs that ClusterServiceVersions provide, and the annotation of OperatorGroups that names them (reference/olm-operator.md
+//! §4.4, §4.6).
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::Group;
+use crate::api::object;
+use crate::world::{IndexKey, Reader};
+
+/// A set of APIs, each as `Kind.version.group`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Apis(pub BTreeSet<String>);
+
+impl Apis {
+    /// What `olm.providedAPIs` names; what is not `Kind.version.group` is left out.
+    pub fn parse(annotation: &str) -> Self {
+        let items = annotation.split(',').map(|item| item.replace(' ', ""));
+        Self(items.filter(|item| item.matches('.').count() >= 2).collect())
+    }
+
+    /// What a ClusterServiceVersion provides: the CustomResourceDefinitions and APIServices it owns.
+    pub fn of(csv: &Value) -> Self {
+        let crds = object::list(csv, &["spec", "customresourcedefinitions", "owned"]).iter().filter_map(|crd| {
+            let (_, group) = object::text(crd, &["name"]).split_once('.')?;
+            Some(api(crd, group))
+        });
+        let services = object::list(csv, &["spec", "apiservicedefinitions", "owned"]);
+        let services = services.iter().map(|service| api(service, object::text(service, &["group"])));
+        Self(crds.chain(services).collect())
+    }
+
+    /// These and those.
+    pub fn union(mut self, other: &Self) -> Self {
+        self.0.extend(other.0.iter().cloned());
+        self
+    }
+
+    /// Those of these that `keep` says.
+    fn filter(mut self, keep: impl Fn(&String) -> bool) -> Self {
+        self.0.retain(keep);
+        self
+    }
+
+    /// Only what both have.
+    pub fn intersection(self, other: &Self) -> Self {
+        self.filter(|api| other.0.contains(api))
+    }
+}
+
+impl std::fmt::Display for Apis {
+    /// Sorted and joined by commas, as in `olm.providedAPIs`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self(apis) = self;
+        f.write_str(&apis.iter().map(String::as_str).collect::<Vec<_>>().join(","))
+    }
+}
+
+fn api(description: &Value, group: &str) -> String {
+    format!("{}.{}.{group}", object::text(description, &["kind"]), object::text(description, &["version"]))
+}
+
+/// What becomes of the APIs that a ClusterServiceVersion provides in its OperatorGroup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Provision {
+    /// The group's annotation names them, and no other group provides them to the same namespaces.
+    Settled,
+    /// The group's annotation should name these.
+    Annotate(Apis),
+    /// Another group provides one of them to one of the same namespaces.
+    Conflict,
+    /// The group's annotation would have to be changed, but it is static.
+    Static,
+}
+
+/// Compares what a member provides with its group and with other groups that target the same namespaces.
+pub fn provision(world: &Reader<'_>, group: Group<'_>, csv: &Value) -> Provision {
+    let provides = Apis::of(csv);
+    let annotated = group.provided();
+    let covered = provides.0.is_subset(&annotated.0);
+    let is_other = |other: &Group<'_>| (other.namespace(), other.name()) != (group.namespace(), group.name());
+    let contested = provides.0.iter().any(|api| {
+        let providers = world.indexed(IndexKey::ProvidedApi(api.clone()));
+        providers.iter().map(|o| Group(o.json())).any(|other| is_other(&other) && group.intersects(other))
+    });
+    match (contested, covered) {
+        (false, true) => Provision::Settled,
+        (true, false) => Provision::Conflict,
+        (false, false) | (true, true) if group.is_static() => Provision::Static,
+        (false, false) => Provision::Annotate(annotated.union(&provides)),
+        (true, true) => Provision::Annotate(annotated.filter(|api| !provides.0.contains(api))),
+    }
+}

@@ -1,0 +1,61 @@
+//! Which targets a ClusterServiceVersion supports, by its install modes (reference/olm-operator.md §4.5).
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::api::object;
+
+/// Does the ClusterServiceVersion support these targets (the value of `olm.targetNamespaces`) when it runs in `namespace`?
+///
+/// # Errors
+/// It does not: reason and message as OLM writes them into its status.
+pub fn supports(csv: &Value, namespace: &str, targets: &str) -> Result<(), (&'static str, String)> {
+    let modes = modes(csv).map_err(|message| ("InvalidInstallModes", message))?;
+    let targets: Vec<&str> = targets.split(',').collect();
+    check(&modes, namespace, &targets).map_err(|message| ("UnsupportedOperatorGroup", message))
+}
+
+/// The supported install modes. There is no inference from one mode to another.
+fn modes(csv: &Value) -> Result<BTreeSet<&str>, String> {
+    let listed: Vec<(&str, bool)> = object::list(csv, &["spec", "installModes"])
+        .iter()
+        .map(|m| (object::text(m, &["type"]), object::at(m, &["supported"]).as_bool().unwrap_or_default()))
+        .collect();
+    let types: BTreeSet<&str> = listed.iter().map(|(mode, _)| *mode).collect();
+    if types.len() < listed.len() {
+        let listed: Vec<String> = listed.iter().map(|(mode, supported)| format!("{{{mode} {supported}}}")).collect();
+        return Err(format!("InstallMode list contains duplicates, cannot make set: [{}]", listed.join(" ")));
+    }
+    Ok(listed.into_iter().filter(|(_, supported)| *supported).map(|(mode, _)| mode).collect())
+}
+
+fn check(modes: &BTreeSet<&str>, namespace: &str, targets: &[&str]) -> Result<(), String> {
+    let needs = |mode: &str, what: &str| {
+        if modes.contains(mode) {
+            return Ok(());
+        }
+        Err(format!("{mode} InstallModeType not supported, cannot configure to watch {what}"))
+    };
+    match targets {
+        [] => {
+            Err("operatorgroup has invalid selected namespaces, cannot configure to watch zero namespaces".to_owned())
+        }
+        [own] if *own == namespace => needs("OwnNamespace", "own namespace"),
+        [""] => needs("AllNamespaces", "all namespaces"),
+        [_] => needs("SingleNamespace", "one namespace"),
+        many => {
+            needs("MultiNamespace", &format!("{} namespaces", many.len()))?;
+            for target in many {
+                if *target == namespace {
+                    needs("OwnNamespace", "own namespace")?;
+                } else if target.is_empty() {
+                    return Err("operatorgroup has invalid selected namespaces, NamespaceAll found when \
+                                |selected namespaces| > 1"
+                        .to_owned());
+                }
+            }
+            Ok(())
+        }
+    }
+}

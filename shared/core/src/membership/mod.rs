@@ -1,0 +1,158 @@
+//! The rules of OperatorGroups that several controllers go by: which namespaces a group targets, who is its member, which install
+//! modes that takes, and whose APIs clash. They decide nothing and write nothing.
+//!
+//! ```text
+//!   wanted_targets   spec -> namespaces          (the OperatorGroup's controller records them in its status)
+//!   Group            status -> targets, what its members carry, what it provides
+//!   install_modes    does a ClusterServiceVersion support the targets?
+//!   apis             what is provided, and does another group provide it to the same namespaces?
+//! ```
+
+mod apis;
+mod install_modes;
+mod selector;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+pub use self::apis::{Apis, Provision, provision};
+pub use self::install_modes::supports;
+use crate::api::{labels, object};
+use crate::world::{Reader, kind};
+
+/// On a member, and copied with it: the name of its OperatorGroup.
+pub const OPERATOR_GROUP: &str = "olm.operatorGroup";
+/// On a member, and copied with it: the namespace it runs in.
+pub const OPERATOR_NAMESPACE: &str = "olm.operatorNamespace";
+/// On a member: the namespaces it is to watch, sorted and joined by commas, or `""` for all.
+pub const TARGET_NAMESPACES: &str = "olm.targetNamespaces";
+/// On an OperatorGroup: the APIs its members provide.
+pub const PROVIDED_APIS: &str = "olm.providedAPIs";
+
+/// An OperatorGroup, read where it lies in its JSON.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Group<'a>(pub &'a Value);
+
+impl<'a> Group<'a> {
+    /// Its name.
+    pub fn name(self) -> &'a str {
+        object::name(self.0)
+    }
+
+    /// Its namespace: the one its members run in.
+    pub fn namespace(self) -> &'a str {
+        object::namespace(self.0)
+    }
+
+    /// The namespaces it targets as recorded in its status; exactly `""` when it is global.
+    pub fn targets(self) -> BTreeSet<&'a str> {
+        object::list(self.0, &["status", "namespaces"]).iter().filter_map(Value::as_str).collect()
+    }
+
+    /// Does it target all namespaces?
+    pub fn is_global(self) -> bool {
+        self.targets() == BTreeSet::from([""])
+    }
+
+    /// May `olm.providedAPIs` be changed only by people?
+    pub fn is_static(self) -> bool {
+        object::at(self.0, &["spec", "staticProvidedAPIs"]).as_bool().unwrap_or_default()
+    }
+
+    /// The APIs that its annotation names.
+    pub fn provided(self) -> Apis {
+        Apis::parse(object::annotation(self.0, PROVIDED_APIS).unwrap_or_default())
+    }
+
+    /// The annotations that its members carry (reference/olm-operator.md §4.3). Without targets there is none that names them.
+    pub fn annotations(self) -> BTreeMap<String, String> {
+        let mut annotations = BTreeMap::from([
+            (OPERATOR_GROUP.to_owned(), self.name().to_owned()),
+            (OPERATOR_NAMESPACE.to_owned(), self.namespace().to_owned()),
+        ]);
+        let targets: Vec<&str> = self.targets().into_iter().collect();
+        if !targets.is_empty() {
+            annotations.insert(TARGET_NAMESPACES.to_owned(), targets.join(","));
+        }
+        annotations
+    }
+
+    /// Does the status say the targets that the spec asks for? Until it does nothing should rely on it.
+    pub fn is_processed(self, world: &Reader<'_>) -> bool {
+        let recorded: BTreeSet<String> = self.targets().into_iter().map(str::to_owned).collect();
+        wanted_targets(world, self) == Ok(recorded)
+    }
+
+    /// The namespaces that count when groups are compared: its targets and its own; `None` stands for all.
+    fn reach(self) -> Option<BTreeSet<&'a str>> {
+        let mut targets = self.targets();
+        if targets.contains("") {
+            return None;
+        }
+        if !targets.is_empty() {
+            targets.insert(self.namespace());
+        }
+        Some(targets)
+    }
+
+    /// Is there a namespace that both groups target? (reference/olm-operator.md §4.6)
+    pub fn intersects(self, other: Group<'_>) -> bool {
+        match (self.reach(), other.reach()) {
+            (None, None) => true,
+            (None, Some(some)) | (Some(some), None) => !some.is_empty(),
+            (Some(a), Some(b)) => !a.is_disjoint(&b),
+        }
+    }
+}
+
+/// The OperatorGroups of a namespace, by name.
+pub fn groups<'w>(world: &Reader<'w>, namespace: &str) -> Vec<Group<'w>> {
+    world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| Group(o.json())).collect()
+}
+
+/// The OperatorGroup that a ClusterServiceVersion is an active member of: the one it names, in its own namespace, with the targets
+/// it carries (reference/olm-operator.md §4.3).
+pub fn group_of<'w>(world: &Reader<'w>, csv: &Value) -> Option<Group<'w>> {
+    let name = object::annotation(csv, OPERATOR_GROUP)?;
+    let group = Group(world.json(&kind::OPERATOR_GROUP, object::namespace(csv), name)?);
+    let carried = |(key, value): (&String, &String)| object::annotation(csv, key) == Some(value);
+    let annotations = group.annotations();
+    (annotations.contains_key(TARGET_NAMESPACES) && annotations.iter().all(carried)).then_some(group)
+}
+
+/// Is the ClusterServiceVersion a copy of one in another namespace?
+pub fn is_copy(csv: &Value) -> bool {
+    object::label(csv, labels::COPIED_FROM).is_some()
+        || object::text(csv, &["status", "reason"]) == "Copied"
+        || object::annotation(csv, OPERATOR_NAMESPACE).is_some_and(|n| n != object::namespace(csv))
+}
+
+/// The ClusterServiceVersions of a namespace that are not copies, by name.
+pub fn originals<'w>(world: &Reader<'w>, namespace: &str) -> impl Iterator<Item = &'w Value> + use<'w> {
+    world.in_namespace(&kind::CLUSTER_SERVICE_VERSION, namespace).map(|o| o.json()).filter(|csv| !is_copy(csv))
+}
+
+/// The namespaces that an OperatorGroup's spec asks for; exactly `""` for all of them (reference/olm-operator.md §4.1). Named
+/// namespaces need not exist. Reads the labels of all namespaces only when there is a selector.
+///
+/// # Errors
+/// The spec makes no sense; says why.
+pub fn wanted_targets(world: &Reader<'_>, group: Group<'_>) -> Result<BTreeSet<String>, String> {
+    let named: Vec<&str> =
+        object::list(group.0, &["spec", "targetNamespaces"]).iter().filter_map(Value::as_str).collect();
+    if named.contains(&"") {
+        return Err(format!("TargetNamespaces cannot contain NamespaceAll: [{}]", named.join(" ")));
+    }
+    if !named.is_empty() {
+        return Ok(named.into_iter().map(str::to_owned).collect());
+    }
+    let selector = selector::Selector::read(object::at(group.0, &["spec", "selector"]))?;
+    if selector.is_empty() {
+        return Ok(BTreeSet::from([String::new()]));
+    }
+    let selected = world.all(&kind::NAMESPACE).map(|o| o.json()).filter(|n| selector.selects(n));
+    Ok(selected.map(|n| object::name(n).to_owned()).collect())
+}

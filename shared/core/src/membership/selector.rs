@@ -1,0 +1,72 @@
+//! A label selector as Kubernetes evaluates it: `matchLabels` and `matchExpressions`, all of which must hold.
+
+use serde_json::Value;
+
+use crate::api::object;
+
+/// A label selector.
+#[derive(Debug, PartialEq)]
+pub(super) struct Selector<'a> {
+    requirements: Vec<Requirement<'a>>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Requirement<'a> {
+    key: &'a str,
+    operator: Operator<'a>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Operator<'a> {
+    In(Vec<&'a str>),
+    NotIn(Vec<&'a str>),
+    Exists,
+    DoesNotExist,
+}
+
+impl<'a> Selector<'a> {
+    /// Reads a selector; `null` is an empty one.
+    pub(super) fn read(json: &'a Value) -> Result<Self, String> {
+        let labels = object::entries(json, &["matchLabels"])
+            .map(|(key, value)| Ok(Requirement { key, operator: Operator::In(vec![value]) }));
+        let expressions = object::list(json, &["matchExpressions"]).iter().map(Requirement::read);
+        Ok(Self { requirements: labels.chain(expressions).collect::<Result<_, String>>()? })
+    }
+
+    /// Does it ask for nothing?
+    pub(super) fn is_empty(&self) -> bool {
+        self.requirements.is_empty()
+    }
+
+    /// Does the object have labels as asked for?
+    pub(super) fn selects(&self, object: &Value) -> bool {
+        self.requirements.iter().all(|Requirement { key, operator }| {
+            let label = object::label(object, key);
+            match operator {
+                Operator::In(values) => label.is_some_and(|l| values.contains(&l)),
+                Operator::NotIn(values) => label.is_none_or(|l| !values.contains(&l)),
+                Operator::Exists => label.is_some(),
+                Operator::DoesNotExist => label.is_none(),
+            }
+        })
+    }
+}
+
+impl<'a> Requirement<'a> {
+    fn read(json: &'a Value) -> Result<Self, String> {
+        let key = object::text(json, &["key"]);
+        let values: Vec<&str> = object::list(json, &["values"]).iter().filter_map(Value::as_str).collect();
+        let operator = match (object::text(json, &["operator"]), values.is_empty()) {
+            ("In", false) => Operator::In(values),
+            ("NotIn", false) => Operator::NotIn(values),
+            ("Exists", true) => Operator::Exists,
+            ("DoesNotExist", true) => Operator::DoesNotExist,
+            (operator @ ("In" | "NotIn"), true) => return Err(format!("selector: {key:?} {operator} needs values")),
+            (operator @ ("Exists" | "DoesNotExist"), false) => {
+                return Err(format!("selector: {key:?} {operator} takes no values"));
+            }
+            (operator, _) => return Err(format!("selector: {operator:?} is not a label selector operator")),
+        };
+        Ok(Self { key, operator })
+    }
+}

@@ -1,0 +1,216 @@
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{Apis, Group, Provision, group_of, is_copy, provision, supports, wanted_targets};
+use crate::world::{Reader, World};
+
+fn world(objects: &[Value]) -> World {
+    let mut world = World::new();
+    for object in objects {
+        world.apply(object.clone());
+    }
+    world
+}
+
+fn namespace(name: &str, labels: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+}
+
+fn group(namespace: &str, spec: &Value, targets: &Value, apis: &str) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "og", "namespace": namespace, "annotations": {"olm.providedAPIs": apis}},
+        "spec": spec, "status": {"namespaces": targets},
+    })
+}
+
+fn csv(spec: &Value) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": "rose.v1", "namespace": "garden"}, "spec": spec,
+    })
+}
+
+#[test]
+fn targets_are_named_selected_or_all() {
+    let world = world(&[
+        namespace("a", &json!({"team": "roses", "tier": "one"})),
+        namespace("b", &json!({"team": "tulips"})),
+        namespace("c", &json!({})),
+    ]);
+    let expression = |key: &str, operator: &str, values: &Value| json!({"selector": {"matchExpressions": [{"key": key, "operator": operator, "values": values}]}});
+    let cases = [
+        (json!({"targetNamespaces": ["b", "nowhere"]}), Ok(vec!["b", "nowhere"])),
+        (json!({"targetNamespaces": ["b"], "selector": {"matchLabels": {"team": "roses"}}}), Ok(vec!["b"])),
+        (json!({"targetNamespaces": ["b", ""]}), Err("TargetNamespaces cannot contain NamespaceAll: [b ]")),
+        (json!({}), Ok(vec![""])),
+        (json!({"targetNamespaces": [], "selector": null}), Ok(vec![""])),
+        (json!({"selector": {}}), Ok(vec![""])),
+        (json!({"selector": {"matchLabels": {}, "matchExpressions": []}}), Ok(vec![""])),
+        (json!({"selector": {"matchLabels": {"team": "roses"}}}), Ok(vec!["a"])),
+        (json!({"selector": {"matchLabels": {"team": "lilies"}}}), Ok(vec![])),
+        (expression("team", "In", &json!(["roses", "tulips"])), Ok(vec!["a", "b"])),
+        (expression("team", "NotIn", &json!(["roses"])), Ok(vec!["b", "c"])),
+        (expression("tier", "Exists", &json!([])), Ok(vec!["a"])),
+        (expression("team", "DoesNotExist", &json!(null)), Ok(vec!["c"])),
+        (expression("team", "In", &json!([])), Err("selector: \"team\" In needs values")),
+        (expression("team", "Exists", &json!(["x"])), Err("selector: \"team\" Exists takes no values")),
+        (expression("team", "Like", &json!(["x"])), Err("selector: \"Like\" is not a label selector operator")),
+    ];
+    for (spec, expected) in cases {
+        let group = group("garden", &spec, &json!(null), "");
+        let expected = expected
+            .map(|targets| targets.into_iter().map(str::to_owned).collect::<BTreeSet<_>>())
+            .map_err(str::to_owned);
+        assert_eq!(wanted_targets(&Reader::new(&world), Group(&group)), expected, "{spec}");
+    }
+}
+
+#[test]
+fn a_group_is_processed_when_its_status_says_what_its_spec_asks() {
+    let world = world(&[]);
+    let reader = Reader::new(&world);
+    for (spec, targets, expected) in [
+        (json!({}), json!(null), false),
+        (json!({}), json!([""]), true),
+        (json!({"targetNamespaces": ["b", "a"]}), json!(["a", "b"]), true),
+        (json!({"targetNamespaces": ["b", "a"]}), json!(["a"]), false),
+        (json!({"selector": {"matchLabels": {"team": "lilies"}}}), json!(null), true),
+        (json!({"targetNamespaces": [""]}), json!(null), false),
+    ] {
+        assert_eq!(Group(&group("garden", &spec, &targets, "")).is_processed(&reader), expected, "{spec} {targets}");
+    }
+}
+
+#[test]
+fn members_carry_name_namespace_and_targets() {
+    let cases = [(json!(["b", "a"]), Some("a,b")), (json!([""]), Some("")), (json!([]), None)];
+    for (targets, expected) in cases {
+        let group = group("garden", &json!({}), &targets, "");
+        let annotations = Group(&group).annotations();
+        assert_eq!(annotations["olm.operatorGroup"], "og");
+        assert_eq!(annotations["olm.operatorNamespace"], "garden");
+        assert_eq!(annotations.get("olm.targetNamespaces").map(String::as_str), expected, "{targets}");
+    }
+}
+
+#[test]
+fn a_member_names_its_group_and_the_groups_targets() {
+    let carrying = |annotations: &Value| {
+        let mut csv = csv(&json!({}));
+        csv["metadata"]["annotations"] = annotations.clone();
+        csv
+    };
+    let all = json!({"olm.operatorGroup": "og", "olm.operatorNamespace": "garden", "olm.targetNamespaces": "a,b"});
+    let stale = json!({"olm.operatorGroup": "og", "olm.operatorNamespace": "garden", "olm.targetNamespaces": "a"});
+    let other = json!({"olm.operatorGroup": "gone", "olm.operatorNamespace": "garden", "olm.targetNamespaces": "a,b"});
+    let none = json!({"olm.operatorGroup": "og", "olm.operatorNamespace": "garden"});
+    for (annotations, targets, expected) in [
+        (&all, json!(["b", "a"]), true),
+        (&stale, json!(["b", "a"]), false),
+        (&other, json!(["b", "a"]), false),
+        (&none, json!([]), false),
+        (&json!(null), json!(["a"]), false),
+    ] {
+        let world = world(&[group("garden", &json!({}), &targets, "")]);
+        assert_eq!(group_of(&Reader::new(&world), &carrying(annotations)).is_some(), expected, "{annotations}");
+    }
+}
+
+#[test]
+fn copies_are_known_by_label_reason_or_annotation() {
+    let original = csv(&json!({}));
+    assert!(!is_copy(&original));
+    for (path, value) in [
+        ("/metadata/labels", json!({"olm.copiedFrom": "field"})),
+        ("/metadata/annotations", json!({"olm.operatorNamespace": "field"})),
+    ] {
+        let mut copy = json!({"metadata": {"name": "rose.v1", "namespace": "garden", "labels": {}, "annotations": {}}});
+        *copy.pointer_mut(path).unwrap() = value;
+        assert!(is_copy(&copy), "{path}");
+    }
+    let mut copy = original;
+    copy["status"] = json!({"reason": "Copied"});
+    assert!(is_copy(&copy));
+}
+
+#[test]
+fn install_modes_decide_about_targets() {
+    const OWN: &str = "OwnNamespace InstallModeType not supported, cannot configure to watch own namespace";
+    const ALL: &str = "AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces";
+    const SINGLE: &str = "SingleNamespace InstallModeType not supported, cannot configure to watch one namespace";
+    const MULTI: &str = "MultiNamespace InstallModeType not supported, cannot configure to watch 2 namespaces";
+    const MIXED: &str =
+        "operatorgroup has invalid selected namespaces, NamespaceAll found when |selected namespaces| > 1";
+    let cases: [(&[&str], &str, Option<&str>); 11] = [
+        (&["OwnNamespace"], "garden", None),
+        (&["SingleNamespace", "AllNamespaces"], "garden", Some(OWN)),
+        (&["AllNamespaces"], "", None),
+        (&["OwnNamespace"], "", Some(ALL)),
+        (&["SingleNamespace"], "field", None),
+        (&["MultiNamespace"], "field", Some(SINGLE)),
+        (&["MultiNamespace"], "field,meadow", None),
+        (&["SingleNamespace"], "field,meadow", Some(MULTI)),
+        (&["MultiNamespace", "OwnNamespace"], "field,garden", None),
+        (&["MultiNamespace"], "field,garden", Some(OWN)),
+        (&["MultiNamespace", "AllNamespaces"], ",field", Some(MIXED)),
+    ];
+    for (modes, targets, expected) in cases {
+        let modes: Vec<Value> = modes.iter().map(|m| json!({"type": m, "supported": true})).collect();
+        let supported = supports(&csv(&json!({"installModes": modes})), "garden", targets);
+        let expected = expected.map_or(Ok(()), |message| Err(("UnsupportedOperatorGroup", message.to_owned())));
+        assert_eq!(supported, expected, "{modes:?} {targets:?}");
+    }
+    let twice = json!({"installModes": [{"type": "OwnNamespace", "supported": true}, {"type": "OwnNamespace", "supported": false}]});
+    let message =
+        "InstallMode list contains duplicates, cannot make set: [{OwnNamespace true} {OwnNamespace false}]".to_owned();
+    assert_eq!(supports(&csv(&twice), "garden", "garden"), Err(("InvalidInstallModes", message)));
+    let listed_but_not = json!({"installModes": [{"type": "OwnNamespace", "supported": false}]});
+    assert!(supports(&csv(&listed_but_not), "garden", "garden").is_err());
+}
+
+#[test]
+fn apis_are_owned_crds_and_services() {
+    let provided = Apis::of(&csv(&json!({
+        "customresourcedefinitions": {
+            "owned": [{"name": "roses.garden.example.com", "kind": "Rose", "version": "v1"}],
+            "required": [{"name": "pots.garden.example.com", "kind": "Pot", "version": "v1"}],
+        },
+        "apiservicedefinitions": {"owned": [{"group": "soil.example.com", "version": "v2", "kind": "Soil", "name": "soils"}]},
+    })));
+    assert_eq!(provided.to_string(), "Rose.v1.garden.example.com,Soil.v2.soil.example.com");
+    assert_eq!(Apis::parse("b.v1.x, a.v1.x,nonsense,").to_string(), "a.v1.x,b.v1.x");
+}
+
+#[test]
+fn provided_apis_are_annotated_unless_another_group_provides_them() {
+    let rose = "Rose.v1.garden.example.com";
+    let tulip = "Tulip.v1.garden.example.com";
+    let both = "Rose.v1.garden.example.com,Tulip.v1.garden.example.com";
+    let csv = csv(&json!({"customresourcedefinitions": {"owned": [
+        {"name": "roses.garden.example.com", "kind": "Rose", "version": "v1"},
+    ]}}));
+    let add = |text: &str| Provision::Annotate(Apis::parse(text));
+    // Own annotation, static?, other group's targets and annotation.
+    let cases = [
+        ("", false, json!(["field"]), tulip, add(rose)),
+        (tulip, false, json!(["field"]), "", add(both)),
+        (rose, false, json!(["field"]), tulip, Provision::Settled),
+        (rose, true, json!(["field"]), tulip, Provision::Settled),
+        (tulip, true, json!(["field"]), "", Provision::Static),
+        ("", false, json!(["field"]), rose, Provision::Conflict),
+        ("", true, json!(["field"]), rose, Provision::Conflict),
+        (both, false, json!(["field"]), rose, add(tulip)),
+        (rose, true, json!([""]), rose, Provision::Static),
+        ("", false, json!(["meadow"]), rose, add(rose)),
+        ("", false, json!(["garden"]), rose, Provision::Conflict),
+        ("", false, json!([""]), rose, Provision::Conflict),
+        ("", false, json!([]), rose, add(rose)),
+    ];
+    for (own, fixed, targets, other, expected) in cases {
+        let own = group("garden", &json!({"staticProvidedAPIs": fixed}), &json!(["field"]), own);
+        let world = world(&[own.clone(), group("elsewhere", &json!({}), &targets, other)]);
+        assert_eq!(provision(&Reader::new(&world), Group(&own), &csv), expected, "{targets} {other}");
+    }
+}

@@ -1,0 +1,140 @@
+//! Operator objects: one place to see all that belongs to an installed package (reference/olm-operator.md §6).
+//!
+//! ```text
+//!   adoption: Subscription -> its ClusterServiceVersion and InstallPlan -> what those own
+//!             by the label operators.coreos.com/PACKAGE.NAMESPACE
+//!   plan:     all with that label -> status.components of Operator PACKAGE.NAMESPACE
+//! ```
+
+mod adoption;
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value, json};
+
+pub use self::adoption::plan as plan_adoption;
+use crate::api::object;
+use crate::membership;
+use crate::plan::{Action, Key, Plan};
+use crate::world::{GroupKind, IndexKey, Reader, kind};
+
+/// What the keys of component labels start with.
+const LABEL: &str = "operators.coreos.com/";
+
+/// The kinds of objects that can be components. Webhook configurations are not among them.
+const KINDS: [GroupKind; 16] = [
+    kind::DEPLOYMENT,
+    kind::SERVICE,
+    kind::NAMESPACE,
+    kind::API_SERVICE,
+    kind::CUSTOM_RESOURCE_DEFINITION,
+    kind::SUBSCRIPTION,
+    kind::INSTALL_PLAN,
+    kind::CLUSTER_SERVICE_VERSION,
+    kind::OPERATOR_CONDITION,
+    kind::SECRET,
+    kind::CONFIG_MAP,
+    kind::SERVICE_ACCOUNT,
+    kind::ROLE,
+    kind::ROLE_BINDING,
+    kind::CLUSTER_ROLE,
+    kind::CLUSTER_ROLE_BINDING,
+];
+
+/// Can this object be a component? Copies of ClusterServiceVersions belong to nobody.
+fn can_be_component(json: &Value) -> bool {
+    let gk = GroupKind::of(json);
+    KINDS.contains(&gk) && !(gk == kind::CLUSTER_SERVICE_VERSION && membership::is_copy(json))
+}
+
+/// Plans for one Operator. It is made when the first component appears and never deleted here.
+pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
+    let mut components: Vec<&Value> = world
+        .indexed(IndexKey::Component(key.name.clone()))
+        .into_iter()
+        .map(|o| o.json())
+        .filter(|o| can_be_component(o))
+        .collect();
+    let Some(operator) = world.json(&kind::OPERATOR, "", &key.name) else {
+        if components.is_empty() || !is_name(&key.name) {
+            return Plan::nothing();
+        }
+        return Plan::act(vec![Action::Create(json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "Operator",
+            "metadata": { "name": key.name }, "spec": {},
+        }))]);
+    };
+    if object::is_deleting(operator) {
+        return Plan::nothing();
+    }
+    components.sort_by_key(|o| {
+        (object::text(o, &["kind"]), object::text(o, &["apiVersion"]), object::namespace(o), object::name(o))
+    });
+    let mut wanted = json!({
+        "labelSelector": { "matchExpressions": [{ "key": format!("{LABEL}{}", key.name), "operator": "Exists" }] },
+    });
+    if !components.is_empty() {
+        let references: Vec<Value> = components.into_iter().map(reference).collect();
+        object::map_mut(&mut wanted, &[]).insert("refs".to_owned(), references.into());
+    }
+    if *object::at(operator, &["status", "components"]) == wanted {
+        return Plan::nothing();
+    }
+    let mut new = operator.clone();
+    object::map_mut(&mut new, &["status"]).insert("components".to_owned(), wanted);
+    Plan::act(vec![Action::UpdateStatus(new)])
+}
+
+/// A reference to a component, with its conditions.
+fn reference(component: &Value) -> Value {
+    let mut reference = json!({
+        "apiVersion": object::text(component, &["apiVersion"]),
+        "kind": object::text(component, &["kind"]),
+        "name": object::name(component),
+    });
+    let fields = object::map_mut(&mut reference, &[]);
+    if !object::namespace(component).is_empty() {
+        fields.insert("namespace".to_owned(), object::namespace(component).into());
+    }
+    let conditions = conditions(component);
+    if !conditions.is_empty() {
+        fields.insert("conditions".to_owned(), conditions.into());
+    }
+    reference
+}
+
+/// The conditions of a component; a ClusterServiceVersion's phase is shown as one.
+fn conditions(component: &Value) -> Vec<Value> {
+    if GroupKind::of(component) != kind::CLUSTER_SERVICE_VERSION {
+        return object::list(component, &["status", "conditions"]).iter().map(condition).collect();
+    }
+    let status = object::at(component, &["status"]);
+    let phase = object::text(status, &["phase"]);
+    if phase.is_empty() {
+        return Vec::new();
+    }
+    let mut synthetic = condition(status);
+    let fields = object::map_mut(&mut synthetic, &[]);
+    fields.insert("type".to_owned(), phase.into());
+    fields.insert("status".to_owned(), "True".into());
+    vec![synthetic]
+}
+
+/// What all conditions have in common.
+fn condition(source: &Value) -> Value {
+    const FIELDS: [&str; 6] = ["type", "status", "reason", "message", "lastUpdateTime", "lastTransitionTime"];
+    let fields = FIELDS.iter().filter_map(|field| {
+        let value = object::at(source, &[field]).as_str().filter(|text| !text.is_empty())?;
+        Some(((*field).to_owned(), value.into()))
+    });
+    Value::Object(fields.collect::<Map<_, _>>())
+}
+
+/// Can an object of that name be made? Labels allow more than names.
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    name.len() <= 253
+        && name.starts_with(plain)
+        && name.ends_with(plain)
+        && name.chars().all(|c| plain(c) || ".-".contains(c))
+}

@@ -1,0 +1,161 @@
+//! The OperatorCondition of a ClusterServiceVersion: the place where an operator tells OLM about itself, and its right to do so
+//! (reference/olm-operator.md §1.9).
+//!
+//! ```text
+//!   ClusterServiceVersion -> OperatorCondition -> Role, RoleBinding for the operator's ServiceAccounts
+//!                            spec.conditions   -> status.conditions
+//! ```
+
+#[cfg(test)]
+mod tests;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::api::{labels, object};
+use crate::membership;
+use crate::plan::{Action, Key, Plan};
+use crate::world::{Reader, kind};
+
+/// Plans for the OperatorCondition of one ClusterServiceVersion.
+pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
+    let (namespace, name) = (key.namespace.as_str(), key.name.as_str());
+    let csv = world
+        .json(&kind::CLUSTER_SERVICE_VERSION, namespace, name)
+        .filter(|csv| !membership::is_copy(csv) && !object::is_deleting(csv));
+    let Some(condition) = world.json(&kind::OPERATOR_CONDITION, namespace, name) else {
+        return Plan::act(csv.map(|csv| Action::Create(generate(csv, None))).into_iter().collect());
+    };
+    if object::is_deleting(condition) {
+        return Plan::nothing();
+    }
+    if let Some(csv) = csv {
+        let wanted = generate(csv, Some(condition));
+        if wanted != *condition {
+            return Plan::act(vec![Action::Update(wanted)]);
+        }
+    }
+    let writes = [role(world, condition), binding(world, condition), report(condition, now)];
+    Plan::act(writes.into_iter().flatten().collect())
+}
+
+/// The OperatorCondition as its ClusterServiceVersion wants it; all that is not derived stays as it is.
+fn generate(csv: &Value, present: Option<&Value>) -> Value {
+    let mut condition = present.cloned().unwrap_or_else(|| {
+        json!({
+            "apiVersion": "operators.coreos.com/v2", "kind": "OperatorCondition",
+            "metadata": { "name": object::name(csv), "namespace": object::namespace(csv) },
+        })
+    });
+    object::set_owner_reference(&mut condition, object::owner_reference(csv, true));
+    let spec = object::map_mut(&mut condition, &["spec"]);
+    set_list(spec, "deployments", names(csv, "deployments", "name"));
+    // Every permission counts, so that an account may be named more than once: OLM does so.
+    let mut accounts = names(csv, "clusterPermissions", "serviceAccountName");
+    accounts.extend(names(csv, "permissions", "serviceAccountName"));
+    if accounts.is_empty() {
+        accounts.push("default".into());
+    }
+    set_list(spec, "serviceAccounts", accounts);
+    condition
+}
+
+/// The names in one part of the install strategy; entries without one are left out.
+fn names(csv: &Value, part: &str, field: &str) -> Vec<Value> {
+    let entries = object::list(csv, &["spec", "install", "spec", part]).iter();
+    entries.map(|e| object::text(e, &[field])).filter(|n| !n.is_empty()).map(Value::from).collect()
+}
+
+fn set_list(map: &mut Map<String, Value>, field: &str, list: Vec<Value>) {
+    if list.is_empty() {
+        map.remove(field);
+    } else {
+        map.insert(field.to_owned(), list.into());
+    }
+}
+
+/// The Role that lets the operator write its OperatorCondition.
+fn role(world: &Reader<'_>, condition: &Value) -> Option<Action> {
+    let rules = json!([{
+        "verbs": ["get", "update", "patch"],
+        "apiGroups": ["operators.coreos.com"],
+        "resources": ["operatorconditions"],
+        "resourceNames": [object::name(condition)],
+    }]);
+    owned(world, condition, "Role", &[("rules", rules)])
+}
+
+/// Its binding to the operator's ServiceAccounts. Subjects carry no namespace: the binding's own counts.
+fn binding(world: &Reader<'_>, condition: &Value) -> Option<Action> {
+    let subjects: Vec<Value> = object::list(condition, &["spec", "serviceAccounts"])
+        .iter()
+        .map(|account| json!({ "kind": "ServiceAccount", "name": account }))
+        .collect();
+    let role = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": object::name(condition) });
+    owned(world, condition, "RoleBinding", &[("subjects", subjects.into()), ("roleRef", role)])
+}
+
+/// Creates or mends an object of the OperatorCondition's name that belongs to it.
+fn owned(world: &Reader<'_>, condition: &Value, kind: &str, fields: &[(&str, Value)]) -> Option<Action> {
+    const GROUP: &str = "rbac.authorization.k8s.io";
+    let (namespace, name) = (object::namespace(condition), object::name(condition));
+    let present = world.json(&kind::GroupKind::new(GROUP, kind), namespace, name);
+    let mut wanted = present.cloned().unwrap_or_else(|| {
+        json!({
+            "apiVersion": format!("{GROUP}/v1"), "kind": kind,
+            "metadata": { "name": name, "namespace": namespace },
+        })
+    });
+    object::set_label(&mut wanted, labels::MANAGED, "true");
+    object::set_owner_reference(&mut wanted, object::owner_reference(condition, true));
+    for (field, value) in fields {
+        if !object::covers(object::at(&wanted, &[field]), value) {
+            object::map_mut(&mut wanted, &[]).insert((*field).to_owned(), value.clone());
+        }
+    }
+    match present {
+        None => Some(Action::Create(wanted)),
+        Some(present) => (*present != wanted).then_some(Action::Update(wanted)),
+    }
+}
+
+/// Takes what the operator said in `spec.conditions` over into the status, with the generation that said it.
+fn report(condition: &Value, now: Timestamp) -> Option<Action> {
+    let generation = object::generation(condition);
+    let mut reported = object::list(condition, &["status", "conditions"]).to_vec();
+    for said in object::list(condition, &["spec", "conditions"]) {
+        let type_ = object::text(said, &["type"]);
+        let old = reported.iter_mut().find(|c| object::text(c, &["type"]) == type_);
+        let told = |c: &Value| {
+            object::at(c, &["status"]) == object::at(said, &["status"])
+                && object::at(c, &["observedGeneration"]).as_i64() == Some(generation)
+        };
+        if old.as_ref().is_some_and(|c| told(c)) {
+            continue;
+        }
+        let same_status = old.as_ref().filter(|c| object::at(c, &["status"]) == object::at(said, &["status"]));
+        let since = [same_status.map(|c| &**c), Some(said)]
+            .into_iter()
+            .flatten()
+            .map(|c| object::text(c, &["lastTransitionTime"]))
+            .find(|time| !time.is_empty());
+        let new = json!({
+            "type": type_,
+            "status": object::at(said, &["status"]),
+            "reason": object::text(said, &["reason"]),
+            "message": object::text(said, &["message"]),
+            "observedGeneration": generation,
+            "lastTransitionTime": since.map_or_else(|| object::time(now), str::to_owned),
+        });
+        match old {
+            Some(old) => *old = new,
+            None => reported.push(new),
+        }
+    }
+    if reported == object::list(condition, &["status", "conditions"]) {
+        return None;
+    }
+    let mut new = condition.clone();
+    object::map_mut(&mut new, &["status"]).insert("conditions".to_owned(), reported.into());
+    Some(Action::UpdateStatus(new))
+}

@@ -1,0 +1,198 @@
+//! OperatorGroups: their status, what they say they provide, and the ClusterRoles that gather rights on it (reference/olm-operator.md
+//! §4).
+//!
+//! ```text
+//!   OperatorGroup --status.namespaces--> membership --> ClusterServiceVersions, copies
+//!        |        --olm.providedAPIs (only ever pruned here)
+//!        +------- roles --> olm.og.NAME.{admin,edit,view}-HASH, filled by Kubernetes' aggregation
+//!   namespace: the labels of the namespaces that groups target
+//! ```
+
+mod namespace;
+mod roles;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+pub use self::namespace::plan as plan_namespace;
+use crate::api::{labels, object};
+use crate::membership::{self, Apis, Group, PROVIDED_APIS};
+use crate::plan::{Action, Key, Plan, Reason};
+use crate::world::{Reader, kind};
+
+/// Plans for one OperatorGroup.
+pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
+    let Some(group) = world.json(&kind::OPERATOR_GROUP, &key.namespace, &key.name).map(Group) else {
+        return Plan::act(roles::cleanup(world, key));
+    };
+    let mut reasons = Vec::new();
+    let mut status = Status::of(group);
+    let several = membership::groups(world, group.namespace()).len() > 1;
+    status.condition("MultipleOperatorGroup", several.then_some(MULTIPLE), now);
+    let account = ServiceAccount::of(world, group);
+    status.service_account(&account, now);
+    let mut actions = Vec::new();
+    match (account, membership::wanted_targets(world, group)) {
+        (ServiceAccount::Missing(name), _) => reasons.push(Reason::Missing {
+            object: format!("OperatorGroup {}/{}", group.namespace(), group.name()),
+            needs: format!("ServiceAccount {}/{name}", group.namespace()),
+        }),
+        (_, Err(message)) => reasons
+            .push(Reason::Invalid { object: format!("OperatorGroup {}/{}", group.namespace(), group.name()), message }),
+        (account, Ok(targets)) => {
+            status.targets(&targets);
+            if let ServiceAccount::Found(json) = account
+                && object::label(json, labels::MANAGED) != Some("true")
+            {
+                actions.push(Action::label(json, json!({ labels::MANAGED: "true" })));
+            }
+            let csvs: Vec<&Value> = membership::originals(world, group.namespace()).collect();
+            let annotated = group.provided();
+            let apis = csvs.iter().fold(annotated.clone(), |all, csv| all.union(&Apis::of(csv)));
+            actions.extend(roles::ensure(world, group, &apis));
+            if !status.is_news(group) {
+                actions.extend(prune(group, &annotated, &csvs));
+            }
+        }
+    }
+    actions.splice(0..0, status.write(group, now));
+    Plan { actions, reasons, ..Plan::default() }
+}
+
+/// Reason and message of a condition that is True.
+type Because = (&'static str, &'static str);
+
+const MULTIPLE: Because = ("MultipleOperatorGroupsFound", "Multiple OperatorGroup found in the same namespace");
+
+/// The ServiceAccount that installs the group's members, if it names one.
+enum ServiceAccount<'a> {
+    None,
+    Missing(&'a str),
+    Found(&'a Value),
+}
+
+impl<'a> ServiceAccount<'a> {
+    fn of(world: &Reader<'a>, group: Group<'a>) -> Self {
+        let name = object::text(group.0, &["spec", "serviceAccountName"]);
+        if name.is_empty() {
+            return Self::None;
+        }
+        world.json(&kind::SERVICE_ACCOUNT, group.namespace(), name).map_or(Self::Missing(name), Self::Found)
+    }
+}
+
+/// The status of an OperatorGroup on its way from what is to what should be.
+struct Status {
+    json: Value,
+}
+
+impl Status {
+    fn of(group: Group<'_>) -> Self {
+        Self { json: object::at(group.0, &["status"]).clone() }
+    }
+
+    /// Sets a condition, which is True as long as it is there, or takes it away.
+    fn condition(&mut self, type_: &str, because: Option<(&str, &str)>, now: Timestamp) {
+        let mut conditions = object::list(&self.json, &["conditions"]).to_vec();
+        let Some((reason, message)) = because else {
+            conditions.retain(|c| object::text(c, &["type"]) != type_);
+            return self.set("conditions", conditions);
+        };
+        let mut wanted = json!({ "type": type_, "status": "True", "reason": reason, "message": message });
+        let old = conditions.iter_mut().find(|c| object::text(c, &["type"]) == type_);
+        if old.as_ref().is_some_and(|old| object::covers(old, &wanted)) {
+            return;
+        }
+        object::map_mut(&mut wanted, &[]).insert("lastTransitionTime".to_owned(), object::time(now).into());
+        match old {
+            Some(old) => *old = wanted,
+            None => conditions.push(wanted),
+        }
+        self.set("conditions", conditions);
+    }
+
+    /// Records the ServiceAccount (§4.10). Its resourceVersion is written as OLM does, but a new one alone is no news.
+    fn service_account(&mut self, account: &ServiceAccount<'_>, now: Timestamp) {
+        const TYPE: &str = "OperatorGroupServiceAccount";
+        if let ServiceAccount::Missing(name) = account {
+            let message = format!("ServiceAccount {name} not found");
+            self.condition(TYPE, Some(("ServiceAccountNotFound", &message)), now);
+        } else {
+            self.condition(TYPE, None, now);
+        }
+        let ServiceAccount::Found(account) = account else {
+            return self.set("serviceAccountRef", Value::Null);
+        };
+        let mut wanted = json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "namespace": object::namespace(account), "name": object::name(account), "uid": object::uid(account),
+        });
+        if !object::covers(object::at(&self.json, &["serviceAccountRef"]), &wanted) {
+            let version = object::resource_version(account);
+            object::map_mut(&mut wanted, &[]).insert("resourceVersion".to_owned(), version.into());
+            self.set("serviceAccountRef", wanted);
+        }
+    }
+
+    fn targets(&mut self, targets: &BTreeSet<String>) {
+        let recorded: BTreeSet<&str> =
+            object::list(&self.json, &["namespaces"]).iter().filter_map(Value::as_str).collect();
+        if recorded != targets.iter().map(String::as_str).collect() {
+            self.set("namespaces", targets.iter().cloned().collect::<Vec<_>>());
+        }
+    }
+
+    /// Sets a field, or removes it when there is nothing in it.
+    fn set(&mut self, field: &str, value: impl Into<Value>) {
+        let value = value.into();
+        if value.is_null() || value.as_array().is_some_and(Vec::is_empty) {
+            if let Some(map) = self.json.as_object_mut() {
+                map.remove(field);
+            }
+        } else {
+            object::map_mut(&mut self.json, &[]).insert(field.to_owned(), value);
+        }
+    }
+
+    fn is_news(&self, group: Group<'_>) -> bool {
+        self.json != *object::at(group.0, &["status"])
+    }
+
+    fn write(mut self, group: Group<'_>, now: Timestamp) -> Option<Action> {
+        if !self.is_news(group) {
+            return None;
+        }
+        self.set("lastUpdated", object::time(now));
+        let mut new = group.0.clone();
+        object::map_mut(&mut new, &[]).insert("status".to_owned(), self.json);
+        Some(Action::UpdateStatus(new))
+    }
+}
+
+/// Takes APIs out of the annotation that no ClusterServiceVersion of the namespace provides any more (§4.4). It waits for those that
+/// are still on their way in with APIs of their own: they may replace one that went.
+fn prune(group: Group<'_>, annotated: &Apis, csvs: &[&Value]) -> Option<Action> {
+    if group.is_static() {
+        return None;
+    }
+    let arriving = |csv: &&Value| {
+        matches!(object::text(csv, &["status", "phase"]), "" | "Pending")
+            && !object::is_deleting(csv)
+            && !Apis::of(csv).0.is_subset(&annotated.0)
+    };
+    if csvs.iter().any(arriving) {
+        return None;
+    }
+    let provided = csvs.iter().fold(Apis::default(), |all, csv| all.union(&Apis::of(csv)));
+    let kept = annotated.clone().intersection(&provided);
+    if kept == *annotated {
+        return None;
+    }
+    let mut new = group.0.clone();
+    object::set_annotation(&mut new, PROVIDED_APIS, &kept.to_string());
+    Some(Action::Update(new))
+}

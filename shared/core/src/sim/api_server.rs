@@ -1,0 +1,283 @@
+//! The in-memory API server: requests in, objects or refusals out, and a watch of what was written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::ids::Ids;
+use super::kinds::{self, KindSchema, KindVersion, Kinds, OBJECT_META, ResourceKind};
+use super::store::{Key, Store, WatchEvent};
+use super::{defaults, strategy, structural, typed, validation};
+use crate::api::object::{Gvk, ObjectRef, at, gvk, is_deleting, map_mut, name, namespace, resource_version, text};
+use crate::api::status::Status;
+
+/// How often `generateName` is tried before the server gives up.
+const GENERATE_TRIES: usize = 8;
+
+/// An in-memory Kubernetes API server with Kubernetes' own controllers ([`ApiServer::step`]).
+///
+/// Guarantees: the same seed and the same calls give the same objects, resource versions and events. A write that changes
+/// nothing is no write. Assumptions: one user who may do everything; no admission webhooks.
+#[derive(Clone, Debug)]
+pub struct ApiServer {
+    pub(super) kinds: Kinds,
+    pub(super) store: Store,
+    pub(super) ids: Ids,
+    /// What each field manager applied last, by uid, subresource and manager.
+    pub(super) applied: BTreeMap<(String, String, String), Value>,
+    /// The generation of each CustomResourceDefinition, by uid, whose kind is served as that generation says.
+    pub(super) served: BTreeMap<String, i64>,
+    /// The resource version at which the controllers last found nothing to do.
+    pub(super) quiet_at: Option<u64>,
+    pub(super) next_wakeup: Option<Timestamp>,
+}
+
+impl ApiServer {
+    /// An empty server that knows Kubernetes' own kinds. Uids and generated names follow from the seed.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            kinds: Kinds::built_in(),
+            store: Store::default(),
+            ids: Ids::new(seed),
+            applied: BTreeMap::new(),
+            served: BTreeMap::new(),
+            quiet_at: None,
+            next_wakeup: None,
+        }
+    }
+
+    /// A server with what every cluster has: its stock Namespaces and PriorityClasses.
+    pub fn with_stock_objects(seed: u64, now: Timestamp) -> Self {
+        let mut server = Self::new(seed);
+        for stock in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            server.add_stock(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": stock}}), now);
+        }
+        for (stock, value) in [("system-cluster-critical", 2_000_000_000_i64), ("system-node-critical", 2_000_001_000)]
+        {
+            server.add_stock(
+                json!({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": stock}, "value": value}),
+                now,
+            );
+        }
+        server
+    }
+
+    /// Adds a Node of that name with the labels of a Linux node on amd64.
+    #[must_use]
+    pub fn with_node(mut self, node: &str, now: Timestamp) -> Self {
+        self.add_stock(
+            json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": {
+                "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": node,
+            }}}),
+            now,
+        );
+        self
+    }
+
+    /// Stock objects are valid, and one that is there already is as good.
+    fn add_stock(&mut self, object: Value, now: Timestamp) {
+        let _ = self.create(object, now);
+    }
+
+    /// Makes a kind known. Kubernetes' own kinds are known from the start; a CustomResourceDefinition registers its kind when
+    /// it is established.
+    pub fn register(&mut self, kind: ResourceKind) {
+        self.kinds.register(kind);
+    }
+
+    /// The kind of that group and name, if the server knows it.
+    pub fn kind(&self, group: &str, kind: &str) -> Option<&ResourceKind> {
+        self.kinds.get(group, kind).map(Arc::as_ref)
+    }
+
+    /// The kind of that group and plural, if the server knows it.
+    pub fn kind_by_plural(&self, group: &str, plural: &str) -> Option<&ResourceKind> {
+        self.kinds.by_plural(group, plural).map(Arc::as_ref)
+    }
+
+    /// Every kind that the server knows, by group and kind: what discovery lists.
+    pub fn kinds(&self) -> impl Iterator<Item = &ResourceKind> {
+        self.kinds.iter().map(Arc::as_ref)
+    }
+
+    /// The object, read in its storage version.
+    pub fn get(&self, target: &ObjectRef) -> Option<&Value> {
+        self.store.get(&self.key(target)?)
+    }
+
+    /// The objects of a kind, in one namespace or in all, by namespace and name.
+    pub fn list(&self, group: &str, kind: &str, namespace: Option<&str>) -> impl Iterator<Item = &Value> + use<'_> {
+        self.store.list(group, kind, namespace)
+    }
+
+    /// Every object, by kind, namespace and name.
+    pub fn iter(&self) -> impl Iterator<Item = &Value> {
+        self.store.iter()
+    }
+
+    /// What was written since the last call, in order.
+    pub fn drain(&mut self) -> Vec<WatchEvent> {
+        self.store.drain()
+    }
+
+    /// Creates an object: POST.
+    ///
+    /// # Errors
+    /// The server's refusal: the kind is not served, the namespace is missing or terminating, the name is taken, the object
+    /// is invalid.
+    pub fn create(&mut self, object: Value, now: Timestamp) -> Result<Value, Status> {
+        let gvk = gvk(&object);
+        let kind = self.kinds.served(&gvk)?;
+        let version = served_version(&kind, &gvk)?;
+        let mut object = object;
+        strategy::strip_for_create(&kind, version, &mut object);
+        let mut object = read(&kind, version, object)?;
+        self.place(&kind, &mut object)?;
+        let base = text(&object, &["metadata", "generateName"]).to_owned();
+        let generated = name(&object).is_empty() && !base.is_empty();
+        for _ in 0..GENERATE_TRIES {
+            if generated {
+                map_mut(&mut object, &["metadata"]).insert("name".into(), self.ids.name(&base).into());
+            }
+            if self.store.get(&Key::of(&object)).is_none() {
+                return self.insert(&kind, version, object, now);
+            }
+            if !generated {
+                break;
+            }
+        }
+        Err(Status::already_exists(&kind.resource(), name(&object)))
+    }
+
+    fn insert(
+        &mut self,
+        kind: &ResourceKind,
+        version: &KindVersion,
+        mut object: Value,
+        now: Timestamp,
+    ) -> Result<Value, Status> {
+        self.admit(kind, &mut object)?;
+        let version_given = resource_version(&object).to_owned();
+        let metadata = map_mut(&mut object, &["metadata"]);
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "generation"] {
+            metadata.remove(field);
+        }
+        metadata.insert("uid".into(), self.ids.uid().into());
+        metadata.insert("creationTimestamp".into(), time(now));
+        strategy::prepare_for_create(kind, &mut object, &mut self.ids);
+        validation::on_create(kind, version, &object)?;
+        if !matches!(version_given.as_str(), "" | "0") {
+            return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
+        }
+        Ok(self.store.put(object))
+    }
+
+    /// Puts the object where it belongs: no namespace for a kind of the cluster, and one that takes new objects for the rest.
+    fn place(&self, kind: &ResourceKind, object: &mut Value) -> Result<(), Status> {
+        if !kind.namespaced {
+            map_mut(object, &["metadata"]).remove("namespace");
+            return Ok(());
+        }
+        let own = namespace(object);
+        if own.is_empty() {
+            return Err(Status::new(400, "BadRequest", "an empty namespace may not be set during creation"));
+        }
+        match self.store.get(&Key::new("", "Namespace", "", own)) {
+            None => Err(Status::not_found("namespaces", own)),
+            Some(namespace) if is_deleting(namespace) => Err(Status::new(
+                403,
+                "Forbidden",
+                format!(
+                    "{} {:?} is forbidden: unable to create new content in namespace {own} because it is being terminated",
+                    kind.resource(),
+                    name(object),
+                ),
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// What admission does to a new Pod.
+    fn admit(&mut self, kind: &ResourceKind, object: &mut Value) -> Result<(), Status> {
+        if (kind.group.as_str(), kind.kind.as_str()) != ("", "Pod") {
+            return Ok(());
+        }
+        let class = text(object, &["spec", "priorityClassName"]).to_owned();
+        let forbidden = |why: String| {
+            let message = format!("pods {:?} is forbidden: {why}", name(object));
+            Status::new(403, "Forbidden", message)
+        };
+        let priority = match self.store.get(&Key::new("scheduling.k8s.io", "PriorityClass", "", &class)) {
+            Some(class) => class["value"].as_i64().unwrap_or_default(),
+            None if class.is_empty() => 0,
+            None => return Err(forbidden(format!("no PriorityClass with name {class} was found"))),
+        };
+        let account = text(object, &["spec", "serviceAccountName"]).to_owned();
+        let own = namespace(object).to_owned();
+        if !matches!(account.as_str(), "" | "default")
+            && self.store.get(&Key::new("", "ServiceAccount", &own, &account)).is_none()
+        {
+            let why = format!("error looking up service account {own}/{account}: serviceaccount {account:?} not found");
+            return Err(forbidden(why));
+        }
+        let suffix = self.ids.suffix();
+        defaults::admit_pod(object, priority, &suffix);
+        Ok(())
+    }
+
+    pub(super) fn key(&self, target: &ObjectRef) -> Option<Key> {
+        let kind = self.kinds.get(&target.gvk.group, &target.gvk.kind)?;
+        let namespace = if kind.namespaced { &target.namespace } else { "" };
+        Some(Key::new(&kind.group, &kind.kind, namespace, &target.name))
+    }
+
+    /// What discovery lists for a group and version: name, kind and scope of each resource.
+    pub fn discovery(&self, group: &str, version: &str) -> Vec<Value> {
+        let served = |kind: &&Arc<ResourceKind>| {
+            kind.group == group && kind.version(version).is_some_and(|version| version.served)
+        };
+        self.kinds.iter().filter(served).map(|kind| kinds::discovery_entry(kind)).collect()
+    }
+}
+
+pub(super) fn served_version<'a>(kind: &'a ResourceKind, gvk: &Gvk) -> Result<&'a KindVersion, Status> {
+    kind.version(&gvk.version)
+        .ok_or_else(|| Status::new(404, "NotFound", "the server could not find the requested resource"))
+}
+
+/// The time as Kubernetes writes it: whole seconds.
+pub(super) fn time(now: Timestamp) -> Value {
+    Timestamp::from_second(now.as_second()).unwrap_or(now).to_string().into()
+}
+
+/// Reads a request's object as its version does: unknown fields dropped, defaults set, in the storage version.
+pub(super) fn read(kind: &ResourceKind, version: &KindVersion, mut object: Value) -> Result<Value, Status> {
+    let cannot = |why: String| {
+        let message =
+            format!("{} in version {:?} cannot be handled as a {}: {why}", kind.kind, version.name, kind.kind);
+        Status::new(400, "BadRequest", message)
+    };
+    if let KindSchema::BuiltIn(built_in) = &version.schema {
+        object = typed::decode(built_in.schema(), &object).map_err(cannot)?;
+    } else {
+        let metadata = typed::decode(OBJECT_META.schema(), at(&object, &["metadata"])).map_err(cannot)?;
+        map_mut(&mut object, &[]).insert("metadata".into(), metadata);
+    }
+    let metadata = map_mut(&mut object, &["metadata"]);
+    metadata.remove("managedFields");
+    metadata.remove("selfLink");
+    match &version.schema {
+        KindSchema::BuiltIn(_) => defaults::apply(&kind.group, &kind.kind, &mut object),
+        KindSchema::Structural(schema) => {
+            structural::prune(schema, &mut object);
+            structural::default(schema, &mut object);
+        }
+        KindSchema::Anything => {}
+    }
+    let map = map_mut(&mut object, &[]);
+    map.insert("apiVersion".into(), kind.storage_api_version().into());
+    map.insert("kind".into(), kind.kind.clone().into());
+    Ok(object)
+}

@@ -1,0 +1,79 @@
+//! ReplicaSets: their pods are counted, not made. A pod runs and is ready as soon as a node takes it.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::super::api_server::ApiServer;
+use super::super::store::Key;
+use super::{Condition, condition, counts, number, set_condition};
+use crate::api::object::{at, generation, is_deleting, list, map_mut, namespace, text};
+
+pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
+    for set in server.pick("apps", "ReplicaSet", |set| !is_deleting(set)) {
+        let wanted = number(&set, &["spec", "replicas"]);
+        let running = number(&set, &["status", "replicas"]);
+        let ready = number(&set, &["status", "readyReplicas"]);
+        let template = at(&set, &["spec", "template", "spec"]);
+        let refused = (wanted > running).then(|| refusal(server, namespace(&set), template)).flatten();
+        let running = if refused.is_some() { running } else { wanted };
+        // A pod that runs stays, whatever becomes of the node's labels.
+        let ready = if schedulable(server, template) { running } else { ready.min(running) };
+        let mut updated = set.clone();
+        let mut status = counts(&[
+            ("fullyLabeledReplicas", running),
+            ("readyReplicas", ready),
+            ("availableReplicas", ready),
+            ("observedGeneration", generation(&set)),
+        ]);
+        status.insert("replicas".into(), running.into());
+        if let Some(failure) = condition(&set, "ReplicaFailure").filter(|_| refused.is_some()) {
+            status.insert("conditions".into(), json!([failure]));
+        }
+        map_mut(&mut updated, &[]).insert("status".into(), status.into());
+        if let Some(why) = &refused {
+            let failure = Condition { kind: "ReplicaFailure", status: "True", reason: "FailedCreate", message: why };
+            set_condition(&mut updated, &failure, now);
+        }
+        if updated != set {
+            server.write_back(updated, Some("status"), now);
+        }
+    }
+}
+
+/// Why admission would refuse the pods of this template.
+fn refusal(server: &ApiServer, namespace: &str, pod: &Value) -> Option<String> {
+    let account = text(pod, &["serviceAccountName"]);
+    if !matches!(account, "" | "default")
+        && server.store.get(&Key::new("", "ServiceAccount", namespace, account)).is_none()
+    {
+        return Some(format!(
+            "pods {:?} is forbidden: error looking up service account {namespace}/{account}: serviceaccount {account:?} not found",
+            ""
+        ));
+    }
+    let class = text(pod, &["priorityClassName"]);
+    let known =
+        class.is_empty() || server.store.get(&Key::new("scheduling.k8s.io", "PriorityClass", "", class)).is_some();
+    (!known).then(|| format!("pods {:?} is forbidden: no PriorityClass with name {class} was found", ""))
+}
+
+/// Does a node take pods of this template? A cluster without Node objects takes every pod that does not ask for one.
+fn schedulable(server: &ApiServer, pod: &Value) -> bool {
+    let mut nodes = server.store.list("", "Node", None).peekable();
+    let selector = at(pod, &["nodeSelector"]).as_object();
+    let terms =
+        list(pod, &["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"]);
+    if nodes.peek().is_none() {
+        return selector.is_none() && terms.is_empty();
+    }
+    nodes.any(|node| {
+        let labels = at(node, &["metadata", "labels"]);
+        let selected = selector.is_none_or(|selector| selector.iter().all(|(key, value)| &labels[key] == value));
+        let affine = terms.is_empty()
+            || terms.iter().any(|term| {
+                let expressions = json!({"matchExpressions": term["matchExpressions"]});
+                super::super::selector::matches(&expressions, labels)
+            });
+        selected && affine && at(node, &["spec", "unschedulable"]) != &json!(true)
+    })
+}

@@ -1,0 +1,22 @@
+//! Defaults of roles and their bindings.
+
+use serde_json::Value;
+
+use super::{child, each, set};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+pub(super) fn apply(kind: &str, object: &mut Value) {
+    match kind {
+        "Role" | "ClusterRole" => set(object, "rules", Value::Null),
+        "RoleBinding" | "ClusterRoleBinding" => {
+            set(child(object, "roleRef"), "apiGroup", GROUP);
+            each(object, "subjects", |subject| {
+                if matches!(subject["kind"].as_str(), Some("User" | "Group")) {
+                    set(subject, "apiGroup", GROUP);
+                }
+            });
+        }
+        _ => {}
+    }
+}

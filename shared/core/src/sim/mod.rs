@@ -1,0 +1,38 @@
+//! An in-memory Kubernetes: an API server, and Kubernetes' own controllers as far as OLM sees what they do.
+//!
+//! ```text
+//!   ApiServer  create, update, patch, delete ── kinds ── typed (Kubernetes' types) or structural (CRDs)
+//!      │            │                             │            defaults, validation, strategy
+//!      │            └── store: objects, resource versions, events ── drain
+//!      └── step ── controllers: definitions, namespaces, workloads, garbage, aggregation, …
+//! ```
+//!
+//! Pure and deterministic: time is an argument, ids follow from a seed.
+
+mod api_server;
+mod apply;
+mod controllers;
+mod defaults;
+mod ids;
+mod kinds;
+mod lists;
+mod patch;
+mod quantity;
+mod selector;
+mod simulation;
+mod store;
+mod strategy;
+mod structural;
+mod typed;
+mod validation;
+mod writes;
+
+pub use api_server::ApiServer;
+pub use kinds::{BuiltIn, KindSchema, KindVersion, ResourceKind};
+pub use patch::Patch;
+pub use simulation::{Actor, Happening, Progress, SERVER_VERSION, Simulation};
+pub use store::WatchEvent;
+pub use writes::{Preconditions, Propagation};
+
+#[cfg(test)]
+mod tests;

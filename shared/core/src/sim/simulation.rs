@@ -1,0 +1,359 @@
+//! A whole cluster in memory: the API server, Kubernetes' controllers, ours, registries, and a clock that jumps.
+//!
+//! ```text
+//!   user writes -> ApiServer --watch--> Planner --Work--> ApiServer ... until neither has anything to do
+//!                     ^ step: garbage collection, Deployments, CRDs      then the clock jumps to the next wakeup
+//! ```
+//!
+//! *Guarantees*: the same calls give the same objects and the same timeline. Kubernetes' own controllers run only when ours have
+//! nothing to do, so that every intermediate state is seen.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{ApiServer, Patch, Preconditions, Propagation, WatchEvent};
+use crate::api::object::{self, ObjectRef};
+use crate::api::status::Status;
+use crate::catalog::Snapshot;
+use crate::plan::{self, Action, Key, Question};
+use crate::planner::{Answer, Event, Failure, Planner, Work, answer};
+use crate::settings::Settings;
+use crate::world::{CatalogFact, ConnectionState, Fact, FactKey};
+
+/// How long a request takes on the virtual clock.
+const REQUEST: SignedDuration = SignedDuration::from_millis(2);
+/// The version that the simulated API server reports.
+pub const SERVER_VERSION: &str = "v1.36.3";
+
+/// Who did something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// The objects that were given, or a step of a scenario.
+    User,
+    /// One of our controllers.
+    Controller(Key),
+    /// Kubernetes' own controllers.
+    Kubernetes,
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Happening {
+    /// When, on the virtual clock.
+    pub at: Timestamp,
+    /// Who did it.
+    pub actor: Actor,
+    /// What was written.
+    pub change: WatchEvent,
+}
+
+/// What one call of [`Simulation::advance`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// A key's work was executed, or Kubernetes' controllers changed something.
+    Acted,
+    /// The clock jumped to the next time something is due.
+    Waited,
+    /// Nothing is left to do before the deadline.
+    Quiet,
+}
+
+/// A simulated cluster.
+pub struct Simulation {
+    api: ApiServer,
+    planner: Planner,
+    settings: Settings,
+    now: Timestamp,
+    /// What answers at which address.
+    registries: BTreeMap<String, Arc<Snapshot>>,
+    /// Catalogs of local directories, by namespace and name.
+    local: BTreeMap<(String, String), Arc<Snapshot>>,
+    happenings: Vec<Happening>,
+    refusals: Vec<(Key, Action, Status)>,
+    actions: usize,
+}
+
+impl Simulation {
+    /// A simulation around an API server, whose clock starts at `now`.
+    pub fn new(api: ApiServer, settings: Settings, now: Timestamp) -> Self {
+        let planner = Planner::new(settings.clone());
+        let mut simulation = Self {
+            api,
+            planner,
+            settings,
+            now,
+            registries: BTreeMap::new(),
+            local: BTreeMap::new(),
+            happenings: Vec::new(),
+            refusals: Vec::new(),
+            actions: 0,
+        };
+        simulation.restart();
+        simulation
+    }
+
+    /// The virtual time.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The objects.
+    pub fn api(&self) -> &ApiServer {
+        &self.api
+    }
+
+    /// The planner, with its World and reasons.
+    pub fn planner(&self) -> &Planner {
+        &self.planner
+    }
+
+    /// How many actions were executed so far.
+    pub fn actions(&self) -> usize {
+        self.actions
+    }
+
+    /// What happened since the last call.
+    pub fn take_happenings(&mut self) -> Vec<Happening> {
+        std::mem::take(&mut self.happenings)
+    }
+
+    /// What was refused since the last call.
+    pub fn take_refusals(&mut self) -> Vec<(Key, Action, Status)> {
+        std::mem::take(&mut self.refusals)
+    }
+
+    /// Serves a catalog at an address; it replaces what was served there. Clients notice at once.
+    pub fn serve(&mut self, address: &str, snapshot: Arc<Snapshot>) {
+        self.registries.insert(address.to_owned(), snapshot);
+        let connected: Vec<(String, String)> = self
+            .api
+            .list("operators.coreos.com", "CatalogSource", None)
+            .filter(|c| object::text(c, &["spec", "address"]) == address)
+            .map(|c| (object::namespace(c).to_owned(), object::name(c).to_owned()))
+            .collect();
+        for (namespace, name) in connected {
+            self.connect(&namespace, &name, address);
+        }
+    }
+
+    /// Makes a local directory's catalog known under the name of a CatalogSource.
+    pub fn add_local_catalog(&mut self, namespace: &str, name: &str, snapshot: Arc<Snapshot>) {
+        self.local.insert((namespace.to_owned(), name.to_owned()), snapshot);
+        self.learn_locals();
+    }
+
+    /// A user applies an object (server-side apply; an object without a name is created).
+    pub fn apply(&mut self, object: Value) -> Result<Value, Status> {
+        let result = if object::name(&object).is_empty() {
+            self.api.create(object, self.now)
+        } else {
+            let target = ObjectRef::of(&object);
+            let patch = Patch::Apply { object, manager: "user".to_owned(), force: true };
+            self.api.patch(&target, patch, None, self.now)
+        };
+        self.watch(&Actor::User);
+        result
+    }
+
+    /// Takes in an object of a cluster's state, its status included.
+    pub fn restore(&mut self, object: Value) -> Result<Value, Status> {
+        let status = object::at(&object, &["status"]).clone();
+        let target = ObjectRef::of(&object);
+        let mut result = self.apply(object)?;
+        if !status.is_null() {
+            let patch = Patch::Merge(json!({ "status": status }));
+            match self.patch(&target, patch, Some("status")) {
+                // Kinds without the subresource have taken the status with the rest.
+                Err(refusal) if refusal.is_not_found() => {}
+                answer => result = answer?,
+            }
+        }
+        Ok(result)
+    }
+
+    /// Lets Kubernetes' own controllers work, and them alone: CRDs are established, nothing else happens.
+    pub fn establish(&mut self) {
+        while self.api.step(self.now) {
+            self.watch(&Actor::Kubernetes);
+        }
+    }
+
+    /// A user patches an object.
+    pub fn patch(&mut self, target: &ObjectRef, patch: Patch, subresource: Option<&str>) -> Result<Value, Status> {
+        let result = self.api.patch(target, patch, subresource, self.now);
+        self.watch(&Actor::User);
+        result
+    }
+
+    /// A user deletes an object.
+    pub fn delete(&mut self, target: &ObjectRef) -> Result<Option<Value>, Status> {
+        let result = self.api.delete(target, &Preconditions::default(), Propagation::Background, self.now);
+        self.watch(&Actor::User);
+        result
+    }
+
+    /// Does the next thing that is due before `deadline`: one key's work, one step of Kubernetes' controllers, or a jump of the clock.
+    pub fn advance(&mut self, deadline: Timestamp) -> Progress {
+        if let Some(work) = self.planner.next(self.now) {
+            self.execute(&work, usize::MAX);
+            return Progress::Acted;
+        }
+        if self.api.step(self.now) {
+            self.watch(&Actor::Kubernetes);
+            return Progress::Acted;
+        }
+        let wakeup = [self.planner.wakeup(), self.api.next_wakeup()].into_iter().flatten().min();
+        match wakeup {
+            Some(at) if at <= deadline => {
+                self.now = self.now.max(at);
+                Progress::Waited
+            }
+            _ => Progress::Quiet,
+        }
+    }
+
+    /// Goes on until nothing is left to do, or `limit` has passed on the virtual clock. `true`: nothing is left to do.
+    pub fn settle(&mut self, limit: SignedDuration) -> bool {
+        let deadline = self.now + limit;
+        while self.now <= deadline {
+            if self.advance(deadline) == Progress::Quiet {
+                return self.planner.wakeup().is_none() && self.api.next_wakeup().is_none();
+            }
+        }
+        false
+    }
+
+    /// Plans the next work and executes no more than its first `actions` actions, as a process does that is killed in between.
+    /// `false`: there was no work.
+    pub fn execute_partly(&mut self, actions: usize) -> bool {
+        let Some(work) = self.planner.next(self.now) else { return false };
+        self.execute(&work, actions);
+        true
+    }
+
+    /// The controllers start anew and know nothing but what the API server has.
+    pub fn restart(&mut self) {
+        self.planner = Planner::new(self.settings.clone());
+        let version = Fact::ServerVersion(SERVER_VERSION.to_owned());
+        self.planner.observe(Event::Learned(FactKey::ServerVersion, Some(version)));
+        self.watch(&Actor::Kubernetes);
+        for object in self.api.iter() {
+            self.planner.observe(Event::Applied(object.clone()));
+        }
+        self.learn_locals();
+    }
+
+    fn execute(&mut self, work: &Work, limit: usize) {
+        let mut succeeded = Vec::new();
+        let mut failures = Vec::new();
+        let actor = Actor::Controller(work.key.clone());
+        for action in work.actions.iter().take(limit) {
+            self.now += REQUEST;
+            self.actions += 1;
+            let result = self.request(action);
+            self.watch(&actor);
+            match answer(action, &result) {
+                Answer::Observed(event) => {
+                    self.planner.observe(event);
+                }
+                Answer::Look(target) => {
+                    let seen = match self.api.get(&target) {
+                        Some(object) => Event::Applied(object.clone()),
+                        None => Event::Absent(target, String::new()),
+                    };
+                    self.planner.observe(seen);
+                }
+                Answer::Nothing => {}
+            }
+            match result {
+                Ok(_) => succeeded.push(action.clone()),
+                Err(status) => {
+                    self.refusals.push((work.key.clone(), action.clone(), status.clone()));
+                    failures.push(Failure { action: action.clone(), status });
+                    if !work.unordered {
+                        break;
+                    }
+                }
+            }
+        }
+        self.planner.done(&work.key, &succeeded, failures, self.now);
+    }
+
+    fn request(&mut self, action: &Action) -> Result<Option<Value>, Status> {
+        let now = self.now;
+        match action {
+            Action::Create(object) => self.api.create(object.clone(), now).map(Some),
+            Action::Update(object) => self.api.update(object.clone(), None, now).map(Some),
+            Action::UpdateStatus(object) => self.api.update(object.clone(), Some("status"), now).map(Some),
+            Action::Patch { target, uid, patch } => {
+                let mut patch = patch.clone();
+                object::map_mut(&mut patch, &["metadata"]).insert("uid".to_owned(), uid.as_str().into());
+                self.api.patch(target, Patch::Merge(patch), None, now).map(Some)
+            }
+            Action::Delete { target, uid, propagation } => {
+                let preconditions = Preconditions { uid: Some(uid.clone()), resource_version: None };
+                let propagation = match propagation {
+                    plan::Propagation::Background => Propagation::Background,
+                    plan::Propagation::Foreground => Propagation::Foreground,
+                    plan::Propagation::Orphan => Propagation::Orphan,
+                };
+                match self.api.delete(target, &preconditions, propagation, now) {
+                    Err(refusal) if refusal.is_not_found() => Ok(None),
+                    result => result,
+                }
+            }
+            Action::Emit(emit) => {
+                // Like the live shell: an event that cannot be written holds up nothing.
+                let _ = self.api.create(emit.to_event(now), now);
+                Ok(None)
+            }
+            Action::Ask(Question::Connect { namespace, name, address }) => {
+                self.connect(namespace, name, address);
+                Ok(None)
+            }
+            Action::Ask(Question::Disconnect { namespace, name }) => {
+                self.planner.observe(Event::Learned(FactKey::Catalog(namespace.clone(), name.clone()), None));
+                Ok(None)
+            }
+        }
+    }
+
+    fn connect(&mut self, namespace: &str, name: &str, address: &str) {
+        let snapshot = self.registries.get(address).cloned();
+        let (state, error) = match &snapshot {
+            Some(_) => (ConnectionState::Ready, None),
+            None => (ConnectionState::TransientFailure, Some("nothing is served at that address".to_owned())),
+        };
+        let fact = CatalogFact { address: address.to_owned(), state, since: self.now, snapshot, error };
+        let key = FactKey::Catalog(namespace.to_owned(), name.to_owned());
+        self.planner.observe(Event::Learned(key, Some(Fact::Catalog(fact))));
+    }
+
+    fn learn_locals(&mut self) {
+        for ((namespace, name), snapshot) in &self.local {
+            let fact = CatalogFact {
+                address: String::new(),
+                state: ConnectionState::Ready,
+                since: self.now,
+                snapshot: Some(snapshot.clone()),
+                error: None,
+            };
+            let key = FactKey::Catalog(namespace.clone(), name.clone());
+            self.planner.observe(Event::Learned(key, Some(Fact::Catalog(fact))));
+        }
+    }
+
+    /// Feeds what was written to the planner and to the record.
+    fn watch(&mut self, actor: &Actor) {
+        for change in self.api.drain() {
+            self.planner.observe(match &change {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => Event::Applied(object.clone()),
+                WatchEvent::Deleted(object) => Event::Deleted(object.clone()),
+            });
+            self.happenings.push(Happening { at: self.now, actor: actor.clone(), change });
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Where the objects are: by kind, namespace and name, with one resource version for all and the events since the last drain.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::api::object::{at, list, map_mut, name, namespace, text, uid};
+
+/// What a watch says of one write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WatchEvent {
+    /// The object is new.
+    Added(Value),
+    /// The object was written.
+    Modified(Value),
+    /// The object is gone; its last state, with the resource version of the deletion.
+    Deleted(Value),
+}
+
+impl WatchEvent {
+    /// The object that the event is about.
+    pub fn object(&self) -> &Value {
+        match self {
+            Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => object,
+        }
+    }
+}
+
+/// Where one object is: group, kind, namespace (empty when cluster-scoped), name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) group: String,
+    pub(super) kind: String,
+    pub(super) namespace: String,
+    pub(super) name: String,
+}
+
+impl Key {
+    pub(super) fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        Self { group: group.into(), kind: kind.into(), namespace: namespace.into(), name: name.into() }
+    }
+
+    pub(super) fn of(object: &Value) -> Self {
+        let (group, kind) = group_kind(object);
+        Self::new(group, kind, namespace(object), name(object))
+    }
+}
+
+/// The group and kind of an object or of a reference to one.
+pub(super) fn group_kind(object: &Value) -> (&str, &str) {
+    let group = text(object, &["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
+    (group, text(object, &["kind"]))
+}
+
+/// The objects.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Store {
+    objects: BTreeMap<(String, String), BTreeMap<(String, String), Value>>,
+    by_uid: BTreeMap<String, Key>,
+    /// Who names this uid as an owner.
+    dependents: BTreeMap<String, BTreeSet<Key>>,
+    resource_version: u64,
+    events: Vec<WatchEvent>,
+}
+
+impl Store {
+    /// The resource version of the last write.
+    pub(super) fn resource_version(&self) -> u64 {
+        self.resource_version
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<&Value> {
+        self.objects.get(&(key.group.clone(), key.kind.clone()))?.get(&(key.namespace.clone(), key.name.clone()))
+    }
+
+    pub(super) fn by_uid(&self, uid: &str) -> Option<&Value> {
+        self.by_uid.get(uid).and_then(|key| self.get(key))
+    }
+
+    /// The objects that name this uid as an owner.
+    pub(super) fn dependents(&self, uid: &str) -> impl Iterator<Item = &Value> {
+        self.dependents.get(uid).into_iter().flatten().filter_map(|key| self.get(key))
+    }
+
+    /// The uids that some object names as its owner.
+    pub(super) fn owner_uids(&self) -> impl Iterator<Item = &str> {
+        self.dependents.keys().map(String::as_str)
+    }
+
+    pub(super) fn list(
+        &self,
+        group: &str,
+        kind: &str,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = &Value> + use<'_> {
+        let of_kind = self.objects.get(&(group.to_owned(), kind.to_owned()));
+        let namespace = namespace.map(str::to_owned);
+        let start = (namespace.clone().unwrap_or_default(), String::new());
+        of_kind
+            .into_iter()
+            .flat_map(move |objects| objects.range(start.clone()..))
+            .take_while(move |((ns, _), _)| namespace.as_ref().is_none_or(|wanted| wanted == ns))
+            .map(|(_, object)| object)
+    }
+
+    /// Every object, by kind, namespace and name.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Value> {
+        self.objects.values().flat_map(BTreeMap::values)
+    }
+
+    /// Stores the object under a new resource version and returns it as stored.
+    pub(super) fn put(&mut self, mut object: Value) -> Value {
+        self.bump(&mut object);
+        let key = Key::of(&object);
+        let before = self
+            .objects
+            .entry((key.group.clone(), key.kind.clone()))
+            .or_default()
+            .insert((key.namespace.clone(), key.name.clone()), object.clone());
+        if let Some(before) = &before {
+            self.forget(before, &key);
+        }
+        self.by_uid.insert(uid(&object).to_owned(), key.clone());
+        for owner in owners(&object) {
+            self.dependents.entry(owner.to_owned()).or_default().insert(key.clone());
+        }
+        self.events.push(match before {
+            None => WatchEvent::Added(object.clone()),
+            Some(_) => WatchEvent::Modified(object.clone()),
+        });
+        object
+    }
+
+    /// Lets the objects of a kind be read in another version: no write.
+    pub(super) fn set_api_version(&mut self, group: &str, kind: &str, api_version: &str) {
+        let objects = self.objects.get_mut(&(group.to_owned(), kind.to_owned()));
+        for object in objects.into_iter().flat_map(BTreeMap::values_mut) {
+            map_mut(object, &[]).insert("apiVersion".into(), api_version.into());
+        }
+    }
+
+    /// Changes the last state of an object that is about to be removed: no event, no new resource version.
+    pub(super) fn overwrite(&mut self, object: Value) {
+        let key = Key::of(&object);
+        if let Some(stored) = self
+            .objects
+            .get_mut(&(key.group.clone(), key.kind.clone()))
+            .and_then(|objects| objects.get_mut(&(key.namespace.clone(), key.name.clone())))
+        {
+            let before = std::mem::replace(stored, object);
+            self.forget(&before, &key);
+        }
+    }
+
+    /// Removes the object and returns its last state.
+    pub(super) fn remove(&mut self, key: &Key) -> Option<Value> {
+        let mut object = self
+            .objects
+            .get_mut(&(key.group.clone(), key.kind.clone()))?
+            .remove(&(key.namespace.clone(), key.name.clone()))?;
+        self.forget(&object, key);
+        self.bump(&mut object);
+        self.events.push(WatchEvent::Deleted(object.clone()));
+        Some(object)
+    }
+
+    /// The events since the last call, in order.
+    pub(super) fn drain(&mut self) -> Vec<WatchEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    fn bump(&mut self, object: &mut Value) {
+        self.resource_version += 1;
+        let text = self.resource_version.to_string();
+        map_mut(object, &["metadata"]).insert("resourceVersion".into(), text.into());
+    }
+
+    fn forget(&mut self, object: &Value, key: &Key) {
+        self.by_uid.remove(uid(object));
+        for owner in owners(object) {
+            if let Some(keys) = self.dependents.get_mut(owner) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.dependents.remove(owner);
+                }
+            }
+        }
+    }
+}
+
+fn owners(object: &Value) -> impl Iterator<Item = &str> {
+    list(object, &["metadata", "ownerReferences"]).iter().filter_map(|owner| at(owner, &["uid"]).as_str())
+}

@@ -1,0 +1,133 @@
+//! Structural schemas of CustomResourceDefinitions: pruning of unknown fields and defaulting.
+
+use serde_json::{Map, Value, json};
+
+/// Does the schema say `key: true`?
+pub(super) fn flag(schema: &Value, key: &str) -> bool {
+    schema.get(key) == Some(&json!(true))
+}
+
+/// Drops the fields that the schema does not know. The root's `apiVersion`, `kind` and `metadata` are always known.
+pub(super) fn prune(schema: &Value, object: &mut Value) {
+    let Value::Object(map) = object else { return };
+    let kept: Vec<(String, Value)> =
+        ["apiVersion", "kind", "metadata"].iter().filter_map(|key| map.remove_entry(*key)).collect();
+    prune_value(schema, object);
+    if let Value::Object(map) = object {
+        map.extend(kept);
+    }
+}
+
+fn prune_value(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| prune_value(&schema["items"], item)),
+        Value::Object(map) => {
+            let properties = schema["properties"].as_object();
+            let additional = schema.get("additionalProperties");
+            let keep_unknown = flag(schema, "x-kubernetes-preserve-unknown-fields");
+            let embedded = flag(schema, "x-kubernetes-embedded-resource");
+            map.retain(|key, value| {
+                if embedded && matches!(key.as_str(), "apiVersion" | "kind" | "metadata") {
+                    return true;
+                }
+                if let Some(property) = properties.and_then(|p| p.get(key)) {
+                    prune_value(property, value);
+                    return true;
+                }
+                match additional {
+                    Some(Value::Object(_)) => {
+                        prune_value(&schema["additionalProperties"], value);
+                        true
+                    }
+                    Some(Value::Bool(true)) => true,
+                    _ => keep_unknown,
+                }
+            });
+        }
+        _ => {}
+    }
+}
+
+/// Sets the defaults of the schema where the object has no value. A null where the schema has a default and allows no null
+/// counts as no value.
+pub(super) fn default(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| default(&schema["items"], item)),
+        Value::Object(map) => {
+            if let Some(properties) = schema["properties"].as_object() {
+                default_properties(properties, map);
+            }
+            let known = schema["properties"].as_object();
+            if schema["additionalProperties"].is_object() {
+                let unknown = map.iter_mut().filter(|(key, _)| known.is_none_or(|k| !k.contains_key(*key)));
+                unknown.for_each(|(_, value)| default(&schema["additionalProperties"], value));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn default_properties(properties: &Map<String, Value>, map: &mut Map<String, Value>) {
+    for (key, property) in properties {
+        if let Some(default) = property.get("default") {
+            let absent = match map.get(key) {
+                None => true,
+                Some(value) => value.is_null() && !flag(property, "nullable"),
+            };
+            if absent {
+                map.insert(key.clone(), default.clone());
+            }
+        }
+        if let Some(value) = map.get_mut(key) {
+            default(property, value);
+        }
+    }
+}
+
+/// The fields that make an entry of this list the same entry; empty when the list is replaced as a whole.
+pub(super) fn list_map_keys(schema: &Value) -> Vec<String> {
+    if schema["x-kubernetes-list-type"] != "map" {
+        return Vec::new();
+    }
+    let keys = schema["x-kubernetes-list-map-keys"].as_array();
+    keys.into_iter().flatten().filter_map(|key| key.as_str().map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema() -> Value {
+        json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {
+                "mode": {"type": "string", "default": "Default"},
+                "items": {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer", "default": 1}}}},
+                "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {"a": {"type": "string"}}}},
+                "maybe": {"type": "string", "nullable": true, "default": "x"},
+            }},
+        }})
+    }
+
+    #[test]
+    fn unknown_fields_go_and_known_ones_stay() {
+        let mut object = json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "n"}, "other": 1, "spec": {
+            "mode": "M", "unknown": true, "items": [{"n": 2, "m": 3}], "free": {"any": {"thing": 1}}, "map": {"k": {"a": "b", "c": 1}}}});
+        prune(&schema(), &mut object);
+        assert_eq!(
+            object,
+            json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "n"}, "spec": {
+                "mode": "M", "items": [{"n": 2}], "free": {"any": {"thing": 1}}, "map": {"k": {"a": "b"}}}})
+        );
+    }
+
+    #[test]
+    fn defaults_fill_what_is_absent_or_wrongly_null() {
+        let mut object = json!({"spec": {"mode": null, "items": [{}], "maybe": null}});
+        default(&schema(), &mut object);
+        assert_eq!(object, json!({"spec": {"mode": "Default", "items": [{"n": 1}], "maybe": null}}));
+        let mut without_spec = json!({});
+        default(&schema(), &mut without_spec);
+        assert_eq!(without_spec, json!({}));
+    }
+}

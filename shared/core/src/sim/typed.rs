@@ -1,0 +1,200 @@
+//! Reads an object of one of Kubernetes' own types as Go reads it: unknown fields and nulls are dropped, wrong types are
+//! refused, and what Go would leave out when it writes the object again (`omitempty`) is left out.
+
+use serde_json::{Map, Value};
+
+use super::quantity;
+
+/// Text fields that are pointers in Go: an empty text is a value.
+const TEXT_POINTERS: &[&str] = &[
+    "appProtocol",
+    "hostnameOverride",
+    "ingressClassName",
+    "loadBalancerClass",
+    "runtimeClassName",
+    "service",
+    "storageClassName",
+    "volumeAttributesClassName",
+];
+
+/// Booleans and numbers that are not pointers in Go and are left out when they are zero, as `Struct.field` or as a field of
+/// any struct.
+const OMITTED_ZEROS: &[&str] = &[
+    "collisionCount",
+    "CustomResourceColumnDefinition.priority",
+    "CustomResourceDefinitionSpec.preserveUnknownFields",
+    "CustomResourceDefinitionVersion.deprecated",
+    "active",
+    "availableReplicas",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "failed",
+    "failureThreshold",
+    "fullyLabeledReplicas",
+    "globalDefault",
+    "healthCheckNodePort",
+    "hostIPC",
+    "hostNetwork",
+    "hostPID",
+    "hostPort",
+    "initialDelaySeconds",
+    "insecureSkipTLSVerify",
+    "minReadySeconds",
+    "nodePort",
+    "nullable",
+    "ObjectMeta.generation",
+    "observedGeneration",
+    "paused",
+    "periodSeconds",
+    "publishNotReadyAddresses",
+    "readOnly",
+    "ready",
+    "readyReplicas",
+    "DeploymentStatus.replicas",
+    "stdin",
+    "stdinOnce",
+    "succeeded",
+    "successThreshold",
+    "timeoutSeconds",
+    "tty",
+    "unavailableReplicas",
+    "uniqueItems",
+    "unschedulable",
+    "updatedReplicas",
+    "x-kubernetes-embedded-resource",
+    "x-kubernetes-int-or-string",
+];
+
+/// Types that hold any JSON.
+const ANYTHING: &[&str] = &[
+    "FieldsV1",
+    "JSON",
+    "JSONSchemaPropsOrArray",
+    "JSONSchemaPropsOrBool",
+    "JSONSchemaPropsOrStringArray",
+    "RawExtension",
+];
+
+/// Where a value stands: the Go struct that holds it and the path from the root, as Go's decoder names them.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    holder: &'a str,
+    field: &'a str,
+    path: &'a str,
+}
+
+/// The object as the type of that schema reads it, or the sentence of Go's decoder.
+pub(super) fn decode(schema: &Value, object: &Value) -> Result<Value, String> {
+    let root = schema;
+    let title = schema["title"].as_str().unwrap_or_default();
+    let holder = title.rsplit('.').next().unwrap_or_default();
+    let place = Place { holder, field: "", path: "" };
+    Ok(value_of(schema, root, object, place)?.unwrap_or(Value::Null))
+}
+
+/// The value, none when it is null.
+fn value_of(schema: &Value, root: &Value, value: &Value, place: Place<'_>) -> Result<Option<Value>, String> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    if let Some(reference) = schema["$ref"].as_str() {
+        let name = reference.rsplit('/').next().unwrap_or_default();
+        let target = &root["$defs"][name];
+        let holder = name.rsplit('.').next().unwrap_or_default();
+        return match holder {
+            "Quantity" => quantity::canonical(value)
+                .map(Some)
+                .ok_or_else(|| format!("quantities must match the regular expression '{}'", quantity::PATTERN)),
+            _ if ANYTHING.contains(&holder) => Ok(Some(value.clone())),
+            "IntOrString" if value.is_string() || value.is_i64() => Ok(Some(value.clone())),
+            "IntOrString" => Err(mismatch(value, place, "int32")),
+            _ => value_of(target, root, value, Place { holder, ..place }),
+        };
+    }
+    if let Some(properties) = schema["properties"].as_object() {
+        let Value::Object(map) = value else { return Err(mismatch(value, place, place.holder)) };
+        return struct_of(schema, properties, root, map, place).map(Some);
+    }
+    match schema["type"].as_str() {
+        Some("object") => {
+            let Value::Object(map) = value else { return Err(mismatch(value, place, "map[string]string")) };
+            let entries = &schema["additionalProperties"];
+            if !entries.is_object() {
+                return Ok(Some(value.clone()));
+            }
+            let mut out = Map::new();
+            for (key, entry) in map {
+                let entry = match value_of(entries, root, entry, place)? {
+                    Some(entry) => entry,
+                    None if entries["type"] == "string" => "".into(),
+                    None => continue,
+                };
+                out.insert(key.clone(), entry);
+            }
+            Ok(Some(Value::Object(out)))
+        }
+        Some("array") => {
+            let Value::Array(items) = value else { return Err(mismatch(value, place, "[]")) };
+            let read = items.iter().filter_map(|item| value_of(&schema["items"], root, item, place).transpose());
+            Ok(Some(Value::Array(read.collect::<Result<_, _>>()?)))
+        }
+        Some("string") if !value.is_string() => Err(mismatch(value, place, "string")),
+        Some("boolean") if !value.is_boolean() => Err(mismatch(value, place, "bool")),
+        Some("integer") if !value.is_i64() => Err(mismatch(value, place, schema["format"].as_str().unwrap_or("int64"))),
+        Some("number") if !value.is_number() => Err(mismatch(value, place, "float64")),
+        _ => Ok(Some(value.clone())),
+    }
+}
+
+fn struct_of(
+    schema: &Value,
+    properties: &Map<String, Value>,
+    root: &Value,
+    map: &Map<String, Value>,
+    place: Place<'_>,
+) -> Result<Value, String> {
+    let required = |field: &str| schema["required"].as_array().is_some_and(|r| r.iter().any(|f| f == field));
+    let mut out = Map::new();
+    for (field, property) in properties {
+        let Some(value) = map.get(field) else { continue };
+        let path = if place.path.is_empty() { field.clone() } else { format!("{}.{field}", place.path) };
+        let inner = Place { holder: place.holder, field, path: &path };
+        let Some(value) = value_of(property, root, value, inner)? else { continue };
+        if required(field) || !omitted(property, &value, inner) {
+            out.insert(field.clone(), value);
+        }
+    }
+    Ok(Value::Object(out))
+}
+
+/// Does Go leave this value of an optional field out?
+fn omitted(property: &Value, value: &Value, place: Place<'_>) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty() && property["type"] == "array",
+        Value::Object(map) => map.is_empty() && property["additionalProperties"].is_object(),
+        Value::String(text) => text.is_empty() && property["type"] == "string" && !TEXT_POINTERS.contains(&place.field),
+        Value::Bool(false) => is_omitted_zero(place),
+        Value::Number(number) => number.as_i64() == Some(0) && is_omitted_zero(place),
+        _ => false,
+    }
+}
+
+fn is_omitted_zero(place: Place<'_>) -> bool {
+    OMITTED_ZEROS.iter().any(|entry| match entry.split_once('.') {
+        Some((holder, field)) => holder == place.holder && field == place.field,
+        None => *entry == place.field,
+    })
+}
+
+fn mismatch(value: &Value, place: Place<'_>, wanted: &str) -> String {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let Place { holder, path, .. } = place;
+    format!("json: cannot unmarshal {found} into Go struct field {holder}.{path} of type {wanted}")
+}

@@ -1,0 +1,93 @@
+//! Rules of CustomResourceDefinitions.
+
+use serde_json::{Value, json};
+
+use crate::api::object::{annotation, at, list, name, text};
+
+pub(super) fn problems(crd: &Value, found: &mut Vec<String>) {
+    let (group, plural) = (text(crd, &["spec", "group"]), text(crd, &["spec", "names", "plural"]));
+    if name(crd) != format!("{plural}.{group}") {
+        found
+            .push(format!("metadata.name: Invalid value: {:?}: must be spec.names.plural+\".\"+spec.group", name(crd)));
+    }
+    for field in ["group", "scope"] {
+        if text(crd, &["spec", field]).is_empty() {
+            found.push(format!("spec.{field}: Required value"));
+        }
+    }
+    for field in ["plural", "singular", "kind", "listKind"] {
+        if text(crd, &["spec", "names", field]).is_empty() {
+            found.push(format!("spec.names.{field}: Required value"));
+        }
+    }
+    if is_protected(group) && annotation(crd, "api-approved.kubernetes.io").is_none() {
+        found.push("metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111".into());
+    }
+    if at(crd, &["spec", "preserveUnknownFields"]) == &json!(true) {
+        found.push("spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead".into());
+    }
+    let versions = list(crd, &["spec", "versions"]);
+    if versions.iter().filter(|version| version["storage"] == json!(true)).count() != 1 {
+        found.push(format!(
+            "spec.versions: Invalid value: {}: must have exactly one version marked as storage version",
+            at(crd, &["spec", "versions"])
+        ));
+    }
+    for (n, version) in versions.iter().enumerate() {
+        let path = format!("spec.versions[{n}]");
+        match version.pointer("/schema/openAPIV3Schema") {
+            Some(schema) => structural(schema, &format!("{path}.schema.openAPIV3Schema"), true, found),
+            None => found.push(format!("{path}.schema.openAPIV3Schema: Required value: schemas are required")),
+        }
+    }
+    stored_versions(crd, found);
+}
+
+/// The version that is stored now, and every one that was, must still be there.
+fn stored_versions(crd: &Value, found: &mut Vec<String>) {
+    let known = |wanted: &Value| list(crd, &["spec", "versions"]).iter().any(|version| &version["name"] == wanted);
+    for (n, stored) in list(crd, &["status", "storedVersions"]).iter().enumerate().filter(|(_, v)| !known(v)) {
+        let version = stored.as_str().unwrap_or_default();
+        found.push(format!("status.storedVersions[{n}]: Invalid value: {version:?}: missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {version} and removes {version} from status.storedVersions"));
+    }
+}
+
+fn structural(schema: &Value, path: &str, root: bool, found: &mut Vec<String>) {
+    let free = ["x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"]
+        .iter()
+        .any(|flag| schema[*flag] == json!(true));
+    let kind = text(schema, &["type"]);
+    if kind.is_empty() && (root || !free) {
+        let words =
+            if root { "must not be empty at the root" } else { "must not be empty for specified object fields" };
+        found.push(format!("{path}.type: Required value: {words}"));
+    } else if root && kind != "object" {
+        found.push(format!("{path}.type: Invalid value: {kind:?}: must be object at the root"));
+    }
+    for (field, property) in schema["properties"].as_object().into_iter().flatten() {
+        structural(property, &format!("{path}.properties[{field}]"), false, found);
+    }
+    if kind == "array" {
+        if schema["items"].is_object() {
+            structural(&schema["items"], &format!("{path}.items"), false, found);
+        } else {
+            found.push(format!("{path}.items: Required value: must be specified"));
+        }
+    }
+    if schema["additionalProperties"].is_object() {
+        structural(&schema["additionalProperties"], &format!("{path}.additionalProperties"), false, found);
+    }
+}
+
+fn is_protected(group: &str) -> bool {
+    ["k8s.io", "kubernetes.io"].iter().any(|domain| group == *domain || group.ends_with(&format!(".{domain}")))
+}
+
+pub(super) fn update_problems(crd: &Value, stored: &Value, found: &mut Vec<String>) {
+    for path in [&["spec", "group"][..], &["spec", "scope"], &["spec", "names", "plural"], &["spec", "names", "kind"]] {
+        let (new, old) = (at(crd, path), at(stored, path));
+        if new != old && !(path.len() == 3 && text(stored, &["status", "acceptedNames", path[2]]).is_empty()) {
+            found.push(format!("{}: Invalid value: {new}: field is immutable", path.join(".")));
+        }
+    }
+}

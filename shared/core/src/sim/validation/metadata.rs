@@ -1,0 +1,151 @@
+//! Names, labels, owners and finalizers.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::super::kinds::ResourceKind;
+use crate::api::object::{at, entries, is_deleting, list, name, text};
+
+const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
+const LONGEST_LABEL: usize = 63;
+const LONGEST_SUBDOMAIN: usize = 253;
+const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const LABEL_1035_RULE: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const QUALIFIED_RULE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+/// Annotations may hold this many bytes in all.
+const MOST_ANNOTATION_BYTES: usize = 256 * 1024;
+
+#[expect(clippy::unwrap_used, reason = "constant patterns, each used by a test")]
+fn pattern(pattern: &str) -> Regex {
+    Regex::new(pattern).unwrap()
+}
+
+static SUBDOMAIN: LazyLock<Regex> = LazyLock::new(|| pattern(&format!(r"^{LABEL}(\.{LABEL})*$")));
+static DNS_LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(&format!("^{LABEL}$")));
+static DNS_1035: LazyLock<Regex> = LazyLock::new(|| pattern("^[a-z]([-a-z0-9]*[a-z0-9])?$"));
+static QUALIFIED: LazyLock<Regex> = LazyLock::new(|| pattern("^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"));
+
+/// What is wrong with the metadata by itself.
+pub(super) fn problems(kind: &ResourceKind, object: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let own_name = name(object);
+    if own_name.is_empty() {
+        found.push("metadata.name: Required value: name or generateName is required".to_owned());
+    } else {
+        for rule in name_problems(kind, own_name) {
+            found.push(format!("metadata.name: Invalid value: {own_name:?}: {rule}"));
+        }
+    }
+    for (key, value) in entries(object, &["metadata", "labels"]) {
+        found.extend(key_problem(key).map(|rule| format!("metadata.labels: Invalid value: {key:?}: {rule}")));
+        if value.len() > LONGEST_LABEL {
+            found.push(format!("metadata.labels: Invalid value: {value:?}: must be no more than 63 bytes"));
+        } else if !value.is_empty() && !QUALIFIED.is_match(value) {
+            found.push(format!("metadata.labels: Invalid value: {value:?}: {VALUE_RULE}"));
+        }
+    }
+    let mut bytes = 0;
+    for (key, value) in entries(object, &["metadata", "annotations"]) {
+        bytes += key.len() + value.len();
+        let rule = key_problem(&key.to_lowercase());
+        found.extend(rule.map(|rule| format!("metadata.annotations: Invalid value: {key:?}: {rule}")));
+    }
+    if bytes > MOST_ANNOTATION_BYTES {
+        found.push(format!("metadata.annotations: Too long: may not be more than {MOST_ANNOTATION_BYTES} bytes"));
+    }
+    let owners = list(object, &["metadata", "ownerReferences"]);
+    for owner in owners {
+        for (field, words) in [("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid")] {
+            if text(owner, &[field]).is_empty() {
+                found.push(format!("metadata.ownerReferences.{field}: Invalid value: \"\": {words} must not be empty"));
+            }
+        }
+    }
+    let mut controllers = owners.iter().filter(|owner| owner["controller"] == Value::Bool(true));
+    if let (Some(first), Some(second)) = (controllers.next(), controllers.next()) {
+        found.push(format!(
+            "metadata.ownerReferences: Invalid value: {}: Only one reference can have Controller set to true. Found \"true\" in references for {}/{} and {}/{}",
+            at(object, &["metadata", "ownerReferences"]),
+            text(first, &["kind"]),
+            text(first, &["name"]),
+            text(second, &["kind"]),
+            text(second, &["name"]),
+        ));
+    }
+    for finalizer in list(object, &["metadata", "finalizers"]).iter().filter_map(Value::as_str) {
+        if !finalizer.contains('/') && !matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes") {
+            found.push(format!("metadata.finalizers[0]: Invalid value: {finalizer:?}: name is neither a standard finalizer name nor is it fully qualified"));
+        }
+    }
+    found
+}
+
+/// What the metadata may not change.
+pub(super) fn update_problems(object: &Value, stored: &Value) -> Vec<String> {
+    if !is_deleting(stored) {
+        return Vec::new();
+    }
+    let before = list(stored, &["metadata", "finalizers"]);
+    let new: Vec<String> = list(object, &["metadata", "finalizers"])
+        .iter()
+        .filter(|finalizer| !before.contains(finalizer))
+        .map(Value::to_string)
+        .collect();
+    if new.is_empty() {
+        return Vec::new();
+    }
+    vec![format!(
+        "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+        new.join(", ")
+    )]
+}
+
+fn name_problems(kind: &ResourceKind, own_name: &str) -> Vec<String> {
+    match (kind.group.as_str(), kind.kind.as_str()) {
+        ("rbac.authorization.k8s.io", _) => path_segment_problems(own_name),
+        ("", "Namespace") => dns_problems(own_name, &DNS_LABEL, LABEL_RULE, LONGEST_LABEL),
+        ("", "Service") => dns_problems(own_name, &DNS_1035, LABEL_1035_RULE, LONGEST_LABEL),
+        ("apiregistration.k8s.io" | "apiextensions.k8s.io" | "coordination.k8s.io", _) => {
+            dns_problems(own_name, &SUBDOMAIN, SUBDOMAIN_RULE, LONGEST_SUBDOMAIN)
+        }
+        _ => dns_problems(own_name, &SUBDOMAIN, SUBDOMAIN_RULE, LONGEST_SUBDOMAIN),
+    }
+}
+
+fn dns_problems(own_name: &str, pattern: &Regex, rule: &str, longest: usize) -> Vec<String> {
+    let mut found = Vec::new();
+    if own_name.len() > longest {
+        found.push(format!("must be no more than {longest} bytes"));
+    }
+    if !pattern.is_match(own_name) {
+        found.push(rule.to_owned());
+    }
+    found
+}
+
+fn path_segment_problems(own_name: &str) -> Vec<String> {
+    if matches!(own_name, "." | "..") {
+        return vec![format!("may not be '{own_name}'")];
+    }
+    ['/', '%'].iter().filter(|c| own_name.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
+}
+
+fn key_problem(key: &str) -> Option<String> {
+    let part = match key.split_once('/') {
+        Some(("", _)) => return Some("prefix part must be non-empty".into()),
+        Some((prefix, _)) if !SUBDOMAIN.is_match(prefix) => return Some(format!("prefix part {SUBDOMAIN_RULE}")),
+        Some((_, part)) => part,
+        None => key,
+    };
+    if part.is_empty() {
+        Some("name part must be non-empty".into())
+    } else if part.len() > LONGEST_LABEL {
+        Some("name part must be no more than 63 bytes".into())
+    } else {
+        (!QUALIFIED.is_match(part)).then(|| QUALIFIED_RULE.to_owned())
+    }
+}

@@ -1,0 +1,235 @@
+//! Validation of custom resources against the structural schema of their CustomResourceDefinition, in the API server's words.
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::super::structural::{flag, list_map_keys};
+
+/// What is wrong with the object: one `field: problem` each.
+pub(super) fn problems(schema: &Value, object: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    check(schema, object, "", &mut found);
+    found
+}
+
+fn check(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
+    if value.is_null() && flag(schema, "nullable") {
+        return;
+    }
+    if let Some(problem) = type_problem(schema, value, path) {
+        found.push(problem);
+        return;
+    }
+    if let Some(allowed) = schema["enum"].as_array()
+        && !allowed.contains(value)
+    {
+        let allowed: Vec<String> = allowed.iter().map(Value::to_string).collect();
+        found.push(format!("{path}: Unsupported value: {value}: supported values: {}", allowed.join(", ")));
+    }
+    match value {
+        Value::String(text) => check_text(schema, text, path, found),
+        Value::Number(_) => check_number(schema, value, path, found),
+        Value::Array(items) => check_list(schema, items, path, found),
+        Value::Object(map) => {
+            for field in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                if !map.contains_key(field) {
+                    found.push(format!("{}: Required value", join(path, field)));
+                }
+            }
+            limit(schema, "minProperties", map.len(), path, "should have at least", "properties", found);
+            for (key, value) in map {
+                let property = &schema["properties"][key];
+                let inner = if property.is_object() { property } else { &schema["additionalProperties"] };
+                if inner.is_object() {
+                    check(inner, value, &join(path, key), found);
+                }
+            }
+        }
+        _ => {}
+    }
+    check_combinations(schema, value, path, found);
+}
+
+fn join(path: &str, field: &str) -> String {
+    if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(n) if n.is_i64() || n.is_u64() => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn type_problem(schema: &Value, value: &Value, path: &str) -> Option<String> {
+    let found = type_name(value);
+    if flag(schema, "x-kubernetes-int-or-string") {
+        return (!matches!(found, "integer" | "string"))
+            .then(|| invalid(path, found, &format!("must be of type integer,string: {found:?}")));
+    }
+    let wanted = schema["type"].as_str()?;
+    let fits = match (wanted, value) {
+        ("number", Value::Number(_)) => true,
+        ("integer", Value::Number(n)) => n.as_f64().is_some_and(|n| n.fract() == 0.0),
+        _ => wanted == found,
+    };
+    (!fits).then(|| invalid(path, found, &format!("must be of type {wanted}: {found:?}")))
+}
+
+/// `path: Invalid value: "value": path in body problem`.
+fn invalid(path: &str, value: &str, problem: &str) -> String {
+    format!("{path}: Invalid value: {value:?}: {path} in body {problem}")
+}
+
+fn check_text(schema: &Value, text: &str, path: &str, found: &mut Vec<String>) {
+    let length = text.chars().count();
+    limit(schema, "minLength", length, path, "should be at least", "chars long", found);
+    if let Some(most) = schema["maxLength"].as_u64().filter(|most| length as u64 > *most) {
+        found.push(format!("{path}: Too long: may not be more than {most} bytes"));
+    }
+    if let Some(pattern) = schema["pattern"].as_str()
+        && Regex::new(pattern).is_ok_and(|regex| !regex.is_match(text))
+    {
+        found.push(invalid(path, text, &format!("should match '{pattern}'")));
+    }
+    if schema["format"] == "date-time" && text.parse::<jiff::Timestamp>().is_err() {
+        found.push(invalid(path, text, &format!("must be of type date-time: {text:?}")));
+    }
+}
+
+fn check_number(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
+    let Some(number) = value.as_f64() else { return };
+    let mut bound = |key: &str, broken: fn(f64, f64) -> bool, words: &str| {
+        if let Some(bound) = schema[key].as_f64().filter(|bound| broken(number, *bound)) {
+            found.push(format!("{path}: Invalid value: {value}: {path} in body should be {words} {bound}"));
+        }
+    };
+    bound("minimum", |n, b| n < b, "greater than or equal to");
+    bound("maximum", |n, b| n > b, "less than or equal to");
+}
+
+fn check_list(schema: &Value, items: &[Value], path: &str, found: &mut Vec<String>) {
+    limit(schema, "minItems", items.len(), path, "should have at least", "items", found);
+    if let Some(most) = schema["maxItems"].as_u64().filter(|most| items.len() as u64 > *most) {
+        found.push(format!("{path}: Too many: {}: must have at most {most} items", items.len()));
+    }
+    if schema["items"].is_object() {
+        for (n, item) in items.iter().enumerate() {
+            check(&schema["items"], item, &format!("{path}[{n}]"), found);
+        }
+    }
+    let keys = list_map_keys(schema);
+    let is_set = schema["x-kubernetes-list-type"] == "set";
+    if keys.is_empty() && !is_set {
+        return;
+    }
+    let identity = |item: &Value| -> Value {
+        if is_set { item.clone() } else { keys.iter().map(|key| (key.clone(), item[key].clone())).collect() }
+    };
+    for (n, item) in items.iter().enumerate() {
+        let id = identity(item);
+        if items[..n].iter().any(|earlier| identity(earlier) == id) {
+            found.push(format!("{path}[{n}]: Duplicate value: {id}"));
+        }
+    }
+}
+
+fn limit(schema: &Value, key: &str, size: usize, path: &str, words: &str, unit: &str, found: &mut Vec<String>) {
+    if let Some(least) = schema[key].as_u64().filter(|least| (size as u64) < *least) {
+        found.push(invalid(path, "", &format!("{words} {least} {unit}")));
+    }
+}
+
+fn check_combinations(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
+    let fits = |schema: &Value| {
+        let mut inner = Vec::new();
+        check(schema, value, path, &mut inner);
+        inner.is_empty()
+    };
+    let mut refuse = |words: &str| found.push(format!("<nil>: Invalid value: \"\": {path:?} must {words}"));
+    if let Some(all) = schema["allOf"].as_array()
+        && !all.iter().all(fits)
+    {
+        refuse("validate all the schemas (allOf)");
+    }
+    if let Some(any) = schema["anyOf"].as_array()
+        && !any.iter().any(fits)
+    {
+        refuse("validate at least one schema (anyOf)");
+    }
+    if let Some(one) = schema["oneOf"].as_array() {
+        match one.iter().filter(|schema| fits(schema)).count() {
+            1 => {}
+            0 => refuse("validate one and only one schema (oneOf). Found none valid"),
+            n => refuse(&format!("validate one and only one schema (oneOf). Found {n} valid alternatives")),
+        }
+    }
+    if schema["not"].is_object() && fits(&schema["not"]) {
+        refuse("not validate the schema (not)");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(schema: Value, value: Value) -> Vec<String> {
+        let schema = json!({"type": "object", "properties": {"spec": schema}});
+        problems(&schema, &json!({"spec": value}))
+    }
+
+    #[test]
+    fn problems_are_told_as_the_api_server_tells_them() {
+        let cases = [
+            (
+                json!({"type": "integer"}),
+                json!("x"),
+                "spec: Invalid value: \"string\": spec in body must be of type integer: \"string\"",
+            ),
+            (json!({"type": "object", "required": ["a"]}), json!({}), "spec.a: Required value"),
+            (
+                json!({"type": "string", "enum": ["A", "B"]}),
+                json!("C"),
+                "spec: Unsupported value: \"C\": supported values: \"A\", \"B\"",
+            ),
+            (
+                json!({"type": "string", "pattern": "^a+$"}),
+                json!("b"),
+                "spec: Invalid value: \"b\": spec in body should match '^a+$'",
+            ),
+            (
+                json!({"type": "array", "items": {"type": "string"}}),
+                json!(["a", 1]),
+                "spec[1]: Invalid value: \"integer\": spec[1] in body must be of type string: \"integer\"",
+            ),
+            (
+                json!({"type": "integer", "minimum": 2}),
+                json!(1),
+                "spec: Invalid value: 1: spec in body should be greater than or equal to 2",
+            ),
+            (
+                json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"], "items": {"type": "object"}}),
+                json!([{"n": 1}, {"n": 1}]),
+                "spec[1]: Duplicate value: {\"n\":1}",
+            ),
+        ];
+        for (schema, value, wanted) in cases {
+            assert_eq!(of(schema, value), [wanted]);
+        }
+    }
+
+    #[test]
+    fn what_fits_passes() {
+        assert!(of(json!({"x-kubernetes-int-or-string": true}), json!("50%")).is_empty());
+        assert!(of(json!({"type": "string", "nullable": true}), Value::Null).is_empty());
+        assert!(
+            of(json!({"type": "object", "additionalProperties": {"type": "string"}}), json!({"a": "b"})).is_empty()
+        );
+    }
+}

@@ -1,0 +1,25 @@
+//! `--install-crds`: OLM's CustomResourceDefinitions onto the cluster.
+
+use olm_core::api::crd;
+use olm_core::api::object::{self, ObjectRef};
+
+use super::{Options, guard, live};
+use crate::cli::{CliError, Outcome, Printer};
+
+/// Applies the CRDs and waits until the API server serves them.
+pub(super) async fn install(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let api = live::connect(options).await?;
+    for crd in crd::all() {
+        let target = ObjectRef::of(crd);
+        let before = api.get(&target).await.map_err(|r| guard::refused(&format!("cannot read {target}"), &r))?;
+        let after = api.apply(crd).await.map_err(|r| guard::refused(&format!("cannot apply {target}"), &r))?;
+        let did = match before {
+            None => "created",
+            Some(before) if object::resource_version(&before) == object::resource_version(&after) => "unchanged",
+            Some(_) => "configured",
+        };
+        printer.line(format_args!("customresourcedefinition.apiextensions.k8s.io/{} {did}", target.name))?;
+    }
+    guard::wait_for_crds(&api).await?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,115 @@
+//! `/healthz`, `/readyz` and `/metrics`, when asked for.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::Router;
+use axum::extract::State as Extract;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use olm_core::plan::{Action, Key, Verb};
+use tokio::task::JoinSet;
+
+use crate::cli::{CliError, ErrorKind};
+
+/// What the endpoints tell.
+#[derive(Clone, Default)]
+pub(super) struct State(Arc<Mutex<Counts>>);
+
+#[derive(Default)]
+struct Counts {
+    ready: bool,
+    requests: BTreeMap<Verb, u64>,
+    refused: u64,
+    blocked: BTreeMap<Key, usize>,
+}
+
+impl State {
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything was listed.
+    pub(super) fn ready(&self) {
+        self.counts().ready = true;
+    }
+
+    /// Actions were executed.
+    pub(super) fn worked(&self, actions: &[Action], refused: usize) {
+        let mut counts = self.counts();
+        for action in actions {
+            *counts.requests.entry(action.verb()).or_default() += 1;
+        }
+        counts.refused += refused as u64;
+    }
+
+    /// So many reasons block a key now.
+    pub(super) fn reasons(&self, key: &Key, blocking: usize) {
+        let mut counts = self.counts();
+        if blocking == 0 {
+            counts.blocked.remove(key);
+        } else {
+            counts.blocked.insert(key.clone(), blocking);
+        }
+    }
+
+    /// The metrics in Prometheus' text format.
+    fn metrics(&self) -> String {
+        let counts = self.counts();
+        let mut text = String::from(
+            "# HELP kubectl_olm_actions_total Actions executed, by verb.\n# TYPE kubectl_olm_actions_total counter\n",
+        );
+        for (verb, count) in &counts.requests {
+            let verb = format!("{verb:?}").to_lowercase();
+            text += &format!("kubectl_olm_actions_total{{verb=\"{verb}\"}} {count}\n");
+        }
+        text += "# HELP kubectl_olm_refused_total Actions the API server refused.\n# TYPE kubectl_olm_refused_total counter\n";
+        text += &format!("kubectl_olm_refused_total {}\n", counts.refused);
+        text += "# HELP kubectl_olm_blocked Keys that wait for somebody to do something.\n# TYPE kubectl_olm_blocked gauge\n";
+        text += &format!("kubectl_olm_blocked {}\n", counts.blocked.len());
+        text
+    }
+}
+
+/// Serves what was asked for until the result is dropped.
+pub(super) async fn serve(
+    metrics: Option<SocketAddr>,
+    health: Option<SocketAddr>,
+    state: &State,
+) -> Result<JoinSet<()>, CliError> {
+    let mut servers = JoinSet::new();
+    let mut routers: BTreeMap<SocketAddr, Router<State>> = BTreeMap::new();
+    if let Some(address) = metrics {
+        routers.entry(address).or_default();
+    }
+    if let Some(address) = health {
+        routers.entry(address).or_default();
+    }
+    for (address, mut router) in routers {
+        if metrics == Some(address) {
+            router = router.route("/metrics", get(metrics_text));
+        }
+        if health == Some(address) {
+            router = router.route("/healthz", get(async || "ok")).route("/readyz", get(readiness));
+        }
+        let listener = tokio::net::TcpListener::bind(address)
+            .await
+            .map_err(|e| CliError::new(ErrorKind::Io, format!("cannot listen: {e}")).at(address))?;
+        let router = router.with_state(state.clone());
+        servers.spawn(async move {
+            // The server ends only with the process.
+            axum::serve(listener, router).await.ok();
+        });
+    }
+    Ok(servers)
+}
+
+async fn metrics_text(Extract(state): Extract<State>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], state.metrics())
+}
+
+async fn readiness(Extract(state): Extract<State>) -> (StatusCode, &'static str) {
+    if state.counts().ready { (StatusCode::OK, "ok") } else { (StatusCode::SERVICE_UNAVAILABLE, "listing the cluster") }
+}

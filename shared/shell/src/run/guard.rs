@@ -1,0 +1,120 @@
+//! What must be so before the controllers may write to a cluster: OLM's CRDs are there, and nobody else does the same work.
+
+use std::collections::BTreeSet;
+
+use futures::StreamExt;
+use kube::core::WatchEvent;
+use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::status::Status;
+use serde_json::json;
+use tracing::info;
+
+use crate::cli::{CliError, ErrorKind};
+use crate::cluster::api::{Api, Resource};
+
+/// The kinds without which nothing can be planned.
+const NEEDED: [(&str, &str); 8] = [
+    ("v1alpha1", "CatalogSource"),
+    ("v1alpha1", "ClusterServiceVersion"),
+    ("v1alpha1", "InstallPlan"),
+    ("v1alpha1", "Subscription"),
+    ("v1", "OLMConfig"),
+    ("v1", "Operator"),
+    ("v1", "OperatorGroup"),
+    ("v2", "OperatorCondition"),
+];
+const GROUP: &str = "operators.coreos.com";
+/// The Deployments that run a real OLM's controllers, in whatever namespace.
+const CONTROLLERS: &str = "app in (olm-operator,catalog-operator)";
+
+/// An error when the API server does not serve OLM's kinds.
+pub(super) async fn require_crds(api: &Api) -> Result<(), CliError> {
+    let mut missing = Vec::new();
+    for (version, kind) in NEEDED {
+        match api.resource(&Gvk::new(GROUP, version, kind)).await {
+            Ok(_) => {}
+            Err(refusal) if refusal.is_not_found() => missing.push(format!("{kind} ({version})")),
+            Err(refusal) => return Err(refused("cannot see which kinds the API server serves", &refusal)),
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let message = if missing.len() == NEEDED.len() {
+        "this cluster does not have OLM's CustomResourceDefinitions".to_owned()
+    } else {
+        format!("this cluster misses CustomResourceDefinitions of OLM: {}", missing.join(", "))
+    };
+    Err(CliError::new(ErrorKind::Api, message).hint("kubectl olm run --install-crds installs them"))
+}
+
+/// Waits until the API server serves all of OLM's kinds.
+pub(super) async fn wait_for_crds(api: &Api) -> Result<(), CliError> {
+    let crds = Resource {
+        gvk: Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+        plural: "customresourcedefinitions".to_owned(),
+        namespaced: false,
+    };
+    let established = |crd: &serde_json::Value| {
+        object::list(crd, &["status", "conditions"])
+            .iter()
+            .any(|c| object::text(c, &["type"]) == "Established" && object::text(c, &["status"]) == "True")
+    };
+    let cannot = |r: Status| refused("cannot see whether the CustomResourceDefinitions are established", &r);
+    let page = api.list(&crds, "", "").await.map_err(cannot)?;
+    let mut waiting: BTreeSet<String> = page
+        .objects
+        .iter()
+        .filter(|crd| object::text(crd, &["spec", "group"]) == GROUP && !established(crd))
+        .map(|crd| object::name(crd).to_owned())
+        .collect();
+    let events = api.watch(&crds, "", &page.resource_version).await.map_err(cannot)?;
+    let mut events = std::pin::pin!(events);
+    while !waiting.is_empty() {
+        match events.next().await {
+            Some(Ok(WatchEvent::Added(crd) | WatchEvent::Modified(crd))) if established(&crd) => {
+                waiting.remove(object::name(&crd));
+            }
+            Some(Ok(_)) => {}
+            Some(Err(refusal)) => return Err(cannot(refusal)),
+            None => return Err(cannot(Status::new(0, "NoAnswer", "the watch ended"))),
+        }
+    }
+    Ok(())
+}
+
+/// An error when a real OLM runs here; with `take_over` its Deployments are scaled to zero instead.
+pub(super) async fn require_alone(api: &Api, take_over: bool) -> Result<(), CliError> {
+    let deployments = Resource {
+        gvk: Gvk::new("apps", "v1", "Deployment"),
+        plural: "deployments".to_owned(),
+        namespaced: true,
+    };
+    let page = api.list(&deployments, CONTROLLERS, "").await.map_err(|r| refused("cannot list Deployments", &r))?;
+    let running: Vec<_> = page
+        .objects
+        .iter()
+        .filter(|d| object::at(d, &["spec", "replicas"]).as_i64().unwrap_or(1) > 0)
+        .map(ObjectRef::of)
+        .collect();
+    if running.is_empty() {
+        return Ok(());
+    }
+    if !take_over {
+        let names: Vec<String> = running.iter().map(ToString::to_string).collect();
+        return Err(CliError::new(ErrorKind::Api, format!("a real OLM runs on this cluster: {}", names.join(", ")))
+            .hint("--audit says what would be done beside it; --take-over scales it to zero and takes its place"));
+    }
+    for deployment in running {
+        api.merge(&deployment, &json!({ "spec": { "replicas": 0 } }))
+            .await
+            .map_err(|r| refused(&format!("cannot scale {deployment} to zero"), &r))?;
+        info!(%deployment, "scaled to zero: its place is taken");
+    }
+    Ok(())
+}
+
+/// A refusal of the API server as an error of the command.
+pub(super) fn refused(what: &str, refusal: &Status) -> CliError {
+    CliError::new(ErrorKind::Api, format!("{what}: {}", refusal.message))
+}

@@ -1,0 +1,178 @@
+//! The objects that a simulation starts from: YAML and JSON files, and folders of them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use olm_core::api::object;
+use olm_core::yaml;
+use serde_json::Value;
+
+use crate::cli::{CliError, ErrorKind};
+
+/// An object, and where it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Given {
+    pub(super) object: Value,
+    /// `file:line`
+    pub(super) place: String,
+}
+
+/// The folder inside a given folder whose folders are catalogs.
+pub(super) const CATALOGS: &str = "catalogs";
+
+/// Reads all objects of the files and folders, in the order in which they can be created: namespaces and CRDs come first.
+pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Given>, CliError> {
+    let mut given = Vec::new();
+    for path in paths {
+        let files = if path.is_dir() { files_in(path)? } else { vec![path.clone()] };
+        for file in files {
+            read_file(&file, &mut given)?;
+        }
+    }
+    given.sort_by_key(|g| match object::text(&g.object, &["kind"]) {
+        "Namespace" => 0,
+        "CustomResourceDefinition" => 1,
+        _ => 2,
+    });
+    Ok(given)
+}
+
+/// The YAML and JSON files below a folder, in lexical order, without its catalogs.
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let mut files = Vec::new();
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
+        .and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect())
+        .map_err(|e| unreadable(folder, &e))?;
+    entries.sort();
+    for entry in entries {
+        let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name.starts_with('.') || name == CATALOGS {
+            continue;
+        }
+        if entry.is_dir() {
+            files.extend(files_in(&entry)?);
+        } else if entry.extension().is_some_and(|e| ["yaml", "yml", "json"].iter().any(|known| e == *known)) {
+            files.push(entry);
+        }
+    }
+    Ok(files)
+}
+
+/// The catalogs of a given folder: `catalogs/NAME/`, by name.
+pub(super) fn catalogs_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
+    let catalogs = folder.join(CATALOGS);
+    if !catalogs.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut found: Vec<(String, PathBuf)> = fs::read_dir(&catalogs)
+        .and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect::<Result<Vec<_>, _>>())
+        .map_err(|e| unreadable(&catalogs, &e))?
+        .into_iter()
+        .filter(|path| path.is_dir())
+        .map(|path| (path.file_name().unwrap_or_default().to_string_lossy().into_owned(), path))
+        .collect();
+    found.sort();
+    Ok(found)
+}
+
+pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::new(ErrorKind::Io, format!("cannot read: {error}")).at(path.display())
+}
+
+fn read_file(file: &Path, given: &mut Vec<Given>) -> Result<(), CliError> {
+    let bytes = fs::read(file).map_err(|e| unreadable(file, &e))?;
+    let broken = |e: yaml::Error| {
+        CliError::input(e.message)
+            .at(format_args!("{}:{}", file.display(), e.line))
+            .hint("every document has to be a Kubernetes object in YAML or JSON")
+    };
+    for document in yaml::documents(&bytes).map_err(broken)? {
+        let value = document.value().map_err(broken)?;
+        let place = format!("{}:{}", file.display(), document.line);
+        add(value, &place, given)?;
+    }
+    Ok(())
+}
+
+fn add(value: Value, place: &str, given: &mut Vec<Given>) -> Result<(), CliError> {
+    if value.is_null() {
+        return Ok(());
+    }
+    let refuse = |what: &str, hint: &str| Err(CliError::input(what).at(place).hint(hint));
+    if !value.is_object() {
+        return refuse("this is not a Kubernetes object", "an object is a map with apiVersion, kind and metadata");
+    }
+    let kind = object::text(&value, &["kind"]).to_owned();
+    if kind.is_empty() || object::text(&value, &["apiVersion"]).is_empty() {
+        return refuse("this object has no apiVersion or no kind", "give both, as kubectl get -o yaml prints them");
+    }
+    if kind.ends_with("List")
+        && let Some(items) = value.get("items").and_then(Value::as_array)
+    {
+        return items.iter().try_for_each(|item| add(item.clone(), place, given));
+    }
+    let named = !object::name(&value).is_empty() || !object::text(&value, &["metadata", "generateName"]).is_empty();
+    if !named {
+        return refuse(&format!("this {kind} has no metadata.name"), "give it a name");
+    }
+    given.push(Given { object: value, place: place.to_owned() });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn names(given: &[Given]) -> Vec<&str> {
+        given.iter().map(|g| object::name(&g.object)).collect()
+    }
+
+    #[test]
+    fn folders_are_read_without_catalogs_and_namespaces_come_first() {
+        let folder = folder(&[
+            ("b.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: n}\n---\n# nothing\n---\n"),
+            ("z/n.json", r#"{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}}"#),
+            ("list.yml", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: one}}\n"),
+            ("catalogs/tea/catalog.yaml", "schema: olm.package\n"),
+            ("README.md", "# not an object\n"),
+        ]);
+        let given = read(&[folder.path().to_owned()]).unwrap();
+        assert_eq!(names(&given), ["n", "s", "one"]);
+        let catalogs = catalogs_in(folder.path()).unwrap();
+        assert_eq!(catalogs.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["tea"]);
+    }
+
+    #[test]
+    fn what_is_broken_is_named_with_its_line_and_a_hint() {
+        for (text, line, what) in [
+            ("a: 1\n---\nkind: [\n", 4, ""),
+            ("---\n# one\n---\napiVersion: v1\n", 4, "no kind"),
+            ("apiVersion: v1\nkind: Secret\n", 1, "no metadata.name"),
+            ("- a\n", 1, "not a Kubernetes object"),
+        ] {
+            let text = text.replacen("a: 1\n", "apiVersion: v1\nkind: Node\nmetadata: {name: a}\n", 1);
+            let folder = folder(&[("x.yaml", &text)]);
+            let error = read(&[folder.path().join("x.yaml")]).unwrap_err();
+            let place = error.location.clone().unwrap();
+            assert!(place.contains("x.yaml:"), "{place}");
+            assert!(error.message.contains(what), "{error:?} should say {what:?} at line {line}");
+            assert!(error.hint.is_some());
+        }
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = read(&[PathBuf::from("/does/not/exist.yaml")]).unwrap_err();
+        assert_eq!(error.location.as_deref(), Some("/does/not/exist.yaml"));
+    }
+}

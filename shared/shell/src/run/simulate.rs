@@ -1,0 +1,176 @@
+//! `--simulate`: the controllers on a cluster in memory, told as a story.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use olm_core::api::{crd, object};
+use olm_core::plan::{Key, Reason};
+use olm_core::settings::Settings;
+use olm_core::sim::{ApiServer, Simulation};
+use serde_json::{Value, json};
+
+use super::story::Story;
+use super::{Options, input, live};
+use crate::cli::table::Table;
+use crate::cli::{CliError, Outcome, Printer};
+use crate::registry;
+
+/// How much virtual time a simulation may take: longer than every time-out of the controllers.
+const LIMIT: SignedDuration = SignedDuration::from_mins(30);
+/// Virtual time starts here, so that the same input gives the same output.
+const BEGINNING: &str = "2026-01-01T00:00:00Z";
+/// Any number: it decides the uids and generated names.
+const SEED: u64 = 1;
+
+/// Simulates what the controllers make of the objects in these files and folders.
+pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -> Result<Outcome, CliError> {
+    let given = input::read(paths)?;
+    let began: Timestamp = BEGINNING.parse().unwrap_or_default();
+    let settings = Settings { global_catalog_namespace: options.namespace.clone(), ..Settings::default() };
+    let api = ApiServer::with_stock_objects(SEED, began).with_node("node", began);
+    let mut simulation = Simulation::new(api, settings, began);
+    prepare(&mut simulation, options)?;
+    add_catalogs(&mut simulation, options, paths, printer)?;
+    simulation.take_happenings();
+    if given.is_empty() {
+        return Err(CliError::input("there are no objects to simulate").hint("give files or folders with Subscriptions, OperatorGroups and the like"));
+    }
+    let mut story = Story::from(began);
+    apply(&mut simulation, given, printer)?;
+    let settled = simulation.settle(LIMIT);
+    story.tell(simulation.take_happenings());
+    let blocked = blocked(&simulation);
+    match options.output {
+        Some(format) => format.print(printer, &everything(&simulation))?,
+        None => {
+            printer.data(&story.table)?;
+            printer.line("")?;
+            printer.data(ends(&simulation))?;
+        }
+    }
+    if !settled {
+        printer.warn(format_args!("not everything has come to rest after {} minutes of virtual time", LIMIT.as_mins()));
+    }
+    if blocked.is_empty() {
+        return Ok(Outcome::Done);
+    }
+    printer.talk(live::explain(&blocked));
+    Ok(Outcome::Negative)
+}
+
+/// What every cluster with OLM has: its CRDs, and the namespace of global catalogs.
+fn prepare(simulation: &mut Simulation, options: &Options) -> Result<(), CliError> {
+    let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": options.namespace } });
+    for object in crd::all().iter().cloned().chain([namespace]) {
+        let what = object::ObjectRef::of(&object);
+        simulation.apply(object).map_err(|r| CliError::input(format!("cannot prepare {what}: {r}")))?;
+    }
+    // CRDs are established before anything is given.
+    simulation.settle(SignedDuration::from_secs(1));
+    Ok(())
+}
+
+fn add_catalogs(
+    simulation: &mut Simulation,
+    options: &Options,
+    paths: &[PathBuf],
+    printer: &mut Printer,
+) -> Result<(), CliError> {
+    let mut catalogs = Vec::new();
+    for catalog in &options.catalogs {
+        let namespace = catalog.namespace.clone().unwrap_or_else(|| options.namespace.clone());
+        catalogs.push((namespace, catalog.name.clone(), catalog.directory.clone()));
+    }
+    for folder in paths.iter().filter(|p| p.is_dir()) {
+        for (name, directory) in input::catalogs_in(folder)? {
+            catalogs.push((options.namespace.clone(), name, directory));
+        }
+    }
+    for (namespace, name, directory) in catalogs {
+        let loaded = registry::dir::load(&directory)?;
+        for finding in &loaded.findings {
+            printer.warn(finding);
+        }
+        simulation.add_local_catalog(&namespace, &name, Arc::new(loaded.snapshot));
+    }
+    Ok(())
+}
+
+fn apply(simulation: &mut Simulation, given: Vec<input::Given>, printer: &mut Printer) -> Result<(), CliError> {
+    let mut namespaces: BTreeSet<String> =
+        simulation.api().list("", "Namespace", None).map(|n| object::name(n).to_owned()).collect();
+    for input::Given { object, place } in given {
+        if object::text(&object, &["kind"]) == "Namespace" {
+            namespaces.insert(object::name(&object).to_owned());
+        }
+        let namespace = object::namespace(&object).to_owned();
+        if !namespace.is_empty() && namespaces.insert(namespace.clone()) {
+            printer.talk(format_args!("note: namespace {namespace} is not among the objects, it is taken to exist"));
+            let made = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+            simulation.apply(made).map_err(|r| CliError::input(r.message).at(&place))?;
+        }
+        let is_crd = object::text(&object, &["kind"]) == "CustomResourceDefinition";
+        let what = object::ObjectRef::of(&object);
+        simulation.restore(object).map_err(|refusal| {
+            CliError::input(format!("the API server refuses {what}: {refusal}"))
+                .at(&place)
+                .hint("kubectl apply --dry-run=server says the same of a real cluster")
+        })?;
+        if is_crd {
+            simulation.establish();
+        }
+    }
+    Ok(())
+}
+
+fn blocked(simulation: &Simulation) -> Vec<(Key, Vec<Reason>)> {
+    // At the end of all virtual time what still waits is blocked as well.
+    simulation.planner().reasons().map(|(key, reasons)| (key.clone(), reasons.to_vec())).collect()
+}
+
+/// All objects as a List, but Events.
+fn everything(simulation: &Simulation) -> Value {
+    let items: Vec<&Value> =
+        simulation.api().iter().filter(|o| object::text(o, &["kind"]) != "Event").collect();
+    json!({ "apiVersion": "v1", "kind": "List", "metadata": { "resourceVersion": "" }, "items": items })
+}
+
+/// Where everything that people ask about has ended.
+fn ends(simulation: &Simulation) -> Table {
+    let mut table = Table::new(["NAMESPACE", "OBJECT", "STATE", "MESSAGE"]);
+    let text = |o: &Value, path: &[&str]| object::text(o, path).to_owned();
+    for subscription in simulation.api().list("operators.coreos.com", "Subscription", None) {
+        let failed = object::list(subscription, &["status", "conditions"])
+            .iter()
+            .find(|c| object::text(c, &["type"]) == "ResolutionFailed" && object::text(c, &["status"]) == "True");
+        table.row([
+            text(subscription, &["metadata", "namespace"]),
+            format!("subscription/{}", object::name(subscription)),
+            text(subscription, &["status", "state"]),
+            failed.map_or_else(|| text(subscription, &["status", "installedCSV"]), |c| text(c, &["message"])),
+        ]);
+    }
+    for plan in simulation.api().list("operators.coreos.com", "InstallPlan", None) {
+        let csvs: Vec<&str> =
+            object::list(plan, &["spec", "clusterServiceVersionNames"]).iter().filter_map(Value::as_str).collect();
+        table.row([
+            text(plan, &["metadata", "namespace"]),
+            format!("installplan/{}", object::name(plan)),
+            text(plan, &["status", "phase"]),
+            csvs.join(", "),
+        ]);
+    }
+    for csv in simulation.api().list("operators.coreos.com", "ClusterServiceVersion", None) {
+        if object::label(csv, "olm.copiedFrom").is_none() {
+            table.row([
+                text(csv, &["metadata", "namespace"]),
+                format!("clusterserviceversion/{}", object::name(csv)),
+                text(csv, &["status", "phase"]),
+                text(csv, &["status", "message"]),
+            ]);
+        }
+    }
+    table
+}

@@ -1,0 +1,53 @@
+//! Where the sample data is: real bundles, catalogs and recordings that are not part of the repository.
+
+use std::path::{Path, PathBuf};
+
+/// The root of this repository.
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_owned()
+}
+
+/// The data folder that `OLM_TEST_DATA` names (default `../shared/data`, relative to the repository); `None` when it is not there.
+pub fn data() -> Option<PathBuf> {
+    let folder = repository().join(std::env::var_os("OLM_TEST_DATA").unwrap_or_else(|| "../shared/data".into()));
+    folder.canonicalize().ok().filter(|folder| folder.is_dir())
+}
+
+/// What a test says when it needs the data folder and there is none.
+pub const NO_DATA: &str = "skipped: needs the sample data (set OLM_TEST_DATA to its folder)";
+
+/// The data folder; when there is none, a line on stderr that names the test that is skipped.
+pub fn folder(test: &str) -> Option<PathBuf> {
+    let folder = data();
+    if folder.is_none() {
+        #[expect(clippy::print_stderr, reason = "whoever runs the tests should know what was not tested")]
+        {
+            eprintln!("{test}: {NO_DATA}");
+        }
+    }
+    folder
+}
+
+/// Ends a test early and says why on stderr.
+#[macro_export]
+macro_rules! skip {
+    ($($why:tt)+) => {{
+        eprintln!($($why)+);
+        return;
+    }};
+}
+
+/// Every file below a folder, sorted by path.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let Ok(entries) = std::fs::read_dir(folder) else { return found };
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}

@@ -1,0 +1,44 @@
+//! Puts a scenario's catalog together in one folder: `catalog.yaml` and `bundles/<name>/`, with the bundles of the data folder
+//! that `bundles.txt` names.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+
+use super::format::read;
+
+/// A folder of its own with all that the catalog in `directory` consists of. `data` is where `bundles.txt` looks for its bundles.
+pub fn assemble(directory: &Path, data: Option<&Path>) -> Result<TempDir> {
+    let out = tempfile::tempdir()?;
+    copy(directory, out.path())?;
+    let named = directory.join("bundles.txt");
+    if !named.exists() {
+        return Ok(out);
+    }
+    fs::remove_file(out.path().join("bundles.txt"))?;
+    let data =
+        data.with_context(|| format!("{} names bundles of the data folder, which is not there", named.display()))?;
+    let text = read(&named)?;
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        // Named after package and version, which the data's folders are called by.
+        let name = line.trim_start_matches("bundles/").replace('/', ".");
+        copy(&data.join(line), &out.path().join("bundles").join(name))?;
+    }
+    Ok(out)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}

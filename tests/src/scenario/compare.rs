@@ -1,0 +1,284 @@
+//! Holds a recording against a golden one, object by object, as the recordings' own `compare` program does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use olm_core::api::object::text;
+use serde_json::Value;
+
+use super::format::{Recording, Step};
+use super::python::{Form, dumps};
+
+/// In a golden: matches anything, also absence.
+pub const UNSTABLE: &str = "<unstable>";
+/// In a golden: the key of a list that must be found as a subsequence.
+pub const IN_THIS_ORDER: &str = "<these in this order, others may be between>";
+/// Longer values are cut off in a difference's line.
+const SHOWN: usize = 400;
+
+/// One way in which a recording differs from the golden.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The step's name, `all steps` for events, `-` for the recording as a whole.
+    pub step: String,
+    /// `Kind/namespace/name`, `events`, or `-`.
+    pub object: String,
+    /// What differs there.
+    pub what: What,
+}
+
+/// What differs. Paths look like `.status.conditions[0].message`; `path[]` is "somewhere in that list".
+#[derive(Clone, Debug, PartialEq)]
+pub enum What {
+    /// The object is not there.
+    ObjectMissing,
+    /// There is an object that the golden does not have.
+    ObjectExtra(Value),
+    /// The golden has a value that was not found.
+    Missing(String, Value),
+    /// An entry that was not found in the golden's order.
+    MissingInOrder(String, Value),
+    /// A value was found that the golden does not have.
+    Extra(String, Value),
+    /// Another value was found: path, expected, found.
+    Other(String, Value, Value),
+    /// A list with the same entries in other numbers: path, expected length, found length.
+    Count(String, usize, usize),
+    /// An event that did not come.
+    EventMissing(Value),
+    /// An event that the golden does not have.
+    EventExtra(Value),
+    /// A state that was not seen in the golden's order.
+    TransitionMissing(Value),
+    /// Something about the whole step: a condition that was not reached, objects that kept changing, a step too many.
+    Step(String),
+}
+
+impl Difference {
+    fn new(step: &str, object: &str, what: What) -> Self {
+        Self { step: step.to_owned(), object: object.to_owned(), what }
+    }
+
+    /// The path within the object; `object`, `event`, `transition` or `step` when the difference has none.
+    pub fn path(&self) -> &str {
+        match &self.what {
+            What::ObjectMissing | What::ObjectExtra(_) => "object",
+            What::EventMissing(_) | What::EventExtra(_) => "event",
+            What::TransitionMissing(_) => "transition",
+            What::Step(_) => "step",
+            What::Missing(path, _)
+            | What::MissingInOrder(path, _)
+            | What::Extra(path, _)
+            | What::Other(path, ..)
+            | What::Count(path, ..) => path,
+        }
+    }
+
+    /// What the golden has there.
+    pub fn expected(&self) -> Option<&Value> {
+        match &self.what {
+            What::Missing(_, v)
+            | What::MissingInOrder(_, v)
+            | What::Other(_, v, _)
+            | What::EventMissing(v)
+            | What::TransitionMissing(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// What was found there.
+    pub fn found(&self) -> Option<&Value> {
+        match &self.what {
+            What::ObjectExtra(v) | What::Extra(_, v) | What::Other(_, _, v) | What::EventExtra(v) => Some(v),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for What {
+    /// The line that the recordings' own `compare` program prints, where it knows the case.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ObjectMissing => f.write_str("- object missing"),
+            Self::ObjectExtra(v) => write!(f, "+ object not expected: {}", show(v)),
+            Self::Missing(path, v) => write!(f, "- {path}: {}", show(v)),
+            Self::MissingInOrder(path, v) => write!(f, "- {path}[] in this order: {}", show(v)),
+            Self::Extra(path, v) => write!(f, "+ {path}: {}", show(v)),
+            Self::Other(path, a, b) => write!(f, "! {path}: expected {}, found {}", show(a), show(b)),
+            Self::Count(path, a, b) => write!(f, "! {path}: {a} entries expected, {b} found"),
+            Self::EventMissing(v) => write!(f, "- {}", dumps(v, Form::Spaced)),
+            Self::EventExtra(v) => write!(f, "+ {}", dumps(v, Form::Spaced)),
+            Self::TransitionMissing(v) => write!(f, "- transition {} not seen in this order", show(v)),
+            Self::Step(what) => write!(f, "! {what}"),
+        }
+    }
+}
+
+fn show(value: &Value) -> String {
+    let text = dumps(value, Form::Readable);
+    match text.char_indices().nth(SHOWN - 1) {
+        // Exactly SHOWN characters are cut as well, at no loss but of their form; so does the original.
+        Some(_) => text.chars().take(SHOWN).chain(['…']).collect(),
+        None => text,
+    }
+}
+
+/// All differences between a golden and what was found, in the order of the steps.
+pub fn compare(golden: &Recording, found: &Recording) -> Vec<Difference> {
+    let mut out = Vec::new();
+    if golden.steps.len() != found.steps.len() {
+        let what = format!("{} steps expected, {} found", golden.steps.len(), found.steps.len());
+        out.push(Difference::new("-", "-", What::Step(what)));
+    }
+    let pairs = || golden.steps.iter().zip(&found.steps);
+    for (expected, found) in pairs() {
+        let step = |what| Difference::new(&expected.name, "-", What::Step(what));
+        out.extend(found.faults.iter().map(|fault| step(fault.clone())));
+        if found.unsettled && !expected.unsettled {
+            out.push(step("objects still changed when the step's limit ran out".to_owned()));
+        }
+        compare_objects(expected, found, &mut out);
+    }
+    compare_events(golden, found, &mut out);
+    for (expected, found) in pairs() {
+        compare_transitions(expected, found, &mut out);
+    }
+    out
+}
+
+/// How many object states both have or either has, and how many of them are equal.
+pub fn tally(golden: &Recording, differences: &[Difference]) -> (usize, usize) {
+    let total: usize = golden.steps.iter().map(|step| step.objects.values().filter(|o| *o != UNSTABLE).count()).sum();
+    let differing: BTreeSet<_> = differences
+        .iter()
+        .filter(|d| {
+            !matches!(d.what, What::EventExtra(_) | What::EventMissing(_) | What::TransitionMissing(_) | What::Step(_))
+        })
+        .map(|d| (&d.step, &d.object))
+        .collect();
+    let extra = differences.iter().filter(|d| matches!(d.what, What::ObjectExtra(_))).count();
+    (total + extra - differing.len(), total + extra)
+}
+
+fn compare_objects(golden: &Step, found: &Step, out: &mut Vec<Difference>) {
+    for id in union(golden.objects.keys(), found.objects.keys()) {
+        let what = match (golden.objects.get(id), found.objects.get(id)) {
+            (Some(expected), _) if expected == UNSTABLE => continue,
+            (Some(_), None) => vec![What::ObjectMissing],
+            (None, Some(object)) => vec![What::ObjectExtra(object.clone())],
+            (Some(expected), Some(object)) => {
+                let mut differences = Vec::new();
+                diff(expected, object, "", &mut differences);
+                differences
+            }
+            (None, None) => vec![],
+        };
+        out.extend(what.into_iter().map(|what| Difference::new(&golden.name, id, what)));
+    }
+}
+
+/// Over the whole scenario, as an event may fall into one step or the next.
+fn compare_events(golden: &Recording, found: &Recording, out: &mut Vec<Difference>) {
+    let events = |recording: &Recording| -> BTreeMap<String, Value> {
+        let events = recording.steps.iter().flat_map(|step| &step.events);
+        events.map(|event| (dumps(event, Form::Spaced), event.clone())).collect()
+    };
+    let loose: BTreeSet<&str> =
+        golden.unstable.iter().filter_map(|line| Some(line.split_once(": event ")?.1)).collect();
+    let (expected, mut found) = (events(golden), events(found));
+    found.retain(|event, _| !loose.contains(event.as_str()));
+    let missing = expected.iter().filter(|(event, _)| !found.contains_key(*event));
+    let extra = found.iter().filter(|(event, _)| !expected.contains_key(*event));
+    let what = missing
+        .map(|(_, event)| What::EventMissing(event.clone()))
+        .chain(extra.map(|(_, event)| What::EventExtra(event.clone())));
+    out.extend(what.map(|what| Difference::new("all steps", "events", what)));
+}
+
+/// The golden's states must be a subsequence of those that were seen.
+fn compare_transitions(golden: &Step, found: &Step, out: &mut Vec<Difference>) {
+    for (id, states) in &golden.saw {
+        let seen = found.saw.get(id).map_or(&[][..], Vec::as_slice);
+        let missing = not_in_order(states, seen);
+        out.extend(missing.map(|state| Difference::new(&golden.name, id, What::TransitionMissing(state.clone()))));
+    }
+}
+
+/// What of `expected` is not in `found` after the one before it. Once something is missing, all that follows is.
+fn not_in_order<'a>(expected: &'a [Value], found: &[Value]) -> impl Iterator<Item = &'a Value> {
+    let mut rest = found.iter();
+    expected.iter().filter(move |state| !rest.any(|seen| seen == *state))
+}
+
+fn union<'a, T: Ord + ?Sized + 'a>(a: impl Iterator<Item = &'a T>, b: impl Iterator<Item = &'a T>) -> BTreeSet<&'a T> {
+    a.chain(b).collect()
+}
+
+fn diff(expected: &Value, found: &Value, path: &str, out: &mut Vec<What>) {
+    if expected == UNSTABLE || expected == found {
+        return;
+    }
+    match (expected, found) {
+        (Value::Object(a), _) if a.contains_key(IN_THIS_ORDER) => {
+            let in_order = a[IN_THIS_ORDER].as_array().map_or(&[][..], Vec::as_slice);
+            let found = found.as_array().map_or(&[][..], Vec::as_slice);
+            out.extend(not_in_order(in_order, found).map(|x| What::MissingInOrder(path.to_owned(), x.clone())));
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            diff_entries(union(a.keys(), b.keys()), |k| (a.get(k), b.get(k)), |k| format!("{path}.{k}"), out);
+        }
+        (Value::Array(a), Value::Array(b)) if a.iter().any(|x| x.get(UNSTABLE).is_some()) => {
+            let (a, b) = (keyed(a), keyed(b));
+            let stable =
+                union(a.keys(), b.keys()).into_iter().filter(|k| a.get(*k).is_none_or(|x| x.get(UNSTABLE).is_none()));
+            diff_entries(stable, |k| (a.get(k), b.get(k)), |k| format!("{path}[{k}]"), out);
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (n, (a, b)) in a.iter().zip(b).enumerate() {
+                diff(a, b, &format!("{path}[{n}]"), out);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            let before = out.len();
+            let entry = format!("{path}[]");
+            out.extend(a.iter().filter(|x| !b.contains(x)).map(|x| What::Missing(entry.clone(), x.clone())));
+            out.extend(b.iter().filter(|x| !a.contains(x)).map(|x| What::Extra(entry.clone(), x.clone())));
+            if out.len() == before {
+                out.push(What::Count(path.to_owned(), a.len(), b.len()));
+            }
+        }
+        (a, b) => out.push(What::Other(path.to_owned(), a.clone(), b.clone())),
+    }
+}
+
+fn diff_entries<'a>(
+    keys: impl IntoIterator<Item = &'a String>,
+    get: impl Fn(&str) -> (Option<&'a Value>, Option<&'a Value>),
+    path: impl Fn(&str) -> String,
+    out: &mut Vec<What>,
+) {
+    for key in keys {
+        match get(key) {
+            (Some(a), None) if a == UNSTABLE => {}
+            (Some(a), None) => out.push(What::Missing(path(key), a.clone())),
+            (None, Some(b)) => out.push(What::Extra(path(key), b.clone())),
+            (Some(a), Some(b)) => diff(a, b, &path(key), out),
+            (None, None) => {}
+        }
+    }
+}
+
+fn keyed(entries: &[Value]) -> BTreeMap<String, Value> {
+    entries.iter().filter(|entry| entry.is_object()).map(|entry| (entry_key(entry), entry.clone())).collect()
+}
+
+/// What identifies an entry of a list of conditions or of object references.
+fn entry_key(entry: &Value) -> String {
+    match text(entry, &["type"]) {
+        "" => ["kind", "namespace", "name"].map(|field| text(entry, &[field])).join("/"),
+        kind => kind.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! The differences from the recordings that are wanted, each with its reason: `tests/scenarios/differences.yaml`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::compare::Difference;
+use super::format::read_yaml;
+use super::python::{Form, dumps};
+
+/// One wanted difference, or a family of them. In all patterns `*` stands for any text.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    /// The scenarios' names: a pattern or several.
+    pub scenario: OneOrMore,
+    /// Only on this engine.
+    pub engine: Option<String>,
+    /// The step's name; `all steps` for events.
+    #[serde(default = "any")]
+    pub step: String,
+    /// `Kind/namespace/name`; `events` for events, `-` for what is about the step as a whole.
+    pub object: String,
+    /// Path within the object as differences print it (`.status.conditions[0].message`), or `object`, `event`, `transition`, `step`.
+    pub path: String,
+    /// What the recording has there, as JSON with `, ` and `: ` between its parts; a text may be given without its quotes.
+    #[serde(default = "any")]
+    pub expected: String,
+    /// What we have there.
+    #[serde(default = "any")]
+    pub found: String,
+    /// Depends on timing: need not be there every time.
+    #[serde(default)]
+    pub sometimes: bool,
+    /// Why we differ.
+    pub reason: String,
+}
+
+/// A pattern or several.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum OneOrMore {
+    /// One.
+    One(String),
+    /// Any of these.
+    More(Vec<String>),
+}
+
+impl OneOrMore {
+    /// Does any of them match?
+    pub fn matches(&self, text: &str) -> bool {
+        match self {
+            Self::One(pattern) => matches(pattern, text),
+            Self::More(patterns) => patterns.iter().any(|pattern| matches(pattern, text)),
+        }
+    }
+}
+
+fn any() -> String {
+    "*".to_owned()
+}
+
+impl Wanted {
+    fn is_for(&self, scenario: &str, engine: &str) -> bool {
+        self.scenario.matches(scenario) && self.engine.as_deref().is_none_or(|only| only == engine)
+    }
+
+    fn covers(&self, difference: &Difference) -> bool {
+        matches(&self.step, &difference.step)
+            && matches(&self.object, &difference.object)
+            && matches(&self.path, difference.path())
+            && value_matches(&self.expected, difference.expected())
+            && value_matches(&self.found, difference.found())
+    }
+}
+
+fn value_matches(pattern: &str, value: Option<&Value>) -> bool {
+    match value {
+        None => pattern == "*",
+        Some(value) => {
+            value.as_str().is_some_and(|text| matches(pattern, text)) || matches(pattern, &dumps(value, Form::Readable))
+        }
+    }
+}
+
+/// Does the text match a pattern in which `*` stands for any text?
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut left) = text.strip_prefix(start) else { return false };
+    let mut parts: Vec<_> = rest.split('*').collect();
+    let end = parts.pop().unwrap_or_default();
+    for part in parts {
+        match left.find(part) {
+            Some(at) => left = &left[at + part.len()..],
+            None => return false,
+        }
+    }
+    left.ends_with(end)
+}
+
+/// Where the checked-in file is.
+pub fn path() -> PathBuf {
+    super::checked_in().join("differences.yaml")
+}
+
+/// All wanted differences.
+pub fn wanted() -> Result<Vec<Wanted>> {
+    Ok(read_yaml::<Option<Vec<Wanted>>>(&path())?.unwrap_or_default())
+}
+
+/// The differences that are not wanted, and the wanted ones that are not there although they should be.
+pub fn judge<'a>(
+    scenario: &str,
+    engine: &str,
+    differences: &[Difference],
+    wanted: &'a [Wanted],
+) -> (Vec<Difference>, Vec<&'a Wanted>) {
+    let mut used = vec![false; wanted.len()];
+    let unwanted = differences.iter().filter(|difference| {
+        let mut covered = false;
+        for (wanted, used) in wanted.iter().zip(&mut used) {
+            if wanted.is_for(scenario, engine) && wanted.covers(difference) {
+                covered = true;
+                *used = true;
+            }
+        }
+        !covered
+    });
+    let unwanted = unwanted.cloned().collect();
+    let unused = wanted.iter().zip(used).filter(|(w, used)| !used && !w.sometimes && w.is_for(scenario, engine));
+    (unwanted, unused.map(|(wanted, _)| wanted).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::compare::What;
+    use super::*;
+
+    fn other(path: &str, expected: &str, found: &str) -> Difference {
+        let what = What::Other(path.to_owned(), json!(expected), json!(found));
+        Difference { step: "plant".to_owned(), object: "Rose/garden/red".to_owned(), what }
+    }
+
+    #[test]
+    fn patterns_match_whole_texts() {
+        for (pattern, text) in
+            [("*", ""), ("*", "a"), ("a", "a"), ("a*", "ab"), ("*b", "ab"), ("a*c*e", "abcde"), ("*[*].x", "a[0].x")]
+        {
+            assert!(matches(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [("", "a"), ("a", "ab"), ("a*", "ba"), ("*b", "ba"), ("a*c*e", "abde"), ("ab*ba", "aba")]
+        {
+            assert!(!matches(pattern, text), "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wanted_is_left_out_and_must_be_there() {
+        let wanted: Vec<Wanted> = serde_yaml::from_str(
+            "
+- {scenario: planting, object: Rose/*, path: '.status.*', expected: withered, reason: they bloom}
+- {scenario: [other, plant*], engine: sim, object: '*', path: '.spec', reason: not on this engine}
+- {scenario: planting, object: Tulip/*, path: '*', reason: never there}
+- {scenario: planting, object: Tulip/*, path: '*', sometimes: true, reason: may be there}
+- {scenario: elsewhere, object: '*', path: '*', reason: another scenario}
+",
+        )
+        .unwrap();
+        let differences = [
+            other(".status.phase", "withered", "blooming"),
+            other(".status.phase", "dry", "wet"),
+            other(".spec", "a", "b"),
+        ];
+        let (unwanted, unused) = judge("planting", "cluster", &differences, &wanted);
+        assert_eq!(unwanted, differences[1..]);
+        assert_eq!(unused.iter().map(|w| w.reason.as_str()).collect::<Vec<_>>(), ["never there"]);
+        let (unwanted, _) = judge("planting", "sim", &differences, &wanted);
+        assert_eq!(unwanted, differences[1..2]);
+    }
+}

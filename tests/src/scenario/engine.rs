@@ -1,0 +1,94 @@
+//! What the runner drives: a cluster with the controllers under test on it.
+//!
+//! ```text
+//!   runner ── apply, patch, delete, serve ──▶ engine (sim: the in-memory cluster; cluster: a real control plane)
+//!          ◀── changes, by the engine's clock ──
+//! ```
+//!
+//! The engine's clock is real on a cluster and virtual in the simulation. Time passes only within [`Engine::changes`] (and, on a real
+//! cluster, within any other call), so that the runner's timeouts and quiet times mean the same on both.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use olm_core::api::object::{Gvk, ObjectRef};
+use serde_json::Value;
+
+use super::format::PatchSpec;
+use super::store::Change;
+
+/// A cluster, with OLM's CRDs, the namespaces that Kubernetes has by itself, and the controllers under test.
+pub trait Engine {
+    /// Its name in `passing.yaml` and `differences.yaml`.
+    fn name(&self) -> &'static str;
+
+    /// Its clock: time since some start of its own.
+    fn now(&self) -> Duration;
+
+    /// How long nothing may change where the recording waited for `recorded`. A cluster whose controllers do not poll may be
+    /// quicker.
+    fn quiet(&self, recorded: Duration) -> Duration {
+        recorded
+    }
+
+    /// Creates or updates the object by server-side apply (field manager `scenario`, forced); creates one that has no name.
+    fn apply(&mut self, object: &Value) -> Result<()>;
+
+    /// Patches an object as `patch` says; its name and API version are those of `target`.
+    fn patch(&mut self, target: &ObjectRef, patch: &PatchSpec) -> Result<()>;
+
+    /// Deletes an object, its dependents in the background.
+    fn delete(&mut self, target: &ObjectRef) -> Result<()>;
+
+    /// All objects of a custom resource, which is not watched. Empty when it is not served.
+    fn list(&mut self, resource: &Gvk, plural: &str) -> Result<Vec<Value>>;
+
+    /// Serves a directory as the named catalog, in place of what it served before; answers the address to dial.
+    fn serve(&mut self, catalog: &str, directory: &Path) -> Result<String>;
+
+    /// Lets time pass until the watched kinds have changed, at most for so long, and answers the changes in order.
+    fn changes(&mut self, at_most: Duration) -> Result<Vec<Change>>;
+
+    /// What the controllers would do next, were they asked now. After a scenario that must be nothing.
+    fn unfinished(&mut self) -> Result<Vec<String>> {
+        Ok(vec![])
+    }
+
+    /// What helps to understand a failure: the controllers' last words.
+    fn log(&self) -> String {
+        String::new()
+    }
+}
+
+/// The kinds that are watched: `apiVersion`, kind, plural.
+pub const WATCHED: &[(&str, &str, &str)] = &[
+    ("v1", "Namespace", "namespaces"),
+    ("v1", "Pod", "pods"),
+    ("v1", "ServiceAccount", "serviceaccounts"),
+    ("v1", "Service", "services"),
+    ("v1", "Secret", "secrets"),
+    ("v1", "ConfigMap", "configmaps"),
+    ("v1", "Event", "events"),
+    ("apps/v1", "Deployment", "deployments"),
+    ("batch/v1", "Job", "jobs"),
+    ("rbac.authorization.k8s.io/v1", "Role", "roles"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings"),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"),
+    ("apiregistration.k8s.io/v1", "APIService", "apiservices"),
+    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+    ("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+    ("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses"),
+    ("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+    ("operators.coreos.com/v1alpha1", "Subscription", "subscriptions"),
+    ("operators.coreos.com/v1alpha1", "InstallPlan", "installplans"),
+    ("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "clusterserviceversions"),
+    ("operators.coreos.com/v1alpha1", "CatalogSource", "catalogsources"),
+    ("operators.coreos.com/v1", "OperatorGroup", "operatorgroups"),
+    ("operators.coreos.com/v1", "Operator", "operators"),
+    ("operators.coreos.com/v1", "OLMConfig", "olmconfigs"),
+    ("operators.coreos.com/v2", "OperatorCondition", "operatorconditions"),
+];

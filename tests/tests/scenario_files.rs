@@ -1,0 +1,296 @@
+//! The scenario files are as recorded, read as Python reads them, and are judged as the recordings' own programs judge.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use olm_tests::data::{NO_DATA, data};
+use olm_tests::scenario::compare::{What, compare};
+use olm_tests::scenario::format::{Recording, Scenario};
+use olm_tests::scenario::normalise::Normaliser;
+use olm_tests::scenario::{all, checked_in, differences, folders, judge, recording};
+use olm_tests::skip;
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+#[test]
+fn every_scenario_reads_and_its_golden_equals_itself() {
+    let scenarios = all().unwrap();
+    assert!(scenarios.len() >= 53, "{}", scenarios.len());
+    for (name, scenario) in &scenarios {
+        let golden = scenario.golden().unwrap();
+        let steps: Vec<_> = scenario.script.steps.iter().map(|step| &step.name).collect();
+        assert_eq!(golden.steps.iter().map(|step| &step.name).collect::<Vec<_>>(), steps, "{name}");
+        for step in &scenario.script.steps {
+            for file in &step.apply {
+                assert!(!scenario.objects(file).unwrap().is_empty(), "{name}: {file}");
+            }
+        }
+        let report = judge::report(name, "none", &golden, &golden, &[]);
+        assert!(report.is_empty(), "{name}:\n{report}");
+    }
+}
+
+#[test]
+fn the_lists_name_scenarios_and_engines_that_exist() {
+    let scenarios = all().unwrap();
+    let is_known = |name: &String| scenarios.contains_key(name) || (name.starts_with("real-") && data().is_none());
+    for (engine, names) in judge::passing().unwrap() {
+        assert!(["sim", "cluster"].contains(&engine.as_str()), "passing.yaml: no engine is called {engine}");
+        for name in names {
+            assert!(is_known(&name), "passing.yaml: there is no scenario {name}");
+        }
+    }
+    for wanted in differences::wanted().unwrap() {
+        assert!(wanted.reason.len() > 10, "differences.yaml: a reason is missing: {wanted:?}");
+        let known = scenarios.keys().any(|name| wanted.scenario.matches(name));
+        assert!(known || data().is_none(), "differences.yaml: no scenario is called {:?}", wanted.scenario);
+    }
+}
+
+/// A recording is a fact: nobody edits it here.
+#[test]
+fn copies_of_scenarios_equal_the_originals() {
+    let Some(data) = data() else { skip!("{NO_DATA}") };
+    for copy in folders(&checked_in()).unwrap() {
+        let original = data.join("scenarios").join(copy.file_name().unwrap());
+        let (ours, theirs) = (files(&copy), files(&original));
+        assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>(), "{}", copy.display());
+        for (path, content) in ours {
+            assert!(theirs[&path] == content, "{} differs from {}", copy.join(&path).display(), original.display());
+        }
+    }
+}
+
+/// All synthetic scenarios are here; those that name real bundles are not.
+#[test]
+fn only_synthetic_scenarios_are_copied() {
+    let Some(data) = data() else { skip!("{NO_DATA}") };
+    for folder in folders(&data.join("scenarios")).unwrap() {
+        let scenario = Scenario::read(&folder).unwrap();
+        let is_copied = checked_in().join(&scenario.name).exists();
+        assert_eq!(is_copied, !scenario.needs_data(), "{}", scenario.name);
+    }
+}
+
+#[test]
+fn files_read_as_python_reads_them() {
+    let Some((python, data)) = python_and_data() else { return };
+    let script = "
+import json, sys, yaml
+Loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
+for path in sys.stdin.read().split():
+    print(json.dumps([path, [json.dumps(d, sort_keys=True) for d in yaml.load_all(open(path), Loader)]], default=str))
+";
+    let mut paths = Vec::new();
+    for folder in folders(&data.join("scenarios")).unwrap() {
+        let is_yaml = |path: &&PathBuf| path.extension().is_some_and(|e| e == "yaml");
+        paths.extend(files(&folder).keys().filter(is_yaml).map(|path| folder.join(path).display().to_string()));
+    }
+    assert!(paths.len() > 100);
+    let out = run(Command::new(python).args(["-c", script]), &paths.join("\n"));
+    for line in out.lines() {
+        let (path, theirs): (String, Vec<String>) = serde_json::from_str(line).unwrap();
+        let theirs: Vec<Value> = theirs.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+        let text = fs::read_to_string(&path).unwrap();
+        let ours =
+            serde_yaml::Deserializer::from_str(&text).map(|d| Value::deserialize(d).unwrap()).collect::<Vec<_>>();
+        assert!(ours == theirs, "{path} reads otherwise in Python");
+    }
+}
+
+/// Feeds goldens back as recordings with one thing changed, and asks both judges.
+#[test]
+fn the_recordings_own_program_finds_the_same_differences() {
+    let Some((python, data)) = python_and_data() else { return };
+    let tool = data.join("scenarios/tools/compare");
+    for name in ["install-automatic", "upgrade-replaces-chain", "dependency-transitive", "operator-object"] {
+        let scenario = Scenario::read(&data.join("scenarios").join(name)).unwrap();
+        let golden = scenario.golden().unwrap();
+        for (n, found) in mutations(&golden).into_iter().enumerate() {
+            let folder = tempfile::tempdir().unwrap();
+            recording::write(&found, &scenario, folder.path()).unwrap();
+            let out = Command::new(&python)
+                .arg(&tool)
+                .arg("--transitions")
+                .arg(&scenario.folder)
+                .arg(folder.path().join("recording.yaml"))
+                .output()
+                .unwrap();
+            let theirs = String::from_utf8(out.stdout).unwrap();
+            let ours = as_tool_prints(&golden, &found);
+            let theirs: Vec<_> = theirs.lines().filter(|line| !line.starts_with(name)).map(str::to_owned).collect();
+            assert_eq!(ours, theirs, "{name}, mutation {n}");
+            assert_eq!(ours.is_empty(), n == 0, "{name}, mutation {n} makes no difference");
+        }
+    }
+}
+
+/// The golden, and the golden with one thing changed, each in another way.
+fn mutations(golden: &Recording) -> Vec<Recording> {
+    let changed = |change: &dyn Fn(&mut Recording)| {
+        let mut found = golden.clone();
+        change(&mut found);
+        found
+    };
+    let csv = |step: &BTreeMap<String, Value>| {
+        step.keys().find(|id| id.starts_with("ClusterServiceVersion/")).unwrap().clone()
+    };
+    vec![
+        golden.clone(),
+        changed(&|r| {
+            let object = r.steps[0].objects.values_mut().find(|o| o["kind"] == "Subscription").unwrap();
+            object["status"]["state"] = json!("ünexpected \u{1f339}\n");
+        }),
+        changed(&|r| {
+            let id = csv(&r.steps[0].objects);
+            r.steps[0].objects.remove(&id);
+        }),
+        changed(&|r| {
+            let id = csv(&r.steps[0].objects);
+            let object = r.steps[0].objects.get_mut(&id).unwrap();
+            object["metadata"]["labels"]["new"] = json!("1.5");
+            object["status"]["requirementStatus"].as_array_mut().unwrap().pop();
+            object["spec"] = json!("<short>");
+        }),
+        changed(&|r| {
+            let object = json!({"kind": "Rose", "text": "x".repeat(500)});
+            r.steps.last_mut().unwrap().objects.insert("Rose/garden/<1>".to_owned(), object);
+        }),
+        changed(&|r| {
+            r.steps[0].events.pop();
+            r.steps[0].events.push(json!({"message": "\u{fc}", "object": "x"}));
+        }),
+        changed(&|r| {
+            let states = r.steps[0].saw.values_mut().find(|states| states.len() > 1).unwrap();
+            states.swap(0, 1);
+        }),
+    ]
+}
+
+/// Our differences as the recordings' own program prints them.
+fn as_tool_prints(golden: &Recording, found: &Recording) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut at = None;
+    for difference in compare(golden, found) {
+        // That program has an entry for every state that was not seen, and for each object that differs.
+        let here = (difference.step.clone(), difference.object.clone());
+        if matches!(difference.what, What::TransitionMissing(_)) || at.as_ref() != Some(&here) {
+            lines.push(format!("[{}] {}", here.0, here.1));
+            at = Some(here);
+        }
+        lines.extend(format!("    {}", difference.what).split('\n').map(str::to_owned));
+    }
+    lines
+}
+
+/// Both normalisers on real CSVs, on what OLM makes of them, and on texts that are meant to be hard.
+#[test]
+fn the_recordings_own_program_normalises_the_same() {
+    let Some((python, data)) = python_and_data() else { return };
+    let script = "
+import importlib.machinery, importlib.util, json, sys
+loader = importlib.machinery.SourceFileLoader('record', sys.argv[1])
+spec = importlib.util.spec_from_loader('record', loader)
+sys.dont_write_bytecode = True
+record = importlib.util.module_from_spec(spec)
+loader.exec_module(record)
+run = json.load(sys.stdin)
+n = record.Normaliser(run['uids'], {tuple(k): names for k, names in run['generated']})
+print(json.dumps([n.object(o) for o in run['objects']]))
+";
+    let uid = "11111111-2222-3333-4444-555555555555";
+    let uids: BTreeMap<_, _> = [(uid.to_owned(), "InstallPlan/garden/install-abcde".to_owned())].into();
+    let names = vec!["install-abcde".to_owned(), "install-fghij".to_owned()];
+    let key = ("InstallPlan".to_owned(), "garden".to_owned(), "install-".to_owned());
+    let mut objects = real_objects(&data);
+    let count = objects.len();
+    assert!(count > 50, "{count}");
+    let hard = format!(
+        "ü\u{1f339}\u{7f}\u{1} {uid} install-fghij 2026-01-02T03:04:05.6Z 10.1.2.3:4 \"\\ ReplicaSet \"a-b-5d8f7c9b4\""
+    );
+    for kind in ["ClusterServiceVersion", "Subscription", "ConfigMap"] {
+        objects.push(json!({
+            "kind": kind, "apiVersion": "v1", "metadata": {"name": hard, "uid": uid, "generation": 1},
+            "spec": {"text": hard.repeat(40), "list": [1.0, 1e20, 1.5e-7, 0.1, 12345678901234567_u64, null, true], "more": hard.repeat(12)},
+        }));
+    }
+    let manifests = objects[..count]
+        .iter()
+        .map(|o| json!({"resolving": "x", "resource": {"kind": o["kind"], "name": hard, "manifest": o.to_string()}}));
+    let plan = json!({"kind": "InstallPlan", "metadata": {"name": "install-abcde"}, "spec": {}, "status": {"plan": manifests.collect::<Vec<_>>()}});
+    objects.push(plan);
+
+    let generated = vec![(key.clone(), names.clone())];
+    let input = json!({"uids": uids, "generated": generated, "objects": objects});
+    let tool = data.join("scenarios/tools/record");
+    let out = run(Command::new(python).args(["-B", "-c", script]).arg(tool), &input.to_string());
+    let theirs: Vec<Value> = serde_json::from_str(&out).unwrap();
+    let normaliser = Normaliser::new(&uids, &[(key, names)].into(), &BTreeMap::new()).unwrap();
+    for (object, theirs) in objects.iter().zip(theirs) {
+        assert_eq!(normaliser.object(object), theirs);
+    }
+}
+
+/// The CSVs, CRDs, RBAC and Services of the sample bundles.
+fn real_objects(data: &Path) -> Vec<Value> {
+    let mut objects = Vec::new();
+    for package in ["bundles/etcd", "bundles/prometheus", "bundles/strimzi-kafka-operator", "bundles/camel-k"] {
+        for (path, content) in files(&data.join(package)) {
+            if !path.to_string_lossy().contains("manifests") {
+                continue;
+            }
+            let text = String::from_utf8(content).unwrap();
+            let documents = serde_yaml::Deserializer::from_str(&text).map(|d| Value::deserialize(d).unwrap());
+            // v1beta1 CRDs without `versions` cannot come from today's API server.
+            objects.extend(
+                documents.filter(|o| o["kind"] != "CustomResourceDefinition" || o["spec"]["versions"].is_array()),
+            );
+        }
+    }
+    objects
+}
+
+/// Every file below a folder, by path relative to it.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    fn walk(root: &Path, folder: &Path, out: &mut BTreeMap<PathBuf, Vec<u8>>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                walk(root, &path, out);
+            } else {
+                out.insert(path.strip_prefix(root).unwrap().to_owned(), fs::read(&path).unwrap());
+            }
+        }
+    }
+    let mut out = BTreeMap::new();
+    walk(folder, folder, &mut out);
+    out
+}
+
+/// The data folder, and a Python that can read YAML; says so when there is none.
+fn python_and_data() -> Option<(&'static str, PathBuf)> {
+    let Some(data) = data() else {
+        eprintln!("{NO_DATA}");
+        return None;
+    };
+    let has_yaml = Command::new("python3").args(["-c", "import yaml"]).stderr(Stdio::null()).status();
+    if !has_yaml.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: needs python3 with PyYAML");
+        return None;
+    }
+    Some(("python3", data))
+}
+
+fn run(command: &mut Command, input: &str) -> String {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+    let out = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(out.status.success());
+    String::from_utf8(out.stdout).unwrap()
+}
