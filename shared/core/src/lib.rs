@@ -15,6 +15,7 @@ pub mod api;
 pub mod apiroles;
 pub mod bundle;
 pub mod catalog;
+pub mod catalogsource;
 pub mod copiedcsv;
 pub mod csv;
 pub mod finding;
@@ -29,6 +30,7 @@ pub mod planner;
 pub mod rbac;
 pub mod resolver;
 pub mod settings;
+pub mod subscription;
 #[cfg(test)]
 mod testing;
 pub mod version;

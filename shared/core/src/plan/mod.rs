@@ -17,9 +17,7 @@ pub use reason::{Reason, Severity};
 pub enum Controller {
     /// The connection and status of a CatalogSource. Key: its namespace and name.
     CatalogSource,
-    /// Status conditions of a Subscription that tell of its InstallPlan and catalogs. Key: its namespace and name.
-    Subscription,
-    /// Resolution of all Subscriptions of a namespace to an InstallPlan. Key: the namespace, as name.
+    /// Status of all Subscriptions of a namespace, and their resolution to an InstallPlan. Key: the namespace, as name.
     Resolution,
     /// Approval and execution of an InstallPlan. Key: its namespace and name.
     InstallPlan,

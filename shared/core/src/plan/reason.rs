@@ -73,6 +73,26 @@ pub enum Reason {
         /// Why.
         message: String,
     },
+    /// An InstallPlan waits for something that it did to take effect.
+    #[error("InstallPlan {namespace}/{name} waits: {message}")]
+    InstallPlanWaits {
+        /// Namespace of the plan.
+        namespace: String,
+        /// Name of the plan.
+        name: String,
+        /// What it waits for.
+        message: String,
+    },
+    /// A step of an InstallPlan failed and is tried again.
+    #[error("InstallPlan {namespace}/{name} tries again: {message}")]
+    InstallPlanRetries {
+        /// Namespace of the plan.
+        namespace: String,
+        /// Name of the plan.
+        name: String,
+        /// Why the step failed.
+        message: String,
+    },
     /// Requirements of a ClusterServiceVersion are missing.
     #[error("ClusterServiceVersion {namespace}/{name} misses {}", missing.join("; "))]
     RequirementsNotMet {
@@ -167,7 +187,10 @@ impl Reason {
     /// How bad it is.
     pub fn severity(&self) -> Severity {
         match self {
-            Self::CatalogNotReady { .. } | Self::NotHealthy { .. } | Self::WaitsForCsv { .. } => Severity::Waiting,
+            Self::CatalogNotReady { .. }
+            | Self::NotHealthy { .. }
+            | Self::WaitsForCsv { .. }
+            | Self::InstallPlanWaits { .. } => Severity::Waiting,
             Self::Refused { .. } if self.is_transient_refusal() => Severity::Waiting,
             _ => Severity::Blocked,
         }
@@ -201,6 +224,8 @@ impl Reason {
             Self::Unsatisfiable { .. }
             | Self::RequirementsNotMet { .. }
             | Self::NotHealthy { .. }
+            | Self::InstallPlanWaits { .. }
+            | Self::InstallPlanRetries { .. }
             | Self::CsvFailed { .. }
             | Self::WaitsForCsv { .. }
             | Self::Invalid { .. }

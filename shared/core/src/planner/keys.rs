@@ -10,7 +10,7 @@ pub(super) fn of(change: &Change) -> Vec<Key> {
     let subject = |controllers: &[Controller]| controllers.iter().map(|c| Key::new(*c, namespace, name)).collect();
     let mut keys: Vec<Key> = match &change.kind {
         k if *k == kind::CATALOG_SOURCE => subject(&[C::CatalogSource]),
-        k if *k == kind::SUBSCRIPTION => subject(&[C::Subscription, C::Adoption]),
+        k if *k == kind::SUBSCRIPTION => subject(&[C::Adoption]),
         k if *k == kind::INSTALL_PLAN => subject(&[C::InstallPlan]),
         k if *k == kind::OPERATOR_GROUP => subject(&[C::OperatorGroup]),
         k if *k == kind::OPERATOR_CONDITION => subject(&[C::OperatorCondition]),

@@ -1,0 +1,329 @@
+//! One step: the object that should be there, and how to get it there (reference/catalog-operator.md §5.4).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use crate::api::labels;
+use crate::api::object::{self, Gvk, ObjectRef};
+use crate::plan::{Action, Verb};
+use crate::world::{GroupKind, Reader, Refusal, kind};
+
+/// What a step comes to.
+#[derive(Debug, PartialEq)]
+pub(super) enum Outcome {
+    /// It is done, with that status.
+    Done(&'static str),
+    /// It is done when this went through, with that status then.
+    Act {
+        action: Action,
+        after: &'static str,
+        /// Is it unknown whether the action changes anything?
+        blind: bool,
+    },
+    /// It has that status and waits for something.
+    Wait(&'static str, String),
+    /// It needs the uid of a ClusterServiceVersion that an earlier step is about to create.
+    NeedsOwner(String),
+    /// It cannot be done.
+    Fail(String),
+}
+
+impl Outcome {
+    fn create(object: Value) -> Self {
+        Self::Act { action: Action::Create(object), after: "Created", blind: false }
+    }
+}
+
+/// Who owns what a step makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owned {
+    /// Nobody.
+    No,
+    /// The ClusterServiceVersion, where the manifest says so.
+    AsSaid,
+    /// The ClusterServiceVersion.
+    ByCsv,
+    /// The ClusterServiceVersion, by labels, for it cannot own what has no namespace.
+    ByLabels,
+}
+
+/// How a kind of object is handled: where it lives, who owns it, and whether it is carried without being understood.
+fn handling(kind: &str) -> Option<(bool, Owned, bool)> {
+    Some(match kind {
+        "ClusterServiceVersion" | "Subscription" => (true, Owned::No, false),
+        "ServiceAccount" | "Role" | "RoleBinding" => (true, Owned::AsSaid, false),
+        "BundleSecret" | "Service" | "ConfigMap" => (true, Owned::ByCsv, false),
+        "ClusterRole" | "ClusterRoleBinding" => (false, Owned::No, false),
+        "PrometheusRule" | "ServiceMonitor" | "PodDisruptionBudget" | "VerticalPodAutoscaler" | "NetworkPolicy" => {
+            (true, Owned::ByCsv, true)
+        }
+        "PriorityClass" | "ConsoleYAMLSample" | "ConsoleQuickStart" | "ConsoleCLIDownload" | "ConsoleLink"
+        | "ConsolePlugin" => (false, Owned::ByLabels, true),
+        _ => return None,
+    })
+}
+
+/// The kind that a step makes.
+pub(super) fn gvk(step: &Value) -> Gvk {
+    let [group, version, kind] = ["group", "version", "kind"].map(|key| object::text(step, &["resource", key]));
+    Gvk::new(group, version, if kind == "BundleSecret" { "Secret" } else { kind })
+}
+
+/// The object in a step's manifest, with the kind that the step says.
+pub(super) fn manifest(step: &Value) -> Result<Value, String> {
+    let text = object::text(step, &["resource", "manifest"]);
+    let mut object: Value =
+        serde_json::from_str(text).map_err(|e| format!("the manifest of step {} cannot be read: {e}", name(step)))?;
+    let gvk = gvk(step);
+    object::map_mut(&mut object, &[]).insert("apiVersion".to_owned(), gvk.api_version().into());
+    object::map_mut(&mut object, &[]).insert("kind".to_owned(), gvk.kind.into());
+    object::set_label(&mut object, labels::MANAGED, "true");
+    Ok(object)
+}
+
+fn name(step: &Value) -> &str {
+    object::text(step, &["resource", "name"])
+}
+
+/// Was the object made since the InstallPlan was? Then by it, as far as anybody can tell after a crash.
+pub(super) fn is_made_by(plan: &Value, object: &Value) -> bool {
+    let created = |o: &Value| object::parse_time(object::text(o, &["metadata", "creationTimestamp"]));
+    created(object).zip(created(plan)).is_some_and(|(object, plan)| object >= plan)
+}
+
+/// What to do for a step that makes anything but a CustomResourceDefinition. `to_come`: the ClusterServiceVersions that are created
+/// before it.
+pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[String]) -> Outcome {
+    let step_kind = object::text(step, &["resource", "kind"]);
+    let Some((namespaced, owned, carried)) = handling(step_kind) else {
+        return Outcome::Fail("the InstallPlan contains invalid data".to_owned());
+    };
+    let mut desired = match manifest(step) {
+        Ok(desired) => desired,
+        Err(message) => return Outcome::Fail(message),
+    };
+    let namespace = if namespaced { object::namespace(plan) } else { "" };
+    if namespaced {
+        object::map_mut(&mut desired, &["metadata"]).insert("namespace".to_owned(), namespace.into());
+    } else {
+        object::map_mut(&mut desired, &["metadata"]).remove("namespace");
+    }
+    if let Err(outcome) = own(world, object::namespace(plan), step, owned, &mut desired, to_come) {
+        return outcome;
+    }
+    let gvk = gvk(step);
+    let gk = GroupKind::new(&gvk.group, &gvk.kind);
+    let Some(live) = world.json(&gk, namespace, object::name(&desired)) else {
+        match step_kind {
+            "ClusterServiceVersion" => {
+                object::map_mut(&mut desired, &[]).remove("status");
+            }
+            "Subscription" => {
+                object::map_mut(&mut desired, &[]).remove("status");
+                object::set_annotation(&mut desired, "olm.generated-by", object::name(plan));
+            }
+            _ => {}
+        }
+        return Outcome::create(desired);
+    };
+    let status = if is_made_by(plan, live) { "Created" } else { "Present" };
+    if matches!(step_kind, "ClusterServiceVersion" | "Subscription") {
+        return Outcome::Done(status);
+    }
+    let wanted = match step_kind {
+        "ServiceAccount" => account(live, &desired),
+        _ if carried => replaced(live, &desired),
+        "ClusterRole" | "ClusterRoleBinding" if status == "Present" || merged(live, &desired) != *live => {
+            object::set_label(&mut desired, labels::OWNER, object::text(step, &["resolving"]));
+            merged(live, &desired)
+        }
+        _ => merged(live, &desired),
+    };
+    if carried && status == "Created" && object::covers(live, &desired) || wanted == *live {
+        return Outcome::Done(status);
+    }
+    Outcome::Act { action: Action::Update(wanted), after: "Present", blind: carried }
+}
+
+/// Makes the ClusterServiceVersion the owner, as its kind asks for.
+fn own(
+    world: &Reader<'_>,
+    namespace: &str,
+    step: &Value,
+    owned: Owned,
+    desired: &mut Value,
+    to_come: &[String],
+) -> Result<(), Outcome> {
+    let said = object::list(desired, &["metadata", "ownerReferences"]);
+    let is_said = |o: &Value| object::text(o, &["kind"]) == "ClusterServiceVersion";
+    if owned == Owned::No || owned == Owned::AsSaid && !said.iter().any(is_said) {
+        return Ok(());
+    }
+    let resolving = object::text(step, &["resolving"]);
+    if owned == Owned::ByLabels {
+        let owner = json!({
+            "kind": "ClusterServiceVersion",
+            "metadata": { "name": resolving, "namespace": namespace },
+        });
+        labels::set_owner(desired, &owner);
+        return Ok(());
+    }
+    let Some(csv) = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, resolving) else {
+        let what = format!("{} {}", object::text(step, &["resource", "kind"]), name(step));
+        return Err(if to_come.iter().any(|c| c == resolving) {
+            Outcome::NeedsOwner(format!("{what} waits for ClusterServiceVersion {resolving}"))
+        } else {
+            let missing = format!("clusterserviceversions.operators.coreos.com {resolving:?} not found");
+            Outcome::Fail(format!("error generating ownerrefs for {}: {missing}", what.to_lowercase()))
+        });
+    };
+    let reference = object::owner_reference(csv, false);
+    let mut owners: Vec<Value> = said.iter().filter(|o| !is_said(o)).cloned().collect();
+    owners.push(reference);
+    object::map_mut(desired, &["metadata"]).insert("ownerReferences".to_owned(), owners.into());
+    Ok(())
+}
+
+/// The parts of metadata that a step decides: labels are the manifest's, except those that mark components; annotations are added.
+fn with_metadata(live: &Value, desired: &Value) -> Value {
+    let mut new = live.clone();
+    let mut labels: Map<String, Value> = object::entries(live, &["metadata", "labels"])
+        .filter(|(key, _)| key.starts_with("operators.coreos.com/"))
+        .map(|(key, value)| (key.to_owned(), value.into()))
+        .collect();
+    labels.extend(object::at(desired, &["metadata", "labels"]).as_object().cloned().unwrap_or_default());
+    object::map_mut(&mut new, &["metadata"]).insert("labels".to_owned(), labels.into());
+    for (key, value) in object::entries(desired, &["metadata", "annotations"]) {
+        object::set_annotation(&mut new, key, value);
+    }
+    let owners = object::at(desired, &["metadata", "ownerReferences"]);
+    if !owners.is_null() {
+        object::map_mut(&mut new, &["metadata"]).insert("ownerReferences".to_owned(), owners.clone());
+    }
+    new
+}
+
+/// The ServiceAccount with the owners and annotations of both; its secrets stay.
+fn account(live: &Value, desired: &Value) -> Value {
+    let mut new = live.clone();
+    for part in ["labels", "annotations"] {
+        for (key, value) in object::entries(desired, &["metadata", part]) {
+            object::map_mut(&mut new, &["metadata", part]).insert(key.to_owned(), value.into());
+        }
+    }
+    let mut owners = object::list(live, &["metadata", "ownerReferences"]).to_vec();
+    for owner in object::list(desired, &["metadata", "ownerReferences"]) {
+        if !owners.iter().any(|o| o["uid"] == owner["uid"]) {
+            owners.push(owner.clone());
+        }
+    }
+    if !owners.is_empty() {
+        object::map_mut(&mut new, &["metadata"]).insert("ownerReferences".to_owned(), owners.into());
+    }
+    for (key, value) in fields(desired).filter(|(key, _)| *key != "secrets") {
+        settle(&mut new[key], value);
+    }
+    new
+}
+
+/// The object with the manifest's fields instead of its own: for kinds that are only carried.
+fn replaced(live: &Value, desired: &Value) -> Value {
+    let mut new = with_metadata(live, desired);
+    for (key, value) in fields(desired) {
+        new[key] = value.clone();
+    }
+    new
+}
+
+/// The object with the manifest's fields; what the API server added stays.
+fn merged(live: &Value, desired: &Value) -> Value {
+    let mut new = with_metadata(live, desired);
+    let mut desired = desired.clone();
+    encode_secret(&mut desired);
+    for (key, value) in fields(&desired) {
+        match key {
+            "data" | "binaryData" | "rules" | "subjects" => new[key] = value.clone(),
+            _ => settle(&mut new[key], value),
+        }
+    }
+    let selector = object::at(&desired, &["spec", "selector"]);
+    if object::text(&desired, &["kind"]) == "Service" && !selector.is_null() {
+        new["spec"]["selector"] = selector.clone();
+    }
+    for key in ["data", "binaryData"] {
+        if desired.get(key).is_none() {
+            object::map_mut(&mut new, &[]).remove(key);
+        }
+    }
+    new
+}
+
+fn fields(object: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let all = object.as_object().into_iter().flatten().map(|(key, value)| (key.as_str(), value));
+    all.filter(|(key, value)| !matches!(*key, "apiVersion" | "kind" | "metadata" | "status") && !value.is_null())
+}
+
+/// Changes `live` where it does not say what `desired` says.
+fn settle(live: &mut Value, desired: &Value) {
+    if object::covers(live, desired) {
+        return;
+    }
+    match (live, desired) {
+        (Value::Object(live), Value::Object(desired)) => {
+            for (key, value) in desired {
+                settle(live.entry(key.as_str()).or_insert(Value::Null), value);
+            }
+        }
+        (live, desired) => *live = desired.clone(),
+    }
+}
+
+/// What the API server makes of a Secret's `stringData`.
+fn encode_secret(secret: &mut Value) {
+    if object::text(secret, &["kind"]) != "Secret" {
+        return;
+    }
+    let texts: Vec<(String, String)> =
+        object::entries(secret, &["stringData"]).map(|(k, v)| (k.to_owned(), STANDARD.encode(v))).collect();
+    for (key, value) in texts {
+        object::map_mut(secret, &["data"]).insert(key, value.into());
+    }
+    object::map_mut(secret, &[]).remove("stringData");
+}
+
+/// The refusal of a step's action, in OLM's words.
+pub(super) fn refusal(step: &Value, refusal: &Refusal) -> String {
+    let (gvk, name, said) = (gvk(step), name(step), &refusal.status.message);
+    let kind = object::text(step, &["resource", "kind"]);
+    let no_namespace = said.starts_with("namespaces ");
+    let unknown_kind = refusal.status.is_not_found() && refusal.verb == Verb::Create && !no_namespace;
+    if unknown_kind || refusal.status.is_not_found() && gvk.version == "v1beta1" {
+        return format!(
+            "api-server resource not found installing {kind} {name}: GroupVersionKind {}, Kind={} not found on the \
+             cluster. This API may have been deprecated and removed, see \
+             https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for more information.",
+            gvk.api_version(),
+            gvk.kind
+        );
+    }
+    let did = if refusal.verb == Verb::Create { "creating" } else { "updating" };
+    let what = match kind {
+        "CustomResourceDefinition" => return said.clone(),
+        "ClusterServiceVersion" => format!("error {did} csv {name}"),
+        "Service" => format!("error updating service: {name}"),
+        "ConfigMap" => format!("error updating configmap: {name}"),
+        "ServiceAccount" => format!("error {did} service account: {name}"),
+        "BundleSecret" => format!("error {did} secret: {name}"),
+        "Subscription" | "Role" | "RoleBinding" | "ClusterRole" | "ClusterRoleBinding" => {
+            format!("error {did} {} {name}", kind.to_lowercase())
+        }
+        _ => format!("error {did} unstructured object {name}"),
+    };
+    format!("{what}: {said}")
+}
+
+/// A reference to what a step makes.
+pub(super) fn target(step: &Value) -> ObjectRef {
+    ObjectRef { gvk: gvk(step), namespace: String::new(), name: name(step).to_owned() }
+}

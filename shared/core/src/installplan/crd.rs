@@ -1,0 +1,81 @@
+//! Steps that make CustomResourceDefinitions (reference/catalog-operator.md §5.5).
+
+use serde_json::{Value, json};
+
+use super::apply::{self, Outcome};
+use crate::api::hash::fnv64a;
+use crate::api::object;
+use crate::plan::Action;
+use crate::world::{Reader, kind};
+
+/// The status of a step whose CustomResourceDefinition is there but not served yet.
+pub(super) const WAITING: &str = "WaitingForApi";
+const ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
+
+/// What to say while it is waited for.
+pub(super) fn waiting(step: &Value) -> String {
+    format!("CustomResourceDefinition {} is not established yet", object::text(step, &["resource", "name"]))
+}
+
+/// What to do for a CustomResourceDefinition. It is known without its schemas, so whether an existing one has to be changed
+/// cannot be seen.
+pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value) -> Outcome {
+    let mut desired = match apply::manifest(step) {
+        Ok(desired) => desired,
+        Err(message) => return Outcome::Fail(message),
+    };
+    let version = object::text(step, &["resource", "version"]);
+    if !matches!(version, "v1" | "v1beta1") {
+        return Outcome::Fail(format!("CRD APIVersion from manifest not supported: {version}"));
+    }
+    let name = object::name(&desired).to_owned();
+    let csv = format!("{}/{}", object::namespace(plan), object::text(step, &["resolving"]));
+    let mark = format!("{ALONGSIDE}{}", fnv64a(&csv));
+    let Some(live) = world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", &name) else {
+        object::set_annotation(&mut desired, &mark, &csv);
+        return Outcome::Act { action: Action::Create(desired), after: WAITING, blind: false };
+    };
+    let alongside =
+        || object::entries(live, &["metadata", "annotations"]).filter(|(key, _)| key.starts_with(ALONGSIDE));
+    let is_ours = apply::is_made_by(plan, live) && alongside().all(|(key, _)| key == mark) && alongside().count() == 1;
+    if is_ours || object::text(step, &["status"]) == WAITING {
+        return if is_served(live) { Outcome::Done("Created") } else { Outcome::Wait(WAITING, waiting(step)) };
+    }
+    let versions = object::list(&desired, &["spec", "versions"]);
+    let has = |version: &&Value| {
+        versions.iter().any(|v| &v["name"] == *version) || object::at(&desired, &["spec", "version"]) == *version
+    };
+    if let Some(gone) = object::list(live, &["status", "storedVersions"]).iter().find(|v| !has(v)) {
+        return Outcome::Fail(format!(
+            "risk of data loss updating {name:?}: new CRD removes version {} that is listed as a stored version on the \
+             existing CRD",
+            gone.as_str().unwrap_or_default()
+        ));
+    }
+    let mut patch =
+        json!({ "metadata": { "labels": object::at(&desired, &["metadata", "labels"]) }, "spec": desired["spec"] });
+    for (key, value) in object::entries(&desired, &["metadata", "annotations"]) {
+        object::set_annotation(&mut patch, key, value);
+    }
+    for (key, of) in alongside() {
+        let stays = of.split_once('/').is_some_and(|(namespace, name)| {
+            let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name);
+            csv.is_some_and(|c| object::label(c, "olm.copiedFrom").is_none())
+        });
+        if !stays {
+            object::map_mut(&mut patch, &["metadata", "annotations"]).insert(key.to_owned(), Value::Null);
+        }
+    }
+    object::set_annotation(&mut patch, &mark, &csv);
+    let uid = object::uid(live).to_owned();
+    Outcome::Act { action: Action::Patch { target: apply::target(step), uid, patch }, after: "Present", blind: true }
+}
+
+/// Does the API server serve it?
+fn is_served(crd: &Value) -> bool {
+    let holds = |kind: &str| {
+        let conditions = object::list(crd, &["status", "conditions"]);
+        conditions.iter().any(|c| c["type"] == kind && c["status"] == "True")
+    };
+    holds("Established") && holds("NamesAccepted")
+}

@@ -1,0 +1,145 @@
+//! The ClusterServiceVersions of a namespace, as the resolver sees them (reference/catalog-operator.md §3.3).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::status::{Subscription, phase};
+use crate::api::object::{self, Gvk};
+use crate::bundle::property::{self, Property};
+use crate::catalog::Entry;
+use crate::resolver::{Failure, Installed};
+use crate::version;
+use crate::world::{Reader, kind};
+
+/// The ClusterServiceVersions of a namespace that are no copies, by name.
+pub(super) struct Namespace<'w> {
+    csvs: BTreeMap<&'w str, &'w Value>,
+}
+
+impl<'w> Namespace<'w> {
+    pub(super) fn read(world: &Reader<'w>, namespace: &str) -> Self {
+        let csvs = world.in_namespace(&kind::CLUSTER_SERVICE_VERSION, namespace).map(|o| o.json());
+        Self {
+            csvs: csvs.filter(|c| object::label(c, "olm.copiedFrom").is_none()).map(|c| (object::name(c), c)).collect(),
+        }
+    }
+
+    /// What the CSV of that name replaces, directly or not, as far as it is there.
+    fn predecessors(&self, name: &str) -> BTreeSet<&'w str> {
+        let mut found = BTreeSet::new();
+        let mut next = self.csvs.get(name).map(|c| object::text(c, &["spec", "replaces"]));
+        while let Some((older, csv)) = next.and_then(|n| self.csvs.get_key_value(n))
+            && *older != name
+            && found.insert(*older)
+        {
+            next = Some(object::text(csv, &["spec", "replaces"]));
+        }
+        found
+    }
+
+    /// What is about to go because the CSV of that name takes its place. Nothing is while one of them or the InstallPlan has
+    /// failed, except that fail-forward leaves failures behind.
+    pub(super) fn leaving(&self, name: &str, plan: Option<&Value>, fail_forward: bool) -> BTreeSet<&'w str> {
+        let predecessors = self.predecessors(name);
+        let failed = |name: &str| self.csvs.get(name).is_some_and(|c| phase(c) == "Failed");
+        let stuck =
+            plan.is_some_and(|p| phase(p) == "Failed") || failed(name) || predecessors.iter().any(|p| failed(p));
+        if stuck && !fail_forward { BTreeSet::new() } else { predecessors }
+    }
+
+    /// Is the CSV of that name still being installed, or what it replaces still there?
+    ///
+    /// OLM lets the next upgrade begin as soon as a CSV exists, stops in the middle with an unsatisfiable resolution, and goes on
+    /// at its next resync. Here the next upgrade waits.
+    pub(super) fn is_busy(&self, name: &str, plan: Option<&Value>, fail_forward: bool) -> bool {
+        let Some(csv) = self.csvs.get(name) else { return false };
+        let starting = match (phase(csv), object::text(csv, &["status", "reason"])) {
+            ("" | "InstallReady" | "Installing" | "Replacing" | "Deleting", _) => true,
+            ("Pending", reason) => matches!(reason, "" | "RequirementsUnknown"),
+            _ => false,
+        };
+        let installing = plan.is_some_and(|p| matches!(phase(p), "" | "Installing"));
+        let failed = phase(csv) == "Failed";
+        starting || installing || !failed && !self.leaving(name, plan, fail_forward).is_empty()
+    }
+
+    /// Does a CSV of that name exist?
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.csvs.contains_key(name)
+    }
+
+    /// The CSVs as the resolver takes them, without those that are leaving.
+    pub(super) fn installed(
+        &self,
+        subscriptions: &[Subscription<'_>],
+        leaving: &BTreeSet<&str>,
+    ) -> Result<Vec<Installed>, Failure> {
+        let mut installed = Vec::new();
+        for (name, csv) in &self.csvs {
+            let linked = || subscriptions.iter().filter(|s| s.status("installedCSV") == *name);
+            let subscribed = linked().next().is_some();
+            if leaving.contains(name) && !subscribed {
+                continue;
+            }
+            let packages: BTreeSet<&str> = linked().map(|s| s.spec("name")).collect();
+            let package = match packages.len() {
+                1 => packages.first().copied(),
+                _ => None,
+            };
+            installed.push(Installed { entry: entry(csv, package)?, subscribed });
+        }
+        Ok(installed)
+    }
+}
+
+/// A CSV as a catalog would have it. `package` is what its Subscriptions say.
+fn entry(csv: &Value, package: Option<&str>) -> Result<Entry, Failure> {
+    let version_text = object::text(csv, &["spec", "version"]);
+    let properties = match object::annotation(csv, "operatorframework.io/properties") {
+        Some(annotation) => annotated(annotation).map_err(|e| {
+            Failure::Error(format!("failed to unmarshal properties annotation of {}: {e}", object::name(csv)))
+        })?,
+        None => {
+            let mut properties = derived(csv)?;
+            properties.extend(package.map(|p| Property::package(p, version_text)));
+            properties
+        }
+    };
+    let of_package = properties.iter().rfind(|p| p.type_ == property::PACKAGE);
+    Ok(Entry {
+        name: object::name(csv).to_owned(),
+        package: of_package.map_or("", |p| object::text(&p.value, &["packageName"])).to_owned(),
+        version: version::parse_tolerant(version_text).ok(),
+        version_text: version_text.to_owned(),
+        properties: properties.into(),
+        ..Entry::default()
+    })
+}
+
+fn annotated(annotation: &str) -> Result<Vec<Property>, serde_json::Error> {
+    #[derive(serde::Deserialize)]
+    struct Annotation {
+        properties: Vec<Property>,
+    }
+    Ok(serde_json::from_str::<Annotation>(annotation)?.properties)
+}
+
+/// The APIs that a CSV owns and requires.
+fn derived(csv: &Value) -> Result<Vec<Property>, Failure> {
+    let mut properties = Vec::new();
+    for (part, type_) in [("owned", property::GVK), ("required", property::GVK_REQUIRED)] {
+        for crd in object::list(csv, &["spec", "customresourcedefinitions", part]) {
+            let [name, version, kind] = ["name", "version", "kind"].map(|key| object::text(crd, &[key]));
+            let Some((_, group)) = name.split_once('.') else {
+                return Err(Failure::Error(format!("error parsing crd name: {name}")));
+            };
+            properties.push(Property::gvk(type_, &Gvk::new(group, version, kind)));
+        }
+        for api in object::list(csv, &["spec", "apiservicedefinitions", part]) {
+            let [group, version, kind] = ["group", "version", "kind"].map(|key| object::text(api, &[key]));
+            properties.push(Property::gvk(type_, &Gvk::new(group, version, kind)));
+        }
+    }
+    Ok(properties)
+}

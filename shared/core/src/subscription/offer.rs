@@ -1,0 +1,141 @@
+//! The catalogs that are on offer in a namespace: its own and the global ones.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::api::object;
+use crate::catalog::Snapshot;
+use crate::catalogsource::spec::{self, Origin};
+use crate::plan::Reason;
+use crate::resolver::{Catalog, Failure};
+use crate::settings::Settings;
+use crate::world::{CatalogFact, ConnectionState, Reader, kind};
+
+/// A catalog: a CatalogSource, or a directory given on the command line, which has no object.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'w> {
+    pub(super) namespace: &'w str,
+    pub(super) name: &'w str,
+    pub(super) object: Option<&'w Value>,
+    fact: Option<&'w CatalogFact>,
+}
+
+/// What a catalog is good for now.
+enum Use<'w> {
+    Content(&'w Snapshot),
+    NotYet(Reason),
+    Broken(Failure),
+}
+
+/// The catalogs on offer, by namespace and name.
+pub(super) fn sources<'w>(
+    world: &Reader<'w>,
+    settings: &'w Settings,
+    namespace: &'w str,
+    global: bool,
+) -> Vec<Source<'w>> {
+    let mut namespaces = BTreeSet::from([namespace]);
+    if global {
+        namespaces.insert(&settings.global_catalog_namespace);
+    }
+    let mut sources = Vec::new();
+    for namespace in namespaces {
+        for object in world.in_namespace(&kind::CATALOG_SOURCE, namespace) {
+            let (namespace, name) = (object::namespace(object.json()), object::name(object.json()));
+            let fact = world.catalog(namespace, name);
+            sources.push(Source { namespace, name, object: Some(object.json()), fact });
+        }
+        for (name, fact) in world.local_catalogs(namespace) {
+            if !sources.iter().any(|s| (s.namespace, s.name) == (namespace, name)) {
+                sources.push(Source { namespace, name, object: None, fact: Some(fact) });
+            }
+        }
+    }
+    sources.sort_by_key(|s| (s.namespace, s.name));
+    sources
+}
+
+impl<'w> Source<'w> {
+    /// Could the catalog be read, as far as its spec tells (reference/catalog-operator.md §2.3)?
+    pub(super) fn is_healthy(&self) -> bool {
+        self.is_local() || self.object.is_some_and(|o| matches!(spec::origin(o), Origin::Address(_)))
+    }
+
+    /// Its content, if it has any.
+    pub(super) fn content(&self) -> Option<&'w Snapshot> {
+        match self.usable() {
+            Use::Content(snapshot) => Some(snapshot),
+            _ => None,
+        }
+    }
+
+    fn is_local(&self) -> bool {
+        self.fact.is_some_and(|f| f.address.is_empty())
+    }
+
+    fn usable(&self) -> Use<'w> {
+        let Self { namespace, name, .. } = *self;
+        let broken =
+            |why: String| Use::Broken(Failure::Error(format!("error using catalogsource {namespace}/{name}: {why}")));
+        let address = match self.object.map(spec::origin) {
+            _ if self.is_local() => "",
+            Some(Origin::Address(address)) => address,
+            Some(Origin::Invalid(_)) => {
+                return broken(format!("no registry client established for catalogsource {namespace}/{name}"));
+            }
+            Some(Origin::Image(_) | Origin::ConfigMap(_)) | None => {
+                let object = format!("CatalogSource {namespace}/{name}");
+                return Use::NotYet(Reason::Unsupported {
+                    object,
+                    what: "a catalog that is not served at an address".to_owned(),
+                });
+            }
+        };
+        let fact = self.fact.filter(|f| f.address == address);
+        match fact {
+            Some(CatalogFact { snapshot: Some(snapshot), .. }) => Use::Content(snapshot),
+            Some(CatalogFact { state: ConnectionState::TransientFailure, error: Some(error), .. }) => {
+                broken(format!("failed to list bundles: {error}"))
+            }
+            _ => {
+                let state = fact.map_or("not connected yet", |f| f.state.as_str()).to_owned();
+                Use::NotYet(Reason::CatalogNotReady { namespace: namespace.to_owned(), name: name.to_owned(), state })
+            }
+        }
+    }
+}
+
+/// Why the catalogs cannot be used.
+pub(super) enum Unusable {
+    /// They will be, or cannot be by this version: nothing is said in the Subscriptions.
+    NotYet(Vec<Reason>),
+    /// One is broken, which prevents every resolution.
+    Broken(Failure),
+}
+
+/// The catalogs as the resolver takes them. Catalogs of kinds that are not supported yet matter only to those who name them.
+pub(super) fn catalogs<'w>(
+    sources: &[Source<'w>],
+    is_named: impl Fn(&Source<'w>) -> bool,
+) -> Result<Vec<Catalog<'w>>, Unusable> {
+    let (mut catalogs, mut reasons, mut broken) = (Vec::new(), Vec::new(), None);
+    for source in sources {
+        match source.usable() {
+            Use::Content(snapshot) => catalogs.push(Catalog {
+                name: source.name,
+                namespace: source.namespace,
+                priority: source.object.and_then(|o| object::at(o, &["spec", "priority"]).as_i64()).unwrap_or_default(),
+                snapshot,
+            }),
+            Use::NotYet(Reason::Unsupported { .. }) if !is_named(source) => {}
+            Use::NotYet(reason) => reasons.push(reason),
+            Use::Broken(failure) => broken = broken.or(Some(failure)),
+        }
+    }
+    match broken {
+        _ if !reasons.is_empty() => Err(Unusable::NotYet(reasons)),
+        Some(failure) => Err(Unusable::Broken(failure)),
+        None => Ok(catalogs),
+    }
+}

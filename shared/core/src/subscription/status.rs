@@ -1,0 +1,251 @@
+//! The status of one Subscription, but for what resolution says of it (reference/catalog-operator.md §2.2 to §2.5).
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::conditions::{condition, remove, set};
+use super::offer::Source;
+use crate::api::object;
+use crate::resolver::Wanted;
+use crate::world::{Reader, kind};
+
+const MISSING: &str = "InstallPlanMissing";
+const PENDING: &str = "InstallPlanPending";
+const FAILED: &str = "InstallPlanFailed";
+
+/// A Subscription with the status that it is going to have.
+#[derive(Clone, Debug)]
+pub(super) struct Subscription<'w> {
+    pub(super) json: &'w Value,
+    pub(super) status: Value,
+}
+
+impl<'w> Subscription<'w> {
+    pub(super) fn new(json: &'w Value) -> Self {
+        Self { json, status: json.get("status").filter(|s| s.is_object()).cloned().unwrap_or_else(|| json!({})) }
+    }
+
+    pub(super) fn name(&self) -> &'w str {
+        object::name(self.json)
+    }
+
+    pub(super) fn spec(&self, key: &str) -> &'w str {
+        object::text(self.json, &["spec", key])
+    }
+
+    pub(super) fn status(&self, key: &str) -> &str {
+        object::text(&self.status, &[key])
+    }
+
+    /// Name of the InstallPlan it refers to; empty when none.
+    pub(super) fn plan_name(&self) -> &str {
+        object::text(&self.status, &["installPlanRef", "name"])
+    }
+
+    pub(super) fn plan_generation(&self) -> i64 {
+        object::at(&self.status, &["installPlanGeneration"]).as_i64().unwrap_or_default()
+    }
+
+    /// As the resolver sees it.
+    pub(super) fn wanted(&self, busy: bool) -> Wanted<'_> {
+        Wanted {
+            name: self.name(),
+            package: self.spec("name"),
+            channel: self.spec("channel"),
+            source: self.spec("source"),
+            source_namespace: self.spec("sourceNamespace"),
+            starting_csv: self.spec("startingCSV"),
+            installed_csv: self.status("installedCSV"),
+            busy,
+        }
+    }
+
+    /// The whole object to write; `None` when its status is what it should be.
+    pub(super) fn changed(&self, now: Timestamp) -> Option<Value> {
+        let unchanged = self.json.get("status").map_or_else(|| false, |s| *s == self.status);
+        if unchanged {
+            return None;
+        }
+        let mut new = self.json.clone();
+        new["status"] = self.status.clone();
+        new["status"]["lastUpdated"] = object::time(now).into();
+        Some(new)
+    }
+
+    fn put(&mut self, key: &str, value: impl Into<Value>) {
+        object::map_mut(&mut self.status, &[]).insert(key.to_owned(), value.into());
+    }
+
+    fn forget(&mut self, key: &str) {
+        object::map_mut(&mut self.status, &[]).remove(key);
+    }
+
+    /// Refers to the InstallPlan that brings `csv`.
+    pub(super) fn link(&mut self, plan: &Value, csv: &str) {
+        let [api_version, kind, name] = ["apiVersion", "kind", "name"].map(|key| match key {
+            "name" => object::name(plan).to_owned(),
+            key => object::text(plan, &[key]).to_owned(),
+        });
+        self.put(
+            "installplan",
+            json!({ "apiVersion": api_version, "kind": kind, "name": name, "uuid": object::uid(plan) }),
+        );
+        self.put("installPlanRef", reference(plan));
+        self.put("currentCSV", csv);
+        self.put("state", "UpgradePending");
+    }
+
+    /// Refers to the InstallPlan that was made for it among others, with its generation.
+    pub(super) fn link_generation(&mut self, plan: &Value, csv: &str) {
+        self.link(plan, csv);
+        self.put("installPlanGeneration", object::at(plan, &["spec", "generation"]).clone());
+    }
+
+    /// A Subscription that an InstallPlan made refers to that plan from the start.
+    pub(super) fn link_to_maker(&mut self, plans: &[&Value]) {
+        let Some(maker) = object::annotation(self.json, "olm.generated-by") else { return };
+        let Some(plan) = plans.iter().find(|p| object::name(p) == maker) else { return };
+        if self.plan_name().is_empty() {
+            self.link(plan, self.spec("startingCSV"));
+        }
+    }
+
+    /// Follows what happened to its CSV and its InstallPlan.
+    pub(super) fn follow(&mut self, world: &Reader<'_>, plans: &[&Value], fail_forward: bool, now: Timestamp) {
+        let current = self.status("currentCSV").to_owned();
+        let plan = plans.iter().copied().find(|p| object::name(p) == self.plan_name());
+        let plan_failed = plan.is_some_and(|p| phase(p) == "Failed");
+        if !current.is_empty() {
+            if world.object(&kind::CLUSTER_SERVICE_VERSION, object::namespace(self.json), &current).is_some() {
+                self.put("state", "AtLatestKnown");
+                self.put("installedCSV", current);
+            } else {
+                self.put("state", if fail_forward && plan_failed { "UpgradeFailed" } else { "UpgradePending" });
+            }
+        }
+        if self.plan_name().is_empty() {
+            return;
+        }
+        match plan {
+            Some(plan) => self.tell_of(plan, now),
+            None if self.status("state") == "UpgradePending" => {
+                // The way back for people: without its plan it is resolved anew.
+                remove(&mut self.status, &[PENDING, FAILED]);
+                for key in ["installPlanRef", "installplan", "currentCSV", "state"] {
+                    self.forget(key);
+                }
+            }
+            None => {
+                remove(&mut self.status, &[PENDING, FAILED]);
+                set(&mut self.status, condition(MISSING, true, "ReferencedInstallPlanNotFound", ""), now);
+            }
+        }
+    }
+
+    fn tell_of(&mut self, plan: &Value, now: Timestamp) {
+        let installed = object::list(plan, &["status", "conditions"]).iter().find(|c| c["type"] == "Installed");
+        let said = |key| installed.map_or("", |c| object::text(c, &[key]));
+        let (kind, reason) = match phase(plan) {
+            "" => (PENDING, "InstallPlanNotYetReconciled"),
+            phase @ ("Planning" | "Installing" | "RequiresApproval") => (PENDING, phase),
+            "Failed" if said("status") == "False" => (FAILED, said("reason")),
+            "Failed" => (FAILED, FAILED),
+            _ => return remove(&mut self.status, &[MISSING, PENDING, FAILED]),
+        };
+        let others: Vec<&str> = [MISSING, PENDING, FAILED].into_iter().filter(|c| *c != kind).collect();
+        remove(&mut self.status, &others);
+        set(&mut self.status, condition(kind, true, reason, said("message")), now);
+    }
+
+    /// The health of the catalogs on offer.
+    pub(super) fn tell_of_catalogs(&mut self, sources: &[Source<'_>], now: Timestamp) {
+        let known = object::list(&self.status, &["catalogHealth"]).to_vec();
+        let summary = |entry: &Value| (entry["catalogSourceRef"]["uid"].clone(), entry["healthy"].clone());
+        let health: Vec<Value> = sources
+            .iter()
+            .filter_map(|s| {
+                let entry = json!({ "catalogSourceRef": reference(s.object?), "healthy": s.is_healthy() });
+                Some(known.iter().find(|k| summary(k) == summary(&entry)).cloned().unwrap_or_else(|| {
+                    let mut entry = entry;
+                    entry["lastUpdated"] = object::time(now).into();
+                    entry
+                }))
+            })
+            .collect();
+        if health.is_empty() {
+            self.forget("catalogHealth");
+        } else {
+            self.put("catalogHealth", health);
+        }
+        let (name, namespace) = (self.spec("source"), self.spec("sourceNamespace"));
+        let is_target = |s: &Source<'_>| (s.name, s.namespace) == (name, namespace);
+        let target = sources.iter().find(|s| is_target(s));
+        let unhealthy = sources.iter().find(|s| !s.is_healthy());
+        let found = "UnhealthyCatalogSourceFound";
+        let (status, reason, message) = match (target, unhealthy) {
+            _ if sources.is_empty() => {
+                (true, "NoCatalogSourcesFound", "dependency resolution requires at least one catalogsource".to_owned())
+            }
+            (None, _) => (true, found, format!("targeted catalogsource {namespace}/{name} missing")),
+            (Some(target), _) if !target.is_healthy() => {
+                (true, found, format!("targeted catalogsource {namespace}/{name} unhealthy"))
+            }
+            (_, Some(other)) => (true, found, format!("catalogsource {}/{} unhealthy", other.namespace, other.name)),
+            (_, None) => (false, "AllCatalogSourcesHealthy", "all available catalogsources are healthy".to_owned()),
+        };
+        set(&mut self.status, condition("CatalogSourcesUnhealthy", status, reason, &message), now);
+    }
+
+    /// What its catalog says against what is installed. Without an entry for that nothing is known, and nothing changes.
+    pub(super) fn tell_of_deprecations(&mut self, sources: &[Source<'_>], now: Timestamp) {
+        let (package, channel) = (self.spec("name"), self.spec("channel"));
+        let is_target = |s: &&Source<'_>| (s.name, s.namespace) == (self.spec("source"), self.spec("sourceNamespace"));
+        let found = sources.iter().find(is_target).and_then(|s| s.content()).and_then(|s| s.package(package));
+        let Some(package) = found else { return };
+        let installed = self.status("installedCSV");
+        let in_channel =
+            |e: &&crate::catalog::Entry| e.name == installed && (channel.is_empty() || e.channel == channel);
+        let Some(entry) = package.entries().find(in_channel) else { return };
+        let channel = package.channel(channel).filter(|_| !channel.is_empty());
+        let said = [
+            ("PackageDeprecated", package.deprecation.as_ref().map(|m| format!("olm.package/{}: {m}", package.name))),
+            (
+                "ChannelDeprecated",
+                channel.and_then(|c| Some(format!("olm.channel/{}: {}", c.name, c.deprecation.as_ref()?))),
+            ),
+            ("BundleDeprecated", entry.deprecation.as_ref().map(|m| format!("olm.bundle/{}: {m}", entry.name))),
+        ];
+        let mut all = Vec::new();
+        for (kind, message) in said {
+            match message {
+                Some(message) => {
+                    set(&mut self.status, condition(kind, true, "", &message), now);
+                    all.push(message);
+                }
+                None => remove(&mut self.status, &[kind]),
+            }
+        }
+        if all.is_empty() {
+            remove(&mut self.status, &["Deprecated"]);
+        } else {
+            set(&mut self.status, condition("Deprecated", true, "", &all.join("; ")), now);
+        }
+    }
+}
+
+/// The phase of an InstallPlan.
+pub(super) fn phase(plan: &Value) -> &str {
+    object::text(plan, &["status", "phase"])
+}
+
+/// A whole `ObjectReference`.
+fn reference(object: &Value) -> Value {
+    json!({
+        "apiVersion": object::text(object, &["apiVersion"]),
+        "kind": object::text(object, &["kind"]),
+        "namespace": object::namespace(object),
+        "name": object::name(object),
+        "uid": object::uid(object),
+        "resourceVersion": object::resource_version(object),
+    })
+}
