@@ -20,7 +20,7 @@ fn subscription(name: &str, rv: u64) -> Value {
 }
 
 fn key(name: &str) -> Key {
-    Key::new(Controller::Subscription, "tea", name)
+    Key::new(Controller::Adoption, "tea", name)
 }
 
 fn role(name: &str) -> Value {
@@ -29,7 +29,7 @@ fn role(name: &str) -> Value {
 
 /// A controller that wants a Role named as each Subscription.
 fn wants_role(reader: &Reader<'_>, key: &Key, _: Timestamp) -> Plan {
-    if key.controller != Controller::Subscription || reader.json(&kind::SUBSCRIPTION, "tea", &key.name).is_none() {
+    if key.controller != Controller::Adoption || reader.json(&kind::SUBSCRIPTION, "tea", &key.name).is_none() {
         return Plan::nothing();
     }
     match reader.json(&kind::ROLE, "tea", &key.name) {
@@ -123,7 +123,7 @@ fn a_panic_is_contained_and_reported() {
 #[test]
 fn a_key_that_never_settles_is_slowed_down() {
     let mut planner = planner(|_, key, _| match key.controller {
-        Controller::Subscription => Plan::act(vec![Action::Create(role("again"))]),
+        Controller::Adoption => Plan::act(vec![Action::Create(role("again"))]),
         _ => Plan::nothing(),
     });
     planner.observe(Event::Applied(subscription("pot", 1)));
@@ -162,7 +162,7 @@ fn a_timer_plans_a_key_although_nothing_changed() {
     let plans = Arc::new(AtomicU32::new(0));
     let count = plans.clone();
     let mut planner = planner(move |_, key, now| {
-        if key.controller != Controller::Subscription {
+        if key.controller != Controller::Adoption {
             return Plan::nothing();
         }
         count.fetch_add(1, Ordering::Relaxed);

@@ -126,7 +126,6 @@ fn why(actor: &Actor) -> String {
                 Controller::Adoption => "component labels of",
                 Controller::ClusterServiceVersion => "ClusterServiceVersion",
                 Controller::CatalogSource => "CatalogSource",
-                Controller::Subscription => "Subscription",
                 Controller::InstallPlan => "InstallPlan",
                 Controller::OperatorGroup => "OperatorGroup",
                 Controller::Namespace => "labels of namespace",
