@@ -3,30 +3,24 @@
 use jiff::Timestamp;
 
 use crate::apiroles;
+use crate::catalogsource;
 use crate::copiedcsv;
 use crate::csv;
+use crate::installplan;
 use crate::operator;
 use crate::operatorcondition;
 use crate::operatorgroup;
 use crate::plan::{Controller, Key, Plan};
 use crate::settings::Settings;
+use crate::subscription;
 use crate::world::Reader;
-use crate::{catalogsource, csv, installplan, subscription};
 
 /// Plans for one key: the one function behind running, explaining, auditing and simulating.
 pub(super) fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
-    let (namespace, name) = (key.namespace.as_str(), key.name.as_str());
-    let _ = (settings, world, namespace, name, now);
     match key.controller {
         Controller::CatalogSource => catalogsource::plan(world, key, now),
         Controller::Resolution => subscription::plan(settings, world, key, now),
         Controller::InstallPlan => installplan::plan(settings, world, key, now),
-        Controller::OperatorGroup => Plan::nothing(),
-        Controller::Namespace => Plan::nothing(),
-        Controller::CatalogSource => Plan::nothing(),
-        Controller::Subscription => Plan::nothing(),
-        Controller::Resolution => Plan::nothing(),
-        Controller::InstallPlan => Plan::nothing(),
         Controller::OperatorGroup => operatorgroup::plan(world, key, now),
         Controller::Namespace => operatorgroup::plan_namespace(world, key),
         Controller::ClusterServiceVersion => csv::plan(world, key, now),
