@@ -33,8 +33,9 @@ use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::api::{Api, GetParams, PostParams};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::core::Request;
+use kube::runtime::conditions::is_crd_established;
 use kube::runtime::wait::await_condition;
-use serde_json::json;
+use serde_json::{Value, json};
 use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
@@ -67,12 +68,14 @@ pub struct Options {
     pub scheduler: bool,
     /// Whether kwok runs and there is a Node. Without it pods stay Pending.
     pub kwok: bool,
+    /// CustomResourceDefinitions that are served before kube-controller-manager starts, so that its garbage collector knows them.
+    pub crds: Vec<Value>,
 }
 
 impl Default for Options {
     /// Everything runs.
     fn default() -> Self {
-        Self { apiserver_flags: Vec::new(), scheduler: true, kwok: true }
+        Self { apiserver_flags: Vec::new(), scheduler: true, kwok: true, crds: Vec::new() }
     }
 }
 
@@ -194,7 +197,7 @@ impl ControlPlane {
         let started = runtime.block_on(async {
             let stage = RefCell::new("kube-apiserver listens");
             tokio::select! {
-                ready = until_ready(commands, kubeconfig, &processes, &stage) => ready,
+                ready = until_ready(commands, options, kubeconfig, &processes, &stage) => ready,
                 error = first_end(&processes) => Err(error),
                 () = tokio::time::sleep(PATIENCE) => {
                     let log = tail(&processes.borrow().log("kube-apiserver"));
@@ -271,6 +274,7 @@ impl Commands {
 /// Starts each component as soon as it can do something, and returns when all have. `stage` tells what is waited for.
 async fn until_ready(
     mut commands: Commands,
+    options: &Options,
     kubeconfig: Kubeconfig,
     processes: &RefCell<&mut Processes>,
     stage: &RefCell<&'static str>,
@@ -300,6 +304,8 @@ async fn until_ready(
 
     stage.replace("kube-apiserver is ready");
     answers(&client, "readyz").await?;
+    stage.replace("CustomResourceDefinitions are served");
+    define(&client, &options.crds).await?;
     // Not before: when it finds the API server not ready, it looks again only after a second.
     start("kube-controller-manager", &mut commands.controller_manager)?;
     stage.replace("there is a default ServiceAccount, and the Node is ready");
@@ -327,6 +333,24 @@ async fn answers(client: &kube::Client, path: &str) -> Result<()> {
             Err(error) => return Err(error).with_context(|| format!("GET /{path}")),
         }
     }
+}
+
+/// Creates CRDs and waits until the API server lists and serves them.
+async fn define(client: &kube::Client, crds: &[Value]) -> Result<()> {
+    let definitions = || Request::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
+    for crd in crds {
+        let create = definitions().create(&PostParams::default(), crd.to_string().into_bytes())?;
+        client.request::<Value>(create).await?;
+    }
+    for crd in crds {
+        let text = |pointer: &str| crd.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        await_condition(Api::all(client.clone()), text("/metadata/name"), is_crd_established()).await?;
+        for version in crd["spec"]["versions"].as_array().into_iter().flatten().filter_map(|v| v["name"].as_str()) {
+            let group = format!("apis/{}/{version}", text("/spec/group"));
+            answers(client, &format!("{group}/{}", text("/spec/names/plural"))).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether `node` is Ready, and the node-lifecycle controller has noticed: until then a taint keeps pods away.

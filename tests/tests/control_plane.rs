@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use olm_tests::control_plane::{ControlPlane, Options, skipped};
+use serde_json::json;
 
 /// Whether the process runs. One that has ended but was not yet waited for does not.
 fn runs(id: u32) -> bool {
@@ -155,6 +156,41 @@ fn pods_run_at_once_unless_they_cannot_be_scheduled() {
     // kwok keeps nothing alive, and ends nothing that somebody's finalizer keeps.
     let finalizers = ["get", "pod/whole", "-o", "jsonpath={.metadata.finalizers}"];
     assert_eq!(output(&mut plane.kubectl(finalizers)).unwrap(), r#"["rose.example/kept"]"#);
+}
+
+/// A kind, one object of it, and one that it owns.
+const OWNED: &str = r"
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: thorns
+  ownerReferences: [{ apiVersion: rose.example/v1, kind: Rose, name: red, uid: UID }]
+";
+
+/// It looks for new kinds only every half minute, so what an object of a given one owns would outlive it that long.
+#[test]
+fn the_garbage_collector_knows_the_given_kinds_at_once() {
+    if skipped() {
+        return;
+    }
+    let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "roses.rose.example"},
+        "spec": {
+            "group": "rose.example", "names": {"kind": "Rose", "plural": "roses"}, "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
+        },
+    });
+    let plane = ControlPlane::start_with(Options { crds: vec![crd], kwok: false, ..Options::default() }).unwrap();
+    let apply = |text: &str| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, text).unwrap();
+        output(plane.kubectl(["apply", "-o", "jsonpath={.metadata.uid}", "-f"]).arg(file.path())).unwrap()
+    };
+    let uid = apply("{apiVersion: rose.example/v1, kind: Rose, metadata: {name: red}}");
+    apply(&OWNED.replace("UID", &uid));
+    output(&mut plane.kubectl(["delete", "rose/red"])).unwrap();
+    output(&mut plane.kubectl(["wait", "--for=delete", "--timeout=10s", "configmap/thorns"])).unwrap();
 }
 
 /// Not a test by itself: the process that the next test kills.

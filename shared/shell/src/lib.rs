@@ -9,5 +9,6 @@
 
 pub mod cli;
 pub mod cluster;
+pub mod registry;
 pub mod run;
 pub mod version;

@@ -10,6 +10,7 @@
 //! ```
 
 pub mod catalog;
+pub mod cluster;
 pub mod compare;
 pub mod condition;
 pub mod differences;
@@ -20,6 +21,7 @@ pub mod normalise;
 pub mod python;
 pub mod recording;
 pub mod runner;
+pub mod sim;
 pub mod store;
 
 use std::collections::BTreeMap;

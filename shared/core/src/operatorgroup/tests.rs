@@ -213,7 +213,7 @@ fn roles_gather_what_is_provided_and_leave_rules_alone() {
 fn roles_of_a_group_that_is_gone_are_deleted() {
     let processed = json!({"namespaces": [""], "lastUpdated": "then"});
     let og = group(&json!({}), &json!({}), &processed);
-    let mut world = world(&[og.clone()]);
+    let mut world = world(std::slice::from_ref(&og));
     settle(&mut world);
     world.delete(&crate::world::kind::OPERATOR_GROUP, &("garden".into(), "og".into()), "og-uid", 0);
     let plan = planned(&world);

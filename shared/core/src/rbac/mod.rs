@@ -61,7 +61,8 @@ impl<'w> Granted<'w> {
         if verbs.is_empty() {
             return Err(InvalidRule::NoVerb);
         }
-        if !urls.is_empty() && !(groups.is_empty() && resources.is_empty() && names.is_empty()) {
+        let asks_for_resources = ![&groups, &resources, &names].iter().all(|list| list.is_empty());
+        if asks_for_resources && !urls.is_empty() {
             return Err(InvalidRule::ResourcesAndUrls);
         }
         if urls.iter().any(|url| !url.is_empty()) {

@@ -215,6 +215,36 @@ impl Simulation {
         }
     }
 
+    /// Lets the clock run to a time at which nothing is due before.
+    pub fn sleep_until(&mut self, at: Timestamp) {
+        self.now = self.now.max(at);
+    }
+
+    /// What controllers that know nothing but the API server's objects would do now: nothing, when all is done.
+    pub fn replan(&self) -> Vec<(Key, String)> {
+        let mut fresh = Self::new(self.api.clone(), self.settings.clone(), self.now);
+        fresh.registries.clone_from(&self.registries);
+        fresh.local.clone_from(&self.local);
+        fresh.learn_locals();
+        let mut unfinished = Vec::new();
+        while let Some(work) = fresh.planner.next(fresh.now) {
+            let (asks, writes): (Vec<_>, Vec<_>) = work.actions.iter().partition(|a| matches!(a, Action::Ask(_)));
+            for action in asks {
+                // A connection that is made anew is no change of the cluster.
+                let _ = fresh.request(action);
+            }
+            unfinished.extend(
+                writes.iter().map(|a| (work.key.clone(), format!("{} {}", a.verb().as_str(), a.target()))),
+            );
+            if writes.is_empty() {
+                fresh.planner.done(&work.key, &work.actions, Vec::new(), fresh.now);
+            } else {
+                fresh.planner.park(&work.key);
+            }
+        }
+        unfinished
+    }
+
     /// Goes on until nothing is left to do, or `limit` has passed on the virtual clock. `true`: nothing is left to do.
     pub fn settle(&mut self, limit: SignedDuration) -> bool {
         let deadline = self.now + limit;

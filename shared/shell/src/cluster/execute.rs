@@ -1,5 +1,6 @@
 //! From actions to requests, and from answers to events.
 
+use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use olm_core::api::object;
@@ -25,13 +26,17 @@ pub(super) async fn execute(api: &Api, work: Work, events: &mpsc::UnboundedSende
     let mut succeeded = Vec::new();
     let mut failures = Vec::new();
     if work.unordered {
-        let all = work.actions.iter().map(|action| one(api, action, events));
         // Few enough at a time that one key does not crowd out the others.
-        let results: Vec<_> = futures::StreamExt::collect(futures::StreamExt::buffered(futures::stream::iter(all), 8)).await;
-        for (action, result) in work.actions.iter().zip(results) {
+        let mut results = stream::iter(work.actions.clone())
+            .map(|action| async move {
+                let result = one(api, &action, events).await;
+                (action, result)
+            })
+            .buffered(8);
+        while let Some((action, result)) = results.next().await {
             match result {
-                Ok(()) => succeeded.push(action.clone()),
-                Err(status) => failures.push(Failure { action: action.clone(), status }),
+                Ok(()) => succeeded.push(action),
+                Err(status) => failures.push(Failure { action, status }),
             }
         }
     } else {

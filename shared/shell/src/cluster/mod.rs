@@ -8,7 +8,7 @@
 //! ```
 
 pub mod api;
-mod catalogs;
+pub mod catalogs;
 mod execute;
 pub mod live;
 mod trim;

@@ -10,9 +10,9 @@ use crate::cli::{CliError, Outcome, Printer};
 pub(super) async fn install(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let api = live::connect(options).await?;
     for crd in crd::all() {
-        let target = ObjectRef::of(crd);
+        let target = ObjectRef::of(&crd);
         let before = api.get(&target).await.map_err(|r| guard::refused(&format!("cannot read {target}"), &r))?;
-        let after = api.apply(crd).await.map_err(|r| guard::refused(&format!("cannot apply {target}"), &r))?;
+        let after = api.apply(&crd).await.map_err(|r| guard::refused(&format!("cannot apply {target}"), &r))?;
         let did = match before {
             None => "created",
             Some(before) if object::resource_version(&before) == object::resource_version(&after) => "unchanged",

@@ -130,6 +130,7 @@ fn why(actor: &Actor) -> String {
                 Controller::InstallPlan => "InstallPlan",
                 Controller::OperatorGroup => "OperatorGroup",
                 Controller::Namespace => "labels of namespace",
+                Controller::ProvidedApiRoles => "roles for the APIs of ClusterServiceVersion",
                 Controller::OperatorCondition => "OperatorCondition",
                 Controller::Operator => "Operator",
                 Controller::OlmConfig => "OLMConfig",

@@ -1,0 +1,3 @@
+//! Catalogs as the shell reads them.
+
+pub mod dir;

@@ -1,0 +1,129 @@
+//! The engine of the real thing: kube-apiserver and its controllers, `kubectl olm run` as a process of its own, catalogs over gRPC.
+
+mod client;
+mod controllers;
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use olm_core::api::crd;
+use olm_core::api::object::{Gvk, ObjectRef};
+use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
+
+use self::client::{Client, Seen};
+use self::controllers::Controllers;
+use super::engine::{Engine, WATCHED};
+use super::format::PatchSpec;
+use super::store::Change;
+use crate::control_plane::{ControlPlane, Options};
+
+/// How long the API server may take to answer the first list of every kind.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// The recordings waited so many times longer for quiet than a cluster needs whose controllers react to watches only.
+const PATIENCE_OF_RECORDINGS: u32 = 3;
+
+/// A control plane with `kubectl olm run` on it. Everything ends when it is dropped.
+pub struct ClusterEngine {
+    // In the order in which they are dropped: first those who talk to the API server.
+    controllers: Controllers,
+    shown: Receiver<Seen>,
+    /// Shown, but not yet asked for.
+    pending: Vec<Change>,
+    client: Client,
+    runtime: Runtime,
+    _plane: ControlPlane,
+    started: Instant,
+}
+
+impl ClusterEngine {
+    /// Starts a cluster of its own, with OLM's CRDs and our controllers.
+    pub fn start() -> Result<Self> {
+        // Before the cluster, as it may have to be built.
+        controllers::binary()?;
+        let plane = ControlPlane::start_with(Options { crds: crd::all(), ..Options::default() })?;
+        let controllers = Controllers::start(plane.kubeconfig())?;
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let client = runtime.block_on(Client::connect(plane.kubeconfig()))?;
+        let (sender, shown) = channel();
+        for (api_version, kind, plural) in WATCHED {
+            runtime.spawn(client.clone().follow(Gvk::from_api_version(api_version, kind), plural, sender.clone()));
+        }
+        let started = Instant::now();
+        let mut engine = Self { controllers, shown, pending: vec![], client, runtime, _plane: plane, started };
+        engine.wait_for_lists()?;
+        Ok(engine)
+    }
+
+    /// Waits until every watch has shown what there is.
+    fn wait_for_lists(&mut self) -> Result<()> {
+        let mut missing = WATCHED.len();
+        while missing > 0 {
+            let left = START_TIMEOUT.saturating_sub(self.started.elapsed());
+            match self.shown.recv_timeout(left) {
+                Ok(Seen::All) => missing -= 1,
+                Ok(Seen::Change(change)) => self.pending.push(change),
+                Err(_) => bail!("the API server does not list {missing} of the watched kinds\n{}", self.log()),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Engine for ClusterEngine {
+    fn name(&self) -> &'static str {
+        "cluster"
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn quiet(&self, recorded: Duration) -> Duration {
+        recorded / PATIENCE_OF_RECORDINGS
+    }
+
+    fn apply(&mut self, object: &Value) -> Result<()> {
+        self.runtime.block_on(self.client.apply(object))
+    }
+
+    fn patch(&mut self, target: &ObjectRef, patch: &PatchSpec) -> Result<()> {
+        self.runtime.block_on(self.client.patch(target, patch))
+    }
+
+    fn delete(&mut self, target: &ObjectRef) -> Result<()> {
+        self.runtime.block_on(self.client.delete(target))
+    }
+
+    fn list(&mut self, resource: &Gvk, plural: &str) -> Result<Vec<Value>> {
+        self.runtime.block_on(self.client.list(resource, plural))
+    }
+
+    fn serve(&mut self, catalog: &str, directory: &Path) -> Result<String> {
+        bail!("cannot serve {catalog} from {} yet", directory.display())
+    }
+
+    fn changes(&mut self, at_most: Duration) -> Result<Vec<Change>> {
+        self.controllers.check()?;
+        let mut changes = std::mem::take(&mut self.pending);
+        let wait = if changes.is_empty() { at_most } else { Duration::ZERO };
+        let mut next = self.shown.recv_timeout(wait).ok();
+        while let Some(seen) = next {
+            if let Seen::Change(change) = seen {
+                changes.push(change);
+            }
+            next = self.shown.try_recv().ok();
+        }
+        Ok(changes)
+    }
+
+    fn unfinished(&mut self) -> Result<Vec<String>> {
+        self.controllers.audit()
+    }
+
+    fn log(&self) -> String {
+        self.controllers.log()
+    }
+}

@@ -1,0 +1,234 @@
+//! Requests of a user to the API server, with objects as JSON, and what a watch of a kind shows.
+//!
+//! A client of its own: the one under test is not its own judge.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use futures::StreamExt;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use kube::core::{Request, Status, WatchEvent};
+use olm_core::api::object::{Gvk, ObjectRef, resource_version};
+use serde_json::Value;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use crate::scenario::format::{PatchSpec, PatchType};
+use crate::scenario::store::{Change, ident};
+
+/// The field manager of the recordings.
+const MANAGER: &str = "scenario";
+/// The API server takes a while to serve a kind that was just defined, and refuses writes that collide with others'. So long a user
+/// tries again.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How often.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// A client of the API server.
+#[derive(Clone)]
+pub(super) struct Client(kube::Client);
+
+/// What a watch shows.
+pub(super) enum Seen {
+    /// All objects that there are of a kind have been shown.
+    All,
+    /// An object changed.
+    Change(Change),
+}
+
+impl Client {
+    /// A client with the rights that the kubeconfig gives.
+    pub(super) async fn connect(kubeconfig: &Path) -> Result<Self> {
+        let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        config.default_retry = false;
+        Ok(Self(kube::Client::try_from(config)?))
+    }
+
+    /// Server-side apply, or a POST of an object that has no name.
+    pub(super) async fn apply(&self, object: &Value) -> Result<()> {
+        let target = ObjectRef::of(object);
+        let again = |code| matches!(code, 404 | 409 | 500 | 503);
+        self.until_accepted(again, async || {
+            let collection = self.collection(&target).await?;
+            let request = match target.name.as_str() {
+                "" => collection.create(&PostParams::default(), object.to_string().into_bytes()),
+                name => collection.patch(name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(object)),
+            };
+            Ok(self.0.request(request?).await?)
+        })
+        .await
+    }
+
+    /// PATCH of an object or of a subresource.
+    pub(super) async fn patch(&self, target: &ObjectRef, patch: &PatchSpec) -> Result<()> {
+        let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let body = match patch.patch_type {
+            PatchType::Merge => Patch::Merge(patch.patch.clone()),
+            PatchType::Strategic => Patch::Strategic(patch.patch.clone()),
+            PatchType::Json => Patch::Json(serde_json::from_value(patch.patch.clone())?),
+        };
+        self.until_accepted(
+            |_| true,
+            async || {
+                let collection = self.collection(target).await?;
+                let request = match &patch.subresource {
+                    None => collection.patch(&target.name, &params, &body),
+                    Some(part) => collection.patch_subresource(part, &target.name, &params, &body),
+                };
+                Ok(self.0.request(request?).await?)
+            },
+        )
+        .await
+    }
+
+    /// DELETE, dependents in the background.
+    pub(super) async fn delete(&self, target: &ObjectRef) -> Result<()> {
+        let request = self.collection(target).await?.delete(&target.name, &DeleteParams::background())?;
+        self.0.request::<Value>(request).await?;
+        Ok(())
+    }
+
+    /// The objects of a custom resource in all namespaces; none when the API server does not come to serve it.
+    pub(super) async fn list(&self, resource: &Gvk, plural: &str) -> Result<Vec<Value>> {
+        let mut ticks = ticks();
+        for _ in 0..30 {
+            ticks.tick().await;
+            match self.list_once(resource, plural).await {
+                Ok((objects, _)) => return Ok(objects),
+                Err(error) if code(&error) == Some(404) => {}
+                Err(error) => return Err(error).with_context(|| format!("list {plural}")),
+            }
+        }
+        Ok(vec![])
+    }
+
+    async fn list_once(&self, resource: &Gvk, plural: &str) -> Result<(Vec<Value>, String)> {
+        let request = Request::new(base(resource) + "/" + plural).list(&ListParams::default())?;
+        let mut list = self.0.request::<Value>(request).await?;
+        let version = resource_version(&list).to_owned();
+        let mut objects = match list["items"].take() {
+            Value::Array(items) => items,
+            _ => vec![],
+        };
+        for object in &mut objects {
+            object["apiVersion"] = resource.api_version().into();
+            object["kind"] = resource.kind.clone().into();
+        }
+        Ok((objects, version))
+    }
+
+    /// Shows what changes of a kind, until nobody listens. Waits for the kind when it is not served yet.
+    pub(super) async fn follow(self, resource: Gvk, plural: &str, shown: Sender<Seen>) {
+        let mut known = BTreeMap::new();
+        let mut ticks = ticks();
+        loop {
+            ticks.tick().await;
+            // A list or watch that fails is made anew; what was missed shows in the next list.
+            let Ok((objects, version)) = self.list_once(&resource, plural).await else { continue };
+            let now: BTreeMap<_, _> = objects.iter().map(|object| (ident(object), object.clone())).collect();
+            known.retain(|id, _| !now.contains_key(id));
+            let gone = std::mem::replace(&mut known, now).into_values().map(Change::Deleted);
+            let changes = gone.chain(objects.into_iter().map(Change::Applied)).map(Seen::Change);
+            let mut is_heard = changes.chain([Seen::All]).map(|seen| shown.send(seen).is_ok());
+            if !is_heard.all(|heard| heard) || !self.watch(&resource, plural, version, &mut known, &shown).await {
+                return;
+            }
+        }
+    }
+
+    /// Follows a kind from a version on, as long as the API server lets it. Answers whether anybody listens.
+    async fn watch(
+        &self,
+        resource: &Gvk,
+        plural: &str,
+        mut version: String,
+        known: &mut BTreeMap<String, Value>,
+        shown: &Sender<Seen>,
+    ) -> bool {
+        loop {
+            let request = Request::new(base(resource) + "/" + plural).watch(&WatchParams::default(), &version);
+            let Ok(request) = request else { return true };
+            let Ok(events) = self.0.request_events::<Value>(request).await else { return true };
+            let mut events = std::pin::pin!(events);
+            while let Some(event) = events.next().await {
+                let change = match event {
+                    Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
+                        known.insert(ident(&object), object.clone());
+                        Change::Applied(object)
+                    }
+                    Ok(WatchEvent::Deleted(object)) => {
+                        known.remove(&ident(&object));
+                        Change::Deleted(object)
+                    }
+                    Ok(WatchEvent::Bookmark(bookmark)) => {
+                        version = bookmark.metadata.resource_version;
+                        continue;
+                    }
+                    Ok(WatchEvent::Error(_)) | Err(_) => return true,
+                };
+                let (Change::Applied(object) | Change::Deleted(object)) = &change;
+                version = resource_version(object).to_owned();
+                if shown.send(Seen::Change(change)).is_err() {
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Requests to the objects of the target's kind and namespace.
+    async fn collection(&self, target: &ObjectRef) -> Result<Request> {
+        let ObjectRef { gvk, namespace, .. } = target;
+        let resources = match gvk.group.as_str() {
+            "" => self.0.list_core_api_resources(&gvk.version).await?,
+            _ => self.0.list_api_group_resources(&gvk.api_version()).await?,
+        };
+        let resource = resources.resources.into_iter().find(|r| r.kind == gvk.kind && !r.name.contains('/'));
+        let Some(resource) = resource else {
+            let message = format!("the API server does not serve {} {}", gvk.api_version(), gvk.kind);
+            bail!(kube::Error::Api(Status::failure(&message, "NotFound").with_code(404).boxed()));
+        };
+        let scope = if resource.namespaced { format!("/namespaces/{namespace}") } else { String::new() };
+        Ok(Request::new(format!("{}{scope}/{}", base(gvk), resource.name)))
+    }
+
+    /// Makes a request until it is accepted, as long as its refusal's code says that trying again may help.
+    async fn until_accepted(
+        &self,
+        again: impl Fn(u16) -> bool,
+        request: impl AsyncFn() -> Result<Value>,
+    ) -> Result<()> {
+        let end = Instant::now() + PATIENCE;
+        let mut ticks = ticks();
+        loop {
+            ticks.tick().await;
+            match request().await {
+                Ok(_) => return Ok(()),
+                Err(error) if code(&error).is_some_and(&again) && Instant::now() < end => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+fn ticks() -> tokio::time::Interval {
+    let mut ticks = interval(AGAIN);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+fn base(gvk: &Gvk) -> String {
+    let root = if gvk.group.is_empty() { "/api" } else { "/apis" };
+    format!("{root}/{}", gvk.api_version())
+}
+
+/// The HTTP status code of a refusal.
+fn code(error: &anyhow::Error) -> Option<u16> {
+    match error.downcast_ref() {
+        Some(kube::Error::Api(status)) => Some(status.code),
+        _ => None,
+    }
+}

@@ -1,0 +1,97 @@
+//! `kubectl olm run` as a process: built when needed, its log kept, ended when dropped.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::data::repository;
+
+/// The package and the name of the binary.
+const NAME: &str = "kubectl-olm-run";
+
+/// The binary, of the same profile as this test. Cargo builds it when it is not fresh.
+pub(super) fn binary() -> Result<PathBuf> {
+    static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    BINARY.get_or_init(|| build().map_err(|error| format!("{error:#}"))).clone().map_err(anyhow::Error::msg)
+}
+
+fn build() -> Result<PathBuf> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(repository()).args([
+        "build",
+        "--package",
+        NAME,
+        "--bin",
+        NAME,
+        "--message-format=json-render-diagnostics",
+    ]);
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    let out = cargo.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
+    ensure!(out.status.success(), "cargo cannot build {NAME}");
+    let messages =
+        out.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let built = messages.filter(|m| m["target"]["name"] == NAME).find_map(|m| Some(m["executable"].as_str()?.into()));
+    built.with_context(|| format!("cargo did not say where {NAME} is"))
+}
+
+/// The controllers under test, live.
+pub(super) struct Controllers {
+    process: Child,
+    folder: TempDir,
+    kubeconfig: PathBuf,
+}
+
+impl Controllers {
+    /// Starts them on the kubeconfig's cluster.
+    pub(super) fn start(kubeconfig: &Path) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let log = File::create(folder.path().join("log"))?;
+        let process = command(kubeconfig, &[])?.stdout(log.try_clone()?).stderr(log).spawn().context(NAME)?;
+        Ok(Self { process, folder, kubeconfig: kubeconfig.to_owned() })
+    }
+
+    /// What they have logged.
+    pub(super) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Fails when they have ended.
+    pub(super) fn check(&mut self) -> Result<()> {
+        match self.process.try_wait()? {
+            Some(status) => bail!("{NAME} ended with {status}:\n{}", self.log()),
+            None => Ok(()),
+        }
+    }
+
+    /// What they would do if they started now, in an audit's words.
+    pub(super) fn audit(&self) -> Result<Vec<String>> {
+        let out = command(&self.kubeconfig, &["--audit", "--once"])?.output().context(NAME)?;
+        // 1 says that something is blocked, which many a scenario is about.
+        if !matches!(out.status.code(), Some(0 | 1)) {
+            bail!("{NAME} --audit --once ended with {}:\n{}", out.status, String::from_utf8_lossy(&out.stderr));
+        }
+        let text = String::from_utf8_lossy(&out.stdout);
+        Ok(text.lines().filter(|line| line.starts_with("would ")).map(str::to_owned).collect())
+    }
+}
+
+impl Drop for Controllers {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn command(kubeconfig: &Path, arguments: &[&str]) -> Result<Command> {
+    let mut command = Command::new(binary()?);
+    command.args(arguments).env("KUBECONFIG", kubeconfig).stdin(Stdio::null());
+    Ok(command)
+}

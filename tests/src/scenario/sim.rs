@@ -1,0 +1,148 @@
+//! The simulated engine: the in-memory cluster and the controllers, on a virtual clock.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, bail};
+use jiff::{SignedDuration, Timestamp};
+use olm_core::api::crd;
+use olm_core::api::object::{Gvk, ObjectRef, text};
+use olm_core::settings::Settings;
+use olm_core::sim::{self, ApiServer, Progress, Simulation, WatchEvent};
+use olm_shell::registry;
+use serde_json::Value;
+
+use super::engine::{Engine, WATCHED};
+use super::format::{PatchSpec, PatchType};
+use super::store::Change;
+
+/// Where the virtual clock starts.
+const BEGINNING: &str = "2026-01-01T00:00:00Z";
+
+/// A simulated cluster as an engine.
+pub struct SimEngine {
+    simulation: Simulation,
+    began: Timestamp,
+    addresses: BTreeMap<String, String>,
+    log: Vec<String>,
+}
+
+impl SimEngine {
+    /// A cluster with OLM's CRDs and one Node.
+    pub fn start() -> Result<Self> {
+        let began: Timestamp = BEGINNING.parse()?;
+        let api = ApiServer::with_stock_objects(1, began).with_node("n1", began);
+        let mut simulation = Simulation::new(api, Settings::default(), began);
+        for crd in crd::all() {
+            simulation.apply(crd)?;
+        }
+        simulation.establish();
+        Ok(Self { simulation, began, addresses: BTreeMap::new(), log: Vec::new() })
+    }
+
+    /// The simulation.
+    pub fn simulation(&mut self) -> &mut Simulation {
+        &mut self.simulation
+    }
+
+    fn take_changes(&mut self) -> Vec<Change> {
+        for (key, action, refusal) in self.simulation.take_refusals() {
+            let line = format!("{key}: refused to {} {}: {refusal}", action.verb().as_str(), action.target());
+            self.log.push(line);
+        }
+        let mut changes = Vec::new();
+        for happening in self.simulation.take_happenings() {
+            let change = match happening.change {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => Change::Applied(object),
+                WatchEvent::Deleted(object) => Change::Deleted(object),
+            };
+            let object = match &change {
+                Change::Applied(object) | Change::Deleted(object) => object,
+            };
+            let (api_version, kind) = (text(object, &["apiVersion"]), text(object, &["kind"]));
+            let target = ObjectRef::of(object);
+            if kind != "Event" {
+                let state = text(object, &["status", "phase"]);
+                self.log.push(format!("{} {target} {state} by {:?}", happening.at, happening.actor));
+            }
+            if WATCHED.iter().any(|(watched, k, _)| *watched == api_version && *k == kind) {
+                changes.push(change);
+            }
+        }
+        changes
+    }
+}
+
+impl Engine for SimEngine {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn now(&self) -> Duration {
+        Duration::try_from(self.simulation.now().duration_since(self.began)).unwrap_or_default()
+    }
+
+    fn apply(&mut self, object: &Value) -> Result<()> {
+        self.simulation.apply(object.clone())?;
+        Ok(())
+    }
+
+    fn patch(&mut self, target: &ObjectRef, patch: &PatchSpec) -> Result<()> {
+        let value = patch.patch.clone();
+        let kind = match patch.patch_type {
+            PatchType::Merge => sim::Patch::Merge(value),
+            PatchType::Json => sim::Patch::Json(value),
+            PatchType::Strategic => sim::Patch::Strategic(value),
+        };
+        self.simulation.patch(target, kind, patch.subresource.as_deref())?;
+        Ok(())
+    }
+
+    fn delete(&mut self, target: &ObjectRef) -> Result<()> {
+        self.simulation.delete(target)?;
+        Ok(())
+    }
+
+    fn list(&mut self, resource: &Gvk, _plural: &str) -> Result<Vec<Value>> {
+        Ok(self.simulation.api().list(&resource.group, &resource.kind, None).cloned().collect())
+    }
+
+    fn serve(&mut self, catalog: &str, directory: &Path) -> Result<String> {
+        let loaded = registry::dir::load(directory).map_err(|e| anyhow!("{e:?}"))?;
+        if let Some(finding) = loaded.findings.first() {
+            bail!("{finding}");
+        }
+        let next = format!("127.0.0.1:{}", 50061 + self.addresses.len());
+        let address = self.addresses.entry(catalog.to_owned()).or_insert(next).clone();
+        self.simulation.serve(&address, Arc::new(loaded.snapshot));
+        Ok(address)
+    }
+
+    fn changes(&mut self, at_most: Duration) -> Result<Vec<Change>> {
+        let deadline = self.simulation.now() + SignedDuration::try_from(at_most)?;
+        loop {
+            let changes = self.take_changes();
+            if !changes.is_empty() {
+                return Ok(changes);
+            }
+            if self.simulation.now() >= deadline || self.simulation.advance(deadline) == Progress::Quiet {
+                self.simulation.sleep_until(deadline);
+                return Ok(self.take_changes());
+            }
+        }
+    }
+
+    fn unfinished(&mut self) -> Result<Vec<String>> {
+        Ok(self.simulation.replan().into_iter().map(|(key, action)| format!("{key}: {action}")).collect())
+    }
+
+    fn log(&self) -> String {
+        let mut lines = self.log.clone();
+        for (key, reasons) in self.simulation.planner().reasons() {
+            lines.extend(reasons.iter().map(|reason| format!("{key}: {reason}")));
+        }
+        lines.join("\n")
+    }
+}
