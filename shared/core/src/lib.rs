@@ -30,10 +30,10 @@ pub mod planner;
 pub mod rbac;
 pub mod resolver;
 pub mod settings;
+pub mod sim;
 pub mod subscription;
 #[cfg(test)]
 mod testing;
 pub mod version;
 pub mod world;
 pub mod yaml;
-pub mod sim;
