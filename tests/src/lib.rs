@@ -3,3 +3,4 @@
 pub mod control_plane;
 pub mod data;
 pub mod scenario;
+pub mod house;

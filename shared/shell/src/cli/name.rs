@@ -45,7 +45,7 @@ mod tests {
             ("/usr/local/bin/kubectl-olm", "kubectl olm"),
             ("kubectl-olm-run", "kubectl olm run"),
             ("./kubectl-olm-install_plan", "kubectl olm install-plan"),
-            ("/root/.krew/bin/kubectl-olm_run", "kubectl olm-run"),
+            ("/opt/krew/bin/kubectl-olm_run", "kubectl olm-run"),
             ("olm-run", "olm-run"),
         ] {
             assert_eq!(spelled(OsStr::new(file)), words);

@@ -1,0 +1,122 @@
+//! Who may import whom.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::sources::{Source, code};
+use super::{Finding, manifests};
+
+/// olm-core's modules from the bottom up: a module may import what is below it and, in these layers, beside it. A module that
+/// is not named is a controller: it stands between the last two layers and [`PLANNER`], and controllers do not know each other.
+const BELOW_CONTROLLERS: [&[&str]; 4] = [
+    &["api", "finding", "go", "settings", "version", "yaml"],
+    &["bundle", "catalog", "constraint"],
+    &["plan", "world"],
+    &["membership", "rbac", "resolver"],
+];
+
+/// Knows the controllers.
+const PLANNER: &str = "planner";
+
+/// Knows everything.
+const SIM: &str = "sim";
+
+/// Where a module of olm-core stands; higher knows lower.
+fn height(module: &str) -> usize {
+    let controllers = BELOW_CONTROLLERS.len();
+    match module {
+        PLANNER => controllers + 1,
+        SIM => controllers + 2,
+        _ => BELOW_CONTROLLERS.iter().position(|layer| layer.contains(&module)).unwrap_or(controllers),
+    }
+}
+
+/// Imports between olm-core's modules that go up, from one controller to another, or in a circle.
+pub fn core_modules(sources: &[Source]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for source in sources {
+        let Ok(inside) = source.file.strip_prefix("shared/core/src") else { continue };
+        let depth = inside.components().count();
+        let Some(module) = inside.components().next() else { continue };
+        let module = module.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned();
+        if module == "lib" {
+            continue;
+        }
+        for (path, line) in code(source).paths {
+            let Some(other) = top_module(&path, inside, depth) else { continue };
+            if other == module {
+                continue;
+            }
+            let (here, there) = (height(&module), height(&other));
+            let between_controllers = here == there && here == BELOW_CONTROLLERS.len();
+            if there > here || between_controllers {
+                let what = format!("{module} imports {other}: controllers know the layers below, and not each other");
+                findings.push(Finding::new(&source.file, line, what));
+            }
+            imports.entry(module.clone()).or_default().insert(other);
+        }
+    }
+    findings.extend(circles(&imports));
+    findings
+}
+
+/// The top module of olm-core that a path leads to, when it does.
+fn top_module(path: &str, inside: &Path, depth: usize) -> Option<String> {
+    let mut names = path.split("::");
+    let first = names.next()?;
+    if first == "crate" {
+        return names.next().filter(|name| name.starts_with(char::is_lowercase)).map(str::to_owned);
+    }
+    // From `a/b.rs` (module a::b), two `super` lead to the crate.
+    let is_mod = inside.file_name().is_some_and(|name| name == "mod.rs");
+    let to_the_crate = if is_mod { depth - 1 } else { depth };
+    let ups = path.split("::").take_while(|name| *name == "super").count();
+    if ups == 0 || ups < to_the_crate {
+        return None;
+    }
+    path.split("::").nth(ups).filter(|name| name.starts_with(char::is_lowercase)).map(str::to_owned)
+}
+
+/// Modules that reach themselves.
+fn circles(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for start in imports.keys() {
+        let mut reached = BTreeSet::new();
+        let mut open: Vec<_> = imports.get(start).into_iter().flatten().collect();
+        while let Some(module) = open.pop() {
+            if reached.insert(module) {
+                open.extend(imports.get(module).into_iter().flatten());
+            }
+        }
+        if reached.contains(start) {
+            let what = format!("{start} imports itself by way of others: {reached:?}");
+            findings.push(Finding::new("shared/core/src/lib.rs", 0, what));
+        }
+    }
+    findings
+}
+
+/// Crates that plugins have no business with: the shell speaks for them.
+const NOT_IN_PLUGINS: [&str; 8] =
+    ["hyper", "k8s-openapi", "kube", "olm-core", "rustls", "tokio", "tonic", "tracing-subscriber"];
+
+/// Dependencies between crates that go up, or past the shell.
+pub fn crates() -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for member in manifests::members()? {
+        let banned = |name: &str| match member.name.as_str() {
+            "olm-core" => name.starts_with("olm-") || name.starts_with("kubectl-olm"),
+            "olm-shell" => name == "olm-tests" || name.starts_with("kubectl-olm"),
+            "olm-tests" => name.starts_with("kubectl-olm"),
+            _ => NOT_IN_PLUGINS.contains(&name) || name.starts_with("kubectl-olm"),
+        };
+        let wrong = member.dependencies().filter(|(_, name, _)| banned(name));
+        findings.extend(wrong.map(|(table, name, _)| {
+            Finding::new(&member.file, 0, format!("[{table}] {name}: imports go plugins -> shell -> core"))
+        }));
+    }
+    Ok(findings)
+}

@@ -1,0 +1,48 @@
+//! The rules of this house, as functions that find who breaks them. `tests/house.rs` runs them.
+//!
+//! ```text
+//!   sources     the files of the repository, and Rust files parsed
+//!    ├ layers     who may import whom, by `use` and by Cargo.toml
+//!    ├ purity     what the core must not touch
+//!    ├ manifests  Cargo.toml: versions and lints live in the root
+//!    ├ words      what text must not say, and what documentation must not promise
+//!    └ generated  files that a program writes are as it would write them today
+//! ```
+
+pub mod generated;
+pub mod krew;
+pub mod layers;
+pub mod manifests;
+pub mod purity;
+pub mod sources;
+#[cfg(test)]
+mod tests;
+pub mod words;
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A place where a rule is broken.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// The file, from the root of the repository.
+    pub file: PathBuf,
+    /// The line, from 1; 0 when the whole file is meant.
+    pub line: usize,
+    /// What is wrong, and what to do.
+    pub what: String,
+}
+
+impl Finding {
+    /// A finding on a line of a file.
+    pub fn new(file: impl Into<PathBuf>, line: usize, what: impl Into<String>) -> Self {
+        Self { file: file.into(), line, what: what.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, line, what } = self;
+        write!(f, "{}:{line}: {what}", file.display())
+    }
+}

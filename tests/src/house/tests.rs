@@ -1,0 +1,85 @@
+//! Each rule finds who breaks it, and leaves alone who does not.
+
+use super::sources::{Source, parse};
+use super::{Finding, layers, purity, words};
+
+fn core(files: &[(&str, &str)]) -> Vec<Source> {
+    let files = files.iter().map(|(file, text)| Ok((format!("shared/core/src/{file}").into(), (*text).to_owned())));
+    parse(files).unwrap()
+}
+
+fn places(findings: &[Finding]) -> Vec<(String, usize)> {
+    findings
+        .iter()
+        .map(|finding| (finding.file.file_name().unwrap().to_string_lossy().into_owned(), finding.line))
+        .collect()
+}
+
+#[test]
+fn the_core_is_caught_touching_the_world() {
+    let sources = core(&[(
+        "world/mod.rs",
+        "use std::{collections::{BTreeMap, HashMap}, env};\n\
+         // std::fs is only talked about, and so is println!\n\
+         fn now() { jiff::Timestamp::now() }\n\
+         fn read() { std::fs::read(\"std::net\") }\n\
+         fn say() { println!(\"\") }\n\
+         fn list() { vec![std::process::id()] }\n\
+         fn fine(fs: std::io::Result<()>) { write!(f, \"\") }\n\
+         #[cfg(test)] mod tests { use std::thread; #[test] fn t() { println!(\"\") } }\n",
+    )]);
+    let found: Vec<_> = places(&purity::core(&sources)).into_iter().map(|(_, line)| line).collect();
+    assert_eq!(found, [1, 1, 3, 4, 6, 5]);
+}
+
+#[test]
+fn modules_that_only_tests_have_are_left_alone() {
+    let sources = core(&[
+        ("lib.rs", "#[cfg(test)] mod testing; mod world;"),
+        ("testing.rs", "use std::fs;"),
+        ("world.rs", "#[cfg(test)] mod tests;"),
+        ("world/tests.rs", "use std::fs;"),
+    ]);
+    assert_eq!(purity::core(&sources), []);
+    assert_eq!(sources.iter().map(|source| source.is_test).collect::<Vec<_>>(), [false, true, false, true]);
+}
+
+#[test]
+fn imports_that_go_up_across_or_round_are_caught() {
+    let caught = |file: &str, text: &str| places(&layers::core_modules(&core(&[(file, text)]))).len();
+    assert_eq!(caught("api/mod.rs", "use crate::world::World;"), 1, "up");
+    assert_eq!(caught("csv/mod.rs", "use crate::installplan::Step;"), 1, "across");
+    assert_eq!(caught("csv/status/deep.rs", "use super::super::super::installplan::Step;"), 1, "across, by super");
+    assert_eq!(caught("csv/mod.rs", "fn f() { super::planner::plan() }"), 1, "up, in code");
+    assert_eq!(caught("csv/mod.rs", "use crate::{api::object, plan::Plan, rbac, world::World};"), 0, "down");
+    assert_eq!(caught("csv/status.rs", "use super::Csv; use super::super::csv::model;"), 0, "within");
+    assert_eq!(caught("planner/mod.rs", "use crate::{csv, installplan};"), 0, "the planner knows controllers");
+
+    let round = core(&[("world.rs", "use crate::plan::Plan;"), ("plan.rs", "use crate::world::World;")]);
+    assert_eq!(layers::core_modules(&round).len(), 2);
+}
+
+#[test]
+fn long_and_silent_files_are_caught() {
+    let long = "\n".repeat(701);
+    let sources = core(&[("a.rs", "//! Has a job.\n"), ("b.rs", &long), ("c/tests.rs", "")]);
+    assert_eq!(places(&words::too_long(&sources)), [("b.rs".to_owned(), 701)]);
+    assert_eq!(places(&words::without_a_job(&sources)), [("b.rs".to_owned(), 1)]);
+}
+
+#[test]
+fn promises_that_are_not_kept_are_caught() {
+    let promises = words::Promises::kept().unwrap();
+    let made_up = ["brew", "kubectl-olm-brew", "--brew"];
+    for broken in [
+        format!("kubectl olm {}", made_up[0]),
+        format!("cargo run --release -p {} -- --simulate", made_up[1]),
+        format!("kubectl olm run --once {}", made_up[2]),
+        format!("cargo run -p kubectl-olm-run -- {}", made_up[2]),
+    ] {
+        assert_eq!(promises.broken_by(&broken).len(), 1, "{broken}");
+    }
+    for kept in ["kubectl olm run --once", "kubectl olm version", "kubectl olm --help", "cargo test -p olm-core"] {
+        assert!(promises.broken_by(kept).is_empty(), "{kept}");
+    }
+}

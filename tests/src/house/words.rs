@@ -1,0 +1,144 @@
+//! What the text of the repository must not say, and what documentation must not promise.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::Result;
+use regex::Regex;
+
+use super::sources::{self, Source, code};
+use super::{Finding, manifests};
+
+/// Longer files hide what they do.
+const MOST_LINES: usize = 700;
+
+/// Places that only one machine has and hosts that a mirror may replace, written in two halves as this file is searched, too.
+const MACHINES: [(&str, &str); 8] = [
+    ("/wo", "rk/"),
+    ("/ro", "ot/"),
+    ("/ho", "me/"),
+    ("/tmp/", "olm"),
+    ("index.crates", ".io"),
+    ("static.crates", ".io"),
+    ("proxy.golang", ".org"),
+    ("sum.golang", ".org"),
+];
+
+/// Work that was put off, or switched off.
+const UNFINISHED: [(&str, &str); 6] =
+    [("TO", "DO"), ("FIX", "ME"), ("todo", "!("), ("unimplemented", "!("), ("#[ign", "ore]"), ("thread::sl", "eep")];
+
+/// Files that others write for us.
+fn is_foreign(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name == "Cargo.lock" || name == "go.sum" || name == "LICENSE")
+}
+
+/// Paths and hosts of a machine, and unfinished work.
+pub fn forbidden() -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for file in sources::files()?.into_iter().filter(|file| !is_foreign(file)) {
+        let Some(text) = sources::text(&file)? else { continue };
+        for (index, line) in text.lines().enumerate() {
+            for (a, b) in MACHINES {
+                let word = format!("{a}{b}");
+                if line.contains(&word) {
+                    findings.push(Finding::new(&file, index + 1, format!("{word} is of one machine")));
+                }
+            }
+            for (a, b) in UNFINISHED {
+                let word = format!("{a}{b}");
+                if line.contains(&word) && file.extension().is_some_and(|e| e == "rs") {
+                    findings.push(Finding::new(
+                        &file,
+                        index + 1,
+                        format!("{word}: finish it, or wait for a condition"),
+                    ));
+                }
+            }
+        }
+    }
+    Ok(findings)
+}
+
+/// Rust files that are too long.
+pub fn too_long(sources: &[Source]) -> Vec<Finding> {
+    let long = sources.iter().map(|source| (source, source.text.lines().count()));
+    long.filter(|(_, lines)| *lines > MOST_LINES)
+        .map(|(source, lines)| Finding::new(&source.file, lines, format!("more than {MOST_LINES} lines: split it")))
+        .collect()
+}
+
+/// Modules that do not say their one job. A module of unit tests needs no introduction.
+pub fn without_a_job(sources: &[Source]) -> Vec<Finding> {
+    let silent = sources.iter().filter(|source| {
+        let documented = source.syntax.attrs.iter().any(|attribute| attribute.path().is_ident("doc"));
+        !documented && source.file.file_name().is_some_and(|name| name != "tests.rs")
+    });
+    silent.map(|source| Finding::new(&source.file, 1, "begin with //! and the one job of this module")).collect()
+}
+
+/// What there is to promise.
+pub struct Promises {
+    packages: BTreeSet<String>,
+    commands: BTreeSet<String>,
+    run_help: String,
+    command: Regex,
+    package: Regex,
+    run: Regex,
+    flag: Regex,
+}
+
+impl Promises {
+    /// The crates and commands of the workspace, and the flags on the help page of `kubectl olm run`.
+    pub fn kept() -> Result<Self> {
+        let packages: BTreeSet<String> = manifests::members()?.into_iter().map(|member| member.name).collect();
+        let plugins = packages.iter().filter_map(|name| name.strip_prefix("kubectl-olm-"));
+        let plugins = plugins.map(|word| word.replace('_', "-"));
+        let commands = plugins.chain(["completion", "help", "version"].map(str::to_owned)).collect();
+        let run_help = Path::new("plugins/kubectl-olm-run/tests/it/snapshots/it__the_help_page.snap");
+        Ok(Self {
+            packages,
+            commands,
+            run_help: sources::text(run_help)?.unwrap_or_default(),
+            command: Regex::new(r"kubectl olm ([a-z][a-z-]*)")?,
+            package: Regex::new(r"cargo [a-z]+ .*-p ([a-z_-]+)")?,
+            run: Regex::new(r"(?:kubectl olm run|-p kubectl-olm-run --)( [^`|;#]+)")?,
+            flag: Regex::new(r"--[a-z][a-z-]*")?,
+        })
+    }
+
+    /// What a text promises and the workspace does not have.
+    pub fn broken_by(&self, text: &str) -> Vec<String> {
+        let commands = self.command.captures_iter(text).map(|found| found[1].to_owned());
+        let commands = commands.filter(|word| !self.commands.contains(word));
+        let packages = self.package.captures_iter(text).map(|found| found[1].to_owned());
+        let packages = packages.filter(|name| !self.packages.contains(name));
+        let mut broken: Vec<_> = commands.map(|word| format!("there is no `kubectl olm {word}`")).collect();
+        broken.extend(packages.map(|name| format!("there is no package {name}")));
+        for arguments in self.run.captures_iter(text) {
+            let flags = self.flag.find_iter(arguments.get(1).map_or("", |all| all.as_str())).map(|flag| flag.as_str());
+            let unknown = flags.filter(|flag| !self.run_help.split_whitespace().any(|word| word == *flag));
+            broken.extend(unknown.map(|flag| format!("`kubectl olm run` has no {flag}")));
+        }
+        broken
+    }
+}
+
+/// Documentation, help and hints that name a `kubectl olm` command, a flag of `run` or a package that does not exist.
+pub fn promises(sources: &[Source]) -> Result<Vec<Finding>> {
+    let promises = Promises::kept()?;
+    let mut findings = Vec::new();
+    for file in sources::files()? {
+        let is_documentation = file.extension().is_some_and(|e| e == "md") || file.starts_with("krew");
+        let Some(text) = sources::text(&file)?.filter(|_| is_documentation) else { continue };
+        for (index, line) in text.lines().enumerate() {
+            findings.extend(promises.broken_by(line).into_iter().map(|what| Finding::new(&file, index + 1, what)));
+        }
+    }
+    for source in sources {
+        for (text, line) in code(source).strings {
+            findings.extend(promises.broken_by(&text).into_iter().map(|what| Finding::new(&source.file, line, what)));
+        }
+    }
+    Ok(findings)
+}
