@@ -15,6 +15,8 @@ pub mod backoff;
 mod dispatch;
 mod keys;
 #[cfg(test)]
+mod recordings;
+#[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
