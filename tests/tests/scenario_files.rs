@@ -1,5 +1,7 @@
 //! The scenario files are as recorded, read as Python reads them, and are judged as the recordings' own programs judge.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
@@ -112,7 +114,7 @@ fn the_recordings_own_program_finds_the_same_differences() {
         for (n, found) in mutations(&golden).into_iter().enumerate() {
             let folder = tempfile::tempdir().unwrap();
             recording::write(&found, &scenario, folder.path()).unwrap();
-            let out = Command::new(&python)
+            let out = Command::new(python)
                 .arg(&tool)
                 .arg("--transitions")
                 .arg(&scenario.folder)
@@ -214,7 +216,7 @@ print(json.dumps([n.object(o) for o in run['objects']]))
     for kind in ["ClusterServiceVersion", "Subscription", "ConfigMap"] {
         objects.push(json!({
             "kind": kind, "apiVersion": "v1", "metadata": {"name": hard, "uid": uid, "generation": 1},
-            "spec": {"text": hard.repeat(40), "list": [1.0, 1e20, 1.5e-7, 0.1, 12345678901234567_u64, null, true], "more": hard.repeat(12)},
+            "spec": {"text": hard.repeat(40), "list": [1.0, 1e20, 1.5e-7, 0.1, 12_345_678_901_234_567_u64, null, true], "more": hard.repeat(12)},
         }));
     }
     let manifests = objects[..count]
