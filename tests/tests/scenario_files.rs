@@ -1,6 +1,6 @@
 //! The scenario files are as recorded, read as Python reads them, and are judged as the recordings' own programs judge.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests are tests")]
 
 use std::collections::BTreeMap;
 use std::fs;
