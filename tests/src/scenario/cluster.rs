@@ -59,7 +59,8 @@ impl ClusterEngine {
         }
         let started = Instant::now();
         let catalogs = BTreeMap::new();
-        let mut engine = Self { controllers, catalogs, shown, pending: vec![], client, runtime, _plane: plane, started };
+        let mut engine =
+            Self { controllers, catalogs, shown, pending: vec![], client, runtime, _plane: plane, started };
         engine.wait_for_lists()?;
         Ok(engine)
     }
