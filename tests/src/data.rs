@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// The root of this repository.
 pub fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// The data folder that `OLM_TEST_DATA` names (default `../shared/data`, relative to the repository); `None` when it is not there.

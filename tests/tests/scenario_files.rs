@@ -1,5 +1,7 @@
 //! The scenario files are as recorded, read as Python reads them, and are judged as the recordings' own programs judge.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests are tests")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
@@ -10,6 +12,8 @@ use olm_tests::data::{NO_DATA, data};
 use olm_tests::scenario::compare::{What, compare};
 use olm_tests::scenario::format::{Recording, Scenario};
 use olm_tests::scenario::normalise::Normaliser;
+use olm_tests::scenario::runner::run_scenario;
+use olm_tests::scenario::sim::SimEngine;
 use olm_tests::scenario::{all, checked_in, differences, folders, judge, recording};
 use olm_tests::skip;
 use serde::Deserialize as _;
@@ -105,27 +109,46 @@ for path in sys.stdin.read().split():
 #[test]
 fn the_recordings_own_program_finds_the_same_differences() {
     let Some((python, data)) = python_and_data() else { return };
-    let tool = data.join("scenarios/tools/compare");
     for name in ["install-automatic", "upgrade-replaces-chain", "dependency-transitive", "operator-object"] {
         let scenario = Scenario::read(&data.join("scenarios").join(name)).unwrap();
         let golden = scenario.golden().unwrap();
         for (n, found) in mutations(&golden).into_iter().enumerate() {
-            let folder = tempfile::tempdir().unwrap();
-            recording::write(&found, &scenario, folder.path()).unwrap();
-            let out = Command::new(&python)
-                .arg(&tool)
-                .arg("--transitions")
-                .arg(&scenario.folder)
-                .arg(folder.path().join("recording.yaml"))
-                .output()
-                .unwrap();
-            let theirs = String::from_utf8(out.stdout).unwrap();
+            let theirs = tool_prints(python, &data, &scenario, &found);
             let ours = as_tool_prints(&golden, &found);
-            let theirs: Vec<_> = theirs.lines().filter(|line| !line.starts_with(name)).map(str::to_owned).collect();
             assert_eq!(ours, theirs, "{name}, mutation {n}");
             assert_eq!(ours.is_empty(), n == 0, "{name}, mutation {n} makes no difference");
         }
     }
+}
+
+#[test]
+fn the_recordings_own_program_finds_the_same_differences_in_a_run() {
+    let Some((python, data)) = python_and_data() else { return };
+    // One that passes, and two in which there is more to disagree on.
+    for name in ["csv-simple", "csv-invalid-strategy", "install-automatic"] {
+        let scenario = Scenario::read(&data.join("scenarios").join(name)).unwrap();
+        let found = run_scenario(&mut SimEngine::start().unwrap(), &scenario, Some(&data)).unwrap();
+        let theirs = tool_prints(python, &data, &scenario, &found);
+        assert_eq!(as_tool_prints(&scenario.golden().unwrap(), &found), theirs, "{name}");
+    }
+}
+
+/// What the recordings' own program says of a recording, but for its last line.
+fn tool_prints(python: &str, data: &Path, scenario: &Scenario, found: &Recording) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    recording::write(found, scenario, folder.path()).unwrap();
+    let out = Command::new(python)
+        .arg(data.join("scenarios/tools/compare"))
+        .arg("--transitions")
+        .arg(&scenario.folder)
+        .arg(folder.path().join("recording.yaml"))
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(out.stdout).unwrap();
+    let mut lines: Vec<_> = printed.lines().map(str::to_owned).collect();
+    let last = lines.pop().unwrap_or_default();
+    assert!(last.starts_with(&scenario.name), "{}", String::from_utf8_lossy(&out.stderr));
+    lines
 }
 
 /// The golden, and the golden with one thing changed, each in another way.
@@ -174,7 +197,8 @@ fn mutations(golden: &Recording) -> Vec<Recording> {
 fn as_tool_prints(golden: &Recording, found: &Recording) -> Vec<String> {
     let mut lines = Vec::new();
     let mut at = None;
-    for difference in compare(golden, found) {
+    // That program does not say whether a run went well.
+    for difference in compare(golden, found).into_iter().filter(|d| !matches!(d.what, What::Step(_))) {
         // That program has an entry for every state that was not seen, and for each object that differs.
         let here = (difference.step.clone(), difference.object.clone());
         if matches!(difference.what, What::TransitionMissing(_)) || at.as_ref() != Some(&here) {
@@ -214,7 +238,7 @@ print(json.dumps([n.object(o) for o in run['objects']]))
     for kind in ["ClusterServiceVersion", "Subscription", "ConfigMap"] {
         objects.push(json!({
             "kind": kind, "apiVersion": "v1", "metadata": {"name": hard, "uid": uid, "generation": 1},
-            "spec": {"text": hard.repeat(40), "list": [1.0, 1e20, 1.5e-7, 0.1, 12345678901234567_u64, null, true], "more": hard.repeat(12)},
+            "spec": {"text": hard.repeat(40), "list": [1.0, 1e20, 1.5e-7, 0.1, 12_345_678_901_234_567_u64, null, true], "more": hard.repeat(12)},
         }));
     }
     let manifests = objects[..count]

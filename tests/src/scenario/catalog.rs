@@ -1,10 +1,12 @@
-//! Puts a scenario's catalog together in one folder: `catalog.yaml` and `bundles/<name>/`, with the bundles of the data folder
-//! that `bundles.txt` names.
+//! A scenario's catalog: put together in one folder (`catalog.yaml` and `bundles/<name>/`, with the bundles of the data folder
+//! that `bundles.txt` names), and loaded from it.
 
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail};
+use olm_core::catalog::Snapshot;
+use olm_shell::registry;
 use tempfile::TempDir;
 
 use super::format::read;
@@ -27,6 +29,15 @@ pub fn assemble(directory: &Path, data: Option<&Path>) -> Result<TempDir> {
         copy(&data.join(line), &out.path().join("bundles").join(name))?;
     }
     Ok(out)
+}
+
+/// What a folder holds, which must be without fault.
+pub fn load(folder: &Path) -> Result<Snapshot> {
+    let loaded = registry::dir::load(folder).map_err(|error| anyhow!("{error:?}"))?;
+    match loaded.findings.first() {
+        Some(finding) => bail!("{finding}"),
+        None => Ok(loaded.snapshot),
+    }
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

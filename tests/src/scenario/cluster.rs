@@ -3,6 +3,8 @@
 mod client;
 mod controllers;
 
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -10,11 +12,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use olm_core::api::crd;
 use olm_core::api::object::{Gvk, ObjectRef};
+use olm_shell::registry::server::Server;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
 
 use self::client::{Client, Seen};
 use self::controllers::Controllers;
+use super::catalog::load;
 use super::engine::{Engine, WATCHED};
 use super::format::PatchSpec;
 use super::store::Change;
@@ -29,6 +34,7 @@ const PATIENCE_OF_RECORDINGS: u32 = 3;
 pub struct ClusterEngine {
     // In the order in which they are dropped: first those who talk to the API server.
     controllers: Controllers,
+    catalogs: BTreeMap<String, Server>,
     shown: Receiver<Seen>,
     /// Shown, but not yet asked for.
     pending: Vec<Change>,
@@ -52,7 +58,9 @@ impl ClusterEngine {
             runtime.spawn(client.clone().follow(Gvk::from_api_version(api_version, kind), plural, sender.clone()));
         }
         let started = Instant::now();
-        let mut engine = Self { controllers, shown, pending: vec![], client, runtime, _plane: plane, started };
+        let catalogs = BTreeMap::new();
+        let mut engine =
+            Self { controllers, catalogs, shown, pending: vec![], client, runtime, _plane: plane, started };
         engine.wait_for_lists()?;
         Ok(engine)
     }
@@ -102,7 +110,18 @@ impl Engine for ClusterEngine {
     }
 
     fn serve(&mut self, catalog: &str, directory: &Path) -> Result<String> {
-        bail!("cannot serve {catalog} from {} yet", directory.display())
+        let snapshots = watch::Sender::new(load(directory)?).subscribe();
+        let before = self.catalogs.remove(catalog);
+        let server = self.runtime.block_on(async {
+            let Some(before) = before else { return Server::start((Ipv4Addr::LOCALHOST, 0).into(), snapshots).await };
+            // As the recordings did: the catalog goes away and comes back with another content.
+            let address = before.address();
+            before.stop().await;
+            Server::start(address, snapshots).await
+        })?;
+        let address = server.address().to_string();
+        self.catalogs.insert(catalog.to_owned(), server);
+        Ok(address)
     }
 
     fn changes(&mut self, at_most: Duration) -> Result<Vec<Change>> {

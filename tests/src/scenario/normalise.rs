@@ -65,10 +65,7 @@ impl Normaliser {
         // The longest first, so that no name is taken for another that it starts with.
         let mut longest_first: Vec<_> = names.keys().map(|name| regex::escape(name)).collect();
         longest_first.sort_by_key(|name| std::cmp::Reverse(name.len()));
-        let any_name = match longest_first.is_empty() {
-            true => None,
-            false => Some(Regex::new(&longest_first.join("|"))?),
-        };
+        let any_name = if longest_first.is_empty() { None } else { Some(Regex::new(&longest_first.join("|"))?) };
         Ok(Self { uids: uids.clone(), names, any_name })
     }
 
@@ -184,7 +181,7 @@ fn short(value: Value, limit: usize) -> Value {
 }
 
 fn sha256(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha256::digest(text.as_bytes()))
 }
 
 /// Sorts the list at a JSON pointer, when there is one.

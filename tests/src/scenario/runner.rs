@@ -209,11 +209,10 @@ impl Run<'_> {
     fn until(&mut self, condition: &Condition, timeout: Duration) -> Result<bool> {
         let end = self.engine.now() + timeout;
         while !condition.holds(&self.store) {
-            let now = self.engine.now();
-            if now >= end {
+            let Some(left) = end.checked_sub(self.engine.now()).filter(|left| !left.is_zero()) else {
                 return Ok(false);
-            }
-            self.wait(end - now)?;
+            };
+            self.wait(left)?;
         }
         Ok(true)
     }
@@ -231,7 +230,7 @@ impl Run<'_> {
             if now >= end {
                 return Ok(false);
             }
-            self.wait(quiet_at.min(end) - now)?;
+            self.wait(quiet_at.min(end).saturating_sub(now))?;
         }
     }
 

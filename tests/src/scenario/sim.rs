@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::Result;
 use jiff::{SignedDuration, Timestamp};
 use olm_core::api::crd;
 use olm_core::api::object::{Gvk, ObjectRef, text};
 use olm_core::settings::Settings;
 use olm_core::sim::{self, ApiServer, Progress, Simulation, WatchEvent};
-use olm_shell::registry;
 use serde_json::Value;
 
+use super::catalog::load;
 use super::engine::{Engine, WATCHED};
 use super::format::{PatchSpec, PatchType};
 use super::store::Change;
@@ -110,13 +110,9 @@ impl Engine for SimEngine {
     }
 
     fn serve(&mut self, catalog: &str, directory: &Path) -> Result<String> {
-        let loaded = registry::dir::load(directory).map_err(|e| anyhow!("{e:?}"))?;
-        if let Some(finding) = loaded.findings.first() {
-            bail!("{finding}");
-        }
         let next = format!("127.0.0.1:{}", 50061 + self.addresses.len());
         let address = self.addresses.entry(catalog.to_owned()).or_insert(next).clone();
-        self.simulation.serve(&address, Arc::new(loaded.snapshot));
+        self.simulation.serve(&address, Arc::new(load(directory)?));
         Ok(address)
     }
 

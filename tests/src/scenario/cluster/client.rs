@@ -171,7 +171,7 @@ impl Client {
                     Ok(WatchEvent::Error(_)) | Err(_) => return true,
                 };
                 let (Change::Applied(object) | Change::Deleted(object)) = &change;
-                version = resource_version(object).to_owned();
+                resource_version(object).clone_into(&mut version);
                 if shown.send(Seen::Change(change)).is_err() {
                     return false;
                 }

@@ -9,8 +9,8 @@ fn lines(golden: Value, found: Value) -> Vec<String> {
     out.iter().map(ToString::to_string).collect()
 }
 
-fn recording(steps: &[Step]) -> Recording {
-    Recording { unstable: vec![], steps: steps.to_vec() }
+fn recording<const N: usize>(steps: [Step; N]) -> Recording {
+    Recording { unstable: vec![], steps: steps.into() }
 }
 
 fn step(name: &str) -> Step {
@@ -85,16 +85,16 @@ fn objects_are_held_against_each_other_step_by_step() {
         with(&[("Rose/a", json!({"x": 1})), ("Rose/b", json!({})), ("Rose/d", json!(UNSTABLE)), ("Rose/e", json!({}))]);
     let found =
         with(&[("Rose/a", json!({"x": 2})), ("Rose/c", json!({})), ("Rose/d", json!({"y": 1})), ("Rose/e", json!({}))]);
-    let differences = compare(&recording(&[golden.clone()]), &recording(&[found]));
+    let differences = compare(&recording([golden.clone()]), &recording([found]));
     let expected = [
         Difference::new("plant", "Rose/a", What::Other(".x".to_owned(), json!(1), json!(2))),
         Difference::new("plant", "Rose/b", What::ObjectMissing),
         Difference::new("plant", "Rose/c", What::ObjectExtra(json!({}))),
     ];
     assert_eq!(differences, expected);
-    assert_eq!(tally(&recording(&[golden.clone()]), &differences), (1, 4));
+    assert_eq!(tally(&recording([golden.clone()]), &differences), (1, 4));
 
-    let short = compare(&recording(&[golden]), &recording(&[]));
+    let short = compare(&recording([golden]), &recording([]));
     assert_eq!(short[0], Difference::new("-", "-", What::Step("1 steps expected, 0 found".to_owned())));
 }
 
@@ -103,10 +103,10 @@ fn events_may_fall_into_another_step_and_some_are_loose() {
     let event = |message: &str| json!({"object": "Rose/garden/red", "message": message});
     let with =
         |name: &str, messages: &[&str]| Step { events: messages.iter().map(|m| event(m)).collect(), ..step(name) };
-    let mut golden = recording(&[with("1", &["a", "b"]), with("2", &["c"])]);
+    let mut golden = recording([with("1", &["a", "b"]), with("2", &["c"])]);
     golden.unstable.push("1: event {\"message\": \"loose\", \"object\": \"Rose/garden/red\"}".to_owned());
-    assert!(compare(&golden, &recording(&[with("1", &["a", "loose"]), with("2", &["b", "c"])])).is_empty());
-    let differences = compare(&golden, &recording(&[with("1", &["a", "d"]), with("2", &["b"])]));
+    assert!(compare(&golden, &recording([with("1", &["a", "loose"]), with("2", &["b", "c"])])).is_empty());
+    let differences = compare(&golden, &recording([with("1", &["a", "d"]), with("2", &["b"])]));
     let expected = [What::EventMissing(event("c")), What::EventExtra(event("d"))];
     assert_eq!(differences, expected.map(|what| Difference::new("all steps", "events", what)));
 }
@@ -117,9 +117,9 @@ fn transitions_are_a_subsequence_of_what_was_seen() {
         saw: [("Rose/red".to_owned(), states.iter().map(|state| json!([state])).collect())].into(),
         ..step("plant")
     };
-    let golden = recording(&[with(&["Seed", "Bud", "Bloom"])]);
-    assert!(compare(&golden, &recording(&[with(&["Seed", "Sprout", "Bud", "Bloom", "Bud"])])).is_empty());
-    let differences = compare(&golden, &recording(&[with(&["Seed", "Bloom"])]));
+    let golden = recording([with(&["Seed", "Bud", "Bloom"])]);
+    assert!(compare(&golden, &recording([with(&["Seed", "Sprout", "Bud", "Bloom", "Bud"])])).is_empty());
+    let differences = compare(&golden, &recording([with(&["Seed", "Bloom"])]));
     let missing =
         ["Bud", "Bloom"].map(|state| Difference::new("plant", "Rose/red", What::TransitionMissing(json!([state]))));
     assert_eq!(differences, missing);
@@ -129,11 +129,11 @@ fn transitions_are_a_subsequence_of_what_was_seen() {
 #[test]
 fn faults_and_unrest_are_differences() {
     let restless = Step { unsettled: true, faults: vec!["not reached: Rose/red exists".to_owned()], ..step("plant") };
-    let differences = compare(&recording(&[step("plant")]), &recording(&[restless.clone()]));
+    let differences = compare(&recording([step("plant")]), &recording([restless.clone()]));
     assert_eq!(differences.len(), 2);
     assert_eq!(differences[0].what, What::Step("not reached: Rose/red exists".to_owned()));
     assert_eq!(differences[0].path(), "step");
     // A golden that did not settle expects nothing better of us.
     let golden = Step { unsettled: true, ..step("plant") };
-    assert_eq!(compare(&recording(&[golden]), &recording(&[restless])).len(), 1);
+    assert_eq!(compare(&recording([golden]), &recording([restless])).len(), 1);
 }
