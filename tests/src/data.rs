@@ -2,6 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context, Result};
+use serde::Deserialize;
+use serde_json::Value;
+
 /// The root of this repository.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -15,18 +19,6 @@ pub fn data() -> Option<PathBuf> {
 
 /// What a test says when it needs the data folder and there is none.
 pub const NO_DATA: &str = "skipped: needs the sample data (set OLM_TEST_DATA to its folder)";
-
-/// The data folder; when there is none, a line on stderr that names the test that is skipped.
-pub fn folder(test: &str) -> Option<PathBuf> {
-    let folder = data();
-    if folder.is_none() {
-        #[expect(clippy::print_stderr, reason = "whoever runs the tests should know what was not tested")]
-        {
-            eprintln!("{test}: {NO_DATA}");
-        }
-    }
-    folder
-}
 
 /// Ends a test early and says why on stderr.
 #[macro_export]
@@ -50,4 +42,11 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// The documents of a YAML file.
+pub fn documents(file: &Path) -> Result<Vec<Value>> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let documents = serde_yaml::Deserializer::from_str(&text).map(Value::deserialize).collect::<Result<_, _>>();
+    documents.with_context(|| format!("{}: not YAML", file.display()))
 }

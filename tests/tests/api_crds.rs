@@ -2,8 +2,8 @@
 //! object of the sample data through the types.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
+use anyhow::{Context, Result};
 use olm_core::api::catalog_source::CatalogSource;
 use olm_core::api::cluster_service_version::ClusterServiceVersion;
 use olm_core::api::install_plan::InstallPlan;
@@ -15,28 +15,29 @@ use olm_core::api::resource::{GROUP, ReadError, Resource, View};
 use olm_core::api::subscription::Subscription;
 use olm_core::api::{crd, object};
 use olm_tests::data;
-use serde::Deserialize;
 use serde_json::Value;
 
 /// The differences that are allowed: path, then why.
 const ALLOWED: &str = include_str!("api_crds.allowed.txt");
 
 #[test]
-fn crds_are_those_of_olm() {
-    let Some(data) = data::folder("crds_are_those_of_olm") else { return };
-    let ours: BTreeMap<String, Value> =
-        crd::all().into_iter().map(|crd| (object::name(&crd).to_owned(), crd)).collect();
+fn crds_are_those_of_olm() -> Result<()> {
+    let Some(data) = data::data() else {
+        eprintln!("{}", data::NO_DATA);
+        return Ok(());
+    };
+    let ours: BTreeMap<&str, &Value> = crd::all().iter().map(|crd| (object::name(crd), crd)).collect();
     let mut differences = BTreeSet::new();
     let mut compared = BTreeSet::new();
     for file in data::files(&data.join("crds")).iter().filter(|f| f.extension().is_some_and(|e| e == "yaml")) {
-        for theirs in read_yaml(file) {
-            let name = object::name(&theirs).to_owned();
-            let ours = ours.get(&name).unwrap_or(&Value::Null);
-            compare(&name, &without_words(ours), &without_words(&theirs), &mut differences);
-            compared.insert(name);
+        for theirs in data::documents(file)? {
+            let name = object::name(&theirs);
+            let ours = ours.get(name).context("a CRD that we do not have")?;
+            compare(name, &without_words(ours), &without_words(&theirs), &mut differences);
+            compared.insert(name.to_owned());
         }
     }
-    assert_eq!(compared, ours.keys().cloned().collect());
+    assert!(ours.keys().eq(compared.iter()), "{compared:?}");
     let allowed: BTreeSet<&str> = ALLOWED
         .lines()
         .filter(|l| !l.is_empty() && !l.starts_with('#'))
@@ -46,6 +47,7 @@ fn crds_are_those_of_olm() {
     let new: Vec<_> = differences.iter().filter(|d| !allowed.contains(d.split(": ").next().unwrap())).collect();
     let gone: Vec<_> = allowed.difference(&found).collect();
     assert!(new.is_empty() && gone.is_empty(), "new: {new:#?}\nallowed but not there: {gone:#?}");
+    Ok(())
 }
 
 /// Without what is said to people only.
@@ -72,7 +74,7 @@ fn compare(path: &str, ours: &Value, theirs: &Value, differences: &mut BTreeSet<
                 compare(&format!("{path}.{key}"), a, b, differences);
             }
         }
-        (Value::Array(a), Value::Array(b)) if path.ends_with(".required") || path.ends_with(".enum") => {
+        (Value::Array(a), Value::Array(b)) if matches!(path.rsplit('.').next(), Some("required" | "enum")) => {
             let set = |list: &[Value]| list.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
             if set(a) != set(b) {
                 differences.insert(format!("{path}: {ours}, OLM has {theirs}"));
@@ -88,13 +90,6 @@ fn compare(path: &str, ours: &Value, theirs: &Value, differences: &mut BTreeSet<
         }
         _ => {}
     }
-}
-
-fn read_yaml(path: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    serde_yaml::Deserializer::from_str(&text)
-        .map(|document| Value::deserialize(document).unwrap_or_else(|e| panic!("{}: {e}", path.display())))
-        .collect()
 }
 
 /// Through the type of its kind and back; `None` when it is none of OLM's kinds.
@@ -133,18 +128,13 @@ fn objects(value: &Value, see: &mut impl FnMut(&Value)) {
 
 #[test]
 fn nothing_is_lost() {
-    let Some(data) = data::folder("nothing_is_lost") else { return };
+    let Some(data) = data::data() else { olm_tests::skip!("{}", data::NO_DATA) };
     let (mut equal, mut wrong) = (BTreeMap::<String, usize>::new(), Vec::new());
     for file in ["objects", "bundles", "plain", "scenarios"].iter().flat_map(|folder| data::files(&data.join(folder))) {
         let extension = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
-        let Ok(text) = std::fs::read_to_string(&file) else { continue };
-        let documents: Vec<Value> = match extension {
-            "yaml" | "yml" => {
-                let read: Result<Vec<_>, _> =
-                    serde_yaml::Deserializer::from_str(&text).map(Value::deserialize).collect();
-                read.unwrap_or_default()
-            }
-            "json" => serde_json::from_str(&text).into_iter().collect(),
+        // Some files are wrong on purpose.
+        let documents = match extension {
+            "yaml" | "yml" | "json" => data::documents(&file).unwrap_or_default(),
             _ => continue,
         };
         for document in &documents {
