@@ -57,10 +57,13 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value) -> Outcome {
     for (key, value) in object::entries(&desired, &["metadata", "annotations"]) {
         object::set_annotation(&mut patch, key, value);
     }
+    // The CRD passes from a ClusterServiceVersion to the one that replaces it.
+    let replaced = replaced_by(world, object::namespace(plan), object::text(step, &["resolving"]));
+    let replaced: Vec<&str> = replaced.iter().map(String::as_str).collect();
     for (key, of) in alongside() {
         let stays = of.split_once('/').is_some_and(|(namespace, name)| {
             let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name);
-            csv.is_some_and(|c| object::label(c, "olm.copiedFrom").is_none())
+            csv.is_some_and(|c| object::label(c, "olm.copiedFrom").is_none()) && !replaced.contains(&of)
         });
         if !stays {
             object::map_mut(&mut patch, &["metadata", "annotations"]).insert(key.to_owned(), Value::Null);
@@ -69,6 +72,21 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value) -> Outcome {
     object::set_annotation(&mut patch, &mark, &csv);
     let uid = object::uid(live).to_owned();
     Outcome::Act { action: Action::Patch { target: apply::target(step), uid, patch }, after: "Present", blind: true }
+}
+
+/// The ClusterServiceVersions that this one replaces, as far as they are there, each as `namespace/name`.
+fn replaced_by(world: &Reader<'_>, namespace: &str, csv: &str) -> Vec<String> {
+    let mut replaced = Vec::new();
+    let mut next = csv;
+    while let Some(found) = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, next) {
+        next = object::text(found, &["spec", "replaces"]);
+        let older = format!("{namespace}/{next}");
+        if next.is_empty() || next == csv || replaced.contains(&older) {
+            break;
+        }
+        replaced.push(older);
+    }
+    replaced
 }
 
 /// Does the API server serve it?
