@@ -3,6 +3,7 @@
 //! The snapshot comes through a watch channel: a new one is served from the next request on, running answers end with the old.
 //! Errors are gRPC's `Unknown` with opm's texts, because clients match on them.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -171,10 +172,11 @@ fn heads(package: &Package) -> impl Iterator<Item = (&Channel, &Entry)> {
     package.channels.iter().filter_map(|c| Some((c, c.entry(&c.head)?)))
 }
 
-/// An entry, once for what it replaces and once for each entry that it skips and `wanted` accepts.
-fn provider<'a>(entry: &'a Entry, wanted: impl Fn(&str) -> bool + 'a) -> impl Iterator<Item = ChannelEntry> + 'a {
-    let skips = entry.skips.iter().map(String::as_str).filter(move |skip| wanted(skip));
-    [entry.replaces.as_deref().unwrap_or_default()].into_iter().chain(skips).map(|edge| channel_entry(entry, edge))
+/// An entry, once for what it replaces and once for each other entry that it skips and `wanted` accepts.
+fn provider(entry: &Entry, wanted: impl Fn(&str) -> bool) -> Vec<ChannelEntry> {
+    let skips = entry.skips.iter().map(String::as_str).filter(|skip| wanted(skip));
+    let edges: BTreeSet<&str> = skips.chain([entry.replaces.as_deref().unwrap_or_default()]).collect();
+    edges.into_iter().map(|edge| channel_entry(entry, edge)).collect()
 }
 
 #[tonic::async_trait]
