@@ -14,6 +14,7 @@ use futures::stream;
 use olm_core::api::object::Gvk;
 use olm_core::catalog::{Channel, Entry, Package, Snapshot};
 use olm_core::go::quote;
+use olm_core::version;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -246,8 +247,13 @@ impl Registry for Service {
             return Err(Status::unknown(format!("package {pkg_name} not found")));
         }
         let channel = channel_of(&snapshot, &pkg_name, &channel_name)?;
-        // Of several opm answers with any; the one nearest to the head would be as good as the first.
-        let entry = channel.entries.iter().find(|e| replaces(e, &csv_name)).ok_or_else(|| {
+        // Of several opm answers with any, here it is the newest.
+        let newest = |a: &&Entry, b: &&Entry| match (&a.version, &b.version) {
+            (Some(a), Some(b)) => version::compare(a, b),
+            (a, b) => a.is_some().cmp(&b.is_some()),
+        };
+        let found = channel.entries.iter().filter(|e| replaces(e, &csv_name)).max_by(newest);
+        let entry = found.ok_or_else(|| {
             let [package, channel] = [&pkg_name, &channel_name].map(|t| quote(t));
             Status::unknown(format!("no entry found for package {package}, channel {channel}"))
         })?;
