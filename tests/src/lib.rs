@@ -2,5 +2,5 @@
 
 pub mod control_plane;
 pub mod data;
-pub mod scenario;
 pub mod house;
+pub mod scenario;

@@ -3,6 +3,7 @@
 //! ```text
 //!   cli        arguments, streams, tables, prompts, errors: what every plugin shares
 //!   cluster    a live cluster: watches, requests, the loop
+//!   registry   catalogs: directories, and the gRPC protocol on both sides
 //!   run        `kubectl olm run`: live, --audit and --simulate
 //!   version    what runs here and on the server
 //! ```

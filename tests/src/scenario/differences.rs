@@ -6,8 +6,8 @@ use anyhow::Result;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::compare::Difference;
-use super::format::read_yaml;
+use super::compare::{Difference, IN_THIS_ORDER};
+use super::format::{Recording, read_yaml};
 use super::python::{Form, dumps};
 
 /// One wanted difference, or a family of them. In all patterns `*` stands for any text.
@@ -24,6 +24,7 @@ pub struct Wanted {
     /// `Kind/namespace/name`; `events` for events, `-` for what is about the step as a whole.
     pub object: String,
     /// Path within the object as differences print it (`.status.conditions[0].message`), or `object`, `event`, `transition`, `step`.
+    /// `moment`: a state `[phase, reason]`, given as `expected`, that is passed through or not; it is left out on both sides.
     pub path: String,
     /// What the recording has there, as JSON with `, ` and `: ` between its parts; a text may be given without its quotes.
     #[serde(default = "any")]
@@ -74,6 +75,40 @@ impl Wanted {
             && value_matches(&self.expected, difference.expected())
             && value_matches(&self.found, difference.found())
     }
+}
+
+/// The path of a wanted difference that is about a state passed through or not.
+const MOMENT: &str = "moment";
+
+/// The recording without the states that may be passed through or not: in histories, in transitions and as events.
+pub fn without_moments(recording: &Recording, scenario: &str, engine: &str, wanted: &[Wanted]) -> Recording {
+    let mut recording = recording.clone();
+    for wanted in wanted.iter().filter(|w| w.path == MOMENT && w.is_for(scenario, engine)) {
+        let is_moment = |phase: &Value, reason: &Value| {
+            let state = format!("[{}, {}]", phase.as_str().unwrap_or_default(), reason.as_str().unwrap_or_default());
+            matches(&wanted.expected, &state)
+        };
+        for step in &mut recording.steps {
+            for (_, object) in step.objects.iter_mut().filter(|(id, _)| matches(&wanted.object, id)) {
+                let history = object.pointer_mut("/status/conditions").map(|conditions| match conditions {
+                    Value::Object(stable) => stable.entry(IN_THIS_ORDER).or_insert(Value::Null),
+                    list => list,
+                });
+                if let Some(history) = history.and_then(Value::as_array_mut) {
+                    history.retain(|c| !is_moment(&c["phase"], &c["reason"]));
+                }
+            }
+            for (_, states) in step.saw.iter_mut().filter(|(id, _)| matches(&wanted.object, id)) {
+                states.retain(|state| !is_moment(&state[0], &state[1]));
+            }
+            step.events.retain(|event| {
+                let about = event["object"].as_str().unwrap_or_default();
+                let reason = event["reason"].as_str().unwrap_or_default();
+                !(matches(&wanted.object, about) && wanted.expected.ends_with(&format!(", {reason}]")))
+            });
+        }
+    }
+    recording
 }
 
 fn value_matches(pattern: &str, value: Option<&Value>) -> bool {
@@ -129,7 +164,7 @@ pub fn judge<'a>(
         !covered
     });
     let unwanted = unwanted.cloned().collect();
-    let unused = wanted.iter().zip(used).filter(|(w, used)| !used && !w.sometimes && w.is_for(scenario, engine));
+    let unused = wanted.iter().zip(used).filter(|(w, used)| !used && !w.sometimes && w.path != MOMENT && w.is_for(scenario, engine));
     (unwanted, unused.map(|(wanted, _)| wanted).collect())
 }
 

@@ -23,6 +23,8 @@ pub fn passing() -> Result<BTreeMap<String, BTreeSet<String>>> {
 
 /// The differences of a recording from its golden, as people read them. Empty when there are none but wanted ones.
 pub fn report(scenario: &str, engine: &str, golden: &Recording, found: &Recording, wanted: &[Wanted]) -> String {
+    let golden = &differences::without_moments(golden, scenario, engine, wanted);
+    let found = &differences::without_moments(found, scenario, engine, wanted);
     let differences = compare(golden, found);
     let (equal, total) = tally(golden, &differences);
     let (unwanted, unused) = differences::judge(scenario, engine, &differences, wanted);

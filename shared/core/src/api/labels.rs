@@ -12,6 +12,8 @@ pub const OWNER: &str = "olm.owner";
 pub const OWNER_NAMESPACE: &str = "olm.owner.namespace";
 /// Kind of the owner.
 pub const OWNER_KIND: &str = "olm.owner.kind";
+/// On Roles and bindings made for a permission: the hash of what they grant, or to whom.
+pub const PERMISSIONS_HASH: &str = "olm.permissions.hash";
 /// On copies of ClusterServiceVersions and of their RBAC: the namespace of the original.
 pub const COPIED_FROM: &str = "olm.copiedFrom";
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::BundleContent;
+use crate::api::go_json::GoType;
 use crate::api::object::{at, list, text};
 use crate::bundle::property::{CSV_METADATA, PACKAGE};
-use crate::{go, yaml};
+use crate::yaml;
 
 /// The objects of one bundle, or the bytes that hold them. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ impl Content {
                     return Ok(content);
                 }
                 let Some(csv) = stand_in(&blob, package)? else { return Ok(content) };
-                let csv_json: Arc<str> = go::json(&csv).into();
+                let csv_json: Arc<str> = GoType::CLUSTER_SERVICE_VERSION.encode(&csv).into();
                 let objects = if content.objects.is_empty() { Arc::from([csv_json.clone()]) } else { content.objects };
                 Ok(BundleContent { csv_json, objects })
             }

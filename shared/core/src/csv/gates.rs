@@ -3,6 +3,7 @@
 
 use super::model::Csv;
 use super::{Step, transition::failed};
+use crate::api::go_json::GoType;
 use crate::api::{labels, object};
 use crate::membership::{self, Group, Provision};
 use crate::plan::{Action, Propagation, Reason};
@@ -43,7 +44,7 @@ fn check(world: &Reader<'_>, csv: Csv<'_>, groups: &[Group<'_>]) -> Result<(), B
         Provision::Annotate(apis) => {
             let mut new = group.0.clone();
             object::set_annotation(&mut new, membership::PROVIDED_APIS, &apis.to_string());
-            Err(Box::new(Step::stay().after(vec![Action::Update(new)])))
+            Err(Box::new(Step::stay().after(vec![Action::Update(GoType::OPERATOR_GROUP.normalise(&new))])))
         }
         Provision::Conflict => {
             let message = "intersecting operatorgroups provide the same apis";

@@ -1,14 +1,16 @@
 //! What a ClusterServiceVersion needs before it can be installed, and whether it is there (reference/olm-operator.md §1.6).
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::model::{CrdDescription, Csv};
 use crate::api::go_json::GoType;
-use crate::api::object;
+use crate::api::object::{self, Gvk};
+use crate::api::{hash, labels};
 use crate::rbac;
 use crate::version::Version;
-use crate::world::{FactKey, Reader, kind};
-use crate::{api::object::Gvk, world::Fact};
+use crate::world::{Fact, FactKey, IndexKey, Object, Reader, kind};
 
 /// The outcome of a check: `status.requirementStatus`, and whether all of it is met.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -197,10 +199,18 @@ fn serves(world: &Reader<'_>, api: &Gvk) -> bool {
 
 fn service_accounts(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) -> Result<(), rbac::InvalidRule> {
     let mut accounts: Vec<(&str, bool, Vec<Value>)> = Vec::new();
+    let made = world.indexed(IndexKey::OwnerLabels {
+        kind: "ClusterServiceVersion".to_owned(),
+        namespace: csv.namespace().to_owned(),
+        name: csv.name().to_owned(),
+    });
     let scopes = [(csv.permissions(), Some(csv.namespace())), (csv.cluster_permissions(), None)];
     for (permissions, namespace) in scopes {
         for permission in permissions {
             let name = object::text(permission, &["serviceAccountName"]);
+            if namespace.is_some() && is_made(&made, csv, name, object::at(permission, &["rules"])) {
+                continue;
+            }
             let index = accounts.iter().position(|(n, ..)| *n == name).unwrap_or_else(|| {
                 accounts.push((name, true, Vec::new()));
                 accounts.len() - 1
@@ -238,6 +248,32 @@ fn service_accounts(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) 
         found.add(status == "Present", entry);
     }
     Ok(())
+}
+
+/// Did the InstallPlan make a Role of just these rules for the ServiceAccount, and its binding? Then, as in OLM, nothing has to be
+/// evaluated, and the rules do not appear in the status.
+fn is_made(made: &[&Arc<Object>], csv: Csv<'_>, account: &str, rules: &Value) -> bool {
+    let in_namespace = |kind: &str| {
+        let kind = kind.to_owned();
+        made.iter().map(|o| o.json()).filter(move |o| {
+            object::text(o, &["kind"]) == kind && object::namespace(o) == csv.namespace()
+        })
+    };
+    let hash = hash::plain_hash(GoType::POLICY_RULES, rules);
+    in_namespace("Role").filter(|role| object::label(role, labels::PERMISSIONS_HASH) == Some(&hash)).any(|role| {
+        in_namespace("RoleBinding").any(|binding| {
+            let binds = object::at(binding, &["roleRef"]);
+            let subject = |s: &Value| {
+                object::text(s, &["kind"]) == "ServiceAccount"
+                    && object::text(s, &["name"]) == account
+                    && object::text(s, &["namespace"]) == csv.namespace()
+            };
+            object::text(binds, &["kind"]) == "Role"
+                && object::text(binds, &["name"]) == object::name(role)
+                && object::label(binding, labels::PERMISSIONS_HASH).is_some()
+                && object::list(binding, &["subjects"]).iter().any(subject)
+        })
+    })
 }
 
 fn belongs_to_another(account: &Value, csv: Csv<'_>) -> bool {

@@ -59,10 +59,12 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value) -> Outcome {
     for (key, value) in object::entries(&desired, &["metadata", "annotations"]) {
         object::set_annotation(&mut patch, key, value);
     }
+    // The CRD passes from a ClusterServiceVersion to the one that replaces it.
+    let replaced = replaced_by(world, plan, object::text(step, &["resolving"]));
     for (key, of) in alongside() {
         let stays = of.split_once('/').is_some_and(|(namespace, name)| {
             let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name);
-            csv.is_some_and(|c| object::label(c, "olm.copiedFrom").is_none())
+            csv.is_some_and(|c| object::label(c, "olm.copiedFrom").is_none()) && !replaced.iter().any(|r| r == of)
         });
         if !stays {
             object::map_mut(&mut patch, &["metadata", "annotations"]).insert(key.to_owned(), Value::Null);
@@ -71,6 +73,24 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value) -> Outcome {
     object::set_annotation(&mut patch, &mark, &csv);
     let uid = object::uid(live).to_owned();
     Outcome::Act { action: Action::Patch { target: apply::target(step), uid, patch }, after: "Present", blind: true }
+}
+
+/// The ClusterServiceVersions that this one replaces, each as `namespace/name`. The newest may not be there yet: the plan has it.
+fn replaced_by(world: &Reader<'_>, plan: &Value, csv: &str) -> Vec<String> {
+    let namespace = object::namespace(plan);
+    let planned = object::list(plan, &["status", "plan"]).iter().find(|step| {
+        let resource = object::at(step, &["resource"]);
+        object::text(resource, &["kind"]) == "ClusterServiceVersion" && object::text(resource, &["name"]) == csv
+    });
+    let manifest = planned.and_then(|step| apply::manifest(step).ok()).unwrap_or_default();
+    let mut replaced = Vec::new();
+    let mut older = object::text(&manifest, &["spec", "replaces"]);
+    while !older.is_empty() && older != csv && !replaced.iter().any(|seen| *seen == format!("{namespace}/{older}")) {
+        replaced.push(format!("{namespace}/{older}"));
+        let found = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, older);
+        older = found.map_or("", |csv| object::text(csv, &["spec", "replaces"]));
+    }
+    replaced
 }
 
 /// Does the API server serve it?

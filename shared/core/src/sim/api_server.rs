@@ -70,6 +70,8 @@ impl ApiServer {
         self.add_stock(
             json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": {
                 "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": node,
+                // The node lifecycle controller keeps these in step with the ones above.
+                "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64",
             }}}),
             now,
         );

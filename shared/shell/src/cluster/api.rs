@@ -85,9 +85,8 @@ impl Api {
         } else {
             self.client.list_api_group_resources(&gvk.api_version()).await
         };
-        let missing = || {
-            Status::new(404, "NotFound", format!("the server does not serve {} in {}", gvk.kind, gvk.api_version()))
-        };
+        let missing =
+            || Status::new(404, "NotFound", format!("the server does not serve {} in {}", gvk.kind, gvk.api_version()));
         let listed = listed.map_err(status).map_err(|s| if s.code == 404 { missing() } else { s })?;
         let mut resources = self.resources.lock().await;
         for found in listed.resources.into_iter().filter(|r| !r.name.contains('/')) {

@@ -1,30 +1,173 @@
-//! A catalog in a directory.
+//! A catalog in a local directory.
+//!
+//! Every file below the directory is read, `.indexignore` and links considered, and what was read is loaded by olm-core.
+//! `bundles.txt` in the directory itself names further bundle directories, one a line, relative to any of the directory's
+//! ancestors.
 
-use std::fs;
+use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use olm_core::catalog::{self, File, Load};
+use olm_core::finding::Finding;
 
 use crate::cli::{CliError, ErrorKind};
 
-/// Reads a catalog directory.
+const IGNORE_FILE: &str = ".indexignore";
+const BUNDLE_LIST: &str = "bundles.txt";
+
+/// Reads a catalog directory. What is wrong with single files, bundles and packages is among the findings.
 pub fn load(directory: &Path) -> Result<Load, CliError> {
-    let mut files = Vec::new();
-    read(directory, directory, &mut files)?;
-    Ok(catalog::load(&files))
+    let refused = |e: io::Error| CliError::new(ErrorKind::Io, format!("cannot read: {e}")).at(directory.display());
+    let root = directory.canonicalize().map_err(refused)?;
+    std::fs::read_dir(&root).map_err(refused)?;
+    let mut reader =
+        Reader { shown: directory.to_owned(), root, ignores: Vec::new(), files: Vec::new(), findings: Vec::new() };
+    reader.walk(Path::new(""));
+    reader.listed_bundles();
+    let mut load = catalog::load(&reader.files);
+    load.findings.splice(0..0, reader.findings);
+    Ok(load)
 }
 
-fn read(root: &Path, folder: &Path, files: &mut Vec<File>) -> Result<(), CliError> {
-    let fail = |path: &Path, e: std::io::Error| CliError::new(ErrorKind::Io, format!("cannot read: {e}")).at(path.display());
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder).map_err(|e| fail(folder, e))?.flatten().map(|e| e.path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            read(root, &path, files)?;
-        } else {
-            let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
-            files.push(File { path: name, bytes: fs::read(&path).map_err(|e| fail(&path, e))?.into() });
+struct Reader {
+    /// The directory as people named it, which begins the paths in messages.
+    shown: PathBuf,
+    /// The same without links.
+    root: PathBuf,
+    /// The ignore files of the directories being walked, outermost first.
+    ignores: Vec<Gitignore>,
+    files: Vec<File>,
+    findings: Vec<Finding>,
+}
+
+impl Reader {
+    /// Reads all files below a folder of the root.
+    fn walk(&mut self, folder: &Path) {
+        let path = self.root.join(folder);
+        let depth = self.ignores.len();
+        let ignore_file = path.join(IGNORE_FILE);
+        if ignore_file.is_file() {
+            let mut builder = GitignoreBuilder::new(&path);
+            if let Some(e) = builder.add(&ignore_file) {
+                self.report(&folder.join(IGNORE_FILE), "unreadable-file", e.to_string(), "");
+            }
+            match builder.build() {
+                Ok(ignore) => self.ignores.push(ignore),
+                Err(e) => self.report(&folder.join(IGNORE_FILE), "unreadable-file", e.to_string(), ""),
+            }
+        }
+        match sorted_entries(&path) {
+            Ok(names) => names.iter().for_each(|name| self.entry(&folder.join(name))),
+            Err(e) => self.report(folder, "unreadable-file", e.to_string(), ""),
+        }
+        self.ignores.truncate(depth);
+    }
+
+    fn entry(&mut self, entry: &Path) {
+        let name = entry.file_name().unwrap_or_default().to_string_lossy();
+        // What begins with two dots is how Kubernetes lays out mounted ConfigMaps and Secrets; the links beside it lead there.
+        if name.starts_with("..") || name == IGNORE_FILE || entry == Path::new(BUNDLE_LIST) {
+            return;
+        }
+        let path = self.root.join(entry);
+        let Ok(kind) = path.symlink_metadata().map(|m| m.file_type()) else { return };
+        if self.is_ignored(&path, kind.is_dir()) {
+            return;
+        }
+        if kind.is_dir() {
+            return self.walk(entry);
+        }
+        if kind.is_symlink() {
+            match path.canonicalize() {
+                Ok(target) if !target.starts_with(&self.root) => {
+                    let message = format!("the link leads out of the catalog, to {}", target.display());
+                    return self.report(entry, "link-leads-out", message, "put the file itself into the catalog");
+                }
+                Ok(target) if target.is_dir() => {
+                    let hint = "put the files themselves into the catalog";
+                    return self.report(
+                        entry,
+                        "link-to-directory",
+                        "links to directories are not followed".into(),
+                        hint,
+                    );
+                }
+                Ok(_) => {}
+                Err(e) => return self.report(entry, "unreadable-file", format!("the link is broken: {e}"), ""),
+            }
+        }
+        self.read(&path, entry);
+    }
+
+    fn is_ignored(&self, path: &Path, is_directory: bool) -> bool {
+        self.ignores.iter().any(|i| i.matched_path_or_any_parents(path, is_directory).is_ignore())
+    }
+
+    fn read(&mut self, path: &Path, entry: &Path) {
+        if !path.is_file() {
+            return self.report(entry, "unreadable-file", "not a regular file".into(), "");
+        }
+        match std::fs::read(path) {
+            Ok(bytes) => self.files.push(File::new(self.shown(entry), bytes)),
+            Err(e) => self.report(entry, "unreadable-file", e.to_string(), ""),
         }
     }
-    Ok(())
+
+    /// Reads the bundle directories that the list names.
+    fn listed_bundles(&mut self) {
+        let Ok(list) = std::fs::read_to_string(self.root.join(BUNDLE_LIST)) else { return };
+        let mut seen = BTreeSet::new();
+        for (index, line) in list.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') || !seen.insert(line) {
+                continue;
+            }
+            match self.root.ancestors().map(|a| a.join(line)).find(|p| p.is_dir()) {
+                Some(bundle) => self.bundle(&bundle, line),
+                None => self.findings.push(
+                    Finding::new("missing-bundle", format!("no bundle directory {line}"))
+                        .at(&self.shown(Path::new(BUNDLE_LIST)), index + 1)
+                        .hint("name a directory relative to this catalog's directory or to one above it"),
+                ),
+            }
+        }
+    }
+
+    fn bundle(&mut self, bundle: &Path, shown: &str) {
+        for folder in ["manifests", "metadata"] {
+            let names = match sorted_entries(&bundle.join(folder)) {
+                Ok(names) => names,
+                Err(e) => {
+                    let place = format!("{shown}/{folder}");
+                    self.findings.push(Finding::new("unreadable-file", e.to_string()).at(&place, 0));
+                    continue;
+                }
+            };
+            for path in names.iter().map(|name| bundle.join(folder).join(name)).filter(|p| p.is_file()) {
+                let name = path.file_name().unwrap_or_default().to_string_lossy();
+                let place = format!("{shown}/{folder}/{name}");
+                match std::fs::read(&path) {
+                    Ok(bytes) => self.files.push(File::new(place, bytes)),
+                    Err(e) => self.findings.push(Finding::new("unreadable-file", e.to_string()).at(&place, 0)),
+                }
+            }
+        }
+    }
+
+    fn shown(&self, entry: &Path) -> String {
+        self.shown.join(entry).to_string_lossy().into_owned()
+    }
+
+    fn report(&mut self, entry: &Path, code: &'static str, message: String, hint: &str) {
+        self.findings.push(Finding::new(code, message).at(&self.shown(entry), 0).hint(hint));
+    }
+}
+
+fn sorted_entries(path: &Path) -> io::Result<Vec<std::ffi::OsString>> {
+    let mut names: Vec<_> =
+        std::fs::read_dir(path)?.map(|entry| entry.map(|e| e.file_name())).collect::<io::Result<_>>()?;
+    names.sort();
+    Ok(names)
 }

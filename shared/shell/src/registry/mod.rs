@@ -1,3 +1,17 @@
-//! Catalogs as the shell reads them.
+//! Catalogs from outside: local directories, and the registry's gRPC protocol on both sides.
+//!
+//! ```text
+//!   dir       a directory --> Load (olm-core)
+//!   server    Snapshot --> gRPC, for whoever dials
+//!   client    gRPC --> Snapshot, reconnecting, with the states that OLM reports
+//!   convert   between the protocol's messages and olm-core's
+//!   proto     the messages, generated from api.proto
+//! ```
 
+pub mod client;
+mod convert;
 pub mod dir;
+pub mod proto;
+pub mod server;
+#[cfg(test)]
+mod tests;

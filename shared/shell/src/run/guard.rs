@@ -85,11 +85,8 @@ pub(super) async fn wait_for_crds(api: &Api) -> Result<(), CliError> {
 
 /// An error when a real OLM runs here; with `take_over` its Deployments are scaled to zero instead.
 pub(super) async fn require_alone(api: &Api, take_over: bool) -> Result<(), CliError> {
-    let deployments = Resource {
-        gvk: Gvk::new("apps", "v1", "Deployment"),
-        plural: "deployments".to_owned(),
-        namespaced: true,
-    };
+    let deployments =
+        Resource { gvk: Gvk::new("apps", "v1", "Deployment"), plural: "deployments".to_owned(), namespaced: true };
     let page = api.list(&deployments, CONTROLLERS, "").await.map_err(|r| refused("cannot list Deployments", &r))?;
     let running: Vec<_> = page
         .objects

@@ -35,8 +35,7 @@ impl<'a> Live<'a> {
         if !self.audit {
             guard::require_alone(&api, self.take_over).await?;
         }
-        let settings =
-            Settings { global_catalog_namespace: self.options.namespace.clone(), ..Settings::default() };
+        let settings = Settings { global_catalog_namespace: self.options.namespace.clone(), ..Settings::default() };
         let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace)?;
         let state = endpoints::State::default();
         let _servers = endpoints::serve(self.metrics, self.health, &state).await?;

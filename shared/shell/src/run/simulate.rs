@@ -35,7 +35,8 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
     add_catalogs(&mut simulation, options, paths, printer)?;
     simulation.take_happenings();
     if given.is_empty() {
-        return Err(CliError::input("there are no objects to simulate").hint("give files or folders with Subscriptions, OperatorGroups and the like"));
+        return Err(CliError::input("there are no objects to simulate")
+            .hint("give files or folders with Subscriptions, OperatorGroups and the like"));
     }
     let mut story = Story::from(began);
     apply(&mut simulation, given, printer)?;
@@ -132,8 +133,7 @@ fn blocked(simulation: &Simulation) -> Vec<(Key, Vec<Reason>)> {
 
 /// All objects as a List, but Events.
 fn everything(simulation: &Simulation) -> Value {
-    let items: Vec<&Value> =
-        simulation.api().iter().filter(|o| object::text(o, &["kind"]) != "Event").collect();
+    let items: Vec<&Value> = simulation.api().iter().filter(|o| object::text(o, &["kind"]) != "Event").collect();
     json!({ "apiVersion": "v1", "kind": "List", "metadata": { "resourceVersion": "" }, "items": items })
 }
 

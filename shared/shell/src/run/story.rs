@@ -60,9 +60,8 @@ fn created(new: &Value) -> String {
 /// The state of an object in few words, for kinds that have one.
 fn state(object: &Value) -> Option<String> {
     let status = |field| object::text(object, &["status", field]);
-    let condition = |t: &str| {
-        object::list(object, &["status", "conditions"]).iter().find(|c| object::text(c, &["type"]) == t)
-    };
+    let condition =
+        |t: &str| object::list(object, &["status", "conditions"]).iter().find(|c| object::text(c, &["type"]) == t);
     let is_true = |t: &str| condition(t).is_some_and(|c| object::text(c, &["status"]) == "True");
     let text = match object::text(object, &["kind"]) {
         "ClusterServiceVersion" => match (status("phase"), status("reason"), status("message")) {

@@ -22,14 +22,9 @@ pub(super) fn binary() -> Result<PathBuf> {
 
 fn build() -> Result<PathBuf> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(repository()).args([
-        "build",
-        "--package",
-        NAME,
-        "--bin",
-        NAME,
-        "--message-format=json-render-diagnostics",
-    ]);
+    // The whole workspace decides on the features of dependencies, as it does when all tests are built: nothing is built twice.
+    cargo.current_dir(repository()).args(["build", "--workspace", "--bin", NAME]);
+    cargo.arg("--message-format=json-render-diagnostics");
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }

@@ -33,6 +33,8 @@ impl GoType {
     pub const POLICY_RULE: Self = Self("PolicyRule");
     /// OLM's ClusterServiceVersion.
     pub const CLUSTER_SERVICE_VERSION: Self = Self("ClusterServiceVersion");
+    /// OLM's OperatorGroup.
+    pub const OPERATOR_GROUP: Self = Self("OperatorGroup");
     /// OLM's description of a webhook in a ClusterServiceVersion.
     pub const WEBHOOK_DESCRIPTION: Self = Self("WebhookDescription");
     /// What a Role's name is hashed from: `{name, permission: {serviceAccountName, rules}}`.

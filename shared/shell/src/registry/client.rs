@@ -1,0 +1,291 @@
+//! Reads a catalog over gRPC: one connection that is made again whenever it is lost, with the states that OLM reports.
+//!
+//! *Guarantees.* Each time the connection becomes ready, and on [`Client::refresh`], the catalog is read anew; the last
+//! snapshot that was read whole stays until there is a newer one. Nothing is polled while the connection stands: it is known
+//! to be lost when its socket is closed or answers no keep-alive.
+//!
+//! *Caveat.* The connection is plain-text, as OLM's is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use hyper_util::rt::TokioIo;
+use olm_core::catalog::{Builder, Snapshot};
+pub use olm_core::world::ConnectionState;
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::task::JoinHandle;
+use tonic::transport::{Channel, Endpoint, Uri};
+
+use super::convert;
+use super::proto::registry_client::RegistryClient;
+use super::proto::{GetPackageRequest, ListBundlesRequest};
+
+/// Limits and delays of a client.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How long making a connection may take.
+    pub connect_timeout: Duration,
+    /// How long reading the whole catalog may take; a minute, as in OLM.
+    pub read_timeout: Duration,
+    /// Pause after the first failed connection; it doubles up to `max_pause`.
+    pub pause: Duration,
+    /// Longest pause between two attempts.
+    pub max_pause: Duration,
+    /// Largest message that is accepted, in bytes: one bundle with its objects.
+    pub max_message: usize,
+    /// Most bytes of inline objects that are kept of one catalog.
+    pub max_inline: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            read_timeout: Duration::from_mins(1),
+            pause: Duration::from_millis(200),
+            max_pause: Duration::from_secs(30),
+            max_message: 64 << 20,
+            max_inline: 512 << 20,
+        }
+    }
+}
+
+/// What a client sees of its catalog.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    /// State of the connection.
+    pub state: ConnectionState,
+    /// The last content that was read whole.
+    pub snapshot: Option<Arc<Snapshot>>,
+    /// Why there is no connection or no newer content, in OLM's words where it has some.
+    pub error: Option<String>,
+}
+
+/// Why a catalog could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The server refused the list of bundles.
+    #[error("failed to list bundles: {0}")]
+    List(String),
+    /// The list broke off.
+    #[error("error encountered while listing bundles: {0}")]
+    Broken(String),
+    /// It took too long.
+    #[error("the catalog was not read within {0:?}")]
+    Timeout(Duration),
+    /// The catalog carries more than the client keeps.
+    #[error("the catalog carries more than {0} bytes of objects")]
+    TooLarge(usize),
+}
+
+/// A client of one catalog. Dropping it closes the connection.
+#[derive(Debug)]
+pub struct Client {
+    observed: watch::Receiver<Observation>,
+    refresh: Arc<Notify>,
+    task: JoinHandle<()>,
+}
+
+impl Client {
+    /// Begins to connect to `host:port`. Must be called within a tokio runtime.
+    pub fn start(address: &str, settings: Settings) -> Self {
+        let idle = Observation { state: ConnectionState::Idle, snapshot: None, error: None };
+        let (observations, observed) = watch::channel(idle);
+        let refresh = Arc::new(Notify::new());
+        let connection = Connection { address: address.to_owned(), settings, observations, refresh: refresh.clone() };
+        Self { observed, refresh, task: tokio::spawn(connection.run()) }
+    }
+
+    /// What the client sees, now and from now on.
+    pub fn observe(&self) -> watch::Receiver<Observation> {
+        self.observed.clone()
+    }
+
+    /// Asks for the catalog to be read again, now or as soon as there is a connection.
+    pub fn refresh(&self) {
+        self.refresh.notify_one();
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Connection {
+    address: String,
+    settings: Settings,
+    observations: watch::Sender<Observation>,
+    refresh: Arc<Notify>,
+}
+
+impl Connection {
+    async fn run(self) {
+        let Settings { pause: first_pause, max_pause, .. } = self.settings;
+        let mut pause = first_pause;
+        loop {
+            self.state(ConnectionState::Connecting, None);
+            let error = match connect(&self.address, &self.settings).await {
+                Ok((channel, lost)) => {
+                    pause = first_pause;
+                    self.state(ConnectionState::Ready, None);
+                    self.serve(channel, lost).await;
+                    self.state(ConnectionState::Idle, None);
+                    continue;
+                }
+                Err(error) => error,
+            };
+            self.state(ConnectionState::TransientFailure, Some(error));
+            // The only sleep: nothing tells when a server comes back.
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(max_pause);
+        }
+    }
+
+    /// Reads the catalog, and again whenever asked to, until the connection is lost.
+    async fn serve(&self, channel: Channel, mut lost: oneshot::Receiver<()>) {
+        loop {
+            let read = tokio::select! {
+                // The sender is dropped with the connection, so this is an error always.
+                _ = &mut lost => return,
+                read = read(channel.clone(), &self.settings) => read,
+            };
+            self.observations.send_modify(|o| match read {
+                Ok(snapshot) => {
+                    o.error = None;
+                    // An equal snapshot is no news to those who compare by identity.
+                    if o.snapshot.as_deref() != Some(&snapshot) {
+                        o.snapshot = Some(Arc::new(snapshot));
+                    }
+                }
+                Err(error) => o.error = Some(error.to_string()),
+            });
+            tokio::select! {
+                _ = &mut lost => return,
+                () = self.refresh.notified() => {}
+            }
+        }
+    }
+
+    fn state(&self, state: ConnectionState, error: Option<String>) {
+        self.observations.send_modify(|o| {
+            o.state = state;
+            if error.is_some() || state == ConnectionState::Ready {
+                o.error = error;
+            }
+        });
+    }
+}
+
+/// A connection, and a channel that is closed when the connection is.
+async fn connect(address: &str, settings: &Settings) -> Result<(Channel, oneshot::Receiver<()>), String> {
+    let uri = Uri::builder()
+        .scheme("http")
+        .authority(address)
+        .path_and_query("/")
+        .build()
+        .map_err(|e| format!("{address:?} is not an address of the form host:port: {e}"))?;
+    let (guard, lost) = oneshot::channel::<()>();
+    let guard = Arc::new(std::sync::Mutex::new(Some(guard)));
+    let target = address.to_owned();
+    let connector = tower::service_fn(move |_: Uri| {
+        // One connection for one channel: a second attempt finds the guard taken and fails.
+        let guard = guard.lock().ok().and_then(|mut guard| guard.take());
+        let target = target.clone();
+        async move {
+            let guard = guard.ok_or_else(|| std::io::Error::other("the connection was lost"))?;
+            let stream = TcpStream::connect(&target).await?;
+            stream.set_nodelay(true)?;
+            Ok::<_, std::io::Error>(TokioIo::new(Guarded { stream, _guard: guard }))
+        }
+    });
+    let endpoint = Endpoint::from(uri)
+        .connect_timeout(settings.connect_timeout)
+        .http2_keep_alive_interval(Duration::from_secs(30))
+        .keep_alive_timeout(Duration::from_secs(10))
+        .keep_alive_while_idle(true);
+    let channel = endpoint.connect_with_connector(connector).await.map_err(|e| root_cause(&e))?;
+    Ok((channel, lost))
+}
+
+/// The innermost cause: the outer ones only say that there was a transport.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+/// Reads a whole catalog: the list of bundles, then each package, as OLM's resolver does.
+pub async fn read(channel: Channel, settings: &Settings) -> Result<Snapshot, ReadError> {
+    let timeout = settings.read_timeout;
+    tokio::time::timeout(timeout, read_all(channel, settings)).await.map_err(|_| ReadError::Timeout(timeout))?
+}
+
+async fn read_all(channel: Channel, settings: &Settings) -> Result<Snapshot, ReadError> {
+    let mut client = RegistryClient::new(channel).max_decoding_message_size(settings.max_message);
+    let mut builder = Builder::default();
+    let mut packages = std::collections::BTreeSet::new();
+    let mut inline = 0;
+    let bundles = client.list_bundles(ListBundlesRequest {}).await;
+    let mut bundles = bundles.map_err(|e| ReadError::List(e.message().to_owned()))?.into_inner();
+    while let Some(bundle) = bundles.next().await {
+        let bundle = bundle.map_err(|e| ReadError::Broken(e.message().to_owned()))?;
+        packages.insert(bundle.package_name.clone());
+        inline += bundle.csv_json.len() + bundle.object.iter().map(String::len).sum::<usize>();
+        if inline > settings.max_inline {
+            return Err(ReadError::TooLarge(settings.max_inline));
+        }
+        builder.bundle(convert::message(bundle));
+    }
+    for name in packages {
+        match client.get_package(GetPackageRequest { name: name.clone() }).await {
+            Ok(package) => builder.package(convert::package_of(package.into_inner())),
+            // OLM leaves the package out as well.
+            Err(e) => tracing::warn!("package {name}: the catalog does not describe it: {}", e.message()),
+        }
+    }
+    Ok(builder.build())
+}
+
+/// A connection that takes its guard along when it is closed.
+struct Guarded {
+    stream: TcpStream,
+    _guard: oneshot::Sender<()>,
+}
+
+mod guarded {
+    //! Reading and writing, passed through.
+
+    use std::io;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+    use super::Guarded;
+
+    impl AsyncRead for Guarded {
+        fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.stream).poll_read(cx, buf)
+        }
+    }
+
+    impl AsyncWrite for Guarded {
+        fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+            Pin::new(&mut self.stream).poll_write(cx, buf)
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.stream).poll_flush(cx)
+        }
+
+        fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Pin::new(&mut self.stream).poll_shutdown(cx)
+        }
+    }
+}
