@@ -35,7 +35,7 @@ pub struct Settings {
     pub max_pause: Duration,
     /// Largest message that is accepted, in bytes: one bundle with its objects.
     pub max_message: usize,
-    /// Most bytes of inline objects that are kept of one catalog.
+    /// Most bytes of inline objects that are read of one catalog; they are kept compressed.
     pub max_inline: usize,
 }
 
