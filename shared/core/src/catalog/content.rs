@@ -30,8 +30,8 @@ pub enum Content {
     },
 }
 
-/// Compressed objects.
-#[derive(Clone, Debug)]
+/// Compressed objects; the same ones always give the same bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
     /// The texts with a NUL after each, deflated.
     bytes: Arc<[u8]>,
@@ -58,6 +58,14 @@ impl Content {
         });
         let bytes = written.and_then(|()| encoder.finish()).unwrap_or_default();
         Self::Packed(Packed { bytes: bytes.into(), csv, csv_apart })
+    }
+
+    /// Are these the same objects? What cannot be read is equal to nothing.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Packed(a), Self::Packed(b)) => a == b,
+            (a, b) => a.read().is_ok_and(|a| b.read().is_ok_and(|b| a == b)),
+        }
     }
 
     /// Decodes the objects. The error says what is wrong with the blob.
