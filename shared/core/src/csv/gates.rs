@@ -40,11 +40,7 @@ fn check(world: &Reader<'_>, csv: Csv<'_>, groups: &[Group<'_>]) -> Result<(), B
     }
     match membership::provision(world, group, csv.json) {
         Provision::Settled => Ok(()),
-        Provision::Annotate(apis) => {
-            let mut new = group.0.clone();
-            object::set_annotation(&mut new, membership::PROVIDED_APIS, &apis.to_string());
-            Err(Box::new(Step::stay().after(vec![Action::Update(new)])))
-        }
+        Provision::Annotate(apis) => Err(Box::new(Step::stay().after(vec![membership::annotate(group, &apis)]))),
         Provision::Conflict => {
             let message = "intersecting operatorgroups provide the same apis";
             let step = Step::to("Failed", "InterOperatorGroupOwnerConflict", message);

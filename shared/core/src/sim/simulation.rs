@@ -233,9 +233,8 @@ impl Simulation {
                 // A connection that is made anew is no change of the cluster.
                 let _ = fresh.request(action);
             }
-            unfinished.extend(
-                writes.iter().map(|a| (work.key.clone(), format!("{} {}", a.verb().as_str(), a.target()))),
-            );
+            unfinished
+                .extend(writes.iter().map(|a| (work.key.clone(), format!("{} {}", a.verb().as_str(), a.target()))));
             if writes.is_empty() {
                 fresh.planner.done(&work.key, &work.actions, Vec::new(), fresh.now);
             } else {
