@@ -86,10 +86,13 @@ fn name(step: &Value) -> &str {
     object::text(step, &["resource", "name"])
 }
 
-/// Was the object made since the InstallPlan was? Then by it, as far as anybody can tell after a crash.
-pub(super) fn is_made_by(plan: &Value, object: &Value) -> bool {
+/// Was the object made after the InstallPlan and its ClusterServiceVersion, whose step always comes first? Then by it, as far as
+/// anybody can tell after a crash.
+pub(super) fn is_made_by(world: &Reader<'_>, plan: &Value, step: &Value, object: &Value) -> bool {
     let created = |o: &Value| object::parse_time(object::text(o, &["metadata", "creationTimestamp"]));
-    created(object).zip(created(plan)).is_some_and(|(object, plan)| object >= plan)
+    let resolving = object::text(step, &["resolving"]);
+    let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, object::namespace(plan), resolving).and_then(created);
+    created(object).is_some_and(|object| Some(object) >= created(plan) && Some(object) >= csv)
 }
 
 /// What to do for a step that makes anything but a CustomResourceDefinition. `to_come`: the ClusterServiceVersions that are created
@@ -127,7 +130,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[St
         }
         return Outcome::create(desired);
     };
-    let status = if is_made_by(plan, live) { "Created" } else { "Present" };
+    let status = if is_made_by(world, plan, step, live) { "Created" } else { "Present" };
     if matches!(step_kind, "ClusterServiceVersion" | "Subscription") {
         return Outcome::Done(status);
     }

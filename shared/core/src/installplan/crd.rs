@@ -37,7 +37,9 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value) -> Outcome {
     };
     let alongside =
         || object::entries(live, &["metadata", "annotations"]).filter(|(key, _)| key.starts_with(ALONGSIDE));
-    let is_ours = apply::is_made_by(plan, live) && alongside().all(|(key, _)| key == mark) && alongside().count() == 1;
+    let is_ours = apply::is_made_by(world, plan, step, live)
+        && alongside().all(|(key, _)| key == mark)
+        && alongside().count() == 1;
     if is_ours || object::text(step, &["status"]) == WAITING {
         return if is_served(live) { Outcome::Done("Created") } else { Outcome::Wait(WAITING, waiting(step)) };
     }

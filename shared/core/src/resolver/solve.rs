@@ -63,7 +63,11 @@ pub(super) fn solve(rules: &[Rule], count: usize) -> Result<Vec<usize>, Failure>
 /// Orders in which rules are left out to see whether the contradiction remains: what is left out first is not told if it can be
 /// helped, and packages are told rather than APIs. Another order may find a shorter explanation.
 fn orders(rules: &[Rule]) -> [Vec<usize>; 2] {
-    let tells_of_apis = |rule: &Rule| matches!(rule.says, Says::AtMostOne(_)) && rule.message.contains(" provide ");
+    let tells_of_apis = |rule: &Rule| match rule.says {
+        Says::AtMostOne(_) => rule.message.contains(" provide "),
+        Says::OneOf(..) => rule.message.contains(" providing an API with "),
+        _ => false,
+    };
     let mut ascending: Vec<usize> = (0..rules.len()).collect();
     ascending.sort_by_key(|i| (!tells_of_apis(&rules[*i]), &rules[*i].message));
     let apis = rules.iter().filter(|r| tells_of_apis(r)).count();

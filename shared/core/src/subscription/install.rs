@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::status::{Subscription, phase};
 use crate::api::object;
-use crate::bundle::property;
+use crate::bundle::property::{self, Property};
 use crate::installplan::steps::{self, BundleSource};
 use crate::plan::Reason;
 use crate::resolver::{Chosen, Failure, Resolution};
@@ -150,7 +150,14 @@ fn bundle_steps(
     let read = |json: &str| serde_json::from_str::<Value>(json).map_err(|e| fail(e.to_string()));
     let csv = read(&content.csv_json)?;
     let objects = content.objects.iter().map(|o| read(o)).collect::<Result<Vec<Value>, Failure>>()?;
-    let properties = json!(*entry.properties);
+    // The resolver's list has some requirements twice.
+    let mut properties: Vec<&Property> = Vec::new();
+    for property in entry.properties.iter() {
+        if !properties.contains(&property) {
+            properties.push(property);
+        }
+    }
+    let properties = json!(properties);
     steps::of_bundle(source, namespace, &csv, &objects, &properties).map(Some).map_err(|e| fail(e.0))
 }
 

@@ -58,15 +58,22 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     }
     let groups: Vec<&Value> = world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| o.json()).collect();
     let group = Group::read(&groups);
-    let all_sources = offer::sources(world, settings, namespace, true);
     install::link(&mut subscriptions, &plans);
     for subscription in &mut subscriptions {
-        subscription.follow(world, &plans, group.fail_forward, now);
-        subscription.tell_of_catalogs(&all_sources, now);
-        subscription.tell_of_deprecations(&all_sources, now);
+        subscription.follow(world, &plans, group.fail_forward);
     }
-    let mut pass =
-        Pass { settings, world, key, now, plans, group, subscriptions, actions: collected, reasons: Vec::new() };
+    let mut pass = Pass {
+        settings,
+        world,
+        key,
+        now,
+        plans,
+        filled: None,
+        group,
+        subscriptions,
+        actions: collected,
+        reasons: Vec::new(),
+    };
     if groups.len() == 1 {
         pass.resolve();
     } else {
@@ -117,6 +124,8 @@ struct Pass<'w, 'r> {
     key: &'w Key,
     now: Timestamp,
     plans: Vec<&'w Value>,
+    /// The InstallPlan whose first status is among the actions.
+    filled: Option<Value>,
     group: Group,
     subscriptions: Vec<Subscription<'w>>,
     actions: Vec<Action>,
@@ -198,11 +207,8 @@ impl<'w> Pass<'w, '_> {
             }
             Make::Fill(plan) => {
                 install.link(&mut self.subscriptions, &plan);
-                let plans = [&plan];
-                for subscription in self.subscriptions.iter_mut().filter(|s| s.plan_name() == object::name(&plan)) {
-                    subscription.follow(self.world, &plans, self.group.fail_forward, self.now);
-                }
-                self.actions.push(Action::UpdateStatus(plan));
+                self.actions.push(Action::UpdateStatus(plan.clone()));
+                self.filled = Some(plan);
             }
         }
     }
@@ -247,7 +253,19 @@ impl<'w> Pass<'w, '_> {
         }
     }
 
+    /// Completes the statuses and writes those that changed.
     fn write_statuses(&mut self) {
+        let sources = offer::sources(self.world, self.settings, &self.key.name, true);
+        let filled = self.filled.as_ref();
+        let is_filled = |p: &&Value| filled.is_some_and(|f| object::uid(f) == object::uid(p));
+        let plans: Vec<&Value> =
+            filled.into_iter().chain(self.plans.iter().copied().filter(|p| !is_filled(p))).collect();
+        for subscription in &mut self.subscriptions {
+            subscription.follow(self.world, &plans, self.group.fail_forward);
+            subscription.tell_of_catalogs(&sources, self.now);
+            subscription.tell_of_plan(&plans, self.now);
+            subscription.tell_of_deprecations(&sources, self.now);
+        }
         let changed = self.subscriptions.iter().filter_map(|s| s.changed(self.now));
         self.actions.extend(changed.map(Action::UpdateStatus));
     }

@@ -110,31 +110,36 @@ impl<'w> Subscription<'w> {
         }
     }
 
-    /// Follows what happened to its CSV and its InstallPlan.
-    pub(super) fn follow(&mut self, world: &Reader<'_>, plans: &[&Value], fail_forward: bool, now: Timestamp) {
+    /// Follows what happened to its CSV.
+    pub(super) fn follow(&mut self, world: &Reader<'_>, plans: &[&Value], fail_forward: bool) {
         let current = self.status("currentCSV").to_owned();
+        if current.is_empty() {
+            return;
+        }
+        if world.object(&kind::CLUSTER_SERVICE_VERSION, object::namespace(self.json), &current).is_some() {
+            self.put("state", "AtLatestKnown");
+            self.put("installedCSV", current);
+            return;
+        }
         let plan = plans.iter().copied().find(|p| object::name(p) == self.plan_name());
         let plan_failed = plan.is_some_and(|p| phase(p) == "Failed");
-        if !current.is_empty() {
-            if world.object(&kind::CLUSTER_SERVICE_VERSION, object::namespace(self.json), &current).is_some() {
-                self.put("state", "AtLatestKnown");
-                self.put("installedCSV", current);
-            } else {
-                self.put("state", if fail_forward && plan_failed { "UpgradeFailed" } else { "UpgradePending" });
+        self.put("state", if fail_forward && plan_failed { "UpgradeFailed" } else { "UpgradePending" });
+        if !self.plan_name().is_empty() && plan.is_none() && self.status("state") == "UpgradePending" {
+            // The way back for people: without its plan it is resolved anew.
+            remove(&mut self.status, &[PENDING, FAILED]);
+            for key in ["installPlanRef", "installplan", "currentCSV", "state"] {
+                self.forget(key);
             }
         }
+    }
+
+    /// What became of its InstallPlan.
+    pub(super) fn tell_of_plan(&mut self, plans: &[&Value], now: Timestamp) {
         if self.plan_name().is_empty() {
             return;
         }
-        match plan {
+        match plans.iter().find(|p| object::name(p) == self.plan_name()) {
             Some(plan) => self.tell_of(plan, now),
-            None if self.status("state") == "UpgradePending" => {
-                // The way back for people: without its plan it is resolved anew.
-                remove(&mut self.status, &[PENDING, FAILED]);
-                for key in ["installPlanRef", "installplan", "currentCSV", "state"] {
-                    self.forget(key);
-                }
-            }
             None => {
                 remove(&mut self.status, &[PENDING, FAILED]);
                 set(&mut self.status, condition(MISSING, true, "ReferencedInstallPlanNotFound", ""), now);

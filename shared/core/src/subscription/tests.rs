@@ -1,1 +1,366 @@
+//! Subscriptions from nothing to installed, in simulation, and single plans where a simulation does not tell enough.
 
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::api::crd;
+use crate::api::object::{self, Gvk, ObjectRef};
+use crate::bundle::{BundleContent, Property};
+use crate::catalog::{Builder, BundleMessage, Channel, Content, Package, Snapshot};
+use crate::plan::{Action, Controller, Key, Reason, Verb};
+use crate::settings::Settings;
+use crate::sim::{Actor, ApiServer, Patch, Progress, Simulation};
+use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, World};
+
+const ADDRESS: &str = "127.0.0.1:50061";
+
+fn start() -> Timestamp {
+    "2026-11-21T12:00:00Z".parse().unwrap()
+}
+
+/// A bundle that owns the API of its package, with a Role for its account; it replaces `replaces` and needs the API `needs`.
+fn bundle(package: &str, version: &str, replaces: &str, needs: &str) -> BundleMessage {
+    let name = format!("{package}.v{version}");
+    let kind = format!("{}{}", package[..1].to_uppercase(), &package[1..]);
+    let crd_name = format!("{package}s.garden.example.com");
+    let api = |kind: &str| Gvk::new("garden.example.com", "v1", kind);
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": crd_name },
+        "spec": {
+            "group": "garden.example.com", "scope": "Namespaced",
+            "names": { "kind": kind, "listKind": format!("{kind}List"), "plural": format!("{package}s"), "singular": package },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object" } } }],
+        },
+    });
+    let labels = json!({ "app": package });
+    let csv = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": { "name": name },
+        "spec": {
+            "displayName": package, "version": version,
+            "installModes": [{ "type": "OwnNamespace", "supported": true }],
+            "customresourcedefinitions": { "owned": [{ "name": crd_name, "kind": kind, "version": "v1" }] },
+            "install": { "strategy": "deployment", "spec": {
+                "permissions": [{
+                    "serviceAccountName": format!("{package}-sa"),
+                    "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }],
+                }],
+                "deployments": [{ "name": package, "spec": {
+                    "replicas": 1,
+                    "selector": { "matchLabels": labels },
+                    "template": { "metadata": { "labels": labels }, "spec": {
+                        "serviceAccountName": format!("{package}-sa"),
+                        "containers": [{ "name": "manager", "image": "registry.example.com/operator:1" }],
+                    } },
+                } }],
+            } },
+        },
+    });
+    let mut properties = vec![Property::gvk("olm.gvk", &api(&kind)), Property::package(package, version)];
+    if !needs.is_empty() {
+        properties.push(Property::gvk("olm.gvk.required", &api(needs)));
+    }
+    let csv_json: Arc<str> = csv.to_string().into();
+    BundleMessage {
+        csv_name: name,
+        package: package.to_owned(),
+        channel: "stable".to_owned(),
+        version: version.to_owned(),
+        replaces: replaces.to_owned(),
+        properties,
+        content: Some(Content::Inline(BundleContent {
+            objects: [csv_json.clone(), crd.to_string().into()].into(),
+            csv_json,
+        })),
+        ..BundleMessage::default()
+    }
+}
+
+fn catalog(bundles: Vec<BundleMessage>) -> Arc<Snapshot> {
+    let mut builder = Builder::default();
+    for message in bundles {
+        builder.package(Package {
+            name: message.package.clone(),
+            default_channel: "stable".to_owned(),
+            channels: vec![Channel { name: "stable".to_owned(), ..Channel::default() }],
+            ..Package::default()
+        });
+        builder.bundle(message);
+    }
+    Arc::new(builder.build())
+}
+
+fn chain() -> Arc<Snapshot> {
+    catalog(vec![
+        bundle("rose", "1.0.0", "", ""),
+        bundle("rose", "1.1.0", "rose.v1.0.0", ""),
+        bundle("rose", "2.0.0", "rose.v1.1.0", ""),
+    ])
+}
+
+fn subscription(name: &str, approval: &str, starting: &str) -> Value {
+    let mut spec = json!({
+        "name": "rose", "channel": "stable", "source": "main", "sourceNamespace": "olm", "installPlanApproval": approval,
+    });
+    if !starting.is_empty() {
+        spec["startingCSV"] = starting.into();
+    }
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": { "name": name, "namespace": "garden" }, "spec": spec,
+    })
+}
+
+/// A cluster with a catalog and an OperatorGroup in `garden`, at rest.
+fn cluster(snapshot: Arc<Snapshot>) -> Simulation {
+    let api = ApiServer::with_stock_objects(1, start()).with_node("n1", start());
+    let mut simulation = Simulation::new(api, Settings::default(), start());
+    for crd in crd::all() {
+        simulation.apply(crd.clone()).unwrap();
+    }
+    simulation.establish();
+    for namespace in ["olm", "garden"] {
+        let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+        simulation.apply(object).unwrap();
+    }
+    simulation.serve(ADDRESS, snapshot);
+    let source = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": { "name": "main", "namespace": "olm" }, "spec": { "sourceType": "grpc", "address": ADDRESS },
+    });
+    let group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": { "name": "garden", "namespace": "garden" }, "spec": { "targetNamespaces": ["garden"] },
+    });
+    for object in [source, group] {
+        simulation.apply(object).unwrap();
+    }
+    rest(&mut simulation);
+    simulation
+}
+
+/// Lets everything come to rest. The next plan is empty then, also after a restart.
+fn rest(simulation: &mut Simulation) {
+    assert!(simulation.settle(SignedDuration::from_mins(10)), "it does not come to rest");
+    let actions = simulation.actions();
+    simulation.restart();
+    assert!(simulation.settle(SignedDuration::from_mins(10)));
+    // A restart asks for the catalogs again, which is no write.
+    let asked = simulation.api().list("operators.coreos.com", "CatalogSource", None).count();
+    assert!(simulation.actions() - actions <= asked, "the next plan is not empty");
+}
+
+fn target(kind: &str, name: &str) -> ObjectRef {
+    let gvk = Gvk::new("operators.coreos.com", "v1alpha1", kind);
+    ObjectRef { gvk, namespace: "garden".to_owned(), name: name.to_owned() }
+}
+
+fn of_kind<'s>(simulation: &'s Simulation, kind: &str) -> Vec<&'s Value> {
+    simulation.api().list("operators.coreos.com", kind, Some("garden")).collect()
+}
+
+/// `name phase` of CSVs, `phase: CSVs` of InstallPlans by generation, `name state installedCSV conditions` of Subscriptions.
+fn story(simulation: &Simulation) -> String {
+    let csv = |o: &&Value| format!("{} {}", object::name(o), object::text(o, &["status", "phase"]));
+    let plan = |o: &&Value| {
+        let names = object::list(o, &["spec", "clusterServiceVersionNames"]).iter().filter_map(Value::as_str);
+        format!("{}: {}", object::text(o, &["status", "phase"]), names.collect::<Vec<_>>().join(" "))
+    };
+    let subscription = |o: &&Value| {
+        let status = |key| object::text(o, &["status", key]);
+        let said = object::list(o, &["status", "conditions"]).iter().filter(|c| c["status"] == "True");
+        let said: Vec<&str> = said.map(|c| object::text(c, &["type"])).collect();
+        format!("{} {} {} {}", object::name(o), status("state"), status("installedCSV"), said.join(" "))
+    };
+    let mut plans = of_kind(simulation, "InstallPlan");
+    plans.sort_by_key(|p| object::at(p, &["spec", "generation"]).as_i64());
+    let mut lines: Vec<String> = of_kind(simulation, "ClusterServiceVersion").iter().map(csv).collect();
+    lines.extend(plans.iter().map(plan));
+    lines.extend(of_kind(simulation, "Subscription").iter().map(subscription));
+    lines.iter().map(|l| l.trim()).collect::<Vec<_>>().join("; ")
+}
+
+fn approve(simulation: &mut Simulation) {
+    let waiting = of_kind(simulation, "InstallPlan").into_iter().find(|p| p["spec"]["approved"] == false).unwrap();
+    let target = target("InstallPlan", object::name(waiting));
+    simulation.patch(&target, Patch::Merge(json!({ "spec": { "approved": true } })), None).unwrap();
+}
+
+#[test]
+fn a_chain_is_walked_to_its_head() {
+    let mut simulation = cluster(chain());
+    simulation.apply(subscription("rose", "Automatic", "rose.v1.0.0")).unwrap();
+    rest(&mut simulation);
+    assert_eq!(
+        story(&simulation),
+        "rose.v2.0.0 Succeeded; Complete: rose.v1.0.0; Complete: rose.v1.1.0; Complete: rose.v2.0.0; \
+         rose AtLatestKnown rose.v2.0.0"
+    );
+}
+
+#[test]
+fn manual_approval_is_asked_for_every_hop() {
+    let mut simulation = cluster(chain());
+    simulation.apply(subscription("rose", "Manual", "rose.v1.0.0")).unwrap();
+    rest(&mut simulation);
+    assert_eq!(story(&simulation), "RequiresApproval: rose.v1.0.0; rose UpgradePending  InstallPlanPending");
+    approve(&mut simulation);
+    rest(&mut simulation);
+    assert_eq!(
+        story(&simulation),
+        "rose.v1.0.0 Succeeded; Complete: rose.v1.0.0; RequiresApproval: rose.v1.1.0; \
+         rose UpgradePending rose.v1.0.0 InstallPlanPending"
+    );
+}
+
+#[test]
+fn a_dependency_gets_a_subscription_of_its_own() {
+    let mut simulation = cluster(catalog(vec![bundle("rose", "1.0.0", "", "Pot"), bundle("pot", "1.0.0", "", "")]));
+    simulation.apply(subscription("rose", "Automatic", "")).unwrap();
+    rest(&mut simulation);
+    assert_eq!(
+        story(&simulation),
+        "pot.v1.0.0 Succeeded; rose.v1.0.0 Succeeded; Complete: pot.v1.0.0 rose.v1.0.0; \
+         pot-stable-main-olm AtLatestKnown pot.v1.0.0; rose AtLatestKnown rose.v1.0.0"
+    );
+}
+
+#[test]
+fn what_cannot_be_resolved_is_said_and_unsaid() {
+    let mut simulation = cluster(chain());
+    simulation.apply(subscription("rose", "Automatic", "rose.v9.0.0")).unwrap();
+    rest(&mut simulation);
+    assert_eq!(story(&simulation), "rose   ResolutionFailed");
+    let events: Vec<&Value> =
+        simulation.api().list("", "Event", None).filter(|e| e["reason"] == "ResolutionFailed").collect();
+    assert_eq!(events.len(), 1, "{events:?}");
+    let patch = Patch::Merge(json!({ "spec": { "startingCSV": null } }));
+    simulation.patch(&target("Subscription", "rose"), patch, None).unwrap();
+    rest(&mut simulation);
+    assert_eq!(story(&simulation), "rose.v2.0.0 Succeeded; Complete: rose.v2.0.0; rose AtLatestKnown rose.v2.0.0");
+}
+
+#[test]
+fn a_lost_csv_comes_back_when_its_plan_is_deleted() {
+    let mut simulation = cluster(chain());
+    simulation.apply(subscription("rose", "Automatic", "")).unwrap();
+    rest(&mut simulation);
+    simulation.delete(&target("ClusterServiceVersion", "rose.v2.0.0")).unwrap();
+    rest(&mut simulation);
+    assert_eq!(story(&simulation), "Complete: rose.v2.0.0; rose UpgradePending rose.v2.0.0");
+    let plan = object::name(of_kind(&simulation, "InstallPlan")[0]).to_owned();
+    simulation.delete(&target("InstallPlan", &plan)).unwrap();
+    rest(&mut simulation);
+    assert_eq!(story(&simulation), "rose.v2.0.0 Succeeded; Complete: rose.v2.0.0; rose AtLatestKnown rose.v2.0.0");
+}
+
+#[test]
+fn five_install_plans_are_kept() {
+    let mut bundles = vec![bundle("rose", "1.0.0", "", "")];
+    bundles.extend((1..8).map(|n| bundle("rose", &format!("1.{n}.0"), &format!("rose.v1.{}.0", n - 1), "")));
+    let mut simulation = cluster(catalog(bundles));
+    simulation.apply(subscription("rose", "Automatic", "rose.v1.0.0")).unwrap();
+    rest(&mut simulation);
+    assert_eq!(of_kind(&simulation, "InstallPlan").len(), 5);
+    assert!(story(&simulation).starts_with("rose.v1.7.0 Succeeded; Complete: rose.v1.3.0;"), "{}", story(&simulation));
+}
+
+/// The process is killed after every single action of ours; a new one ends where an undisturbed one does.
+#[test]
+fn a_crash_anywhere_changes_nothing_in_the_end() {
+    let begin = || {
+        let mut simulation = cluster(catalog(vec![
+            bundle("rose", "1.0.0", "", "Pot"),
+            bundle("rose", "2.0.0", "rose.v1.0.0", "Pot"),
+            bundle("pot", "1.0.0", "", ""),
+        ]));
+        simulation.apply(subscription("rose", "Automatic", "rose.v1.0.0")).unwrap();
+        simulation.take_happenings();
+        simulation
+    };
+    let is_ours = |actor: &Actor| matches!(actor, Actor::Controller(key) if matches!(key.controller, Controller::Resolution | Controller::InstallPlan));
+    let mut simulation = begin();
+    let deadline = simulation.now() + SignedDuration::from_mins(10);
+    let mut kill_at = Vec::new();
+    loop {
+        let before = simulation.actions();
+        if !simulation.execute_partly(1) && simulation.advance(deadline) == Progress::Quiet {
+            break;
+        }
+        if simulation.actions() > before && simulation.take_happenings().iter().any(|h| is_ours(&h.actor)) {
+            kill_at.push(simulation.actions());
+        }
+    }
+    let undisturbed = story(&simulation);
+    assert!(undisturbed.contains("rose AtLatestKnown rose.v2.0.0"), "{undisturbed}");
+    assert!(kill_at.len() > 20, "{kill_at:?}");
+    for actions in kill_at {
+        let mut simulation = begin();
+        while simulation.actions() < actions {
+            if !simulation.execute_partly(1) {
+                simulation.advance(deadline);
+            }
+        }
+        simulation.restart();
+        rest(&mut simulation);
+        assert_eq!(story(&simulation), undisturbed, "killed after {actions} actions");
+    }
+}
+
+/// A World with these objects, and the catalog `olm/main` in that state.
+fn world(objects: Vec<Value>, fact: Option<(ConnectionState, Option<Arc<Snapshot>>)>) -> World {
+    let mut world = World::new();
+    let source = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": { "name": "main", "namespace": "olm", "uid": "u-main" },
+        "spec": { "sourceType": "grpc", "address": ADDRESS },
+    });
+    for object in objects.into_iter().chain([source]) {
+        world.apply(object);
+    }
+    if let Some((state, snapshot)) = fact {
+        let error = snapshot.is_none().then(|| "connection refused".to_owned());
+        let fact = CatalogFact { address: ADDRESS.to_owned(), state, since: start(), snapshot, error };
+        world.learn(FactKey::Catalog("olm".to_owned(), "main".to_owned()), Some(Fact::Catalog(fact)));
+    }
+    world
+}
+
+fn plan_of(world: &World) -> crate::plan::Plan {
+    let key = Key::new(Controller::Resolution, "", "garden");
+    super::plan(&Settings::default(), &Reader::new(world), &key, start())
+}
+
+fn group(name: &str) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": { "name": name, "namespace": "garden" },
+    })
+}
+
+#[test]
+fn nothing_is_installed_before_group_and_catalog_are_there() {
+    use ConnectionState::{Connecting, Ready, TransientFailure};
+    let subscribed = || subscription("rose", "Automatic", "");
+    let failed = |plan: &crate::plan::Plan| {
+        plan.actions
+            .iter()
+            .any(|a| matches!(a, Action::UpdateStatus(o) if o.to_string().contains("ErrorPreventedResolution")))
+    };
+    let creates = |plan: &crate::plan::Plan| plan.actions.iter().filter(|a| a.verb() == Verb::Create).count();
+    let plan = plan_of(&world(vec![subscribed()], Some((Ready, Some(chain())))));
+    assert_eq!(plan.reasons, [Reason::NoOperatorGroup { namespace: "garden".to_owned() }]);
+    assert_eq!(creates(&plan), 0);
+    let plan = plan_of(&world(vec![subscribed(), group("a"), group("b")], Some((Ready, Some(chain())))));
+    assert!(matches!(plan.reasons[..], [Reason::TooManyOperatorGroups { .. }]), "{:?}", plan.reasons);
+    for fact in [None, Some((Connecting, None))] {
+        let plan = plan_of(&world(vec![subscribed(), group("a")], fact));
+        assert!(matches!(plan.reasons[..], [Reason::CatalogNotReady { .. }]), "{:?}", plan.reasons);
+        assert!(!failed(&plan) && creates(&plan) == 0);
+    }
+    let plan = plan_of(&world(vec![subscribed(), group("a")], Some((TransientFailure, None))));
+    assert!(failed(&plan), "{:?}", plan.actions);
+    // The last good content is good enough.
+    let plan = plan_of(&world(vec![subscribed(), group("a")], Some((TransientFailure, Some(chain())))));
+    assert_eq!(creates(&plan), 1, "{:?}", plan.reasons);
+}
