@@ -26,7 +26,8 @@ fn crds_are_those_of_olm() -> Result<()> {
         eprintln!("{}", data::NO_DATA);
         return Ok(());
     };
-    let ours: BTreeMap<&str, &Value> = crd::all().iter().map(|crd| (object::name(crd), crd)).collect();
+    let ours = crd::all();
+    let ours: BTreeMap<&str, &Value> = ours.iter().map(|crd| (object::name(crd), crd)).collect();
     let mut differences = BTreeSet::new();
     let mut compared = BTreeSet::new();
     for file in data::files(&data.join("crds")).iter().filter(|f| f.extension().is_some_and(|e| e == "yaml")) {

@@ -49,7 +49,7 @@ impl ClusterEngine {
     pub fn start() -> Result<Self> {
         // Before the cluster, as it may have to be built.
         controllers::binary()?;
-        let plane = ControlPlane::start_with(Options { crds: crd::all().to_vec(), ..Options::default() })?;
+        let plane = ControlPlane::start_with(Options { crds: crd::all(), ..Options::default() })?;
         let controllers = Controllers::start(plane.kubeconfig())?;
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let client = runtime.block_on(Client::connect(plane.kubeconfig()))?;

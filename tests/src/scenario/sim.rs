@@ -36,7 +36,7 @@ impl SimEngine {
         let api = ApiServer::with_stock_objects(1, began).with_node("n1", began);
         let mut simulation = Simulation::new(api, Settings::default(), began);
         for crd in crd::all() {
-            simulation.apply(crd.clone())?;
+            simulation.apply(crd)?;
         }
         simulation.establish();
         Ok(Self { simulation, began, addresses: BTreeMap::new(), log: Vec::new() })

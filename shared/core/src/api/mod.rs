@@ -16,6 +16,7 @@ pub mod operator;
 pub mod operator_condition;
 pub mod operator_group;
 pub mod parts;
+pub mod quantity;
 pub mod raw;
 pub mod resource;
 pub mod status;

@@ -22,21 +22,17 @@ pub struct BundleContent {
 impl BundleContent {
     /// From objects in the order of their files: as JSON in the order that opm gives them, which is that of their base64.
     pub(crate) fn of_objects(objects: &[Value], csv: &Value) -> Self {
-        let mut encoded: Vec<(String, Arc<str>)> = objects
+        let mut encoded: Vec<(String, Arc<str>, bool)> = objects
             .iter()
             .map(|object| {
                 let json = go::json(object);
-                (STANDARD.encode(&json), json.into())
+                (STANDARD.encode(&json), json.into(), object == csv)
             })
             .collect();
         encoded.sort();
-        let name = text(csv, &["metadata", "name"]);
-        let is_csv = |json: &str| {
-            serde_json::from_str::<Value>(json).is_ok_and(|o| is_csv(&o) && text(&o, &["metadata", "name"]) == name)
-        };
-        let objects: Arc<[Arc<str>]> = encoded.into_iter().map(|(_, json)| json).collect();
-        let csv_json = objects.iter().find(|o| is_csv(o)).cloned().unwrap_or_default();
-        Self { csv_json, objects }
+        let csv_json = encoded.iter().find(|(.., is_csv)| *is_csv).map(|(_, json, _)| json.clone());
+        let objects = encoded.into_iter().map(|(_, json, _)| json).collect();
+        Self { csv_json: csv_json.unwrap_or_default(), objects }
     }
 
     /// From the `olm.bundle.object` properties of a blob, base64 of YAML or JSON, in their order; the first CSV is the CSV.

@@ -101,7 +101,7 @@ pub(super) enum Source {
         file: Arc<[u8]>,
         range: Range<usize>,
     },
-    Directory(crate::bundle::BundleContent),
+    Directory(super::Content),
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -1,7 +1,11 @@
 //! Where the objects of a bundle are until a plan needs them.
 
+use std::io::{Read, Write};
 use std::sync::Arc;
 
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
 use serde_json::{Map, Value, json};
 
 use super::BundleContent;
@@ -13,8 +17,8 @@ use crate::yaml;
 /// The objects of one bundle, or the bytes that hold them. Cheap to clone.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// At hand.
-    Inline(BundleContent),
+    /// At hand, compressed: a catalog holds hundreds of bundles, of which few are ever installed.
+    Packed(Packed),
     /// In an `olm.bundle` blob of a catalog file.
     Blob {
         /// The file.
@@ -26,11 +30,48 @@ pub enum Content {
     },
 }
 
+/// Compressed objects; the same ones always give the same bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packed {
+    /// The texts with a NUL after each, deflated.
+    bytes: Arc<[u8]>,
+    /// Which of the texts is the CSV.
+    csv: Option<usize>,
+    /// Is the CSV, then the last text, not among the objects?
+    csv_apart: bool,
+}
+
 impl Content {
+    /// Compresses objects.
+    pub fn pack(content: &BundleContent) -> Self {
+        let mut csv = content.objects.iter().position(|o| *o == content.csv_json);
+        let csv_apart = csv.is_none() && !content.csv_json.is_empty();
+        let apart = csv_apart.then_some(&content.csv_json);
+        if csv_apart {
+            csv = Some(content.objects.len());
+        }
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+        // Writing to memory does not fail.
+        let written = content.objects.iter().chain(apart).try_for_each(|text| {
+            encoder.write_all(text.as_bytes())?;
+            encoder.write_all(&[0])
+        });
+        let bytes = written.and_then(|()| encoder.finish()).unwrap_or_default();
+        Self::Packed(Packed { bytes: bytes.into(), csv, csv_apart })
+    }
+
+    /// Are these the same objects? What cannot be read is equal to nothing.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Packed(a), Self::Packed(b)) => a == b,
+            (a, b) => a.read().is_ok_and(|a| b.read().is_ok_and(|b| a == b)),
+        }
+    }
+
     /// Decodes the objects. The error says what is wrong with the blob.
     pub fn read(&self) -> Result<BundleContent, String> {
         match self {
-            Self::Inline(content) => Ok(content.clone()),
+            Self::Packed(packed) => packed.unpack(),
             Self::Blob { file, range, package } => {
                 let bytes = file.get(range.clone()).unwrap_or_default();
                 let blob = yaml::first(bytes).map_err(|e| e.to_string())?;
@@ -44,6 +85,19 @@ impl Content {
                 Ok(BundleContent { csv_json, objects })
             }
         }
+    }
+}
+
+impl Packed {
+    fn unpack(&self) -> Result<BundleContent, String> {
+        let mut text = String::new();
+        DeflateDecoder::new(&*self.bytes).read_to_string(&mut text).map_err(|e| e.to_string())?;
+        let mut objects: Vec<Arc<str>> = text.split_terminator('\0').map(Arc::from).collect();
+        let csv_json = self.csv.and_then(|at| objects.get(at)).cloned().unwrap_or_default();
+        if self.csv_apart {
+            objects.pop();
+        }
+        Ok(BundleContent { csv_json, objects: objects.into() })
     }
 }
 

@@ -33,56 +33,85 @@ pub(super) struct Blobs {
     pub(super) deprecations: Vec<(Place, DeprecationsBlob)>,
 }
 
+/// Gathers a catalog file by file, so that no more than one bundle need be in memory.
+#[derive(Debug, Default)]
+pub struct Loader {
+    load: Load,
+    builder: Builder,
+    packages: BTreeMap<String, Blobs>,
+}
+
+impl Loader {
+    /// Adds a bundle directory, whose path begins its files' paths.
+    pub fn bundle(&mut self, directory: &str, files: &[File]) {
+        match bundle_blob(directory, files) {
+            Ok((place, bundle)) => {
+                self.packages.entry(bundle.package.clone()).or_default().bundles.push((place, bundle));
+            }
+            Err(finding) => self.load.findings.push(finding),
+        }
+    }
+
+    /// Adds a file of blobs.
+    pub fn file(&mut self, file: &File) {
+        for blob in blob::read(file) {
+            match blob {
+                Ok(blob) => self.blob(blob),
+                Err(finding) => self.load.findings.push(finding),
+            }
+        }
+    }
+
+    /// Adds something else that is wrong with the catalog.
+    pub fn finding(&mut self, finding: Finding) {
+        self.load.findings.push(finding);
+    }
+
+    fn blob(&mut self, blob: Blob) {
+        let package = blob.package().to_owned();
+        let Blob { place, kind } = blob;
+        let of_package = || self.packages.entry(package).or_default();
+        match kind {
+            Kind::Package(blob) => of_package().packages.push((place, blob)),
+            Kind::Channel(blob) => of_package().channels.push((place, blob)),
+            Kind::Bundle(blob) => of_package().bundles.push((place, blob)),
+            Kind::Deprecations(blob) => of_package().deprecations.push((place, blob)),
+            Kind::Other(blob) => self.builder.other(blob),
+        }
+    }
+
+    /// Checks the packages: the sound ones make the snapshot, the others are set aside.
+    pub fn finish(self) -> Load {
+        let Self { mut load, mut builder, packages } = self;
+        for (name, blobs) in packages {
+            let findings = validate::package(&name, &blobs);
+            if findings.is_empty() {
+                add(&mut builder, blobs);
+            } else {
+                load.findings.extend(findings);
+                load.set_aside.insert(name);
+            }
+        }
+        load.snapshot = builder.build();
+        load
+    }
+}
+
 /// Loads a catalog from its files.
 ///
 /// Files in a directory that has `manifests/` and `metadata/` are a bundle; of all others each is a list of blobs.
 /// Files that are to be ignored (`.indexignore`) and lists of further bundle directories (`bundles.txt`) are the reader's
 /// business: here every file counts.
 pub fn load(files: &[File]) -> Load {
-    let mut load = Load::default();
-    let mut builder = Builder::default();
-    let mut packages: BTreeMap<String, Blobs> = BTreeMap::new();
+    let mut loader = Loader::default();
     let (bundles, blobs) = split(files);
     for (directory, files) in bundles {
-        match bundle_blob(directory, &files) {
-            Ok((place, bundle)) => packages.entry(bundle.package.clone()).or_default().bundles.push((place, bundle)),
-            Err(finding) => load.findings.push(finding),
-        }
+        loader.bundle(directory, &files);
     }
-    for blob in blobs.into_iter().flat_map(blob::read) {
-        let blob = match blob {
-            Ok(blob) => blob,
-            Err(finding) => {
-                load.findings.push(finding);
-                continue;
-            }
-        };
-        let package = blob.package().to_owned();
-        let Blob { place, kind } = blob;
-        if let Kind::Other(blob) = kind {
-            builder.other(blob);
-            continue;
-        }
-        let of_package = packages.entry(package).or_default();
-        match kind {
-            Kind::Package(blob) => of_package.packages.push((place, blob)),
-            Kind::Channel(blob) => of_package.channels.push((place, blob)),
-            Kind::Bundle(blob) => of_package.bundles.push((place, blob)),
-            Kind::Deprecations(blob) => of_package.deprecations.push((place, blob)),
-            Kind::Other(_) => {}
-        }
+    for file in blobs {
+        loader.file(file);
     }
-    for (name, blobs) in packages {
-        let findings = validate::package(&name, &blobs);
-        if findings.is_empty() {
-            add(&mut builder, blobs);
-        } else {
-            load.findings.extend(findings);
-            load.set_aside.insert(name);
-        }
-    }
-    load.snapshot = builder.build();
-    load
+    loader.finish()
 }
 
 /// Bundle directories with their files, and all other files.
@@ -115,7 +144,7 @@ fn bundle_blob(directory: &str, files: &[File]) -> Result<(Place, BundleBlob), F
         image: String::new(),
         properties: rendered.properties,
         has_objects: true,
-        source: Source::Directory(rendered.content),
+        source: Source::Directory(Content::pack(&rendered.content)),
     };
     Ok((Place { file: directory.into(), line: 0 }, bundle))
 }
@@ -168,7 +197,7 @@ fn add(builder: &mut Builder, blobs: Blobs) {
 fn message(bundle: BundleBlob, described: &Arc<Value>) -> BundleMessage {
     let content = match bundle.source {
         Source::None => None,
-        Source::Directory(content) => Some(Content::Inline(content)),
+        Source::Directory(content) => Some(content),
         Source::Blob { file, range } => Some(Content::Blob { file, range, package: described.clone() }),
     };
     let mut properties = bundle.properties;

@@ -19,7 +19,7 @@ mod tests;
 mod validate;
 
 pub use content::Content;
-pub use load::{Load, load};
+pub use load::{Load, Loader, load};
 pub use snapshot::{Builder, BundleMessage, Channel, Entry, Package, Snapshot};
 
 pub use crate::bundle::{BundleContent, File, Property};

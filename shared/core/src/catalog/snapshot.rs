@@ -145,9 +145,12 @@ impl Snapshot {
 impl PartialEq for Snapshot {
     fn eq(&self, other: &Self) -> bool {
         let same_objects = |entry: &Entry| {
-            let [ours, theirs] =
-                [self, other].map(|s| s.bundle(&entry.package, &entry.channel, &entry.name).unwrap_or_default());
-            !entry.bundle_path.is_empty() || ours == theirs
+            let [ours, theirs] = [self, other].map(|s| s.content(&entry.package, &entry.name));
+            !entry.bundle_path.is_empty()
+                || match (ours, theirs) {
+                    (Some(ours), Some(theirs)) => ours.is_same(theirs),
+                    (ours, theirs) => ours.is_none() && theirs.is_none(),
+                }
         };
         Arc::ptr_eq(&self.inner, &other.inner)
             || self.inner.packages == other.inner.packages && self.entries().all(same_objects)

@@ -206,6 +206,17 @@ fn equality_sees_inline_objects_and_edges() {
     assert_ne!(loaded(CATALOG), loaded(&CATALOG.replace("skips: [rose.v1.9.0]", "")));
 }
 
+#[test]
+fn packed_objects_come_back() {
+    let content = |csv: &str, objects: &[&str]| BundleContent {
+        csv_json: csv.into(),
+        objects: objects.iter().map(|o| (*o).into()).collect(),
+    };
+    for content in [content("b", &["a", "b"]), content("c", &["a"]), content("", &["a", ""]), content("", &[])] {
+        assert_eq!(Content::pack(&content).read().unwrap(), content);
+    }
+}
+
 fn order_of(edges: &[(&str, &str, &[&str])]) -> Result<Vec<String>, String> {
     let entries: Vec<Entry> = edges
         .iter()

@@ -139,18 +139,16 @@ impl ApiServer {
         self.place(&kind, &mut object)?;
         let base = text(&object, &["metadata", "generateName"]).to_owned();
         let generated = name(&object).is_empty() && !base.is_empty();
+        if !generated {
+            return self.insert(&kind, version, object, now);
+        }
         for _ in 0..GENERATE_TRIES {
-            if generated {
-                map_mut(&mut object, &["metadata"]).insert("name".into(), self.ids.name(&base).into());
-            }
+            map_mut(&mut object, &["metadata"]).insert("name".into(), self.ids.name(&base).into());
             if self.store.get(&Key::of(&object)).is_none() {
-                return self.insert(&kind, version, object, now);
-            }
-            if !generated {
                 break;
             }
         }
-        Err(Status::already_exists(&kind.resource(), name(&object)))
+        self.insert(&kind, version, object, now)
     }
 
     fn insert(
@@ -163,7 +161,7 @@ impl ApiServer {
         self.admit(kind, &mut object)?;
         let version_given = resource_version(&object).to_owned();
         let metadata = map_mut(&mut object, &["metadata"]);
-        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "generation"] {
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"] {
             metadata.remove(field);
         }
         metadata.insert("uid".into(), self.ids.uid().into());
@@ -172,6 +170,9 @@ impl ApiServer {
         validation::on_create(kind, version, &object)?;
         if !matches!(version_given.as_str(), "" | "0") {
             return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
+        }
+        if self.store.get(&Key::of(&object)).is_some() {
+            return Err(Status::already_exists(&kind.resource(), name(&object)));
         }
         Ok(self.store.put(object))
     }

@@ -137,8 +137,8 @@ impl Strategic<'_> {
                 continue;
             }
             if entry.get(&key[0]).is_none() {
-                let message = format!("map: {entry} does not contain declared merge key: {}", key[0]);
-                return Err(bad_request(&message));
+                let message = format!("map: {} does not contain declared merge key: {}", go_text(&entry), key[0]);
+                return Err(Status::new(500, "", message));
             }
             let found = items.iter().position(|item| same_entry(key, item, &entry));
             match (found, entry["$patch"] == "delete") {
@@ -151,6 +151,20 @@ impl Strategic<'_> {
             }
         }
         Ok(Value::Array(items))
+    }
+}
+
+/// The value as Go prints it: `map[a:1 b:[x]]`.
+fn go_text(value: &Value) -> String {
+    let joined = |parts: Vec<String>| parts.join(" ");
+    match value {
+        Value::Object(map) => {
+            format!("map[{}]", joined(map.iter().map(|(key, value)| format!("{key}:{}", go_text(value))).collect()))
+        }
+        Value::Array(items) => format!("[{}]", joined(items.iter().map(go_text).collect())),
+        Value::String(text) => text.clone(),
+        Value::Null => "<nil>".into(),
+        other => other.to_string(),
     }
 }
 
@@ -210,6 +224,6 @@ mod tests {
     #[test]
     fn strategic_lists_need_their_key() {
         let patch = json!({"spec": {"template": {"spec": {"containers": [{"image": "x"}]}}}});
-        assert_eq!(deployment(Patch::Strategic(patch)).expect_err("no name").code, 400);
+        assert_eq!(deployment(Patch::Strategic(patch)).expect_err("no name").code, 500);
     }
 }

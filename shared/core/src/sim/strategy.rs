@@ -186,6 +186,8 @@ fn select_own_pods(job: &mut Value) {
         labels.insert(format!("{prefix}controller-uid"), own_uid.clone().into());
         labels.insert(format!("{prefix}job-name"), own_name.clone().into());
     }
+    let labels = labels.clone();
+    map_mut(job, &["metadata"]).entry("labels").or_insert_with(|| labels.into());
 }
 
 /// Gives a Service its cluster address, IP family and node ports; an update keeps those it has.
@@ -195,15 +197,23 @@ fn allocate(service: &mut Value, stored: Option<&Value>, ids: &mut Ids) {
         return;
     }
     let kept = |field: &str| stored.map(|s| at(s, &["spec", field])).filter(|v| !v.is_null()).cloned();
+    let (kept_address, kept_addresses) = (kept("clusterIP"), kept("clusterIPs"));
+    // Without a selector somebody else makes the endpoints, of whatever family.
+    let selects = !at(service, &["spec", "selector"]).is_null();
     let spec = map_mut(service, &["spec"]);
     if spec.get("clusterIP").is_none_or(|ip| ip == "") {
-        let address = kept("clusterIP").unwrap_or_else(|| ids.service_address().into());
+        let address = kept_address.clone().unwrap_or_else(|| ids.service_address().into());
         spec.insert("clusterIP".into(), address);
     }
     let address = spec["clusterIP"].clone();
+    if kept_address.is_some_and(|kept| kept != address) && spec.get("clusterIPs") == kept_addresses.as_ref() {
+        spec.remove("clusterIPs");
+    }
+    let any_family = address == "None" && !selects;
     spec.entry("clusterIPs").or_insert_with(|| json!([address]));
-    spec.entry("ipFamilies").or_insert_with(|| json!(["IPv4"]));
-    spec.entry("ipFamilyPolicy").or_insert_with(|| json!("SingleStack"));
+    spec.entry("ipFamilies").or_insert_with(|| if any_family { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) });
+    let policy = if any_family { "RequireDualStack" } else { "SingleStack" };
+    spec.entry("ipFamilyPolicy").or_insert_with(|| policy.into());
     if !matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
         return;
     }

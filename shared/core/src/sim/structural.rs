@@ -48,8 +48,7 @@ fn prune_value(schema: &Value, value: &mut Value) {
     }
 }
 
-/// Sets the defaults of the schema where the object has no value. A null where the schema has a default and allows no null
-/// counts as no value.
+/// Sets the defaults of the schema where the object has no value. A null where the schema allows none counts as no value.
 pub(super) fn default(schema: &Value, value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| default(&schema["items"], item)),
@@ -57,6 +56,7 @@ pub(super) fn default(schema: &Value, value: &mut Value) {
             if let Some(properties) = schema["properties"].as_object() {
                 default_properties(properties, map);
             }
+            map.retain(|key, value| !value.is_null() || may_be_null(schema, key));
             let known = schema["properties"].as_object();
             if schema["additionalProperties"].is_object() {
                 let unknown = map.iter_mut().filter(|(key, _)| known.is_none_or(|k| !k.contains_key(*key)));
@@ -65,6 +65,13 @@ pub(super) fn default(schema: &Value, value: &mut Value) {
         }
         _ => {}
     }
+}
+
+/// May the field be null? One that no schema is for may.
+fn may_be_null(schema: &Value, field: &str) -> bool {
+    let property = &schema["properties"][field];
+    let property = if property.is_object() { property } else { &schema["additionalProperties"] };
+    !property.is_object() || flag(property, "nullable")
 }
 
 fn default_properties(properties: &Map<String, Value>, map: &mut Map<String, Value>) {
@@ -123,9 +130,12 @@ mod tests {
 
     #[test]
     fn defaults_fill_what_is_absent_or_wrongly_null() {
-        let mut object = json!({"spec": {"mode": null, "items": [{}], "maybe": null}});
+        let mut object = json!({"spec": {"mode": null, "items": [{"m": null}], "maybe": null, "map": {"k": null}, "free": {"x": null}}});
         default(&schema(), &mut object);
-        assert_eq!(object, json!({"spec": {"mode": "Default", "items": [{"n": 1}], "maybe": null}}));
+        assert_eq!(
+            object,
+            json!({"spec": {"mode": "Default", "items": [{"m": null, "n": 1}], "maybe": null, "map": {}, "free": {"x": null}}})
+        );
         let mut without_spec = json!({});
         default(&schema(), &mut without_spec);
         assert_eq!(without_spec, json!({}));

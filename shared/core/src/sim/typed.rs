@@ -134,7 +134,9 @@ fn value_of(schema: &Value, root: &Value, value: &Value, place: Place<'_>) -> Re
             Ok(Some(Value::Object(out)))
         }
         Some("array") => {
-            let Value::Array(items) = value else { return Err(mismatch(value, place, "[]")) };
+            let Value::Array(items) = value else {
+                return Err(mismatch(value, place, &format!("[]{}", go_type(&schema["items"]))));
+            };
             let read = items.iter().filter_map(|item| value_of(&schema["items"], root, item, place).transpose());
             Ok(Some(Value::Array(read.collect::<Result<_, _>>()?)))
         }
@@ -186,6 +188,15 @@ fn is_omitted_zero(place: Place<'_>) -> bool {
     })
 }
 
+/// The Go type of a schema: `v1.Container`, `string`.
+fn go_type(schema: &Value) -> String {
+    let reference = schema["$ref"].as_str().or_else(|| schema["type"].as_str()).unwrap_or_default();
+    match reference.rsplit_once('.').and_then(|(path, name)| Some((path.rsplit_once('.')?.1, name))) {
+        Some((version, name)) => format!("{version}.{name}"),
+        None => reference.to_owned(),
+    }
+}
+
 fn mismatch(value: &Value, place: Place<'_>, wanted: &str) -> String {
     let found = match value {
         Value::Null => "null",
@@ -196,5 +207,9 @@ fn mismatch(value: &Value, place: Place<'_>, wanted: &str) -> String {
         Value::Object(_) => "object",
     };
     let Place { holder, path, .. } = place;
+    let found = match value.as_f64() {
+        Some(number) if number.fract() != 0.0 => format!("number {number}"),
+        _ => found.to_owned(),
+    };
     format!("json: cannot unmarshal {found} into Go struct field {holder}.{path} of type {wanted}")
 }

@@ -72,7 +72,7 @@ impl ApiServer {
         };
         if resource_version(&object).is_empty() && strategy::needs_resource_version(&kind) {
             let message = format!(
-                "{} {:?} is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update",
+                "{} {:?} is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update",
                 kind.resource(),
                 target.name
             );
@@ -271,9 +271,12 @@ fn mark_deleted(kind: &ResourceKind, object: &mut Value, now: Timestamp) {
     let moved = generation(object) + 1;
     let metadata = map_mut(object, &["metadata"]);
     metadata.insert("deletionTimestamp".into(), time(now));
-    metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
-    if moved > 1 {
-        metadata.insert("generation".into(), moved.into());
+    // Namespaces and definitions mark themselves, by other rules.
+    if !matches!((kind.group.as_str(), kind.kind.as_str()), ("", "Namespace") | ("apiextensions.k8s.io", _)) {
+        metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
+        if moved > 1 {
+            metadata.insert("generation".into(), moved.into());
+        }
     }
     match kind.kind.as_str() {
         "Namespace" if kind.group.is_empty() => {

@@ -35,7 +35,7 @@ pub struct Settings {
     pub max_pause: Duration,
     /// Largest message that is accepted, in bytes: one bundle with its objects.
     pub max_message: usize,
-    /// Most bytes of inline objects that are kept of one catalog.
+    /// Most bytes of inline objects that are read of one catalog; they are kept compressed.
     pub max_inline: usize,
 }
 
@@ -139,35 +139,43 @@ impl Connection {
                 Err(error) => error,
             };
             self.state(ConnectionState::TransientFailure, Some(error));
-            // The only sleep: nothing tells when a server comes back.
+            // Nothing tells when a server comes back.
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(max_pause);
         }
     }
 
-    /// Reads the catalog, and again whenever asked to, until the connection is lost.
+    /// Reads the catalog, again whenever asked to or when that failed, until the connection is lost.
     async fn serve(&self, channel: Channel, mut lost: oneshot::Receiver<()>) {
+        let mut pause = self.settings.pause;
         loop {
             let read = tokio::select! {
                 // The sender is dropped with the connection, so this is an error always.
                 _ = &mut lost => return,
                 read = read(channel.clone(), &self.settings) => read,
             };
-            self.observations.send_modify(|o| match read {
-                Ok(snapshot) => {
-                    o.error = None;
-                    // An equal snapshot is no news to those who compare by identity.
-                    if o.snapshot.as_deref() != Some(&snapshot) {
-                        o.snapshot = Some(Arc::new(snapshot));
-                    }
-                }
-                Err(error) => o.error = Some(error.to_string()),
-            });
+            let failed = read.is_err();
+            self.observe(read);
             tokio::select! {
                 _ = &mut lost => return,
                 () = self.refresh.notified() => {}
+                () = tokio::time::sleep(pause), if failed => {}
             }
+            pause = if failed { (pause * 2).min(self.settings.max_pause) } else { self.settings.pause };
         }
+    }
+
+    fn observe(&self, read: Result<Snapshot, ReadError>) {
+        let known = self.observations.borrow().snapshot.clone();
+        let (news, error) = match read {
+            // An equal snapshot is no news to those who compare by identity.
+            Ok(snapshot) => ((known.as_deref() != Some(&snapshot)).then(|| Arc::new(snapshot)), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        self.observations.send_modify(|o| {
+            o.snapshot = news.or(known);
+            o.error = error;
+        });
     }
 
     fn state(&self, state: ConnectionState, error: Option<String>) {

@@ -68,11 +68,8 @@ pub(super) fn message(bundle: proto::Bundle) -> BundleMessage {
     };
     let inline = !bundle.csv_json.is_empty() || !bundle.object.is_empty();
     let content = inline.then(|| {
-        let objects: Vec<Arc<str>> = bundle.object.into_iter().map(Arc::from).collect();
-        // The CSV is among the objects as well: keep it once.
-        let csv_json = objects.iter().find(|o| ***o == *bundle.csv_json).cloned();
-        let csv_json = csv_json.unwrap_or_else(|| bundle.csv_json.into());
-        Content::Inline(BundleContent { csv_json, objects: objects.into() })
+        let objects = bundle.object.into_iter().map(Arc::from).collect();
+        Content::pack(&BundleContent { csv_json: bundle.csv_json.into(), objects })
     });
     BundleMessage {
         csv_name: bundle.csv_name,

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use olm_core::catalog::{self, File, Load};
+use olm_core::catalog::{File, Load, Loader};
 use olm_core::finding::Finding;
 
 use crate::cli::{CliError, ErrorKind};
@@ -23,12 +23,10 @@ pub fn load(directory: &Path) -> Result<Load, CliError> {
     let root = directory.canonicalize().map_err(refused)?;
     std::fs::read_dir(&root).map_err(refused)?;
     let mut reader =
-        Reader { shown: directory.to_owned(), root, ignores: Vec::new(), files: Vec::new(), findings: Vec::new() };
+        Reader { shown: directory.to_owned(), root, ignores: Vec::new(), bundle: None, loader: Loader::default() };
     reader.walk(Path::new(""));
     reader.listed_bundles();
-    let mut load = catalog::load(&reader.files);
-    load.findings.splice(0..0, reader.findings);
-    Ok(load)
+    Ok(reader.loader.finish())
 }
 
 struct Reader {
@@ -38,8 +36,9 @@ struct Reader {
     root: PathBuf,
     /// The ignore files of the directories being walked, outermost first.
     ignores: Vec<Gitignore>,
-    files: Vec<File>,
-    findings: Vec<Finding>,
+    /// The files of the bundle directory being walked.
+    bundle: Option<Vec<File>>,
+    loader: Loader,
 }
 
 impl Reader {
@@ -77,7 +76,7 @@ impl Reader {
             return;
         }
         if kind.is_dir() {
-            return self.walk(entry);
+            return self.folder(&path, entry);
         }
         if kind.is_symlink() {
             match path.canonicalize() {
@@ -101,6 +100,18 @@ impl Reader {
         self.read(&path, entry);
     }
 
+    /// A folder with manifests and metadata is a bundle.
+    fn folder(&mut self, path: &Path, entry: &Path) {
+        let is_bundle = ["manifests", "metadata"].iter().all(|half| path.join(half).is_dir());
+        if self.bundle.is_some() || !is_bundle {
+            return self.walk(entry);
+        }
+        self.bundle = Some(Vec::new());
+        self.walk(entry);
+        let files = self.bundle.take().unwrap_or_default();
+        self.loader.bundle(&self.shown(entry), &files);
+    }
+
     fn is_ignored(&self, path: &Path, is_directory: bool) -> bool {
         self.ignores.iter().any(|i| i.matched_path_or_any_parents(path, is_directory).is_ignore())
     }
@@ -110,7 +121,13 @@ impl Reader {
             return self.report(entry, "unreadable-file", "not a regular file".into(), "");
         }
         match std::fs::read(path) {
-            Ok(bytes) => self.files.push(File::new(self.shown(entry), bytes)),
+            Ok(bytes) => {
+                let file = File::new(self.shown(entry), bytes);
+                match &mut self.bundle {
+                    Some(files) => files.push(file),
+                    None => self.loader.file(&file),
+                }
+            }
             Err(e) => self.report(entry, "unreadable-file", e.to_string(), ""),
         }
     }
@@ -125,8 +142,8 @@ impl Reader {
                 continue;
             }
             match self.root.ancestors().map(|a| a.join(line)).find(|p| p.is_dir()) {
-                Some(bundle) => self.bundle(&bundle, line),
-                None => self.findings.push(
+                Some(bundle) => self.listed_bundle(&bundle, line),
+                None => self.loader.finding(
                     Finding::new("missing-bundle", format!("no bundle directory {line}"))
                         .at(&self.shown(Path::new(BUNDLE_LIST)), index + 1)
                         .hint("name a directory relative to this catalog's directory or to one above it"),
@@ -135,13 +152,14 @@ impl Reader {
         }
     }
 
-    fn bundle(&mut self, bundle: &Path, shown: &str) {
+    fn listed_bundle(&mut self, bundle: &Path, shown: &str) {
+        let mut files = Vec::new();
         for folder in ["manifests", "metadata"] {
             let names = match sorted_entries(&bundle.join(folder)) {
                 Ok(names) => names,
                 Err(e) => {
                     let place = format!("{shown}/{folder}");
-                    self.findings.push(Finding::new("unreadable-file", e.to_string()).at(&place, 0));
+                    self.loader.finding(Finding::new("unreadable-file", e.to_string()).at(&place, 0));
                     continue;
                 }
             };
@@ -149,11 +167,12 @@ impl Reader {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 let place = format!("{shown}/{folder}/{name}");
                 match std::fs::read(&path) {
-                    Ok(bytes) => self.files.push(File::new(place, bytes)),
-                    Err(e) => self.findings.push(Finding::new("unreadable-file", e.to_string()).at(&place, 0)),
+                    Ok(bytes) => files.push(File::new(place, bytes)),
+                    Err(e) => self.loader.finding(Finding::new("unreadable-file", e.to_string()).at(&place, 0)),
                 }
             }
         }
+        self.loader.bundle(shown, &files);
     }
 
     fn shown(&self, entry: &Path) -> String {
@@ -161,7 +180,7 @@ impl Reader {
     }
 
     fn report(&mut self, entry: &Path, code: &'static str, message: String, hint: &str) {
-        self.findings.push(Finding::new(code, message).at(&self.shown(entry), 0).hint(hint));
+        self.loader.finding(Finding::new(code, message).at(&self.shown(entry), 0).hint(hint));
     }
 }
 

@@ -18,7 +18,7 @@ use olm_core::version;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::{Health, HealthServer};
@@ -48,13 +48,15 @@ impl Server {
     pub async fn start(address: SocketAddr, snapshots: watch::Receiver<Snapshot>) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
+        // With Nagle's delay an answer of several frames waits 40 ms for the client's acknowledgement.
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let (stop, stopped) = oneshot::channel();
         let serving = tonic::transport::Server::builder()
             // Clients that go away without a word must not be held for ever.
             .http2_keepalive_interval(Some(Duration::from_secs(30)))
             .add_service(RegistryServer::new(Service { snapshots }))
             .add_service(HealthServer::new(AlwaysServing))
-            .serve_with_incoming_shutdown(TcpListenerStream::new(listener), async {
+            .serve_with_incoming_shutdown(incoming, async {
                 // A dropped sender stops the server as well.
                 let _ = stopped.await;
             });

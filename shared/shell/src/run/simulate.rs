@@ -64,7 +64,7 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
 /// What every cluster with OLM has: its CRDs, and the namespace of global catalogs.
 fn prepare(simulation: &mut Simulation, options: &Options) -> Result<(), CliError> {
     let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": options.namespace } });
-    for object in crd::all().iter().cloned().chain([namespace]) {
+    for object in crd::all().into_iter().chain([namespace]) {
         let what = object::ObjectRef::of(&object);
         simulation.apply(object).map_err(|r| CliError::input(format!("cannot prepare {what}: {r}")))?;
     }

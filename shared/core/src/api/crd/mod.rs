@@ -22,9 +22,9 @@ use super::subscription::Subscription;
 
 static ALL: LazyLock<Vec<Value>> = LazyLock::new(|| DEFINITIONS.iter().map(Definition::crd).collect());
 
-/// All eight, by kind. Made at the first call, in some milliseconds.
-pub fn all() -> &'static [Value] {
-    &ALL
+/// All eight, by kind. Made once, at the first call, in some milliseconds.
+pub fn all() -> Vec<Value> {
+    ALL.clone()
 }
 
 struct Definition {

@@ -16,7 +16,7 @@ fn schemas<'a>(path: &str, schema: &'a Value, see: &mut impl FnMut(&str, &'a Map
 fn schemas_are_structural() {
     let crds = all();
     assert_eq!(crds.len(), 8);
-    for crd in crds {
+    for crd in &crds {
         for version in crd["spec"]["versions"].as_array().unwrap() {
             let root = &version["schema"]["openAPIV3Schema"];
             schemas(&crd["metadata"]["name"].to_string(), root, &mut |path, schema| {

@@ -5,7 +5,6 @@
 //! it hashes are such encodings. A table of types and one interpreter give the same, with one difference: fields that the
 //! table does not know are kept, not lost.
 
-mod quantity;
 mod table;
 
 use jiff::Timestamp;
@@ -13,8 +12,9 @@ use serde_json::{Map, Number, Value, json};
 use std::fmt::Write as _;
 
 use self::table::{Field, Kind};
-use super::object;
 use super::resource::GROUP;
+use super::{object, quantity};
+use crate::go;
 
 /// A Go type, or a slice of one, written as in Go: `DeploymentSpec`, `[]PolicyRule`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +167,7 @@ fn write_value(kind: &Kind, value: &Value, out: &mut String) {
         }
         (_, Value::Array(items)) => write_list(&Kind::Raw, items, out),
         (_, Value::Object(map)) => write_entries(sorted(map).map(|(k, v)| (k, v, &Kind::Raw)), out),
-        (_, Value::String(text)) => write_text(text, out),
+        (_, Value::String(text)) => out.push_str(&go::json(text)),
         (_, Value::Number(number)) => write_number(number, out),
         (_, Value::Bool(value)) => out.push_str(if *value { "true" } else { "false" }),
         (_, Value::Null) => out.push_str("null"),
@@ -197,31 +197,11 @@ fn write_entries<'a>(entries: impl Iterator<Item = (&'a str, &'a Value, &'a Kind
         if i > 0 {
             out.push(',');
         }
-        write_text(key, out);
+        out.push_str(&go::json(&key));
         out.push(':');
         write_value(kind, value, out);
     }
     out.push('}');
-}
-
-fn write_text(text: &str, out: &mut String) {
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\0'..='\u{1f}' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
 }
 
 /// Go writes a float without exponent from 1e-6 up to 1e21, and a whole one without a point.

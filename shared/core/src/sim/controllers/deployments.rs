@@ -227,10 +227,12 @@ impl Rollout {
             ("availableReplicas", available),
             ("unavailableReplicas", (total_spec - available).max(0)),
         ]);
-        for kept in ["collisionCount", "terminatingReplicas"] {
-            if let Some(value) = self.deployment["status"].get(kept) {
-                status.insert(kept.into(), value.clone());
-            }
+        if let Some(collisions) = self.deployment["status"].get("collisionCount") {
+            status.insert("collisionCount".into(), collisions.clone());
+        }
+        // Pods are gone at once.
+        if self.old.iter().chain(&self.new).all(|set| set["status"].get("terminatingReplicas").is_some()) {
+            status.insert("terminatingReplicas".into(), 0.into());
         }
         if conditions.is_empty() {
             conditions = list(&self.deployment, &["status", "conditions"]).to_vec();

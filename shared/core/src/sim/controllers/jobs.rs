@@ -34,6 +34,7 @@ fn run(server: &mut ApiServer, mut job: Value, now: Timestamp) {
         }
         let status = map_mut(&mut job, &["status"]);
         status.remove("active");
+        status.remove("ready");
         status.insert("succeeded".into(), done.into());
         status.insert("completionTime".into(), time(now));
         for condition in status["conditions"].as_array_mut().into_iter().flatten() {

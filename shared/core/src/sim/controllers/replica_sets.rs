@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::super::api_server::ApiServer;
 use super::super::store::Key;
 use super::{Condition, condition, counts, number, set_condition};
-use crate::api::object::{at, generation, is_deleting, list, map_mut, namespace, text};
+use crate::api::object::{at, generation, is_deleting, list, map_mut, name, namespace, text};
 
 pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
     for set in server.pick("apps", "ReplicaSet", |set| !is_deleting(set)) {
@@ -14,7 +14,7 @@ pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
         let running = number(&set, &["status", "replicas"]);
         let ready = number(&set, &["status", "readyReplicas"]);
         let template = at(&set, &["spec", "template", "spec"]);
-        let refused = (wanted > running).then(|| refusal(server, namespace(&set), template)).flatten();
+        let refused = (wanted > running).then(|| refusal(server, &set, template)).flatten();
         let running = if refused.is_some() { running } else { wanted };
         // A pod that runs stays, whatever becomes of the node's labels.
         let ready = if schedulable(server, template) { running } else { ready.min(running) };
@@ -26,6 +26,7 @@ pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
             ("observedGeneration", generation(&set)),
         ]);
         status.insert("replicas".into(), running.into());
+        status.insert("terminatingReplicas".into(), 0.into());
         if let Some(failure) = condition(&set, "ReplicaFailure").filter(|_| refused.is_some()) {
             status.insert("conditions".into(), json!([failure]));
         }
@@ -41,20 +42,20 @@ pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
 }
 
 /// Why admission would refuse the pods of this template.
-fn refusal(server: &ApiServer, namespace: &str, pod: &Value) -> Option<String> {
+fn refusal(server: &ApiServer, set: &Value, pod: &Value) -> Option<String> {
+    let namespace = namespace(set);
+    let pods = format!("pods \"{}-\" is forbidden", name(set));
     let account = text(pod, &["serviceAccountName"]);
     if !matches!(account, "" | "default")
         && server.store.get(&Key::new("", "ServiceAccount", namespace, account)).is_none()
     {
-        return Some(format!(
-            "pods {:?} is forbidden: error looking up service account {namespace}/{account}: serviceaccount {account:?} not found",
-            ""
-        ));
+        let missing = format!("serviceaccount {account:?} not found");
+        return Some(format!("{pods}: error looking up service account {namespace}/{account}: {missing}"));
     }
     let class = text(pod, &["priorityClassName"]);
     let known =
         class.is_empty() || server.store.get(&Key::new("scheduling.k8s.io", "PriorityClass", "", class)).is_some();
-    (!known).then(|| format!("pods {:?} is forbidden: no PriorityClass with name {class} was found", ""))
+    (!known).then(|| format!("{pods}: no PriorityClass with name {class} was found"))
 }
 
 /// Does a node take pods of this template? A cluster without Node objects takes every pod that does not ask for one.

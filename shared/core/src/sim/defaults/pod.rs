@@ -15,8 +15,15 @@ pub(super) fn pod(object: &mut Value) {
     let spec = child(object, "spec");
     pod_spec(spec);
     set(spec, "enableServiceLinks", true);
+    let host_network = spec["hostNetwork"] == json!(true);
     for containers in ["containers", "initContainers"] {
         each(spec, containers, |container| {
+            if host_network {
+                each(container, "ports", |port| {
+                    let number = port["containerPort"].clone();
+                    set(port, "hostPort", number);
+                });
+            }
             let limits = container["resources"]["limits"].as_object().cloned().unwrap_or_default();
             for (resource, limit) in limits {
                 set(child(child(container, "resources"), "requests"), &resource, limit);
@@ -49,26 +56,19 @@ fn pod_spec(spec: &mut Value) {
         set_always(spec, "serviceAccount", account.as_str());
         set_always(spec, "serviceAccountName", account.as_str());
     }
-    let host_network = spec["hostNetwork"] == json!(true);
     for containers in ["containers", "initContainers", "ephemeralContainers"] {
-        each(spec, containers, |c| container(c, host_network));
+        each(spec, containers, container);
     }
     each(spec, "volumes", volume);
 }
 
-fn container(container: &mut Value, host_network: bool) {
+fn container(container: &mut Value) {
     let policy = if pulls_always(text(container, &["image"])) { "Always" } else { "IfNotPresent" };
     set(container, "imagePullPolicy", policy);
     set(container, "terminationMessagePath", "/dev/termination-log");
     set(container, "terminationMessagePolicy", "File");
     child(container, "resources");
-    each(container, "ports", |port| {
-        set(port, "protocol", "TCP");
-        if host_network {
-            let number = port["containerPort"].clone();
-            set(port, "hostPort", number);
-        }
-    });
+    each(container, "ports", |port| set(port, "protocol", "TCP"));
     each(container, "env", |env| with(env, "valueFrom", field_ref));
     for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
         with(container, probe, |probe| {
@@ -103,6 +103,7 @@ fn http_get(get: &mut Value) {
 
 fn field_ref(source: &mut Value) {
     with(source, "fieldRef", |field| set(field, "apiVersion", "v1"));
+    with(source, "resourceFieldRef", |field| set(field, "divisor", "0"));
 }
 
 fn volume(volume: &mut Value) {

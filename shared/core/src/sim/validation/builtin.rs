@@ -49,7 +49,8 @@ pub(super) fn problems(kind: &ResourceKind, object: &Value) -> Vec<String> {
                 && !matches!(name(object), "system-node-critical" | "system-cluster-critical") =>
         {
             let words = "priority class names with 'system-' prefix are reserved for system use only";
-            found.push(format!("metadata.name: Forbidden: {words}"));
+            let why = format!("{words}. error: {} is not a known system priority class", name(object));
+            found.push(format!("metadata.name: Forbidden: {why}"));
         }
         _ => {}
     }
@@ -73,7 +74,11 @@ pub(super) fn update_problems(kind: &ResourceKind, object: &Value, stored: &Valu
         }
         ("", "Secret") => immutable(&["type"], "field is immutable"),
         ("", "Service") if at(object, &["spec", "type"]) == at(stored, &["spec", "type"]) => {
-            immutable(&["spec", "clusterIP"], "field is immutable");
+            let addresses = |service| list(service, &["spec", "clusterIPs"]).first();
+            if addresses(object) != addresses(stored) && addresses(stored).is_some() {
+                let now = at(object, &["spec", "clusterIPs"]);
+                found.push(format!("spec.clusterIPs[0]: Invalid value: {now}: may not change once set"));
+            }
         }
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
             immutable(&["roleRef"], "cannot change roleRef");
@@ -116,7 +121,8 @@ fn workload(object: &Value, found: &mut Vec<String>) {
     let selector = &spec["selector"];
     if selector.is_null() {
         found.push("spec.selector: Required value".into());
-    } else if selector.as_object().is_some_and(serde_json::Map::is_empty) {
+    }
+    if selector.as_object().is_some_and(serde_json::Map::is_empty) {
         found.push(format!("spec.selector: Invalid value: {selector}: empty selector is invalid for deployment"));
     } else if !super::super::selector::matches(selector, labels) {
         found.push(format!(
@@ -139,14 +145,14 @@ fn pod_spec(spec: &Value, path: &str, found: &mut Vec<String>) {
             let path = format!("{path}.{containers}[{n}]");
             required(container, "name", &path, found);
             required(container, "image", &path, found);
-            let own = text(container, &["name"]);
-            if !own.is_empty() && all[..n].iter().any(|other| other["name"] == container["name"]) {
-                found.push(format!("{path}.name: Duplicate value: {own:?}"));
-            }
             for (m, mount) in list(container, &["volumeMounts"]).iter().enumerate() {
                 if !list(spec, &["volumes"]).iter().any(|volume| volume["name"] == mount["name"]) {
                     found.push(format!("{path}.volumeMounts[{m}].name: Not found: {}", mount["name"]));
                 }
+            }
+            let own = text(container, &["name"]);
+            if !own.is_empty() && all[..n].iter().any(|other| other["name"] == container["name"]) {
+                found.push(format!("{path}.name: Duplicate value: {own:?}"));
             }
         }
     }
@@ -162,10 +168,13 @@ fn service(object: &Value, found: &mut Vec<String>) {
         if ports.len() > 1 {
             required(port, "name", &format!("spec.ports[{n}]"), found);
         }
-        if !port["port"].as_i64().is_some_and(|number| (1..=65535).contains(&number)) {
-            let number = port["port"].as_i64().unwrap_or_default();
-            found
-                .push(format!("spec.ports[{n}].port: Invalid value: {number}: must be between 1 and 65535, inclusive"));
+        for field in ["port", "targetPort"] {
+            let number = &port[field];
+            if !number.is_string() && !number.as_i64().is_some_and(|number| (1..=65535).contains(&number)) {
+                let number = number.as_i64().unwrap_or_default();
+                let path = format!("spec.ports[{n}].{field}");
+                found.push(format!("{path}: Invalid value: {number}: must be between 1 and 65535, inclusive"));
+            }
         }
     }
 }

@@ -24,6 +24,12 @@ pub(super) fn problems(crd: &Value, found: &mut Vec<String>) {
         found.push("metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval annotation \"api-approved.kubernetes.io\", see https://github.com/kubernetes/enhancements/pull/1111".into());
     }
     if at(crd, &["spec", "preserveUnknownFields"]) == &json!(true) {
+        if list(crd, &["spec", "versions"]).iter().any(|version| has_default(&version["schema"])) {
+            found.push(
+                "spec.preserveUnknownFields: Invalid value: true: must be false in order to use defaults in the schema"
+                    .into(),
+            );
+        }
         found.push("spec.preserveUnknownFields: Invalid value: true: cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead".into());
     }
     let versions = list(crd, &["spec", "versions"]);
@@ -33,18 +39,33 @@ pub(super) fn problems(crd: &Value, found: &mut Vec<String>) {
             at(crd, &["spec", "versions"])
         ));
     }
+    schemas(versions, found);
+    stored_versions(crd, found);
+}
+
+fn schemas(versions: &[Value], found: &mut Vec<String>) {
+    let schema = |version: &Value| version.pointer("/schema/openAPIV3Schema").cloned();
+    let common =
+        versions.first().and_then(schema).filter(|first| versions.iter().all(|v| schema(v).as_ref() == Some(first)));
+    if let Some(schema) = common {
+        // The schema that all versions have is kept and checked in one place.
+        structural(&schema, "spec.validation.openAPIV3Schema", true, found);
+        return;
+    }
     for (n, version) in versions.iter().enumerate() {
-        let path = format!("spec.versions[{n}]");
-        match version.pointer("/schema/openAPIV3Schema") {
-            Some(schema) => structural(schema, &format!("{path}.schema.openAPIV3Schema"), true, found),
-            None => found.push(format!("{path}.schema.openAPIV3Schema: Required value: schemas are required")),
+        let path = format!("spec.versions[{n}].schema.openAPIV3Schema");
+        match schema(version) {
+            Some(schema) => structural(&schema, &path, true, found),
+            None => found.push(format!("{path}: Required value")),
         }
     }
-    stored_versions(crd, found);
 }
 
 /// The version that is stored now, and every one that was, must still be there.
 fn stored_versions(crd: &Value, found: &mut Vec<String>) {
+    if list(crd, &["status", "storedVersions"]).is_empty() {
+        found.push("status.storedVersions: Invalid value: null: must have at least one stored version".into());
+    }
     let known = |wanted: &Value| list(crd, &["spec", "versions"]).iter().any(|version| &version["name"] == wanted);
     for (n, stored) in list(crd, &["status", "storedVersions"]).iter().enumerate().filter(|(_, v)| !known(v)) {
         let version = stored.as_str().unwrap_or_default();
@@ -76,6 +97,14 @@ fn structural(schema: &Value, path: &str, root: bool, found: &mut Vec<String>) {
     }
     if schema["additionalProperties"].is_object() {
         structural(&schema["additionalProperties"], &format!("{path}.additionalProperties"), false, found);
+    }
+}
+
+fn has_default(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.get("default").is_some_and(|d| !d.is_object()) || map.values().any(has_default),
+        Value::Array(items) => items.iter().any(has_default),
+        _ => false,
     }
 }
 

@@ -13,7 +13,6 @@ const LONGEST_LABEL: usize = 63;
 const LONGEST_SUBDOMAIN: usize = 253;
 const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const LABEL_1035_RULE: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const QUALIFIED_RULE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 /// Annotations may hold this many bytes in all.
@@ -26,7 +25,6 @@ fn pattern(pattern: &str) -> Regex {
 
 static SUBDOMAIN: LazyLock<Regex> = LazyLock::new(|| pattern(&format!(r"^{LABEL}(\.{LABEL})*$")));
 static DNS_LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(&format!("^{LABEL}$")));
-static DNS_1035: LazyLock<Regex> = LazyLock::new(|| pattern("^[a-z]([-a-z0-9]*[a-z0-9])?$"));
 static QUALIFIED: LazyLock<Regex> = LazyLock::new(|| pattern("^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"));
 
 /// What is wrong with the metadata by itself.
@@ -59,9 +57,9 @@ pub(super) fn problems(kind: &ResourceKind, object: &Value) -> Vec<String> {
     }
     let owners = list(object, &["metadata", "ownerReferences"]);
     for owner in owners {
-        for (field, words) in [("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid")] {
+        for (field, words) in [("apiVersion", "version "), ("kind", ""), ("name", ""), ("uid", "")] {
             if text(owner, &[field]).is_empty() {
-                found.push(format!("metadata.ownerReferences.{field}: Invalid value: \"\": {words} must not be empty"));
+                found.push(format!("metadata.ownerReferences.{field}: Invalid value: \"\": {words}must not be empty"));
             }
         }
     }
@@ -107,11 +105,8 @@ pub(super) fn update_problems(object: &Value, stored: &Value) -> Vec<String> {
 fn name_problems(kind: &ResourceKind, own_name: &str) -> Vec<String> {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("rbac.authorization.k8s.io", _) => path_segment_problems(own_name),
-        ("", "Namespace") => dns_problems(own_name, &DNS_LABEL, LABEL_RULE, LONGEST_LABEL),
-        ("", "Service") => dns_problems(own_name, &DNS_1035, LABEL_1035_RULE, LONGEST_LABEL),
-        ("apiregistration.k8s.io" | "apiextensions.k8s.io" | "coordination.k8s.io", _) => {
-            dns_problems(own_name, &SUBDOMAIN, SUBDOMAIN_RULE, LONGEST_SUBDOMAIN)
-        }
+        ("", "Namespace" | "Service") if own_name.contains('.') => vec!["must not contain dots".into()],
+        ("", "Namespace" | "Service") => dns_problems(own_name, &DNS_LABEL, LABEL_RULE, LONGEST_LABEL),
         _ => dns_problems(own_name, &SUBDOMAIN, SUBDOMAIN_RULE, LONGEST_SUBDOMAIN),
     }
 }

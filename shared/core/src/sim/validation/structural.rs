@@ -86,18 +86,18 @@ fn invalid(path: &str, value: &str, problem: &str) -> String {
     format!("{path}: Invalid value: {value:?}: {path} in body {problem}")
 }
 
+/// The first problem of a text: length, pattern, format.
 fn check_text(schema: &Value, text: &str, path: &str, found: &mut Vec<String>) {
-    let length = text.chars().count();
-    limit(schema, "minLength", length, path, "should be at least", "chars long", found);
-    if let Some(most) = schema["maxLength"].as_u64().filter(|most| length as u64 > *most) {
+    let length = text.chars().count() as u64;
+    if let Some(most) = schema["maxLength"].as_u64().filter(|most| length > *most) {
         found.push(format!("{path}: Too long: may not be more than {most} bytes"));
-    }
-    if let Some(pattern) = schema["pattern"].as_str()
+    } else if let Some(least) = schema["minLength"].as_u64().filter(|least| length < *least) {
+        found.push(invalid(path, text, &format!("should be at least {least} chars long")));
+    } else if let Some(pattern) = schema["pattern"].as_str()
         && Regex::new(pattern).is_ok_and(|regex| !regex.is_match(text))
     {
         found.push(invalid(path, text, &format!("should match '{pattern}'")));
-    }
-    if schema["format"] == "date-time" && text.parse::<jiff::Timestamp>().is_err() {
+    } else if schema["format"] == "date-time" && text.parse::<jiff::Timestamp>().is_err() {
         found.push(invalid(path, text, &format!("must be of type date-time: {text:?}")));
     }
 }

@@ -6,7 +6,7 @@
 /// that are not whole or below 1024 become decimal. Finer than nano is rounded away from zero. What can be read without
 /// big numbers and looks canonical is not rewritten, so that `+5` and `1E3` stay as they are; source: apimachinery 0.36.
 /// One difference: above 1000E Go loses the suffix, we do not.
-pub(super) fn canonical(text: &str) -> Option<String> {
+pub fn canonical(text: &str) -> Option<String> {
     let text = text.trim();
     let (negative, rest) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
