@@ -85,7 +85,11 @@ fn connection(source: &Value, address: &str, fact: &CatalogFact) -> Value {
 }
 
 fn write(source: &Value, status: Value) -> Option<Action> {
-    if source.get("status").unwrap_or(&json!({})) == &status {
+    let same = match source.get("status") {
+        Some(known) => *known == status,
+        None => status == json!({}),
+    };
+    if same {
         return None;
     }
     let mut new = source.clone();

@@ -112,7 +112,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[St
     } else {
         object::map_mut(&mut desired, &["metadata"]).remove("namespace");
     }
-    if let Err(outcome) = own(world, object::namespace(plan), step, owned, &mut desired, to_come) {
+    if let Some(outcome) = own(world, object::namespace(plan), step, owned, &mut desired, to_come) {
         return outcome;
     }
     let gvk = gvk(step);
@@ -149,7 +149,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[St
     Outcome::Act { action: Action::Update(wanted), after: "Present", blind: carried }
 }
 
-/// Makes the ClusterServiceVersion the owner, as its kind asks for.
+/// Makes the ClusterServiceVersion the owner, as its kind asks for; or says why that cannot be done now.
 fn own(
     world: &Reader<'_>,
     namespace: &str,
@@ -157,11 +157,11 @@ fn own(
     owned: Owned,
     desired: &mut Value,
     to_come: &[String],
-) -> Result<(), Outcome> {
+) -> Option<Outcome> {
     let said = object::list(desired, &["metadata", "ownerReferences"]);
     let is_said = |o: &Value| object::text(o, &["kind"]) == "ClusterServiceVersion";
     if owned == Owned::No || owned == Owned::AsSaid && !said.iter().any(is_said) {
-        return Ok(());
+        return None;
     }
     let resolving = object::text(step, &["resolving"]);
     if owned == Owned::ByLabels {
@@ -170,11 +170,11 @@ fn own(
             "metadata": { "name": resolving, "namespace": namespace },
         });
         labels::set_owner(desired, &owner);
-        return Ok(());
+        return None;
     }
     let Some(csv) = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, resolving) else {
         let what = format!("{} {}", object::text(step, &["resource", "kind"]), name(step));
-        return Err(if to_come.iter().any(|c| c == resolving) {
+        return Some(if to_come.iter().any(|c| c == resolving) {
             Outcome::NeedsOwner(format!("{what} waits for ClusterServiceVersion {resolving}"))
         } else {
             let missing = format!("clusterserviceversions.operators.coreos.com {resolving:?} not found");
@@ -185,7 +185,7 @@ fn own(
     let mut owners: Vec<Value> = said.iter().filter(|o| !is_said(o)).cloned().collect();
     owners.push(reference);
     object::map_mut(desired, &["metadata"]).insert("ownerReferences".to_owned(), owners.into());
-    Ok(())
+    None
 }
 
 /// The parts of metadata that a step decides: labels are the manifest's, except those that mark components; annotations are added.

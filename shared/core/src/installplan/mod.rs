@@ -174,7 +174,7 @@ impl Status {
             let of = |key| object::text(c, &[key]);
             (of("status"), of("reason"), of("message")) == (text, reason, message)
         };
-        if known.filter(same).is_some() {
+        if known.as_ref().is_some_and(same) {
             return;
         }
         let changed = object::time(now);

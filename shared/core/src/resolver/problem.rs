@@ -8,7 +8,7 @@ use super::solve::{Rule, Says};
 use super::{Catalog, Chosen, Failure, Inputs, Installed, Wanted};
 use crate::api::object::{self, Gvk};
 use crate::bundle::property;
-use crate::catalog::{Entry, channel};
+use crate::catalog::{Entry, Package, channel};
 
 /// Variables, by number, and what must hold of them.
 #[derive(Debug, Default)]
@@ -38,6 +38,9 @@ pub(super) fn build<'a>(inputs: &Inputs<'a>) -> Result<Problem<'a>, Failure> {
     builder.limits();
     Ok(builder.problem)
 }
+
+/// Bundles and where they are from, best first.
+type Candidates<'a> = Vec<(Catalog<'a>, &'a Entry)>;
 
 struct Builder<'a, 'i> {
     inputs: &'i Inputs<'a>,
@@ -102,23 +105,19 @@ impl<'a: 'i, 'i> Builder<'a, 'i> {
     }
 
     /// The bundles that a Subscription may get, best first; or why there are none.
-    #[expect(
-        clippy::type_complexity,
-        reason = "two kinds of failure: of the Subscription, and of the whole resolution"
-    )]
     fn candidates(
         &self,
         wanted: &Wanted<'a>,
         current: Option<&Entry>,
-    ) -> Result<Result<Vec<(Catalog<'a>, &'a Entry)>, String>, Failure> {
+    ) -> Result<Result<Candidates<'a>, String>, Failure> {
         let Wanted { name, package, channel, source, source_namespace, starting_csv, .. } = *wanted;
         let catalogs: Vec<Catalog<'a>> =
             self.preferred(None).filter(|c| wanted.takes_from(c.name, c.namespace)).collect();
-        let mut entries: Vec<(Catalog<'a>, &'a Entry)> = Vec::new();
+        let mut entries: Candidates<'a> = Vec::new();
         let is_empty = catalogs.iter().all(|c| c.snapshot.packages().is_empty());
         for catalog in catalogs {
-            entries
-                .extend(catalog.snapshot.package(package).into_iter().flat_map(|p| p.entries()).map(|e| (catalog, e)));
+            let package = catalog.snapshot.package(package).into_iter();
+            entries.extend(package.flat_map(Package::entries).map(|e| (catalog, e)));
         }
         if is_empty {
             return Ok(Err(format!(
@@ -144,7 +143,7 @@ impl<'a: 'i, 'i> Builder<'a, 'i> {
         if wanted.busy {
             return Ok(Ok(Vec::new()));
         }
-        let mut ordered = self.ordered(&entries)?;
+        let mut ordered = Self::ordered(&entries)?;
         if let Some(current) = current {
             ordered.retain(|(_, e)| {
                 e.replaces.as_deref() == Some(current.name.as_str())
@@ -156,7 +155,7 @@ impl<'a: 'i, 'i> Builder<'a, 'i> {
     }
 
     /// Entries catalog by catalog, the default channels first, each channel from its head down.
-    fn ordered(&self, entries: &[(Catalog<'a>, &'a Entry)]) -> Result<Vec<(Catalog<'a>, &'a Entry)>, Failure> {
+    fn ordered(entries: &[(Catalog<'a>, &'a Entry)]) -> Result<Candidates<'a>, Failure> {
         let mut groups: Vec<(Catalog<'a>, Vec<&'a Entry>)> = Vec::new();
         for (catalog, entry) in entries {
             let same = |(c, group): &&mut (Catalog<'a>, Vec<&'a Entry>)| {
@@ -245,11 +244,7 @@ impl<'a: 'i, 'i> Builder<'a, 'i> {
     }
 
     /// The bundles that meet a requirement, best first.
-    fn providers(
-        &self,
-        requirement: &Requirement,
-        own: Option<Catalog<'a>>,
-    ) -> Result<Vec<(Catalog<'a>, &'a Entry)>, Failure> {
+    fn providers(&self, requirement: &Requirement, own: Option<Catalog<'a>>) -> Result<Candidates<'a>, Failure> {
         let mut channels = Vec::new();
         for catalog in self.preferred(own) {
             let all = catalog.snapshot.packages().values().flat_map(|p| &p.channels);
@@ -257,7 +252,7 @@ impl<'a: 'i, 'i> Builder<'a, 'i> {
                 channels.extend(channel.entries.iter().map(|e| (catalog, e)));
             }
         }
-        let mut ordered = self.ordered(&channels)?;
+        let mut ordered = Self::ordered(&channels)?;
         ordered.retain(|(_, e)| requirement.is_met_by(e));
         Ok(ordered)
     }

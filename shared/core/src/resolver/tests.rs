@@ -1,5 +1,7 @@
 //! Resolutions of small catalogs, a line per bundle.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::*;
@@ -10,7 +12,7 @@ use crate::catalog::{Builder, BundleMessage, Channel, Package};
 /// A catalog from lines `package.vX.Y.Z channel [default] [replaces=N] [skips=N,N] [range=R] [api=Kind] [needs=Kind] [wants=PACKAGE:RANGE] [deprecated]`;
 /// `_` stands for a space.
 fn catalog(lines: &[&str]) -> Snapshot {
-    let mut packages: std::collections::BTreeMap<String, Package> = Default::default();
+    let mut packages: BTreeMap<String, Package> = BTreeMap::new();
     let mut builder = Builder::default();
     for line in lines {
         let mut words = line.split(' ');
@@ -62,7 +64,9 @@ fn catalog(lines: &[&str]) -> Snapshot {
         }
         builder.bundle(message);
     }
-    packages.into_values().for_each(|p| builder.package(p));
+    for package in packages.into_values() {
+        builder.package(package);
+    }
     builder.build()
 }
 
@@ -97,8 +101,12 @@ fn installed(lines: &[&str], wanted: &[Wanted<'_>]) -> Vec<Installed> {
     installed.collect()
 }
 
+/// Name, namespace, priority and lines of a catalog.
+type Given = (&'static str, &'static str, i64, Lines);
+type Lines = &'static [&'static str];
+
 /// What is chosen: `catalog/channel/bundle [replaces]`, or the failure.
-fn outcome(catalogs: &[(&str, &str, i64, &[&str])], there: &[&str], subscriptions: &[&str]) -> String {
+fn outcome(catalogs: &[Given], there: &[&str], subscriptions: &[&str]) -> String {
     let snapshots: Vec<_> = catalogs.iter().map(|(n, ns, p, lines)| (*n, *ns, *p, catalog(lines))).collect();
     let subscriptions = wanted(subscriptions);
     let inputs = Inputs {
@@ -122,7 +130,7 @@ fn outcome(catalogs: &[(&str, &str, i64, &[&str])], there: &[&str], subscription
     }
 }
 
-const CHAIN: &[&str] = &[
+const CHAIN: Lines = &[
     "rose.v1.0.0 stable api=Rose",
     "rose.v1.1.0 stable replaces=rose.v1.0.0 api=Rose",
     "rose.v2.0.0 stable replaces=rose.v1.1.0 api=Rose",
@@ -130,15 +138,15 @@ const CHAIN: &[&str] = &[
 
 #[test]
 fn within_one_package() {
-    let ranged: &[&str] = &["rose.v2.0.0 stable range=>=1.0.0_<2.0.0 replaces=rose.v1.5.0"];
-    let skipping: &[&str] = &[
+    let ranged: Lines = &["rose.v2.0.0 stable range=>=1.0.0_<2.0.0 replaces=rose.v1.5.0"];
+    let skipping: Lines = &[
         "rose.v1.0.0 stable",
         "rose.v1.1.0 stable replaces=rose.v1.0.0",
         "rose.v2.0.0 stable replaces=rose.v1.1.0 skips=rose.v1.0.0,rose.v1.1.0",
     ];
-    let channels: &[&str] = &["rose.v1.0.0 alpha", "rose.v3.0.0 beta", "rose.v2.0.0 stable default"];
-    let forked: &[&str] = &["rose.v1.0.0 stable", "rose.v2.0.0 stable replaces=rose.v1.0.0", "rose.v3.0.0 stable"];
-    let rows: &[(&[&str], &[&str], &[&str], &str)] = &[
+    let channels: Lines = &["rose.v1.0.0 alpha", "rose.v3.0.0 beta", "rose.v2.0.0 stable default"];
+    let forked: Lines = &["rose.v1.0.0 stable", "rose.v2.0.0 stable replaces=rose.v1.0.0", "rose.v3.0.0 stable"];
+    let rows: &[(Lines, Lines, Lines, &str)] = &[
         // The head of the channel.
         (CHAIN, &[], &["rose rose stable"], "main/stable/rose.v2.0.0"),
         (CHAIN, &[], &["rose rose stable starting=rose.v1.0.0"], "main/stable/rose.v1.0.0"),
@@ -225,7 +233,7 @@ fn within_one_package() {
 
 #[test]
 fn with_dependencies() {
-    let main: &[&str] = &[
+    let main: Lines = &[
         "rose.v1.0.0 stable needs=Pot",
         "tulip.v1.0.0 stable wants=pot:>=2.0.0",
         "lily.v1.0.0 stable wants=pot:<2.0.0",
@@ -235,11 +243,11 @@ fn with_dependencies() {
         "pot.v2.0.0 fast api=Pot needs=Clay",
         "clay.v0.1.0 alpha api=Clay",
     ];
-    let other: &[&str] = &["vase.v1.0.0 stable api=Vase", "urn.v1.0.0 stable api=Pot"];
-    let one: &[(&str, &str, i64, &[&str])] = &[("main", "olm", 0, main)];
-    let prior: &[(&str, &str, i64, &[&str])] = &[("main", "olm", 0, main), ("other", "olm", 10, other)];
+    let other: Lines = &["vase.v1.0.0 stable api=Vase", "urn.v1.0.0 stable api=Pot"];
+    let one: &[Given] = &[("main", "olm", 0, main)];
+    let prior: &[Given] = &[("main", "olm", 0, main), ("other", "olm", 10, other)];
     #[rustfmt::skip]
-    let rows: &[(&[(&str, &str, i64, &[&str])], &[&str], &[&str], &str)] = &[
+    let rows: &[(&[Given], Lines, Lines, &str)] = &[
         (one, &[], &["rose rose stable"], "main/alpha/clay.v0.1.0; main/stable/pot.v1.0.0; main/stable/rose.v1.0.0"),
         (one, &[], &["tulip tulip stable"], "main/alpha/clay.v0.1.0; main/fast/pot.v2.0.0; main/stable/tulip.v1.0.0"),
         // The bundle's own catalog comes before one of higher priority.

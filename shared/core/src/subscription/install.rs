@@ -205,6 +205,6 @@ pub(super) fn link(subscriptions: &mut [Subscription<'_>], plans: &[&Value]) {
 fn package_of(manifest: &str) -> Option<String> {
     let csv: Value = serde_json::from_str(manifest).ok()?;
     let properties: Value = serde_json::from_str(object::annotation(&csv, "operatorframework.io/properties")?).ok()?;
-    let packages = object::list(&properties, &["properties"]).iter().filter(|p| p["type"] == property::PACKAGE);
-    packages.last().map(|p| object::text(p, &["value", "packageName"]).to_owned())
+    let mut packages = object::list(&properties, &["properties"]).iter().filter(|p| p["type"] == property::PACKAGE);
+    packages.next_back().map(|p| object::text(p, &["value", "packageName"]).to_owned())
 }

@@ -205,7 +205,7 @@ impl<'w> Subscription<'w> {
     pub(super) fn tell_of_deprecations(&mut self, sources: &[Source<'_>], now: Timestamp) {
         let (package, channel) = (self.spec("name"), self.spec("channel"));
         let is_target = |s: &&Source<'_>| (s.name, s.namespace) == (self.spec("source"), self.spec("sourceNamespace"));
-        let found = sources.iter().find(is_target).and_then(|s| s.content()).and_then(|s| s.package(package));
+        let found = sources.iter().find(is_target).and_then(Source::content).and_then(|s| s.package(package));
         let Some(package) = found else { return };
         let installed = self.status("installedCSV");
         let in_channel =

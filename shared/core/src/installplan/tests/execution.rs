@@ -167,7 +167,7 @@ fn what_needs_the_owner_waits_for_it_and_one_write_ends_the_plan() {
         simple(RBAC, "ClusterRole", "reader", &json!({ "rules": [] })),
     ];
     let installing = install_plan("Installing", &steps);
-    let first = plan(&world(&[installing.clone()]), at(0));
+    let first = plan(&world(std::slice::from_ref(&installing)), at(0));
     assert_eq!(
         told(&first),
         ["create ClusterServiceVersion/rose.v2.0.0", "create CustomResourceDefinition/roses.garden.example.com"]
