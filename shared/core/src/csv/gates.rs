@@ -3,7 +3,6 @@
 
 use super::model::Csv;
 use super::{Step, transition::failed};
-use crate::api::go_json::GoType;
 use crate::api::{labels, object};
 use crate::membership::{self, Group, Provision};
 use crate::plan::{Action, Propagation, Reason};
@@ -41,11 +40,7 @@ fn check(world: &Reader<'_>, csv: Csv<'_>, groups: &[Group<'_>]) -> Result<(), B
     }
     match membership::provision(world, group, csv.json) {
         Provision::Settled => Ok(()),
-        Provision::Annotate(apis) => {
-            let mut new = group.0.clone();
-            object::set_annotation(&mut new, membership::PROVIDED_APIS, &apis.to_string());
-            Err(Box::new(Step::stay().after(vec![Action::Update(GoType::OPERATOR_GROUP.normalise(&new))])))
-        }
+        Provision::Annotate(apis) => Err(Box::new(Step::stay().after(vec![membership::annotate(group, &apis)]))),
         Provision::Conflict => {
             let message = "intersecting operatorgroups provide the same apis";
             let step = Step::to("Failed", "InterOperatorGroupOwnerConflict", message);

@@ -1,5 +1,5 @@
 //! The rules of OperatorGroups that several controllers go by: which namespaces a group targets, who is its member, which install
-//! modes that takes, and whose APIs clash. They decide nothing and write nothing.
+//! modes that takes, and whose APIs clash. They decide nothing.
 //!
 //! ```text
 //!   wanted_targets   spec -> namespaces          (the OperatorGroup's controller records them in its status)
@@ -20,7 +20,9 @@ use serde_json::Value;
 
 pub use self::apis::{Apis, Provision, provision};
 pub use self::install_modes::supports;
+use crate::api::go_json::GoType;
 use crate::api::{labels, object};
+use crate::plan::Action;
 use crate::world::{Reader, kind};
 
 /// On a member, and copied with it: the name of its OperatorGroup.
@@ -106,6 +108,13 @@ impl<'a> Group<'a> {
             (Some(a), Some(b)) => !a.is_disjoint(&b),
         }
     }
+}
+
+/// The write that makes an OperatorGroup's annotation name these APIs. Like OLM's, it leaves the object as Go writes it.
+pub fn annotate(group: Group<'_>, apis: &Apis) -> Action {
+    let mut new = group.0.clone();
+    object::set_annotation(&mut new, PROVIDED_APIS, &apis.to_string());
+    Action::Update(GoType::OPERATOR_GROUP.normalise(&new))
 }
 
 /// The OperatorGroups of a namespace, by name.

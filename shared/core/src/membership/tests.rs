@@ -2,7 +2,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Apis, Group, Provision, group_of, is_copy, provision, supports, wanted_targets};
+use super::{Apis, Group, Provision, annotate, group_of, is_copy, provision, supports, wanted_targets};
+use crate::plan::Action;
 use crate::world::{Reader, World};
 
 fn world(objects: &[Value]) -> World {
@@ -212,5 +213,17 @@ fn provided_apis_are_annotated_unless_another_group_provides_them() {
         let own = group("garden", &json!({"staticProvidedAPIs": fixed}), &json!(["field"]), own);
         let world = world(&[own.clone(), group("elsewhere", &json!({}), &targets, other)]);
         assert_eq!(provision(&Reader::new(&world), Group(&own), &csv), expected, "{targets} {other}");
+    }
+}
+
+#[test]
+fn the_annotation_is_written_as_go_writes_the_group() {
+    for (spec, expected) in [
+        (json!({"staticProvidedAPIs": false, "upgradeStrategy": "Default"}), json!({"upgradeStrategy": "Default"})),
+        (json!({"staticProvidedAPIs": true}), json!({"staticProvidedAPIs": true})),
+    ] {
+        let old = group("garden", &spec, &json!(["garden"]), "");
+        let new = group("garden", &expected, &json!(["garden"]), "Rose.v1.x.io");
+        assert_eq!(annotate(Group(&old), &Apis::parse("Rose.v1.x.io")), Action::Update(new));
     }
 }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 pub use self::namespace::plan as plan_namespace;
 use crate::api::{labels, object};
-use crate::membership::{self, Apis, Group, PROVIDED_APIS};
+use crate::membership::{self, Apis, Group};
 use crate::plan::{Action, Key, Plan, Reason};
 use crate::world::{Reader, kind};
 
@@ -189,10 +189,5 @@ fn prune(group: Group<'_>, annotated: &Apis, csvs: &[&Value]) -> Option<Action> 
     }
     let provided = csvs.iter().fold(Apis::default(), |all, csv| all.union(&Apis::of(csv)));
     let kept = annotated.clone().intersection(&provided);
-    if kept == *annotated {
-        return None;
-    }
-    let mut new = group.0.clone();
-    object::set_annotation(&mut new, PROVIDED_APIS, &kept.to_string());
-    Some(Action::Update(new))
+    (kept != *annotated).then(|| membership::annotate(group, &kept))
 }
