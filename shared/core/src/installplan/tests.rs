@@ -1,3 +1,7 @@
+//! Steps against the recordings, and execution step by step.
+
+mod execution;
+
 use serde_json::Value;
 
 use super::steps::{self, BundleSource};

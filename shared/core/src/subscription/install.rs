@@ -149,6 +149,11 @@ fn bundle_steps(
     let fail = |why: String| Failure::Error(format!("failed to turn bundle into steps: {why}"));
     let read = |json: &str| serde_json::from_str::<Value>(json).map_err(|e| fail(e.to_string()));
     let csv = read(&content.csv_json)?;
+    // A catalog of images may carry a stand-in, for people to look at.
+    let deployments = object::at(&csv, &["spec", "install", "spec", "deployments"]);
+    if !entry.bundle_path.is_empty() && deployments.is_null() {
+        return Ok(None);
+    }
     let objects = content.objects.iter().map(|o| read(o)).collect::<Result<Vec<Value>, Failure>>()?;
     // The resolver's list has some requirements twice.
     let mut properties: Vec<&Property> = Vec::new();

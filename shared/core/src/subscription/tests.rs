@@ -69,7 +69,7 @@ fn bundle(package: &str, version: &str, replaces: &str, needs: &str) -> BundleMe
         version: version.to_owned(),
         replaces: replaces.to_owned(),
         properties,
-        content: Some(Content::Inline(BundleContent {
+        content: Some(Content::pack(&BundleContent {
             objects: [csv_json.clone(), crd.to_string().into()].into(),
             csv_json,
         })),
