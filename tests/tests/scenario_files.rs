@@ -1,6 +1,6 @@
 //! The scenario files are as recorded, read as Python reads them, and are judged as the recordings' own programs judge.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests are tests")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use olm_tests::data::{NO_DATA, data};
+use olm_tests::data::{NO_DATA, data, say_skipped};
 use olm_tests::scenario::compare::{What, compare};
 use olm_tests::scenario::format::{Recording, Scenario};
 use olm_tests::scenario::normalise::Normaliser;
@@ -297,12 +297,12 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// The data folder, and a Python that can read YAML; says so when there is none.
 fn python_and_data() -> Option<(&'static str, PathBuf)> {
     let Some(data) = data() else {
-        eprintln!("{NO_DATA}");
+        say_skipped(NO_DATA);
         return None;
     };
     let has_yaml = Command::new("python3").args(["-c", "import yaml"]).stderr(Stdio::null()).status();
     if !has_yaml.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: needs python3 with PyYAML");
+        say_skipped("needs python3 with PyYAML");
         return None;
     }
     Some(("python3", data))

@@ -107,7 +107,7 @@ pub fn trials<E: Engine>(
             None if data().is_some() => {
                 Trial::test(name, || Err(Failed::from("there is no such scenario"))).with_kind(engine)
             }
-            _ => Trial::test(name, || Ok(())).with_ignored_flag(true).with_kind("skipped: needs OLM_TEST_DATA"),
+            _ => Trial::test(name, || Ok(())).with_ignored_flag(true).with_kind("skipped, needs OLM_TEST_DATA"),
         }
     });
     Ok(trials.collect())
