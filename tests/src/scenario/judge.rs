@@ -147,8 +147,9 @@ fn attempt(running: &mut dyn Engine, scenario: &Scenario, out: Option<&Path>) ->
     if let Some(out) = out {
         fs::write(out.join("controllers.log"), &log)?;
     }
-    let last: Vec<_> = log.lines().rev().take(LAST_WORDS).collect();
-    let last: String = last.into_iter().rev().map(|line| format!("    log: {line}\n")).collect();
+    let lines: Vec<_> = log.lines().collect();
+    let last = &lines[lines.len().saturating_sub(LAST_WORDS)..];
+    let last = last.iter().fold(String::new(), |text, line| text + "    log: " + line + "\n");
     let found = found.map_err(|error| error.context(format!("the controllers' last words:\n{last}")))?;
     if let Some(out) = out {
         recording::write(&found, scenario, out)?;
