@@ -1,6 +1,6 @@
 //! The scenario files are as recorded, read as Python reads them, and are judged as the recordings' own programs judge.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests are tests")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use olm_tests::data::{NO_DATA, data};
+use olm_tests::data::{self, NO_DATA, data, documents, say_skipped};
 use olm_tests::scenario::compare::{What, compare};
 use olm_tests::scenario::format::{Recording, Scenario};
 use olm_tests::scenario::normalise::Normaliser;
@@ -16,7 +16,6 @@ use olm_tests::scenario::runner::run_scenario;
 use olm_tests::scenario::sim::SimEngine;
 use olm_tests::scenario::{all, checked_in, differences, folders, judge, recording};
 use olm_tests::skip;
-use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 #[test]
@@ -98,9 +97,7 @@ for path in sys.stdin.read().split():
     for line in out.lines() {
         let (path, theirs): (String, Vec<String>) = serde_json::from_str(line).unwrap();
         let theirs: Vec<Value> = theirs.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
-        let text = fs::read_to_string(&path).unwrap();
-        let ours =
-            serde_yaml::Deserializer::from_str(&text).map(|d| Value::deserialize(d).unwrap()).collect::<Vec<_>>();
+        let ours = documents(Path::new(&path)).unwrap();
         assert!(ours == theirs, "{path} reads otherwise in Python");
     }
 }
@@ -260,49 +257,29 @@ print(json.dumps([n.object(o) for o in run['objects']]))
 
 /// The CSVs, CRDs, RBAC and Services of the sample bundles.
 fn real_objects(data: &Path) -> Vec<Value> {
-    let mut objects = Vec::new();
-    for package in ["bundles/etcd", "bundles/prometheus", "bundles/strimzi-kafka-operator", "bundles/camel-k"] {
-        for (path, content) in files(&data.join(package)) {
-            if !path.to_string_lossy().contains("manifests") {
-                continue;
-            }
-            let text = String::from_utf8(content).unwrap();
-            let documents = serde_yaml::Deserializer::from_str(&text).map(|d| Value::deserialize(d).unwrap());
-            // v1beta1 CRDs without `versions` cannot come from today's API server.
-            objects.extend(
-                documents.filter(|o| o["kind"] != "CustomResourceDefinition" || o["spec"]["versions"].is_array()),
-            );
-        }
-    }
-    objects
+    let packages = ["bundles/etcd", "bundles/prometheus", "bundles/strimzi-kafka-operator", "bundles/camel-k"];
+    let files = packages.iter().flat_map(|package| data::files(&data.join(package)));
+    let objects =
+        files.filter(|path| path.parent().unwrap().ends_with("manifests")).flat_map(|p| documents(&p).unwrap());
+    // v1beta1 CRDs without `versions` cannot come from today's API server.
+    objects.filter(|o| o["kind"] != "CustomResourceDefinition" || o["spec"]["versions"].is_array()).collect()
 }
 
-/// Every file below a folder, by path relative to it.
+/// The content of every file below a folder, by path relative to it.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    fn walk(root: &Path, folder: &Path, out: &mut BTreeMap<PathBuf, Vec<u8>>) {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                walk(root, &path, out);
-            } else {
-                out.insert(path.strip_prefix(root).unwrap().to_owned(), fs::read(&path).unwrap());
-            }
-        }
-    }
-    let mut out = BTreeMap::new();
-    walk(folder, folder, &mut out);
-    out
+    let relative = |path: &Path| path.strip_prefix(folder).unwrap().to_owned();
+    data::files(folder).iter().map(|path| (relative(path), fs::read(path).unwrap())).collect()
 }
 
 /// The data folder, and a Python that can read YAML; says so when there is none.
 fn python_and_data() -> Option<(&'static str, PathBuf)> {
     let Some(data) = data() else {
-        eprintln!("{NO_DATA}");
+        say_skipped(NO_DATA);
         return None;
     };
     let has_yaml = Command::new("python3").args(["-c", "import yaml"]).stderr(Stdio::null()).status();
     if !has_yaml.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: needs python3 with PyYAML");
+        say_skipped("needs python3 with PyYAML");
         return None;
     }
     Some(("python3", data))

@@ -164,7 +164,10 @@ pub fn judge<'a>(
         !covered
     });
     let unwanted = unwanted.cloned().collect();
-    let unused = wanted.iter().zip(used).filter(|(w, used)| !used && !w.sometimes && w.path != MOMENT && w.is_for(scenario, engine));
+    let unused = wanted
+        .iter()
+        .zip(used)
+        .filter(|(w, used)| !used && !w.sometimes && w.path != MOMENT && w.is_for(scenario, engine));
     (unwanted, unused.map(|(wanted, _)| wanted).collect())
 }
 

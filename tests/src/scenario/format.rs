@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::condition::Condition;
+use crate::data::documents;
 
 /// A scenario: what happens, and the folder with what it needs for that.
 #[derive(Clone, Debug)]
@@ -150,10 +151,7 @@ impl Scenario {
     /// The objects of a file that a step applies.
     pub fn objects(&self, file: &str) -> Result<Vec<Value>> {
         let path = if file.contains('/') { self.folder.join(file) } else { self.folder.join("objects").join(file) };
-        let text = read(&path)?;
-        let documents = serde_yaml::Deserializer::from_str(&text).map(Value::deserialize);
-        let objects = documents.filter(|document| !matches!(document, Ok(Value::Null))).collect::<Result<_, _>>();
-        objects.with_context(|| format!("{}: not YAML objects", path.display()))
+        Ok(documents(&path)?.into_iter().filter(|document| !document.is_null()).collect())
     }
 
     /// Does a catalog name bundles of the data folder?

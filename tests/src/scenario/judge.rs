@@ -1,8 +1,10 @@
 //! Says whether a run of a scenario is as it should be: as recorded, but for the wanted differences, if `passing.yaml` lists it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use anyhow::{Context, Result};
 use libtest_mimic::{Failed, Trial};
@@ -15,6 +17,9 @@ use super::format::{Recording, Scenario, read_yaml};
 use super::runner::run_scenario;
 use super::{all, checked_in, recording};
 use crate::data::data;
+
+/// So many lines of the controllers' log are shown with a failure.
+const LAST_WORDS: usize = 30;
 
 /// Which scenarios pass, by engine: `tests/scenarios/passing.yaml`.
 pub fn passing() -> Result<BTreeMap<String, BTreeSet<String>>> {
@@ -76,6 +81,7 @@ fn write_difference(out: &mut String, difference: &Difference) {
 
 /// A test for each scenario that the environment's `OLM_SCENARIOS` names (comma-separated, or `all`); by default for those that
 /// `passing.yaml` lists for any engine, and, with `unlisted`, for all others as well, so that one that begins to pass is noticed.
+/// With `OLM_SCENARIO_OUT` set, writes recordings, reports and logs to `ENGINE/SCENARIO` in that folder.
 pub fn trials<E: Engine>(
     engine: &'static str,
     unlisted: bool,
@@ -90,17 +96,18 @@ pub fn trials<E: Engine>(
         "" | "all" => scenarios.keys().chain(passing.values().flatten()).cloned().collect(),
         named => named.split(',').map(|name| name.trim().to_owned()).collect(),
     };
+    let is_named = !matches!(named.as_str(), "" | "all");
     let trials = names.into_iter().map(|name| {
         let is_listed = listed.contains(&name);
         match scenarios.remove(&name) {
             Some(scenario) if !scenario.needs_data() || data().is_some() => {
                 let start = start.clone();
-                Trial::test(name, move || test(engine, &scenario, is_listed, start)).with_kind(engine)
+                Trial::test(name, move || test(engine, &scenario, is_listed, is_named, start)).with_kind(engine)
             }
             None if data().is_some() => {
                 Trial::test(name, || Err(Failed::from("there is no such scenario"))).with_kind(engine)
             }
-            _ => Trial::test(name, || Ok(())).with_ignored_flag(true).with_kind("skipped: needs OLM_TEST_DATA"),
+            _ => Trial::test(name, || Ok(())).with_ignored_flag(true).with_kind("skipped, needs OLM_TEST_DATA"),
         }
     });
     Ok(trials.collect())
@@ -110,37 +117,46 @@ fn test<E: Engine>(
     engine: &str,
     scenario: &Scenario,
     is_listed: bool,
+    is_named: bool,
     start: impl FnOnce(&Scenario) -> Result<E>,
 ) -> Result<(), Failed> {
-    let result = attempt(engine, scenario, start);
     let name = &scenario.name;
-    match (result, is_listed) {
-        (Ok(report), true) if !report.is_empty() => Err(Failed::from(report)),
-        (Err(error), true) => Err(Failed::from(format!("{name} on {engine} did not run: {error:?}"))),
-        (Ok(report), false) if report.is_empty() => {
+    let out = std::env::var_os("OLM_SCENARIO_OUT").map(|out| PathBuf::from(out).join(engine).join(name));
+    if let Some(out) = &out {
+        fs::create_dir_all(out)?;
+    }
+    let result = start(scenario).and_then(|mut running| attempt(&mut running, scenario, out.as_deref()));
+    let report = result.unwrap_or_else(|error| format!("{name} on {engine} did not run: {error:#}\n"));
+    if let Some(out) = &out {
+        fs::write(out.join("report.txt"), &report)?;
+    }
+    match (is_listed, report.is_empty()) {
+        (true, false) => Err(Failed::from(report)),
+        (false, true) => {
             Err(Failed::from(format!("{name} passes on {engine} now\n    hint: add it to {engine} in passing.yaml")))
         }
+        (false, false) if is_named => Ok(write!(io::stderr(), "not listed, as it should be:\n{report}")?),
         _ => Ok(()),
     }
 }
 
-/// Runs the scenario and answers [`report`]. With `OLM_SCENARIO_OUT` set, writes the recording to `ENGINE/SCENARIO` in that folder,
-/// and the report beside it.
-fn attempt<E: Engine>(engine: &str, scenario: &Scenario, start: impl FnOnce(&Scenario) -> Result<E>) -> Result<String> {
-    let mut running = start(scenario).context("cannot start")?;
-    let found = run_scenario(&mut running, scenario, data().as_deref())?;
-    let mut report = report(&scenario.name, engine, &scenario.golden()?, &found, &differences::wanted()?);
-    if let Some(out) = std::env::var_os("OLM_SCENARIO_OUT") {
-        let folder = PathBuf::from(out).join(engine).join(&scenario.name);
-        std::fs::create_dir_all(&folder)?;
-        recording::write(&found, scenario, &folder)?;
-        std::fs::write(folder.join("report.txt"), &report)?;
-        std::fs::write(folder.join("controllers.log"), running.log())?;
+/// Runs the scenario and answers [`report`]. Writes the recording and the controllers' log to `out`.
+fn attempt(running: &mut dyn Engine, scenario: &Scenario, out: Option<&Path>) -> Result<String> {
+    let found = run_scenario(running, scenario, data().as_deref());
+    let log = running.log();
+    if let Some(out) = out {
+        fs::write(out.join("controllers.log"), &log)?;
     }
-    if found.steps.iter().any(|step| !step.faults.is_empty()) && !report.is_empty() {
-        let log = running.log();
-        let last: Vec<_> = log.lines().rev().take(30).collect();
-        report.extend(last.into_iter().rev().map(|line| format!("    log: {line}\n")));
+    let lines: Vec<_> = log.lines().collect();
+    let last = &lines[lines.len().saturating_sub(LAST_WORDS)..];
+    let last = last.iter().fold(String::new(), |text, line| text + "    log: " + line + "\n");
+    let found = found.map_err(|error| error.context(format!("the controllers' last words:\n{last}")))?;
+    if let Some(out) = out {
+        recording::write(&found, scenario, out)?;
+    }
+    let mut report = report(&scenario.name, running.name(), &scenario.golden()?, &found, &differences::wanted()?);
+    if !report.is_empty() && found.steps.iter().any(|step| !step.faults.is_empty()) {
+        report += &last;
     }
     Ok(report)
 }

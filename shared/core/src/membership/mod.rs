@@ -20,6 +20,7 @@ use serde_json::Value;
 
 pub use self::apis::{Apis, Provision, provision};
 pub use self::install_modes::supports;
+use crate::api::go_json::GoType;
 use crate::api::{labels, object};
 use crate::plan::Action;
 use crate::world::{Reader, kind};
@@ -109,14 +110,11 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The write that makes an OperatorGroup's annotation name these APIs. Like OLM's it leaves out what Go leaves out.
+/// The write that makes an OperatorGroup's annotation name these APIs. Like OLM's, it leaves the object as Go writes it.
 pub fn annotate(group: Group<'_>, apis: &Apis) -> Action {
     let mut new = group.0.clone();
     object::set_annotation(&mut new, PROVIDED_APIS, &apis.to_string());
-    if !group.is_static() {
-        object::map_mut(&mut new, &["spec"]).remove("staticProvidedAPIs");
-    }
-    Action::Update(new)
+    Action::Update(GoType::OPERATOR_GROUP.normalise(&new))
 }
 
 /// The OperatorGroups of a namespace, by name.

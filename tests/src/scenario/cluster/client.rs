@@ -51,7 +51,7 @@ impl Client {
     /// Server-side apply, or a POST of an object that has no name.
     pub(super) async fn apply(&self, object: &Value) -> Result<()> {
         let target = ObjectRef::of(object);
-        let again = |code| matches!(code, 404 | 409 | 500 | 503);
+        let again = |code| matches!(code, 404 | 409 | 429 | 500 | 503);
         self.until_accepted(again, async || {
             let collection = self.collection(&target).await?;
             let request = match target.name.as_str() {
@@ -99,7 +99,8 @@ impl Client {
             ticks.tick().await;
             match self.list_once(resource, plural).await {
                 Ok((objects, _)) => return Ok(objects),
-                Err(error) if code(&error) == Some(404) => {}
+                // Not served yet, or its storage is made anew: a definition has changed a moment ago.
+                Err(error) if matches!(code(&error), Some(404 | 429 | 503)) => {}
                 Err(error) => return Err(error).with_context(|| format!("list {plural}")),
             }
         }

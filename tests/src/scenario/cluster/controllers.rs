@@ -25,6 +25,13 @@ fn build() -> Result<PathBuf> {
     // The whole workspace decides on the features of dependencies, as it does when all tests are built: nothing is built twice.
     cargo.current_dir(repository()).args(["build", "--workspace", "--bin", NAME]);
     cargo.arg("--message-format=json-render-diagnostics");
+    // What cargo tells a test about itself would be news to build scripts, and a reason to build their crates again.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_"].iter().any(|prefix| text.starts_with(prefix)) {
+            cargo.env_remove(&name);
+        }
+    }
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
