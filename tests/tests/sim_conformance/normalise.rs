@@ -13,6 +13,7 @@ static ADDRESS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b10\.\d+\.\d+\.
 
 static REPLICA_SET: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"((?:ReplicaSet|replica set|pods) "[a-z]+)-[a-z0-9]{8,10}(-?)""#).unwrap());
+static TOKEN_VOLUME: LazyLock<Regex> = LazyLock::new(|| Regex::new("kube-api-access-[a-z0-9]{5}").unwrap());
 static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"((?:ResourceVersion in record|ResourceVersion in the precondition) )\(\d+\)").unwrap()
 });
@@ -100,6 +101,7 @@ impl Normaliser {
             out = out.replace(suffix, &format!("<random {n}>"));
         }
         let out = ADDRESS.replace_all(&out, "<ip>");
+        let out = TOKEN_VOLUME.replace_all(&out, "kube-api-access-<random>");
         let out = REPLICA_SET.replace_all(&out, "$1-<hash>$2\"");
         VERSION.replace_all(&out, "$1(<n>)").into_owned()
     }

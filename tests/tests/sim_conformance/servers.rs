@@ -18,6 +18,12 @@ use tokio::runtime::Runtime;
 /// The kinds of the scripts that are not in a namespace, and all plurals.
 const PLURALS: &[(&str, &str, bool)] = &[
     ("APIService", "apiservices", false),
+    ("CatalogSource", "catalogsources", true),
+    ("ClusterServiceVersion", "clusterserviceversions", true),
+    ("InstallPlan", "installplans", true),
+    ("OperatorCondition", "operatorconditions", true),
+    ("OperatorGroup", "operatorgroups", true),
+    ("Subscription", "subscriptions", true),
     ("ClusterRole", "clusterroles", false),
     ("ClusterRoleBinding", "clusterrolebindings", false),
     ("ConfigMap", "configmaps", true),

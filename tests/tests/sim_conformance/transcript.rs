@@ -55,6 +55,13 @@ impl Transcript<'_> {
         }
     }
 
+    /// Does something that is not noted.
+    pub(crate) fn silently(&mut self, something: impl FnOnce(&mut Self)) {
+        let length = self.text.len();
+        something(self);
+        self.text.truncate(length);
+    }
+
     pub(crate) fn create(&mut self, object: Value) -> Value {
         let what = format!("create {}", ObjectRef::of(&object));
         let answer = self.server.create(object);

@@ -255,9 +255,9 @@ fn service_accounts(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) 
 fn is_made(made: &[&Arc<Object>], csv: Csv<'_>, account: &str, rules: &Value) -> bool {
     let in_namespace = |kind: &str| {
         let kind = kind.to_owned();
-        made.iter().map(|o| o.json()).filter(move |o| {
-            object::text(o, &["kind"]) == kind && object::namespace(o) == csv.namespace()
-        })
+        made.iter()
+            .map(|o| o.json())
+            .filter(move |o| object::text(o, &["kind"]) == kind && object::namespace(o) == csv.namespace())
     };
     let hash = hash::plain_hash(GoType::POLICY_RULES, rules);
     in_namespace("Role").filter(|role| object::label(role, labels::PERMISSIONS_HASH) == Some(&hash)).any(|role| {

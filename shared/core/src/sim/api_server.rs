@@ -138,6 +138,7 @@ impl ApiServer {
         let mut object = read(&kind, version, object)?;
         self.place(&kind, &mut object)?;
         let base = text(&object, &["metadata", "generateName"]).to_owned();
+        self.admit(&kind, &mut object)?;
         let generated = name(&object).is_empty() && !base.is_empty();
         if !generated {
             return self.insert(&kind, version, object, now);
@@ -158,7 +159,6 @@ impl ApiServer {
         mut object: Value,
         now: Timestamp,
     ) -> Result<Value, Status> {
-        self.admit(kind, &mut object)?;
         let version_given = resource_version(&object).to_owned();
         let metadata = map_mut(&mut object, &["metadata"]);
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"] {
@@ -209,8 +209,11 @@ impl ApiServer {
         }
         let class = text(object, &["spec", "priorityClassName"]).to_owned();
         let forbidden = |why: String| {
-            let message = format!("pods {:?} is forbidden: {why}", name(object));
-            Status::new(403, "Forbidden", message)
+            // A name that is to be generated is not known yet.
+            let called = Some(name(object))
+                .filter(|own| !own.is_empty())
+                .unwrap_or_else(|| text(object, &["metadata", "generateName"]));
+            Status::new(403, "Forbidden", format!("pods {called:?} is forbidden: {why}"))
         };
         let priority = match self.store.get(&Key::new("scheduling.k8s.io", "PriorityClass", "", &class)) {
             Some(class) => class["value"].as_i64().unwrap_or_default(),

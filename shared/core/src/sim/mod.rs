@@ -17,7 +17,6 @@ mod ids;
 mod kinds;
 mod lists;
 mod patch;
-mod quantity;
 mod selector;
 mod simulation;
 mod store;

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::quantity;
+use crate::api::quantity::canonical;
 
 /// Text fields that are pointers in Go: an empty text is a value.
 const TEXT_POINTERS: &[&str] = &[
@@ -102,9 +102,7 @@ fn value_of(schema: &Value, root: &Value, value: &Value, place: Place<'_>) -> Re
         let target = &root["$defs"][name];
         let holder = name.rsplit('.').next().unwrap_or_default();
         return match holder {
-            "Quantity" => quantity::canonical(value)
-                .map(Some)
-                .ok_or_else(|| format!("quantities must match the regular expression '{}'", quantity::PATTERN)),
+            "Quantity" => quantity(value).map(Some),
             _ if ANYTHING.contains(&holder) => Ok(Some(value.clone())),
             "IntOrString" if value.is_string() || value.is_i64() => Ok(Some(value.clone())),
             "IntOrString" => Err(mismatch(value, place, "int32")),
@@ -146,6 +144,17 @@ fn value_of(schema: &Value, root: &Value, value: &Value, place: Place<'_>) -> Re
         Some("number") if !value.is_number() => Err(mismatch(value, place, "float64")),
         _ => Ok(Some(value.clone())),
     }
+}
+
+/// A quantity in canonical form. One that is given as a number is written as text.
+fn quantity(value: &Value) -> Result<Value, String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let refusal =
+        || "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'".to_owned();
+    canonical(&text).map(Value::String).ok_or_else(refusal)
 }
 
 fn struct_of(

@@ -146,9 +146,36 @@ pub(in super::super) fn admit(object: &mut Value, priority: i64, suffix: &str) {
         }
     }
     set_always(spec, "tolerations", tolerations);
-    if spec["automountServiceAccountToken"] == json!(false) {
-        return;
+    let class = quality(spec);
+    if spec["automountServiceAccountToken"] != json!(false) {
+        mount_token(spec, suffix);
     }
+    set(child(object, "status"), "qosClass", class);
+}
+
+/// How well the pod is served when a node runs short, by what its containers ask for.
+fn quality(spec: &Value) -> &'static str {
+    let containers = || ["containers", "initContainers"].into_iter().flat_map(|field| list(spec, &[field]));
+    let resources = |container: &Value, kind: &str| {
+        ["cpu", "memory"]
+            .map(|resource| container["resources"][kind][resource].clone())
+            .map(|q| (!q.is_null()).then_some(q))
+    };
+    let asks = |container: &Value| ["limits", "requests"].iter().any(|kind| resources(container, kind) != [None, None]);
+    let fixed = |container: &Value| {
+        let limits = resources(container, "limits");
+        limits.iter().all(Option::is_some) && limits == resources(container, "requests")
+    };
+    if !containers().any(asks) {
+        "BestEffort"
+    } else if containers().all(fixed) {
+        "Guaranteed"
+    } else {
+        "Burstable"
+    }
+}
+
+fn mount_token(spec: &mut Value, suffix: &str) {
     let name = format!("kube-api-access-{suffix}");
     let mount = json!({"name": name, "readOnly": true, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"});
     for containers in ["containers", "initContainers"] {

@@ -9,7 +9,24 @@ use super::super::structural::{flag, list_map_keys};
 pub(super) fn problems(schema: &Value, object: &Value) -> Vec<String> {
     let mut found = Vec::new();
     check(schema, object, "", &mut found);
+    if found.iter().any(|problem| blocks_rules(problem)) && has_rules(schema) {
+        found.push("<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation".into());
+    }
     found
+}
+
+/// Is the object too far off for the schema's rules (`x-kubernetes-validations`) to be tried?
+fn blocks_rules(problem: &str) -> bool {
+    let kinds = [": Required value", ": Unsupported value", ": Too long", ": Too many", " in body must be of type "];
+    kinds.iter().any(|kind| problem.contains(kind))
+}
+
+fn has_rules(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => map.contains_key("x-kubernetes-validations") || map.values().any(has_rules),
+        Value::Array(items) => items.iter().any(has_rules),
+        _ => false,
+    }
 }
 
 fn check(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
