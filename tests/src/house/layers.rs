@@ -17,6 +17,10 @@ const BELOW_CONTROLLERS: [&[&str]; 4] = [
     &["membership", "rbac", "resolver"],
 ];
 
+/// Parts of a controller that describe its resource and plan nothing: other controllers that read or write that resource go by
+/// the same description.
+const DESCRIPTIONS: [&str; 2] = ["catalogsource::spec", "installplan::steps"];
+
 /// Knows the controllers.
 const PLANNER: &str = "planner";
 
@@ -46,38 +50,35 @@ pub fn core_modules(sources: &[Source]) -> Vec<Finding> {
             continue;
         }
         for (path, line) in code(source).paths {
-            let Some(other) = top_module(&path, inside, depth) else { continue };
-            if other == module {
+            let Some(path) = from_the_crate(&path, inside, depth) else { continue };
+            let (other, _) = path.split_once("::").unwrap_or((path, ""));
+            let description = DESCRIPTIONS.iter().any(|part| path.starts_with(part));
+            if other == module || other.starts_with(char::is_uppercase) || description {
                 continue;
             }
-            let (here, there) = (height(&module), height(&other));
+            let (here, there) = (height(&module), height(other));
             let between_controllers = here == there && here == BELOW_CONTROLLERS.len();
             if there > here || between_controllers {
                 let what = format!("{module} imports {other}: controllers know the layers below, and not each other");
                 findings.push(Finding::new(&source.file, line, what));
             }
-            imports.entry(module.clone()).or_default().insert(other);
+            imports.entry(module.clone()).or_default().insert(other.to_owned());
         }
     }
     findings.extend(circles(&imports));
+    findings.dedup();
     findings
 }
 
-/// The top module of olm-core that a path leads to, when it does.
-fn top_module(path: &str, inside: &Path, depth: usize) -> Option<String> {
-    let mut names = path.split("::");
-    let first = names.next()?;
-    if first == "crate" {
-        return names.next().filter(|name| name.starts_with(char::is_lowercase)).map(str::to_owned);
+/// A path from the root of olm-core, when it leads there. `inside` is the file that names it, `depth` its components.
+fn from_the_crate<'a>(path: &'a str, inside: &Path, depth: usize) -> Option<&'a str> {
+    if let Some(rest) = path.strip_prefix("crate::") {
+        return Some(rest);
     }
-    // From `a/b.rs` (module a::b), two `super` lead to the crate.
+    // From `a/b.rs`, which is module a::b, two `super` lead to the crate.
     let is_mod = inside.file_name().is_some_and(|name| name == "mod.rs");
     let to_the_crate = if is_mod { depth - 1 } else { depth };
-    let ups = path.split("::").take_while(|name| *name == "super").count();
-    if ups == 0 || ups < to_the_crate {
-        return None;
-    }
-    path.split("::").nth(ups).filter(|name| name.starts_with(char::is_lowercase)).map(str::to_owned)
+    (0..to_the_crate.max(1)).try_fold(path, |rest, _| rest.strip_prefix("super::"))
 }
 
 /// Modules that reach themselves.

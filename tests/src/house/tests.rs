@@ -48,9 +48,10 @@ fn modules_that_only_tests_have_are_left_alone() {
 fn imports_that_go_up_across_or_round_are_caught() {
     let caught = |file: &str, text: &str| places(&layers::core_modules(&core(&[(file, text)]))).len();
     assert_eq!(caught("api/mod.rs", "use crate::world::World;"), 1, "up");
-    assert_eq!(caught("csv/mod.rs", "use crate::installplan::Step;"), 1, "across");
-    assert_eq!(caught("csv/status/deep.rs", "use super::super::super::installplan::Step;"), 1, "across, by super");
+    assert_eq!(caught("csv/mod.rs", "use crate::installplan::Plan;"), 1, "across");
+    assert_eq!(caught("csv/status/deep.rs", "use super::super::super::installplan::Plan;"), 1, "across, by super");
     assert_eq!(caught("csv/mod.rs", "fn f() { super::planner::plan() }"), 1, "up, in code");
+    assert_eq!(caught("csv/mod.rs", "use crate::installplan::steps::Step;"), 0, "a description");
     assert_eq!(caught("csv/mod.rs", "use crate::{api::object, plan::Plan, rbac, world::World};"), 0, "down");
     assert_eq!(caught("csv/status.rs", "use super::Csv; use super::super::csv::model;"), 0, "within");
     assert_eq!(caught("planner/mod.rs", "use crate::{csv, installplan};"), 0, "the planner knows controllers");
@@ -62,7 +63,7 @@ fn imports_that_go_up_across_or_round_are_caught() {
 #[test]
 fn long_and_silent_files_are_caught() {
     let long = "\n".repeat(701);
-    let sources = core(&[("a.rs", "//! Has a job.\n"), ("b.rs", &long), ("c/tests.rs", "")]);
+    let sources = core(&[("a.rs", "//! Has a job.\n"), ("b.rs", &long), ("c/tests.rs", ""), ("c/tests/d.rs", "")]);
     assert_eq!(places(&words::too_long(&sources)), [("b.rs".to_owned(), 701)]);
     assert_eq!(places(&words::without_a_job(&sources)), [("b.rs".to_owned(), 1)]);
 }

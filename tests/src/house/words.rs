@@ -68,11 +68,13 @@ pub fn too_long(sources: &[Source]) -> Vec<Finding> {
         .collect()
 }
 
-/// Modules that do not say their one job. A module of unit tests needs no introduction.
+/// Modules that do not say their one job. Unit tests beside a module need no introduction.
 pub fn without_a_job(sources: &[Source]) -> Vec<Finding> {
     let silent = sources.iter().filter(|source| {
         let documented = source.syntax.attrs.iter().any(|attribute| attribute.path().is_ident("doc"));
-        !documented && source.file.file_name().is_some_and(|name| name != "tests.rs")
+        let beside = source.file.components().skip_while(|folder| folder.as_os_str() != "src");
+        let of_tests = beside.into_iter().any(|name| name.as_os_str() == "tests" || name.as_os_str() == "tests.rs");
+        !documented && !of_tests
     });
     silent.map(|source| Finding::new(&source.file, 1, "begin with //! and the one job of this module")).collect()
 }
