@@ -1,5 +1,6 @@
 //! What crosses crates.
 
+pub mod bench;
 pub mod control_plane;
 pub mod data;
 pub mod house;

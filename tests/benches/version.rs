@@ -1,0 +1,41 @@
+//! How fast the front door answers, and how big the plugins are.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, ensure};
+use olm_shell::cli::Printer;
+use olm_tests::bench::{Times, release};
+use olm_tests::house::manifests;
+
+/// So many that one slow moment of the machine does not show.
+const RUNS: usize = 10;
+
+fn main() -> Result<()> {
+    let mut printer = Printer::stdio();
+    let plugins: Vec<_> =
+        manifests::members()?.into_iter().filter(|member| member.file.starts_with("plugins")).collect();
+    for plugin in &plugins {
+        let file = release(&plugin.name)?;
+        printer.line(format_args!("{}: {:.1} MB", plugin.name, size(&file)?))?;
+    }
+    let front_door = release("kubectl-olm")?;
+    for words in [&["version", "--client"][..], &["version"], &["--help"]] {
+        let times = Times::of(RUNS, || run(&front_door, words))?;
+        printer.line(format_args!("kubectl-olm {}: {times}", words.join(" ")))?;
+    }
+    Ok(())
+}
+
+/// In millions of bytes.
+fn size(file: &Path) -> Result<f64> {
+    let bytes = u32::try_from(file.metadata()?.len())?;
+    Ok(f64::from(bytes) / 1e6)
+}
+
+/// Runs a program that sees no cluster.
+fn run(program: &Path, words: &[&str]) -> Result<()> {
+    let status = Command::new(program).args(words).env_clear().stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+    ensure!(status.success(), "{} {words:?} failed", program.display());
+    Ok(())
+}
