@@ -59,6 +59,14 @@ pub fn skipped() -> bool {
     skip
 }
 
+/// The path of a component's binary, as `kubectl`, without starting anything; it is built when it has to be.
+///
+/// # Errors
+/// What is missing, or what keeps it from being built.
+pub fn tool(name: &str) -> Result<PathBuf> {
+    Ok(Binaries::locate(&[name])?.path(name))
+}
+
 /// What kind of [`ControlPlane`] to start.
 #[derive(Debug, Clone)]
 pub struct Options {

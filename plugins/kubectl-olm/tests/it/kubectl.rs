@@ -3,21 +3,15 @@
 use std::env;
 use std::path::PathBuf;
 
+use olm_tests::control_plane;
+
 use crate::home::Home;
 
-/// kubectl of this machine; a test that needs it is skipped without one.
+/// kubectl of this machine, or else the one that belongs to the control plane for tests.
 fn kubectl() -> Option<PathBuf> {
-    let folders = [env::var_os("KUBEBUILDER_ASSETS"), env::var_os("PATH")];
-    let found = folders
-        .iter()
-        .flatten()
-        .flat_map(|folders| env::split_paths(folders).collect::<Vec<_>>())
-        .map(|folder| folder.join("kubectl"))
-        .find(|file| file.is_file());
-    if found.is_none() {
-        eprintln!("skipped: no kubectl in KUBEBUILDER_ASSETS or on PATH");
-    }
-    found
+    let path = env::var_os("PATH").unwrap_or_default();
+    let here = env::split_paths(&path).map(|folder| folder.join("kubectl")).find(|file| file.is_file());
+    here.or_else(|| (!control_plane::skipped()).then(|| control_plane::tool("kubectl").unwrap()))
 }
 
 fn asked(home: &Home, words: &[&str]) -> Option<assert_cmd::assert::Assert> {
