@@ -58,6 +58,11 @@ fn versions_and_lints_are_said_once() {
 }
 
 #[test]
+fn every_dependency_is_used() {
+    holds(&manifests::unused(&rust()).unwrap());
+}
+
+#[test]
 fn no_rust_file_is_too_long() {
     holds(&words::too_long(&rust()));
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use toml::{Table, Value};
 
-use super::{Finding, sources};
+use super::Finding;
+use super::sources::{self, Source};
 
 /// A crate of the workspace.
 pub struct Member {
@@ -74,6 +75,26 @@ pub fn said_outside_the_root() -> Result<Vec<Finding>> {
         findings.extend(missing.map(|key| Finding::new(&member.file, 0, format!("write {key}.workspace = true"))));
         if !from_root(member.manifest.get("lints")) {
             findings.push(Finding::new(&member.file, 0, "write [lints] workspace = true"));
+        }
+    }
+    Ok(findings)
+}
+
+/// Dependencies whose name no Rust file of the crate says.
+pub fn unused(sources: &[Source]) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for member in members()? {
+        let folder = member.file.parent().unwrap_or(&member.file);
+        let texts: Vec<_> = sources.iter().filter(|source| source.file.starts_with(folder)).collect();
+        let is_word = |text: &str, name: &str| {
+            let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+            words.any(|word| word == name)
+        };
+        for (table, name, _) in member.dependencies() {
+            let in_code = name.replace('-', "_");
+            if !texts.iter().any(|source| is_word(&source.text, &in_code)) {
+                findings.push(Finding::new(&member.file, 0, format!("[{table}] {name} is not used")));
+            }
         }
     }
     Ok(findings)

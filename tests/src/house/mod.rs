@@ -4,7 +4,7 @@
 //!   sources     the files of the repository, and Rust files parsed
 //!    ├ layers     who may import whom, by `use` and by Cargo.toml
 //!    ├ purity     what the core must not touch
-//!    ├ manifests  Cargo.toml: versions and lints live in the root
+//!    ├ manifests  Cargo.toml: versions and lints live in the root, and nothing is unused
 //!    ├ words      what text must not say, and what documentation must not promise
 //!    └ generated  files that a program writes are as it would write them today
 //! ```
