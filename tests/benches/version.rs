@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Result, ensure};
 use olm_shell::cli::Printer;
 use olm_tests::bench::{Times, release};
+use olm_tests::control_plane::{self, ControlPlane, Options};
 use olm_tests::house::manifests;
 
 /// So many that one slow moment of the machine does not show.
@@ -21,8 +22,13 @@ fn main() -> Result<()> {
     }
     let front_door = release("kubectl-olm")?;
     for words in [&["version", "--client"][..], &["version"], &["--help"]] {
-        let times = Times::of(RUNS, || run(&front_door, words))?;
-        printer.line(format_args!("kubectl-olm {}: {times}", words.join(" ")))?;
+        let times = Times::of(RUNS, || run(&front_door, words, None))?;
+        printer.line(format_args!("kubectl-olm {}, no cluster: {times}", words.join(" ")))?;
+    }
+    if !control_plane::skipped() {
+        let plane = ControlPlane::start_with(Options { scheduler: false, kwok: false, ..Options::default() })?;
+        let times = Times::of(RUNS, || run(&front_door, &["version"], Some(plane.kubeconfig())))?;
+        printer.line(format_args!("kubectl-olm version, asking a server: {times}"))?;
     }
     Ok(())
 }
@@ -33,9 +39,12 @@ fn size(file: &Path) -> Result<f64> {
     Ok(f64::from(bytes) / 1e6)
 }
 
-/// Runs a program that sees no cluster.
-fn run(program: &Path, words: &[&str]) -> Result<()> {
-    let status = Command::new(program).args(words).env_clear().stdout(Stdio::null()).stderr(Stdio::null()).status()?;
-    ensure!(status.success(), "{} {words:?} failed", program.display());
+/// Runs a program that sees this cluster or none.
+fn run(program: &Path, words: &[&str], kubeconfig: Option<&Path>) -> Result<()> {
+    // A file that is not there is no kubeconfig, whatever lies at home.
+    let kubeconfig = kubeconfig.unwrap_or("/nowhere".as_ref());
+    let mut command = Command::new(program);
+    command.args(words).env_clear().env("KUBECONFIG", kubeconfig).stdout(Stdio::null()).stderr(Stdio::null());
+    ensure!(command.status()?.success(), "{} {words:?} failed", program.display());
     Ok(())
 }
