@@ -100,7 +100,7 @@ fn crd_requirement(world: &Reader<'_>, csv: Csv<'_>, wanted: CrdDescription<'_>,
     let gvk = Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let mut say = |met, status: &str, message: &str, crd: Option<&Value>| {
         let entry = entry(&gvk, wanted.name, status, message);
-        found.add(met, crd.map_or(entry.clone(), |crd| with_uuid(entry, crd)));
+        found.add(met, if let Some(crd) = crd { with_uuid(entry, crd) } else { entry });
     };
     let Some(crd) = world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", wanted.name) else {
         return say(false, "NotPresent", "CRD is not present", None);

@@ -46,7 +46,7 @@ fn csv_ref(csv: Csv<'_>) -> String {
 /// With the reason that a report shows for a failure.
 pub(super) fn failed(csv: Csv<'_>, step: Step) -> Step {
     let (why, message) =
-        step.transition.as_ref().map_or((csv.reason(), csv.message()), |t| (t.reason, t.message.as_str()));
+        step.transition.as_ref().map_or_else(|| (csv.reason(), csv.message()), |t| (t.reason, t.message.as_str()));
     let reason = Reason::CsvFailed {
         namespace: csv.namespace().to_owned(),
         name: csv.name().to_owned(),
@@ -73,7 +73,7 @@ fn waits_for(csv: Csv<'_>, other: Csv<'_>, message: impl Into<String>) -> Reason
     }
 }
 
-fn invalid_strategy(csv: Csv<'_>, error: &crate::rbac::InvalidRule) -> Step {
+fn invalid_strategy(csv: Csv<'_>, error: crate::rbac::InvalidRule) -> Step {
     failed(csv, Step::to("Failed", "InvalidInstallStrategy", format!("install strategy invalid: {error}")))
 }
 
@@ -87,7 +87,7 @@ fn pending(world: &Reader<'_>, csv: Csv<'_>) -> Step {
     }
     let found = match requirements::check(world, csv) {
         Ok(found) => found,
-        Err(error) => return invalid_strategy(csv, &error),
+        Err(error) => return invalid_strategy(csv, error),
     };
     if !found.met() {
         return Step::to("Pending", "RequirementsNotMet", "one or more requirements couldn't be found")
@@ -217,7 +217,7 @@ fn succeeded(world: &Reader<'_>, csv: Csv<'_>) -> Step {
     }
     let found = match requirements::check(world, csv) {
         Ok(found) => found,
-        Err(error) => return invalid_strategy(csv, &error),
+        Err(error) => return invalid_strategy(csv, error),
     };
     if !found.met() {
         return Step::to("Failed", "RequirementsNotMet", "requirements no longer met")
@@ -250,7 +250,7 @@ fn failed_again(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> 
     }
     let found = match requirements::check(world, csv) {
         Ok(found) => found,
-        Err(error) => return invalid_strategy(csv, &error),
+        Err(error) => return invalid_strategy(csv, error),
     };
     if csv.reason() == "OwnerConflict" && conflicting_owner(world, csv).is_some() {
         return failed(csv, Step::stay().with(&found));

@@ -90,7 +90,7 @@ fn a_refused_action_waits_longer_each_time_and_says_so() {
     assert!(pauses.windows(2).all(|p| p[0] < p[1] || p[1] > SignedDuration::from_secs(20)), "{pauses:?}");
     assert!(pauses.iter().all(|p| *p <= backoff::LONGEST));
     let (_, reasons) = planner.reasons().next().unwrap();
-    assert!(matches!(&reasons[..], [Reason::Refused { attempts: 12, .. }]), "{reasons:?}");
+    assert!(matches!(reasons, [Reason::Refused { attempts: 12, .. }]), "{reasons:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `/healthz`, `/readyz` and `/metrics`, when asked for.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -63,12 +64,12 @@ impl State {
         );
         for (verb, count) in &counts.requests {
             let verb = format!("{verb:?}").to_lowercase();
-            text += &format!("kubectl_olm_actions_total{{verb=\"{verb}\"}} {count}\n");
+            let _ = writeln!(text, "kubectl_olm_actions_total{{verb=\"{verb}\"}} {count}");
         }
         text += "# HELP kubectl_olm_refused_total Actions the API server refused.\n# TYPE kubectl_olm_refused_total counter\n";
-        text += &format!("kubectl_olm_refused_total {}\n", counts.refused);
+        let _ = writeln!(text, "kubectl_olm_refused_total {}", counts.refused);
         text += "# HELP kubectl_olm_blocked Keys that wait for somebody to do something.\n# TYPE kubectl_olm_blocked gauge\n";
-        text += &format!("kubectl_olm_blocked {}\n", counts.blocked.len());
+        let _ = writeln!(text, "kubectl_olm_blocked {}", counts.blocked.len());
         text
     }
 }
