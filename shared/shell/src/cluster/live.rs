@@ -84,10 +84,6 @@ pub async fn run(
         }
         if unsynced.is_empty() {
             while let Some(work) = planner.next(Timestamp::now()) {
-                if options.audit {
-                    told.audit(&mut planner, work, observer);
-                    continue;
-                }
                 for action in &work.actions {
                     match action {
                         Action::Ask(Question::Connect { namespace, name, address }) => {
@@ -96,6 +92,11 @@ pub async fn run(
                         Action::Ask(Question::Disconnect { namespace, name }) => catalogs.disconnect(namespace, name),
                         _ => {}
                     }
+                }
+                // To ask is not to write: an audit needs the answers as well.
+                if options.audit {
+                    told.audit(&mut planner, work, observer);
+                    continue;
                 }
                 let (api, slots) = (api.clone(), slots.clone());
                 let (events_in, done_in) = (events_in.clone(), done_in.clone());

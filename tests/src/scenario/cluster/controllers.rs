@@ -4,6 +4,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -13,6 +15,12 @@ use crate::data::repository;
 
 /// The package and the name of the binary.
 const NAME: &str = "kubectl-olm-run";
+
+/// An audit lists everything once; it has nothing to wait for but the catalogs.
+const AUDIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The connections of an audit are its own, so their times and states are not those that the controllers wrote down.
+const DIALS_ANEW: &str = "would update status of CatalogSource/";
 
 /// The binary, of the same profile as this test. Cargo builds it when it is not fresh.
 pub(super) fn binary() -> Result<PathBuf> {
@@ -74,13 +82,28 @@ impl Controllers {
 
     /// What they would do if they started now, in an audit's words.
     pub(super) fn audit(&self) -> Result<Vec<String>> {
-        let out = command(&self.kubeconfig, &["--audit", "--once"])?.output().context(NAME)?;
+        let errors = self.folder.path().join("audit-errors");
+        let mut audit = command(&self.kubeconfig, &["--audit", "--once"])?;
+        let mut audit = audit.stdout(Stdio::piped()).stderr(File::create(&errors)?).spawn().context(NAME)?;
+        let stdout = audit.stdout.take();
+        let (sender, said) = channel();
+        std::thread::spawn(move || {
+            let text = stdout.map(std::io::read_to_string);
+            // Nobody listens any more when it took too long.
+            let _ = sender.send(text);
+        });
+        let Ok(text) = said.recv_timeout(AUDIT_TIMEOUT) else {
+            audit.kill()?;
+            audit.wait()?;
+            return Ok(vec![format!("--audit --once does not end within {} s", AUDIT_TIMEOUT.as_secs())]);
+        };
+        let (text, status) = (text.transpose()?.unwrap_or_default(), audit.wait()?);
         // 1 says that something is blocked, which many a scenario is about.
-        if !matches!(out.status.code(), Some(0 | 1)) {
-            bail!("{NAME} --audit --once ended with {}:\n{}", out.status, String::from_utf8_lossy(&out.stderr));
+        if !matches!(status.code(), Some(0 | 1)) {
+            bail!("{NAME} --audit --once ended with {status}:\n{}", std::fs::read_to_string(errors)?);
         }
-        let text = String::from_utf8_lossy(&out.stdout);
-        Ok(text.lines().filter(|line| line.starts_with("would ")).map(str::to_owned).collect())
+        let would = text.lines().filter(|line| line.starts_with("would ") && !line.starts_with(DIALS_ANEW));
+        Ok(would.map(str::to_owned).collect())
     }
 }
 
