@@ -42,7 +42,7 @@ fn size(file: &Path) -> Result<f64> {
 /// Runs a program that sees this cluster or none.
 fn run(program: &Path, words: &[&str], kubeconfig: Option<&Path>) -> Result<()> {
     // A file that is not there is no kubeconfig, whatever lies at home.
-    let kubeconfig = kubeconfig.unwrap_or("/nowhere".as_ref());
+    let kubeconfig = kubeconfig.unwrap_or_else(|| "/nowhere".as_ref());
     let mut command = Command::new(program);
     command.args(words).env_clear().env("KUBECONFIG", kubeconfig).stdout(Stdio::null()).stderr(Stdio::null());
     ensure!(command.status()?.success(), "{} {words:?} failed", program.display());
