@@ -6,6 +6,8 @@
 //!           ◀── answers ── transcript ── normalised ── compared
 //! ```
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 mod normalise;
 mod scripts;
 mod servers;

@@ -49,7 +49,7 @@ const PLURALS: &[(&str, &str, bool)] = &[
 ];
 
 /// How long a real cluster may take to come to what a script waits for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What scripts ask of a server.
 pub(crate) trait Server {
