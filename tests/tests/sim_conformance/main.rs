@@ -6,7 +6,7 @@
 //!           ◀── answers ── transcript ── normalised ── compared
 //! ```
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
 mod normalise;
 mod scripts;

@@ -169,7 +169,7 @@ fn collection(gvk: &Gvk, namespace: &str) -> String {
 
 fn path(target: &ObjectRef, subresource: Option<&str>) -> String {
     let object = format!("{}/{}", collection(&target.gvk, &target.namespace), target.name);
-    subresource.map_or(object.clone(), |part| format!("{object}/{part}"))
+    subresource.map_or_else(|| object.clone(), |part| format!("{object}/{part}"))
 }
 
 impl Server for Cluster {
