@@ -65,6 +65,21 @@ pub fn report(scenario: &str, engine: &str, golden: &Recording, found: &Recordin
     out
 }
 
+/// The differences of what a recording's steps ended with, as people read them: objects, but neither events nor the states on the
+/// way. That is what must be the same however often the controllers were started anew.
+pub fn end_report(scenario: &str, engine: &str, golden: &Recording, found: &Recording, wanted: &[Wanted]) -> String {
+    let golden = &differences::without_moments(golden, scenario, engine, wanted);
+    let found = &differences::without_moments(found, scenario, engine, wanted);
+    let differences = compare(golden, found);
+    let (unwanted, _) = differences::judge(scenario, engine, &differences, wanted);
+    let mut out = String::new();
+    for difference in unwanted.iter().filter(|d| !matches!(d.path(), "event" | "transition")) {
+        let _ = writeln!(out, "{scenario} [{}] {}", difference.step, difference.object);
+        write_difference(&mut out, difference);
+    }
+    out
+}
+
 fn write_difference(out: &mut String, difference: &Difference) {
     let line = difference.what.to_string();
     let _ = writeln!(out, "    {line}");

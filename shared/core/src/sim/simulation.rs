@@ -50,6 +50,18 @@ pub struct Happening {
     pub change: WatchEvent,
 }
 
+/// When the controllers' process dies and is started anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Crashes {
+    /// Never.
+    #[default]
+    Never,
+    /// After every single action.
+    AfterEvery,
+    /// Once, after so many actions.
+    After(usize),
+}
+
 /// What one call of [`Simulation::advance`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -74,6 +86,7 @@ pub struct Simulation {
     happenings: Vec<Happening>,
     refusals: Vec<(Key, Action, Status)>,
     actions: usize,
+    crashes: Crashes,
 }
 
 impl Simulation {
@@ -90,6 +103,7 @@ impl Simulation {
             happenings: Vec::new(),
             refusals: Vec::new(),
             actions: 0,
+            crashes: Crashes::Never,
         };
         simulation.restart();
         simulation
@@ -108,6 +122,11 @@ impl Simulation {
     /// The planner, with its World and reasons.
     pub fn planner(&self) -> &Planner {
         &self.planner
+    }
+
+    /// Lets the controllers' process die from now on.
+    pub fn crash(&mut self, crashes: Crashes) {
+        self.crashes = crashes;
     }
 
     /// How many actions were executed so far.
@@ -284,6 +303,9 @@ impl Simulation {
             self.actions += 1;
             let result = self.request(action);
             self.watch(&actor);
+            if self.crashes == Crashes::AfterEvery || self.crashes == Crashes::After(self.actions) {
+                return self.restart();
+            }
             match answer(action, &result) {
                 Answer::Observed(event) => {
                     self.planner.observe(event);

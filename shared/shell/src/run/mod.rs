@@ -4,6 +4,7 @@
 //!   live      a cluster: live and --audit       guard      what must be so before
 //!                                               endpoints  health and metrics
 //!   simulate  a cluster in memory               input      the objects it starts from
+//!                                               script     steps, when a folder has a scenario.yaml
 //!                                               story      what happened, in lines
 //!   crds      --install-crds
 //! ```
@@ -13,6 +14,7 @@ mod endpoints;
 mod guard;
 mod input;
 mod live;
+mod script;
 mod simulate;
 mod story;
 

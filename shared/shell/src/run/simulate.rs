@@ -11,6 +11,7 @@ use olm_core::settings::Settings;
 use olm_core::sim::{ApiServer, Simulation};
 use serde_json::{Value, json};
 
+use super::script::Script;
 use super::story::Story;
 use super::{Options, input, live};
 use crate::cli::table::Table;
@@ -26,7 +27,12 @@ const SEED: u64 = 1;
 
 /// Simulates what the controllers make of the objects in these files and folders.
 pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -> Result<Outcome, CliError> {
-    let given = input::read(paths)?;
+    let (scripts, others) = split(paths)?;
+    let given = input::read(&others)?;
+    if given.is_empty() && scripts.is_empty() {
+        return Err(CliError::input("there are no objects to simulate")
+            .hint("give files or folders with Subscriptions, OperatorGroups and the like"));
+    }
     let began: Timestamp = BEGINNING.parse().unwrap_or_default();
     let settings = Settings { global_catalog_namespace: options.namespace.clone(), ..Settings::default() };
     let api = ApiServer::with_stock_objects(SEED, began).with_node("node", began);
@@ -34,14 +40,19 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
     prepare(&mut simulation, options)?;
     add_catalogs(&mut simulation, options, paths, printer)?;
     simulation.take_happenings();
-    if given.is_empty() {
-        return Err(CliError::input("there are no objects to simulate")
-            .hint("give files or folders with Subscriptions, OperatorGroups and the like"));
-    }
     let mut story = Story::from(began);
     apply(&mut simulation, given, printer)?;
-    let settled = simulation.settle(LIMIT);
+    let mut settled = simulation.settle(LIMIT);
     story.tell(simulation.take_happenings());
+    for script in &scripts {
+        for step in &script.steps {
+            story.step(simulation.now(), &step.name);
+            apply(&mut simulation, script.objects(step)?, printer)?;
+            script.perform(step, &mut simulation)?;
+            settled = simulation.settle(LIMIT);
+            story.tell(simulation.take_happenings());
+        }
+    }
     let blocked = blocked(&simulation);
     match options.output {
         Some(format) => format.print(printer, &everything(&simulation))?,
@@ -59,6 +70,18 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
     }
     printer.talk(live::explain(&blocked));
     Ok(Outcome::Negative)
+}
+
+/// Folders with a script, and all other files and folders.
+fn split(paths: &[PathBuf]) -> Result<(Vec<Script>, Vec<PathBuf>), CliError> {
+    let (mut scripts, mut others) = (Vec::new(), Vec::new());
+    for path in paths {
+        match Script::of(path)? {
+            Some(script) => scripts.push(script),
+            None => others.push(path.clone()),
+        }
+    }
+    Ok((scripts, others))
 }
 
 /// What every cluster with OLM has: its CRDs, and the namespace of global catalogs.

@@ -22,11 +22,21 @@ impl Story {
         Self { began, last: BTreeMap::new(), table: Table::new(["TIME", "OBJECT", "WHAT", "WHY"]) }
     }
 
+    /// A step of a script begins.
+    pub(super) fn step(&mut self, at: Timestamp, name: &str) {
+        self.table.row([self.time(at), "-".to_owned(), format!("step: {name}"), "given".to_owned()]);
+    }
+
+    fn time(&self, at: Timestamp) -> String {
+        let after = at.duration_since(self.began);
+        format!("{}.{:03}s", after.as_secs(), after.subsec_millis())
+    }
+
     /// Adds what is worth telling.
     pub(super) fn tell(&mut self, happenings: Vec<Happening>) {
         for Happening { at, actor, change } in happenings {
             let target = ObjectRef::of(change.object());
-            if target.gvk.kind == "Event" {
+            if ["Event", "ReplicaSet"].contains(&target.gvk.kind.as_str()) {
                 continue;
             }
             let (what, new) = match change {
@@ -38,9 +48,7 @@ impl Story {
                 WatchEvent::Deleted(_) => (Some("deleted".to_owned()), None),
             };
             if let Some(what) = what {
-                let after = at.duration_since(self.began);
-                let time = format!("{}.{:03}s", after.as_secs(), after.subsec_millis());
-                self.table.row([time, target.to_string(), what, why(&actor)]);
+                self.table.row([self.time(at), target.to_string(), what, why(&actor)]);
             }
             match new {
                 Some(new) => self.last.insert(target, new),
