@@ -107,7 +107,9 @@ pub async fn run(
                 });
             }
             told.reasons(&planner, observer);
-            if options.once && planner.is_quiet() && events.is_empty() && catalogs.are_settled() && !told.is_waiting() {
+            // What others are still to do is not waited for by an audit, which does nothing to bring it about.
+            let waits = !options.audit && told.is_waiting();
+            if options.once && planner.is_quiet() && events.is_empty() && catalogs.are_settled() && !waits {
                 return End::Quiet(told.blocked());
             }
         }
