@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 /// Installs that are timed.
 const RUNS: usize = 10;
 /// How long nothing is asked of the controllers while their writes are counted.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 
 fn main() -> Result<()> {
     let mut printer = Printer::stdio();

@@ -13,8 +13,13 @@ use olm_tests::scenario::sim::SimEngine;
 use olm_tests::scenario::{all, judge};
 
 /// Run once for each of their actions. The others take too long for that, or show nothing that these do not.
-const EXHAUSTIVE: [&str; 5] =
-    ["csv-simple", "install-automatic", "install-manual-approval", "installmode-single-namespace", "upgrade-replaces-chain"];
+const EXHAUSTIVE: [&str; 5] = [
+    "csv-simple",
+    "install-automatic",
+    "install-manual-approval",
+    "installmode-single-namespace",
+    "upgrade-replaces-chain",
+];
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::from_args();
@@ -40,7 +45,8 @@ fn main() -> Result<ExitCode> {
 fn after_each(scenario: &Scenario) -> Result<(), Failed> {
     let actions = ends_alike(scenario, Crashes::Never)?;
     for after in 1..=actions {
-        ends_alike(scenario, Crashes::After(after)).with_context(|| format!("killed after action {after} of {actions}"))?;
+        ends_alike(scenario, Crashes::After(after))
+            .with_context(|| format!("killed after action {after} of {actions}"))?;
     }
     Ok(())
 }

@@ -88,7 +88,9 @@ impl Script {
         let files: Vec<PathBuf> = step
             .apply
             .iter()
-            .map(|file| if file.contains('/') { self.folder.join(file) } else { self.folder.join("objects").join(file) })
+            .map(
+                |file| if file.contains('/') { self.folder.join(file) } else { self.folder.join("objects").join(file) },
+            )
             .collect();
         input::read(&files)
     }
@@ -124,7 +126,9 @@ impl Script {
                 _ => None,
             };
             let found = found.ok_or_else(|| refuse(format!("step {:?}: there is no {named} to delete", step.name)))?;
-            simulation.delete(&found).map_err(|r| refuse(format!("step {:?}: cannot delete {found}: {r}", step.name)))?;
+            simulation
+                .delete(&found)
+                .map_err(|r| refuse(format!("step {:?}: cannot delete {found}: {r}", step.name)))?;
         }
         Ok(())
     }
