@@ -46,7 +46,7 @@ fn main() -> Result<()> {
     printer.line(format_args!("process started -> first operator Succeeded: {:.1?}", first.unwrap_or_default()))?;
     let version = |api: &Api| runtime.block_on(newest(api));
     let before = (version(&api)?, controllers.cpu()?);
-    std::thread::sleep(IDLE);
+    runtime.block_on(async { tokio::time::timeout(IDLE, std::future::pending::<()>()).await.ok() });
     let after = (version(&api)?, controllers.cpu()?);
     printer.line(format_args!("resident memory after {} installs: {} MB", RUNS + 1, controllers.memory()? / 1000))?;
     printer.line(format_args!("objects written in {IDLE:?} idle: {}", after.0.saturating_sub(before.0)))?;
