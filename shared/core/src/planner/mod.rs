@@ -34,6 +34,9 @@ use crate::world::{Change, Fact, FactKey, GroupKind, Read, Reader, Refusal, Worl
 /// How many plans in a row may act before a key is made to pause: two controllers that undo each other's work must not spin.
 const LONGEST_STREAK: u32 = 40;
 
+/// How often an action is tried again without a pause when only a stale World was the reason for its refusal.
+const STALE_TRIES: u32 = 3;
+
 /// Something that was observed.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -87,6 +90,8 @@ pub struct Planner {
     refusals: BTreeMap<Key, BTreeMap<ActionId, Refusal>>,
     streaks: BTreeMap<Key, u32>,
     reasons: BTreeMap<Key, Vec<Reason>>,
+    /// Keys whose reasons are others since they were last taken.
+    news: BTreeSet<Key>,
 }
 
 impl Planner {
@@ -109,6 +114,7 @@ impl Planner {
             refusals: BTreeMap::new(),
             streaks: BTreeMap::new(),
             reasons: BTreeMap::new(),
+            news: BTreeSet::new(),
         }
     }
 
@@ -166,11 +172,7 @@ impl Planner {
             self.hold_refused(&key, &mut plan, now);
             self.slow_down(&key, &mut plan, now);
             self.set_timer(&key, plan.again);
-            if plan.reasons.is_empty() {
-                self.reasons.remove(&key);
-            } else {
-                self.reasons.insert(key.clone(), plan.reasons);
-            }
+            self.set_reasons(&key, plan.reasons);
             if !plan.actions.is_empty() {
                 self.running.insert(key.clone());
                 return Some(Work { key, actions: plan.actions, unordered: plan.unordered });
@@ -190,9 +192,11 @@ impl Planner {
             let id = (action.verb(), action.target());
             let attempts = refusals.get(&id).map_or(0, |r| r.attempts) + 1;
             let since = refusals.get(&id).map_or(now, |r| r.since);
-            // What was refused because the World was stale is planned again from what was observed meanwhile.
-            let stale = status.is_conflict() || status.is_already_exists() || status.is_not_found();
-            let retry_at = if stale && attempts <= 3 { now } else { now + backoff::pause(key, attempts) };
+            // What was refused because the World was stale is planned again at once from what was observed meanwhile.
+            let gone = status.is_not_found() && id.0 != Verb::Create;
+            let stale = status.is_conflict() || status.is_already_exists() || gone;
+            let pauses = if stale { attempts.saturating_sub(STALE_TRIES) } else { attempts };
+            let retry_at = if pauses == 0 { now } else { now + backoff::pause(key, pauses) };
             let refusal = Refusal { verb: id.0, target: id.1.clone(), status, attempts, since, retry_at };
             refusals.insert(id, refusal);
         }
@@ -219,6 +223,24 @@ impl Planner {
     /// Why keys do nothing (more), by key.
     pub fn reasons(&self) -> impl Iterator<Item = (&Key, &[Reason])> {
         self.reasons.iter().map(|(key, reasons)| (key, reasons.as_slice()))
+    }
+
+    /// The keys whose reasons have changed since the last call, each with its reasons now: none when it is settled.
+    pub fn take_news(&mut self) -> Vec<(Key, Vec<Reason>)> {
+        let news = std::mem::take(&mut self.news);
+        news.into_iter().map(|key| (key.clone(), self.reasons.get(&key).cloned().unwrap_or_default())).collect()
+    }
+
+    fn set_reasons(&mut self, key: &Key, reasons: Vec<Reason>) {
+        if self.reasons.get(key).map_or(&[][..], Vec::as_slice) == reasons {
+            return;
+        }
+        self.news.insert(key.clone());
+        if reasons.is_empty() {
+            self.reasons.remove(key);
+        } else {
+            self.reasons.insert(key.clone(), reasons);
+        }
     }
 
     fn make(&mut self, key: &Key, now: Timestamp) -> Plan {

@@ -106,11 +106,15 @@ pub async fn run(
                     let _ = done_in.send(execute(&api, work, &events_in).await);
                 });
             }
-            told.reasons(&planner, observer);
+            // Finished tasks are forgotten here, or they would pile up.
+            while tasks.try_join_next().is_some() {}
+            for (key, reasons) in planner.take_news() {
+                observer.reasons(&key, &reasons);
+            }
             // What others are still to do is not waited for by an audit, which does nothing to bring it about.
-            let waits = !options.audit && told.is_waiting();
+            let waits = !options.audit && options.once && is_waiting(&planner);
             if options.once && planner.is_quiet() && events.is_empty() && catalogs.are_settled() && !waits {
-                return End::Quiet(told.blocked());
+                return End::Quiet(blocked(&planner));
             }
         }
         let wakeup = planner.wakeup().map_or(Duration::from_hours(1), |at| {
@@ -143,47 +147,30 @@ pub async fn run(
     }
 }
 
-/// What the observer was told, so that it is told changes only.
+/// What an audit has told of each key, so that it is told once as long as it stays the same.
 #[derive(Default)]
-struct Told {
-    reasons: BTreeMap<Key, Vec<Reason>>,
-    audited: BTreeMap<Key, Vec<Action>>,
-}
+struct Told(BTreeMap<Key, Vec<Action>>);
 
 impl Told {
-    fn reasons(&mut self, planner: &Planner, observer: &mut dyn Observer) {
-        let now: BTreeMap<Key, Vec<Reason>> =
-            planner.reasons().map(|(key, reasons)| (key.clone(), reasons.to_vec())).collect();
-        for (key, reasons) in &now {
-            if self.reasons.get(key) != Some(reasons) {
-                observer.reasons(key, reasons);
-            }
-        }
-        for key in self.reasons.keys().filter(|key| !now.contains_key(key)) {
-            observer.reasons(key, &[]);
-        }
-        self.reasons = now;
-    }
-
-    /// The work is told, once as long as it stays the same, and the key waits for its World to change.
+    /// Tells the work; then the key waits for its World to change.
     fn audit(&mut self, planner: &mut Planner, work: Work, observer: &mut dyn Observer) {
         let writes: Vec<Action> = work.actions.iter().filter(|a| a.writes()).cloned().collect();
-        if self.audited.get(&work.key) != Some(&writes) {
+        if self.0.get(&work.key) != Some(&writes) {
             observer.worked(&work, &[]);
         }
-        self.audited.insert(work.key.clone(), writes);
+        self.0.insert(work.key.clone(), writes);
         planner.park(&work.key);
     }
+}
 
-    fn is_waiting(&self) -> bool {
-        self.reasons.values().flatten().any(|r| r.severity() == Severity::Waiting)
-    }
+fn is_waiting(planner: &Planner) -> bool {
+    planner.reasons().any(|(_, reasons)| reasons.iter().any(|r| r.severity() == Severity::Waiting))
+}
 
-    fn blocked(&self) -> Vec<(Key, Vec<Reason>)> {
-        self.reasons
-            .iter()
-            .filter(|(_, reasons)| reasons.iter().any(|r| r.severity() == Severity::Blocked))
-            .map(|(key, reasons)| (key.clone(), reasons.clone()))
-            .collect()
-    }
+fn blocked(planner: &Planner) -> Vec<(Key, Vec<Reason>)> {
+    planner
+        .reasons()
+        .filter(|(_, reasons)| reasons.iter().any(|r| r.severity() == Severity::Blocked))
+        .map(|(key, reasons)| (key.clone(), reasons.to_vec()))
+        .collect()
 }
