@@ -118,21 +118,12 @@ fn crd_requirement(world: &Reader<'_>, csv: Csv<'_>, wanted: CrdDescription<'_>,
     if !served {
         return say(false, "NotPresent", "CRD version not served", None);
     }
-    if is_established(crd) {
+    if object::is_established(crd) {
         say(true, "Present", "CRD is present and Established condition is true", Some(crd));
     } else {
         let message = "CRD is present but the Established condition is False (not available)";
         say(false, "PresentNotAvailable", message, None);
     }
-}
-
-fn is_established(crd: &Value) -> bool {
-    let is_true = |t: &str| {
-        object::list(crd, &["status", "conditions"])
-            .iter()
-            .any(|c| object::text(c, &["type"]) == t && object::text(c, &["status"]) == "True")
-    };
-    is_true("Established") && is_true("NamesAccepted")
 }
 
 /// The ClusterServiceVersions that the CRD was installed alongside, that this one replaces, and that are still there: until its

@@ -41,7 +41,11 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value) -> Outcome {
         && alongside().all(|(key, _)| key == mark)
         && alongside().count() == 1;
     if is_ours || object::text(step, &["status"]) == WAITING {
-        return if is_served(live) { Outcome::Done("Created") } else { Outcome::Wait(WAITING, waiting(step)) };
+        return if object::is_established(live) {
+            Outcome::Done("Created")
+        } else {
+            Outcome::Wait(WAITING, waiting(step))
+        };
     }
     let versions = object::list(&desired, &["spec", "versions"]);
     let has = |version: &&Value| {
@@ -91,13 +95,4 @@ fn replaced_by(world: &Reader<'_>, plan: &Value, csv: &str) -> Vec<String> {
         older = found.map_or("", |csv| object::text(csv, &["spec", "replaces"]));
     }
     replaced
-}
-
-/// Does the API server serve it?
-fn is_served(crd: &Value) -> bool {
-    let holds = |kind: &str| {
-        let conditions = object::list(crd, &["status", "conditions"]);
-        conditions.iter().any(|c| c["type"] == kind && c["status"] == "True")
-    };
-    holds("Established") && holds("NamesAccepted")
 }
