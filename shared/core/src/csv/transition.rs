@@ -162,13 +162,7 @@ fn install_refusal<'w>(world: &Reader<'w>, key: &Key) -> Option<&'w Refusal> {
     world
         .refusals(key)
         .iter()
-        .find(|r| r.target.gvk.kind == "Deployment" && matches!(r.verb, Verb::Create | Verb::Update) && !is_stale(r))
-}
-
-/// Refused only because the World was behind: planning again answers it.
-fn is_stale(refusal: &Refusal) -> bool {
-    let status = &refusal.status;
-    refusal.attempts <= 3 && (status.is_conflict() || status.is_already_exists() || status.is_not_found())
+        .find(|r| r.target.gvk.kind == "Deployment" && matches!(r.verb, Verb::Create | Verb::Update) && !r.is_stale())
 }
 
 fn install_ready(world: &Reader<'_>, csv: Csv<'_>, key: &Key) -> Step {

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::Event;
 use crate::api::object::ObjectRef;
 use crate::api::status::Status;
-use crate::plan::{Action, Verb};
+use crate::plan::Action;
+use crate::world::Refusal;
 
 /// What follows from an answer.
 #[derive(Clone, Debug)]
@@ -27,9 +28,11 @@ pub fn answer(action: &Action, result: &Result<Option<Value>, Status>) -> Answer
         (_, Ok(None)) => Answer::Nothing,
         (_, Err(status)) => {
             let named = !action.target().name.is_empty();
-            let stale = status.is_conflict() || status.is_already_exists();
-            let gone = status.is_not_found() && action.verb() != Verb::Create;
-            if named && (stale || gone) { Answer::Look(action.target()) } else { Answer::Nothing }
+            if named && Refusal::tells_stale(action.verb(), status) {
+                Answer::Look(action.target())
+            } else {
+                Answer::Nothing
+            }
         }
     }
 }

@@ -34,9 +34,6 @@ use crate::world::{Change, Fact, FactKey, GroupKind, Read, Reader, Refusal, Worl
 /// How many plans in a row may act before a key is made to pause: two controllers that undo each other's work must not spin.
 const LONGEST_STREAK: u32 = 40;
 
-/// How often an action is tried again without a pause when only a stale World was the reason for its refusal.
-const STALE_TRIES: u32 = 3;
-
 /// Something that was observed.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -192,10 +189,8 @@ impl Planner {
             let id = (action.verb(), action.target());
             let attempts = refusals.get(&id).map_or(0, |r| r.attempts) + 1;
             let since = refusals.get(&id).map_or(now, |r| r.since);
-            // What was refused because the World was stale is planned again at once from what was observed meanwhile.
-            let gone = status.is_not_found() && id.0 != Verb::Create;
-            let stale = status.is_conflict() || status.is_already_exists() || gone;
-            let pauses = if stale { attempts.saturating_sub(STALE_TRIES) } else { attempts };
+            let stale = Refusal::tells_stale(id.0, &status);
+            let pauses = if stale { attempts.saturating_sub(Refusal::STALE_TRIES) } else { attempts };
             let retry_at = if pauses == 0 { now } else { now + backoff::pause(key, pauses) };
             let refusal = Refusal { verb: id.0, target: id.1.clone(), status, attempts, since, retry_at };
             refusals.insert(id, refusal);

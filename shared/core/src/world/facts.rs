@@ -60,6 +60,22 @@ pub struct Refusal {
     pub retry_at: Timestamp,
 }
 
+impl Refusal {
+    /// How often in a row a stale World alone may explain a refusal: then it is tried again without a pause and without a word.
+    pub const STALE_TRIES: u32 = 3;
+
+    /// Was it refused only because the World was behind, so that planning again from what was observed meanwhile answers it?
+    pub fn is_stale(&self) -> bool {
+        self.attempts <= Self::STALE_TRIES && Self::tells_stale(self.verb, &self.status)
+    }
+
+    /// Does this answer to such a request say that the World was behind? A create finds nothing only when what it is to stand
+    /// in is missing: that is no matter of looking again.
+    pub fn tells_stale(verb: Verb, status: &Status) -> bool {
+        status.is_conflict() || status.is_already_exists() || status.is_not_found() && verb != Verb::Create
+    }
+}
+
 /// The state of a catalog's connection, as gRPC spells it and OLM reports it (reference/catalog-operator.md §1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConnectionState {
