@@ -17,10 +17,6 @@ const BELOW_CONTROLLERS: [&[&str]; 4] = [
     &["membership", "rbac", "resolver"],
 ];
 
-/// Parts of a controller that describe its resource and plan nothing: other controllers that read or write that resource go by
-/// the same description.
-const DESCRIPTIONS: [&str; 2] = ["catalogsource::spec", "installplan::steps"];
-
 /// Knows the controllers.
 const PLANNER: &str = "planner";
 
@@ -52,8 +48,7 @@ pub fn core_modules(sources: &[Source]) -> Vec<Finding> {
         for (path, line) in code(source).paths {
             let Some(path) = from_the_crate(&path, inside, depth) else { continue };
             let (other, _) = path.split_once("::").unwrap_or((path, ""));
-            let description = DESCRIPTIONS.iter().any(|part| path.starts_with(part));
-            if other == module || other.starts_with(char::is_uppercase) || description {
+            if other == module || other.starts_with(char::is_uppercase) {
                 continue;
             }
             let (here, there) = (height(&module), height(other));

@@ -6,7 +6,9 @@ use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
+use super::object;
 use super::parts::{Condition, Time, texts};
 use super::raw::{Carried, Raw};
 use super::resource::View;
@@ -194,4 +196,38 @@ pub struct ConnectionState {
     pub last_observed_state: String,
     /// When it last changed.
     pub last_connect: Time,
+}
+
+/// Where the content of a CatalogSource comes from (reference/catalog-operator.md §1.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin<'a> {
+    /// A registry that is served at this address.
+    Address(&'a str),
+    /// A catalog image.
+    Image(&'a str),
+    /// A ConfigMap.
+    ConfigMap(&'a str),
+    /// Nowhere: the spec makes no sense, for this reason.
+    Invalid(String),
+}
+
+impl<'a> Origin<'a> {
+    /// Reads the spec of a CatalogSource.
+    pub fn of(source: &'a Value) -> Self {
+        let field = |key| object::text(source, &["spec", key]);
+        let source_type = field("sourceType");
+        match (source_type, field("configMap"), field("address"), field("image")) {
+            ("internal" | "configmap", "", ..) => {
+                Self::Invalid(format!("configmap name unset: must be set for sourcetype: {source_type}"))
+            }
+            ("internal" | "configmap", config_map, ..) => Self::ConfigMap(config_map),
+            ("grpc", _, "", "") => Self::Invalid(format!(
+                "image and address unset: at least one must be set for sourcetype: {source_type}"
+            )),
+            // With both, what is dialled is the address.
+            ("grpc", _, "", image) => Self::Image(image),
+            ("grpc", _, address, _) => Self::Address(address),
+            _ => Self::Invalid(format!("unknown sourcetype: {source_type}")),
+        }
+    }
 }

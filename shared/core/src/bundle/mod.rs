@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   files (path, bytes) --read--> Bundle --render--> Rendered   what opm render and the registry server answer
+//!                           --steps--> the steps of an InstallPlan
 //! ```
 //!
 //! The format is `registry+v1` (reference: bundles and catalogs §1). Nothing here reads the disk: the shell does.
@@ -10,6 +11,7 @@ mod content;
 pub mod property;
 mod read;
 mod render;
+pub mod steps;
 #[cfg(test)]
 mod tests;
 

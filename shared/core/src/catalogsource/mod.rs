@@ -3,14 +3,13 @@
 //! A catalog is dialled by the shell, which keeps its content known as a fact; what is planned here is that it should, and what
 //! the object says about it.
 
-pub mod spec;
 #[cfg(test)]
 mod tests;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use self::spec::Origin;
+use crate::api::catalog_source::Origin;
 use crate::api::object;
 use crate::plan::{Action, Key, Plan, Question, Reason};
 use crate::world::{CatalogFact, Reader, kind};
@@ -31,7 +30,7 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     let mut status = object::at(source, &["status"]).as_object().cloned().unwrap_or_default();
     status.remove("reason");
     status.remove("message");
-    let address = match spec::origin(source) {
+    let address = match Origin::of(source) {
         Origin::Address(address) => address,
         Origin::Invalid(message) => {
             status.insert("reason".to_owned(), "SpecInvalidError".into());

@@ -83,7 +83,7 @@ impl Pass {
         }
         let is_refused = |p: &Planned| {
             let (verb, target) = (p.action.verb(), p.action.target());
-            refusals.iter().find(|r| r.verb == verb && r.target == target && !is_stale(r))
+            refusals.iter().find(|r| r.verb == verb && r.target == target && !r.is_stale())
         };
         if let Some((at, refusal)) = planned.iter().enumerate().find_map(|(i, p)| Some((i, is_refused(p)?))) {
             return Self::refused(steps, planned, at, refusal);
@@ -123,10 +123,4 @@ impl Pass {
         }
         Self { steps, actions, retry, stop: Some(Stop::Error { message, is_final }) }
     }
-}
-
-/// Was it refused only because the World was behind? Then it is planned anew without a word.
-fn is_stale(refusal: &Refusal) -> bool {
-    let status = &refusal.status;
-    refusal.attempts <= 3 && (status.is_conflict() || status.is_already_exists())
 }

@@ -1,7 +1,6 @@
 //! InstallPlans: what a resolution installs, step by step (reference/catalog-operator.md §5).
 //!
 //! ```text
-//!   steps      a bundle -> steps            (used where a resolution becomes an InstallPlan)
 //!   execute    steps -> actions, outcomes   one pass over the steps that are not done yet
 //!   apply      one step -> the object that should be there, and how to get it there
 //!   crd        the same for CustomResourceDefinitions
@@ -13,7 +12,6 @@
 mod apply;
 mod crd;
 mod execute;
-pub mod steps;
 #[cfg(test)]
 mod tests;
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::status::{Subscription, phase};
 use crate::api::object;
 use crate::bundle::property::{self, Property};
-use crate::installplan::steps::{self, BundleSource};
+use crate::bundle::steps::{self, BundleSource};
 use crate::plan::Reason;
 use crate::resolver::{Chosen, Failure, Resolution};
 

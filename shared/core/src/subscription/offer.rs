@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::api::catalog_source::Origin;
 use crate::api::object;
 use crate::catalog::Snapshot;
-use crate::catalogsource::spec::{self, Origin};
 use crate::plan::Reason;
 use crate::resolver::{Catalog, Failure};
 use crate::settings::Settings;
@@ -59,7 +59,7 @@ pub(super) fn sources<'w>(
 impl<'w> Source<'w> {
     /// Could the catalog be read, as far as its spec tells (reference/catalog-operator.md §2.3)?
     pub(super) fn is_healthy(&self) -> bool {
-        self.is_local() || self.object.is_some_and(|o| matches!(spec::origin(o), Origin::Address(_)))
+        self.is_local() || self.object.is_some_and(|o| matches!(Origin::of(o), Origin::Address(_)))
     }
 
     /// Its content, if it has any.
@@ -78,7 +78,7 @@ impl<'w> Source<'w> {
         let Self { namespace, name, .. } = *self;
         let broken =
             |why: String| Use::Broken(Failure::Error(format!("error using catalogsource {namespace}/{name}: {why}")));
-        let address = match self.object.map(spec::origin) {
+        let address = match self.object.map(Origin::of) {
             _ if self.is_local() => "",
             Some(Origin::Address(address)) => address,
             Some(Origin::Invalid(_)) => {

@@ -1,5 +1,8 @@
 //! From a bundle to the steps of an InstallPlan (reference/catalog-operator.md §5.2).
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};

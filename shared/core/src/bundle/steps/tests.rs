@@ -1,0 +1,92 @@
+//! Steps against the recordings.
+
+use serde_json::Value;
+
+use super::{self as steps, BundleSource};
+use crate::api::object;
+use crate::testing;
+
+/// A step as the recordings show it: the manifest as an object.
+fn shown(step: &Value) -> Value {
+    let mut step = step.clone();
+    if let Some(manifest) = step["resource"]["manifest"].as_str() {
+        step["resource"]["manifest"] = serde_json::from_str(manifest).unwrap();
+    }
+    step.as_object_mut().unwrap().remove("status");
+    step
+}
+
+/// What is sorted last, and how, in the recordings.
+fn rank(step: &Value) -> (bool, String, String) {
+    let kind = object::text(step, &["resource", "kind"]);
+    let access = kind.contains("Role") || kind == "ServiceAccount";
+    let key = |k: &str| if access { k.to_owned() } else { String::new() };
+    (access, key(kind), key(object::text(step, &["resource", "name"])))
+}
+
+#[test]
+fn steps_are_those_of_the_recordings() {
+    let Some(data) = testing::data() else { return };
+    let (mut plans, mut compared) = (0, 0);
+    let mut scenarios: Vec<_> = std::fs::read_dir(data.join("scenarios")).unwrap().map(|e| e.unwrap().path()).collect();
+    scenarios.sort();
+    for golden in scenarios.iter().map(|s| s.join("golden.yaml")).filter(|p| p.is_file()) {
+        let golden: Value = serde_yaml::from_str(&std::fs::read_to_string(golden).unwrap()).unwrap();
+        let changed = golden["steps"].as_array().unwrap().iter().filter_map(|s| s["changed"].as_object());
+        for (key, plan) in changed.flatten().filter(|(key, _)| key.starts_with("InstallPlan/")) {
+            plans += 1;
+            let recorded = object::list(plan, &["status", "plan"]);
+            for csv_step in recorded.iter().filter(|s| s["resource"]["kind"] == "ClusterServiceVersion") {
+                compared += u32::from(compare(key, object::namespace(plan), csv_step, recorded));
+            }
+        }
+    }
+    assert!(plans > 40 && compared > 40, "{plans} plans, {compared} bundles compared");
+}
+
+/// Makes the steps of one bundle from its recorded ones and compares. `false` when they were recorded as hashes only.
+fn compare(key: &str, namespace: &str, csv_step: &Value, recorded: &[Value]) -> bool {
+    let csv = &csv_step["resource"]["manifest"];
+    if !csv["spec"].is_object() {
+        return false;
+    }
+    let resolving = csv_step["resolving"].as_str().unwrap();
+    let recorded: Vec<Value> = recorded
+        .iter()
+        .filter(|s| s["resolving"] == resolving && s["resource"]["kind"] != "Subscription")
+        .map(shown)
+        .collect();
+    let source = BundleSource {
+        catalog: object::text(csv_step, &["resource", "sourceName"]),
+        catalog_namespace: object::text(csv_step, &["resource", "sourceNamespace"]),
+        csv: resolving,
+        replaces: object::text(csv, &["spec", "replaces"]),
+    };
+    let annotation = object::annotation(csv, "operatorframework.io/properties").unwrap();
+    let properties: Value = serde_json::from_str(annotation).unwrap();
+    let objects: Vec<Value> =
+        recorded.iter().map(|s| s["resource"]["manifest"].clone()).filter(|m| m["apiVersion"].is_string()).collect();
+    let mut bundle_csv = csv.clone();
+    bundle_csv["metadata"].as_object_mut().unwrap().remove("namespace");
+    bundle_csv["metadata"]["annotations"].as_object_mut().unwrap().remove("operatorframework.io/properties");
+    bundle_csv.as_object_mut().unwrap().remove("status");
+    let mut made = steps::of_bundle(&source, namespace, &bundle_csv, &objects, &properties["properties"]).unwrap();
+    steps::order(&mut made);
+    made.sort_by_key(rank);
+    let made: Vec<Value> = made.iter().map(shown).collect();
+    let unhashed = recorded.iter().all(|s| s["resource"]["manifest"].is_object());
+    if unhashed {
+        similar(key, &made, &recorded);
+    }
+    unhashed
+}
+
+fn similar(key: &str, made: &[Value], recorded: &[Value]) {
+    let names = |steps: &[Value]| -> Vec<String> {
+        steps.iter().map(|s| format!("{} {}", s["resource"]["kind"], s["resource"]["name"])).collect()
+    };
+    assert_eq!(names(made), names(recorded), "{key}");
+    for (made, recorded) in made.iter().zip(recorded) {
+        assert_eq!(made, recorded, "{key}");
+    }
+}
