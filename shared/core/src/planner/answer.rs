@@ -6,7 +6,7 @@ use super::Event;
 use crate::api::object::ObjectRef;
 use crate::api::status::Status;
 use crate::plan::Action;
-use crate::world::Refusal;
+use crate::world::{Refusal, trimmed};
 
 /// What follows from an answer.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub enum Answer {
 pub fn answer(action: &Action, result: &Result<Option<Value>, Status>) -> Answer {
     match (action, result) {
         (Action::Emit(_) | Action::Ask(_), _) => Answer::Nothing,
-        (_, Ok(Some(object))) => Answer::Observed(Event::Applied(object.clone())),
+        (_, Ok(Some(object))) => Answer::Observed(Event::Applied(trimmed(object))),
         (Action::Delete { target, uid, .. }, Ok(None)) => Answer::Observed(Event::Absent(target.clone(), uid.clone())),
         (_, Ok(None)) => Answer::Nothing,
         (_, Err(status)) => {

@@ -8,7 +8,7 @@
 //! *Guarantees*: the same calls give the same objects and the same timeline. Kubernetes' own controllers run only when ours have
 //! nothing to do, so that every intermediate state is seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -18,10 +18,10 @@ use super::{ApiServer, Patch, Preconditions, Propagation, WatchEvent};
 use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status;
 use crate::catalog::Snapshot;
-use crate::plan::{self, Action, Key, Question};
+use crate::plan::{self, Action, Key, Question, Verb};
 use crate::planner::{Answer, Event, Failure, Planner, Work, answer};
 use crate::settings::Settings;
-use crate::world::{CatalogFact, ConnectionState, Fact, FactKey};
+use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, trimmed};
 
 /// How long a request takes on the virtual clock.
 const REQUEST: SignedDuration = SignedDuration::from_millis(2);
@@ -56,7 +56,8 @@ pub enum Crashes {
     /// Never.
     #[default]
     Never,
-    /// After every single action.
+    /// After every single action; after one that is refused, or changes nothing, only the first time: who always dies there gets no
+    /// further.
     AfterEvery,
     /// Once, after so many actions.
     After(usize),
@@ -87,6 +88,8 @@ pub struct Simulation {
     refusals: Vec<(Key, Action, Status)>,
     actions: usize,
     crashes: Crashes,
+    /// The actions without effect after which a process has died already.
+    deadly: BTreeSet<(Key, Verb, ObjectRef)>,
 }
 
 impl Simulation {
@@ -104,6 +107,7 @@ impl Simulation {
             refusals: Vec::new(),
             actions: 0,
             crashes: Crashes::Never,
+            deadly: BTreeSet::new(),
         };
         simulation.restart();
         simulation
@@ -129,7 +133,7 @@ impl Simulation {
         self.crashes = crashes;
     }
 
-    /// How many actions were executed so far.
+    /// How many actions were executed so far, Events and questions aside: neither is anything that a crash could leave half done.
     pub fn actions(&self) -> usize {
         self.actions
     }
@@ -289,7 +293,7 @@ impl Simulation {
         self.planner.observe(Event::Learned(FactKey::ServerVersion, Some(version)));
         self.watch(&Actor::Kubernetes);
         for object in self.api.iter() {
-            self.planner.observe(Event::Applied(object.clone()));
+            self.planner.observe(Event::Applied(trimmed(object)));
         }
         self.learn_locals();
     }
@@ -300,12 +304,10 @@ impl Simulation {
         let actor = Actor::Controller(work.key.clone());
         for action in work.actions.iter().take(limit) {
             self.now += REQUEST;
-            self.actions += 1;
+            self.actions += usize::from(action.writes());
             let result = self.request(action);
-            self.watch(&actor);
-            // A process that dies after every question would never hear an answer; between writes it may.
-            let dies = self.crashes == Crashes::AfterEvery || self.crashes == Crashes::After(self.actions);
-            if dies && action.writes() {
+            let effect = self.watch(&actor);
+            if self.dies(&work.key, action, effect) {
                 return self.restart();
             }
             match answer(action, &result) {
@@ -314,7 +316,7 @@ impl Simulation {
                 }
                 Answer::Look(target) => {
                     let seen = match self.api.get(&target) {
-                        Some(object) => Event::Applied(object.clone()),
+                        Some(object) => Event::Applied(trimmed(object)),
                         None => Event::Absent(target, String::new()),
                     };
                     self.planner.observe(seen);
@@ -333,6 +335,17 @@ impl Simulation {
             }
         }
         self.planner.done(&work.key, &succeeded, failures, self.now);
+    }
+
+    /// Does the process die now, after this action?
+    fn dies(&mut self, key: &Key, action: &Action, effect: bool) -> bool {
+        match self.crashes {
+            Crashes::Never => false,
+            // Who dies after every question never hears an answer.
+            _ if !action.writes() => false,
+            Crashes::After(actions) => actions == self.actions,
+            Crashes::AfterEvery => effect || self.deadly.insert((key.clone(), action.verb(), action.target())),
+        }
     }
 
     fn request(&mut self, action: &Action) -> Result<Option<Value>, Status> {
@@ -399,14 +412,17 @@ impl Simulation {
         }
     }
 
-    /// Feeds what was written to the planner and to the record.
-    fn watch(&mut self, actor: &Actor) {
-        for change in self.api.drain() {
+    /// Feeds what was written to the planner and to the record. `false`: nothing was.
+    fn watch(&mut self, actor: &Actor) -> bool {
+        let changes = self.api.drain();
+        let any = !changes.is_empty();
+        for change in changes {
             self.planner.observe(match &change {
-                WatchEvent::Added(object) | WatchEvent::Modified(object) => Event::Applied(object.clone()),
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => Event::Applied(trimmed(object)),
                 WatchEvent::Deleted(object) => Event::Deleted(object.clone()),
             });
             self.happenings.push(Happening { at: self.now, actor: actor.clone(), change });
         }
+        any
     }
 }

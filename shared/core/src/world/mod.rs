@@ -15,6 +15,7 @@ pub mod kind;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod trim;
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ pub use index::IndexKey;
 pub use kind::GroupKind;
 pub use reader::{Read, Reader, Typed, View};
 use serde_json::Value;
+pub use trim::{trim, trimmed};
 
 use crate::api::object;
 

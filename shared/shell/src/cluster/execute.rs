@@ -7,11 +7,11 @@ use olm_core::api::object;
 use olm_core::api::status::Status;
 use olm_core::plan::{Action, Propagation};
 use olm_core::planner::{Answer, Event, Failure, Work, answer};
+use olm_core::world::trimmed;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::api::Api;
-use super::trim::trim;
 
 /// What happened to a piece of work.
 #[derive(Debug)]
@@ -58,16 +58,13 @@ async fn one(api: &Api, action: &Action, events: &mpsc::UnboundedSender<Event>) 
     let event = match answer(action, &result) {
         Answer::Observed(event) => Some(event),
         Answer::Look(target) => match api.get(&target).await {
-            Ok(Some(object)) => Some(Event::Applied(object)),
+            Ok(Some(object)) => Some(Event::Applied(trimmed(&object))),
             Ok(None) => Some(Event::Absent(target, String::new())),
             Err(_) => None,
         },
         Answer::Nothing => None,
     };
-    if let Some(mut event) = event {
-        if let Event::Applied(object) = &mut event {
-            trim(object);
-        }
+    if let Some(event) = event {
         // The receiver is gone only when the process stops.
         let _ = events.send(event);
     }

@@ -11,5 +11,4 @@ pub mod api;
 pub mod catalogs;
 mod execute;
 pub mod live;
-mod trim;
 mod watch;

@@ -7,12 +7,11 @@ use kube::core::WatchEvent;
 use olm_core::api::object::{self, Gvk};
 use olm_core::api::status::Status;
 use olm_core::planner::Event;
-use olm_core::world::GroupKind;
+use olm_core::world::{GroupKind, trim};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::api::{Api, Resource};
-use super::trim::trim;
 
 /// Only what OLM made is of interest.
 const MANAGED: &str = "olm.managed=true";
