@@ -13,3 +13,6 @@ pub mod cluster;
 pub mod registry;
 pub mod run;
 pub mod version;
+
+// Not named anywhere else: kube leaves it to the programs that use it which version of Kubernetes' types there is.
+use k8s_openapi as _;

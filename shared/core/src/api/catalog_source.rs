@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::crd::kubernetes::{Affinity, Quantity, Toleration};
 use super::object;
 use super::parts::{Condition, Time, texts};
 use super::raw::{Carried, Raw};
@@ -79,11 +78,11 @@ pub struct CatalogSourceSpec {
 #[serde(default, rename_all = "camelCase")]
 pub struct GrpcPodConfig {
     /// The pod's tolerations.
-    pub tolerations: Vec<Raw<core::Toleration>>,
+    pub tolerations: Vec<Raw<Toleration>>,
     /// The pod's node selector.
     pub node_selector: Option<BTreeMap<String, String>>,
     /// The pod's affinity.
-    pub affinity: Option<Raw<core::Affinity>>,
+    pub affinity: Option<Raw<Affinity>>,
     /// The pod's priority class.
     pub priority_class_name: Option<String>,
     /// Which pod security standard the pod meets.

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::admissionregistration::v1 as admissionregistration;
-use k8s_openapi::api::apps::v1 as apps;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::catalog_source::Icon;
+use super::crd::kubernetes::{DeploymentSpec, IntOrString, RuleWithOperations};
 use super::object::Gvk;
 use super::parts::{LabelSelector, PolicyRule, Time, texts};
 use super::raw::{Carried, Raw};
@@ -128,14 +126,14 @@ pub struct StrategyDeployment {
     pub name: String,
     /// Its spec.
     #[schemars(schema_with = "deployment_spec")]
-    pub spec: Raw<apps::DeploymentSpec>,
+    pub spec: Raw<DeploymentSpec>,
     /// Its labels.
     pub label: BTreeMap<String, String>,
 }
 
 /// As OLM has it: the labels and annotations of a pod template are kept, and a host alias without address is let in.
 fn deployment_spec(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let mut schema = Raw::<apps::DeploymentSpec>::json_schema(generator);
+    let mut schema = Raw::<DeploymentSpec>::json_schema(generator);
     let template = "/properties/template/properties";
     if let Some(metadata) = schema.pointer_mut(&format!("{template}/metadata")) {
         metadata["x-kubernetes-preserve-unknown-fields"] = true.into();
@@ -310,13 +308,13 @@ pub struct WebhookDescription {
     /// The port of its pods.
     pub target_port: Option<Raw<IntOrString>>,
     /// Which requests it is asked about.
-    pub rules: Vec<Raw<admissionregistration::RuleWithOperations>>,
+    pub rules: Vec<Raw<RuleWithOperations>>,
     /// Fail or Ignore.
     pub failure_policy: Option<String>,
     /// Exact or Equivalent.
     pub match_policy: Option<String>,
     /// Which objects it is asked about.
-    pub object_selector: Option<Raw<k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector>>,
+    pub object_selector: Option<Raw<LabelSelector>>,
     /// None or NoneOnDryRun.
     pub side_effects: Option<String>,
     /// How long it may take.

@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::api::rbac::v1 as rbac;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
-use super::raw::kubernetes_type;
+use super::crd::kubernetes::type_of_kubernetes;
 
 /// Makes an enum of texts that have a meaning; a text without one is kept as `Other`. The first is the default.
 macro_rules! texts {
@@ -119,7 +116,7 @@ pub struct ObjectReference {
     pub resource_version: String,
 }
 
-kubernetes_type!(ObjectReference = core::ObjectReference);
+type_of_kubernetes!(ObjectReference = "io.k8s.api.core.v1.ObjectReference");
 
 /// A condition in Kubernetes' common form.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -140,7 +137,7 @@ pub struct Condition {
     pub last_transition_time: Time,
 }
 
-kubernetes_type!(Condition = meta::Condition);
+type_of_kubernetes!(Condition = "io.k8s.apimachinery.pkg.apis.meta.v1.Condition");
 
 /// A selector of objects by their labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -164,7 +161,7 @@ pub struct LabelSelectorRequirement {
     pub values: Vec<String>,
 }
 
-kubernetes_type!(LabelSelector = meta::LabelSelector);
+type_of_kubernetes!(LabelSelector = "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector");
 
 /// What may be done to which resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -183,4 +180,4 @@ pub struct PolicyRule {
     pub non_resource_urls: Vec<String>,
 }
 
-kubernetes_type!(PolicyRule = rbac::PolicyRule);
+type_of_kubernetes!(PolicyRule = "io.k8s.api.rbac.v1.PolicyRule");

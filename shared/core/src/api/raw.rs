@@ -8,8 +8,6 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::crd::kubernetes;
-
 /// JSON with the schema of `T`, readable here as JSON.
 pub struct Raw<T> {
     /// The JSON.
@@ -19,27 +17,6 @@ pub struct Raw<T> {
 
 /// A part with the schema of `T` that is not read at all: it is only in the object's JSON.
 pub struct Carried<T>(PhantomData<fn() -> T>);
-
-/// Takes the schema of a type from Kubernetes.
-macro_rules! kubernetes_type {
-    ($name:ty = $kubernetes:ty) => {
-        impl schemars::JsonSchema for $name {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                <$kubernetes>::schema_name()
-            }
-
-            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                super::raw::Raw::<$kubernetes>::json_schema(generator)
-            }
-        }
-    };
-}
-
-pub(super) use kubernetes_type;
 
 impl<T> Default for Raw<T> {
     fn default() -> Self {
@@ -81,7 +58,7 @@ impl<T: JsonSchema> JsonSchema for Raw<T> {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        kubernetes::schema(&T::schema_name()).unwrap_or_else(|| T::json_schema(generator))
+        T::json_schema(generator)
     }
 }
 
@@ -125,6 +102,6 @@ impl<T: JsonSchema> JsonSchema for Carried<T> {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        Raw::<T>::json_schema(generator)
+        T::json_schema(generator)
     }
 }

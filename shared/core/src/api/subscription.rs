@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1 as core;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::crd::kubernetes::{Affinity, EnvFromSource, EnvVar, ResourceRequirements, Toleration, Volume, VolumeMount};
 use super::parts::{LabelSelector, ObjectReference, Time, texts};
 use super::raw::Raw;
 use super::resource::View;
@@ -69,19 +69,19 @@ pub struct SubscriptionConfig {
     /// Replaces the pods' node selector.
     pub node_selector: Option<BTreeMap<String, String>>,
     /// Added to the pods' tolerations.
-    pub tolerations: Vec<Raw<core::Toleration>>,
+    pub tolerations: Vec<Raw<Toleration>>,
     /// Replaces the resources of every container.
-    pub resources: Option<Raw<core::ResourceRequirements>>,
+    pub resources: Option<Raw<ResourceRequirements>>,
     /// Added to every container.
-    pub env_from: Vec<Raw<core::EnvFromSource>>,
+    pub env_from: Vec<Raw<EnvFromSource>>,
     /// Set in every container.
-    pub env: Vec<Raw<core::EnvVar>>,
+    pub env: Vec<Raw<EnvVar>>,
     /// Added to the pods.
-    pub volumes: Vec<Raw<core::Volume>>,
+    pub volumes: Vec<Raw<Volume>>,
     /// Added to every container.
-    pub volume_mounts: Vec<Raw<core::VolumeMount>>,
+    pub volume_mounts: Vec<Raw<VolumeMount>>,
     /// Overrides the pods' affinity, part by part.
-    pub affinity: Option<Raw<core::Affinity>>,
+    pub affinity: Option<Raw<Affinity>>,
     /// Added to Deployments, pods and APIServices.
     pub annotations: BTreeMap<String, String>,
 }

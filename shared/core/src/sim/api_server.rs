@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::ids::Ids;
-use super::kinds::{self, KindSchema, KindVersion, Kinds, OBJECT_META, ResourceKind};
+use super::kinds::{self, KindSchema, KindVersion, Kinds, ResourceKind};
 use super::store::{Key, Store, WatchEvent};
 use super::{defaults, strategy, structural, typed, validation};
 use crate::api::object::{Gvk, ObjectRef, at, gvk, is_deleting, map_mut, name, namespace, resource_version, text};
@@ -265,10 +265,10 @@ pub(super) fn read(kind: &ResourceKind, version: &KindVersion, mut object: Value
             format!("{} in version {:?} cannot be handled as a {}: {why}", kind.kind, version.name, kind.kind);
         Status::new(400, "BadRequest", message)
     };
-    if let KindSchema::BuiltIn(built_in) = &version.schema {
-        object = typed::decode(built_in.schema(), &object).map_err(cannot)?;
+    if let KindSchema::BuiltIn(type_) = version.schema {
+        object = typed::decode(type_, &object).map_err(cannot)?;
     } else {
-        let metadata = typed::decode(OBJECT_META.schema(), at(&object, &["metadata"])).map_err(cannot)?;
+        let metadata = typed::decode(typed::OBJECT_META, at(&object, &["metadata"])).map_err(cannot)?;
         map_mut(&mut object, &[]).insert("metadata".into(), metadata);
     }
     let metadata = map_mut(&mut object, &["metadata"]);

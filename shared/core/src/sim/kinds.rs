@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::api::object::{Gvk, list, text};
@@ -43,49 +41,14 @@ pub struct KindVersion {
 /// How the objects of a version are read.
 #[derive(Clone, Debug)]
 pub enum KindSchema {
-    /// One of Kubernetes' own types: unknown fields are dropped, and the rest is read as Go reads it.
-    BuiltIn(BuiltIn),
+    /// One of Kubernetes' own types, by its name there (`io.k8s.api.core.v1.Pod`): unknown fields are dropped, and the rest is read
+    /// as Go reads it.
+    BuiltIn(&'static str),
     /// A structural schema, as a CustomResourceDefinition carries it (`openAPIV3Schema`).
     Structural(Arc<Value>),
     /// Every field is kept.
     Anything,
 }
-
-/// The JSON schema of one of Kubernetes' own types, made on first use.
-#[derive(Clone, Debug)]
-pub struct BuiltIn(Arc<LazyLock<Value>>);
-
-impl BuiltIn {
-    fn of<T: JsonSchema>() -> Self {
-        Self(Arc::new(LazyLock::new(|| {
-            let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
-            drop_descriptions(&mut schema);
-            schema
-        })))
-    }
-
-    /// The schema, with the types it refers to under `$defs`.
-    pub(super) fn schema(&self) -> &Value {
-        &self.0
-    }
-}
-
-fn drop_descriptions(schema: &mut Value) {
-    match schema {
-        Value::Object(map) => {
-            if map.get("description").is_some_and(Value::is_string) {
-                map.remove("description");
-            }
-            map.values_mut().for_each(drop_descriptions);
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_descriptions),
-        _ => {}
-    }
-}
-
-/// The schema of `metadata`, which all kinds share.
-pub(super) static OBJECT_META: LazyLock<BuiltIn> =
-    LazyLock::new(BuiltIn::of::<k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta>);
 
 impl ResourceKind {
     /// A kind of one version whose objects keep every field and whose status, if it has one, is an ordinary field.
@@ -209,21 +172,21 @@ pub(super) fn discovery_entry(kind: &ResourceKind) -> Value {
 }
 
 macro_rules! kinds {
-    ($($group:literal $plural:literal $scope:ident $($status:ident)? : $($version:ident)::+ $kind:ident from $($module:ident)::+;)*) => {
-        vec![$(kinds!(@one $group, $plural, kinds!(@is $scope), kinds!(@has $($status)?), [$($version),+], $kind, $($module)::+)),*]
+    ($($group:literal $plural:literal $scope:ident $($status:ident)? : $($version:ident)::+ $kind:ident from $module:literal;)*) => {
+        vec![$(kinds!(@one $group, $plural, kinds!(@is $scope), kinds!(@has $($status)?), [$($version),+], $kind, $module)),*]
     };
     (@is namespaced) => { true };
     (@is cluster) => { false };
     (@has status) => { true };
     (@has) => { false };
-    (@one $group:literal, $plural:literal, $namespaced:expr, $status:expr, [$($version:ident),+], $kind:ident, $($module:ident)::+) => {{
+    (@one $group:literal, $plural:literal, $namespaced:expr, $status:expr, [$($version:ident),+], $kind:ident, $module:literal) => {{
         let versions: Vec<KindVersion> = [$(stringify!($version)),+]
             .into_iter()
             .map(|name| KindVersion {
                 name: name.to_owned(),
                 served: true,
                 status: $status,
-                schema: KindSchema::BuiltIn(BuiltIn::of::<k8s_openapi::$($module)::+::$kind>()),
+                schema: KindSchema::BuiltIn(concat!("io.k8s.", $module, ".", stringify!($kind))),
             })
             .collect();
         Arc::new(ResourceKind {
@@ -240,43 +203,43 @@ macro_rules! kinds {
 /// Kubernetes 1.36's kinds, as far as operators and their bundles use them. Of several versions the first is stored.
 static BUILT_IN: LazyLock<Vec<Arc<ResourceKind>>> = LazyLock::new(|| {
     kinds! {
-        "" "configmaps" namespaced: v1 ConfigMap from api::core::v1;
-        "" "endpoints" namespaced: v1 Endpoints from api::core::v1;
-        "" "events" namespaced: v1 Event from api::core::v1;
-        "" "limitranges" namespaced: v1 LimitRange from api::core::v1;
-        "" "namespaces" cluster status: v1 Namespace from api::core::v1;
-        "" "nodes" cluster status: v1 Node from api::core::v1;
-        "" "persistentvolumeclaims" namespaced status: v1 PersistentVolumeClaim from api::core::v1;
-        "" "persistentvolumes" cluster status: v1 PersistentVolume from api::core::v1;
-        "" "pods" namespaced status: v1 Pod from api::core::v1;
-        "" "resourcequotas" namespaced status: v1 ResourceQuota from api::core::v1;
-        "" "secrets" namespaced: v1 Secret from api::core::v1;
-        "" "serviceaccounts" namespaced: v1 ServiceAccount from api::core::v1;
-        "" "services" namespaced status: v1 Service from api::core::v1;
-        "admissionregistration.k8s.io" "mutatingwebhookconfigurations" cluster: v1 MutatingWebhookConfiguration from api::admissionregistration::v1;
-        "admissionregistration.k8s.io" "validatingwebhookconfigurations" cluster: v1 ValidatingWebhookConfiguration from api::admissionregistration::v1;
-        "apiextensions.k8s.io" "customresourcedefinitions" cluster status: v1 CustomResourceDefinition from apiextensions_apiserver::pkg::apis::apiextensions::v1;
-        "apiregistration.k8s.io" "apiservices" cluster status: v1 APIService from kube_aggregator::pkg::apis::apiregistration::v1;
-        "apps" "daemonsets" namespaced status: v1 DaemonSet from api::apps::v1;
-        "apps" "deployments" namespaced status: v1 Deployment from api::apps::v1;
-        "apps" "replicasets" namespaced status: v1 ReplicaSet from api::apps::v1;
-        "apps" "statefulsets" namespaced status: v1 StatefulSet from api::apps::v1;
-        "autoscaling" "horizontalpodautoscalers" namespaced status: v2::v1 HorizontalPodAutoscaler from api::autoscaling::v2;
-        "batch" "cronjobs" namespaced status: v1 CronJob from api::batch::v1;
-        "batch" "jobs" namespaced status: v1 Job from api::batch::v1;
-        "coordination.k8s.io" "leases" namespaced: v1 Lease from api::coordination::v1;
-        "discovery.k8s.io" "endpointslices" namespaced: v1 EndpointSlice from api::discovery::v1;
-        "networking.k8s.io" "ingressclasses" cluster: v1 IngressClass from api::networking::v1;
-        "networking.k8s.io" "ingresses" namespaced status: v1 Ingress from api::networking::v1;
-        "networking.k8s.io" "networkpolicies" namespaced: v1 NetworkPolicy from api::networking::v1;
-        "node.k8s.io" "runtimeclasses" cluster: v1 RuntimeClass from api::node::v1;
-        "policy" "poddisruptionbudgets" namespaced status: v1 PodDisruptionBudget from api::policy::v1;
-        "rbac.authorization.k8s.io" "clusterrolebindings" cluster: v1 ClusterRoleBinding from api::rbac::v1;
-        "rbac.authorization.k8s.io" "clusterroles" cluster: v1 ClusterRole from api::rbac::v1;
-        "rbac.authorization.k8s.io" "rolebindings" namespaced: v1 RoleBinding from api::rbac::v1;
-        "rbac.authorization.k8s.io" "roles" namespaced: v1 Role from api::rbac::v1;
-        "scheduling.k8s.io" "priorityclasses" cluster: v1 PriorityClass from api::scheduling::v1;
-        "storage.k8s.io" "csidrivers" cluster: v1 CSIDriver from api::storage::v1;
-        "storage.k8s.io" "storageclasses" cluster: v1 StorageClass from api::storage::v1;
+        "" "configmaps" namespaced: v1 ConfigMap from "api.core.v1";
+        "" "endpoints" namespaced: v1 Endpoints from "api.core.v1";
+        "" "events" namespaced: v1 Event from "api.core.v1";
+        "" "limitranges" namespaced: v1 LimitRange from "api.core.v1";
+        "" "namespaces" cluster status: v1 Namespace from "api.core.v1";
+        "" "nodes" cluster status: v1 Node from "api.core.v1";
+        "" "persistentvolumeclaims" namespaced status: v1 PersistentVolumeClaim from "api.core.v1";
+        "" "persistentvolumes" cluster status: v1 PersistentVolume from "api.core.v1";
+        "" "pods" namespaced status: v1 Pod from "api.core.v1";
+        "" "resourcequotas" namespaced status: v1 ResourceQuota from "api.core.v1";
+        "" "secrets" namespaced: v1 Secret from "api.core.v1";
+        "" "serviceaccounts" namespaced: v1 ServiceAccount from "api.core.v1";
+        "" "services" namespaced status: v1 Service from "api.core.v1";
+        "admissionregistration.k8s.io" "mutatingwebhookconfigurations" cluster: v1 MutatingWebhookConfiguration from "api.admissionregistration.v1";
+        "admissionregistration.k8s.io" "validatingwebhookconfigurations" cluster: v1 ValidatingWebhookConfiguration from "api.admissionregistration.v1";
+        "apiextensions.k8s.io" "customresourcedefinitions" cluster status: v1 CustomResourceDefinition from "apiextensions-apiserver.pkg.apis.apiextensions.v1";
+        "apiregistration.k8s.io" "apiservices" cluster status: v1 APIService from "kube-aggregator.pkg.apis.apiregistration.v1";
+        "apps" "daemonsets" namespaced status: v1 DaemonSet from "api.apps.v1";
+        "apps" "deployments" namespaced status: v1 Deployment from "api.apps.v1";
+        "apps" "replicasets" namespaced status: v1 ReplicaSet from "api.apps.v1";
+        "apps" "statefulsets" namespaced status: v1 StatefulSet from "api.apps.v1";
+        "autoscaling" "horizontalpodautoscalers" namespaced status: v2::v1 HorizontalPodAutoscaler from "api.autoscaling.v2";
+        "batch" "cronjobs" namespaced status: v1 CronJob from "api.batch.v1";
+        "batch" "jobs" namespaced status: v1 Job from "api.batch.v1";
+        "coordination.k8s.io" "leases" namespaced: v1 Lease from "api.coordination.v1";
+        "discovery.k8s.io" "endpointslices" namespaced: v1 EndpointSlice from "api.discovery.v1";
+        "networking.k8s.io" "ingressclasses" cluster: v1 IngressClass from "api.networking.v1";
+        "networking.k8s.io" "ingresses" namespaced status: v1 Ingress from "api.networking.v1";
+        "networking.k8s.io" "networkpolicies" namespaced: v1 NetworkPolicy from "api.networking.v1";
+        "node.k8s.io" "runtimeclasses" cluster: v1 RuntimeClass from "api.node.v1";
+        "policy" "poddisruptionbudgets" namespaced status: v1 PodDisruptionBudget from "api.policy.v1";
+        "rbac.authorization.k8s.io" "clusterrolebindings" cluster: v1 ClusterRoleBinding from "api.rbac.v1";
+        "rbac.authorization.k8s.io" "clusterroles" cluster: v1 ClusterRole from "api.rbac.v1";
+        "rbac.authorization.k8s.io" "rolebindings" namespaced: v1 RoleBinding from "api.rbac.v1";
+        "rbac.authorization.k8s.io" "roles" namespaced: v1 Role from "api.rbac.v1";
+        "scheduling.k8s.io" "priorityclasses" cluster: v1 PriorityClass from "api.scheduling.v1";
+        "storage.k8s.io" "csidrivers" cluster: v1 CSIDriver from "api.storage.v1";
+        "storage.k8s.io" "storageclasses" cluster: v1 StorageClass from "api.storage.v1";
     }
 });

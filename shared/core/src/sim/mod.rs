@@ -27,7 +27,7 @@ mod validation;
 mod writes;
 
 pub use api_server::ApiServer;
-pub use kinds::{BuiltIn, KindSchema, KindVersion, ResourceKind};
+pub use kinds::{KindSchema, KindVersion, ResourceKind};
 pub use patch::Patch;
 pub use simulation::{Actor, Crashes, Happening, Progress, SERVER_VERSION, Simulation};
 pub use store::WatchEvent;

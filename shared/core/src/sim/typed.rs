@@ -1,9 +1,18 @@
 //! Reads an object of one of Kubernetes' own types as Go reads it: unknown fields and nulls are dropped, wrong types are
 //! refused, and what Go would leave out when it writes the object again (`omitempty`) is left out.
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use crate::api::quantity::canonical;
+
+/// The types by name, as JSON schemas: those of the built-in kinds, and what they refer to. A house test writes them.
+static TYPES: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(include_str!("kubernetes.json")).unwrap_or_default());
+
+/// The type of `metadata`, which all kinds share.
+pub(super) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// Text fields that are pointers in Go: an empty text is a value.
 const TEXT_POINTERS: &[&str] = &[
@@ -83,35 +92,35 @@ struct Place<'a> {
     path: &'a str,
 }
 
-/// The object as the type of that schema reads it, or the sentence of Go's decoder.
-pub(super) fn decode(schema: &Value, object: &Value) -> Result<Value, String> {
-    let root = schema;
-    let title = schema["title"].as_str().unwrap_or_default();
-    let holder = title.rsplit('.').next().unwrap_or_default();
-    let place = Place { holder, field: "", path: "" };
-    Ok(value_of(schema, root, object, place)?.unwrap_or(Value::Null))
+/// The object as the type of that name reads it, or the sentence of Go's decoder.
+pub(super) fn decode(type_: &str, object: &Value) -> Result<Value, String> {
+    let place = Place { holder: go_name(type_), field: "", path: "" };
+    Ok(value_of(&TYPES[type_], object, place)?.unwrap_or(Value::Null))
+}
+
+/// The name of a type without its package: `Pod`.
+fn go_name(type_: &str) -> &str {
+    type_.rsplit('.').next().unwrap_or_default()
 }
 
 /// The value, none when it is null.
-fn value_of(schema: &Value, root: &Value, value: &Value, place: Place<'_>) -> Result<Option<Value>, String> {
+fn value_of(schema: &Value, value: &Value, place: Place<'_>) -> Result<Option<Value>, String> {
     if value.is_null() {
         return Ok(None);
     }
     if let Some(reference) = schema["$ref"].as_str() {
-        let name = reference.rsplit('/').next().unwrap_or_default();
-        let target = &root["$defs"][name];
-        let holder = name.rsplit('.').next().unwrap_or_default();
-        return match holder {
+        let type_ = reference.rsplit('/').next().unwrap_or_default();
+        return match go_name(type_) {
             "Quantity" => quantity(value).map(Some),
-            _ if ANYTHING.contains(&holder) => Ok(Some(value.clone())),
+            holder if ANYTHING.contains(&holder) => Ok(Some(value.clone())),
             "IntOrString" if value.is_string() || value.is_i64() => Ok(Some(value.clone())),
             "IntOrString" => Err(mismatch(value, place, "int32")),
-            _ => value_of(target, root, value, Place { holder, ..place }),
+            holder => value_of(&TYPES[type_], value, Place { holder, ..place }),
         };
     }
     if let Some(properties) = schema["properties"].as_object() {
         let Value::Object(map) = value else { return Err(mismatch(value, place, place.holder)) };
-        return struct_of(schema, properties, root, map, place).map(Some);
+        return struct_of(schema, properties, map, place).map(Some);
     }
     match schema["type"].as_str() {
         Some("object") => {
@@ -122,7 +131,7 @@ fn value_of(schema: &Value, root: &Value, value: &Value, place: Place<'_>) -> Re
             }
             let mut out = Map::new();
             for (key, entry) in map {
-                let entry = match value_of(entries, root, entry, place)? {
+                let entry = match value_of(entries, entry, place)? {
                     Some(entry) => entry,
                     None if entries["type"] == "string" => "".into(),
                     None => continue,
@@ -135,7 +144,7 @@ fn value_of(schema: &Value, root: &Value, value: &Value, place: Place<'_>) -> Re
             let Value::Array(items) = value else {
                 return Err(mismatch(value, place, &format!("[]{}", go_type(&schema["items"]))));
             };
-            let read = items.iter().filter_map(|item| value_of(&schema["items"], root, item, place).transpose());
+            let read = items.iter().filter_map(|item| value_of(&schema["items"], item, place).transpose());
             Ok(Some(Value::Array(read.collect::<Result<_, _>>()?)))
         }
         Some("string") if !value.is_string() => Err(mismatch(value, place, "string")),
@@ -160,7 +169,6 @@ fn quantity(value: &Value) -> Result<Value, String> {
 fn struct_of(
     schema: &Value,
     properties: &Map<String, Value>,
-    root: &Value,
     map: &Map<String, Value>,
     place: Place<'_>,
 ) -> Result<Value, String> {
@@ -170,7 +178,7 @@ fn struct_of(
         let Some(value) = map.get(field) else { continue };
         let path = if place.path.is_empty() { field.clone() } else { format!("{}.{field}", place.path) };
         let inner = Place { holder: place.holder, field, path: &path };
-        let Some(value) = value_of(property, root, value, inner)? else { continue };
+        let Some(value) = value_of(property, value, inner)? else { continue };
         if required(field) || !omitted(property, &value, inner) {
             out.insert(field.clone(), value);
         }
@@ -221,4 +229,21 @@ fn mismatch(value: &Value, place: Place<'_>, wanted: &str) -> String {
         _ => found.to_owned(),
     };
     format!("json: cannot unmarshal {found} into Go struct field {holder}.{path} of type {wanted}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kinds::{KindSchema, Kinds};
+    use super::*;
+
+    #[test]
+    fn every_built_in_kind_has_a_type() {
+        for kind in Kinds::built_in().iter() {
+            for version in &kind.versions {
+                let KindSchema::BuiltIn(type_) = version.schema else { panic!("{}", kind.kind) };
+                assert!(TYPES[type_]["properties"]["metadata"].is_object(), "{type_}");
+            }
+        }
+        assert!(TYPES[OBJECT_META]["properties"]["name"].is_object());
+    }
 }

@@ -11,8 +11,55 @@ static SCHEMAS: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("kubernetes.json")).unwrap_or_default());
 
 /// The schema of a type by its name in Kubernetes (`io.k8s.api.core.v1.Affinity`), complete in itself. Defaults are `x-default`.
-pub(crate) fn schema(name: &str) -> Option<Schema> {
-    expand(SCHEMAS.get(name)?).try_into().ok()
+pub(crate) fn schema(name: &str) -> Schema {
+    SCHEMAS.get(name).and_then(|schema| expand(schema).try_into().ok()).unwrap_or_default()
+}
+
+/// Gives a type the schema of one of Kubernetes' own.
+macro_rules! type_of_kubernetes {
+    ($name:ty = $kubernetes:literal) => {
+        impl schemars::JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                $kubernetes.into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $crate::api::crd::kubernetes::schema($kubernetes)
+            }
+        }
+    };
+}
+
+pub(crate) use type_of_kubernetes;
+
+/// Makes types that only stand for a schema.
+macro_rules! types {
+    ($($name:ident = $kubernetes:literal,)+) => {
+        $(
+            #[doc = concat!("Stands for the schema of `", $kubernetes, "`.")]
+            pub enum $name {}
+
+            type_of_kubernetes!($name = $kubernetes);
+        )+
+    };
+}
+
+types! {
+    Affinity = "io.k8s.api.core.v1.Affinity",
+    DeploymentSpec = "io.k8s.api.apps.v1.DeploymentSpec",
+    EnvFromSource = "io.k8s.api.core.v1.EnvFromSource",
+    EnvVar = "io.k8s.api.core.v1.EnvVar",
+    IntOrString = "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+    Quantity = "io.k8s.apimachinery.pkg.api.resource.Quantity",
+    ResourceRequirements = "io.k8s.api.core.v1.ResourceRequirements",
+    RuleWithOperations = "io.k8s.api.admissionregistration.v1.RuleWithOperations",
+    Toleration = "io.k8s.api.core.v1.Toleration",
+    Volume = "io.k8s.api.core.v1.Volume",
+    VolumeMount = "io.k8s.api.core.v1.VolumeMount",
 }
 
 /// Replaces references by what they refer to.

@@ -1,3 +1,5 @@
+use serde_json::Map;
+
 use super::*;
 
 /// Every schema in a value, with its path.

@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a rule that cannot be checked is broken")]
 
+mod schemas;
+
 use std::path::Path;
 use std::process::Command;
 
 use olm_tests::house::sources::{self, Source};
-use olm_tests::house::{Finding, generated, layers, manifests, purity, words};
+use olm_tests::house::{Finding, generated, krew, layers, manifests, purity, words};
 
 #[track_caller]
 fn holds(findings: &[Finding]) {
@@ -84,8 +86,10 @@ fn documentation_promises_what_there_is() {
 
 #[test]
 fn generated_files_are_fresh() {
-    assert!(!generated::all().unwrap().is_empty());
-    holds(&generated::stale().unwrap());
+    let mut files = krew::manifests().unwrap();
+    assert!(!files.is_empty());
+    files.extend(schemas::files());
+    holds(&generated::stale(files).unwrap());
 }
 
 #[test]

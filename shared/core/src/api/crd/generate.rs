@@ -1,0 +1,247 @@
+//! Makes the CustomResourceDefinitions of OLM's kinds from the types of [`api`](crate::api).
+//!
+//! The schemas are structural, as `apiextensions.k8s.io/v1` asks for: self-contained, without `$ref` and type unions.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use crate::api::catalog_source::CatalogSource;
+use crate::api::cluster_service_version::ClusterServiceVersion;
+use crate::api::install_plan::InstallPlan;
+use crate::api::olm_config::OlmConfig;
+use crate::api::operator::Operator;
+use crate::api::operator_condition::{OperatorCondition, OperatorConditionV1};
+use crate::api::operator_group::{OperatorGroup, OperatorGroupV1Alpha2};
+use crate::api::resource::GROUP;
+use crate::api::subscription::Subscription;
+
+/// All eight, by kind, as the types say today. They belong into `crds.json`, from where [`all`](super::all) takes them.
+pub fn generate() -> Vec<Value> {
+    DEFINITIONS.iter().map(Definition::crd).collect()
+}
+
+struct Definition {
+    kind: &'static str,
+    plural: &'static str,
+    short_names: &'static [&'static str],
+    namespaced: bool,
+    versions: &'static [Version],
+}
+
+struct Version {
+    name: &'static str,
+    stored: bool,
+    schema: fn() -> Value,
+    /// Name, type, path, and what it shows.
+    columns: &'static [[&'static str; 4]],
+}
+
+const DEFINITIONS: [Definition; 8] = [
+    Definition {
+        kind: "CatalogSource",
+        plural: "catalogsources",
+        short_names: &["catsrc"],
+        namespaced: true,
+        versions: &[Version {
+            name: "v1alpha1",
+            stored: true,
+            schema: schema::<CatalogSource>,
+            columns: &[
+                ["Display", "string", ".spec.displayName", "The catalog's name for people"],
+                ["Type", "string", ".spec.sourceType", "How the catalog is served"],
+                ["Publisher", "string", ".spec.publisher", "Who publishes the catalog"],
+                ["Age", "date", ".metadata.creationTimestamp", ""],
+            ],
+        }],
+    },
+    Definition {
+        kind: "ClusterServiceVersion",
+        plural: "clusterserviceversions",
+        short_names: &["csv", "csvs"],
+        namespaced: true,
+        versions: &[Version {
+            name: "v1alpha1",
+            stored: true,
+            schema: schema::<ClusterServiceVersion>,
+            columns: &[
+                ["Display", "string", ".spec.displayName", "The operator's name for people"],
+                ["Version", "string", ".spec.version", "The operator's version"],
+                ["Release", "string", ".spec.release", "Tells builds of one version apart"],
+                ["Replaces", "string", ".spec.replaces", "The ClusterServiceVersion that it replaces"],
+                ["Phase", "string", ".status.phase", ""],
+            ],
+        }],
+    },
+    Definition {
+        kind: "InstallPlan",
+        plural: "installplans",
+        short_names: &["ip"],
+        namespaced: true,
+        versions: &[Version {
+            name: "v1alpha1",
+            stored: true,
+            schema: schema::<InstallPlan>,
+            columns: &[
+                ["CSV", "string", ".spec.clusterServiceVersionNames[0]", "The first ClusterServiceVersion of the plan"],
+                ["Approval", "string", ".spec.approval", "Who approves the plan"],
+                ["Approved", "boolean", ".spec.approved", ""],
+            ],
+        }],
+    },
+    Definition {
+        kind: "OLMConfig",
+        plural: "olmconfigs",
+        short_names: &[],
+        namespaced: false,
+        versions: &[Version { name: "v1", stored: true, schema: schema::<OlmConfig>, columns: &[] }],
+    },
+    Definition {
+        kind: "OperatorCondition",
+        plural: "operatorconditions",
+        short_names: &["condition"],
+        namespaced: true,
+        versions: &[
+            Version { name: "v1", stored: false, schema: schema::<OperatorConditionV1>, columns: &[] },
+            Version { name: "v2", stored: true, schema: schema::<OperatorCondition>, columns: &[] },
+        ],
+    },
+    Definition {
+        kind: "OperatorGroup",
+        plural: "operatorgroups",
+        short_names: &["og"],
+        namespaced: true,
+        versions: &[
+            Version { name: "v1", stored: true, schema: schema::<OperatorGroup>, columns: &[] },
+            Version { name: "v1alpha2", stored: false, schema: schema::<OperatorGroupV1Alpha2>, columns: &[] },
+        ],
+    },
+    Definition {
+        kind: "Operator",
+        plural: "operators",
+        short_names: &[],
+        namespaced: false,
+        versions: &[Version { name: "v1", stored: true, schema: schema::<Operator>, columns: &[] }],
+    },
+    Definition {
+        kind: "Subscription",
+        plural: "subscriptions",
+        short_names: &["sub", "subs"],
+        namespaced: true,
+        versions: &[Version {
+            name: "v1alpha1",
+            stored: true,
+            schema: schema::<Subscription>,
+            columns: &[
+                ["Package", "string", ".spec.name", "The package that is subscribed to"],
+                ["Source", "string", ".spec.source", "The CatalogSource of the package"],
+                ["Channel", "string", ".spec.channel", "The channel that is followed"],
+            ],
+        }],
+    },
+];
+
+impl Definition {
+    fn crd(&self) -> Value {
+        let mut names = json!({
+            "categories": ["olm"],
+            "kind": self.kind,
+            "listKind": format!("{}List", self.kind),
+            "plural": self.plural,
+            "singular": self.kind.to_lowercase(),
+        });
+        if !self.short_names.is_empty() {
+            names["shortNames"] = json!(self.short_names);
+        }
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{}.{GROUP}", self.plural)},
+            "spec": {
+                "group": GROUP,
+                "names": names,
+                "scope": if self.namespaced { "Namespaced" } else { "Cluster" },
+                "versions": self.versions.iter().map(Version::json).collect::<Vec<_>>(),
+            },
+        })
+    }
+}
+
+impl Version {
+    fn json(&self) -> Value {
+        let mut version = json!({
+            "name": self.name,
+            "schema": {"openAPIV3Schema": (self.schema)()},
+            "served": true,
+            "storage": self.stored,
+            "subresources": {"status": {}},
+        });
+        if !self.columns.is_empty() {
+            let columns = self.columns.iter().map(|[name, type_, path, description]| {
+                let mut column = json!({"jsonPath": path, "name": name, "type": type_});
+                if !description.is_empty() {
+                    column["description"] = (*description).into();
+                }
+                column
+            });
+            version["additionalPrinterColumns"] = columns.collect();
+        }
+        version
+    }
+}
+
+/// The structural schema of a view, with the fields that every object has.
+fn schema<T: JsonSchema>() -> Value {
+    let generator = SchemaSettings::openapi3().with(|s| s.inline_subschemas = true).into_generator();
+    let mut schema = structural(generator.into_root_schema_for::<T>().to_value());
+    for (name, type_) in [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")] {
+        schema["properties"][name] = json!({"type": type_});
+    }
+    schema
+}
+
+/// Makes a schema structural.
+///
+/// Defaults of the Rust types are dropped, `x-default` is what the API server should fill in; a null takes a keyword away.
+fn structural(schema: Value) -> Value {
+    let Value::Object(map) = schema else { return schema };
+    let map = without_null_type(map);
+    let mut out = Map::new();
+    for (key, value) in map {
+        let value = match key.as_str() {
+            "$schema" | "title" | "default" | "nullable" | "components" => continue,
+            "x-default" => {
+                out.insert("default".to_owned(), value);
+                continue;
+            }
+            "properties" => match value {
+                Value::Object(properties) => properties.into_iter().map(|(k, v)| (k, structural(v))).collect(),
+                other => other,
+            },
+            "items" | "additionalProperties" => structural(value),
+            _ => value,
+        };
+        if !value.is_null() {
+            out.insert(key, value);
+        }
+    }
+    Value::Object(out)
+}
+
+/// `type: [T, null]` is T, and `anyOf: [S, {type: null}]` is S: absent is how an optional field is left out.
+fn without_null_type(mut map: Map<String, Value>) -> Map<String, Value> {
+    if let Some(Value::Array(types)) = map.get("type") {
+        let type_ = types.iter().find(|t| *t != "null").cloned();
+        map.insert("type".to_owned(), type_.unwrap_or_default());
+    }
+    let Some(Value::Array(choices)) = map.get("anyOf") else { return map };
+    let some: Vec<_> = choices.iter().filter(|c| c["type"] != "null" && c["enum"] != json!([null])).cloned().collect();
+    if let (true, [Value::Object(only)]) = (some.len() < choices.len(), some.as_slice()) {
+        map.remove("anyOf");
+        for (key, value) in only.clone() {
+            map.entry(key).or_insert(value);
+        }
+        return without_null_type(map);
+    }
+    map
+}
