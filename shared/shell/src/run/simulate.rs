@@ -57,7 +57,7 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
     match options.output {
         Some(format) => format.print(printer, &everything(&simulation))?,
         None => {
-            printer.data(&story.table)?;
+            printer.data(&story)?;
             printer.line("")?;
             printer.data(ends(&simulation))?;
         }
