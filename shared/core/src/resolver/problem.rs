@@ -10,6 +10,9 @@ use crate::api::object::{self, Gvk};
 use crate::bundle::property;
 use crate::catalog::{Entry, Package, channel};
 
+/// Weight of rules about APIs: what can be told of packages is easier to understand.
+const TOLD_LATER: u8 = 1;
+
 /// Variables, by number, and what must hold of them.
 #[derive(Debug, Default)]
 pub(super) struct Problem<'a> {
@@ -58,7 +61,7 @@ impl<'a: 'i, 'i> Builder<'a, 'i> {
     }
 
     fn rule(&mut self, says: Says, message: String) {
-        self.problem.rules.push(Rule { says, message });
+        self.problem.rules.push(Rule { says, message, weight: 0 });
     }
 
     /// The Subscription is there, and needs a bundle.
@@ -238,7 +241,8 @@ impl<'a: 'i, 'i> Builder<'a, 'i> {
                 providers.push(self.bundle(catalog, provider)?);
             }
             let message = format!("bundle {} requires an operator {requirement}", entry.name);
-            self.rule(Says::OneOf(variable, providers), message);
+            let weight = if requirement.is_api() { TOLD_LATER } else { 0 };
+            self.problem.rules.push(Rule { says: Says::OneOf(variable, providers), message, weight });
         }
         Ok(())
     }
@@ -279,15 +283,15 @@ impl<'a: 'i, 'i> Builder<'a, 'i> {
             enumerate(&members.keys().map(|id| (*id).to_owned()).collect::<Vec<_>>(), "and")
         };
         let limit =
-            |members: &BTreeMap<&str, usize>| Says::AtMostOne(members.values().copied().collect::<BTreeSet<_>>());
+            |members: &BTreeMap<&str, usize>| Says::AtMost(1, members.values().copied().collect::<BTreeSet<_>>());
         let mut rules = Vec::new();
         for (Gvk { group, version, kind }, members) in apis.iter().filter(|(_, m)| m.len() > 1) {
             let message = format!("{} provide {kind} ({group}/{version})", names(members));
-            rules.push(Rule { says: limit(members), message });
+            rules.push(Rule { says: limit(members), message, weight: TOLD_LATER });
         }
         for (package, members) in packages.iter().filter(|(_, m)| m.len() > 1) {
             let message = format!("{} originate from package {package}", names(members));
-            rules.push(Rule { says: limit(members), message });
+            rules.push(Rule { says: limit(members), message, weight: 0 });
         }
         self.problem.rules.append(&mut rules);
     }

@@ -77,6 +77,11 @@ impl Requirement {
         }
     }
 
+    /// Is it about an API?
+    pub(super) fn is_api(&self) -> bool {
+        matches!(self, Self::Api(_))
+    }
+
     /// Does that bundle meet it?
     pub(super) fn is_met_by(&self, entry: &Entry) -> bool {
         let of_type = |type_: &'static str| entry.properties.iter().filter(move |p| p.type_ == type_);
