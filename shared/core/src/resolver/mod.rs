@@ -10,7 +10,6 @@
 //! `solve` sees numbers and rules, nothing of bundles; `sat` is the seam for another engine.
 
 mod problem;
-mod requirement;
 mod sat;
 mod solve;
 #[cfg(test)]

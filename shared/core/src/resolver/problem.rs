@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::requirement::Requirement;
 use super::solve::{Rule, Says};
 use super::{Catalog, Chosen, Failure, Inputs, Installed, Wanted};
 use crate::api::object::{self, Gvk};
 use crate::bundle::property;
 use crate::catalog::{Entry, Package, channel};
+use crate::constraint::{Candidate, Constraint};
 
 /// Weight of rules about APIs: what can be told of packages is easier to understand.
 const TOLD_LATER: u8 = 1;
@@ -232,9 +232,10 @@ impl<'a: 'i, 'i> Builder<'a, 'i> {
         }
         self.entries.push((variable, id, entry));
         for property in entry.properties.iter() {
-            let Some(requirement) = Requirement::of(property)? else { continue };
+            let read = Constraint::of(property).map_err(|e| Failure::Error(e.to_string()))?;
+            let Some(requirement) = read else { continue };
             let mut providers = Vec::new();
-            for installed in self.inputs.installed.iter().filter(|i| requirement.is_met_by(&i.entry)) {
+            for installed in self.inputs.installed.iter().filter(|i| is_met_by(&requirement, &i.entry)) {
                 providers.push(self.installed(installed)?);
             }
             for (catalog, provider) in self.providers(&requirement, own)? {
@@ -248,16 +249,16 @@ impl<'a: 'i, 'i> Builder<'a, 'i> {
     }
 
     /// The bundles that meet a requirement, best first.
-    fn providers(&self, requirement: &Requirement, own: Option<Catalog<'a>>) -> Result<Candidates<'a>, Failure> {
+    fn providers(&self, requirement: &Constraint, own: Option<Catalog<'a>>) -> Result<Candidates<'a>, Failure> {
         let mut channels = Vec::new();
         for catalog in self.preferred(own) {
             let all = catalog.snapshot.packages().values().flat_map(|p| &p.channels);
-            for channel in all.filter(|c| c.entries.iter().any(|e| requirement.is_met_by(e))) {
+            for channel in all.filter(|c| c.entries.iter().any(|e| is_met_by(requirement, e))) {
                 channels.extend(channel.entries.iter().map(|e| (catalog, e)));
             }
         }
         let mut ordered = Self::ordered(&channels)?;
-        ordered.retain(|(_, e)| requirement.is_met_by(e));
+        ordered.retain(|(_, e)| is_met_by(requirement, e));
         Ok(ordered)
     }
 
@@ -295,6 +296,11 @@ impl<'a: 'i, 'i> Builder<'a, 'i> {
         }
         self.problem.rules.append(&mut rules);
     }
+}
+
+fn is_met_by(requirement: &Constraint, entry: &Entry) -> bool {
+    let Entry { package, version, properties, .. } = entry;
+    requirement.is_met_by(&Candidate { package, version: version.as_ref(), properties })
 }
 
 /// `a, b and c`
