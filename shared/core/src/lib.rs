@@ -16,6 +16,7 @@ pub mod apiroles;
 pub mod bundle;
 pub mod catalog;
 pub mod catalogsource;
+pub mod constraint;
 pub mod copiedcsv;
 pub mod csv;
 pub mod finding;

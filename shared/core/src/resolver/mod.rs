@@ -7,13 +7,15 @@
 //!     -->           Resolution { bundles to install } | Failure { OLM's sentences }
 //! ```
 //!
-//! `solve` is the seam for another engine: it sees numbers and rules, nothing of bundles.
+//! `solve` sees numbers and rules, nothing of bundles; `sat` is the seam for another engine.
 
 mod problem;
-mod requirement;
+mod sat;
 mod solve;
 #[cfg(test)]
 mod tests;
+
+use std::collections::BTreeSet;
 
 use crate::catalog::{Entry, Snapshot};
 
@@ -113,7 +115,10 @@ pub enum Failure {
 /// Resolves the Subscriptions of one namespace.
 pub fn resolve<'a>(inputs: &Inputs<'a>) -> Result<Resolution<'a>, Failure> {
     let problem = problem::build(inputs)?;
-    let chosen = solve::solve(&problem.rules, problem.bundles.len())?;
+    let chosen = solve::solve(&problem.rules, problem.bundles.len()).map_err(|core| {
+        let messages: BTreeSet<&String> = core.iter().map(|rule| &problem.rules[*rule].message).collect();
+        Failure::Unsatisfiable(messages.into_iter().cloned().collect())
+    })?;
     let mut bundles: Vec<Chosen<'a>> =
         chosen.into_iter().filter_map(|variable| problem.bundles[variable].clone()).collect();
     bundles.sort_by(|a, b| {

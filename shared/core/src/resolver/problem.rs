@@ -3,12 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::requirement::Requirement;
 use super::solve::{Rule, Says};
 use super::{Catalog, Chosen, Failure, Inputs, Installed, Wanted};
 use crate::api::object::{self, Gvk};
 use crate::bundle::property;
 use crate::catalog::{Entry, Package, channel};
+use crate::constraint::{Candidate, Constraint};
+
+/// Weight of rules about APIs: what can be told of packages is easier to understand.
+const TOLD_LATER: u8 = 1;
 
 /// Variables, by number, and what must hold of them.
 #[derive(Debug, Default)]
@@ -58,7 +61,7 @@ impl<'a: 'i, 'i> Builder<'a, 'i> {
     }
 
     fn rule(&mut self, says: Says, message: String) {
-        self.problem.rules.push(Rule { says, message });
+        self.problem.rules.push(Rule { says, message, weight: 0 });
     }
 
     /// The Subscription is there, and needs a bundle.
@@ -229,31 +232,33 @@ impl<'a: 'i, 'i> Builder<'a, 'i> {
         }
         self.entries.push((variable, id, entry));
         for property in entry.properties.iter() {
-            let Some(requirement) = Requirement::of(property)? else { continue };
+            let read = Constraint::of(property).map_err(|e| Failure::Error(e.to_string()))?;
+            let Some(requirement) = read else { continue };
             let mut providers = Vec::new();
-            for installed in self.inputs.installed.iter().filter(|i| requirement.is_met_by(&i.entry)) {
+            for installed in self.inputs.installed.iter().filter(|i| is_met_by(&requirement, &i.entry)) {
                 providers.push(self.installed(installed)?);
             }
             for (catalog, provider) in self.providers(&requirement, own)? {
                 providers.push(self.bundle(catalog, provider)?);
             }
             let message = format!("bundle {} requires an operator {requirement}", entry.name);
-            self.rule(Says::OneOf(variable, providers), message);
+            let weight = if requirement.is_api() { TOLD_LATER } else { 0 };
+            self.problem.rules.push(Rule { says: Says::OneOf(variable, providers), message, weight });
         }
         Ok(())
     }
 
     /// The bundles that meet a requirement, best first.
-    fn providers(&self, requirement: &Requirement, own: Option<Catalog<'a>>) -> Result<Candidates<'a>, Failure> {
+    fn providers(&self, requirement: &Constraint, own: Option<Catalog<'a>>) -> Result<Candidates<'a>, Failure> {
         let mut channels = Vec::new();
         for catalog in self.preferred(own) {
             let all = catalog.snapshot.packages().values().flat_map(|p| &p.channels);
-            for channel in all.filter(|c| c.entries.iter().any(|e| requirement.is_met_by(e))) {
+            for channel in all.filter(|c| c.entries.iter().any(|e| is_met_by(requirement, e))) {
                 channels.extend(channel.entries.iter().map(|e| (catalog, e)));
             }
         }
         let mut ordered = Self::ordered(&channels)?;
-        ordered.retain(|(_, e)| requirement.is_met_by(e));
+        ordered.retain(|(_, e)| is_met_by(requirement, e));
         Ok(ordered)
     }
 
@@ -279,18 +284,23 @@ impl<'a: 'i, 'i> Builder<'a, 'i> {
             enumerate(&members.keys().map(|id| (*id).to_owned()).collect::<Vec<_>>(), "and")
         };
         let limit =
-            |members: &BTreeMap<&str, usize>| Says::AtMostOne(members.values().copied().collect::<BTreeSet<_>>());
+            |members: &BTreeMap<&str, usize>| Says::AtMost(1, members.values().copied().collect::<BTreeSet<_>>());
         let mut rules = Vec::new();
         for (Gvk { group, version, kind }, members) in apis.iter().filter(|(_, m)| m.len() > 1) {
             let message = format!("{} provide {kind} ({group}/{version})", names(members));
-            rules.push(Rule { says: limit(members), message });
+            rules.push(Rule { says: limit(members), message, weight: TOLD_LATER });
         }
         for (package, members) in packages.iter().filter(|(_, m)| m.len() > 1) {
             let message = format!("{} originate from package {package}", names(members));
-            rules.push(Rule { says: limit(members), message });
+            rules.push(Rule { says: limit(members), message, weight: 0 });
         }
         self.problem.rules.append(&mut rules);
     }
+}
+
+fn is_met_by(requirement: &Constraint, entry: &Entry) -> bool {
+    let Entry { package, version, properties, .. } = entry;
+    requirement.is_met_by(&Candidate { package, version: version.as_ref(), properties })
 }
 
 /// `a, b and c`

@@ -1,21 +1,24 @@
-//! A search for the variables to choose, in the order of preference that the rules give (reference/catalog-operator.md §3.7).
+//! The variables to choose, in the order of preference that the rules give, or the rules that contradict each other
+//! (reference/catalog-operator.md §3.7).
 //!
-//! Choices are made first come first served; each tries its candidates from left to right and goes back to the choice before
-//! when none will do. Nothing is chosen that no rule asks for.
+//! Choices are made first come first served: first what must be chosen, then each `OneOf` of what was chosen. Of a choice the
+//! first candidate is taken with which all rules can still hold, so nothing is ever taken back. OLM's own search looks less far
+//! ahead and goes back when it has to; it comes to the same choice. Nothing is chosen that no rule asks for: what OLM does to
+//! leave out extras is not needed, for every need of what is chosen is itself a choice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
-use super::Failure;
-
-/// How many candidates are tried before the search is given up: far more than any real catalog needs, and a bound for
-/// hostile ones.
-const PATIENCE: usize = 2_000_000;
+use super::sat::{Batsat, Literal, Sat, Variable, no, yes};
 
 /// Something that must hold, and how to say it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
+    /// What must hold.
     pub(super) says: Says,
+    /// In words.
     pub(super) message: String,
+    /// Among several contradictions that of rules with less weight is told.
+    pub(super) weight: u8,
 }
 
 /// What must hold of variables.
@@ -29,120 +32,131 @@ pub(super) enum Says {
     OneOf(usize, Vec<usize>),
     /// Not both are chosen.
     NotBoth(usize, usize),
-    /// At most one of them is chosen.
-    AtMostOne(BTreeSet<usize>),
+    /// At most so many of them are chosen.
+    AtMost(usize, BTreeSet<usize>),
 }
 
-/// The variables to choose among `count`, in the order in which they were chosen.
-pub(super) fn solve(rules: &[Rule], count: usize) -> Result<Vec<usize>, Failure> {
-    let mut patience = PATIENCE;
-    let all: Vec<&Rule> = rules.iter().collect();
-    if let Some(chosen) = search(&all, count, &mut patience)? {
-        return Ok(chosen);
+/// The variables to choose among `count`, in the order in which they were chosen. Otherwise the rules that contradict each
+/// other, by their numbers: without any one of them the others could hold.
+pub(super) fn solve(rules: &[Rule], count: usize) -> Result<Vec<usize>, Vec<usize>> {
+    let mut engine = Batsat::default();
+    let variables: Vec<Variable> = (0..count).map(|_| engine.variable()).collect();
+    for rule in rules {
+        state(&mut engine, &variables, &rule.says, None);
     }
-    let mut cores = Vec::new();
-    for order in orders(rules) {
-        let mut core = all.clone();
-        for at in order {
-            let without: Vec<&Rule> =
-                core.iter().filter(|r| !std::ptr::eq(**r, &raw const rules[at])).copied().collect();
-            // Out of patience, the core stays larger than it need be.
-            if let Ok(None) = search(&without, count, &mut patience) {
-                core = without;
-            }
-        }
-        let mut messages: Vec<String> = core.iter().map(|r| r.message.clone()).collect();
-        messages.sort();
-        messages.dedup();
-        cores.push(messages);
+    if !engine.solve(&[]) {
+        return Err(contradiction(rules, count));
     }
-    cores.sort_by_key(Vec::len);
-    Err(Failure::Unsatisfiable(cores.into_iter().next().unwrap_or_default()))
-}
-
-/// Orders in which rules are left out to see whether the contradiction remains: what is left out first is not told if it can be
-/// helped, and packages are told rather than APIs. Another order may find a shorter explanation.
-fn orders(rules: &[Rule]) -> [Vec<usize>; 2] {
-    let tells_of_apis = |rule: &Rule| match rule.says {
-        Says::AtMostOne(_) => rule.message.contains(" provide "),
-        Says::OneOf(..) => rule.message.contains(" providing an API with "),
-        _ => false,
-    };
-    let mut ascending: Vec<usize> = (0..rules.len()).collect();
-    ascending.sort_by_key(|i| (!tells_of_apis(&rules[*i]), &rules[*i].message));
-    let apis = rules.iter().filter(|r| tells_of_apis(r)).count();
-    let mut descending = ascending.clone();
-    descending[apis..].reverse();
-    [descending, ascending]
-}
-
-fn search(rules: &[&Rule], count: usize, patience: &mut usize) -> Result<Option<Vec<usize>>, Failure> {
-    let mut search = Search {
-        needs: vec![Vec::new(); count],
-        excludes: vec![BTreeSet::new(); count],
-        never: vec![false; count],
-        chosen: vec![false; count],
-        order: Vec::new(),
-        choices: Vec::new(),
-        patience,
-    };
+    let mut needs: Vec<Vec<&[usize]>> = vec![Vec::new(); count];
+    let mut choices: VecDeque<&[usize]> = VecDeque::new();
     for rule in rules {
         match &rule.says {
-            Says::Chosen(variable) => search.choices.push(vec![*variable]),
-            Says::Never(variable) => search.never[*variable] = true,
-            Says::OneOf(variable, candidates) => search.needs[*variable].push(candidates),
-            Says::NotBoth(a, b) => {
-                search.excludes[*a].insert(*b);
-                search.excludes[*b].insert(*a);
-            }
-            Says::AtMostOne(members) => {
-                for member in members {
-                    search.excludes[*member].extend(members.iter().filter(|m| *m != member));
+            Says::Chosen(variable) => choices.push_back(std::slice::from_ref(variable)),
+            Says::OneOf(variable, candidates) => needs[*variable].push(candidates),
+            _ => {}
+        }
+    }
+    let (mut chosen, mut order) = (vec![false; count], Vec::new());
+    while let Some(candidates) = choices.pop_front() {
+        if candidates.iter().any(|c| chosen[*c]) {
+            continue;
+        }
+        let is_possible = |c: &usize| engine.held(variables[*c]) || engine.solve(&[yes(variables[*c])]);
+        // There is one: all rules can hold with what was chosen, and what was chosen needs one of these.
+        if let Some(choice) = candidates.iter().copied().find(is_possible) {
+            engine.clause(&[yes(variables[choice])]);
+            chosen[choice] = true;
+            order.push(choice);
+            choices.extend(&needs[choice]);
+        }
+    }
+    Ok(order)
+}
+
+/// Clauses for a rule; with `unless` it need not hold when that does.
+fn state(engine: &mut impl Sat, variables: &[Variable], says: &Says, unless: Option<Literal>) {
+    let is = |v: &usize| yes(variables[*v]);
+    let is_not = |v: &usize| no(variables[*v]);
+    let clause = |engine: &mut _, literals: Vec<Literal>| {
+        let literals: Vec<Literal> = literals.into_iter().chain(unless).collect();
+        Sat::clause(engine, &literals);
+    };
+    match says {
+        Says::Chosen(variable) => clause(engine, vec![is(variable)]),
+        Says::Never(variable) => clause(engine, vec![is_not(variable)]),
+        Says::OneOf(variable, others) => {
+            clause(engine, [is_not(variable)].into_iter().chain(others.iter().map(is)).collect());
+        }
+        Says::NotBoth(a, b) => clause(engine, vec![is_not(a), is_not(b)]),
+        Says::AtMost(most, members) => {
+            // `counted[n]`: of the members so far, more than n are chosen.
+            let mut counted: Vec<Variable> = Vec::new();
+            for member in members {
+                let mut next = Vec::new();
+                for n in 0..(counted.len() + 1).min(*most) {
+                    let more = engine.variable();
+                    if let Some(before) = counted.get(n) {
+                        clause(engine, vec![no(*before), yes(more)]);
+                    }
+                    let enough = if n == 0 { None } else { Some(no(counted[n - 1])) };
+                    clause(engine, [is_not(member), yes(more)].into_iter().chain(enough).collect());
+                    next.push(more);
                 }
+                if counted.len() == *most {
+                    let full = counted.last().map(|v| no(*v));
+                    clause(engine, [is_not(member)].into_iter().chain(full).collect());
+                }
+                counted = next;
             }
         }
     }
-    Ok(search.from(0)?.then_some(search.order))
 }
 
-struct Search<'r, 'p> {
-    needs: Vec<Vec<&'r Vec<usize>>>,
-    excludes: Vec<BTreeSet<usize>>,
-    never: Vec<bool>,
-    chosen: Vec<bool>,
-    order: Vec<usize>,
-    choices: Vec<Vec<usize>>,
-    patience: &'p mut usize,
-}
-
-impl Search<'_, '_> {
-    /// Makes the choices from that one on. `false`: it cannot be done.
-    fn from(&mut self, at: usize) -> Result<bool, Failure> {
-        let Some(candidates) = self.choices.get(at).cloned() else { return Ok(true) };
-        if candidates.iter().any(|c| self.chosen[*c]) {
-            return self.from(at + 1);
-        }
-        for candidate in candidates {
-            if self.never[candidate] || self.excludes[candidate].iter().any(|other| self.chosen[*other]) {
-                continue;
-            }
-            *self.patience = self
-                .patience
-                .checked_sub(1)
-                .ok_or_else(|| Failure::Error(format!("no resolution was found after {PATIENCE} attempts")))?;
-            let known = self.choices.len();
-            self.chosen[candidate] = true;
-            self.order.push(candidate);
-            for needed in &self.needs[candidate] {
-                self.choices.push((*needed).clone());
-            }
-            if self.from(at + 1)? {
-                return Ok(true);
-            }
-            self.choices.truncate(known);
-            self.order.pop();
-            self.chosen[candidate] = false;
-        }
-        Ok(false)
+/// A smallest set of rules that cannot hold together, by their numbers. It does not depend on the order of the rules, but for
+/// rules of the same words.
+fn contradiction(rules: &[Rule], count: usize) -> Vec<usize> {
+    let mut engine = Batsat::default();
+    let variables: Vec<Variable> = (0..count).map(|_| engine.variable()).collect();
+    let mut holds = Vec::new();
+    for rule in rules {
+        let rule_holds = engine.variable();
+        state(&mut engine, &variables, &rule.says, Some(no(rule_holds)));
+        holds.push(yes(rule_holds));
     }
+    let mut ascending: Vec<usize> = (0..rules.len()).collect();
+    ascending.sort_by_key(|i| (rules[*i].weight, &rules[*i].message));
+    let mut descending = ascending.clone();
+    descending.sort_by(|a, b| {
+        rules[*a].weight.cmp(&rules[*b].weight).then_with(|| rules[*b].message.cmp(&rules[*a].message))
+    });
+    // Each order leads to a set from which nothing can be left out. One may be smaller than the other.
+    let cores = [ascending, descending].map(|order| first_contradiction(&mut engine, &holds, order));
+    let [one, other] = cores;
+    if other.len() < one.len() { other } else { one }
+}
+
+/// The contradiction that comes first in an order of rules: it ends as early as any does, and so do its parts.
+fn first_contradiction(engine: &mut impl Sat, holds: &[Literal], mut order: Vec<usize>) -> Vec<usize> {
+    let mut core: Vec<usize> = Vec::new();
+    let mut contradict = |core: &[usize], others: &[usize]| {
+        let assumptions: Vec<Literal> = core.iter().chain(others).map(|i| holds[*i]).collect();
+        !engine.solve(&assumptions)
+    };
+    while !contradict(&core, &[]) {
+        // The fewest of the rules left that contradict the core.
+        let (mut too_few, mut enough) = (0, order.len());
+        while enough - too_few > 1 {
+            let middle = too_few.midpoint(enough);
+            if contradict(&core, &order[..middle]) {
+                enough = middle;
+            } else {
+                too_few = middle;
+            }
+        }
+        order.truncate(enough);
+        let Some(last) = order.pop() else { break };
+        core.push(last);
+    }
+    core.sort_unstable();
+    core
 }

@@ -95,3 +95,56 @@ fn recorded_ranges() {
         }
     }
 }
+
+proptest::proptest! {
+    /// Whatever is written, a range or a version is read or refused, and nothing panics.
+    #[test]
+    fn any_range_is_bounded(
+        words in proptest::collection::vec(proptest::sample::select(WORDS), 0..20),
+        text in "\\PC{0,40}",
+        version in "[0-9xv.+-]{0,12}",
+    ) {
+        let rose = super::Version::new(1, 2, 3);
+        for text in [words.concat(), text, version] {
+            if let Ok(range) = super::Range::parse(&text) {
+                range.contains(&rose);
+            }
+            if let Ok(version) = super::parse_tolerant(&text) {
+                super::compare(&version, &rose);
+            }
+        }
+    }
+}
+
+const WORDS: &[&str] = &[
+    ">",
+    "<",
+    "=",
+    "!",
+    ">=",
+    "<=",
+    "==",
+    "!=",
+    " ",
+    "  ",
+    "||",
+    " || ",
+    "x",
+    "X",
+    ".",
+    "1",
+    "0",
+    "01",
+    "1.2.3",
+    "1.x",
+    "1.2.x",
+    "x.x.x",
+    "-rc.1",
+    "+b",
+    "18446744073709551616",
+    "9223372036854775807.x",
+    "v1.0.0",
+    "²",
+    "٣",
+    "é",
+];

@@ -1,5 +1,7 @@
 //! Resolutions of small catalogs, a line per bundle.
 
+mod solver;
+
 use std::collections::BTreeMap;
 
 use serde_json::json;

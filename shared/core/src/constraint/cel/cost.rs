@@ -1,0 +1,155 @@
+//! How much work a rule asks for, before it is done: its cost can multiply with every loop in a loop and double with every
+//! `x + x`.
+
+use std::collections::BTreeMap;
+
+use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
+use serde_json::Value;
+
+use crate::bundle::property::Property;
+
+/// The most work: about a tenth of a second.
+pub(super) const LIMIT: u64 = 5_000_000;
+
+/// Upper bounds of a value.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    /// Length of the list, map or text that it is.
+    length: u64,
+    /// Length of the longest list, map or text in it.
+    inner: u64,
+    /// The heaviest of its parts.
+    heaviest: u64,
+    /// All of it.
+    weight: u64,
+}
+
+impl Size {
+    /// A text, or an empty list of that length.
+    fn of(length: usize) -> Self {
+        let length = length as u64;
+        Self { length, inner: 1, heaviest: 1, weight: length + 1 }
+    }
+
+    /// With another value in it.
+    fn with(self, part: Self) -> Self {
+        let weight = self.weight.saturating_add(part.weight);
+        let inner = self.inner.max(part.length).max(part.inner);
+        Self { inner, heaviest: self.heaviest.max(part.weight), weight, ..self }
+    }
+
+    /// Something in it.
+    fn part(self) -> Self {
+        Self { length: self.inner, weight: self.heaviest, ..self }
+    }
+
+    fn of_json(value: &Value) -> Self {
+        match value {
+            Value::String(text) => Self::of(text.len()),
+            Value::Array(list) => list.iter().map(Self::of_json).fold(Self::of(list.len()), Self::with),
+            Value::Object(map) => {
+                let parts = map.iter().flat_map(|(k, v)| [Self::of(k.len()), Self::of_json(v)]);
+                parts.fold(Self::of(map.len()), Self::with)
+            }
+            _ => Self::of(1),
+        }
+    }
+}
+
+/// The work to evaluate an expression, at most; saturates.
+pub(super) fn of(expression: &IdedExpr, properties: &[Property]) -> u64 {
+    let each = properties.iter().map(|p| Size::of(2).with(Size::of(p.type_.len())).with(Size::of_json(&p.value)));
+    let all = each.fold(Size::of(properties.len()), Size::with);
+    let mut variables = BTreeMap::from([("properties", all)]);
+    // The properties are made into values of the evaluator first.
+    estimate(expression, &mut variables).1.saturating_add(all.weight)
+}
+
+/// The size of the result, and the work.
+fn estimate<'e>(expression: &'e IdedExpr, variables: &mut BTreeMap<&'e str, Size>) -> (Size, u64) {
+    match &expression.expr {
+        Expr::Unspecified => (Size::default(), 1),
+        Expr::Literal(LiteralValue::String(text)) => (Size::of(text.inner().len()), 1),
+        Expr::Literal(LiteralValue::Bytes(bytes)) => (Size::of(bytes.inner().len()), 1),
+        Expr::Literal(_) => (Size::of(1), 1),
+        Expr::Ident(name) => (variables.get(name.as_str()).copied().unwrap_or(Size::of(1)), 1),
+        Expr::Select(select) => {
+            let (size, work) = estimate(&select.operand, variables);
+            (size.part(), work.saturating_add(1))
+        }
+        Expr::List(list) => several(list.elements.iter(), variables),
+        Expr::Map(map) => several(
+            map.entries.iter().flat_map(|entry| match &entry.expr {
+                EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
+                EntryExpr::StructField(field) => vec![&field.value],
+            }),
+            variables,
+        ),
+        Expr::Struct(_) => (Size::default(), 1),
+        Expr::Call(call) => {
+            let operands: Vec<(Size, u64)> =
+                call.target.as_deref().into_iter().chain(&call.args).map(|o| estimate(o, variables)).collect();
+            let work = operands.iter().fold(1_u64, |all, (_, work)| all.saturating_add(*work));
+            let sizes: Vec<Size> = operands.iter().map(|(size, _)| *size).collect();
+            let weights = sizes.iter().map(|s| s.weight);
+            let any = sizes.iter().copied().fold(Size::default(), Size::with);
+            match call.func_name.as_str() {
+                "_[_]" => (sizes.first().copied().unwrap_or_default().part(), work),
+                "_?_:_" => (any.part(), work),
+                "_&&_" | "_||_" | "!_" | "@not_strictly_false" | "size" | "type" => (Size::of(1), work),
+                // Comparing ends with the shorter.
+                "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "startsWith" | "endsWith" => {
+                    (Size::of(1), work.saturating_add(weights.min().unwrap_or_default()))
+                }
+                "matches" | "contains" => (Size::of(1), work.saturating_add(weights.fold(1, u64::saturating_mul))),
+                "@in" | "semver_compare" => (Size::of(1), work.saturating_add(weights.fold(1, u64::saturating_add))),
+                // Lists and texts are put together; numbers become texts.
+                _ => {
+                    let length = sizes.iter().fold(32, |all: u64, s| all.saturating_add(s.length));
+                    (Size { length, weight: any.weight.saturating_add(32), ..any }, work.saturating_add(length))
+                }
+            }
+        }
+        Expr::Comprehension(l) => {
+            let (range, range_work) = estimate(&l.iter_range, variables);
+            let (start, start_work) = estimate(&l.accu_init, variables);
+            let hidden = variables.insert(&l.iter_var, range.part());
+            let outer = variables.insert(&l.accu_var, start);
+            let (grown, step) = estimate(&l.loop_step, variables);
+            let (_, condition) = estimate(&l.loop_cond, variables);
+            let rounds = range.length;
+            let end = Size {
+                length: start.length.saturating_add(rounds.saturating_mul(grown.length)),
+                inner: grown.inner,
+                heaviest: grown.weight,
+                weight: start.weight.saturating_add(rounds.saturating_mul(grown.weight)),
+            };
+            variables.insert(&l.accu_var, end);
+            let (result, finish) = estimate(&l.result, variables);
+            restore(variables, &l.iter_var, hidden);
+            restore(variables, &l.accu_var, outer);
+            // A round copies what there is so far.
+            let round = step.saturating_add(condition).saturating_add(end.length);
+            let work = range_work.saturating_add(start_work).saturating_add(rounds.saturating_mul(round));
+            (result, work.saturating_add(finish))
+        }
+    }
+}
+
+fn several<'e>(parts: impl Iterator<Item = &'e IdedExpr>, variables: &mut BTreeMap<&'e str, Size>) -> (Size, u64) {
+    let (mut size, mut work, mut count) = (Size::of(0), 1_u64, 0);
+    for part in parts {
+        let (one, cost) = estimate(part, variables);
+        size = size.with(one);
+        work = work.saturating_add(cost).saturating_add(1);
+        count += 1;
+    }
+    (Size { length: count, ..size }, work)
+}
+
+fn restore<'e>(variables: &mut BTreeMap<&'e str, Size>, name: &'e str, before: Option<Size>) {
+    match before {
+        Some(before) => variables.insert(name, before),
+        None => variables.remove(name),
+    };
+}

@@ -1,0 +1,194 @@
+//! Rules in the Common Expression Language about the properties of a bundle.
+//!
+//! ```text
+//!   text --(limits, parser of the cel crate)--> expression --check--> Rule        a rule must be understood and be of type bool
+//!   Rule + properties --cost--> not too much work --(evaluator of the cel crate)--> bool, or why not
+//! ```
+//!
+//! The crate parses and evaluates. It checks no types, so the checks that OLM makes when it reads a rule are ours, and it has no
+//! bound on work, so that is ours too. *Caveats*: durations and timestamps are refused, for the crate has them only with a second
+//! library of time.
+
+mod check;
+mod cost;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use cel::objects::{Key, Map};
+use cel::{Context, ExecutionError, Program};
+use serde_json::Value;
+
+use crate::bundle::property::Property;
+use crate::version;
+
+/// The longest rule, in bytes. The longest that published catalogs have is a few hundred.
+const MAX_LENGTH: usize = 16 << 10;
+
+/// How many operators, fields and brackets a rule may have. Each may be one level of nesting, which the stack must hold.
+const MAX_OPERATORS: usize = 600;
+
+/// How many levels of brackets a rule may have, as for the parser of OLM's CEL library.
+const MAX_BRACKETS: usize = 100;
+
+/// Why a rule was refused or could not be evaluated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(String);
+
+/// A rule that was understood.
+#[derive(Clone)]
+pub struct Rule {
+    text: String,
+    program: Arc<Program>,
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Rule").field(&self.text).finish()
+    }
+}
+
+impl Rule {
+    /// Reads a rule. The error is that of OLM's CEL library where it is about names, types and syntax.
+    pub fn compile(text: &str) -> Result<Self, Error> {
+        limit(text)?;
+        let program = Program::compile(text).map_err(|errors| syntax_errors(text, &errors))?;
+        let found = check::check(&program).map_err(|complaints| Error(describe(text, complaints)))?;
+        if found != check::Type::Bool {
+            return Err(Error("cel expressions must have type Bool".to_owned()));
+        }
+        Ok(Self { text: text.to_owned(), program: Arc::new(program) })
+    }
+
+    /// The rule as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Does it hold of these properties?
+    pub fn evaluate(&self, properties: &[Property]) -> Result<bool, Error> {
+        if cost::of(self.program.expression(), properties) > cost::LIMIT {
+            return Err(Error("the rule asks for too much work".to_owned()));
+        }
+        let list = properties.iter().map(|p| {
+            let fields = [("type", cel::Value::from(p.type_.as_str())), ("value", to_cel(&p.value))];
+            cel::Value::Map(Map { map: Arc::new(fields.into_iter().map(|(k, v)| (Key::from(k), v)).collect()) })
+        });
+        let mut context = Context::default();
+        context.add_variable_from_value("properties", cel::Value::List(Arc::new(list.collect())));
+        context.add_function("semver_compare", semver_compare).map_err(|e| Error(e.to_string()))?;
+        match self.program.execute(&context) {
+            Ok(cel::Value::Bool(holds)) => Ok(holds),
+            Ok(_) => Err(Error("no such overload".to_owned())),
+            Err(error) => Err(Error(in_words(&error))),
+        }
+    }
+}
+
+/// A bound on the work of the parser and the depth of what it makes.
+fn limit(text: &str) -> Result<(), Error> {
+    if text.len() > MAX_LENGTH {
+        return Err(Error(format!("a rule of {} bytes is too long: the limit is {MAX_LENGTH}", text.len())));
+    }
+    // What stands in strings and comments counts too, which no honest rule will notice.
+    let (mut operators, mut depth, mut deepest) = (0, 0_usize, 0);
+    for c in text.chars() {
+        match c {
+            '(' | '[' | '{' => (depth, operators) = (depth + 1, operators + 1),
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            '.' | '+' | '-' | '*' | '/' | '%' | '!' | '?' | '<' | '>' | '=' => operators += 1,
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    if operators > MAX_OPERATORS || deepest > MAX_BRACKETS {
+        return Err(Error(format!(
+            "the rule is too complex: it may have {MAX_OPERATORS} operators and {MAX_BRACKETS} levels of brackets"
+        )));
+    }
+    Ok(())
+}
+
+/// JSON as CEL has it: every number is a double, as in Go.
+fn to_cel(value: &Value) -> cel::Value {
+    match value {
+        Value::Null => cel::Value::Null,
+        Value::Bool(value) => (*value).into(),
+        Value::Number(number) => number.as_f64().unwrap_or_default().into(),
+        Value::String(text) => text.as_str().into(),
+        Value::Array(list) => cel::Value::List(Arc::new(list.iter().map(to_cel).collect())),
+        Value::Object(map) => {
+            let map = map.iter().map(|(key, value)| (Key::from(key.as_str()), to_cel(value))).collect();
+            cel::Value::Map(Map { map: Arc::new(map) })
+        }
+    }
+}
+
+/// `semver_compare(a, b)`: -1, 0 or 1. Versions are read tolerantly, from whatever prints as one.
+fn semver_compare(a: cel::Value, b: cel::Value) -> Result<i64, ExecutionError> {
+    let read = |value: &cel::Value| {
+        let text = printed(value);
+        let refused = |_| ExecutionError::function_error("", format!("unable to parse '{text}' to semver format"));
+        version::parse_tolerant(&text).map_err(refused)
+    };
+    Ok(version::compare(&read(&a)?, &read(&b)?) as i64)
+}
+
+/// A value as Go prints it.
+fn printed(value: &cel::Value) -> String {
+    let join = |parts: Vec<String>| parts.join(" ");
+    match value {
+        cel::Value::String(text) => text.to_string(),
+        cel::Value::Int(n) => n.to_string(),
+        cel::Value::UInt(n) => n.to_string(),
+        cel::Value::Float(n) => n.to_string(),
+        cel::Value::Bool(value) => value.to_string(),
+        cel::Value::List(list) => format!("[{}]", join(list.iter().map(printed).collect())),
+        cel::Value::Map(map) => {
+            let sorted: BTreeMap<String, String> = map.map.iter().map(|(k, v)| (k.to_string(), printed(v))).collect();
+            format!("map[{}]", join(sorted.into_iter().map(|(k, v)| format!("{k}:{v}")).collect()))
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+/// An error of the evaluator in the words of OLM's CEL library.
+fn in_words(error: &ExecutionError) -> String {
+    match error {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::IndexOutOfBounds(index) => format!("index out of bounds: {}", printed(index)),
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::FunctionError { message, .. } => message.clone(),
+        ExecutionError::NoSuchOverload(_)
+        | ExecutionError::UnexpectedType { .. }
+        | ExecutionError::ValuesNotComparable(..)
+        | ExecutionError::UnsupportedTargetType { .. }
+        | ExecutionError::UnsupportedBinaryOperator(..) => "no such overload".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn syntax_errors(text: &str, errors: &cel::ParseErrors) -> Error {
+    let complaints = errors.errors.iter().map(|e| {
+        let at = |n: isize| usize::try_from(n).unwrap_or_default();
+        ((at(e.pos.0), at(e.pos.1)), e.msg.clone())
+    });
+    Error(describe(text, complaints.collect()))
+}
+
+/// Complaints with the lines that they are about. A position is a line from 1 and a column from 1.
+fn describe(text: &str, complaints: Vec<((usize, usize), String)>) -> String {
+    let lines: Vec<&str> = text.split('\n').collect();
+    let each = complaints.into_iter().map(|((line, column), message)| {
+        let mut said = format!("ERROR: <input>:{line}:{column}: {message}");
+        if let Some(source) = line.checked_sub(1).and_then(|n| lines.get(n)) {
+            said += &format!("\n | {source}\n | {}^", ".".repeat(column.saturating_sub(1)));
+        }
+        said
+    });
+    each.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,249 @@
+use proptest::prelude::*;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::*;
+use crate::testing;
+
+/// Rules of which something else is said here than by OLM's library, and why. But for the first two the answer is the same.
+const DEVIATIONS: &[(&str, &str)] = &[
+    ("duration(\"1h\") > duration(\"30m\")", "durations are refused when the rule is read"),
+    ("timestamp(\"2024-01-01T00:00:00Z\") < timestamp(\"2025-01-01T00:00:00Z\")", "timestamps are refused likewise"),
+    ("properties.exists(p, p.value.missing == \"x\")", "a field of a text is no overload rather than no key"),
+    ("properties.all(p, p.value.missing == \"x\")", "the same"),
+    ("int(\"x\") == 7", "the words of another parser of numbers"),
+    ("\"abc\".matches(\"(\")", "the words of another parser of regular expressions"),
+    ("", "the end of nothing is at column 1 rather than 0"),
+];
+
+#[derive(Deserialize)]
+struct Recorded {
+    sets: std::collections::BTreeMap<String, Vec<Property>>,
+    rules: Vec<RecordedRule>,
+}
+
+#[derive(Deserialize)]
+struct RecordedRule {
+    rule: String,
+    compile_error: Option<String>,
+    results: Option<Vec<RecordedResult>>,
+}
+
+#[derive(Deserialize)]
+struct RecordedResult {
+    set: String,
+    #[serde(default)]
+    result: bool,
+    error: Option<String>,
+}
+
+#[test]
+fn rules_as_recorded() {
+    let Some(recorded) = testing::recorded("cel/cel.json") else { return };
+    let Recorded { sets, rules } = serde_json::from_value(recorded).unwrap();
+    let (mut compared, mut deviations) = (0, std::collections::BTreeSet::new());
+    for RecordedRule { rule, compile_error, results } in &rules {
+        let compiled = Rule::compile(rule);
+        let refusal = compiled.as_ref().err().map(ToString::to_string);
+        let may_differ = DEVIATIONS.iter().any(|(deviating, _)| deviating == rule);
+        if refusal != *compile_error {
+            assert!(may_differ, "{rule}: {refusal:?} instead of {compile_error:?}");
+            deviations.insert(rule);
+        }
+        compared += 1;
+        let (Ok(compiled), Some(results)) = (&compiled, results) else { continue };
+        for RecordedResult { set, result, error } in results {
+            let ours = compiled.evaluate(&sets[set]);
+            let said = ours.as_ref().err().map(ToString::to_string);
+            assert_eq!(ours.unwrap_or_default(), *result, "{rule} of {set}");
+            if said != *error {
+                assert!(may_differ, "{rule} of {set}: {said:?} instead of {error:?}");
+                deviations.insert(rule);
+            }
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 658);
+    assert_eq!(deviations.len(), DEVIATIONS.len(), "{deviations:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever is written, a rule is read, refused or evaluated in bounded time, and nothing panics.
+    #[test]
+    fn any_rule_is_bounded(words in prop::collection::vec(prop::sample::select(WORDS), 0..60), text in "\\PC{0,80}") {
+        let properties = [
+            Property::package("rose", "1.2.3"),
+            Property::new("deep", json!({ "a": [1, "x", { "b": [true, null, 2.5] }], "text": "y".repeat(300) })),
+            Property::new("list", json!(vec!["z"; 200])),
+        ];
+        for rule in [words.concat(), text, format!("properties.exists(p, {})", words.concat())] {
+            if let Ok(rule) = Rule::compile(&rule) {
+                drop(rule.evaluate(&properties));
+            }
+        }
+    }
+}
+
+const WORDS: &[&str] = &[
+    "properties",
+    "p",
+    "q",
+    ".exists(p, ",
+    ".all(q, ",
+    ".map(p, ",
+    ".filter(q, ",
+    ".size()",
+    ")",
+    "(",
+    "[",
+    "]",
+    "{",
+    "}",
+    ", ",
+    ".value",
+    ".type",
+    ".a",
+    "[0]",
+    " == ",
+    " != ",
+    " < ",
+    " + ",
+    " - ",
+    " * ",
+    " / ",
+    " % ",
+    " && ",
+    " || ",
+    "!",
+    "-",
+    " ? ",
+    " : ",
+    " in ",
+    "1",
+    "0",
+    "2u",
+    "1.5",
+    "'x'",
+    "\"y\"",
+    "b'z'",
+    "r'\\d'",
+    "true",
+    "false",
+    "null",
+    "has(p.value)",
+    "semver_compare(",
+    "size(",
+    "string(",
+    "int(",
+    "double(",
+    "uint(",
+    "type(",
+    "dyn(",
+    ".matches('^(a+)+$')",
+    ".contains(",
+    ".startsWith(",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "duration('1h')",
+    "\n",
+    "// c\n",
+    "`",
+    "?",
+    "@",
+    "\\",
+];
+
+/// Rules that cost much to read or to evaluate.
+#[test]
+fn hostile_rules() {
+    let many = |part: &str, n: usize| part.repeat(n);
+    let nested = format!("{}true{}", many("properties.all(p, ", 40), many(")", 40));
+    let doubling = format!("['x']{}.exists(x, x == 'x')", many(".map(x, x + x)", 40));
+    let properties: Vec<Property> = (0..100).map(|i| Property::package(&format!("p{i}"), "1.0.0")).collect();
+    let too_much = [nested, doubling];
+    for rule in too_much {
+        let error = Rule::compile(&rule).unwrap().evaluate(&properties).unwrap_err();
+        assert_eq!(error.to_string(), "the rule asks for too much work", "{rule}");
+    }
+    let refused = [
+        many("(", 2000),
+        many("[", 2000) + &many("]", 2000),
+        "1".to_owned() + &many(" + 1", 5000),
+        many("!", 5000) + "true",
+        many("-", 5000) + "1 == 1",
+        "properties".to_owned() + &many(".a", 3000),
+        "x".repeat(20_000),
+    ];
+    for rule in refused {
+        assert!(Rule::compile(&rule).is_err());
+    }
+    // As deep as is allowed.
+    let deep = [
+        many("(", 90) + "true" + &many(")", 90),
+        "1".to_owned() + &many(" + 1", 550) + " > 0",
+        many("!", 550) + "true",
+        many("true && ", 1500) + "true",
+        "properties[0].value".to_owned() + &many(".a", 550) + " == 1",
+        many("true ? true : ", 250) + "true",
+        many("-", 550) + "1 == 1",
+    ];
+    for rule in deep {
+        if let Ok(rule) = Rule::compile(&rule) {
+            drop(rule.evaluate(&properties));
+        }
+    }
+    // What honest rules look like is far from the limits.
+    let honest = "properties.exists(p, p.type == 'olm.package' && properties.exists(q, q.value.packageName == p.value.packageName))";
+    assert_eq!(Rule::compile(honest).unwrap().evaluate(&properties), Ok(true));
+}
+
+#[test]
+fn constraints() {
+    let rose = [
+        Property::package("rose", "1.2.3"),
+        Property::gvk("olm.gvk", &Gvk::new("g", "v1", "Rose")),
+        Property::new("olm.label", json!({ "label": "red" })),
+    ];
+    let candidate = Candidate { package: "rose", version: None, properties: &rose };
+    let api = |kind: &str| json!({ "gvk": { "group": "g", "version": "v1", "kind": kind } });
+    let several = |key: &str, list: &[Value]| json!({ key: { "constraints": list } });
+    let package = |range: &str| json!({ "package": { "packageName": "rose", "versionRange": range } });
+    let rows = [
+        (api("Rose"), Ok(true)),
+        (api("Lily"), Ok(false)),
+        (package(">=1.0.0"), Ok(true)),
+        (package("<1.0.0"), Ok(false)),
+        (
+            package("one"),
+            Err("convert olm.constraint to resolver predicate: Could not get version from string: \"one\""),
+        ),
+        (several("all", &[api("Rose"), package(">=1.0.0")]), Ok(true)),
+        (several("all", &[api("Rose"), several("not", &[package("<2.0.0")])]), Ok(false)),
+        (several("any", &[api("Lily"), package(">=1.0.0")]), Ok(true)),
+        (several("any", &[]), Ok(false)),
+        (several("all", &[]), Ok(true)),
+        (json!({ "cel": { "rule": "properties.exists(p, p.type == 'olm.label')" } }), Ok(true)),
+        (
+            json!({ "cel": { "rule": "1" } }),
+            Err("convert olm.constraint to resolver predicate: cel expressions must have type Bool"),
+        ),
+        (json!({}), Err("convert olm.constraint to resolver predicate: constraint is empty")),
+        (json!({ "gkv": {} }), Err("parse olm.constraint: json: unknown field \"gkv\"")),
+        (several("all", &[json!({ "x": 1 })]), Err("parse olm.constraint: json: unknown field \"x\"")),
+        (
+            json!({ "failureMessage": "x".repeat(140_000) }),
+            Err("parse olm.constraint: olm.constraint value is greater than max constraint size 131072 bytes"),
+        ),
+    ];
+    for (value, expected) in rows {
+        let ours = Constraint::of(&Property::new("olm.constraint", value.clone()));
+        let ours = ours.map(|c| c.unwrap().is_met_by(&candidate)).map_err(|e| e.to_string());
+        assert_eq!(ours, expected.map_err(str::to_owned), "{value}");
+    }
+    let label = Constraint::of(&Property::new("olm.label.required", json!({ "label": "red" }))).unwrap().unwrap();
+    assert!(label.is_met_by(&candidate));
+    assert_eq!(label.to_string(), "with label: red");
+    assert!(Constraint::of(&rose[0]).unwrap().is_none());
+}
