@@ -135,6 +135,11 @@ pub async fn run(
             }
             Some(signal) = signals.recv() => match signal {
                 Signal::Event(event) => { planner.observe(event); }
+                Signal::OfKnown(target, event) => {
+                    if planner.world().knows(&target) {
+                        planner.observe(event);
+                    }
+                }
                 Signal::Synced(gvk) => {
                     if unsynced.remove(&gvk) && unsynced.is_empty() {
                         observer.started(planner.world().objects().count());

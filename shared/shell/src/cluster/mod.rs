@@ -10,5 +10,6 @@
 pub mod api;
 pub mod catalogs;
 mod execute;
+mod interest;
 pub mod live;
 mod watch;
