@@ -63,7 +63,7 @@ impl Controllers {
     pub(super) fn start(kubeconfig: &Path) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let log = File::create(folder.path().join("log"))?;
-        let process = command(kubeconfig, &[])?.stdout(log.try_clone()?).stderr(log).spawn().context(NAME)?;
+        let process = command(kubeconfig, &["-v", "4"])?.stdout(log.try_clone()?).stderr(log).spawn().context(NAME)?;
         Ok(Self { process, folder, kubeconfig: kubeconfig.to_owned() })
     }
 
