@@ -155,7 +155,9 @@ impl Api {
             _ => Vec::new(),
         };
         // Items of a list do not say what they are.
-        objects.iter_mut().for_each(|object| resource.name(object));
+        for object in &mut objects {
+            resource.name(object);
+        }
         Ok(Page { objects, resource_version, next })
     }
 
@@ -266,16 +268,12 @@ pub fn status(error: kube::Error) -> Status {
     match error {
         kube::Error::Api(refusal) => Status::new(refusal.code, &refusal.reason, refusal.message.clone()),
         other => {
-            // kube's errors repeat their source in their text; the innermost one says what happened.
-            let mut message = other.to_string();
-            let mut source = std::error::Error::source(&other);
-            while let Some(inner) = source {
-                let text = inner.to_string();
-                if !message.contains(&text) {
-                    message = format!("{message}: {text}");
-                }
-                source = inner.source();
+            // The innermost says what happened, those around it that there was a request.
+            let mut cause: &dyn std::error::Error = &other;
+            while let Some(inner) = cause.source() {
+                cause = inner;
             }
+            let message = cause.to_string();
             Status::new(0, "NoAnswer", message)
         }
     }

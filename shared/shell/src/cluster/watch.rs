@@ -7,7 +7,7 @@ use kube::core::WatchEvent;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::planner::Event;
-use olm_core::world::{GroupKind, trim};
+use olm_core::world::{GroupKind, trim, trimmed};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -91,14 +91,13 @@ impl Watched {
 
     /// The object as it is kept, read whole where it has to be. `None`: it is of no interest, or gone.
     async fn read(&self, api: &Api, mut object: Value) -> Result<Option<Value>, Status> {
-        match self.part {
-            Part::All | Part::Managed => {}
-            Part::Components | Part::Contents if !is_ours(&object) && !is_component(&object) => return Ok(None),
-            Part::Contents if is_ours(&object) => match api.get(&ObjectRef::of(&object)).await? {
-                Some(whole) => object = whole,
-                None => return Ok(None),
-            },
-            Part::Components | Part::Contents => {}
+        let chooses = matches!(self.part, Part::Components | Part::Contents);
+        if chooses && !is_ours(&object) && !is_component(&object) {
+            return Ok(None);
+        }
+        if self.part == Part::Contents && is_ours(&object) {
+            let Some(whole) = api.get(&ObjectRef::of(&object)).await? else { return Ok(None) };
+            object = whole;
         }
         trim(&mut object);
         Ok(Some(object))
@@ -131,27 +130,46 @@ pub(super) enum Signal {
     Synced(Gvk),
     /// A kind cannot be listed or watched now.
     Trouble(Gvk, Status),
+    /// It can again.
+    Better(Gvk),
+}
+
+/// Whether a kind can be watched: told when it changes.
+struct Health {
+    gvk: Gvk,
+    signals: mpsc::UnboundedSender<Signal>,
+    is_well: bool,
+}
+
+impl Health {
+    fn well(&mut self) {
+        if !std::mem::replace(&mut self.is_well, true) {
+            // Here and below: nobody listens when the process stops.
+            let _ = self.signals.send(Signal::Better(self.gvk.clone()));
+        }
+    }
+
+    fn ill(&mut self, refusal: Status) {
+        if std::mem::replace(&mut self.is_well, false) {
+            let _ = self.signals.send(Signal::Trouble(self.gvk.clone(), refusal));
+        }
+    }
 }
 
 /// Lists and watches one kind for ever.
 pub(super) async fn run(api: Api, watched: Watched, signals: mpsc::UnboundedSender<Signal>) {
     let gvk = watched.resource.gvk.clone();
-    let mut troubled = false;
+    let mut health = Health { gvk: gvk.clone(), signals: signals.clone(), is_well: true };
     loop {
         match list(&api, &watched, &signals).await {
             Ok(version) => {
-                troubled = false;
+                health.well();
                 if signals.send(Signal::Synced(gvk.clone())).is_err() {
                     return;
                 }
-                follow(&api, &watched, version, &signals).await;
+                follow(&api, &watched, version, &mut health, &signals).await;
             }
-            Err(refusal) => {
-                if !troubled && signals.send(Signal::Trouble(gvk.clone(), refusal)).is_err() {
-                    return;
-                }
-                troubled = true;
-            }
+            Err(refusal) => health.ill(refusal),
         }
         if signals.is_closed() {
             return;
@@ -179,14 +197,24 @@ async fn list(api: &Api, watched: &Watched, signals: &mpsc::UnboundedSender<Sign
 }
 
 /// Watches from a resourceVersion on, again and again, until the API server no longer knows that version.
-async fn follow(api: &Api, watched: &Watched, mut version: String, signals: &mpsc::UnboundedSender<Signal>) {
+async fn follow(
+    api: &Api,
+    watched: &Watched,
+    mut version: String,
+    health: &mut Health,
+    signals: &mpsc::UnboundedSender<Signal>,
+) {
     loop {
         let events = match api.watch_at(&watched.resource, watched.depth(), watched.labels(), &version).await {
-            Ok(events) => events,
+            Ok(events) => {
+                health.well();
+                events
+            }
             Err(refusal) => {
                 if refusal.code != 0 {
                     return;
                 }
+                health.ill(refusal);
                 tokio::time::sleep(PAUSE).await;
                 if signals.is_closed() {
                     return;
@@ -200,7 +228,7 @@ async fn follow(api: &Api, watched: &Watched, mut version: String, signals: &mps
                 Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
                     object::resource_version(&object).clone_into(&mut version);
                     let target = ObjectRef::of(&object);
-                    let seen = (watched.part == Part::Components).then(|| object.clone());
+                    let seen = (watched.part == Part::Components).then(|| trimmed(&object));
                     let uid = object::uid(&object).to_owned();
                     match watched.read(api, object).await {
                         Ok(Some(object)) => Signal::Event(Event::Applied(object)),
