@@ -35,7 +35,7 @@ pub struct Arguments {
     /// Serve the file-based catalog in DIR as this CatalogSource (may be repeated); without NAMESPACE it is global
     #[arg(long, value_name = "NAME[.NAMESPACE]=DIR")]
     catalog: Vec<CatalogDirectory>,
-    /// Namespace whose catalogs are global: every namespace sees them
+    /// Namespace of OLM: its catalogs are global, every namespace sees them, and the Lease of the process that writes is here
     #[arg(short, long, default_value = "olm")]
     namespace: String,
     /// Switch features on or off. OptionalManifests (on when simulating, else off): an install may go on without objects
@@ -45,6 +45,9 @@ pub struct Arguments {
     /// Stop an OLM that already runs on the cluster and take its place; without this it is left alone and we refuse
     #[arg(long, conflicts_with = "mode")]
     take_over: bool,
+    /// Do without the Lease in --namespace that keeps two of these from writing at a time
+    #[arg(long, conflicts_with = "mode")]
+    no_lease: bool,
     /// Serve Prometheus metrics on this address, such as :8080; off unless asked for
     #[arg(long, value_name = "[HOST]:PORT", conflicts_with_all = ["mode", "once"], value_parser = address)]
     metrics_address: Option<SocketAddr>,
@@ -94,6 +97,7 @@ impl From<Arguments> for Options {
             Mode::Live {
                 once: arguments.once,
                 take_over: arguments.take_over,
+                lease: !arguments.no_lease,
                 metrics: arguments.metrics_address,
                 health: arguments.health_address,
             }
@@ -127,7 +131,7 @@ mod tests {
 
     #[test]
     fn the_arguments_choose_one_mode() {
-        let live = Mode::Live { once: false, take_over: false, metrics: None, health: None };
+        let live = Mode::Live { once: false, take_over: false, lease: true, metrics: None, health: None };
         for (line, mode) in [
             ("", live),
             ("--simulate a b", Mode::Simulate(vec!["a".into(), "b".into()])),
@@ -146,6 +150,7 @@ mod tests {
             "--simulate a --once",
             "--simulate",
             "--audit --take-over",
+            "--audit --no-lease",
             "--audit --metrics-address :1",
             "--once --health-address :1",
             "--install-crds --catalog a=b",

@@ -19,9 +19,11 @@ use tokio::sync::watch;
 
 use self::client::{Client, Seen};
 use self::controllers::Controllers;
+pub use self::controllers::binary;
 use super::catalog::load;
-use super::engine::{Engine, WATCHED};
+use super::engine::{Engine, Progress, WATCHED};
 use super::format::PatchSpec;
+use super::runner::namespace;
 use super::store::Change;
 use crate::control_plane::{ControlPlane, Options};
 
@@ -50,9 +52,11 @@ impl ClusterEngine {
         // Before the cluster, as it may have to be built.
         controllers::binary()?;
         let plane = ControlPlane::start_with(Options { crds: crd::all(), ..Options::default() })?;
-        let controllers = Controllers::start(plane.kubeconfig())?;
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let client = runtime.block_on(Client::connect(plane.kubeconfig()))?;
+        // The controllers' Lease is in there.
+        runtime.block_on(client.apply(&namespace("olm")))?;
+        let controllers = Controllers::start(plane.kubeconfig())?;
         let (sender, shown) = channel();
         for (api_version, kind, plural) in WATCHED {
             runtime.spawn(client.clone().follow(Gvk::from_api_version(api_version, kind), plural, sender.clone()));
@@ -136,6 +140,10 @@ impl Engine for ClusterEngine {
             next = self.shown.try_recv().ok();
         }
         Ok(changes)
+    }
+
+    fn progress(&mut self) -> Result<Progress> {
+        self.controllers.progress()
     }
 
     fn unfinished(&mut self) -> Result<Vec<String>> {

@@ -11,7 +11,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use olm_core::api::object::{Gvk, ObjectRef};
 use serde_json::Value;
 
@@ -50,6 +50,11 @@ pub trait Engine {
     /// Lets time pass until the watched kinds have changed, at most for so long, and answers the changes in order.
     fn changes(&mut self, at_most: Duration) -> Result<Vec<Change>>;
 
+    /// How far the controllers say that they are.
+    fn progress(&mut self) -> Result<Progress> {
+        Ok(Progress::default())
+    }
+
     /// What the controllers would do next, were they asked now. After a scenario that must be nothing.
     fn unfinished(&mut self) -> Result<Vec<String>> {
         Ok(vec![])
@@ -58,6 +63,31 @@ pub trait Engine {
     /// What helps to understand a failure: the controllers' last words.
     fn log(&self) -> String {
         String::new()
+    }
+}
+
+/// What controllers have done, and whether they are done. Quiet alone does not tell: a slow machine is quiet for long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Actions that were executed.
+    pub actions: u64,
+    /// Keys that they work on, or will in a moment.
+    pub unsettled: u64,
+}
+
+impl Progress {
+    /// Reads it in the metrics of `kubectl olm run`.
+    pub fn read(metrics: &str) -> Result<Self> {
+        let numbers = |name: &str| -> Vec<u64> {
+            let of_name =
+                metrics.lines().filter(|line| line.strip_prefix(name).is_some_and(|l| l.starts_with([' ', '{'])));
+            of_name.filter_map(|line| line.rsplit_once(' ')?.1.parse().ok()).collect()
+        };
+        let unsettled = numbers("kubectl_olm_unsettled");
+        let [unsettled] = unsettled[..] else {
+            bail!("the metrics do not say whether the controllers work:\n{metrics}")
+        };
+        Ok(Self { actions: numbers("kubectl_olm_actions_total").iter().sum(), unsettled })
     }
 }
 
@@ -92,3 +122,16 @@ pub const WATCHED: &[(&str, &str, &str)] = &[
     ("operators.coreos.com/v1", "OLMConfig", "olmconfigs"),
     ("operators.coreos.com/v2", "OperatorCondition", "operatorconditions"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_read_in_metrics() {
+        let metrics = "# TYPE kubectl_olm_actions_total counter\nkubectl_olm_actions_total{verb=\"create\"} 3\n\
+                       kubectl_olm_actions_total{verb=\"update\"} 4\nkubectl_olm_unsettled 1\nkubectl_olm_refused_total 9\n";
+        assert_eq!(Progress::read(metrics).unwrap(), Progress { actions: 7, unsettled: 1 });
+        assert!(Progress::read("404 Not Found").is_err());
+    }
+}

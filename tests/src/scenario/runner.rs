@@ -217,20 +217,32 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Is there a long enough quiet in time?
+    /// Is there a long enough quiet in time, after which the controllers have nothing to do?
     fn settle(&mut self, recorded: Duration, limit: Duration) -> Result<bool> {
         let quiet = self.engine.quiet(recorded);
         let end = self.engine.now() + limit;
+        let mut changed_at = self.store.changed_at();
+        let mut progress = self.engine.progress()?;
         loop {
             let now = self.engine.now();
-            let quiet_at = self.store.changed_at() + quiet;
+            if self.store.changed_at() != changed_at {
+                changed_at = self.store.changed_at();
+                progress = self.engine.progress()?;
+            }
+            let quiet_at = changed_at + quiet;
             if now >= quiet_at {
-                return Ok(true);
+                let before = std::mem::replace(&mut progress, self.engine.progress()?);
+                if progress.unsettled == 0 && progress == before {
+                    return Ok(true);
+                }
+                // They were at work: whether that changes anything will be seen.
+                self.store.touch(now);
+                changed_at = now;
             }
             if now >= end {
                 return Ok(false);
             }
-            self.wait(quiet_at.min(end).saturating_sub(now))?;
+            self.wait((changed_at + quiet).min(end).saturating_sub(now))?;
         }
     }
 
@@ -289,7 +301,8 @@ impl Run<'_> {
     }
 }
 
-fn namespace(name: &str) -> Value {
+/// A Namespace.
+pub(super) fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
@@ -335,4 +348,91 @@ fn base_conditions() -> Vec<Condition> {
         ..Condition::default()
     };
     processed.into_iter().chain(has_roles).chain([config]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::engine::Progress;
+    use super::super::format::Script;
+    use super::super::store::Change;
+    use super::*;
+
+    /// A slow cluster: nothing is seen of what its controllers work on, until the last of it shows.
+    #[derive(Default)]
+    struct Slow {
+        now: Duration,
+        /// They are at work until then.
+        works_until: Duration,
+        /// When what they did is seen.
+        shows_at: Duration,
+        shown: bool,
+    }
+
+    impl Engine for Slow {
+        fn name(&self) -> &'static str {
+            "slow"
+        }
+
+        fn now(&self) -> Duration {
+            self.now
+        }
+
+        fn apply(&mut self, _: &Value) -> Result<()> {
+            Ok(())
+        }
+
+        fn patch(&mut self, _: &ObjectRef, _: &PatchSpec) -> Result<()> {
+            Ok(())
+        }
+
+        fn delete(&mut self, _: &ObjectRef) -> Result<()> {
+            Ok(())
+        }
+
+        fn list(&mut self, _: &Gvk, _: &str) -> Result<Vec<Value>> {
+            Ok(vec![])
+        }
+
+        fn serve(&mut self, _: &str, _: &Path) -> Result<String> {
+            Ok(String::new())
+        }
+
+        fn changes(&mut self, at_most: Duration) -> Result<Vec<Change>> {
+            let until = self.now + at_most;
+            if self.shown || until < self.shows_at {
+                self.now = until;
+                return Ok(vec![]);
+            }
+            (self.now, self.shown) = (self.shows_at, true);
+            Ok(vec![Change::Applied(namespace("late"))])
+        }
+
+        fn progress(&mut self) -> Result<Progress> {
+            let done = self.now >= self.works_until;
+            Ok(Progress { actions: u64::from(done), unsettled: u64::from(!done) })
+        }
+    }
+
+    /// Was what shows late seen, and when was all settled?
+    fn settle(works_until: u64, shows_at: u64) -> (bool, bool, u64) {
+        let (works_until, shows_at) = (Duration::from_secs(works_until), Duration::from_secs(shows_at));
+        let mut engine = Slow { works_until, shows_at, ..Slow::default() };
+        let script = Script { about: String::new(), interval: None, catalogs: vec![], steps: vec![] };
+        let scenario = Scenario { name: "slow".to_owned(), folder: "slow".into(), script };
+        let (store, baseline, addresses) = (Store::default(), BTreeMap::new(), BTreeMap::new());
+        let mut run =
+            Run { engine: &mut engine, scenario: &scenario, data: None, store, baseline, addresses, folders: vec![] };
+        let settled = run.settle(Duration::from_secs(1), Duration::from_mins(1)).unwrap();
+        let seen = run.store.objects().contains_key("Namespace/late");
+        (settled, seen, run.engine.now().as_secs())
+    }
+
+    #[test]
+    fn quiet_is_not_enough_while_the_controllers_are_at_work() {
+        assert_eq!(settle(0, 100), (true, false, 1), "idle and quiet");
+        assert_eq!(settle(7, 7), (true, true, 8), "what took long is waited for");
+        let (settled, seen, _) = settle(1, 2);
+        assert_eq!((settled, seen), (true, true), "what was just done is waited for until it shows");
+        assert_eq!(settle(100, 100), (false, false, 60), "but not for ever");
+    }
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::api::catalog_source::Origin;
 use crate::api::object;
 use crate::plan::{Action, Key, Plan, Question, Reason};
-use crate::world::{CatalogFact, Reader, kind};
+use crate::world::{CatalogFact, ConnectionState, Reader, kind};
 
 /// Plans for one CatalogSource.
 pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
@@ -76,8 +76,10 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
 fn connection(source: &Value, address: &str, fact: &CatalogFact) -> Value {
     let known = object::at(source, &["status", "connectionState"]);
     let state = fact.state.as_str();
-    let same = object::text(known, &["address"]) == address && object::text(known, &["lastObservedState"]) == state;
-    if same {
+    let here = object::text(known, &["address"]) == address;
+    // Controllers that have just started do not know better yet than those before them.
+    let unknown = fact.snapshot.is_none() && fact.error.is_none() && fact.state <= ConnectionState::Connecting;
+    if here && (unknown || object::text(known, &["lastObservedState"]) == state) {
         return known.clone();
     }
     json!({ "address": address, "lastObservedState": state, "lastConnect": object::time(fact.since) })

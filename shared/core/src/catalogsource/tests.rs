@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::api::object;
@@ -71,6 +71,28 @@ fn an_address_is_dialled_and_its_state_told() {
     assert!(matches!(lost.reasons[..], [Reason::CatalogNotReady { .. }]));
     // Another address in the spec: what is known of the old one no longer counts.
     assert_eq!(plan(Some(&grpc), Some(fact("elsewhere:1", Ready))).actions, [connect(ADDRESS)]);
+}
+
+#[test]
+fn what_was_told_stands_until_a_connection_anew_has_an_outcome() {
+    use ConnectionState::{Connecting, Idle, Ready, TransientFailure};
+    let told = plan(Some(&grpc(ADDRESS)), Some(fact(ADDRESS, Ready)));
+    let [Action::UpdateStatus(ready)] = &told.actions[..] else { panic!("{told:?}") };
+    let later = |state| CatalogFact { since: now() + SignedDuration::from_hours(1), ..fact(ADDRESS, state) };
+    for state in [Idle, Connecting, Ready] {
+        assert_eq!(plan(Some(ready), Some(later(state))).actions, [], "{state:?}");
+    }
+    let refused = CatalogFact { error: Some("connection refused".to_owned()), ..later(TransientFailure) };
+    assert_eq!(plan(Some(ready), Some(refused.clone())).actions.len(), 1);
+    // It fails again and again, which is told once.
+    let told = plan(Some(ready), Some(refused.clone()));
+    let [Action::UpdateStatus(failed)] = &told.actions[..] else { panic!("{told:?}") };
+    assert_eq!(plan(Some(failed), Some(refused)).actions, []);
+    // A connection that stood and is lost is news.
+    let lost = CatalogFact { snapshot: Some(Arc::new(Snapshot::default())), ..later(Idle) };
+    assert_eq!(plan(Some(ready), Some(lost)).actions.len(), 1);
+    // Where nothing was told yet, this is.
+    assert_eq!(plan(Some(&grpc(ADDRESS)), Some(later(Connecting))).actions.len(), 1);
 }
 
 #[test]

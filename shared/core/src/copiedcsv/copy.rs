@@ -6,7 +6,6 @@ use crate::api::{labels, object};
 use crate::membership::TARGET_NAMESPACES;
 use crate::plan::Action;
 
-const COMPONENT: &str = "operators.coreos.com/";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// A copy of the original for a namespace. Its status follows when it is there.
@@ -51,7 +50,7 @@ pub(super) fn mend(original: &Value, copy: &Value) -> Option<Action> {
 }
 
 fn labels_of(original: &Value) -> Map<String, Value> {
-    let mut copied = filtered(original, "labels", |key| !key.starts_with(COMPONENT));
+    let mut copied = filtered(original, "labels", |key| !key.starts_with(labels::COMPONENT));
     copied.insert(labels::COPIED_FROM.to_owned(), object::namespace(original).into());
     copied
 }

@@ -11,8 +11,6 @@ use crate::plan::{Action, Plan, Reason};
 use crate::rbac::Granted;
 use crate::world::{GroupKind, IndexKey, Reader, kind};
 
-const COMPONENT: &str = "operators.coreos.com/";
-
 /// Plans what is missing.
 pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, copies: &Copies<'_>, plan: &mut Plan) {
     if object::list(original, &["spec", "install", "spec", "permissions"]).is_empty() {
@@ -134,7 +132,7 @@ fn copy_to(world: &Reader<'_>, copy: &Value, owned: &Owned<'_>, plan: &mut Plan)
 fn copied(source: &Value, copy: &Value) -> Value {
     let mut new = source.clone();
     let labels: Vec<(String, String)> = object::entries(source, &["metadata", "labels"])
-        .filter(|(key, _)| !key.starts_with(COMPONENT))
+        .filter(|(key, _)| !key.starts_with(labels::COMPONENT))
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
         .collect();
     let metadata = json!({ "name": object::name(source), "namespace": object::namespace(copy), "labels": {} });

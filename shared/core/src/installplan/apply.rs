@@ -192,7 +192,7 @@ fn own(
 fn with_metadata(live: &Value, desired: &Value) -> Value {
     let mut new = live.clone();
     let mut labels: Map<String, Value> = object::entries(live, &["metadata", "labels"])
-        .filter(|(key, _)| key.starts_with("operators.coreos.com/"))
+        .filter(|(key, _)| key.starts_with(labels::COMPONENT))
         .map(|(key, value)| (key.to_owned(), value.into()))
         .collect();
     labels.extend(object::at(desired, &["metadata", "labels"]).as_object().cloned().unwrap_or_default());

@@ -13,13 +13,11 @@ mod tests;
 use serde_json::{Map, Value, json};
 
 pub use self::adoption::plan as plan_adoption;
+use crate::api::labels::COMPONENT as LABEL;
 use crate::api::object;
 use crate::membership;
 use crate::plan::{Action, Key, Plan};
 use crate::world::{GroupKind, IndexKey, Reader, kind};
-
-/// What the keys of component labels start with.
-const LABEL: &str = "operators.coreos.com/";
 
 /// The kinds of objects that can be components. Webhook configurations are not among them.
 const KINDS: [GroupKind; 16] = [

@@ -34,6 +34,9 @@ use crate::world::{Change, Fact, FactKey, GroupKind, Read, Reader, Refusal, Worl
 /// How many plans in a row may act before a key is made to pause: two controllers that undo each other's work must not spin.
 const LONGEST_STREAK: u32 = 40;
 
+/// After so many refusals in a row what was refused is not expected to go through by itself any more: some seconds have passed.
+const SOON: u32 = 5;
+
 /// Something that was observed.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -208,6 +211,13 @@ impl Planner {
     /// Is nothing queued or running?
     pub fn is_quiet(&self) -> bool {
         self.queue.is_empty() && self.running.is_empty()
+    }
+
+    /// How many keys are queued, running, or to be tried again soon after a refusal.
+    pub fn unsettled(&self) -> usize {
+        let soon = |r: &Reason| matches!(r, Reason::Refused { attempts, .. } if *attempts <= SOON);
+        let refused = self.reasons.iter().filter(|(_, reasons)| reasons.iter().any(soon)).map(|(key, _)| key);
+        self.queued.iter().chain(&self.running).chain(refused).collect::<BTreeSet<_>>().len()
     }
 
     /// When [`Planner::next`] should be called although nothing was observed.

@@ -80,11 +80,13 @@ fn a_refused_action_waits_longer_each_time_and_says_so() {
     let mut pauses = Vec::new();
     for _ in 0..12 {
         let work = planner.next(at).unwrap();
+        assert_eq!(planner.unsettled(), 1, "it is tried");
         let status = Status::new(403, "Forbidden", "no");
         planner.done(&work.key, &[], vec![Failure { action: work.actions[0].clone(), status }], at);
         assert_eq!(planner.next(at), None);
         let wakeup = planner.wakeup().unwrap();
         pauses.push(wakeup.duration_since(at));
+        assert_eq!(planner.unsettled(), usize::from(pauses.len() <= 5), "after {} refusals", pauses.len());
         at = wakeup;
     }
     assert!(pauses.windows(2).all(|p| p[0] < p[1] || p[1] > SignedDuration::from_secs(20)), "{pauses:?}");

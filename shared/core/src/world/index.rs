@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::kind::{self, GroupKind};
-use crate::api::object;
+use crate::api::{labels, object};
 
 /// One entry of one index.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,7 +52,7 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
         keys.push(IndexKey::OwnerLabels { kind: kind.into(), namespace: namespace.into(), name: name.into() });
     }
     for (label, _) in object::entries(json, &["metadata", "labels"]) {
-        if let Some(component) = label.strip_prefix("operators.coreos.com/") {
+        if let Some(component) = label.strip_prefix(labels::COMPONENT) {
             keys.push(IndexKey::Component(component.to_owned()));
         }
     }

@@ -28,7 +28,7 @@ pub use reader::{Read, Reader, Typed, View};
 use serde_json::Value;
 pub use trim::{trim, trimmed};
 
-use crate::api::object;
+use crate::api::object::{self, ObjectRef};
 
 /// Namespace (empty when cluster-scoped) and name.
 pub type NamespacedName = (String, String);
@@ -181,6 +181,12 @@ impl World {
             }
             None => self.facts.remove(&key).is_some(),
         }
+    }
+
+    /// Is the object known?
+    pub fn knows(&self, target: &ObjectRef) -> bool {
+        let store = self.stores.get(&GroupKind::new(&target.gvk.group, &target.gvk.kind));
+        store.is_some_and(|s| s.objects.contains_key(&(target.namespace.clone(), target.name.clone())))
     }
 
     /// Every object, by kind and name.

@@ -32,6 +32,13 @@ impl ClusterFlags {
             config.reset_reader_on_write = true;
         }
         self.identify(&mut config.auth_info);
+        // kube would panic.
+        if !matches!(config.cluster_url.scheme_str(), Some("http" | "https")) || config.cluster_url.host().is_none() {
+            let message = format!("{:?} is not the address of an API server", config.cluster_url.to_string());
+            return Err(
+                CliError::usage(message).hint("write it as https://HOST:PORT, after --server or in the kubeconfig")
+            );
+        }
         Ok(config)
     }
 
@@ -48,7 +55,16 @@ impl ClusterFlags {
                 Some(bare) => Ok(bare),
                 None => kube::Config::incluster().map_err(|_| no_cluster()),
             },
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                let error = CliError::from(error);
+                // Which of several files it was, kube does not say.
+                Err(match &self.kubeconfig {
+                    Some(file) if error.location.is_none() && error.kind == ErrorKind::Input => {
+                        error.at(file.display())
+                    }
+                    _ => error,
+                })
+            }
         }
     }
 
@@ -122,7 +138,11 @@ impl From<KubeconfigError> for CliError {
                 .hint("choose one: kubectl config use-context NAME, or pass --context NAME"),
             KubeconfigError::LoadContext(name) => Self::usage(format!("the kubeconfig has no context {name:?}"))
                 .hint("kubectl config get-contexts lists them"),
-            other => Self::input(format!("kubeconfig: {other}")),
+            other => {
+                // A parser shows the place in the text on more lines.
+                let text = other.to_string();
+                Self::input(format!("kubeconfig: {}", text.lines().next().unwrap_or_default()))
+            }
         }
     }
 }
@@ -147,4 +167,48 @@ fn innermost(error: &dyn std::error::Error) -> String {
         cause = inner;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(flags: &ClusterFlags) -> CliError {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(flags.config()).unwrap_err()
+    }
+
+    #[test]
+    fn an_address_that_is_none_is_refused_before_it_is_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = folder.path().join("kubeconfig");
+        let of = |server: &str| {
+            format!(
+                "clusters: [{{name: tea, cluster: {{server: '{server}'}}}}]\ncontexts: [{{name: tea, context: {{cluster: tea, \
+                 user: ''}}}}]\ncurrent-context: tea\nusers: []\n"
+            )
+        };
+        fs::write(&kubeconfig, of("https://127.0.0.1:1")).unwrap();
+        for server in ["nonsense", "127.0.0.1:6443", "ftp://127.0.0.1"] {
+            let flags = ClusterFlags {
+                kubeconfig: Some(kubeconfig.clone()),
+                server: Some(server.to_owned()),
+                ..ClusterFlags::default()
+            };
+            assert_eq!(refused(&flags).kind, ErrorKind::Usage, "{server}");
+        }
+        fs::write(&kubeconfig, of("nonsense")).unwrap();
+        let flags = ClusterFlags { kubeconfig: Some(kubeconfig), ..ClusterFlags::default() };
+        assert_eq!(refused(&flags).message, "\"nonsense\" is not the address of an API server");
+    }
+
+    #[test]
+    fn a_kubeconfig_that_is_no_yaml_is_named_in_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = folder.path().join("kubeconfig");
+        fs::write(&kubeconfig, "a: [").unwrap();
+        let error = refused(&ClusterFlags { kubeconfig: Some(kubeconfig.clone()), ..ClusterFlags::default() });
+        assert_eq!(error.location, Some(kubeconfig.display().to_string()));
+        assert!(error.message.contains("line 1") && !error.message.contains('\n'), "{error}");
+    }
 }

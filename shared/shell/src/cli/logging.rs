@@ -47,7 +47,9 @@ fn directives(verbosity: u8, usually: Usually) -> String {
         6..=7 => (LevelFilter::DEBUG, LevelFilter::DEBUG),
         8.. => (LevelFilter::TRACE, LevelFilter::TRACE),
     };
-    OURS.iter().fold(others.to_string(), |all, name| format!("{all},{name}={ours}"))
+    // What its requests meet is told by those who make them; kube would tell it again, as an error.
+    let client = if verbosity < 6 { ",kube_client=off" } else { "" };
+    OURS.iter().fold(format!("{others}{client}"), |all, name| format!("{all},{name}={ours}"))
 }
 
 #[cfg(test)]
@@ -56,9 +58,9 @@ mod tests {
 
     #[test]
     fn verbosity_is_kubectls_scale() {
-        assert_eq!(directives(0, Usually::Warnings), "warn,olm_core=warn,olm_shell=warn");
-        assert_eq!(directives(0, Usually::Events), "warn,olm_core=info,olm_shell=info");
-        assert_eq!(directives(4, Usually::Events), "warn,olm_core=debug,olm_shell=debug");
+        assert_eq!(directives(0, Usually::Warnings), "warn,kube_client=off,olm_core=warn,olm_shell=warn");
+        assert_eq!(directives(0, Usually::Events), "warn,kube_client=off,olm_core=info,olm_shell=info");
+        assert_eq!(directives(4, Usually::Events), "warn,kube_client=off,olm_core=debug,olm_shell=debug");
         assert_eq!(directives(9, Usually::Warnings), "trace,olm_core=trace,olm_shell=trace");
     }
 }

@@ -26,6 +26,14 @@ pub struct Resource {
 }
 
 impl Resource {
+    /// Says in the object what it is.
+    fn name(&self, object: &mut Value) {
+        if let Some(object) = object.as_object_mut() {
+            object.insert("apiVersion".to_owned(), self.gvk.api_version().into());
+            object.insert("kind".to_owned(), self.gvk.kind.clone().into());
+        }
+    }
+
     fn path(&self, namespace: &str) -> String {
         let Self { gvk, plural, namespaced } = self;
         let base = if gvk.group.is_empty() {
@@ -39,6 +47,15 @@ impl Resource {
             format!("{base}/{plural}")
         }
     }
+}
+
+/// How much of each object is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Everything.
+    Whole,
+    /// `metadata`.
+    Metadata,
 }
 
 /// A client of the API server that sends and receives JSON.
@@ -110,6 +127,11 @@ impl Api {
 
     /// A page of a LIST, in all namespaces.
     pub async fn list(&self, resource: &Resource, labels: &str, page: &str) -> Result<Page, Status> {
+        self.list_at(resource, Depth::Whole, labels, page).await
+    }
+
+    /// A page of a LIST of so much of each object, in all namespaces.
+    pub async fn list_at(&self, resource: &Resource, depth: Depth, labels: &str, page: &str) -> Result<Page, Status> {
         let mut params = ListParams::default().limit(500);
         if !labels.is_empty() {
             params = params.labels(labels);
@@ -117,7 +139,13 @@ impl Api {
         if !page.is_empty() {
             params = params.continue_token(page);
         }
-        let mut list = self.send(Request::new(resource.path("")).list(&params)).await?;
+        let request = Request::new(resource.path(""));
+        let mut list = self
+            .send(match depth {
+                Depth::Whole => request.list(&params),
+                Depth::Metadata => request.list_metadata(&params),
+            })
+            .await?;
         let text = |list: &Value, field: &str| {
             list.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
@@ -127,9 +155,8 @@ impl Api {
             _ => Vec::new(),
         };
         // Items of a list do not say what they are.
-        for object in objects.iter_mut().filter_map(Value::as_object_mut) {
-            object.insert("apiVersion".to_owned(), resource.gvk.api_version().into());
-            object.insert("kind".to_owned(), resource.gvk.kind.clone().into());
+        for object in &mut objects {
+            resource.name(object);
         }
         Ok(Page { objects, resource_version, next })
     }
@@ -141,13 +168,39 @@ impl Api {
         labels: &str,
         from: &str,
     ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
+        self.watch_at(resource, Depth::Whole, labels, from).await
+    }
+
+    /// WATCH so much of each object, in all namespaces, from a resourceVersion on.
+    pub async fn watch_at(
+        &self,
+        resource: &Resource,
+        depth: Depth,
+        labels: &str,
+        from: &str,
+    ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
         let mut params = WatchParams::default();
         if !labels.is_empty() {
             params = params.labels(labels);
         }
-        let request = Request::new(resource.path("")).watch(&params, from).map_err(unsendable)?;
-        let events = self.client.request_events::<Value>(request).await.map_err(status)?;
-        Ok(events.map(|event| event.map_err(status)))
+        let request = Request::new(resource.path(""));
+        let request = match depth {
+            Depth::Whole => request.watch(&params, from),
+            Depth::Metadata => request.watch_metadata(&params, from),
+        };
+        let events = self.client.request_events::<Value>(request.map_err(unsendable)?).await.map_err(status)?;
+        let resource = resource.clone();
+        Ok(events.map(move |event| {
+            let mut event = event.map_err(status)?;
+            if let (
+                Depth::Metadata,
+                WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object),
+            ) = (depth, &mut event)
+            {
+                resource.name(object);
+            }
+            Ok(event)
+        }))
     }
 
     /// POST.
@@ -215,16 +268,12 @@ pub fn status(error: kube::Error) -> Status {
     match error {
         kube::Error::Api(refusal) => Status::new(refusal.code, &refusal.reason, refusal.message.clone()),
         other => {
-            // kube's errors repeat their source in their text; the innermost one says what happened.
-            let mut message = other.to_string();
-            let mut source = std::error::Error::source(&other);
-            while let Some(inner) = source {
-                let text = inner.to_string();
-                if !message.contains(&text) {
-                    message = format!("{message}: {text}");
-                }
-                source = inner.source();
+            // The innermost says what happened, those around it that there was a request.
+            let mut cause: &dyn std::error::Error = &other;
+            while let Some(inner) = cause.source() {
+                cause = inner;
             }
+            let message = cause.to_string();
             Status::new(0, "NoAnswer", message)
         }
     }

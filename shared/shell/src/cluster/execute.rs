@@ -5,31 +5,32 @@ use jiff::Timestamp;
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use olm_core::api::object;
 use olm_core::api::status::Status;
-use olm_core::plan::{Action, Propagation};
+use olm_core::plan::{Action, Key, Propagation};
 use olm_core::planner::{Answer, Event, Failure, Work, answer};
 use olm_core::world::trimmed;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::api::Api;
+use super::lease::Permit;
 
 /// What happened to a piece of work.
 #[derive(Debug)]
 pub(super) struct Done {
-    pub(super) work: Work,
+    pub(super) key: Key,
     pub(super) succeeded: Vec<Action>,
     pub(super) failures: Vec<Failure>,
 }
 
 /// Executes work in order (or all of it, when the order does not matter) and reports every answer as an event before it ends.
-pub(super) async fn execute(api: &Api, work: Work, events: &mpsc::UnboundedSender<Event>) -> Done {
+pub(super) async fn execute(api: &Api, permit: &Permit, work: Work, events: &mpsc::UnboundedSender<Event>) -> Done {
     let mut succeeded = Vec::new();
     let mut failures = Vec::new();
     if work.unordered {
         // Few enough at a time that one key does not crowd out the others.
         let mut results = stream::iter(work.actions.clone())
             .map(|action| async move {
-                let result = one(api, &action, events).await;
+                let result = one(api, permit, &action, events).await;
                 (action, result)
             })
             .buffered(8);
@@ -41,7 +42,7 @@ pub(super) async fn execute(api: &Api, work: Work, events: &mpsc::UnboundedSende
         }
     } else {
         for action in &work.actions {
-            match one(api, action, events).await {
+            match one(api, permit, action, events).await {
                 Ok(()) => succeeded.push(action.clone()),
                 Err(status) => {
                     failures.push(Failure { action: action.clone(), status });
@@ -50,10 +51,13 @@ pub(super) async fn execute(api: &Api, work: Work, events: &mpsc::UnboundedSende
             }
         }
     }
-    Done { work, succeeded, failures }
+    Done { key: work.key, succeeded, failures }
 }
 
-async fn one(api: &Api, action: &Action, events: &mpsc::UnboundedSender<Event>) -> Result<(), Status> {
+async fn one(api: &Api, permit: &Permit, action: &Action, events: &mpsc::UnboundedSender<Event>) -> Result<(), Status> {
+    if action.writes() && !permit.is_given() {
+        return Err(Status::new(0, "NotTheWriter", "the Lease that lets this process write is lost"));
+    }
     let result = request(api, action).await;
     let event = match answer(action, &result) {
         Answer::Observed(event) => Some(event),

@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, mpsc};
 use super::api::Api;
 use super::catalogs::Catalogs;
 use super::execute::{Done, execute};
+use super::lease::Permit;
 use super::watch::{self, Signal};
 
 /// How many keys are executed at a time. The API server's priority and fairness lets a client of this kind do more; a real OLM
@@ -34,10 +35,14 @@ pub struct LoopOptions {
 pub trait Observer: Send {
     /// Everything was listed: planning starts.
     fn started(&mut self, objects: usize);
-    /// Work was planned (audit) or executed.
-    fn worked(&mut self, work: &Work, refusals: &[Status]);
+    /// These actions were planned (audit) or executed for a key, and others refused.
+    fn worked(&mut self, key: &Key, actions: &[Action], refusals: &[Status]);
     /// A kind cannot be listed or watched.
     fn trouble(&mut self, gvk: &Gvk, refusal: &Status);
+    /// It can be again.
+    fn better(&mut self, gvk: &Gvk);
+    /// So many keys are worked on, or are tried again in a moment: the next change may come without anybody's doing.
+    fn unsettled(&mut self, keys: usize);
     /// The reasons why a key does nothing have changed; empty when it is settled.
     fn reasons(&mut self, key: &Key, reasons: &[Reason]);
 }
@@ -49,13 +54,16 @@ pub enum End {
     Stopped,
     /// `once`: nothing is left to do, but for what these reasons block.
     Quiet(Vec<(Key, Vec<Reason>)>),
+    /// `once`: this kind cannot be read, so nothing can be planned.
+    Unreadable(Gvk, Status),
 }
 
-/// Runs the planner against a cluster until `stop` resolves.
+/// Runs the planner against a cluster until `stop` resolves. Without a permit it observes, and waits for one.
 pub async fn run(
     api: Api,
     mut planner: Planner,
     catalogs: Catalogs,
+    mut permit: Permit,
     options: &LoopOptions,
     observer: &mut dyn Observer,
     stop: impl Future<Output = ()>,
@@ -82,7 +90,8 @@ pub async fn run(
         while let Ok(event) = events.try_recv() {
             planner.observe(event);
         }
-        if unsynced.is_empty() {
+        let works = unsynced.is_empty() && permit.is_given();
+        if works {
             while let Some(work) = planner.next(Timestamp::now()) {
                 for action in &work.actions {
                     match action {
@@ -98,12 +107,12 @@ pub async fn run(
                     told.audit(&mut planner, work, observer);
                     continue;
                 }
-                let (api, slots) = (api.clone(), slots.clone());
+                let (api, permit, slots) = (api.clone(), permit.clone(), slots.clone());
                 let (events_in, done_in) = (events_in.clone(), done_in.clone());
                 tasks.spawn(async move {
                     // The semaphore is never closed.
                     let _slot = slots.acquire().await;
-                    let _ = done_in.send(execute(&api, work, &events_in).await);
+                    let _ = done_in.send(execute(&api, &permit, work, &events_in).await);
                 });
             }
             // Finished tasks are forgotten here, or they would pile up.
@@ -111,6 +120,7 @@ pub async fn run(
             for (key, reasons) in planner.take_news() {
                 observer.reasons(&key, &reasons);
             }
+            observer.unsettled(planner.unsettled() + events.len());
             // What others are still to do is not waited for by an audit, which does nothing to bring it about.
             let waits = !options.audit && options.once && is_waiting(&planner);
             if options.once && planner.is_quiet() && events.is_empty() && catalogs.are_settled() && !waits {
@@ -125,24 +135,35 @@ pub async fn run(
             () = &mut stop => return End::Stopped,
             Some(event) = events.recv() => { planner.observe(event); }
             Some(finished) = done.recv() => {
-                let Done { work, succeeded, failures } = finished;
+                let Done { key, succeeded, failures } = finished;
                 while let Ok(event) = events.try_recv() {
                     planner.observe(event);
                 }
                 let refusals: Vec<Status> = failures.iter().map(|f| f.status.clone()).collect();
-                observer.worked(&work, &refusals);
-                planner.done(&work.key, &succeeded, failures, Timestamp::now());
+                observer.worked(&key, &succeeded, &refusals);
+                planner.done(&key, &succeeded, failures, Timestamp::now());
             }
             Some(signal) = signals.recv() => match signal {
                 Signal::Event(event) => { planner.observe(event); }
+                Signal::OfKnown(target, event) => {
+                    if planner.world().knows(&target) {
+                        planner.observe(event);
+                    }
+                }
                 Signal::Synced(gvk) => {
                     if unsynced.remove(&gvk) && unsynced.is_empty() {
                         observer.started(planner.world().objects().count());
                     }
                 }
+                // Rights do not come by themselves.
+                Signal::Trouble(gvk, refusal) if options.once && matches!(refusal.code, 401 | 403 | 404) => {
+                    return End::Unreadable(gvk, refusal);
+                }
                 Signal::Trouble(gvk, refusal) => observer.trouble(&gvk, &refusal),
+                Signal::Better(gvk) => observer.better(&gvk),
             },
-            () = tokio::time::sleep(wakeup), if unsynced.is_empty() => {}
+            () = permit.changed() => {}
+            () = tokio::time::sleep(wakeup), if works => {}
         }
     }
 }
@@ -156,7 +177,7 @@ impl Told {
     fn audit(&mut self, planner: &mut Planner, work: Work, observer: &mut dyn Observer) {
         let writes: Vec<Action> = work.actions.iter().filter(|a| a.writes()).cloned().collect();
         if self.0.get(&work.key) != Some(&writes) {
-            observer.worked(&work, &[]);
+            observer.worked(&work.key, &work.actions, &[]);
         }
         self.0.insert(work.key.clone(), writes);
         planner.park(&work.key);

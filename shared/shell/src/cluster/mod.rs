@@ -4,11 +4,14 @@
 //!   watch    list and watch of every kind that planning reads    --Event-->  live: Planner
 //!   catalogs connections to registries                           --Event-->   |
 //!   execute  actions to requests, answers back to events         <--Work----  +  bounded concurrency
+//!   lease    who may write                                       <---may it?---  live, execute
 //!   api      requests with whole objects as JSON
 //! ```
 
 pub mod api;
 pub mod catalogs;
 mod execute;
+mod interest;
+pub mod lease;
 pub mod live;
 mod watch;

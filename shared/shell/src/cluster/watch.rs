@@ -2,49 +2,60 @@
 
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt, stream};
 use kube::core::WatchEvent;
-use olm_core::api::object::{self, Gvk};
+use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::planner::Event;
-use olm_core::world::{GroupKind, trim};
+use olm_core::world::{GroupKind, trim, trimmed};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::api::{Api, Resource};
+use super::api::{Api, Depth, Resource};
+use super::interest::{is_component, is_ours};
 
-/// Only what OLM made is of interest.
-const MANAGED: &str = "olm.managed=true";
+/// Which objects of a kind are kept, and how they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// All: planning reads what users made.
+    All,
+    /// What OLM made. The API server chooses.
+    Managed,
+    /// What OLM made, and components of operators. No selector says that, so all are read, and the others forgotten.
+    Components,
+    /// The same, by metadata only: nothing is read of what others keep in there. What OLM made is then read whole.
+    Contents,
+}
 
-/// `group/version kind plural namespaced labels`: what is watched. Kinds of which planning reads what users made are watched whole.
-const KINDS: [(&str, &str, &str, &str, bool, &str); 22] = [
-    ("operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "clusterserviceversions", true, ""),
-    ("operators.coreos.com", "v1alpha1", "Subscription", "subscriptions", true, ""),
-    ("operators.coreos.com", "v1alpha1", "InstallPlan", "installplans", true, ""),
-    ("operators.coreos.com", "v1alpha1", "CatalogSource", "catalogsources", true, ""),
-    ("operators.coreos.com", "v1", "OperatorGroup", "operatorgroups", true, ""),
-    ("operators.coreos.com", "v1", "Operator", "operators", false, ""),
-    ("operators.coreos.com", "v1", "OLMConfig", "olmconfigs", false, ""),
-    ("operators.coreos.com", "v2", "OperatorCondition", "operatorconditions", true, ""),
-    ("", "v1", "Namespace", "namespaces", false, ""),
-    ("", "v1", "ServiceAccount", "serviceaccounts", true, ""),
-    ("", "v1", "Service", "services", true, MANAGED),
-    ("", "v1", "Secret", "secrets", true, MANAGED),
-    ("", "v1", "ConfigMap", "configmaps", true, MANAGED),
-    ("apps", "v1", "Deployment", "deployments", true, MANAGED),
-    ("rbac.authorization.k8s.io", "v1", "Role", "roles", true, ""),
-    ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", true, ""),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false, ""),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", false, ""),
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false, ""),
-    ("apiregistration.k8s.io", "v1", "APIService", "apiservices", false, ""),
+/// `group version kind plural namespaced part`: what is watched.
+const KINDS: [(&str, &str, &str, &str, bool, Part); 22] = [
+    ("operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "clusterserviceversions", true, Part::All),
+    ("operators.coreos.com", "v1alpha1", "Subscription", "subscriptions", true, Part::All),
+    ("operators.coreos.com", "v1alpha1", "InstallPlan", "installplans", true, Part::All),
+    ("operators.coreos.com", "v1alpha1", "CatalogSource", "catalogsources", true, Part::All),
+    ("operators.coreos.com", "v1", "OperatorGroup", "operatorgroups", true, Part::All),
+    ("operators.coreos.com", "v1", "Operator", "operators", false, Part::All),
+    ("operators.coreos.com", "v1", "OLMConfig", "olmconfigs", false, Part::All),
+    ("operators.coreos.com", "v2", "OperatorCondition", "operatorconditions", true, Part::All),
+    ("", "v1", "Namespace", "namespaces", false, Part::All),
+    ("", "v1", "ServiceAccount", "serviceaccounts", true, Part::All),
+    ("", "v1", "Service", "services", true, Part::Components),
+    ("", "v1", "Secret", "secrets", true, Part::Contents),
+    ("", "v1", "ConfigMap", "configmaps", true, Part::Contents),
+    ("apps", "v1", "Deployment", "deployments", true, Part::Components),
+    ("rbac.authorization.k8s.io", "v1", "Role", "roles", true, Part::All),
+    ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", true, Part::All),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false, Part::All),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", false, Part::All),
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false, Part::All),
+    ("apiregistration.k8s.io", "v1", "APIService", "apiservices", false, Part::All),
     (
         "admissionregistration.k8s.io",
         "v1",
         "MutatingWebhookConfiguration",
         "mutatingwebhookconfigurations",
         false,
-        MANAGED,
+        Part::Managed,
     ),
     (
         "admissionregistration.k8s.io",
@@ -52,31 +63,58 @@ const KINDS: [(&str, &str, &str, &str, bool, &str); 22] = [
         "ValidatingWebhookConfiguration",
         "validatingwebhookconfigurations",
         false,
-        MANAGED,
+        Part::Managed,
     ),
 ];
 
 /// A pause before a watch that broke is made again.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// How many objects are read whole at a time.
+const READS: usize = 16;
+
 /// A kind that is watched.
 #[derive(Clone, Debug)]
 pub(super) struct Watched {
     pub(super) resource: Resource,
-    labels: &'static str,
+    part: Part,
+}
+
+impl Watched {
+    fn labels(&self) -> &'static str {
+        if self.part == Part::Managed { "olm.managed=true" } else { "" }
+    }
+
+    fn depth(&self) -> Depth {
+        if self.part == Part::Contents { Depth::Metadata } else { Depth::Whole }
+    }
+
+    /// The object as it is kept, read whole where it has to be. `None`: it is of no interest, or gone.
+    async fn read(&self, api: &Api, mut object: Value) -> Result<Option<Value>, Status> {
+        let chooses = matches!(self.part, Part::Components | Part::Contents);
+        if chooses && !is_ours(&object) && !is_component(&object) {
+            return Ok(None);
+        }
+        if self.part == Part::Contents && is_ours(&object) {
+            let Some(whole) = api.get(&ObjectRef::of(&object)).await? else { return Ok(None) };
+            object = whole;
+        }
+        trim(&mut object);
+        Ok(Some(object))
+    }
 }
 
 /// The kinds that are watched.
 pub(super) fn kinds() -> Vec<Watched> {
     KINDS
         .iter()
-        .map(|(group, version, kind, plural, namespaced, labels)| Watched {
+        .map(|(group, version, kind, plural, namespaced, part)| Watched {
             resource: Resource {
                 gvk: Gvk::new(group, version, kind),
                 plural: (*plural).to_owned(),
                 namespaced: *namespaced,
             },
-            labels,
+            part: *part,
         })
         .collect()
 }
@@ -86,31 +124,52 @@ pub(super) fn kinds() -> Vec<Watched> {
 pub(super) enum Signal {
     /// Something was observed.
     Event(Event),
+    /// This was observed of an object that is of interest only if it is known already: somebody had to look at it.
+    OfKnown(ObjectRef, Event),
     /// The first list of a kind is complete.
     Synced(Gvk),
     /// A kind cannot be listed or watched now.
     Trouble(Gvk, Status),
+    /// It can again.
+    Better(Gvk),
+}
+
+/// Whether a kind can be watched: told when it changes.
+struct Health {
+    gvk: Gvk,
+    signals: mpsc::UnboundedSender<Signal>,
+    is_well: bool,
+}
+
+impl Health {
+    fn well(&mut self) {
+        if !std::mem::replace(&mut self.is_well, true) {
+            // Here and below: nobody listens when the process stops.
+            let _ = self.signals.send(Signal::Better(self.gvk.clone()));
+        }
+    }
+
+    fn ill(&mut self, refusal: Status) {
+        if std::mem::replace(&mut self.is_well, false) {
+            let _ = self.signals.send(Signal::Trouble(self.gvk.clone(), refusal));
+        }
+    }
 }
 
 /// Lists and watches one kind for ever.
 pub(super) async fn run(api: Api, watched: Watched, signals: mpsc::UnboundedSender<Signal>) {
     let gvk = watched.resource.gvk.clone();
-    let mut troubled = false;
+    let mut health = Health { gvk: gvk.clone(), signals: signals.clone(), is_well: true };
     loop {
         match list(&api, &watched, &signals).await {
             Ok(version) => {
-                troubled = false;
+                health.well();
                 if signals.send(Signal::Synced(gvk.clone())).is_err() {
                     return;
                 }
-                follow(&api, &watched, version, &signals).await;
+                follow(&api, &watched, version, &mut health, &signals).await;
             }
-            Err(refusal) => {
-                if !troubled && signals.send(Signal::Trouble(gvk.clone(), refusal)).is_err() {
-                    return;
-                }
-                troubled = true;
-            }
+            Err(refusal) => health.ill(refusal),
         }
         if signals.is_closed() {
             return;
@@ -123,11 +182,10 @@ async fn list(api: &Api, watched: &Watched, signals: &mpsc::UnboundedSender<Sign
     let mut objects: Vec<Value> = Vec::new();
     let mut token = String::new();
     loop {
-        let page = api.list(&watched.resource, watched.labels, &token).await?;
-        objects.extend(page.objects.into_iter().map(|mut object| {
-            trim(&mut object);
-            object
-        }));
+        let page = api.list_at(&watched.resource, watched.depth(), watched.labels(), &token).await?;
+        let read = stream::iter(page.objects).map(|object| watched.read(api, object)).buffered(READS);
+        let kept: Vec<Option<Value>> = read.try_collect().await?;
+        objects.extend(kept.into_iter().flatten());
         if page.next.is_empty() {
             let gvk = &watched.resource.gvk;
             let version = page.resource_version.parse().unwrap_or_default();
@@ -139,14 +197,24 @@ async fn list(api: &Api, watched: &Watched, signals: &mpsc::UnboundedSender<Sign
 }
 
 /// Watches from a resourceVersion on, again and again, until the API server no longer knows that version.
-async fn follow(api: &Api, watched: &Watched, mut version: String, signals: &mpsc::UnboundedSender<Signal>) {
+async fn follow(
+    api: &Api,
+    watched: &Watched,
+    mut version: String,
+    health: &mut Health,
+    signals: &mpsc::UnboundedSender<Signal>,
+) {
     loop {
-        let events = match api.watch(&watched.resource, watched.labels, &version).await {
-            Ok(events) => events,
+        let events = match api.watch_at(&watched.resource, watched.depth(), watched.labels(), &version).await {
+            Ok(events) => {
+                health.well();
+                events
+            }
             Err(refusal) => {
                 if refusal.code != 0 {
                     return;
                 }
+                health.ill(refusal);
                 tokio::time::sleep(PAUSE).await;
                 if signals.is_closed() {
                     return;
@@ -156,15 +224,25 @@ async fn follow(api: &Api, watched: &Watched, mut version: String, signals: &mps
         };
         let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
-            let event = match event {
-                Ok(WatchEvent::Added(mut object) | WatchEvent::Modified(mut object)) => {
+            let signal = match event {
+                Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
                     object::resource_version(&object).clone_into(&mut version);
-                    trim(&mut object);
-                    Event::Applied(object)
+                    let target = ObjectRef::of(&object);
+                    let seen = (watched.part == Part::Components).then(|| trimmed(&object));
+                    let uid = object::uid(&object).to_owned();
+                    match watched.read(api, object).await {
+                        Ok(Some(object)) => Signal::Event(Event::Applied(object)),
+                        Ok(None) => {
+                            let event = seen.map_or_else(|| Event::Absent(target.clone(), uid), Event::Applied);
+                            Signal::OfKnown(target, event)
+                        }
+                        // What could not be read is found by the next list.
+                        Err(_) => return,
+                    }
                 }
                 Ok(WatchEvent::Deleted(object)) => {
                     object::resource_version(&object).clone_into(&mut version);
-                    Event::Deleted(object)
+                    Signal::Event(Event::Deleted(object))
                 }
                 Ok(WatchEvent::Bookmark(bookmark)) => {
                     version = bookmark.metadata.resource_version;
@@ -173,7 +251,7 @@ async fn follow(api: &Api, watched: &Watched, mut version: String, signals: &mps
                 Ok(WatchEvent::Error(_)) => return,
                 Err(_) => break,
             };
-            if signals.send(Signal::Event(event)).is_err() {
+            if signals.send(signal).is_err() {
                 return;
             }
         }

@@ -12,6 +12,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use olm_core::plan::{Action, Key, Verb};
 use tokio::task::JoinSet;
+use tracing::info;
 
 use crate::cli::{CliError, ErrorKind};
 
@@ -24,6 +25,7 @@ struct Counts {
     ready: bool,
     requests: BTreeMap<Verb, u64>,
     refused: u64,
+    unsettled: usize,
     blocked: BTreeMap<Key, usize>,
 }
 
@@ -44,6 +46,11 @@ impl State {
             *counts.requests.entry(action.verb()).or_default() += 1;
         }
         counts.refused += refused as u64;
+    }
+
+    /// So many keys are worked on now, or soon again.
+    pub(super) fn unsettled(&self, keys: usize) {
+        self.counts().unsettled = keys;
     }
 
     /// So many reasons block a key now.
@@ -68,6 +75,9 @@ impl State {
         }
         text += "# HELP kubectl_olm_refused_total Actions the API server refused.\n# TYPE kubectl_olm_refused_total counter\n";
         let _ = writeln!(text, "kubectl_olm_refused_total {}", counts.refused);
+        text += "# HELP kubectl_olm_unsettled Keys that are worked on, or tried again in a moment.\n# TYPE kubectl_olm_unsettled gauge\n";
+        // What was not listed yet was not planned for.
+        let _ = writeln!(text, "kubectl_olm_unsettled {}", counts.unsettled + usize::from(!counts.ready));
         text += "# HELP kubectl_olm_blocked Keys that wait for somebody to do something.\n# TYPE kubectl_olm_blocked gauge\n";
         let _ = writeln!(text, "kubectl_olm_blocked {}", counts.blocked.len());
         text
@@ -88,16 +98,19 @@ pub(super) async fn serve(
     if let Some(address) = health {
         routers.entry(address).or_default();
     }
-    for (address, mut router) in routers {
-        if metrics == Some(address) {
+    for (asked, mut router) in routers {
+        if metrics == Some(asked) {
             router = router.route("/metrics", get(metrics_text));
         }
-        if health == Some(address) {
+        if health == Some(asked) {
             router = router.route("/healthz", get(async || "ok")).route("/readyz", get(readiness));
         }
-        let listener = tokio::net::TcpListener::bind(address)
+        let listener = tokio::net::TcpListener::bind(asked)
             .await
-            .map_err(|e| CliError::new(ErrorKind::Io, format!("cannot listen: {e}")).at(address))?;
+            .map_err(|e| CliError::new(ErrorKind::Io, format!("cannot listen: {e}")).at(asked))?;
+        if let Ok(address) = listener.local_addr() {
+            info!(%address, metrics = metrics == Some(asked), health = health == Some(asked), "serving");
+        }
         let router = router.with_state(state.clone());
         servers.spawn(async move {
             // The server ends only with the process.

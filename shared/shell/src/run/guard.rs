@@ -113,5 +113,7 @@ pub(super) async fn require_alone(api: &Api, take_over: bool) -> Result<(), CliE
 
 /// A refusal of the API server as an error of the command.
 pub(super) fn refused(what: &str, refusal: &Status) -> CliError {
-    CliError::new(ErrorKind::Api, format!("{what}: {}", refusal.message))
+    let error = CliError::new(ErrorKind::Api, format!("{what}: {}", refusal.message));
+    let is_unknown = refusal.is_forbidden() || refusal.code == 401;
+    if is_unknown { error.hint("kubectl auth whoami shows as whom you are known there") } else { error }
 }

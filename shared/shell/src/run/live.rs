@@ -1,9 +1,11 @@
 //! Live and `--audit`: the controllers against a cluster.
 
+use std::collections::BTreeSet;
+
 use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
 use olm_core::plan::{Action, Key, Reason, Severity};
-use olm_core::planner::{Planner, Work};
+use olm_core::planner::Planner;
 use olm_core::settings::Settings;
 use tracing::{debug, info, warn};
 
@@ -11,7 +13,12 @@ use super::{Options, endpoints, guard};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::{Api, status};
 use crate::cluster::catalogs::Catalogs;
+use crate::cluster::lease::{Denied, Lease, Permit, describe};
 use crate::cluster::live::{self, End, LoopOptions, Observer};
+
+/// What to do when a kind is forbidden.
+const NEEDS_TO_READ: &str =
+    "the controllers need to read this kind in all namespaces: kubectl auth whoami shows as whom you are known";
 
 /// How the controllers run against a cluster.
 pub(super) struct Live<'a> {
@@ -19,6 +26,7 @@ pub(super) struct Live<'a> {
     pub(super) audit: bool,
     pub(super) once: bool,
     pub(super) take_over: bool,
+    pub(super) lease: bool,
     pub(super) metrics: Option<std::net::SocketAddr>,
     pub(super) health: Option<std::net::SocketAddr>,
 }
@@ -26,7 +34,7 @@ pub(super) struct Live<'a> {
 impl<'a> Live<'a> {
     /// Looking without touching.
     pub(super) fn audit(options: &'a Options) -> Self {
-        Self { options, audit: true, once: false, take_over: false, metrics: None, health: None }
+        Self { options, audit: true, once: false, take_over: false, lease: false, metrics: None, health: None }
     }
 
     pub(super) async fn run(&self, printer: &mut Printer) -> Result<Outcome, CliError> {
@@ -39,12 +47,37 @@ impl<'a> Live<'a> {
         let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace)?;
         let state = endpoints::State::default();
         let _servers = endpoints::serve(self.metrics, self.health, &state).await?;
-        let mut log = Log { audit: self.audit.then_some(printer), state };
+        let mut log = Log { audit: self.audit.then_some(printer), state, troubled: BTreeSet::new(), alone: false };
         let options = LoopOptions { audit: self.audit, once: self.once };
-        let end = live::run(api, Planner::new(settings), catalogs, &options, &mut log, stopped()).await;
+        let mut stop = std::pin::pin!(stopped());
+        let mut lease = None;
+        if self.lease {
+            let wanted = lease.insert(Lease::new(api.clone(), &self.options.namespace).await);
+            tokio::select! {
+                claimed = self.claim(wanted) => claimed?,
+                () = &mut stop => return Ok(Outcome::Done),
+            }
+        }
+        let permit = lease.as_ref().map_or_else(Permit::always, Lease::permit);
+        let end = {
+            let work = live::run(api, Planner::new(settings), catalogs, permit, &options, &mut log, &mut stop);
+            match &mut lease {
+                Some(lease) => tokio::select! {
+                    end = work => end,
+                    never = lease.keep() => match never {},
+                },
+                None => work.await,
+            }
+        };
+        if let Some(lease) = &mut lease {
+            lease.release().await;
+        }
         let audited = log.audit;
         match end {
             End::Stopped => Ok(Outcome::Done),
+            End::Unreadable(gvk, refusal) => {
+                Err(guard::refused(&format!("cannot read every {}", gvk.kind), &refusal).hint(NEEDS_TO_READ))
+            }
             End::Quiet(blocked) if blocked.is_empty() => Ok(Outcome::Done),
             End::Quiet(blocked) => {
                 if audited.is_none() {
@@ -52,6 +85,33 @@ impl<'a> Live<'a> {
                 }
                 Ok(Outcome::Negative)
             }
+        }
+    }
+}
+
+impl Live<'_> {
+    /// Takes the Lease. When it is somebody else's, those that go on wait for it later, and those that end do not begin.
+    async fn claim(&self, lease: &mut Lease) -> Result<(), CliError> {
+        let claimed = if self.once { lease.claim_abandoned().await } else { lease.claim().await };
+        let name = lease.name();
+        match claimed {
+            Err(Denied::Refused(refusal)) if refusal.is_forbidden() => {
+                let what = format!("cannot hold the Lease {name}, which keeps two of these from writing at a time");
+                let namespace = &self.options.namespace;
+                Err(guard::refused(&what, &refusal).hint(format!(
+                    "get, create and update of leases in namespace {namespace} are needed; --no-lease goes without, if nothing else writes"
+                )))
+            }
+            Err(Denied::Held(record)) if self.once => {
+                let message =
+                    format!("another process writes to this cluster: {} holds the Lease {name}", describe(&record));
+                Err(CliError::new(ErrorKind::Api, message).hint("stop it, or leave out --once to wait for it"))
+            }
+            Err(Denied::Refused(refusal)) if self.once => {
+                let error = guard::refused(&format!("cannot hold the Lease {name}"), &refusal);
+                Err(if refusal.is_not_found() { error.hint(lease.namespace_hint()) } else { error })
+            }
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 }
@@ -106,35 +166,44 @@ pub(super) fn explain(blocked: &[(Key, Vec<Reason>)]) -> String {
 struct Log<'p> {
     audit: Option<&'p mut Printer>,
     state: endpoints::State,
+    /// Kinds that cannot be watched now.
+    troubled: BTreeSet<Gvk>,
+    /// Was it told that the API server does not answer?
+    alone: bool,
 }
 
 impl Observer for Log<'_> {
     fn started(&mut self, objects: usize) {
-        info!(objects, "the cluster is known, planning starts");
+        info!(objects, "the cluster is known");
         self.state.ready();
     }
 
-    fn worked(&mut self, work: &Work, refusals: &[Status]) {
-        for action in work.actions.iter().filter(|a| a.writes()) {
+    fn worked(&mut self, key: &Key, actions: &[Action], refusals: &[Status]) {
+        for action in actions.iter().filter(|a| a.writes()) {
             let line = format!("{} {}", action.verb().as_str(), action.target());
             match &mut self.audit {
                 Some(printer) => {
                     // A reader that left ends the audit by the broken pipe of a later flush.
-                    printer.line(format_args!("would {line}{}  (for {})", detail(action), work.key)).ok();
+                    printer.line(format_args!("would {line}{}  (for {key})", detail(action))).ok();
                 }
-                None => debug!(key = %work.key, "{line}{}", detail(action)),
+                None => debug!(%key, "{line}{}", detail(action)),
             }
         }
-        for action in &work.actions {
+        for action in actions {
             if let Action::Emit(emit) = action
                 && self.audit.is_none()
             {
                 info!(object = %action.target(), reason = emit.reason, "{}", emit.message);
             }
         }
-        self.state.worked(&work.actions, refusals.len());
-        for refusal in refusals.iter().filter(|r| !r.is_conflict() && !r.is_already_exists() && !r.is_not_found()) {
-            warn!(key = %work.key, code = refusal.code, reason = refusal.reason, "refused: {}", refusal.message);
+        self.state.worked(actions, refusals.len());
+        for refusal in refusals {
+            // When somebody else was quicker, planning again is all there is to it.
+            if refusal.is_conflict() || refusal.is_already_exists() || refusal.is_not_found() {
+                debug!(%key, code = refusal.code, reason = refusal.reason, "refused: {}", refusal.message);
+            } else {
+                warn!(%key, code = refusal.code, reason = refusal.reason, "refused: {}", refusal.message);
+            }
         }
         if let Some(printer) = &mut self.audit {
             printer.flush().ok();
@@ -142,12 +211,27 @@ impl Observer for Log<'_> {
     }
 
     fn trouble(&mut self, gvk: &Gvk, refusal: &Status) {
-        let hint = if refusal.is_forbidden() {
-            "the controllers need to read this kind in all namespaces"
-        } else {
-            "it is tried again"
-        };
+        self.troubled.insert(gvk.clone());
+        if refusal.code == 0 {
+            // All kinds have it at a time.
+            if !std::mem::replace(&mut self.alone, true) {
+                warn!("the API server does not answer, it is tried again: {}", refusal.message);
+            }
+            return;
+        }
+        let hint = if refusal.is_forbidden() { NEEDS_TO_READ } else { "it is tried again" };
         warn!(kind = gvk.kind, group = gvk.group, hint, "cannot watch: {}", refusal.message);
+    }
+
+    fn better(&mut self, gvk: &Gvk) {
+        self.troubled.remove(gvk);
+        if self.troubled.is_empty() && std::mem::take(&mut self.alone) {
+            info!("the API server answers again");
+        }
+    }
+
+    fn unsettled(&mut self, keys: usize) {
+        self.state.unsettled(keys);
     }
 
     fn reasons(&mut self, key: &Key, reasons: &[Reason]) {

@@ -52,6 +52,8 @@ pub enum Mode {
         once: bool,
         /// Go on although a real OLM runs here: stop it first.
         take_over: bool,
+        /// Hold the Lease that keeps two of these from writing at a time.
+        lease: bool,
         /// Where to serve metrics.
         metrics: Option<SocketAddr>,
         /// Where to serve `/healthz` and `/readyz`.
@@ -142,8 +144,8 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         match options.mode {
             Mode::InstallCrds => crds::install(options, printer).await,
             Mode::Audit { once } => live::Live { once, ..live::Live::audit(options) }.run(printer).await,
-            Mode::Live { once, take_over, metrics, health } => {
-                live::Live { options, audit: false, once, take_over, metrics, health }.run(printer).await
+            Mode::Live { once, take_over, lease, metrics, health } => {
+                live::Live { options, audit: false, once, take_over, lease, metrics, health }.run(printer).await
             }
             Mode::Simulate(_) => Ok(Outcome::Done),
         }

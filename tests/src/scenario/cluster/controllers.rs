@@ -1,17 +1,20 @@
 //! `kubectl olm run` as a process: built when needed, its log kept, ended when dropped.
 
 use std::fs::File;
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::data::repository;
+use crate::scenario::engine::Progress;
 
 /// The package and the name of the binary.
 const NAME: &str = "kubectl-olm-run";
@@ -19,11 +22,14 @@ const NAME: &str = "kubectl-olm-run";
 /// An audit lists everything once; it has nothing to wait for but the catalogs.
 const AUDIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The connections of an audit are its own, so their times and states are not those that the controllers wrote down.
-const DIALS_ANEW: &str = "would update status of CatalogSource/";
+/// How long the controllers may take until they tell where their metrics are.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The binary, of the same profile as this test. Cargo builds it when it is not fresh.
-pub(super) fn binary() -> Result<PathBuf> {
+/// The binary of `kubectl olm run`, of the same profile as this test. Cargo builds it when it is not fresh.
+///
+/// # Errors
+/// What keeps it from being built.
+pub fn binary() -> Result<PathBuf> {
     static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BINARY.get_or_init(|| build().map_err(|error| format!("{error:#}"))).clone().map_err(anyhow::Error::msg)
 }
@@ -56,6 +62,7 @@ pub(super) struct Controllers {
     process: Child,
     folder: TempDir,
     kubeconfig: PathBuf,
+    metrics: String,
 }
 
 impl Controllers {
@@ -63,8 +70,37 @@ impl Controllers {
     pub(super) fn start(kubeconfig: &Path) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let log = File::create(folder.path().join("log"))?;
-        let process = command(kubeconfig, &[])?.stdout(log.try_clone()?).stderr(log).spawn().context(NAME)?;
-        Ok(Self { process, folder, kubeconfig: kubeconfig.to_owned() })
+        let process = command(kubeconfig, &["-v", "4", "--metrics-address", "127.0.0.1:0"])?
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context(NAME)?;
+        let mut controllers = Self { process, folder, kubeconfig: kubeconfig.to_owned(), metrics: String::new() };
+        controllers.metrics = controllers.find_metrics()?;
+        Ok(controllers)
+    }
+
+    /// The address of their metrics, from their log.
+    fn find_metrics(&mut self) -> Result<String> {
+        let end = Instant::now() + START_TIMEOUT;
+        while Instant::now() < end {
+            self.check()?;
+            let log = self.log();
+            // The end of a line may not be written yet.
+            let said = log.split_inclusive('\n').filter(|line| line.contains(" serving ") && line.ends_with('\n'));
+            if let Some(address) = said.flat_map(str::split_whitespace).find_map(|word| word.strip_prefix("address=")) {
+                return Ok(address.to_owned());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        bail!("{NAME} does not serve metrics:\n{}", self.log())
+    }
+
+    /// What they say that they have done, and have to do.
+    pub(super) fn progress(&self) -> Result<Progress> {
+        let mut connection = TcpStream::connect(&self.metrics)?;
+        connection.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+        Progress::read(&std::io::read_to_string(connection)?)
     }
 
     /// What they have logged.
@@ -102,7 +138,7 @@ impl Controllers {
         if !matches!(status.code(), Some(0 | 1)) {
             bail!("{NAME} --audit --once ended with {status}:\n{}", std::fs::read_to_string(errors)?);
         }
-        let would = text.lines().filter(|line| line.starts_with("would ") && !line.starts_with(DIALS_ANEW));
+        let would = text.lines().filter(|line| line.starts_with("would "));
         Ok(would.map(str::to_owned).collect())
     }
 }
