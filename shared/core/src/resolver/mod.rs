@@ -4,11 +4,14 @@
 //!   Inputs { Subscriptions, catalogs, installed CSVs }
 //!     --problem-->  variables and rules   (a bundle may be chosen; a Subscription exists; at most one provider of an API; …)
 //!     --solve-->    the variables chosen, or the rules that contradict each other
+//!     --explain-->  why, and why not                     (and what to change when there is no resolution)
 //!     -->           Resolution { bundles to install } | Failure { OLM's sentences }
 //! ```
 //!
 //! `solve` sees numbers and rules, nothing of bundles; `sat` is the seam for another engine.
 
+pub mod explain;
+mod offer;
 mod problem;
 mod sat;
 mod solve;
@@ -17,10 +20,12 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use self::problem::{Problem, Variable};
 use crate::catalog::{Entry, Snapshot};
+use crate::version::Range;
 
 /// What a resolution is made from.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Inputs<'a> {
     /// The namespace.
     pub namespace: &'a str,
@@ -28,8 +33,21 @@ pub struct Inputs<'a> {
     pub subscriptions: Vec<Wanted<'a>>,
     /// The catalogs on offer.
     pub catalogs: Vec<Catalog<'a>>,
+    /// Catalogs that cannot be used. One of them, even if nobody asks for it, prevents every resolution, as in OLM.
+    pub broken: Vec<Broken<'a>>,
     /// The ClusterServiceVersions of the namespace that are no copies, by name.
     pub installed: Vec<Installed>,
+}
+
+/// A catalog that cannot be used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Broken<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Why: `failed to list bundles: …`.
+    pub why: String,
 }
 
 /// A Subscription.
@@ -49,6 +67,8 @@ pub struct Wanted<'a> {
     pub starting_csv: &'a str,
     /// `status.installedCSV`
     pub installed_csv: &'a str,
+    /// Versions that a person asks for; a Subscription has no such field.
+    pub range: Option<&'a Range>,
     /// Is its last upgrade still under way, so that it must not be upgraded further?
     pub busy: bool,
 }
@@ -56,8 +76,12 @@ pub struct Wanted<'a> {
 impl Wanted<'_> {
     /// Does it take bundles from the catalog of that name and namespace? One that names no catalog takes them from all.
     pub fn takes_from(&self, name: &str, namespace: &str) -> bool {
+        self.takes_from_all() || self.source == name && self.source_namespace == namespace
+    }
+
+    /// Does it name no catalog?
+    fn takes_from_all(&self) -> bool {
         self.source.is_empty() && self.source_namespace.is_empty()
-            || self.source == name && self.source_namespace == namespace
     }
 }
 
@@ -97,8 +121,8 @@ pub struct Chosen<'a> {
     pub catalog: Catalog<'a>,
     /// What.
     pub entry: &'a Entry,
-    /// The installed ClusterServiceVersion that it replaces; empty when none.
-    pub replaces: String,
+    /// The ClusterServiceVersion that it replaces: the one installed, else what the catalog says; empty when none.
+    pub replaces: &'a str,
 }
 
 /// Why there is no resolution.
@@ -113,18 +137,31 @@ pub enum Failure {
 }
 
 /// Resolves the Subscriptions of one namespace.
-pub fn resolve<'a>(inputs: &Inputs<'a>) -> Result<Resolution<'a>, Failure> {
+pub fn resolve<'i>(inputs: &'i Inputs<'_>) -> Result<Resolution<'i>, Failure> {
     let problem = problem::build(inputs)?;
-    let chosen = solve::solve(&problem.rules, problem.bundles.len()).map_err(|core| {
-        let messages: BTreeSet<&String> = core.iter().map(|rule| &problem.rules[*rule].message).collect();
-        Failure::Unsatisfiable(messages.into_iter().cloned().collect())
-    })?;
-    let mut bundles: Vec<Chosen<'a>> =
-        chosen.into_iter().filter_map(|variable| problem.bundles[variable].clone()).collect();
+    let chosen =
+        solve::solve(&problem.rules, problem.variables.len()).map_err(|core| unsatisfiable(&problem, &core))?;
+    let mut bundles: Vec<Chosen<'i>> = chosen
+        .into_iter()
+        .filter_map(|variable| match problem.variables[variable] {
+            Variable::Bundle(offer) => Some(Chosen {
+                catalog: offer.catalog?,
+                entry: offer.entry,
+                replaces: offer.over.or(offer.entry.replaces.as_deref()).unwrap_or_default(),
+            }),
+            Variable::Installed(_) | Variable::Subscription(_) => None,
+        })
+        .collect();
     bundles.sort_by(|a, b| {
         let key =
-            |c: &Chosen<'a>| (c.entry.name.as_str(), c.catalog.namespace, c.catalog.name, c.entry.channel.as_str());
+            |c: &Chosen<'i>| (c.entry.name.as_str(), c.catalog.namespace, c.catalog.name, c.entry.channel.as_str());
         key(a).cmp(&key(b))
     });
     Ok(Resolution { bundles })
+}
+
+/// The rules of a contradiction, in OLM's words.
+fn unsatisfiable(problem: &Problem<'_>, core: &[usize]) -> Failure {
+    let messages: BTreeSet<&String> = core.iter().map(|rule| &problem.rules[*rule].message).collect();
+    Failure::Unsatisfiable(messages.into_iter().cloned().collect())
 }

@@ -23,6 +23,35 @@ pub(super) struct Install {
     pub(super) reasons: Vec<Reason>,
 }
 
+/// A bundle to install.
+pub(super) struct Need<'n, 'i, 's> {
+    pub(super) chosen: &'n Chosen<'i>,
+    /// The Subscriptions that it is for. None: it is a dependency and gets one of its own.
+    pub(super) matches: Vec<&'n Subscription<'s>>,
+}
+
+/// What of a resolution is not there yet.
+pub(super) fn needs<'n, 'i, 's>(
+    resolution: &'n Resolution<'i>,
+    subscriptions: &'n [Subscription<'s>],
+    exists: impl Fn(&str) -> bool,
+) -> Vec<Need<'n, 'i, 's>> {
+    let need = |chosen: &'n Chosen<'i>| {
+        let Chosen { catalog, entry, .. } = chosen;
+        let is_match = |s: &&Subscription<'_>| {
+            let wanted = s.wanted(false);
+            wanted.package == entry.package
+                && (wanted.channel.is_empty() || wanted.channel == entry.channel)
+                && wanted.takes_from(catalog.name, catalog.namespace)
+        };
+        let matches: Vec<&Subscription<'s>> = subscriptions.iter().filter(is_match).collect();
+        let is_current = matches.iter().all(|s| s.status("currentCSV") == entry.name);
+        let is_there = !matches.is_empty() && is_current && exists(&entry.name);
+        (!is_there).then_some(Need { chosen, matches })
+    };
+    resolution.bundles.iter().filter_map(need).collect()
+}
+
 /// The next thing to do for an InstallPlan.
 pub(super) enum Make {
     /// Create it.
@@ -40,19 +69,8 @@ impl Install {
         exists: impl Fn(&str) -> bool,
     ) -> Result<Self, Failure> {
         let mut install = Self::default();
-        for chosen in &resolution.bundles {
+        for Need { chosen, matches } in needs(resolution, subscriptions, exists) {
             let Chosen { catalog, entry, replaces } = chosen;
-            let is_match = |s: &&Subscription<'_>| {
-                let wanted = s.wanted(false);
-                wanted.package == entry.package
-                    && (wanted.channel.is_empty() || wanted.channel == entry.channel)
-                    && wanted.takes_from(catalog.name, catalog.namespace)
-            };
-            let matches: Vec<&Subscription<'_>> = subscriptions.iter().filter(is_match).collect();
-            let is_current = matches.iter().all(|s| s.status("currentCSV") == entry.name);
-            if !matches.is_empty() && is_current && exists(&entry.name) {
-                continue;
-            }
             let source = BundleSource {
                 catalog: catalog.name,
                 catalog_namespace: catalog.namespace,

@@ -48,6 +48,17 @@ impl<'w> Namespace<'w> {
         if stuck && !fail_forward { BTreeSet::new() } else { predecessors }
     }
 
+    /// What was left behind by an upgrade that failed: the CSVs being replaced whose last successor has failed. Fail-forward goes
+    /// on without them.
+    pub(super) fn left_behind(&self) -> BTreeSet<&'w str> {
+        let ends = self.csvs.iter().filter(|(name, csv)| {
+            let is_replaced = |c: &&Value| object::text(c, &["spec", "replaces"]) == **name;
+            phase(csv) == "Failed" && !self.csvs.values().any(|c| is_replaced(&c))
+        });
+        let predecessors = ends.flat_map(|(name, _)| self.predecessors(name));
+        predecessors.filter(|name| self.csvs.get(name).is_some_and(|c| phase(c) == "Replacing")).collect()
+    }
+
     /// Is the CSV of that name still being installed, or what it replaces still there?
     ///
     /// OLM lets the next upgrade begin as soon as a CSV exists, stops in the middle with an unsatisfiable resolution, and goes on

@@ -136,7 +136,8 @@ impl<'w> Pass<'w, '_> {
     /// Resolves, and makes an InstallPlan of what is new.
     fn resolve(&mut self) {
         let namespace = Namespace::read(self.world, &self.key.name);
-        let (mut leaving, mut busy) = (BTreeSet::new(), Vec::new());
+        let mut leaving = if self.group.fail_forward { namespace.left_behind() } else { BTreeSet::new() };
+        let mut busy = Vec::new();
         for subscription in &self.subscriptions {
             let plan = self.plans.iter().copied().find(|p| object::name(p) == subscription.plan_name());
             let (installed, fail_forward) = (subscription.status("installedCSV"), self.group.fail_forward);
@@ -179,10 +180,10 @@ impl<'w> Pass<'w, '_> {
             let wanted = |s: &Subscription<'_>| s.wanted(false).takes_from(source.name, source.namespace);
             self.subscriptions.iter().any(wanted)
         };
-        let catalogs = offer::catalogs(&sources, is_named)?;
+        let (catalogs, broken) = offer::catalogs(&sources, is_named)?;
         let installed = namespace.installed(&self.subscriptions, leaving).map_err(Unusable::Broken)?;
         let subscriptions = self.subscriptions.iter().zip(busy).map(|(s, busy)| s.wanted(*busy)).collect();
-        let inputs = Inputs { namespace: name, subscriptions, catalogs, installed };
+        let inputs = Inputs { namespace: name, subscriptions, catalogs, broken, installed };
         let resolution = resolver::resolve(&inputs).map_err(Unusable::Broken)?;
         Install::of(name, &resolution, &self.subscriptions, |csv| namespace.has(csv)).map_err(Unusable::Broken)
     }

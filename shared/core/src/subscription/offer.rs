@@ -8,7 +8,7 @@ use crate::api::catalog_source::Origin;
 use crate::api::object;
 use crate::catalog::Snapshot;
 use crate::plan::Reason;
-use crate::resolver::{Catalog, Failure};
+use crate::resolver::{Broken, Catalog, Failure};
 use crate::settings::Settings;
 use crate::world::{CatalogFact, ConnectionState, Reader, kind};
 
@@ -25,7 +25,7 @@ pub(super) struct Source<'w> {
 enum Use<'w> {
     Content(&'w Snapshot),
     NotYet(Reason),
-    Broken(Failure),
+    Broken(Broken<'w>),
 }
 
 /// The catalogs on offer, by namespace and name.
@@ -76,8 +76,7 @@ impl<'w> Source<'w> {
 
     fn usable(&self) -> Use<'w> {
         let Self { namespace, name, .. } = *self;
-        let broken =
-            |why: String| Use::Broken(Failure::Error(format!("error using catalogsource {namespace}/{name}: {why}")));
+        let broken = |why: String| Use::Broken(Broken { name, namespace, why });
         let address = match self.object.map(Origin::of) {
             _ if self.is_local() => "",
             Some(Origin::Address(address)) => address,
@@ -110,7 +109,7 @@ impl<'w> Source<'w> {
 pub(super) enum Unusable {
     /// They will be, or cannot be by this version: nothing is said in the Subscriptions.
     NotYet(Vec<Reason>),
-    /// One is broken, which prevents every resolution.
+    /// What there is prevents every resolution.
     Broken(Failure),
 }
 
@@ -118,8 +117,8 @@ pub(super) enum Unusable {
 pub(super) fn catalogs<'w>(
     sources: &[Source<'w>],
     is_named: impl Fn(&Source<'w>) -> bool,
-) -> Result<Vec<Catalog<'w>>, Unusable> {
-    let (mut catalogs, mut reasons, mut broken) = (Vec::new(), Vec::new(), None);
+) -> Result<(Vec<Catalog<'w>>, Vec<Broken<'w>>), Unusable> {
+    let (mut catalogs, mut reasons, mut broken) = (Vec::new(), Vec::new(), Vec::new());
     for source in sources {
         match source.usable() {
             Use::Content(snapshot) => catalogs.push(Catalog {
@@ -130,12 +129,8 @@ pub(super) fn catalogs<'w>(
             }),
             Use::NotYet(Reason::Unsupported { .. }) if !is_named(source) => {}
             Use::NotYet(reason) => reasons.push(reason),
-            Use::Broken(failure) => broken = broken.or(Some(failure)),
+            Use::Broken(why) => broken.push(why),
         }
     }
-    match broken {
-        _ if !reasons.is_empty() => Err(Unusable::NotYet(reasons)),
-        Some(failure) => Err(Unusable::Broken(failure)),
-        None => Ok(catalogs),
-    }
+    if reasons.is_empty() { Ok((catalogs, broken)) } else { Err(Unusable::NotYet(reasons)) }
 }

@@ -56,6 +56,7 @@ impl<'w> Subscription<'w> {
             source_namespace: self.spec("sourceNamespace"),
             starting_csv: self.spec("startingCSV"),
             installed_csv: self.status("installedCSV"),
+            range: None,
             busy,
         }
     }

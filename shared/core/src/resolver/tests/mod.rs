@@ -1,5 +1,6 @@
 //! Resolutions of small catalogs, a line per bundle.
 
+mod explain;
 mod solver;
 
 use std::collections::BTreeMap;
@@ -107,29 +108,36 @@ fn installed(lines: &[&str], wanted: &[Wanted<'_>]) -> Vec<Installed> {
 type Given = (&'static str, &'static str, i64, Lines);
 type Lines = &'static [&'static str];
 
-/// What is chosen: `catalog/channel/bundle [replaces]`, or the failure.
-fn outcome(catalogs: &[Given], there: &[&str], subscriptions: &[&str]) -> String {
+/// Resolves what lines say, and tells `f` of it.
+fn with_inputs<T>(catalogs: &[Given], there: &[&str], subscriptions: &[&str], f: impl FnOnce(&Inputs<'_>) -> T) -> T {
     let snapshots: Vec<_> = catalogs.iter().map(|(n, ns, p, lines)| (*n, *ns, *p, catalog(lines))).collect();
     let subscriptions = wanted(subscriptions);
     let inputs = Inputs {
         namespace: "garden",
         installed: installed(there, &subscriptions),
         subscriptions,
+        broken: Vec::new(),
         catalogs: snapshots
             .iter()
             .map(|(name, namespace, priority, snapshot)| Catalog { name, namespace, priority: *priority, snapshot })
             .collect(),
     };
-    match resolve(&inputs) {
+    f(&inputs)
+}
+
+/// What is chosen: `catalog/channel/bundle [replaces]`, or the failure.
+fn outcome(catalogs: &[Given], there: &[&str], subscriptions: &[&str]) -> String {
+    let is_there = |name: &str| there.iter().any(|line| line.split(' ').next() == Some(name));
+    with_inputs(catalogs, there, subscriptions, |inputs| match resolve(inputs) {
         Ok(resolution) => {
             let shown = resolution.bundles.iter().map(|c| {
                 let base = format!("{}/{}/{}", c.catalog.name, c.entry.channel, c.entry.name);
-                if c.replaces.is_empty() { base } else { format!("{base} over {}", c.replaces) }
+                if is_there(c.replaces) { format!("{base} over {}", c.replaces) } else { base }
             });
             shown.collect::<Vec<_>>().join("; ")
         }
         Err(failure) => failure.to_string(),
-    }
+    })
 }
 
 const CHAIN: Lines = &[

@@ -1,5 +1,7 @@
 //! Subscriptions from nothing to installed, in simulation, and single plans where a simulation does not tell enough.
 
+mod worlds;
+
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};

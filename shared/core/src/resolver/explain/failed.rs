@@ -1,0 +1,194 @@
+//! Why there is no resolution: the derivation, what was left out, and what would help.
+
+use std::collections::BTreeSet;
+
+use super::super::problem::{About, Lack};
+use super::super::unsatisfiable;
+use super::{
+    Context, Excluded, Explanation, Failure, Inputs, Offer, Said, Says, Variable, Why, bundle, repair, shortened,
+};
+
+/// How many bundles that were left out are told.
+const TOLD: usize = 20;
+
+/// The rules of a contradiction.
+pub(super) fn contradiction(context: &Context<'_, '_>, core: &[usize]) -> Explanation {
+    let abouts: Vec<&About> = core.iter().map(|rule| &context.problem.about[*rule]).collect();
+    let mut because: Vec<Said> = core.iter().map(|rule| sentence(context, *rule)).collect();
+    because.sort_by(|a, b| (a.reason, &a.text).cmp(&(b.reason, &b.text)));
+    because.dedup();
+    let mut excluded = Vec::new();
+    for about in &abouts {
+        match about {
+            About::Nothing(subscription, _) | About::Needs(subscription) => {
+                left_out(context, *subscription, &mut excluded);
+            }
+            About::Requires(_, what) => near_misses(context, what, &mut excluded),
+            _ => {}
+        }
+    }
+    let mut seen = BTreeSet::new();
+    excluded.retain(|e| seen.insert(e.bundle.clone()));
+    excluded.truncate(TOLD);
+    let subscriptions = abouts.iter().filter_map(|about| match about {
+        About::Subscription(s) | About::Nothing(s, _) | About::Needs(s) => Some(*s),
+        _ => None,
+    });
+    let subscriptions: BTreeSet<usize> = subscriptions.collect();
+    let unsubscribed = abouts.iter().filter_map(|about| match about {
+        About::Unsubscribed(variable) => match context.problem.variables[*variable] {
+            Variable::Installed(installed) => Some(installed.entry.name.as_str()),
+            _ => None,
+        },
+        _ => None,
+    });
+    Explanation::Failed {
+        message: unsatisfiable(context.problem, core).to_string(),
+        because,
+        excluded,
+        repairs: repair::find(context.inputs, &subscriptions, &unsubscribed.collect()),
+    }
+}
+
+/// What could not be read.
+pub(super) fn unreadable(inputs: &Inputs<'_>, failure: &Failure) -> Explanation {
+    let mut because: Vec<Said> = inputs
+        .broken
+        .iter()
+        .map(|b| {
+            let text = format!(
+                "catalog {}/{} cannot be used, which prevents every resolution: {}",
+                b.namespace, b.name, b.why
+            );
+            Said::new(Why::BrokenCatalog, text)
+        })
+        .collect();
+    if because.is_empty() {
+        because.push(Said::new(Why::Unreadable, failure.to_string()));
+    }
+    let all = (0..inputs.subscriptions.len()).collect();
+    Explanation::Failed {
+        message: failure.to_string(),
+        because,
+        excluded: Vec::new(),
+        repairs: repair::find(inputs, &all, &BTreeSet::new()),
+    }
+}
+
+/// A rule for people.
+fn sentence(context: &Context<'_, '_>, rule: usize) -> Said {
+    let candidates = || match &context.problem.rules[rule].says {
+        Says::OneOf(_, candidates) => candidates.clone(),
+        Says::AtMost(_, members) => members.iter().copied().collect(),
+        _ => Vec::new(),
+    };
+    match &context.problem.about[rule] {
+        About::Subscription(s) => {
+            Said::new(Why::Subscription, format!("{} wants {}", context.subscription(*s), context.wish(*s)))
+        }
+        About::Nothing(s, lack) => nothing(context, *s, *lack),
+        About::Needs(s) => {
+            let can = context.names(candidates(), "or");
+            Said::new(Why::Candidates, format!("{} can only be met by {can}", context.subscription(*s)))
+        }
+        About::Unsubscribed(v) => {
+            let text = format!("{} must stay, for no Subscription manages it", context.name(*v));
+            Said::new(Why::Unsubscribed, text)
+        }
+        About::Deprecated(v) => {
+            let text = format!("{} is deprecated by its own properties (olm.deprecated)", context.name(*v));
+            Said::new(Why::Deprecated, text)
+        }
+        About::Requires(v, what) => {
+            let providers = match candidates() {
+                none if none.is_empty() => "which nothing on offer is".to_owned(),
+                some => format!("which only {} can be", context.names(some, "or")),
+            };
+            Said::new(Why::Requires, format!("{} requires an operator {what}, {providers}", context.name(*v)))
+        }
+        About::Replaces(a, b) => {
+            Said::new(Why::Replaces, format!("{} would take the place of {}", context.name(*a), context.name(*b)))
+        }
+        About::OneProvider(api) => {
+            let (kind, group, version) = (&api.kind, &api.group, &api.version);
+            let members = context.names(candidates(), "and");
+            Said::new(
+                Why::OneProvider,
+                format!("of {members} only one may be there, for they all provide {kind} ({group}/{version})"),
+            )
+        }
+        About::OnePackage(package) => {
+            let members = context.names(candidates(), "and");
+            Said::new(
+                Why::OnePackage,
+                format!("of {members} only one may be there, for they are all of package {package}"),
+            )
+        }
+    }
+}
+
+fn nothing(context: &Context<'_, '_>, subscription: usize, lack: Lack) -> Said {
+    let wanted = context.wanted(subscription);
+    let catalog = format!("{}/{}", wanted.source_namespace, wanted.source);
+    let mine = context.inputs.catalogs.iter().filter(|c| wanted.takes_from(c.name, c.namespace));
+    let packages = mine.clone().flat_map(|c| c.snapshot.packages().keys());
+    let package = mine.clone().find_map(|c| c.snapshot.package(wanted.package));
+    let there = |names: Vec<String>| match names {
+        none if none.is_empty() => String::new(),
+        names => format!("; there is {}", shortened(&names, "and")),
+    };
+    match lack {
+        Lack::Catalog => {
+            let known = context.inputs.catalogs.iter().map(|c| format!("{}/{}", c.namespace, c.name)).collect();
+            Said::new(Why::NoCatalog, format!("catalog {catalog} is not there or is empty{}", there(known)))
+        }
+        Lack::Package => {
+            let similar = packages.filter(|p| repair::is_similar(p, wanted.package)).cloned().collect();
+            Said::new(Why::NoPackage, format!("catalog {catalog} has no package {}{}", wanted.package, there(similar)))
+        }
+        Lack::Channel => {
+            let known = package.into_iter().flat_map(|p| p.channels.iter().map(|c| c.name.clone())).collect();
+            let text = format!("package {} has no channel {}{}", wanted.package, wanted.channel, there(known));
+            Said::new(Why::NoChannel, text)
+        }
+        Lack::StartingCsv => {
+            let channel = package.and_then(|p| p.channel(wanted.channel));
+            let known = channel.into_iter().flat_map(|c| c.entries.iter().map(|e| e.name.clone())).collect();
+            let text = format!(
+                "channel {} of package {} has no {}{}",
+                wanted.channel,
+                wanted.package,
+                wanted.starting_csv,
+                there(known)
+            );
+            Said::new(Why::NoStartingCsv, text)
+        }
+        Lack::Candidates => {
+            Said::new(Why::Candidates, format!("{} can be met by nothing", context.subscription(subscription)))
+        }
+    }
+}
+
+/// Bundles of the package of a Subscription that are no candidates.
+fn left_out(context: &Context<'_, '_>, subscription: usize, excluded: &mut Vec<Excluded>) {
+    for offer in context.of_package(context.wanted(subscription).package) {
+        if let Some(because) = context.exclusion(subscription, &offer) {
+            excluded.push(Excluded { bundle: bundle(&offer), because });
+        }
+    }
+}
+
+/// Bundles of a package that a requirement names and that do not meet it.
+fn near_misses(context: &Context<'_, '_>, what: &str, excluded: &mut Vec<Excluded>) {
+    let Some(rest) = what.strip_prefix("with package: ") else { return };
+    let Some((package, _)) = rest.split_once(" and with version in range: ") else { return };
+    let is_candidate = |offer: &Offer<'_>| {
+        context.problem.variables.iter().any(|v| matches!(v, Variable::Bundle(b) if std::ptr::eq(b.entry, offer.entry)))
+    };
+    for offer in context.of_package(package).into_iter().filter(|o| !is_candidate(o)) {
+        let because = context
+            .skipper(&offer)
+            .unwrap_or_else(|| Said::new(Why::DoesNotMeet, format!("what is required is an operator {what}")));
+        excluded.push(Excluded { bundle: bundle(&offer), because });
+    }
+}

@@ -1,0 +1,373 @@
+//! Why a resolution came out as it did: as data, and in sentences.
+//!
+//! ```text
+//!   Inputs --explain--> Explanation
+//!     chosen    each bundle: who asked for it, what newer or other bundle was passed over, and why
+//!     failure   the rules that contradict each other as a derivation, what was left out and by what, and repairs
+//! ```
+//!
+//! *Guarantees*: whatever is said to be impossible was tried, and so was every repair that is offered.
+
+mod chosen;
+mod failed;
+mod repair;
+mod text;
+
+use serde::Serialize;
+
+use super::offer::{self, Offer, Update};
+use super::problem::{self, Problem, Variable};
+use super::solve::{self, Rule, Says};
+use super::{Failure, Inputs, Wanted};
+use crate::catalog::Entry;
+
+pub use repair::{Edit, Repair};
+
+/// What a resolution comes to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "result", rename_all = "camelCase")]
+pub enum Explanation {
+    /// There is one.
+    Resolved {
+        /// The bundles chosen, by name; those that are installed already are not among them.
+        bundles: Vec<Explained>,
+        /// What will not work all the same.
+        warnings: Vec<Said>,
+    },
+    /// There is none.
+    Failed {
+        /// What the Subscriptions say of it: OLM's sentence.
+        message: String,
+        /// The derivation: these cannot hold together.
+        because: Vec<Said>,
+        /// What might have been chosen, and why it was left out.
+        excluded: Vec<Excluded>,
+        /// Changes with which there is a resolution. Each was tried.
+        repairs: Vec<Repair>,
+    },
+}
+
+impl Explanation {
+    /// Is there a resolution?
+    pub fn is_resolved(&self) -> bool {
+        matches!(self, Self::Resolved { .. })
+    }
+}
+
+/// A bundle in a channel of a catalog.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bundle {
+    /// Package.
+    pub package: String,
+    /// Name.
+    pub name: String,
+    /// Version, as the catalog has it.
+    pub version: String,
+    /// Channel; empty for a ClusterServiceVersion that is there.
+    pub channel: String,
+    /// Name of the catalog; empty for a ClusterServiceVersion that is there.
+    pub catalog: String,
+    /// Namespace of the catalog.
+    pub catalog_namespace: String,
+}
+
+/// A bundle that was chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explained {
+    /// The bundle.
+    #[serde(flatten)]
+    pub bundle: Bundle,
+    /// The installed ClusterServiceVersion whose place it takes; empty when none.
+    pub replaces: String,
+    /// Who asked for it.
+    pub because: Vec<Said>,
+    /// What was not chosen in its place.
+    pub passed_over: Vec<Excluded>,
+}
+
+/// A bundle that was not chosen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Excluded {
+    /// The bundle.
+    #[serde(flatten)]
+    pub bundle: Bundle,
+    /// Why not.
+    pub because: Said,
+}
+
+/// A reason, for programs and for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Said {
+    /// What it is.
+    pub reason: Why,
+    /// A sentence without a full stop.
+    pub text: String,
+}
+
+impl Said {
+    fn new(reason: Why, text: impl Into<String>) -> Self {
+        Self { reason, text: text.into() }
+    }
+}
+
+/// Kinds of reasons, in the order in which a derivation tells them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Why {
+    /// A catalog cannot be used.
+    BrokenCatalog,
+    /// Something in a catalog or in the namespace cannot be read.
+    Unreadable,
+    /// A Subscription wants it.
+    Subscription,
+    /// A Subscription names a catalog that offers nothing.
+    NoCatalog,
+    /// A Subscription names a package that its catalog does not have.
+    NoPackage,
+    /// A Subscription names a channel that its package does not have.
+    NoChannel,
+    /// A Subscription names a startingCSV that its channel does not have.
+    NoStartingCsv,
+    /// What a Subscription may get.
+    Candidates,
+    /// A ClusterServiceVersion is there and nothing manages it.
+    Unsubscribed,
+    /// A bundle requires another one.
+    Requires,
+    /// A bundle is deprecated by its own properties.
+    Deprecated,
+    /// A bundle takes the place of an installed one.
+    Replaces,
+    /// A package has one operator.
+    OnePackage,
+    /// An API has one provider.
+    OneProvider,
+    /// It is in another channel than the one wanted.
+    WrongChannel,
+    /// It is in another catalog than the one wanted.
+    WrongCatalog,
+    /// A Subscription begins with another one.
+    NotStartingCsv,
+    /// It does not take the place of what is installed.
+    NoPath,
+    /// Its version is not asked for.
+    WrongVersion,
+    /// Another entry of its channel skips it.
+    Skipped,
+    /// It does not meet the requirement.
+    DoesNotMeet,
+    /// It can be had, but what was chosen comes first.
+    LessPreferred,
+    /// Choosing it would break a rule.
+    Contradiction,
+    /// The last upgrade is still under way.
+    Busy,
+    /// The OperatorGroup asks for an install mode that it does not support.
+    InstallModes,
+}
+
+/// Explains what [`super::resolve`] says of these inputs. `targets`, the value of the annotation `olm.targetNamespaces`, are
+/// those of the OperatorGroup, where it is known.
+pub fn explain(inputs: &Inputs<'_>, targets: Option<&str>) -> Explanation {
+    let problem = match problem::build(inputs) {
+        Ok(problem) => problem,
+        Err(failure) => return failed::unreadable(inputs, &failure),
+    };
+    match solve::solve(&problem.rules, problem.variables.len()) {
+        Ok(order) => {
+            let context = Context { inputs, problem: &problem };
+            let bundles = chosen::explain(&context, &order);
+            let warnings = targets.map(|t| chosen::warnings(&context, &order, t)).unwrap_or_default();
+            Explanation::Resolved { bundles, warnings }
+        }
+        Err(core) => failed::contradiction(&Context { inputs, problem: &problem }, &core),
+    }
+}
+
+/// What there is to explain.
+struct Context<'e, 'i> {
+    inputs: &'i Inputs<'i>,
+    problem: &'e Problem<'i>,
+}
+
+impl<'i> Context<'_, 'i> {
+    fn wanted(&self, subscription: usize) -> &'i Wanted<'i> {
+        &self.inputs.subscriptions[subscription]
+    }
+
+    /// The Subscription as people know it.
+    fn subscription(&self, subscription: usize) -> String {
+        format!("Subscription {}/{}", self.inputs.namespace, self.wanted(subscription).name)
+    }
+
+    /// A variable as people know it.
+    fn name(&self, variable: usize) -> String {
+        match self.problem.variables[variable] {
+            Variable::Subscription(subscription) => self.subscription(subscription),
+            Variable::Installed(installed) => format!("{} (installed)", installed.entry.name),
+            Variable::Bundle(offer) => name(&offer),
+        }
+    }
+
+    fn names(&self, variables: impl IntoIterator<Item = usize>, word: &str) -> String {
+        let mut names: Vec<String> = Vec::new();
+        for name in variables.into_iter().map(|v| self.name(v)) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        shortened(&names, word)
+    }
+
+    /// What a Subscription wants, in words.
+    fn wish(&self, subscription: usize) -> String {
+        let Wanted { package, channel, source, source_namespace, starting_csv, .. } = *self.wanted(subscription);
+        let mut wish = format!("package {package}");
+        if let Some(range) = self.wanted(subscription).range {
+            wish += &format!(" in versions {range}");
+        }
+        if !channel.is_empty() {
+            wish += &format!(" from channel {channel}");
+        }
+        if !source.is_empty() {
+            wish += &format!(" of catalog {source_namespace}/{source}");
+        }
+        if !starting_csv.is_empty() {
+            wish += &format!(", beginning with {starting_csv}");
+        }
+        wish
+    }
+
+    /// Why a bundle of its package is no candidate of a Subscription; `None` when it is one.
+    fn exclusion(&self, subscription: usize, offer: &Offer<'i>) -> Option<Said> {
+        let wanted = self.wanted(subscription);
+        let entry = offer.entry;
+        let catalog = offer.catalog?;
+        let who = self.subscription(subscription);
+        if !wanted.takes_from(catalog.name, catalog.namespace) {
+            let text = format!("{who} takes bundles from catalog {}/{} only", wanted.source_namespace, wanted.source);
+            return Some(Said::new(Why::WrongCatalog, text));
+        }
+        if !wanted.channel.is_empty() && entry.channel != wanted.channel {
+            return Some(Said::new(Why::WrongChannel, format!("{who} follows channel {}", wanted.channel)));
+        }
+        if let Some(range) = wanted.range.filter(|r| !entry.version.as_ref().is_some_and(|v| r.contains(v))) {
+            return Some(Said::new(Why::WrongVersion, format!("versions {range} are asked for")));
+        }
+        let installed = self.inputs.installed.iter().find(|i| i.entry.name == wanted.installed_csv);
+        let Some(installed) = installed else {
+            if !wanted.starting_csv.is_empty() && entry.name != wanted.starting_csv {
+                let text = format!("{who} begins with {} (spec.startingCSV)", wanted.starting_csv);
+                return Some(Said::new(Why::NotStartingCsv, text));
+            }
+            return self.skipper(offer);
+        };
+        let current = &installed.entry;
+        if wanted.busy {
+            let text = format!("the upgrade to {} is still under way", current.name);
+            return Some(Said::new(Why::Busy, text));
+        }
+        if offer::updates(entry, current).is_none() {
+            let text = format!(
+                "it neither replaces nor skips {}, which is installed{}",
+                current.name,
+                self.hop(offer, current)
+            );
+            return Some(Said::new(Why::NoPath, text));
+        }
+        self.skipper(offer)
+    }
+
+    /// The way from what is installed to an entry, when there is one with several hops.
+    fn hop(&self, offer: &Offer<'i>, current: &Entry) -> String {
+        let channel = offer.catalog.and_then(|c| c.snapshot.channel(&offer.entry.package, &offer.entry.channel));
+        let Some(channel) = channel else { return String::new() };
+        let mut next = Some(offer.entry);
+        // A channel is walked at most once.
+        for _ in &channel.entries {
+            let Some(replaced) = next.and_then(|e| e.replaces.as_deref()).and_then(|name| channel.entry(name)) else {
+                break;
+            };
+            if offer::updates(replaced, current).is_some() {
+                return format!("; {} comes first", replaced.name);
+            }
+            next = Some(replaced);
+        }
+        String::new()
+    }
+
+    fn skipper(&self, offer: &Offer<'i>) -> Option<Said> {
+        let entry = offer.entry;
+        let channel = offer.catalog?.snapshot.channel(&entry.package, &entry.channel)?;
+        let skipper = channel.entries.iter().find(|e| e.skips.contains(&entry.name))?;
+        Some(Said::new(Why::Skipped, format!("{} skips it", skipper.name)))
+    }
+
+    /// All bundles of a package in all catalogs, newest first.
+    fn of_package(&self, package: &str) -> Vec<Offer<'i>> {
+        let mut offers: Vec<Offer<'i>> = Vec::new();
+        for catalog in &self.inputs.catalogs {
+            let entries = catalog.snapshot.package(package).into_iter().flat_map(|p| p.entries());
+            offers.extend(entries.map(|e| Offer::of(*catalog, e)));
+        }
+        offers.sort_by(|a, b| newest_first(a.entry, b.entry));
+        offers
+    }
+}
+
+fn newest_first(a: &Entry, b: &Entry) -> std::cmp::Ordering {
+    match (&a.version, &b.version) {
+        (Some(a), Some(b)) => crate::version::compare(b, a),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    }
+}
+
+/// A bundle as people know it: where it is from, and its name.
+fn name(offer: &Offer<'_>) -> String {
+    let entry = offer.entry;
+    match offer.catalog {
+        Some(catalog) => {
+            format!("{} (channel {} of {}/{})", entry.name, entry.channel, catalog.namespace, catalog.name)
+        }
+        None => format!("{} (installed)", entry.name),
+    }
+}
+
+fn bundle(offer: &Offer<'_>) -> Bundle {
+    let (catalog, catalog_namespace) = offer.catalog.map_or(("", ""), |c| (c.name, c.namespace));
+    let entry = offer.entry;
+    Bundle {
+        package: entry.package.clone(),
+        name: entry.name.clone(),
+        version: entry.version_text.clone(),
+        channel: entry.channel.clone(),
+        catalog: catalog.to_owned(),
+        catalog_namespace: catalog_namespace.to_owned(),
+    }
+}
+
+/// How an update is made, in words.
+fn update(entry: &Entry, current: &Entry) -> String {
+    let name = &current.name;
+    match offer::updates(entry, current) {
+        Some(Update::Replaces) => format!("it replaces {name}, which is installed"),
+        Some(Update::Skips) => format!("it skips {name}, which is installed"),
+        Some(Update::SkipRange) => {
+            let range = entry.skip_range.as_deref().unwrap_or_default();
+            format!("its skipRange {range:?} covers {name}, which is installed")
+        }
+        None => format!("{name} is installed"),
+    }
+}
+
+/// Names in a sentence; of many only the first.
+fn shortened(names: &[String], word: &str) -> String {
+    const SHOWN: usize = 6;
+    if names.len() <= SHOWN + 1 {
+        return problem::enumerate(names, word);
+    }
+    format!("{} {word} {} more", names[..SHOWN].join(", "), names.len() - SHOWN)
+}

@@ -1,0 +1,177 @@
+//! Changes with which there is a resolution. Each is tried before it is offered.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::super::{Inputs, resolve};
+
+/// How many changes are tried.
+const TRIED: usize = 150;
+
+/// How many are offered.
+const OFFERED: usize = 6;
+
+/// A change to what a resolution is made from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "change", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Edit {
+    /// Another package in a Subscription.
+    Package {
+        /// Name of the Subscription.
+        subscription: String,
+        /// The package.
+        package: String,
+    },
+    /// Another channel in a Subscription.
+    Channel {
+        /// Name of the Subscription.
+        subscription: String,
+        /// The channel.
+        channel: String,
+    },
+    /// Another catalog in a Subscription.
+    Source {
+        /// Name of the Subscription.
+        subscription: String,
+        /// Name of the catalog.
+        source: String,
+        /// Its namespace.
+        source_namespace: String,
+    },
+    /// No startingCSV in a Subscription.
+    NoStartingCsv {
+        /// Name of the Subscription.
+        subscription: String,
+    },
+    /// A CatalogSource that cannot be used goes away.
+    DeleteCatalog {
+        /// Name.
+        name: String,
+        /// Namespace.
+        namespace: String,
+    },
+    /// A ClusterServiceVersion goes away.
+    DeleteCsv {
+        /// Name.
+        name: String,
+    },
+    /// A Subscription goes away.
+    DeleteSubscription {
+        /// Name.
+        name: String,
+    },
+}
+
+/// Changes with which there is a resolution.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Repair {
+    /// The changes.
+    pub edits: Vec<Edit>,
+    /// Names of the bundles that are chosen then.
+    pub then: Vec<String>,
+}
+
+/// Repairs for Subscriptions, by their places, and for ClusterServiceVersions that nothing manages.
+pub(super) fn find(inputs: &Inputs<'_>, subscriptions: &BTreeSet<usize>, unsubscribed: &BTreeSet<&str>) -> Vec<Repair> {
+    let edits = edits(inputs, subscriptions, unsubscribed);
+    let singles = edits.iter().map(|e| vec![e.clone()]);
+    let pairs = edits.iter().enumerate().flat_map(|(at, a)| edits[at + 1..].iter().map(|b| vec![a.clone(), b.clone()]));
+    let mut found: Vec<Repair> = Vec::new();
+    for edits in singles.chain(pairs).take(TRIED) {
+        let is_more_than_needed = found.iter().any(|f| f.edits.iter().all(|e| edits.contains(e)));
+        // What one change can do is not offered as two.
+        if is_more_than_needed || edits.len() > 1 && !found.is_empty() && found[0].edits.len() == 1 {
+            continue;
+        }
+        if let Some(then) = attempt(inputs, &edits) {
+            found.push(Repair { edits, then });
+        }
+        if found.len() == OFFERED {
+            break;
+        }
+    }
+    found
+}
+
+/// Are two names so much alike that one may be a slip for the other?
+pub(super) fn is_similar(a: &str, b: &str) -> bool {
+    strsim::damerau_levenshtein(a, b) <= 1 + b.len() / 4
+}
+
+/// Changes that may help, the smaller ones first.
+fn edits(inputs: &Inputs<'_>, subscriptions: &BTreeSet<usize>, unsubscribed: &BTreeSet<&str>) -> Vec<Edit> {
+    let mut edits = Vec::new();
+    for broken in &inputs.broken {
+        edits.push(Edit::DeleteCatalog { name: broken.name.to_owned(), namespace: broken.namespace.to_owned() });
+    }
+    for wanted in subscriptions.iter().map(|s| &inputs.subscriptions[*s]) {
+        let subscription = || wanted.name.to_owned();
+        let mine: Vec<_> = inputs.catalogs.iter().filter(|c| wanted.takes_from(c.name, c.namespace)).collect();
+        if !wanted.starting_csv.is_empty() {
+            edits.push(Edit::NoStartingCsv { subscription: subscription() });
+        }
+        let packages: BTreeSet<&String> = mine.iter().flat_map(|c| c.snapshot.packages().keys()).collect();
+        for package in packages.into_iter().filter(|p| *p != wanted.package && is_similar(p, wanted.package)) {
+            edits.push(Edit::Package { subscription: subscription(), package: package.clone() });
+        }
+        let channels = mine.iter().filter_map(|c| c.snapshot.package(wanted.package)).flat_map(|p| &p.channels);
+        let channels: BTreeSet<&str> = channels.map(|c| c.name.as_str()).filter(|c| *c != wanted.channel).collect();
+        if !wanted.channel.is_empty() {
+            edits.extend(
+                channels.into_iter().map(|c| Edit::Channel { subscription: subscription(), channel: c.to_owned() }),
+            );
+        }
+        for catalog in inputs.catalogs.iter().filter(|c| !wanted.takes_from(c.name, c.namespace)) {
+            if catalog.snapshot.package(wanted.package).is_some() {
+                edits.push(Edit::Source {
+                    subscription: subscription(),
+                    source: catalog.name.to_owned(),
+                    source_namespace: catalog.namespace.to_owned(),
+                });
+            }
+        }
+    }
+    edits.extend(unsubscribed.iter().map(|name| Edit::DeleteCsv { name: (*name).to_owned() }));
+    for wanted in subscriptions.iter().map(|s| &inputs.subscriptions[*s]) {
+        edits.push(Edit::DeleteSubscription { name: wanted.name.to_owned() });
+    }
+    edits
+}
+
+/// Names of the bundles chosen after the changes; `None` when there is still no resolution.
+fn attempt(inputs: &Inputs<'_>, edits: &[Edit]) -> Option<Vec<String>> {
+    let mut changed = inputs.clone();
+    for edit in edits {
+        apply(&mut changed, edit);
+    }
+    let resolution = resolve(&changed).ok()?;
+    Some(resolution.bundles.iter().map(|b| b.entry.name.clone()).collect())
+}
+
+fn apply<'a>(inputs: &mut Inputs<'a>, edit: &'a Edit) {
+    let mut change = |name: &str, change: &dyn Fn(&mut super::Wanted<'a>)| {
+        inputs.subscriptions.iter_mut().filter(|s| s.name == name).for_each(change);
+    };
+    match edit {
+        Edit::Package { subscription, package } => change(subscription, &|s| s.package = package),
+        Edit::Channel { subscription, channel } => change(subscription, &|s| s.channel = channel),
+        Edit::Source { subscription, source, source_namespace } => {
+            change(subscription, &|s| (s.source, s.source_namespace) = (source, source_namespace));
+        }
+        Edit::NoStartingCsv { subscription } => change(subscription, &|s| s.starting_csv = ""),
+        Edit::DeleteCatalog { name, namespace } => inputs.broken.retain(|b| (b.name, b.namespace) != (name, namespace)),
+        Edit::DeleteCsv { name } => inputs.installed.retain(|i| i.entry.name != *name),
+        Edit::DeleteSubscription { name } => {
+            let gone: Vec<&str> =
+                inputs.subscriptions.iter().filter(|s| s.name == name).map(|s| s.installed_csv).collect();
+            inputs.subscriptions.retain(|s| s.name != name);
+            let still: Vec<&str> = inputs.subscriptions.iter().map(|s| s.installed_csv).collect();
+            // What it managed stays, and nothing manages it then.
+            for installed in inputs.installed.iter_mut().filter(|i| gone.contains(&i.entry.name.as_str())) {
+                installed.subscribed = still.contains(&installed.entry.name.as_str());
+            }
+        }
+    }
+}
