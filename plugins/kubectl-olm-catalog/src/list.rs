@@ -24,11 +24,11 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "Examples:
   # What there is
-  {cmd} ./catalog
+  {cmd} list ./catalog
 
   # The channels of a package, and all that can be chosen of it
-  {cmd} etcd ./catalog
-  {cmd} etcd ./catalog --versions -o wide
+  {cmd} list etcd ./catalog
+  {cmd} list etcd ./catalog --versions -o wide
 ";
 
 /// Lists.

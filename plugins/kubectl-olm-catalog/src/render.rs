@@ -40,13 +40,13 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "Examples:
   # What a catalog says of the bundle in a directory
-  {cmd} ./bundle -o yaml
+  {cmd} render ./bundle -o yaml
 
   # One package from 1.2.0 on and what it depends on, as a catalog
-  {cmd} ./catalog --package etcd --version '>=1.2.0' --closure > etcd.json
+  {cmd} render ./catalog --package etcd --version '>=1.2.0' --closure > etcd.json
 
   # Every image that has to be mirrored
-  {cmd} ./catalog --images
+  {cmd} render ./catalog --images
 ";
 
 fn range(text: &str) -> Result<Range, String> {

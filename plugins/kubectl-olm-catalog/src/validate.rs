@@ -25,10 +25,10 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "Examples:
   # What is wrong with the catalog in a directory?
-  {cmd} ./catalog
+  {cmd} validate ./catalog
 
   # Would opm take it? As annotations on a pull request
-  {cmd} ./catalog --strict -o github
+  {cmd} validate ./catalog --strict -o github
 ";
 
 /// Checks.
