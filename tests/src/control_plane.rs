@@ -15,9 +15,9 @@
 //! * Nothing inside a pod ever runs, and a Job's pods succeed at once.
 //! * The garbage collector learns of a new CRD up to 30 s after it is established.
 
-mod binaries;
-mod pki;
-mod processes;
+pub(crate) mod binaries;
+pub(crate) mod pki;
+pub(crate) mod processes;
 
 use std::cell::RefCell;
 use std::ffi::OsStr;

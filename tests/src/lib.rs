@@ -4,4 +4,6 @@ pub mod bench;
 pub mod control_plane;
 pub mod data;
 pub mod house;
+pub mod images;
+pub mod registry;
 pub mod scenario;

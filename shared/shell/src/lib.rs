@@ -4,6 +4,7 @@
 //!   catalog    the verbs of `kubectl olm catalog`
 //!   cli        arguments, streams, tables, prompts, errors: what every plugin shares
 //!   cluster    a live cluster: watches, requests, the loop
+//!   image      images: pulled from registries, read from OCI layouts
 //!   registry   catalogs: directories, and the gRPC protocol on both sides
 //!   run        `kubectl olm run`: live, --audit and --simulate
 //!   version    what runs here and on the server
@@ -12,6 +13,7 @@
 pub mod catalog;
 pub mod cli;
 pub mod cluster;
+pub mod image;
 pub mod registry;
 pub mod run;
 pub mod version;

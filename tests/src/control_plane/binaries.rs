@@ -1,5 +1,6 @@
 //! Where the control plane's binaries come from: the folder that `KUBEBUILDER_ASSETS` names, or the Go modules under
-//! `tests/control-plane`, built once into `target/control-plane/bin` and again when a module changes.
+//! `tests/control-plane`, built once into `target/control-plane/bin` and again when a module changes. The registry of the tests
+//! is built in the same way, from `tests/registry` into `target/registry/bin`.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -15,7 +16,55 @@ pub(super) const KWOK_STAGES: &str = include_str!("../../control-plane/kwok-stag
 pub(super) const ALL: [&str; 6] =
     ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"];
 
-/// A Go module under `tests/control-plane` whose tools are components of the control plane.
+/// What is built together, into `target/<name>/bin`.
+struct Set {
+    name: &'static str,
+    /// The folder of its modules, in that of this crate.
+    source: &'static str,
+    modules: &'static [Module],
+    /// The binaries that its modules make.
+    binaries: &'static [&'static str],
+    /// Files that lie beside them, and their contents.
+    files: &'static [(&'static str, &'static str)],
+    /// How long building it takes.
+    takes: &'static str,
+    /// How to do without Go.
+    otherwise: &'static str,
+}
+
+const CONTROL_PLANE: Set = Set {
+    name: "control-plane",
+    source: "control-plane",
+    modules: &MODULES,
+    binaries: &ALL,
+    // So that the folder can be given to other tools as their KUBEBUILDER_ASSETS.
+    files: &[("kwok-stages.yaml", KWOK_STAGES)],
+    takes: "six minutes for all on two cores",
+    otherwise: "set KUBEBUILDER_ASSETS to a folder that holds all of its binaries, or OLM_TEST_CONTROL_PLANE=skip to do without",
+};
+
+const REGISTRY: Set = Set {
+    name: "registry",
+    source: "",
+    modules: &[Module {
+        name: "registry",
+        path: "github.com/distribution/distribution/v3",
+        go_mod: include_str!("../../registry/go.mod"),
+        output: "",
+        version_variables: &[],
+    }],
+    binaries: &["registry"],
+    files: &[],
+    takes: "two minutes on two cores",
+    otherwise: "set OLM_TEST_REGISTRY=skip to do without",
+};
+
+/// The path of the registry's binary, which is built when it has to be.
+pub(crate) fn registry() -> Result<PathBuf> {
+    Ok(build(&REGISTRY, "go")?.join("registry"))
+}
+
+/// A Go module whose tools are wanted.
 struct Module {
     /// Its folder.
     name: &'static str,
@@ -72,7 +121,7 @@ impl Binaries {
     pub(super) fn locate(wanted: &[&str]) -> Result<Self> {
         let folder = match std::env::var_os("KUBEBUILDER_ASSETS").filter(|folder| !folder.is_empty()) {
             Some(folder) => given(PathBuf::from(folder), wanted)?,
-            None => build("go")?,
+            None => build(&CONTROL_PLANE, "go")?,
         };
         Ok(Self { folder })
     }
@@ -97,9 +146,9 @@ fn given(folder: PathBuf, wanted: &[&str]) -> Result<PathBuf> {
 }
 
 /// The folder of built binaries, after building them with the Go command `go` where their stamp is not of today's modules.
-fn build(go: &str) -> Result<PathBuf> {
-    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("control-plane");
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/control-plane");
+fn build(set: &Set, go: &str) -> Result<PathBuf> {
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join(set.source);
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target").join(set.name);
     let folder = target.join("bin");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let folder = fs::canonicalize(folder)?;
@@ -107,31 +156,35 @@ fn build(go: &str) -> Result<PathBuf> {
     // Held until this function returns.
     let lock = File::create(target.join("lock"))?;
     if lock.try_lock().is_err() {
-        say("waiting for another test that is building it")?;
-        lock.lock().context("cannot lock target/control-plane/lock")?;
+        say(set, "waiting for another test that is building it")?;
+        lock.lock().with_context(|| format!("cannot lock target/{}/lock", set.name))?;
     }
     let stamp = target.join("stamp");
-    let wanted = stamp_text()?;
-    if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) && ALL.iter().all(|n| folder.join(n).is_file()) {
+    let wanted = stamp_text(set)?;
+    if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted)
+        && set.binaries.iter().all(|n| folder.join(n).is_file())
+    {
         return Ok(folder);
     }
-    for module in &MODULES {
-        say(&format!("building {} {} (once; six minutes for all on two cores)", module.name, module.version()?))?;
-        module.build(go, &modules, &folder)?;
+    for module in set.modules {
+        say(set, &format!("building {} {} (once; {})", module.name, module.version()?, set.takes))?;
+        module.build(set, go, &modules, &folder)?;
     }
-    // Beside kwok, so that the folder can be given to other tools as their KUBEBUILDER_ASSETS.
-    fs::write(folder.join("kwok-stages.yaml"), KWOK_STAGES)?;
+    for (name, content) in set.files {
+        fs::write(folder.join(name), content)?;
+    }
     fs::write(stamp, wanted)?;
     Ok(folder)
 }
 
 /// What the built binaries are made from: versions first, for people, then all that a build depends on.
-fn stamp_text() -> Result<String> {
+fn stamp_text(set: &Set) -> Result<String> {
     let mut parts = Vec::new();
-    for module in &MODULES {
+    for module in set.modules {
         parts.push(format!("{} {} {:?}", module.name, module.version()?, module.version_variables));
     }
-    parts.extend(MODULES.iter().map(|module| module.go_mod).chain([KWOK_STAGES]).map(str::to_owned));
+    parts.extend(set.modules.iter().map(|module| module.go_mod.to_owned()));
+    parts.extend(set.files.iter().map(|(_, content)| (*content).to_owned()));
     Ok(parts.join("\n"))
 }
 
@@ -143,11 +196,11 @@ impl Module {
             .find_map(|line| {
                 line.strip_prefix(self.path)?.split_whitespace().next().filter(|word| word.starts_with('v'))
             })
-            .with_context(|| format!("tests/control-plane/{}/go.mod does not require {}", self.name, self.path))
+            .with_context(|| format!("go.mod of {} does not require {}", self.name, self.path))
     }
 
     /// Builds its tools into `folder` with the Go command `go`. `modules` is the folder of all modules.
-    fn build(&self, go: &str, modules: &Path, folder: &Path) -> Result<()> {
+    fn build(&self, set: &Set, go: &str, modules: &Path, folder: &Path) -> Result<()> {
         let version = self.version()?;
         let mut numbers = version.trim_start_matches('v').split('.');
         let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
@@ -169,13 +222,13 @@ impl Module {
         match status {
             Ok(status) if status.success() => Ok(()),
             Ok(status) => {
-                bail!("go build of tests/control-plane/{} failed ({status}): its messages are above", self.name)
+                bail!("go build of {} failed ({status}): its messages are above", self.name)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
-                "the control plane for tests is built with Go, and there is no command `{go}`\n\
-                 hint: install Go 1.26 or newer (https://go.dev), or set KUBEBUILDER_ASSETS to a folder that holds {}, \
-                 or OLM_TEST_CONTROL_PLANE=skip to do without",
-                ALL.join(", ")
+                "the {} for tests is built with Go, and there is no command `{go}`\n\
+                 hint: install Go 1.26 or newer (https://go.dev), or {}",
+                set.name,
+                set.otherwise
             ),
             Err(error) => Err(error).context("cannot start go"),
         }
@@ -183,8 +236,8 @@ impl Module {
 }
 
 /// Tells the person who waits what takes so long. Unlike `eprintln!`, it is not captured by the test harness.
-fn say(what: &str) -> io::Result<()> {
-    writeln!(io::stderr(), "control plane for tests: {what}")
+fn say(set: &Set, what: &str) -> io::Result<()> {
+    writeln!(io::stderr(), "{} for tests: {what}", set.name)
 }
 
 #[cfg(test)]
@@ -193,7 +246,7 @@ mod tests {
 
     #[test]
     fn versions_come_from_the_modules() {
-        for module in &MODULES {
+        for module in MODULES.iter().chain(REGISTRY.modules) {
             let version = module.version().unwrap();
             assert_eq!(version.split('.').count(), 3, "{}: {version}", module.name);
         }
@@ -223,7 +276,7 @@ mod tests {
     fn missing_go_is_a_hint() {
         let folder = tempfile::tempdir().unwrap();
         let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("control-plane");
-        let error = MODULES[1].build("go-of-nowhere", &modules, folder.path()).unwrap_err().to_string();
+        let error = MODULES[1].build(&CONTROL_PLANE, "go-of-nowhere", &modules, folder.path()).unwrap_err().to_string();
         assert!(error.contains("hint: install Go"), "{error}");
     }
 }

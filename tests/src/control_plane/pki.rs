@@ -9,19 +9,19 @@ use rcgen::{
 use serde_json::json;
 
 /// Signs everything one control plane needs.
-pub(super) struct Authority {
+pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: String,
 }
 
 /// A certificate and its private key, in PEM.
-pub(super) struct Identity {
-    pub(super) certificate: String,
-    pub(super) key: String,
+pub(crate) struct Identity {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
 }
 
 impl Authority {
-    pub(super) fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let mut params = CertificateParams::new([]).context("authority")?;
         params.distinguished_name.push(DnType::CommonName, "olm-tests");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -32,19 +32,19 @@ impl Authority {
     }
 
     /// The authority's own certificate, in PEM.
-    pub(super) fn certificate(&self) -> &str {
+    pub(crate) fn certificate(&self) -> &str {
         &self.certificate
     }
 
     /// The API server's identity on loopback, and as pods would call it.
-    pub(super) fn server(&self) -> Result<Identity> {
+    pub(crate) fn server(&self) -> Result<Identity> {
         let names = ["127.0.0.1", "10.0.0.1", "localhost", "kubernetes.default.svc"].map(str::to_owned);
         let params = CertificateParams::new(names)?;
         self.issue(params, "kube-apiserver", ExtendedKeyUsagePurpose::ServerAuth)
     }
 
     /// The identity that the API server takes for `user`, in `group` if given and always in `system:authenticated`.
-    pub(super) fn client(&self, user: &str, group: Option<&str>) -> Result<Identity> {
+    pub(crate) fn client(&self, user: &str, group: Option<&str>) -> Result<Identity> {
         let mut params = CertificateParams::new([])?;
         if let Some(group) = group {
             params.distinguished_name.push(DnType::OrganizationName, group);
@@ -53,7 +53,7 @@ impl Authority {
     }
 
     /// A private key and its public key, in PEM: what ServiceAccount tokens are signed and checked with.
-    pub(super) fn key_pair() -> Result<(String, String)> {
+    pub(crate) fn key_pair() -> Result<(String, String)> {
         let key = KeyPair::generate()?;
         Ok((key.serialize_pem(), key.public_key_pem()))
     }
@@ -68,7 +68,7 @@ impl Authority {
     }
 
     /// A kubeconfig with which `client` calls the server at `url`.
-    pub(super) fn kubeconfig(&self, url: &str, client: &Identity) -> Result<String> {
+    pub(crate) fn kubeconfig(&self, url: &str, client: &Identity) -> Result<String> {
         let base64 = |text: &str| STANDARD.encode(text);
         Ok(serde_yaml::to_string(&json!({
             "apiVersion": "v1",

@@ -15,7 +15,7 @@ use anyhow::{Context, Result};
 const WATCHDOG: &str = r#"pids=; while read -r pid; do pids="$pids $pid"; done; kill -KILL $pids; rm -rf -- "$1""#;
 
 /// A set of running processes, each with a log file.
-pub(super) struct Processes {
+pub(crate) struct Processes {
     running: Vec<(&'static str, Child)>,
     watchdog: Child,
     pids: ChildStdin,
@@ -24,7 +24,7 @@ pub(super) struct Processes {
 
 impl Processes {
     /// No process yet. Logs go to the folder `logs`, which exists. `folder` is removed by the watchdog, and only by it.
-    pub(super) fn new(folder: &Path, logs: PathBuf) -> Result<Self> {
+    pub(crate) fn new(folder: &Path, logs: PathBuf) -> Result<Self> {
         let mut watchdog = Command::new("sh")
             .args(["-c", WATCHDOG, "watchdog"])
             .arg(folder)
@@ -39,7 +39,7 @@ impl Processes {
     }
 
     /// Starts `command` with both its outputs in the log file of `name`.
-    pub(super) fn start(&mut self, name: &'static str, command: &mut Command) -> Result<()> {
+    pub(crate) fn start(&mut self, name: &'static str, command: &mut Command) -> Result<()> {
         let log = File::create(self.log(name))?;
         let child = command
             .stdin(Stdio::null())
@@ -54,17 +54,17 @@ impl Processes {
     }
 
     /// The first process that has ended, and how.
-    pub(super) fn ended(&mut self) -> Option<(&'static str, ExitStatus)> {
+    pub(crate) fn ended(&mut self) -> Option<(&'static str, ExitStatus)> {
         self.running.iter_mut().find_map(|(name, child)| Some((*name, child.try_wait().ok()??)))
     }
 
     /// The ids of all processes, the watchdog's included.
-    pub(super) fn ids(&self) -> Vec<u32> {
+    pub(crate) fn ids(&self) -> Vec<u32> {
         self.running.iter().map(|(_, child)| child.id()).chain([self.watchdog.id()]).collect()
     }
 
     /// The log file of the process `name`.
-    pub(super) fn log(&self, name: &str) -> PathBuf {
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.logs.join(name).with_extension("log")
     }
 }

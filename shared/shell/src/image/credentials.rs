@@ -1,0 +1,278 @@
+//! As whom registries are asked: docker's configuration with its helpers, podman's, and Kubernetes' pull secrets.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use docker_credential::{CredentialRetrievalError, DockerCredential};
+use oci_client::Reference;
+use oci_client::secrets::RegistryAuth;
+use olm_core::api::object;
+use serde_json::{Map, Value, json};
+
+use crate::cli::{CliError, ErrorKind};
+
+/// Docker's own registry has several names.
+const DOCKER_HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
+
+/// Credentials for registries, from pull secrets and from the user's configuration files. Reading them runs the credential helpers
+/// that the user has configured; a pull secret cannot name one.
+#[derive(Clone, Default)]
+pub struct Credentials {
+    secrets: Vec<BTreeMap<String, Value>>,
+    files: Vec<PathBuf>,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Credentials({} secrets, {:?})", self.secrets.len(), self.files)
+    }
+}
+
+impl Credentials {
+    /// Those of the user: `REGISTRY_AUTH_FILE`, or else docker's `config.json` in `DOCKER_CONFIG` or `~/.docker`, and podman's
+    /// `auth.json`, as opm looks for them.
+    pub fn of_user() -> Self {
+        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let files = match set("REGISTRY_AUTH_FILE") {
+            Some(file) => vec![file],
+            None => {
+                let docker = set("DOCKER_CONFIG").or_else(|| set("HOME").map(|home| home.join(".docker")));
+                let podman = set("XDG_RUNTIME_DIR").map(|runtime| runtime.join("containers/auth.json"));
+                let home = set("HOME").map(|home| home.join(".config/containers/auth.json"));
+                docker.map(|folder| folder.join("config.json")).into_iter().chain(podman).chain(home).collect()
+            }
+        };
+        Self { secrets: Vec::new(), files }
+    }
+
+    /// Those of a configuration file.
+    pub fn of_file(file: PathBuf) -> Self {
+        Self { secrets: Vec::new(), files: vec![file] }
+    }
+
+    /// Those of Kubernetes Secrets of type `kubernetes.io/dockerconfigjson` or `kubernetes.io/dockercfg`; what is wrong with a
+    /// Secret, in sentences.
+    pub fn of_secrets<'a>(secrets: impl IntoIterator<Item = &'a Value>) -> (Self, Vec<String>) {
+        let mut credentials = Self::default();
+        let mut problems = Vec::new();
+        for secret in secrets {
+            match auths_of(secret) {
+                Ok(auths) => credentials.secrets.push(auths),
+                Err(problem) => {
+                    let (namespace, name) = (object::namespace(secret), object::name(secret));
+                    problems.push(format!("pull secret {namespace}/{name}: {problem}"));
+                }
+            }
+        }
+        (credentials, problems)
+    }
+
+    /// These first, then others.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.secrets.extend(others.secrets);
+        self.files.extend(others.files);
+        self
+    }
+
+    /// What to try for an image, best first; nothing when there is nothing for its registry. Blocks while a helper runs.
+    pub(super) fn for_image(&self, image: &Reference) -> Result<Vec<RegistryAuth>, CliError> {
+        let mut found: Vec<RegistryAuth> = Vec::new();
+        let mut add = |auth: Option<RegistryAuth>| {
+            if let Some(auth) = auth
+                && !found.contains(&auth)
+            {
+                found.push(auth);
+            }
+        };
+        for auths in &self.secrets {
+            for entry in matching(auths, image) {
+                add(credential(&json!({ "auths": { image.registry(): entry } }), image.registry())?);
+            }
+        }
+        for file in &self.files {
+            let Ok(bytes) = fs::read(file) else { continue };
+            let at = |e: CliError| e.at(file.display());
+            let config: Map<String, Value> = serde_json::from_slice(&bytes)
+                .map_err(|e| at(CliError::input(format!("not a docker configuration: {e}"))))?;
+            let auths = config.get("auths").and_then(Value::as_object).into_iter().flatten();
+            let auths = auths.map(|(key, value)| (key.clone(), value.clone())).collect();
+            let mut narrowed = Map::new();
+            for (key, value) in &config {
+                if key == "credsStore" || key == "credHelpers" {
+                    narrowed.insert(key.clone(), value.clone());
+                }
+            }
+            let host = helper_name(image);
+            if let Some(entry) = matching(&auths, image).into_iter().next() {
+                narrowed.insert("auths".to_owned(), json!({ host: entry }));
+            }
+            add(credential(&Value::Object(narrowed), host).map_err(at)?);
+        }
+        Ok(found)
+    }
+}
+
+/// Under what name helpers know a registry.
+fn helper_name(image: &Reference) -> &str {
+    if DOCKER_HUB.contains(&image.registry()) { "https://index.docker.io/v1/" } else { image.registry() }
+}
+
+fn auths_of(secret: &Value) -> Result<BTreeMap<String, Value>, String> {
+    use base64::Engine;
+    let data = |key: &str| secret.get("data").and_then(|d| d.get(key)).and_then(Value::as_str);
+    let (text, nested) = match (data(".dockerconfigjson"), data(".dockercfg")) {
+        (Some(text), _) => (text, true),
+        (None, Some(text)) => (text, false),
+        (None, None) => return Err("it has neither .dockerconfigjson nor .dockercfg".to_owned()),
+    };
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text).map_err(|e| e.to_string())?;
+    // The text of the error would show parts of the secret.
+    let config: Value = serde_json::from_slice(&bytes).map_err(|_| "its content is not JSON".to_owned())?;
+    let auths = if nested { config.get("auths") } else { Some(&config) };
+    let auths = auths.and_then(Value::as_object).ok_or("it has no auths")?;
+    Ok(auths.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
+}
+
+/// The entries for an image as the kubelet picks them: host labels may be `*`, ports are equal, paths are prefixes; the longest
+/// key comes first.
+fn matching<'a>(auths: &'a BTreeMap<String, Value>, image: &Reference) -> Vec<&'a Value> {
+    let mut found: Vec<(&String, &Value)> = auths.iter().filter(|(key, _)| matches(key, image)).collect();
+    found.sort_by_key(|(key, _)| std::cmp::Reverse(key.len()));
+    found.into_iter().map(|(_, entry)| entry).collect()
+}
+
+fn matches(key: &str, image: &Reference) -> bool {
+    let key = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://")).unwrap_or(key);
+    let (host, path) = key.split_once('/').unwrap_or((key, ""));
+    // `/v1/` and `/v2/` are no paths of images.
+    let path = match path.trim_end_matches('/') {
+        "v1" | "v2" => "",
+        path => path,
+    };
+    let registry = image.registry();
+    let is_hub = DOCKER_HUB.contains(&registry) && DOCKER_HUB.contains(&host);
+    let is_below = path.is_empty()
+        || image.repository().strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    (is_hub || host_matches(host, registry)) && is_below
+}
+
+fn host_matches(pattern: &str, host: &str) -> bool {
+    let split = |text: &str| -> (Vec<String>, String) {
+        let (name, port) = text.rsplit_once(':').unwrap_or((text, ""));
+        (name.split('.').map(str::to_owned).collect(), port.to_owned())
+    };
+    let ((pattern, pattern_port), (host, port)) = (split(pattern), split(host));
+    pattern_port == port
+        && pattern.len() == host.len()
+        && pattern.iter().zip(&host).all(|(pattern, label)| label_matches(pattern, label))
+}
+
+fn label_matches(pattern: &str, label: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == label,
+        Some((start, rest)) => label
+            .strip_prefix(start)
+            .is_some_and(|end| (0..=end.len()).any(|n| end.is_char_boundary(n) && label_matches(rest, &end[n..]))),
+    }
+}
+
+/// What a docker configuration has for a registry.
+fn credential(config: &Value, registry: &str) -> Result<Option<RegistryAuth>, CliError> {
+    let text = config.to_string();
+    match docker_credential::get_credential_from_reader(text.as_bytes(), registry) {
+        Ok(DockerCredential::UsernamePassword(user, password)) => Ok(Some(RegistryAuth::Basic(user, password))),
+        Ok(DockerCredential::IdentityToken(_)) => Err(CliError::new(
+            ErrorKind::Input,
+            format!("the credentials for {registry} are an identity token, which cannot be used"),
+        )
+        .hint("log in with a user name and a password or access token")),
+        Err(CredentialRetrievalError::NoCredentialConfigured) => Ok(None),
+        // So say docker's helpers of a registry that they do not know.
+        Err(CredentialRetrievalError::HelperFailure { stdout, .. }) if stdout.contains("credentials not found") => {
+            Ok(None)
+        }
+        Err(e) => {
+            let hint = match e {
+                CredentialRetrievalError::HelperCommunicationError
+                | CredentialRetrievalError::HelperFailure { .. }
+                | CredentialRetrievalError::MalformedHelperResponse => {
+                    "the configuration names a docker-credential-… program: see whether it is installed and works"
+                }
+                _ => "log in to the registry again",
+            };
+            let message = e.to_string().trim().replace('\n', " ");
+            Err(CliError::input(format!("no credentials for {registry}: {message}")).hint(hint))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(text: &str) -> Reference {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn keys_match_as_in_the_kubelet() {
+        for (key, reference, expected) in [
+            ("registry.example.com", "registry.example.com/a/b:1", true),
+            ("https://registry.example.com/v1/", "registry.example.com/a/b:1", true),
+            ("registry.example.com/a", "registry.example.com/a/b:1", true),
+            ("registry.example.com/a", "registry.example.com/ab:1", false),
+            ("registry.example.com:5000", "registry.example.com/a:1", false),
+            ("registry.example.com:5000", "registry.example.com:5000/a:1", true),
+            ("*.example.com", "registry.example.com/a:1", true),
+            ("*.example.com", "a.registry.example.com/a:1", false),
+            ("reg*y.example.com", "registry.example.com/a:1", true),
+            ("https://index.docker.io/v1/", "busybox", true),
+            ("docker.io", "docker.io/library/busybox:1", true),
+            ("quay.io", "busybox", false),
+        ] {
+            assert_eq!(matches(key, &image(reference)), expected, "{key} {reference}");
+        }
+    }
+
+    #[test]
+    fn secrets_of_both_types_are_read_and_the_longest_key_comes_first() {
+        use base64::Engine;
+        let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+        let auth = |pair: &str| json!({ "auth": encode(pair) });
+        let config = json!({ "auths": {
+            "registry.example.com": auth("short:1"), "registry.example.com/team": auth("long:2"), "quay.io": auth("other:3"),
+        }, "credsStore": "must-not-run" });
+        let new = json!({ "metadata": { "name": "new", "namespace": "n" }, "data": { ".dockerconfigjson": encode(&config.to_string()) } });
+        let old = json!({ "metadata": { "name": "old" }, "data": { ".dockercfg":
+            encode(&json!({ "registry.example.com": { "username": "old", "password": "4" } }).to_string()) } });
+        let odd = json!({ "metadata": { "name": "odd", "namespace": "n" }, "data": { "password": "" } });
+        let (credentials, problems) = Credentials::of_secrets([&new, &old, &odd]);
+        assert_eq!(problems, ["pull secret n/odd: it has neither .dockerconfigjson nor .dockercfg"]);
+        let basic = |user: &str, password: &str| RegistryAuth::Basic(user.to_owned(), password.to_owned());
+        let found = credentials.for_image(&image("registry.example.com/team/catalog:1")).unwrap();
+        assert_eq!(found, [basic("long", "2"), basic("short", "1"), basic("old", "4")]);
+        assert_eq!(credentials.for_image(&image("elsewhere.example.com/a:1")).unwrap(), []);
+        assert!(!format!("{credentials:?}").contains("long"));
+    }
+
+    #[test]
+    fn a_configuration_file_is_read_and_a_missing_one_is_no_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.json");
+        let credentials = Credentials::of_file(file.clone());
+        let busybox = image("busybox");
+        assert_eq!(credentials.for_image(&busybox).unwrap(), []);
+        fs::write(&file, r#"{"auths":{"https://index.docker.io/v1/":{"auth":"dXNlcjpwYXNz"}}}"#).unwrap();
+        assert_eq!(
+            credentials.for_image(&busybox).unwrap(),
+            [RegistryAuth::Basic("user".to_owned(), "pass".to_owned())]
+        );
+        fs::write(&file, r#"{"credHelpers":{"quay.io":"of-nowhere"}}"#).unwrap();
+        let error = credentials.for_image(&image("quay.io/a/b:1")).unwrap_err();
+        assert!(error.hint.unwrap().contains("docker-credential-"), "{}", error.message);
+        fs::write(&file, "{").unwrap();
+        assert!(credentials.for_image(&busybox).unwrap_err().message.contains("not a docker configuration"));
+    }
+}

@@ -1,0 +1,203 @@
+//! Manifests: which image of an index is meant, what its labels say, and which layers it has.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256, Sha512};
+
+use super::{BUNDLE_LABEL, CATALOG_LABEL, DATABASE_LABEL, Kind, MANIFESTS_LABEL, METADATA_LABEL, Wanted};
+use crate::cli::CliError;
+
+/// Where content is found, and what it must be.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Descriptor {
+    #[serde(default)]
+    pub(super) media_type: String,
+    pub(super) digest: String,
+    #[serde(default)]
+    pub(super) size: u64,
+    #[serde(default)]
+    platform: Option<Platform>,
+    #[serde(default)]
+    pub(super) annotations: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+struct Platform {
+    #[serde(default)]
+    os: String,
+    #[serde(default)]
+    architecture: String,
+}
+
+/// A manifest of one image, or an index of several.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Manifest {
+    #[serde(default)]
+    schema_version: u32,
+    config: Option<Descriptor>,
+    #[serde(default)]
+    pub(super) layers: Vec<Descriptor>,
+    pub(super) manifests: Option<Vec<Descriptor>>,
+}
+
+impl Manifest {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, CliError> {
+        let manifest: Self = serde_json::from_slice(bytes)
+            .map_err(|e| CliError::input(format!("its manifest is not one: {e}")).hint(NOT_AN_IMAGE))?;
+        if manifest.schema_version != 2 {
+            let message = format!("its manifest has version {}, not 2", manifest.schema_version);
+            return Err(CliError::input(message).hint("push the image again with a tool of this decade"));
+        }
+        let all = manifest.layers.iter().chain(&manifest.config).chain(manifest.manifests.iter().flatten());
+        all.into_iter().try_for_each(|d| check_digest(&d.digest))?;
+        Ok(manifest)
+    }
+
+    pub(super) fn config(&self) -> Result<&Descriptor, CliError> {
+        self.config.as_ref().ok_or_else(|| CliError::input("its manifest names no configuration").hint(NOT_AN_IMAGE))
+    }
+}
+
+const NOT_AN_IMAGE: &str = "skopeo inspect --raw docker://IMAGE shows what is there";
+
+/// The image of an index to take: for Linux on this machine's architecture, as opm does; catalogs and bundles hold no programs,
+/// so any other image of the index will do as well.
+pub(super) fn choose(manifests: &[Descriptor]) -> Result<&Descriptor, CliError> {
+    let here = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        "powerpc64" => "ppc64le",
+        other => other,
+    };
+    let rank = |d: &&Descriptor| match &d.platform {
+        Some(p) if p.os == "linux" && p.architecture == here => 0,
+        Some(p) if p.os == "linux" && p.architecture == "amd64" => 1,
+        Some(p) if p.os == "linux" => 2,
+        None => 3,
+        // Attestations are of the platform unknown.
+        Some(p) if p.os == "unknown" => 5,
+        Some(_) => 4,
+    };
+    let best = manifests.iter().min_by_key(rank).filter(|best| rank(best) < 5);
+    best.ok_or_else(|| CliError::input("its index names no image").hint(NOT_AN_IMAGE))
+}
+
+/// The labels of an image configuration.
+pub(super) fn labels(config: &[u8]) -> Result<BTreeMap<String, String>, CliError> {
+    #[derive(Deserialize)]
+    struct Config {
+        #[serde(default)]
+        config: Option<Inner>,
+    }
+    #[derive(Default, Deserialize)]
+    struct Inner {
+        #[serde(rename = "Labels", default)]
+        labels: Option<BTreeMap<String, String>>,
+    }
+    let config: Config = serde_json::from_slice(config)
+        .map_err(|e| CliError::input(format!("its configuration cannot be read: {e}")).hint(NOT_AN_IMAGE))?;
+    Ok(config.config.unwrap_or_default().labels.unwrap_or_default())
+}
+
+/// What an image is, and which of its folders become which folders of the content (reference/bundles-and-catalogs.md §2.4).
+pub(super) fn kind(
+    labels: &BTreeMap<String, String>,
+    wanted: Wanted,
+) -> Result<(Kind, Vec<(String, &'static str)>), CliError> {
+    let label = |name: &str| labels.get(name).filter(|value| !value.is_empty());
+    let catalog = label(CATALOG_LABEL).filter(|_| wanted != Wanted::Bundle);
+    if let Some(folder) = catalog {
+        return Ok((Kind::Catalog, vec![(folder.clone(), "")]));
+    }
+    if label(BUNDLE_LABEL).is_some() && wanted != Wanted::Catalog {
+        let folder = |name, default: &str| label(name).cloned().unwrap_or_else(|| default.to_owned());
+        return Ok((
+            Kind::Bundle,
+            vec![
+                (folder(MANIFESTS_LABEL, "manifests/"), "manifests"),
+                (folder(METADATA_LABEL, "metadata/"), "metadata"),
+            ],
+        ));
+    }
+    let what = match wanted {
+        Wanted::Catalog => "no catalog",
+        Wanted::Bundle => "no bundle",
+        Wanted::Any => "neither a catalog nor a bundle",
+    };
+    let other = [(CATALOG_LABEL, "it is a catalog"), (BUNDLE_LABEL, "it is a bundle")];
+    let hint = if label(DATABASE_LABEL).is_some() {
+        "it is an index with a database: make a file-based catalog of it with opm migrate of an opm before 1.74"
+            .to_owned()
+    } else if let Some((_, hint)) = other.into_iter().find(|(name, _)| label(name).is_some()) {
+        hint.to_owned()
+    } else if labels.is_empty() {
+        "it has no labels at all; a catalog has the label ".to_owned() + CATALOG_LABEL
+    } else {
+        format!("its labels are {}", labels.keys().map(String::as_str).collect::<Vec<_>>().join(", "))
+    };
+    Err(CliError::input(format!("this image is {what}")).hint(hint))
+}
+
+/// Is it a digest that can be checked, and a harmless part of a path and URL?
+pub(super) fn check_digest(digest: &str) -> Result<(), CliError> {
+    let hex = |text: &str, length| text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    let known = match digest.split_once(':') {
+        Some(("sha256", rest)) => hex(rest, 64),
+        Some(("sha512", rest)) => hex(rest, 128),
+        _ => false,
+    };
+    if known {
+        return Ok(());
+    }
+    Err(CliError::input(format!("{digest:?} is not a sha256 or sha512 digest")))
+}
+
+/// Computes a digest as bytes pass by.
+pub(super) enum Digester {
+    Sha256(Sha256),
+    Sha512(Sha512),
+}
+
+impl Digester {
+    /// For the algorithm of a digest that was checked.
+    pub(super) fn like(digest: &str) -> Self {
+        if digest.starts_with("sha512:") { Self::Sha512(Sha512::new()) } else { Self::Sha256(Sha256::new()) }
+    }
+
+    pub(super) fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Sha256(hasher) => hasher.update(bytes),
+            Self::Sha512(hasher) => hasher.update(bytes),
+        }
+    }
+
+    pub(super) fn finish(self) -> String {
+        let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        match self {
+            Self::Sha256(hasher) => format!("sha256:{}", hex(&hasher.finalize())),
+            Self::Sha512(hasher) => format!("sha512:{}", hex(&hasher.finalize())),
+        }
+    }
+}
+
+/// The digest of bytes, by the algorithm of another.
+pub(super) fn digest_like(other: &str, bytes: &[u8]) -> String {
+    let mut digester = Digester::like(other);
+    digester.update(bytes);
+    digester.finish()
+}
+
+/// Refuses bytes that are not those of a digest.
+pub(super) fn verify(bytes: &[u8], digest: &str) -> Result<(), CliError> {
+    let found = digest_like(digest, bytes);
+    if found == digest { Ok(()) } else { Err(wrong_digest(digest, &found)) }
+}
+
+pub(super) fn wrong_digest(expected: &str, found: &str) -> CliError {
+    CliError::input(format!("what was delivered as {expected} has the digest {found}")).hint(
+        "the registry, or something between, changed or damaged the image: push it again, or ask another registry",
+    )
+}

@@ -1,0 +1,185 @@
+//! Images: catalogs and bundles that a registry, an OCI layout or an archive holds.
+//!
+//! ```text
+//!   pull         a location --> Content, through the cache
+//!     registry      the OCI distribution protocol    credentials  as whom
+//!     layout        a directory or a tar archive
+//!     manifest      which image of an index, its labels and layers
+//!     layer         a layer's entries, checked and bounded
+//!     tree          what of them the labels name, whiteouts and links considered
+//!     cache         by digest, in the user's cache directory
+//! ```
+//!
+//! *Guarantees.* Only what the labels name is kept, on disk; the rest streams by. Nothing is used before the digest of every
+//! byte was checked. No path of an image leads anywhere but below the folder that is returned.
+
+mod cache;
+mod credentials;
+mod layer;
+mod layout;
+mod manifest;
+mod pull;
+mod registry;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+pub use cache::default_cache;
+pub use credentials::Credentials;
+pub use layout::is_layout;
+use oci_client::Reference;
+pub use pull::{pull, resolve};
+
+use crate::cli::CliError;
+
+/// The label of a catalog image that names the directory of its file-based catalog.
+pub const CATALOG_LABEL: &str = "operators.operatorframework.io.index.configs.v1";
+/// The label that marks a bundle image, with the package's name.
+pub const BUNDLE_LABEL: &str = "operators.operatorframework.io.bundle.package.v1";
+/// The label of a bundle image that names the directory of its manifests.
+pub const MANIFESTS_LABEL: &str = "operators.operatorframework.io.bundle.manifests.v1";
+/// The label of a bundle image that names the directory of its metadata.
+pub const METADATA_LABEL: &str = "operators.operatorframework.io.bundle.metadata.v1";
+/// The label of catalog images that hold a database, which nobody makes any more.
+pub(crate) const DATABASE_LABEL: &str = "operators.operatorframework.io.index.database.v1";
+
+/// Where an image is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Location {
+    /// In a registry.
+    Registry(Reference),
+    /// In an OCI layout: a directory, or a tar archive of one.
+    Layout {
+        /// The directory or file.
+        path: PathBuf,
+        /// The name of one of several images in it: `org.opencontainers.image.ref.name`.
+        name: Option<String>,
+    },
+}
+
+impl FromStr for Location {
+    type Err = CliError;
+
+    /// `docker://REF` or REF; `oci:PATH[:NAME]` and `oci-archive:PATH[:NAME]`.
+    fn from_str(text: &str) -> Result<Self, CliError> {
+        if let Some(path) = text.strip_prefix("oci:").or_else(|| text.strip_prefix("oci-archive:")) {
+            return Ok(Self::layout(path));
+        }
+        let reference = text.strip_prefix("docker://").unwrap_or(text);
+        reference.parse().map(Self::Registry).map_err(|e| {
+            CliError::usage(format!("{text:?} is not an image reference: {e}"))
+                .hint("an image is named as registry.example.com/name:tag or registry.example.com/name@sha256:…")
+        })
+    }
+}
+
+impl Location {
+    fn layout(text: &str) -> Self {
+        let whole = PathBuf::from(text);
+        match text.rsplit_once(':') {
+            Some((path, name)) if !whole.exists() => Self::Layout { path: path.into(), name: Some(name.to_owned()) },
+            _ => Self::Layout { path: whole, name: None },
+        }
+    }
+}
+
+impl std::fmt::Display for Location {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Registry(reference) => write!(f, "{reference}"),
+            Self::Layout { path, name: None } => write!(f, "{}", path.display()),
+            Self::Layout { path, name: Some(name) } => write!(f, "{}:{name}", path.display()),
+        }
+    }
+}
+
+/// What an image has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// A file-based catalog.
+    Catalog,
+    /// A bundle.
+    Bundle,
+    /// Either of them.
+    Any,
+}
+
+/// What an image is, by its labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Kind {
+    /// [`Content::root`] is the root of a file-based catalog.
+    Catalog,
+    /// [`Content::root`] has the folders `manifests` and `metadata`.
+    Bundle,
+}
+
+/// How images are pulled.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// As whom registries are asked.
+    pub credentials: Credentials,
+    /// Certificates (PEM) of authorities that are trusted besides those of the system.
+    pub certificate_authorities: Vec<u8>,
+    /// Registries (`host[:port]`) that are asked without TLS.
+    pub plain_http: Vec<String>,
+    /// What is too much.
+    pub limits: Limits,
+    /// The folder of the cache; without one every image is pulled into a temporary folder.
+    pub cache: Option<PathBuf>,
+}
+
+/// What is too much of an image, and too long. The defaults are ten times what the largest public catalogs need.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How long a registry may take to accept a connection.
+    pub connect: Duration,
+    /// How long a registry may send nothing.
+    pub stall: Duration,
+    /// How long a pull may take.
+    pub total: Duration,
+    /// Most bytes of a manifest or an image configuration.
+    pub document: u64,
+    /// Most layers.
+    pub layers: usize,
+    /// Most bytes of all layers when they are unpacked, whether they are kept or not.
+    pub unpacked: u64,
+    /// Most bytes that are kept.
+    pub kept: u64,
+    /// Most files, folders and links that are kept.
+    pub entries: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            stall: Duration::from_secs(30),
+            total: Duration::from_mins(15),
+            document: 8 << 20,
+            layers: 256,
+            unpacked: 16 << 30,
+            kept: 2 << 30,
+            entries: 500_000,
+        }
+    }
+}
+
+/// What was pulled.
+#[derive(Debug)]
+pub struct Content {
+    /// The folder with what the labels name.
+    pub root: PathBuf,
+    /// What it is.
+    pub kind: Kind,
+    /// The digest that the location stands for: of the index if there is one, else of the manifest.
+    pub digest: String,
+    /// The image's labels.
+    pub labels: BTreeMap<String, String>,
+    /// What of the labelled folders was left out, and why.
+    pub warnings: Vec<String>,
+    /// Deletes the folder with this value when there is no cache.
+    _temporary: Option<tempfile::TempDir>,
+}

@@ -1,0 +1,137 @@
+//! Registries that misbehave as a real one cannot be made to: they stall, lie, break off or never end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use olm_shell::cli::ErrorKind;
+use olm_shell::image::{Limits, Options};
+use olm_tests::images::Image;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{expected, files, pull, refused, small};
+
+/// What is wrong with a registry.
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    None,
+    /// Takes the connection and says nothing.
+    Silent,
+    /// Sends half of a layer, and then nothing.
+    Stalls,
+    /// Sends half of a layer, and closes.
+    BreaksOff,
+    /// Sends other bytes of the right length.
+    Lies,
+    /// Sends more and more.
+    NeverEnds,
+    /// Gives another manifest than the digest asked for.
+    OtherManifest,
+    /// Fails.
+    Fails,
+    /// Is a web server.
+    Html,
+}
+
+/// A registry of one image on loopback, for as long as the test's runtime runs.
+async fn faulty(image: Image, fault: Fault) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let image = Arc::new(image);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let image = image.clone();
+            // A client that goes away is part of the test.
+            tokio::spawn(async move { drop(answer(stream, &image, fault).await) });
+        }
+    });
+    address
+}
+
+async fn answer(mut stream: TcpStream, image: &Image, fault: Fault) -> std::io::Result<()> {
+    let mut request = Vec::new();
+    while !request.ends_with(b"\r\n\r\n") {
+        request.push(stream.read_u8().await?);
+    }
+    let request = String::from_utf8_lossy(&request).into_owned();
+    let path = request.split(' ').nth(1).unwrap_or_default();
+    let digest = path.rsplit('/').next().unwrap_or_default();
+    let (mut body, is_layer) = match image.blobs.get(digest) {
+        Some(blob) => (blob.clone(), path.contains("/blobs/") && image.manifest["layers"][0]["digest"] == digest),
+        None if path.contains("/manifests/") => (image.bytes(), false),
+        None => (Vec::new(), false),
+    };
+    let mut status = "200 OK";
+    match fault {
+        Fault::Silent => return std::future::pending().await,
+        Fault::Fails if path.contains("/manifests/") => status = "503 Service Unavailable",
+        Fault::Html => body = b"<html>welcome</html>".to_vec(),
+        Fault::OtherManifest if path.contains("/manifests/") => body = Image::catalog(&[("other", "o")]).bytes(),
+        Fault::Lies if is_layer => body.iter_mut().for_each(|b| *b = !*b),
+        _ => {}
+    }
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        image.media_type,
+        if fault == Fault::NeverEnds && is_layer { u64::MAX / 2 } else { body.len() as u64 }
+    );
+    stream.write_all(head.as_bytes()).await?;
+    let half = body.len() / 2;
+    match fault {
+        Fault::Stalls if is_layer => {
+            stream.write_all(&body[..half]).await?;
+            std::future::pending().await
+        }
+        Fault::BreaksOff if is_layer => stream.write_all(&body[..half]).await,
+        Fault::NeverEnds if is_layer => loop {
+            stream.write_all(&body).await?;
+        },
+        _ => stream.write_all(&body).await,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_fault_ends_in_a_sentence_and_in_time() {
+    let limits = Limits { stall: Duration::from_millis(300), ..small() };
+    let image = Image::catalog(&[("catalog.yaml", "some content that is long enough to be cut into two halves")]);
+    for (fault, words, kind) in [
+        (Fault::Silent, ["sent nothing", "try again"], ErrorKind::Unreachable),
+        (Fault::Stalls, ["sent nothing", "try again"], ErrorKind::Unreachable),
+        (Fault::BreaksOff, ["broke off", "try again"], ErrorKind::Unreachable),
+        (Fault::Lies, ["has the digest", "push it again"], ErrorKind::Input),
+        (Fault::NeverEnds, ["longer than", "sha256:"], ErrorKind::Input),
+        (Fault::OtherManifest, ["has the digest", "push it again"], ErrorKind::Input),
+        (Fault::Fails, ["503", "try again"], ErrorKind::Unreachable),
+        (Fault::Html, ["", "sha256"], ErrorKind::Input),
+    ] {
+        let address = faulty(image.clone(), fault).await;
+        let options = Options { plain_http: vec![address.to_string()], limits, ..Options::default() };
+        let name = format!("{address}/garden/catalog@{}", image.digest());
+        let error = refused(pull(&name, &options).await, &words);
+        assert_eq!(error.kind, kind, "{error}");
+    }
+    let address = faulty(image, Fault::None).await;
+    let options = Options { plain_http: vec![address.to_string()], limits, ..Options::default() };
+    let content = pull(&format!("{address}/garden/catalog:1"), &options).await.unwrap();
+    assert_eq!(files(&content.root).len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pull_that_is_given_up_leaves_nothing() {
+    let cache = tempfile::tempdir().unwrap();
+    let image = Image::catalog(&[("catalog.yaml", "c")]);
+    let address = faulty(image, Fault::Stalls).await;
+    let limits = Limits { total: Duration::from_millis(300), ..small() };
+    let options = Options {
+        plain_http: vec![address.to_string()],
+        limits,
+        cache: Some(cache.path().to_owned()),
+        ..Options::default()
+    };
+    let error = refused(pull(&format!("{address}/garden/catalog:1"), &options).await, &["was not pulled within"]);
+    assert_eq!(error.kind, ErrorKind::Unreachable);
+    let nobody = "127.0.0.1:1/garden/catalog:1";
+    refused(pull(nobody, &options).await, &["cannot be reached"]);
+    assert_eq!(files(cache.path()), expected(&[]));
+}

@@ -1,0 +1,60 @@
+//! Images: pulled from a real registry, read from OCI layouts, and refused when they are wrong.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+mod faulty;
+mod layouts;
+mod registry;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use olm_shell::cli::CliError;
+use olm_shell::image::{Content, Limits, Location, Options, Wanted};
+
+/// The files of a folder, by their paths, and what is in them.
+fn files(root: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            assert!(!entry.file_type().unwrap().is_symlink(), "{}", entry.path().display());
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+            } else {
+                let name = entry.path().strip_prefix(root).unwrap().to_string_lossy().into_owned();
+                found.insert(name, String::from_utf8_lossy(&std::fs::read(entry.path()).unwrap()).into_owned());
+            }
+        }
+    }
+    found
+}
+
+fn expected(files: &[(&str, &str)]) -> BTreeMap<String, String> {
+    files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+}
+
+/// Limits that a test can reach.
+fn small() -> Limits {
+    Limits { document: 64 << 10, layers: 8, unpacked: 4 << 20, kept: 1 << 20, entries: 100, ..Limits::default() }
+}
+
+async fn pull(location: &str, options: &Options) -> Result<Content, CliError> {
+    let location: Location = location.parse()?;
+    olm_shell::image::pull(&location, Wanted::Any, options).await
+}
+
+#[track_caller]
+fn refused(result: Result<Content, CliError>, words: &[&str]) -> CliError {
+    match result {
+        Ok(content) => panic!("it was accepted: {:?}", files(&content.root)),
+        Err(error) => {
+            let told = error.render();
+            for word in words {
+                assert!(told.contains(word), "no {word:?} in: {told}");
+            }
+            error
+        }
+    }
+}
