@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Parser};
-use olm_shell::cli::flags::{ClusterFlags, DataFormat, LogFlags};
+use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags, LogFlags};
 use olm_shell::cli::logging::{self, Usually};
-use olm_shell::run::{CatalogDirectory, FeatureGates, Mode, Options};
+use olm_shell::run::{CatalogDirectory, CatalogImage, FeatureGates, Mode, Options};
 
 /// Run the controllers of the Operator Lifecycle Manager.
 ///
@@ -35,6 +35,13 @@ pub struct Arguments {
     /// Serve the file-based catalog in DIR as this CatalogSource (may be repeated); without NAMESPACE it is global
     #[arg(long, value_name = "NAME[.NAMESPACE]=DIR")]
     catalog: Vec<CatalogDirectory>,
+    /// With --simulate: the file-based catalog that stands for a catalog image (may be repeated)
+    #[arg(long, value_name = "IMAGE=DIR", requires = "simulate")]
+    catalog_image: Vec<CatalogImage>,
+    /// Serve catalogs of images and ConfigMaps from pods, as OLM does, for others who dial them; without this they are
+    /// read directly
+    #[arg(long, conflicts_with = "install_crds")]
+    catalog_pods: bool,
     /// Namespace of OLM: its catalogs are global, every namespace sees them, and the Lease of the process that writes is here
     #[arg(short, long, default_value = "olm")]
     namespace: String,
@@ -58,6 +65,8 @@ pub struct Arguments {
     #[arg(short, long, value_enum, value_name = "FORMAT", requires = "simulate")]
     output: Option<DataFormat>,
 
+    #[command(flatten)]
+    images: ImageFlags,
     #[command(flatten)]
     log: LogFlags,
     #[command(flatten)]
@@ -109,6 +118,9 @@ impl From<Arguments> for Options {
             cluster: arguments.cluster,
             namespace: arguments.namespace,
             catalogs: arguments.catalog,
+            catalog_images: arguments.catalog_image,
+            catalog_pods: arguments.catalog_pods,
+            images: arguments.images,
             feature_gates: arguments.feature_gates,
             output: arguments.output,
         }

@@ -10,6 +10,33 @@ pub struct Settings {
     /// Namespaces that get copies of global operators even when OLMConfig switches copies off
     /// (`--protectedCopiedCSVNamespaces`, reference/olm-operator.md §5.4).
     pub protected_copied_csv_namespaces: std::collections::BTreeSet<String>,
+    /// Serve catalogs of images and ConfigMaps from pods, as OLM does (`--catalog-pods`); without, they are read directly.
+    pub catalog_pods: Option<CatalogPods>,
+}
+
+/// The programs in the pods of catalogs, which OLM's flags of these names choose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatalogPods {
+    /// `--opmImage`: serves content that was extracted from an image.
+    pub opm_image: String,
+    /// `--util-image`: has the program that copies content out of an image.
+    pub util_image: String,
+    /// `--configmapServerImage`: serves ConfigMaps.
+    pub config_map_server_image: String,
+    /// `--set-workload-user-id`: restricted pods run as user 1001.
+    pub set_workload_user_id: bool,
+}
+
+impl Default for CatalogPods {
+    /// OLM's own defaults.
+    fn default() -> Self {
+        Self {
+            opm_image: "quay.io/operator-framework/opm:latest".to_owned(),
+            util_image: "quay.io/operator-framework/olm:latest".to_owned(),
+            config_map_server_image: "quay.io/operator-framework/configmap-operator-registry:latest".to_owned(),
+            set_workload_user_id: false,
+        }
+    }
 }
 
 impl Default for Settings {
@@ -18,6 +45,7 @@ impl Default for Settings {
             global_catalog_namespace: "olm".to_owned(),
             install_plan_retry_timeout: jiff::SignedDuration::from_mins(1),
             protected_copied_csv_namespaces: std::collections::BTreeSet::new(),
+            catalog_pods: None,
         }
     }
 }

@@ -230,3 +230,33 @@ impl<'a> Origin<'a> {
         }
     }
 }
+
+/// Where a catalog's content is read from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// A directory that was given on the command line: it stays, whatever object there is.
+    Directory,
+    /// A registry at `host:port`.
+    Address(String),
+    /// An image, read without a server.
+    Image {
+        /// Its reference.
+        reference: String,
+        /// The pull secrets in the catalog's namespace, best first.
+        secrets: Vec<String>,
+    },
+    /// A ConfigMap in the catalog's namespace, read without a server.
+    ConfigMap(String),
+}
+
+impl std::fmt::Display for Target {
+    /// As `status.connectionState.address` shows it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Directory => Ok(()),
+            Self::Address(address) => f.write_str(address),
+            Self::Image { reference, .. } => f.write_str(reference),
+            Self::ConfigMap(name) => write!(f, "configmap/{name}"),
+        }
+    }
+}

@@ -12,6 +12,7 @@
 
 mod blob;
 pub mod channel;
+mod config_map;
 mod content;
 mod filter;
 mod load;
@@ -28,6 +29,7 @@ pub mod template;
 mod tests;
 mod validate;
 
+pub use config_map::config_map;
 pub use content::Content;
 pub use filter::Filter;
 pub use load::{Catalog, Load, Loader, index, load};

@@ -1,99 +1,266 @@
-//! CatalogSources: their connection and status (reference/catalog-operator.md §1).
+//! CatalogSources: what is read for them, and what they say about it (reference/catalog-operator.md §1).
 //!
-//! A catalog is dialled by the shell, which keeps its content known as a fact; what is planned here is that it should, and what
-//! the object says about it.
+//! ```text
+//!   template   olm.catalogImageTemplate -> spec.image
+//!   poll       when an image's tag is looked at again
+//!   pods       --catalog-pods: the objects that serve a catalog as OLM does
+//!     manifest    what they look like
+//! ```
+//!
+//! Content is read by the shell and arrives as a fact. Without `--catalog-pods` images and ConfigMaps are read directly, and the
+//! cluster gets no object for them.
 
+mod manifest;
+mod pods;
+mod poll;
+mod template;
 #[cfg(test)]
 mod tests;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::api::catalog_source::Origin;
+use crate::api::catalog_source::{Origin, Target};
 use crate::api::object;
 use crate::plan::{Action, Key, Plan, Question, Reason};
+use crate::settings::Settings;
 use crate::world::{CatalogFact, ConnectionState, Reader, kind};
 
 /// Plans for one CatalogSource.
-pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
-    let (namespace, name) = (key.namespace.clone(), key.name.clone());
-    let fact = world.catalog(&namespace, &name);
-    // A local directory stays, whatever object there is.
-    let dialled = fact.filter(|f| !f.address.is_empty());
-    let source = world.json(&kind::CATALOG_SOURCE, &namespace, &name).filter(|s| !object::is_deleting(s));
-    let disconnect =
-        || dialled.map(|_| Action::Ask(Question::Disconnect { namespace: namespace.clone(), name: name.clone() }));
+pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
+    let (namespace, name) = (key.namespace.as_str(), key.name.as_str());
+    let fact = world.catalog(namespace, name);
+    let source = world.json(&kind::CATALOG_SOURCE, namespace, name).filter(|s| !object::is_deleting(s));
     let Some(source) = source else {
-        return Plan::act(disconnect().into_iter().collect());
+        return Plan::act(disconnect(key, fact).into_iter().collect());
     };
-    let described = || format!("CatalogSource {namespace}/{name}");
-    let mut status = object::at(source, &["status"]).as_object().cloned().unwrap_or_default();
-    status.remove("reason");
-    status.remove("message");
-    let address = match Origin::of(source) {
-        Origin::Address(address) => address,
-        Origin::Invalid(message) => {
-            status.insert("reason".to_owned(), "SpecInvalidError".into());
-            status.insert("message".to_owned(), message.as_str().into());
-            let actions = disconnect().into_iter().chain(write(source, Value::Object(status)));
-            return Plan::act(actions.collect()).because(Reason::Invalid { object: described(), message });
-        }
-        Origin::Image(_) | Origin::ConfigMap(_) if fact.is_some() && dialled.is_none() => "",
-        Origin::Image(_) | Origin::ConfigMap(_) => {
-            let what = "a catalog that is not served at an address".to_owned();
-            let reason = Reason::Unsupported { object: described(), what };
-            return Plan::act(disconnect().into_iter().collect()).because(reason);
-        }
-    };
-    let known = fact.filter(|f| f.address.is_empty() || f.address == address);
-    let mut actions = Vec::new();
-    if known.is_none() {
-        let (namespace, name, address) = (namespace.clone(), name.clone(), address.to_owned());
-        actions.push(Action::Ask(Question::Connect { namespace, name, address }));
+    let mut work = Work::new(source, fact, now);
+    if let Some(update) = template::apply(world, &mut work) {
+        return Plan::act(vec![update]);
     }
-    if !address.is_empty() {
-        if object::at(source, &["status", "registryService"]).is_null() {
-            status.insert("registryService".to_owned(), json!({ "protocol": "grpc", "createdAt": object::time(now) }));
+    let target = match Origin::of(source) {
+        Origin::Invalid(message) => {
+            work.complain("SpecInvalidError", &message);
+            let actions = disconnect(key, fact).into_iter().chain(work.write());
+            return Plan::act(actions.collect()).because(Reason::Invalid { object: described(source), message });
+        }
+        Origin::Address(address) => {
+            let target = Target::Address(address.to_owned());
+            match &settings.catalog_pods {
+                // With both, there are pods, and what is dialled is the address.
+                Some(pods) if !object::text(source, &["spec", "image"]).is_empty() => {
+                    pods::serve(pods, world, &mut work).map(|_| target)
+                }
+                _ => {
+                    work.serviced();
+                    Ok(target)
+                }
+            }
+        }
+        Origin::Image(_) | Origin::ConfigMap(_) if fact.is_some_and(CatalogFact::is_local) => Ok(Target::Directory),
+        Origin::Image(_) | Origin::ConfigMap(_) if settings.catalog_pods.is_some() => {
+            let pods = settings.catalog_pods.clone().unwrap_or_default();
+            pods::serve(&pods, world, &mut work)
+        }
+        Origin::Image(reference) => {
+            Ok(Target::Image { reference: reference.to_owned(), secrets: pull_secrets(world, source) })
+        }
+        Origin::ConfigMap(config_map) => Ok(Target::ConfigMap(config_map.to_owned())),
+    };
+    match target {
+        Ok(target) => {
+            work.poll(settings);
+            work.connect(target)
+        }
+        Err(plan) => plan,
+    }
+}
+
+/// The pull secrets of a catalog: its own, and those that others gave to the ServiceAccount of its pod (§1.3).
+fn pull_secrets(world: &Reader<'_>, source: &Value) -> Vec<String> {
+    let own = object::list(source, &["spec", "secrets"]).iter().filter_map(Value::as_str);
+    let account = world.json(&kind::SERVICE_ACCOUNT, object::namespace(source), object::name(source));
+    let account = account.map(|a| object::list(a, &["imagePullSecrets"])).unwrap_or_default();
+    let account = account.iter().map(|s| object::text(s, &["name"]));
+    let mut secrets = Vec::new();
+    for secret in own.chain(account).filter(|s| !s.is_empty()) {
+        if !secrets.iter().any(|known| known == secret) {
+            secrets.push(secret.to_owned());
+        }
+    }
+    secrets
+}
+
+fn described(source: &Value) -> String {
+    format!("CatalogSource {}/{}", object::namespace(source), object::name(source))
+}
+
+/// A local directory stays, whatever object there is.
+fn disconnect(key: &Key, fact: Option<&CatalogFact>) -> Option<Action> {
+    fact.filter(|f| !f.is_local())
+        .map(|_| Action::Ask(Question::Disconnect { namespace: key.namespace.clone(), name: key.name.clone() }))
+}
+
+/// The plan for one CatalogSource as it grows.
+struct Work<'w> {
+    source: &'w Value,
+    fact: Option<&'w CatalogFact>,
+    now: Timestamp,
+    status: Map<String, Value>,
+    /// Before the status is written.
+    actions: Vec<Action>,
+    reasons: Vec<Reason>,
+    /// Is the image looked at now?
+    refresh: bool,
+    again: Option<Timestamp>,
+}
+
+impl<'w> Work<'w> {
+    fn new(source: &'w Value, fact: Option<&'w CatalogFact>, now: Timestamp) -> Self {
+        let mut status = object::at(source, &["status"]).as_object().cloned().unwrap_or_default();
+        // Both are told anew, or not any more.
+        status.remove("reason");
+        status.remove("message");
+        Self { source, fact, now, status, actions: Vec::new(), reasons: Vec::new(), refresh: false, again: None }
+    }
+
+    fn complain(&mut self, reason: &str, message: &str) {
+        self.status.insert("reason".to_owned(), reason.into());
+        self.status.insert("message".to_owned(), message.into());
+    }
+
+    /// What OLM says of an address as soon as it sees it.
+    fn serviced(&mut self) {
+        if object::at(self.source, &["status", "registryService"]).is_null() {
+            let service = json!({ "protocol": "grpc", "createdAt": object::time(self.now) });
+            self.status.insert("registryService".to_owned(), service);
+        }
+    }
+
+    /// Looks at the image's tag again when it is time.
+    fn poll(&mut self, settings: &Settings) {
+        match poll::of(self.source, self.now) {
+            poll::Poll::No => {}
+            poll::Poll::Invalid(message) => self.complain("InvalidIntervalError", message),
+            poll::Poll::Every { problem, due, delay } => {
+                if let Some(problem) = problem {
+                    self.complain("InvalidIntervalError", &problem);
+                }
+                // Pods are looked at in their own way.
+                if settings.catalog_pods.is_some() || self.fact.is_none() {
+                    return;
+                }
+                if due <= self.now {
+                    self.status.insert("latestImageRegistryPoll".to_owned(), object::time(self.now).into());
+                    self.refresh = true;
+                } else {
+                    self.again = self.now.checked_add(delay).ok();
+                }
+            }
+        }
+    }
+
+    /// Has the target read, and tells how that goes.
+    fn connect(mut self, target: Target) -> Plan {
+        let (namespace, name) = (object::namespace(self.source).to_owned(), object::name(self.source).to_owned());
+        let known = self.fact.filter(|f| f.is_local() || f.target == target);
+        if known.is_none() {
+            let (namespace, name, target) = (namespace.clone(), name.clone(), target.clone());
+            self.actions.push(Action::Ask(Question::Connect { namespace, name, target }));
         }
         if let Some(fact) = known {
-            status.insert("connectionState".to_owned(), connection(source, address, fact));
-            actions.extend(write(source, Value::Object(status)));
+            self.tell(&target, fact);
+        }
+        match known {
+            Some(CatalogFact { snapshot: Some(_), error: None, .. }) => {}
+            Some(CatalogFact { state: ConnectionState::Shutdown, error: Some(error), .. }) => {
+                self.reasons.push(Reason::Missing { object: described(self.source), needs: error.clone() });
+            }
+            Some(fact) => {
+                let error = fact.error.as_ref().map(|e| format!(", {e}")).unwrap_or_default();
+                // What was read before is still of use.
+                let stale = fact.snapshot.as_ref().map_or("", |_| "; what was read before is still used");
+                let state = format!("{}{error}{stale}", fact.state.as_str());
+                self.reasons.push(Reason::CatalogNotReady { namespace, name, state });
+            }
+            None => {
+                let state = "not connected yet".to_owned();
+                self.reasons.push(Reason::CatalogNotReady { namespace, name, state });
+            }
+        }
+        self.finish(known.is_some())
+    }
+
+    /// Puts the connection and what is wrong with it into the status.
+    fn tell(&mut self, target: &Target, fact: &CatalogFact) {
+        match target {
+            // A directory stands in for what the CatalogSource names; nothing of it is known to OLM.
+            Target::Directory => return,
+            Target::Address(_) => {}
+            Target::Image { .. } => {
+                if let Some(error) = &fact.error {
+                    self.complain("RegistryServerError", &format!("couldn't connect to registry - {error}"));
+                }
+            }
+            Target::ConfigMap(name) => {
+                if let Some(error) = &fact.error {
+                    self.complain("ConfigMapError", &format!("failed to get catalog config map {name}: {error}"));
+                }
+                if let Some((uid, version)) = &fact.config_map {
+                    self.refer(name, uid, version);
+                }
+            }
+        }
+        let known = object::at(self.source, &["status", "connectionState"]);
+        let (address, state) = (target.to_string(), fact.state.as_str());
+        let here = object::text(known, &["address"]) == address;
+        // Controllers that have just started do not know better yet than those before them.
+        let unknown = fact.snapshot.is_none() && fact.error.is_none() && fact.state <= ConnectionState::Connecting;
+        // The time is that of the last change of the rest.
+        if !(here && (unknown || object::text(known, &["lastObservedState"]) == state)) {
+            let connection =
+                json!({ "address": address, "lastObservedState": state, "lastConnect": object::time(fact.since) });
+            self.status.insert("connectionState".to_owned(), connection);
         }
     }
-    let plan = Plan::act(actions);
-    match known {
-        Some(CatalogFact { snapshot: Some(_), .. }) => plan,
-        Some(fact) => {
-            let error = fact.error.as_ref().map(|e| format!(", {e}")).unwrap_or_default();
-            let state = format!("{}{error}", fact.state.as_str());
-            plan.because(Reason::CatalogNotReady { namespace, name, state })
+
+    /// `status.configMapReference`: which revision the content is of.
+    fn refer(&mut self, name: &str, uid: &str, version: &str) {
+        let known = object::at(self.source, &["status", "configMapReference"]);
+        if object::text(known, &["uid"]) == uid && object::text(known, &["resourceVersion"]) == version {
+            return;
         }
-        None => plan.because(Reason::CatalogNotReady { namespace, name, state: "not connected yet".to_owned() }),
+        let reference = json!({
+            "name": name, "namespace": object::namespace(self.source), "uid": uid, "resourceVersion": version,
+            "lastUpdateTime": object::time(self.now),
+        });
+        self.status.insert("configMapReference".to_owned(), reference);
     }
-}
 
-/// `status.connectionState`: the time is that of the last change of the rest.
-fn connection(source: &Value, address: &str, fact: &CatalogFact) -> Value {
-    let known = object::at(source, &["status", "connectionState"]);
-    let state = fact.state.as_str();
-    let here = object::text(known, &["address"]) == address;
-    // Controllers that have just started do not know better yet than those before them.
-    let unknown = fact.snapshot.is_none() && fact.error.is_none() && fact.state <= ConnectionState::Connecting;
-    if here && (unknown || object::text(known, &["lastObservedState"]) == state) {
-        return known.clone();
+    /// The actions so far, with the status when it is to be written.
+    fn finish(mut self, write: bool) -> Plan {
+        if write {
+            let status = self.write();
+            self.actions.extend(status);
+        }
+        // After the status, so that a refused status does not look at the registry again and again.
+        if self.refresh {
+            let (namespace, name) = (object::namespace(self.source).to_owned(), object::name(self.source).to_owned());
+            self.actions.push(Action::Ask(Question::Refresh { namespace, name }));
+        }
+        Plan { actions: self.actions, unordered: false, reasons: self.reasons, again: self.again }
     }
-    json!({ "address": address, "lastObservedState": state, "lastConnect": object::time(fact.since) })
-}
 
-fn write(source: &Value, status: Value) -> Option<Action> {
-    let same = match source.get("status") {
-        Some(known) => *known == status,
-        None => status == json!({}),
-    };
-    if same {
-        return None;
+    fn write(&self) -> Option<Action> {
+        let same = match self.source.get("status") {
+            Some(known) => known.as_object() == Some(&self.status),
+            None => self.status.is_empty(),
+        };
+        if same {
+            return None;
+        }
+        let mut new = self.source.clone();
+        new["status"] = Value::Object(self.status.clone());
+        Some(Action::UpdateStatus(new))
     }
-    let mut new = source.clone();
-    new["status"] = status;
-    Some(Action::UpdateStatus(new))
 }

@@ -3,9 +3,11 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use crate::api::catalog_source::Target;
 use crate::api::object;
 use crate::catalog::Snapshot;
 use crate::plan::{Action, Controller, Key, Plan, Question, Reason};
+use crate::settings::Settings;
 use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, World};
 
 const ADDRESS: &str = "registry.example.com:50051";
@@ -27,7 +29,8 @@ fn grpc(address: &str) -> Value {
 
 fn fact(address: &str, state: ConnectionState) -> CatalogFact {
     let snapshot = (state == ConnectionState::Ready).then(|| Arc::new(Snapshot::default()));
-    CatalogFact { address: address.to_owned(), state, since: now(), snapshot, error: None }
+    let target = if address.is_empty() { Target::Directory } else { Target::Address(address.to_owned()) };
+    CatalogFact { snapshot, ..CatalogFact::new(target, state, now()) }
 }
 
 fn plan(source: Option<&Value>, fact: Option<CatalogFact>) -> Plan {
@@ -38,12 +41,12 @@ fn plan(source: Option<&Value>, fact: Option<CatalogFact>) -> Plan {
     if let Some(fact) = fact {
         world.learn(FactKey::Catalog("olm".to_owned(), "main".to_owned()), Some(Fact::Catalog(fact)));
     }
-    super::plan(&Reader::new(&world), &Key::new(Controller::CatalogSource, "olm", "main"), now())
+    super::plan(&Settings::default(), &Reader::new(&world), &Key::new(Controller::CatalogSource, "olm", "main"), now())
 }
 
 fn connect(address: &str) -> Action {
-    let (namespace, name, address) = ("olm".to_owned(), "main".to_owned(), address.to_owned());
-    Action::Ask(Question::Connect { namespace, name, address })
+    let target = Target::Address(address.to_owned());
+    Action::Ask(Question::Connect { namespace: "olm".to_owned(), name: "main".to_owned(), target })
 }
 
 fn disconnect() -> Action {
@@ -128,14 +131,137 @@ fn specs_that_make_no_sense_are_told_once() {
     }
 }
 
+fn asked(plan: &Plan) -> Option<&Target> {
+    plan.actions.iter().find_map(|action| match action {
+        Action::Ask(Question::Connect { target, .. }) => Some(target),
+        _ => None,
+    })
+}
+
+fn status(plan: &Plan) -> Value {
+    let written = plan.actions.iter().find_map(|action| match action {
+        Action::UpdateStatus(object) => Some(object["status"].clone()),
+        _ => None,
+    });
+    written.unwrap_or_else(|| panic!("no status in {plan:?}"))
+}
+
 #[test]
-fn kinds_that_come_later_are_named_and_left_alone() {
-    for spec in [
-        json!({ "sourceType": "grpc", "image": "registry.example.com/catalog:1" }),
-        json!({ "sourceType": "configmap", "configMap": "bundles" }),
-    ] {
-        let told = plan(Some(&source(spec)), None);
-        assert!(told.actions.is_empty(), "{told:?}");
-        assert!(matches!(told.reasons[..], [Reason::Unsupported { .. }]));
-    }
+fn images_and_config_maps_are_read_without_an_object() {
+    let image =
+        source(json!({ "sourceType": "grpc", "image": "registry.example.com/catalog:1", "secrets": ["pull", ""] }));
+    let target =
+        Target::Image { reference: "registry.example.com/catalog:1".to_owned(), secrets: vec!["pull".to_owned()] };
+    let first = plan(Some(&image), None);
+    assert_eq!((first.actions.len(), asked(&first)), (1, Some(&target)));
+    let ready = CatalogFact {
+        snapshot: Some(Arc::new(Snapshot::default())),
+        ..CatalogFact::new(target.clone(), ConnectionState::Ready, now())
+    };
+    assert_eq!(
+        status(&plan(Some(&image), Some(ready.clone()))),
+        json!({ "connectionState": {
+            "address": "registry.example.com/catalog:1", "lastObservedState": "READY", "lastConnect": "2026-11-21T12:00:00Z",
+        } })
+    );
+    // What cannot be pulled any more is told; what was read stays in use.
+    let lost = CatalogFact { error: Some("no answer".to_owned()), state: ConnectionState::TransientFailure, ..ready };
+    let told = plan(Some(&image), Some(lost));
+    assert_eq!(status(&told)["reason"], "RegistryServerError");
+    assert_eq!(status(&told)["message"], "couldn't connect to registry - no answer");
+    assert!(told.reasons[0].to_string().ends_with("what was read before is still used"), "{:?}", told.reasons);
+    // Another tag is another target.
+    let mut other = image.clone();
+    other["spec"]["image"] = "registry.example.com/catalog:2".into();
+    let fact = CatalogFact::new(target, ConnectionState::Ready, now());
+    assert!(asked(&plan(Some(&other), Some(fact))).is_some());
+
+    let in_map = source(json!({ "sourceType": "internal", "configMap": "bundles" }));
+    let target = Target::ConfigMap("bundles".to_owned());
+    assert_eq!(asked(&plan(Some(&in_map), None)), Some(&target));
+    let fact = CatalogFact {
+        snapshot: Some(Arc::new(Snapshot::default())),
+        config_map: Some(("u-map".to_owned(), "7".to_owned())),
+        ..CatalogFact::new(target.clone(), ConnectionState::Ready, now())
+    };
+    let reference = status(&plan(Some(&in_map), Some(fact)))["configMapReference"].clone();
+    assert_eq!(
+        (&reference["uid"], &reference["resourceVersion"], &reference["name"]),
+        (&"u-map".into(), &"7".into(), &"bundles".into())
+    );
+    let missing = CatalogFact {
+        error: Some("configmaps \"bundles\" not found".to_owned()),
+        ..CatalogFact::new(target, ConnectionState::TransientFailure, now())
+    };
+    let told = status(&plan(Some(&in_map), Some(missing)));
+    assert_eq!(told["reason"], "ConfigMapError");
+    assert_eq!(told["message"], "failed to get catalog config map bundles: configmaps \"bundles\" not found");
+}
+
+#[test]
+fn a_tag_is_looked_at_again_when_its_interval_has_passed() {
+    let polled = |interval: Value, last: &str| {
+        let mut polled = source(json!({
+            "sourceType": "grpc", "image": "i:1", "updateStrategy": { "registryPoll": interval },
+        }));
+        polled["status"] = json!({ "latestImageRegistryPoll": last, "connectionState": {
+            "address": "i:1", "lastObservedState": "READY", "lastConnect": "2026-11-21T12:00:00Z" } });
+        polled
+    };
+    let target = Target::Image { reference: "i:1".to_owned(), secrets: Vec::new() };
+    let fact = CatalogFact {
+        snapshot: Some(Arc::new(Snapshot::default())),
+        ..CatalogFact::new(target, ConnectionState::Ready, now())
+    };
+    let due = plan(Some(&polled(json!({ "interval": "10m" }), "2026-11-21T11:50:00Z")), Some(fact.clone()));
+    let [Action::UpdateStatus(written), Action::Ask(Question::Refresh { .. })] = &due.actions[..] else {
+        panic!("{due:?}")
+    };
+    assert_eq!(object::text(written, &["status", "latestImageRegistryPoll"]), "2026-11-21T12:00:00Z");
+    // Then it waits for the next time, and does nothing else.
+    let waits = plan(Some(written), Some(fact.clone()));
+    assert!(waits.actions.is_empty(), "{waits:?}");
+    assert_eq!(waits.again, Some("2026-11-21T12:10:00Z".parse().unwrap()));
+    let wrong = status(&plan(Some(&polled(json!({ "interval": "soon" }), "2026-11-21T11:59:00Z")), Some(fact.clone())));
+    assert_eq!(wrong["reason"], "InvalidIntervalError");
+    let message = wrong["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("Using the default value of 15m0s instead. Error: time: invalid duration \"soon\""),
+        "{message}"
+    );
+    let empty = status(&plan(Some(&polled(json!({}), "2026-11-21T11:59:00Z")), Some(fact)));
+    assert!(empty["message"].as_str().unwrap().starts_with("empty polling interval"));
+}
+
+#[test]
+fn a_template_is_filled_with_the_clusters_version() {
+    let mut templated = grpc("");
+    templated["spec"]["image"] = "registry.example.com/catalog:old".into();
+    templated["metadata"]["annotations"] = json!({ "olm.catalogImageTemplate": "registry.example.com/catalog:v{kube_major_version}.{kube_minor_version}" });
+    let with = |source: &Value, version: &str| {
+        let mut world = World::new();
+        world.apply(source.clone());
+        world.learn(FactKey::ServerVersion, Some(Fact::ServerVersion(version.to_owned())));
+        let target = Target::Image { reference: "registry.example.com/catalog:v1.36".to_owned(), secrets: Vec::new() };
+        let fact = Fact::Catalog(CatalogFact::new(target, ConnectionState::Ready, now()));
+        world.learn(FactKey::Catalog("olm".to_owned(), "main".to_owned()), Some(fact));
+        let key = Key::new(Controller::CatalogSource, "olm", "main");
+        super::plan(&Settings::default(), &Reader::new(&world), &key, now())
+    };
+    let changed = with(&templated, "v1.36.3");
+    let [Action::Update(changed)] = &changed.actions[..] else { panic!("{changed:?}") };
+    assert_eq!(changed["spec"]["image"], "registry.example.com/catalog:v1.36");
+    let conditions = status(&with(changed, "v1.36.3"))["conditions"].clone();
+    assert_eq!((&conditions[0]["type"], &conditions[0]["status"]), (&"TemplatesHaveResolved".into(), &"True".into()));
+    assert_eq!(conditions[1]["message"], "registry.example.com/catalog:v1.36");
+    let unknown = status(&with(changed, ""))["conditions"].clone();
+    assert_eq!(
+        unknown[0]["message"],
+        "cannot construct catalog image reference, because variable(s) \"kube_major_version\", \"kube_minor_version\" could not be resolved"
+    );
+    // Without the annotation nothing is said.
+    let mut plain = changed.clone();
+    plain["status"] = json!({ "conditions": conditions });
+    plain["metadata"]["annotations"] = Value::Null;
+    assert!(status(&with(&plain, "v1.36.3")).get("conditions").is_none());
 }

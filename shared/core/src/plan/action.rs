@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::api::catalog_source::Target;
 use crate::api::object::{self, ObjectRef};
 
 /// One request to the API server, or a question to the shell.
@@ -102,14 +103,21 @@ impl Emit {
 /// Something that only the shell can find out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Connect to the registry at this address and keep its content known as the catalog of this namespace and name.
+    /// Keep the content of this target known as the catalog of this namespace and name.
     Connect {
         /// Namespace of the CatalogSource.
         namespace: String,
         /// Name of the CatalogSource.
         name: String,
-        /// `host:port`
-        address: String,
+        /// What to read.
+        target: Target,
+    },
+    /// Look now whether the content of the catalog of this namespace and name has changed: whether an image's tag has moved.
+    Refresh {
+        /// Namespace of the CatalogSource.
+        namespace: String,
+        /// Name of the CatalogSource.
+        name: String,
     },
     /// Forget the catalog of this namespace and name.
     Disconnect {
@@ -174,13 +182,15 @@ impl Action {
             Self::Create(o) | Self::Update(o) | Self::UpdateStatus(o) => ObjectRef::of(o),
             Self::Patch { target, .. } | Self::Delete { target, .. } => target.clone(),
             Self::Emit(emit) => ObjectRef::of(&emit.regarding),
-            Self::Ask(Question::Connect { namespace, name, .. } | Question::Disconnect { namespace, name }) => {
-                ObjectRef {
-                    gvk: object::Gvk::new("operators.coreos.com", "v1alpha1", "CatalogSource"),
-                    namespace: namespace.clone(),
-                    name: name.clone(),
-                }
-            }
+            Self::Ask(
+                Question::Connect { namespace, name, .. }
+                | Question::Refresh { namespace, name }
+                | Question::Disconnect { namespace, name },
+            ) => ObjectRef {
+                gvk: object::Gvk::new("operators.coreos.com", "v1alpha1", "CatalogSource"),
+                namespace: namespace.clone(),
+                name: name.clone(),
+            },
         }
     }
 

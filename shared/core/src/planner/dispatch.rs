@@ -12,7 +12,7 @@ use crate::{
 /// Plans for one key: the one function behind running, explaining, auditing and simulating.
 pub(super) fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     match key.controller {
-        Controller::CatalogSource => catalogsource::plan(world, key, now),
+        Controller::CatalogSource => catalogsource::plan(settings, world, key, now),
         Controller::Resolution => subscription::plan(settings, world, key, now),
         Controller::InstallPlan => installplan::plan(settings, world, key, now),
         Controller::OperatorGroup => operatorgroup::plan(world, key, now),

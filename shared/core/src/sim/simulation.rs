@@ -15,9 +15,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{ApiServer, Patch, Preconditions, Propagation, WatchEvent};
-use crate::api::object::{self, ObjectRef};
+use crate::api::catalog_source::Target;
+use crate::api::object::{self, Gvk, ObjectRef};
 use crate::api::status::Status;
-use crate::catalog::Snapshot;
+use crate::catalog::{self, Snapshot};
 use crate::plan::{self, Action, Key, Question, Verb};
 use crate::planner::{Answer, Event, Failure, Planner, Work, answer};
 use crate::settings::Settings;
@@ -84,6 +85,10 @@ pub struct Simulation {
     registries: BTreeMap<String, Arc<Snapshot>>,
     /// Catalogs of local directories, by namespace and name.
     local: BTreeMap<(String, String), Arc<Snapshot>>,
+    /// What the images of these references hold.
+    images: BTreeMap<String, Arc<Snapshot>>,
+    /// What is read for which CatalogSource.
+    connected: BTreeMap<(String, String), Target>,
     happenings: Vec<Happening>,
     refusals: Vec<(Key, Action, Status)>,
     actions: usize,
@@ -103,6 +108,8 @@ impl Simulation {
             now,
             registries: BTreeMap::new(),
             local: BTreeMap::new(),
+            images: BTreeMap::new(),
+            connected: BTreeMap::new(),
             happenings: Vec::new(),
             refusals: Vec::new(),
             actions: 0,
@@ -151,15 +158,12 @@ impl Simulation {
     /// Serves a catalog at an address; it replaces what was served there. Clients notice at once.
     pub fn serve(&mut self, address: &str, snapshot: Arc<Snapshot>) {
         self.registries.insert(address.to_owned(), snapshot);
-        let connected: Vec<(String, String)> = self
-            .api
-            .list("operators.coreos.com", "CatalogSource", None)
-            .filter(|c| object::text(c, &["spec", "address"]) == address)
-            .map(|c| (object::namespace(c).to_owned(), object::name(c).to_owned()))
-            .collect();
-        for (namespace, name) in connected {
-            self.connect(&namespace, &name, address);
-        }
+        self.read_catalogs_of(|_, target| matches!(target, Target::Address(known) if known == address));
+    }
+
+    /// Gives an image content, also in place of another that it had: catalogs notice when they look at it again.
+    pub fn give_image(&mut self, reference: &str, snapshot: Arc<Snapshot>) {
+        self.images.insert(reference.to_owned(), snapshot);
     }
 
     /// Makes a local directory's catalog known under the name of a CatalogSource.
@@ -248,6 +252,7 @@ impl Simulation {
         let mut fresh = Self::new(self.api.clone(), self.settings.clone(), self.now);
         fresh.registries.clone_from(&self.registries);
         fresh.local.clone_from(&self.local);
+        fresh.images.clone_from(&self.images);
         fresh.learn_locals();
         let mut unfinished = Vec::new();
         while let Some(work) = fresh.planner.next(fresh.now) {
@@ -289,6 +294,7 @@ impl Simulation {
     /// The controllers start anew and know nothing but what the API server has.
     pub fn restart(&mut self) {
         self.planner = Planner::new(self.settings.clone());
+        self.connected.clear();
         let version = Fact::ServerVersion(SERVER_VERSION.to_owned());
         self.planner.observe(Event::Learned(FactKey::ServerVersion, Some(version)));
         self.watch(&Actor::Kubernetes);
@@ -376,52 +382,100 @@ impl Simulation {
                 let _ = self.api.create(emit.to_event(now), now);
                 Ok(None)
             }
-            Action::Ask(Question::Connect { namespace, name, address }) => {
-                self.connect(namespace, name, address);
+            Action::Ask(Question::Connect { namespace, name, target }) => {
+                self.connected.insert((namespace.clone(), name.clone()), target.clone());
+                self.read_catalog(namespace, name);
+                Ok(None)
+            }
+            Action::Ask(Question::Refresh { namespace, name }) => {
+                self.read_catalog(namespace, name);
                 Ok(None)
             }
             Action::Ask(Question::Disconnect { namespace, name }) => {
+                self.connected.remove(&(namespace.clone(), name.clone()));
                 self.planner.observe(Event::Learned(FactKey::Catalog(namespace.clone(), name.clone()), None));
                 Ok(None)
             }
         }
     }
 
-    fn connect(&mut self, namespace: &str, name: &str, address: &str) {
-        let snapshot = self.registries.get(address).cloned();
-        let (state, error) = match &snapshot {
-            Some(_) => (ConnectionState::Ready, None),
-            None => (ConnectionState::TransientFailure, Some("nothing is served at that address".to_owned())),
+    /// Reads what a catalog is connected to.
+    fn read_catalog(&mut self, namespace: &str, name: &str) {
+        let Some(target) = self.connected.get(&(namespace.to_owned(), name.to_owned())) else { return };
+        let mut config_map = None;
+        let read = match target {
+            // It does not change, and nobody asks for it.
+            Target::Directory => return,
+            Target::Address(address) => {
+                let served = self.registries.get(address).cloned();
+                served.ok_or((ConnectionState::TransientFailure, "nothing is served at that address".to_owned()))
+            }
+            Target::Image { reference, .. } => self.images.get(reference).cloned().ok_or_else(|| {
+                let needs = format!("the content of image {reference} (--catalog-image {reference}=DIR)");
+                (ConnectionState::Shutdown, needs)
+            }),
+            Target::ConfigMap(config_map_name) => {
+                let target = ObjectRef {
+                    gvk: Gvk::new("", "v1", "ConfigMap"),
+                    namespace: namespace.to_owned(),
+                    name: config_map_name.clone(),
+                };
+                let missing = || format!("configmaps \"{config_map_name}\" not found");
+                let read = self.api.get(&target).ok_or_else(missing).and_then(|object| {
+                    config_map = Some((object::uid(object).to_owned(), object::resource_version(object).to_owned()));
+                    catalog::config_map(object)
+                });
+                read.map(Arc::new).map_err(|e| (ConnectionState::TransientFailure, e))
+            }
         };
-        let fact = CatalogFact { address: address.to_owned(), state, since: self.now, snapshot, error };
-        let key = FactKey::Catalog(namespace.to_owned(), name.to_owned());
-        self.planner.observe(Event::Learned(key, Some(Fact::Catalog(fact))));
+        let mut fact = CatalogFact { config_map, ..CatalogFact::new(target.clone(), ConnectionState::Ready, self.now) };
+        match read {
+            Ok(snapshot) => fact.snapshot = Some(snapshot),
+            Err((state, error)) => (fact.state, fact.error) = (state, Some(error)),
+        }
+        self.planner.observe(Event::Learned(
+            FactKey::Catalog(namespace.to_owned(), name.to_owned()),
+            Some(Fact::Catalog(fact)),
+        ));
+    }
+
+    /// Reads the catalogs that are connected to a target like that.
+    fn read_catalogs_of(&mut self, is_it: impl Fn(&(String, String), &Target) -> bool) {
+        let names: Vec<_> =
+            self.connected.iter().filter(|(key, target)| is_it(key, target)).map(|(key, _)| key.clone()).collect();
+        for (namespace, name) in names {
+            self.read_catalog(&namespace, &name);
+        }
     }
 
     fn learn_locals(&mut self) {
         for ((namespace, name), snapshot) in &self.local {
-            let fact = CatalogFact {
-                address: String::new(),
-                state: ConnectionState::Ready,
-                since: self.now,
-                snapshot: Some(snapshot.clone()),
-                error: None,
-            };
             let key = FactKey::Catalog(namespace.clone(), name.clone());
+            let fact = CatalogFact::local(snapshot.clone(), self.now);
             self.planner.observe(Event::Learned(key, Some(Fact::Catalog(fact))));
         }
     }
 
     /// Feeds what was written to the planner and to the record. `false`: nothing was.
     fn watch(&mut self, actor: &Actor) -> bool {
+        let mut config_maps = Vec::new();
         let changes = self.api.drain();
         let any = !changes.is_empty();
         for change in changes {
+            let (WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object)) = &change;
+            if object::text(object, &["kind"]) == "ConfigMap" {
+                config_maps.push((object::namespace(object).to_owned(), object::name(object).to_owned()));
+            }
             self.planner.observe(match &change {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => Event::Applied(trimmed(object)),
                 WatchEvent::Deleted(object) => Event::Deleted(object.clone()),
             });
             self.happenings.push(Happening { at: self.now, actor: actor.clone(), change });
+        }
+        for (namespace, config_map) in config_maps {
+            self.read_catalogs_of(|key, target| {
+                key.0 == namespace && matches!(target, Target::ConfigMap(name) if *name == config_map)
+            });
         }
         any
     }

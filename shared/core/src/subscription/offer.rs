@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::api::catalog_source::Origin;
+use crate::api::catalog_source::{Origin, Target};
 use crate::api::object;
 use crate::catalog::Snapshot;
 use crate::plan::Reason;
@@ -59,7 +59,13 @@ pub(super) fn sources<'w>(
 impl<'w> Source<'w> {
     /// Could the catalog be read, as far as its spec tells (reference/catalog-operator.md §2.3)?
     pub(super) fn is_healthy(&self) -> bool {
-        self.is_local() || self.object.is_some_and(|o| matches!(Origin::of(o), Origin::Address(_)))
+        let Some(object) = self.object else { return self.is_local() };
+        match Origin::of(object) {
+            _ if self.is_local() => true,
+            Origin::Address(_) => true,
+            Origin::Image(_) | Origin::ConfigMap(_) => self.fact.is_some_and(|f| f.snapshot.is_some()),
+            Origin::Invalid(_) => false,
+        }
     }
 
     /// Its content, if it has any.
@@ -71,29 +77,31 @@ impl<'w> Source<'w> {
     }
 
     fn is_local(&self) -> bool {
-        self.fact.is_some_and(|f| f.address.is_empty())
+        self.fact.is_some_and(CatalogFact::is_local)
     }
 
     fn usable(&self) -> Use<'w> {
         let Self { namespace, name, .. } = *self;
         let broken = |why: String| Use::Broken(Broken { name, namespace, why });
-        let address = match self.object.map(Origin::of) {
-            _ if self.is_local() => "",
-            Some(Origin::Address(address)) => address,
+        let fact = match self.object.map(Origin::of) {
+            _ if self.is_local() => self.fact,
+            // What is known of another address is not what is asked for.
+            Some(Origin::Address(address)) => {
+                self.fact.filter(|f| matches!(&f.target, Target::Address(known) if known == address))
+            }
             Some(Origin::Invalid(_)) => {
                 return broken(format!("no registry client established for catalogsource {namespace}/{name}"));
             }
-            Some(Origin::Image(_) | Origin::ConfigMap(_)) | None => {
-                let object = format!("CatalogSource {namespace}/{name}");
-                return Use::NotYet(Reason::Unsupported {
-                    object,
-                    what: "a catalog that is not served at an address".to_owned(),
-                });
-            }
+            // The content of before counts until there is a newer one.
+            Some(Origin::Image(_) | Origin::ConfigMap(_)) | None => self.fact,
         };
-        let fact = self.fact.filter(|f| f.address == address);
         match fact {
             Some(CatalogFact { snapshot: Some(snapshot), .. }) => Use::Content(snapshot),
+            // Nothing was given that stands for it, and nothing will come.
+            Some(CatalogFact { state: ConnectionState::Shutdown, error: Some(error), .. }) => {
+                let object = format!("CatalogSource {namespace}/{name}");
+                Use::NotYet(Reason::Missing { object, needs: error.clone() })
+            }
             Some(CatalogFact { state: ConnectionState::TransientFailure, error: Some(error), .. }) => {
                 broken(format!("failed to list bundles: {error}"))
             }
@@ -113,7 +121,8 @@ pub(super) enum Unusable {
     Broken(Failure),
 }
 
-/// The catalogs as the resolver takes them. Catalogs of kinds that are not supported yet matter only to those who name them.
+/// The catalogs as the resolver takes them. Catalogs that nothing stands for matter only to those who name
+/// them.
 pub(super) fn catalogs<'w>(
     sources: &[Source<'w>],
     is_named: impl Fn(&Source<'w>) -> bool,
@@ -127,7 +136,7 @@ pub(super) fn catalogs<'w>(
                 priority: source.object.and_then(|o| object::at(o, &["spec", "priority"]).as_i64()).unwrap_or_default(),
                 snapshot,
             }),
-            Use::NotYet(Reason::Unsupported { .. }) if !is_named(source) => {}
+            Use::NotYet(Reason::Missing { .. }) if !is_named(source) => {}
             Use::NotYet(reason) => reasons.push(reason),
             Use::Broken(why) => broken.push(why),
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::api::catalog_source::Target;
 use crate::api::object::{Gvk, ObjectRef};
 use crate::api::status::Status;
 use crate::catalog::Snapshot;
@@ -107,8 +108,8 @@ impl ConnectionState {
 /// A catalog as the shell knows it.
 #[derive(Clone, Debug)]
 pub struct CatalogFact {
-    /// What was dialled, `host:port`; empty for a local directory.
-    pub address: String,
+    /// What is read.
+    pub target: Target,
     /// The connection's state; a local directory is always ready.
     pub state: ConnectionState,
     /// When that state was first seen.
@@ -117,6 +118,25 @@ pub struct CatalogFact {
     pub snapshot: Option<Arc<Snapshot>>,
     /// Why there is no (newer) content.
     pub error: Option<String>,
+    /// The uid and resourceVersion of the ConfigMap that the content is of.
+    pub config_map: Option<(String, String)>,
+}
+
+impl CatalogFact {
+    /// Is it a directory that was given on the command line?
+    pub fn is_local(&self) -> bool {
+        self.target == Target::Directory
+    }
+
+    /// A directory that was given on the command line, as it was read at that time.
+    pub fn local(snapshot: Arc<Snapshot>, since: Timestamp) -> Self {
+        Self { snapshot: Some(snapshot), ..Self::new(Target::Directory, ConnectionState::Ready, since) }
+    }
+
+    /// A catalog in that state, without content.
+    pub fn new(target: Target, state: ConnectionState, since: Timestamp) -> Self {
+        Self { target, state, since, snapshot: None, error: None, config_map: None }
+    }
 }
 
 impl PartialEq for CatalogFact {
@@ -128,7 +148,7 @@ impl PartialEq for CatalogFact {
             _ => false,
         };
         same_snapshot
-            && (&self.address, self.state, self.since, &self.error)
-                == (&other.address, other.state, other.since, &other.error)
+            && (&self.target, self.state, self.since, &self.error, &self.config_map)
+                == (&other.target, other.state, other.since, &other.error, &other.config_map)
     }
 }

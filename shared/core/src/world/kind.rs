@@ -58,11 +58,13 @@ kinds! {
     OPERATOR = "operators.coreos.com" / "Operator";
     OLM_CONFIG = "operators.coreos.com" / "OLMConfig";
     NAMESPACE = "" / "Namespace";
+    POD = "" / "Pod";
     SERVICE = "" / "Service";
     SERVICE_ACCOUNT = "" / "ServiceAccount";
     SECRET = "" / "Secret";
     CONFIG_MAP = "" / "ConfigMap";
     DEPLOYMENT = "apps" / "Deployment";
+    NETWORK_POLICY = "networking.k8s.io" / "NetworkPolicy";
     ROLE = "rbac.authorization.k8s.io" / "Role";
     ROLE_BINDING = "rbac.authorization.k8s.io" / "RoleBinding";
     CLUSTER_ROLE = "rbac.authorization.k8s.io" / "ClusterRole";

@@ -177,7 +177,7 @@ impl<'w> Reader<'w> {
                 (FactKey::Catalog(ns, name), Fact::Catalog(fact)) if ns == namespace => Some((name.as_str(), fact)),
                 _ => None,
             })
-            .filter(|(_, fact)| fact.address.is_empty())
+            .filter(|(_, fact)| fact.is_local())
             .collect()
     }
 

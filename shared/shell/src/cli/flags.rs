@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::output::Output;
 use super::{CliError, Printer};
+use crate::image;
 
 const CLUSTER: &str = "Cluster options";
 
@@ -60,6 +61,35 @@ pub struct ClusterFlags {
     /// How long to wait for one answer of the server (1s, 2m, 3h); 0 waits for ever
     #[arg(long, value_name = "DURATION", global = true, value_parser = duration)]
     pub request_timeout: Option<Duration>,
+}
+
+/// How registries are asked for images.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Registry options")]
+pub struct ImageFlags {
+    /// File with certificate authorities to trust in registries, besides those of the system
+    #[arg(long, value_name = "FILE")]
+    pub registry_ca: Option<PathBuf>,
+    /// Registry to ask without TLS: what it sends can be read and changed on the way (may be repeated)
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub plain_http: Vec<String>,
+}
+
+impl ImageFlags {
+    /// As the user, with the user's cache.
+    pub fn options(&self) -> Result<image::Options, CliError> {
+        let certificate_authorities = match &self.registry_ca {
+            Some(file) => std::fs::read(file).map_err(|e| CliError::from(e).at(file.display()))?,
+            None => Vec::new(),
+        };
+        Ok(image::Options {
+            credentials: image::Credentials::of_user(),
+            certificate_authorities,
+            plain_http: self.plain_http.clone(),
+            limits: image::Limits::default(),
+            cache: image::default_cache(),
+        })
+    }
 }
 
 /// Which namespaces a command looks at.

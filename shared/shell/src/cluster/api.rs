@@ -82,6 +82,11 @@ impl Api {
         Self { client, resources: Arc::default() }
     }
 
+    /// The client itself.
+    pub fn client(&self) -> kube::Client {
+        self.client.clone()
+    }
+
     /// The API server's `gitVersion`.
     pub async fn version(&self) -> Result<String, Status> {
         self.client.apiserver_version().await.map(|v| v.git_version).map_err(status)

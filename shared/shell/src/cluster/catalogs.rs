@@ -1,28 +1,44 @@
-//! The catalogs of the live cluster: local directories, and connections to registries.
+//! The catalogs of the live cluster: local directories, connections to registries, and images and ConfigMaps that are read directly.
+//!
+//! *Guarantee.* What was read whole stays until there is something newer, whatever becomes of its source.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::StreamExt;
 use jiff::Timestamp;
-use olm_core::catalog::Snapshot;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::runtime::{WatchStreamExt, watcher};
+use olm_core::api::catalog_source::Target;
+use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::catalog::{self, Snapshot};
 use olm_core::planner::Event;
 use olm_core::world::{CatalogFact, ConnectionState, Fact, FactKey};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::cli::CliError;
+use super::api::Api;
+use crate::cli::{CliError, ErrorKind};
+use crate::image::{self, Content, Credentials, Location};
 use crate::registry;
 use crate::registry::client::{Client, Observation, Settings};
+use crate::registry::source::Source;
 use crate::run::CatalogDirectory;
+
+/// Pauses after an image could not be pulled: the first, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
 
 /// Catalogs before the loop starts: the local directories, read.
 pub struct Catalogs {
     local: Vec<(FactKey, Arc<Snapshot>)>,
+    images: image::Options,
 }
 
 impl Catalogs {
-    /// Reads the directories of `--catalog`. A catalog without a namespace is one of the global namespace.
-    pub fn read(directories: &[CatalogDirectory], global: &str) -> Result<Self, CliError> {
+    /// Reads the directories of `--catalog`. A catalog without a namespace is one of the global namespace. `images` says how
+    /// catalog images are pulled.
+    pub fn read(directories: &[CatalogDirectory], global: &str, images: image::Options) -> Result<Self, CliError> {
         let mut local = Vec::new();
         for CatalogDirectory { name, namespace, directory } in directories {
             let loaded = registry::dir::load(directory)?;
@@ -32,84 +48,281 @@ impl Catalogs {
             let namespace = namespace.as_deref().unwrap_or(global);
             local.push((FactKey::Catalog(namespace.to_owned(), name.clone()), Arc::new(loaded.snapshot)));
         }
-        Ok(Self { local })
+        Ok(Self { local, images })
     }
 
     /// Tells the planner of the local catalogs, and makes connections from now on.
-    pub(super) fn start(self, events: mpsc::UnboundedSender<Event>) -> Connections {
+    pub(super) fn start(self, api: Api, events: mpsc::UnboundedSender<Event>) -> Connections {
         for (key, snapshot) in self.local {
-            let fact = CatalogFact {
-                address: String::new(),
-                state: ConnectionState::Ready,
-                since: Timestamp::now(),
-                snapshot: Some(snapshot),
-                error: None,
-            };
+            let fact = CatalogFact::local(snapshot, Timestamp::now());
             // The receiver is gone only when the process stops.
             let _ = events.send(Event::Learned(key, Some(Fact::Catalog(fact))));
         }
-        Connections { events, clients: BTreeMap::new() }
+        Connections { api, images: self.images, events, connected: BTreeMap::new() }
     }
 }
 
-/// Connections to registries, by the namespace and name of their CatalogSource.
+/// What is read for CatalogSources, by their namespace and name.
 pub(super) struct Connections {
+    api: Api,
+    images: image::Options,
     events: mpsc::UnboundedSender<Event>,
-    clients: BTreeMap<(String, String), Connection>,
+    connected: BTreeMap<(String, String), Connection>,
 }
 
 struct Connection {
-    client: Client,
-    reporter: JoinHandle<()>,
+    observed: watch::Receiver<Observed>,
+    refresh: Arc<Notify>,
+    tasks: Vec<JoinHandle<()>>,
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.reporter.abort();
+        self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
+/// What is seen of a catalog.
+#[derive(Clone, Debug)]
+struct Observed {
+    state: ConnectionState,
+    snapshot: Option<Arc<Snapshot>>,
+    error: Option<String>,
+    config_map: Option<(String, String)>,
+}
+
 impl Connections {
-    /// Connects to an address, in place of another that the catalog had before.
-    pub(super) fn connect(&mut self, namespace: &str, name: &str, address: &str) {
-        let client = Client::start(address, Settings::default());
-        let key = FactKey::Catalog(namespace.to_owned(), name.to_owned());
-        let reporter = tokio::spawn(report(client.observe(), key, address.to_owned(), self.events.clone()));
-        self.clients.insert((namespace.to_owned(), name.to_owned()), Connection { client, reporter });
+    /// Reads a target, in place of another that the catalog had before, whose content stays until there is other content.
+    pub(super) fn connect(&mut self, namespace: &str, name: &str, target: &Target) {
+        let key = (namespace.to_owned(), name.to_owned());
+        let before = self.connected.remove(&key).and_then(|c| c.observed.borrow().snapshot.clone());
+        let idle = Observed { state: ConnectionState::Idle, snapshot: before, error: None, config_map: None };
+        let (sender, observed) = watch::channel(idle);
+        let refresh = Arc::new(Notify::new());
+        let reader = match target {
+            // It was read when the process started.
+            Target::Directory => return,
+            Target::Address(address) => tokio::spawn(dial(address.clone(), refresh.clone(), sender)),
+            Target::Image { reference, secrets } => {
+                let reader = ImageReader {
+                    api: self.api.clone(),
+                    options: self.images.clone(),
+                    namespace: namespace.to_owned(),
+                    secrets: secrets.clone(),
+                    refresh: refresh.clone(),
+                    sender,
+                    held: None,
+                };
+                tokio::spawn(reader.run(reference.clone()))
+            }
+            Target::ConfigMap(config_map) => {
+                tokio::spawn(follow(self.api.client(), namespace.to_owned(), config_map.clone(), sender))
+            }
+        };
+        let fact_key = FactKey::Catalog(namespace.to_owned(), name.to_owned());
+        let reporter = tokio::spawn(report(observed.clone(), fact_key, target.clone(), self.events.clone()));
+        self.connected.insert(key, Connection { observed, refresh, tasks: vec![reader, reporter] });
+    }
+
+    /// Looks whether there is other content now.
+    pub(super) fn refresh(&self, namespace: &str, name: &str) {
+        if let Some(connection) = self.connected.get(&(namespace.to_owned(), name.to_owned())) {
+            connection.refresh.notify_one();
+        }
     }
 
     /// Closes the connection and forgets the catalog.
     pub(super) fn disconnect(&mut self, namespace: &str, name: &str) {
-        self.clients.remove(&(namespace.to_owned(), name.to_owned()));
+        self.connected.remove(&(namespace.to_owned(), name.to_owned()));
         let _ = self.events.send(Event::Learned(FactKey::Catalog(namespace.to_owned(), name.to_owned()), None));
     }
 
-    /// Has every connection either delivered its content or failed?
+    /// Has every catalog either delivered its content or failed?
     pub(super) fn are_settled(&self) -> bool {
-        self.clients.values().all(|connection| {
-            let seen = connection.client.observe();
-            let seen = seen.borrow();
+        self.connected.values().all(|connection| {
+            let seen = connection.observed.borrow();
             seen.snapshot.is_some() || seen.error.is_some()
         })
     }
 }
 
-/// Turns what a client sees into facts, until nobody listens.
+/// Reads a registry for as long as the task runs.
+async fn dial(address: String, refresh: Arc<Notify>, sender: watch::Sender<Observed>) {
+    let client = Client::start(&address, Settings::default());
+    let mut seen = client.observe();
+    loop {
+        let Observation { state, snapshot, error } = seen.borrow_and_update().clone();
+        sender.send_modify(|o| {
+            o.state = state;
+            o.error = error;
+            o.snapshot = snapshot.or(o.snapshot.take());
+        });
+        tokio::select! {
+            changed = seen.changed() => if changed.is_err() { return },
+            () = refresh.notified() => client.refresh(),
+        }
+    }
+}
+
+/// Reads an image, again when it is asked to, or when that failed.
+struct ImageReader {
+    api: Api,
+    options: image::Options,
+    namespace: String,
+    secrets: Vec<String>,
+    refresh: Arc<Notify>,
+    sender: watch::Sender<Observed>,
+    /// The image that the content is of: its files may be read later.
+    held: Option<Content>,
+}
+
+impl ImageReader {
+    async fn run(mut self, reference: String) {
+        let location: Location = match reference.parse() {
+            Ok(location @ Location::Registry(_)) => location,
+            // Nobody but the user of this machine may have its files read.
+            Ok(Location::Layout { .. }) => {
+                return self.failed(&CliError::input(format!("{reference:?} is not an image reference")));
+            }
+            Err(e) => return self.failed(&e),
+        };
+        let mut pause = PAUSES.0;
+        loop {
+            self.sender.send_if_modified(|o| {
+                let first = o.snapshot.is_none() && o.error.is_none();
+                o.state = if first { ConnectionState::Connecting } else { o.state };
+                first
+            });
+            match self.read(&location).await {
+                Ok(()) => {
+                    pause = PAUSES.0;
+                    self.refresh.notified().await;
+                }
+                Err(e) => {
+                    self.failed(&e);
+                    tokio::select! {
+                        () = tokio::time::sleep(pause) => {}
+                        () = self.refresh.notified() => {}
+                    }
+                    pause = (pause * 2).min(PAUSES.1);
+                }
+            }
+        }
+    }
+
+    fn failed(&self, error: &CliError) {
+        let told = match &error.hint {
+            Some(hint) => format!("{error} ({hint})"),
+            None => error.to_string(),
+        };
+        self.sender.send_modify(|o| {
+            o.state = ConnectionState::TransientFailure;
+            o.error = Some(told);
+        });
+    }
+
+    async fn read(&mut self, location: &Location) -> Result<(), CliError> {
+        let options = image::Options { credentials: self.credentials().await?, ..self.options.clone() };
+        let known = self.held.as_ref().map(|content| content.digest.as_str());
+        if known.is_some() && known == Some(image::resolve(location, &options).await?.as_str()) {
+            self.sender.send_modify(|o| (o.state, o.error) = (ConnectionState::Ready, None));
+            return Ok(());
+        }
+        let (load, content) = Source::Image(location.clone()).load(&options).await?;
+        for finding in &load.findings {
+            tracing::warn!(image = %location, "{finding}");
+        }
+        self.sender.send_modify(|o| {
+            o.state = ConnectionState::Ready;
+            o.error = None;
+            o.snapshot = Some(Arc::new(load.snapshot));
+        });
+        self.held = content;
+        Ok(())
+    }
+
+    /// The pull secrets as they are now, then the user's own credentials. A secret that is missing may come later.
+    async fn credentials(&self) -> Result<Credentials, CliError> {
+        let mut secrets = Vec::new();
+        for name in &self.secrets {
+            let target =
+                ObjectRef { gvk: Gvk::new("", "v1", "Secret"), namespace: self.namespace.clone(), name: name.clone() };
+            match self.api.get(&target).await {
+                Ok(Some(secret)) => secrets.push(secret),
+                Ok(None) => tracing::info!("pull secret {}/{name} does not exist", self.namespace),
+                Err(refusal) => {
+                    let message = format!("cannot read pull secret {}/{name}: {}", self.namespace, refusal.message);
+                    return Err(CliError::new(ErrorKind::Api, message));
+                }
+            }
+        }
+        let (credentials, problems) = Credentials::of_secrets(&secrets);
+        for problem in problems {
+            tracing::warn!("{problem}");
+        }
+        Ok(credentials.and(self.options.credentials.clone()))
+    }
+}
+
+/// Reads a ConfigMap, and again whenever it changes.
+async fn follow(client: kube::Client, namespace: String, name: String, sender: watch::Sender<Observed>) {
+    let kind = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("", "v1", "ConfigMap"), "configmaps");
+    let api = kube::Api::<DynamicObject>::namespaced_with(client, &namespace, &kind);
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut events = std::pin::pin!(watcher(api, config).default_backoff());
+    let missing = || format!("configmaps \"{name}\" not found");
+    let failed = |error: String| {
+        sender.send_modify(|o| {
+            o.state = ConnectionState::TransientFailure;
+            o.error = Some(error);
+        });
+    };
+    let mut listed = false;
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(watcher::Event::Init) => listed = false,
+            Ok(watcher::Event::InitApply(config_map) | watcher::Event::Apply(config_map)) => {
+                listed = true;
+                let read = serde_json::to_value(&config_map).map_err(|e| e.to_string());
+                let read = read.and_then(|value| {
+                    let revision = (object::uid(&value).to_owned(), object::resource_version(&value).to_owned());
+                    Ok((catalog::config_map(&value)?, revision))
+                });
+                match read {
+                    Ok((snapshot, revision)) => sender.send_modify(|o| {
+                        *o = Observed {
+                            state: ConnectionState::Ready,
+                            snapshot: Some(Arc::new(snapshot)),
+                            error: None,
+                            config_map: Some(revision),
+                        };
+                    }),
+                    Err(e) => failed(e),
+                }
+            }
+            Ok(watcher::Event::InitDone) if listed => {}
+            Ok(watcher::Event::InitDone | watcher::Event::Delete(_)) => failed(missing()),
+            Err(e) => failed(e.to_string()),
+        }
+    }
+}
+
+/// Turns what is seen into facts, until nobody listens.
 async fn report(
-    mut seen: watch::Receiver<Observation>,
+    mut seen: watch::Receiver<Observed>,
     key: FactKey,
-    address: String,
+    target: Target,
     events: mpsc::UnboundedSender<Event>,
 ) {
     let mut last: Option<(ConnectionState, Timestamp)> = None;
     loop {
-        let Observation { state, snapshot, error } = seen.borrow_and_update().clone();
+        let Observed { state, snapshot, error, config_map } = seen.borrow_and_update().clone();
         let since = match last {
             Some((known, since)) if known == state => since,
             _ => Timestamp::now(),
         };
         last = Some((state, since));
-        let fact = CatalogFact { address: address.clone(), state, since, snapshot, error };
+        let fact = CatalogFact { target: target.clone(), state, since, snapshot, error, config_map };
         if events.send(Event::Learned(key.clone(), Some(Fact::Catalog(fact)))).is_err() || seen.changed().await.is_err()
         {
             return;

@@ -78,7 +78,7 @@ pub async fn run(
         api.know(watched.resource.clone()).await;
         tasks.spawn(watch::run(api.clone(), watched, signals_in.clone()));
     }
-    let mut catalogs = catalogs.start(events_in.clone());
+    let mut catalogs = catalogs.start(api.clone(), events_in.clone());
     if let Ok(version) = api.version().await {
         planner.observe(Event::Learned(FactKey::ServerVersion, Some(Fact::ServerVersion(version))));
     }
@@ -95,9 +95,10 @@ pub async fn run(
             while let Some(work) = planner.next(Timestamp::now()) {
                 for action in &work.actions {
                     match action {
-                        Action::Ask(Question::Connect { namespace, name, address }) => {
-                            catalogs.connect(namespace, name, address);
+                        Action::Ask(Question::Connect { namespace, name, target }) => {
+                            catalogs.connect(namespace, name, target);
                         }
+                        Action::Ask(Question::Refresh { namespace, name }) => catalogs.refresh(namespace, name),
                         Action::Ask(Question::Disconnect { namespace, name }) => catalogs.disconnect(namespace, name),
                         _ => {}
                     }

@@ -6,10 +6,11 @@ use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
 use olm_core::plan::{Action, Key, Reason, Severity};
 use olm_core::planner::Planner;
-use olm_core::settings::Settings;
+use olm_core::settings::{CatalogPods, Settings};
 use tracing::{debug, info, warn};
 
 use super::{Options, endpoints, guard};
+use crate::cli::signal::stopped;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::{Api, status};
 use crate::cluster::catalogs::Catalogs;
@@ -43,8 +44,13 @@ impl<'a> Live<'a> {
         if !self.audit {
             guard::require_alone(&api, self.take_over).await?;
         }
-        let settings = Settings { global_catalog_namespace: self.options.namespace.clone(), ..Settings::default() };
-        let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace)?;
+        let settings = Settings {
+            global_catalog_namespace: self.options.namespace.clone(),
+            catalog_pods: self.options.catalog_pods.then(CatalogPods::default),
+            ..Settings::default()
+        };
+        let images = self.options.images.options()?;
+        let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace, images)?;
         let state = endpoints::State::default();
         let _servers = endpoints::serve(self.metrics, self.health, &state).await?;
         let mut log = Log { audit: self.audit.then_some(printer), state, troubled: BTreeSet::new(), alone: false };
@@ -134,21 +140,6 @@ fn unreachable(refusal: &Status, server: &str) -> CliError {
         _ => (ErrorKind::Api, "kubectl auth whoami shows as whom you are known there"),
     };
     CliError::new(kind, refusal.message.clone()).at(server).hint(hint)
-}
-
-/// Resolves when the process is asked to stop.
-async fn stopped() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
-        (Ok(mut interrupt), Ok(mut terminate)) => {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-        }
-        // Without handlers the default action of a signal ends the process, which leaves the cluster as clean.
-        _ => std::future::pending().await,
-    }
 }
 
 /// The sentences for what blocks, with hints.

@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::cli::flags::{ClusterFlags, DataFormat};
+use crate::cli::flags::{ClusterFlags, DataFormat, ImageFlags};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 
 /// What `kubectl olm run` was asked to do.
@@ -37,6 +37,12 @@ pub struct Options {
     pub namespace: String,
     /// Catalogs that are served from local directories.
     pub catalogs: Vec<CatalogDirectory>,
+    /// What catalog images hold when simulating, where no image is pulled.
+    pub catalog_images: Vec<CatalogImage>,
+    /// Serve catalogs of images and ConfigMaps from pods, as OLM does.
+    pub catalog_pods: bool,
+    /// How registries are asked for images.
+    pub images: ImageFlags,
     /// Features that are switched on or off.
     pub feature_gates: FeatureGates,
     /// Print the final objects in this format instead of the timeline; only when simulating.
@@ -95,6 +101,28 @@ impl FromStr for CatalogDirectory {
             return Err("expected NAME[.NAMESPACE]=DIR".to_owned());
         }
         Ok(Self { name: name.to_owned(), namespace: namespace.map(str::to_owned), directory: directory.into() })
+    }
+}
+
+/// `--catalog-image REF=DIR`: the file-based catalog that an image stands for in a simulation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatalogImage {
+    /// The image's reference, as CatalogSources have it.
+    pub reference: String,
+    /// The directory.
+    pub directory: PathBuf,
+}
+
+impl FromStr for CatalogImage {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('=') {
+            Some((reference, directory)) if !reference.is_empty() && !directory.is_empty() => {
+                Ok(Self { reference: reference.to_owned(), directory: directory.into() })
+            }
+            _ => Err("expected IMAGE=DIR".to_owned()),
+        }
     }
 }
 

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use olm_core::api::{crd, object};
 use olm_core::plan::{Key, Reason};
-use olm_core::settings::Settings;
+use olm_core::settings::{CatalogPods, Settings};
 use olm_core::sim::{ApiServer, Simulation};
 use serde_json::{Value, json};
 
 use super::script::Script;
 use super::story::Story;
-use super::{Options, input, live};
+use super::{CatalogImage, Options, input, live};
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::registry;
@@ -34,7 +34,11 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
             .hint("give files or folders with Subscriptions, OperatorGroups and the like"));
     }
     let began: Timestamp = BEGINNING.parse().unwrap_or_default();
-    let settings = Settings { global_catalog_namespace: options.namespace.clone(), ..Settings::default() };
+    let settings = Settings {
+        global_catalog_namespace: options.namespace.clone(),
+        catalog_pods: options.catalog_pods.then(CatalogPods::default),
+        ..Settings::default()
+    };
     let api = ApiServer::with_stock_objects(SEED, began).with_node("node", began);
     let mut simulation = Simulation::new(api, settings, began);
     prepare(&mut simulation, options)?;
@@ -118,6 +122,13 @@ fn add_catalogs(
             printer.warn(finding);
         }
         simulation.add_local_catalog(&namespace, &name, Arc::new(loaded.snapshot));
+    }
+    for CatalogImage { reference, directory } in &options.catalog_images {
+        let loaded = registry::dir::load(directory)?;
+        for finding in &loaded.findings {
+            printer.warn(finding);
+        }
+        simulation.give_image(reference, Arc::new(loaded.snapshot));
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use crate::api::catalog_source::Target;
 use crate::api::crd;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::bundle::{BundleContent, Property};
@@ -323,7 +324,8 @@ fn world(objects: Vec<Value>, fact: Option<(ConnectionState, Option<Arc<Snapshot
     }
     if let Some((state, snapshot)) = fact {
         let error = snapshot.is_none().then(|| "connection refused".to_owned());
-        let fact = CatalogFact { address: ADDRESS.to_owned(), state, since: start(), snapshot, error };
+        let target = Target::Address(ADDRESS.to_owned());
+        let fact = CatalogFact { snapshot, error, ..CatalogFact::new(target, state, start()) };
         world.learn(FactKey::Catalog("olm".to_owned(), "main".to_owned()), Some(Fact::Catalog(fact)));
     }
     world

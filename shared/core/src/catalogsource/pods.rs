@@ -1,0 +1,127 @@
+//! The objects that serve a catalog as OLM does: made, mended, and replaced when what they serve changes (§1.3 to §1.6).
+
+use serde_json::{Value, json};
+
+use super::manifest::{CATALOG, Manifests, POD_HASH, PORT, REVISION, SERVICE_HASH, Served, has_images};
+use super::{Work, described};
+use crate::api::catalog_source::{Origin, Target};
+use crate::api::object;
+use crate::plan::{Action, Plan, Propagation, Reason};
+use crate::settings::CatalogPods;
+use crate::world::{GroupKind, Reader, kind};
+
+/// Plans the objects. Returns what is to be dialled, or the whole plan when that is not there yet.
+pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>) -> Result<Target, Plan> {
+    let source = work.source;
+    let namespace = object::namespace(source);
+    let config_map = match Origin::of(source) {
+        Origin::ConfigMap(name) => match revision(world, work, name) {
+            Some(found) => Some(found),
+            None => {
+                let reason =
+                    Reason::Missing { object: described(source), needs: format!("ConfigMap {namespace}/{name}") };
+                work.reasons.push(reason);
+                return Err(take(work).finish(true));
+            }
+        },
+        _ => None,
+    };
+    let served = match &config_map {
+        Some((name, revision)) => Served::ConfigMap { name, revision },
+        None => Served::Image(object::text(source, &["spec", "image"])),
+    };
+    let manifests = Manifests { source, served, pods };
+    for policy in manifests.network_policies() {
+        let differs =
+            |known: &Value| !object::covers(known, &json!({ "spec": policy["spec"] })) || misses_label(known, &policy);
+        ensure(world, work, &kind::NETWORK_POLICY, policy.clone(), differs);
+    }
+    for access in manifests.access() {
+        ensure(world, work, &GroupKind::of(&access), access.clone(), |_| false);
+    }
+    let wanted = manifests.service_account();
+    let Some(account) = world.json(&kind::SERVICE_ACCOUNT, namespace, object::name(&wanted)) else {
+        // Others may give it pull secrets, which the pod gets: the pod waits for what it becomes.
+        work.actions.push(Action::Create(wanted));
+        return Err(take(work).finish(true));
+    };
+    let restricted = world
+        .json(&kind::NAMESPACE, "", namespace)
+        .and_then(|n| object::label(n, "pod-security.kubernetes.io/enforce"))
+        .is_some_and(|enforced| enforced == "restricted");
+    let pod = manifests.pod(account, restricted);
+    let replaced = replace_pods(world, work, &pod);
+    let service = manifests.service();
+    let hash = object::label(&service, SERVICE_HASH).map(str::to_owned);
+    let differs = |known: &Value| object::label(known, SERVICE_HASH).map(str::to_owned) != hash;
+    ensure(world, work, &kind::SERVICE, service, differs);
+    let name = manifests.service_name();
+    let known = object::at(source, &["status", "registryService"]);
+    let wanted =
+        json!({ "protocol": "grpc", "serviceName": name, "serviceNamespace": namespace, "port": PORT.to_string() });
+    if replaced || !object::covers(known, &wanted) {
+        let mut service = wanted;
+        service["createdAt"] = object::time(work.now).into();
+        work.status.insert("registryService".to_owned(), service);
+    }
+    Ok(Target::Address(format!("{name}.{namespace}.svc:{PORT}")))
+}
+
+/// The work so far, to end with.
+fn take<'w>(work: &mut Work<'w>) -> Work<'w> {
+    let empty = Work::new(work.source, work.fact, work.now);
+    std::mem::replace(work, empty)
+}
+
+/// The ConfigMap and its revision, which the status names; none, with a complaint, when it is not there.
+fn revision(world: &Reader<'_>, work: &mut Work<'_>, name: &str) -> Option<(String, String)> {
+    let namespace = object::namespace(work.source);
+    let Some(config_map) = world.json(&kind::CONFIG_MAP, namespace, name) else {
+        let message = format!("failed to get catalog config map {name}: configmaps \"{name}\" not found");
+        work.complain("ConfigMapError", &message);
+        return None;
+    };
+    work.refer(name, object::uid(config_map), object::resource_version(config_map));
+    Some((name.to_owned(), object::resource_version(config_map).to_owned()))
+}
+
+/// Creates what is missing; what differs is deleted and made anew.
+fn ensure(world: &Reader<'_>, work: &mut Work<'_>, kind: &GroupKind, wanted: Value, differs: impl Fn(&Value) -> bool) {
+    match world.json(kind, object::namespace(&wanted), object::name(&wanted)) {
+        None => work.actions.push(Action::Create(wanted)),
+        Some(known) if differs(known) => {
+            work.actions.push(Action::delete(known, Propagation::Background));
+            work.actions.push(Action::Create(wanted));
+        }
+        Some(_) => {}
+    }
+}
+
+fn misses_label(known: &Value, wanted: &Value) -> bool {
+    object::entries(wanted, &["metadata", "labels"]).any(|(key, value)| object::label(known, key) != Some(value))
+}
+
+/// One pod as it should be, in place of all others. Tells whether one was made.
+fn replace_pods(world: &Reader<'_>, work: &mut Work<'_>, wanted: &Value) -> bool {
+    let (namespace, name) = (object::namespace(work.source), object::name(work.source));
+    let live = world
+        .in_namespace(&kind::POD, namespace)
+        .map(|pod| pod.json())
+        .filter(|pod| object::label(pod, CATALOG) == Some(name) && !object::is_deleting(pod));
+    let is_right = |pod: &Value| {
+        let same = |label| object::label(pod, label) == object::label(wanted, label);
+        same(POD_HASH) && same(REVISION) && has_images(pod, wanted)
+    };
+    // A pod whose node goes away does not go by itself.
+    let is_dead = |pod: &Value| {
+        let conditions = object::list(pod, &["status", "conditions"]);
+        conditions.iter().any(|c| c["type"] == "DisruptionTarget" && c["status"] == "True")
+    };
+    let (good, bad): (Vec<&Value>, Vec<&Value>) = live.partition(|pod| is_right(pod) && !is_dead(pod));
+    if good.is_empty() {
+        // The new one comes first: the old ones serve until then.
+        work.actions.push(Action::Create(wanted.clone()));
+    }
+    work.actions.extend(bad.into_iter().map(|pod| Action::delete(pod, Propagation::Background)));
+    good.is_empty()
+}

@@ -1,0 +1,142 @@
+//! When the registry is asked whether an image's tag has moved: `spec.updateStrategy.registryPoll` (§1.5).
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::api::object;
+use crate::go::quote;
+
+const DEFAULT: SignedDuration = SignedDuration::from_mins(15);
+
+/// What a CatalogSource asks for.
+#[derive(Debug, PartialEq)]
+pub(super) enum Poll {
+    /// Nothing.
+    No,
+    /// Something that cannot be done.
+    Invalid(&'static str),
+    /// From time to time.
+    Every {
+        /// The interval cannot be read, and the default is taken.
+        problem: Option<String>,
+        /// When the registry is asked next.
+        due: Timestamp,
+        /// When to look at the CatalogSource again, from now.
+        delay: SignedDuration,
+    },
+}
+
+/// What a CatalogSource asks for at this time.
+pub(super) fn of(source: &Value, now: Timestamp) -> Poll {
+    let poll = object::at(source, &["spec", "updateStrategy", "registryPoll"]);
+    let is_image =
+        object::text(source, &["spec", "sourceType"]) == "grpc" && !object::text(source, &["spec", "image"]).is_empty();
+    if poll.is_null() || !is_image {
+        return Poll::No;
+    }
+    let Some(text) = poll.get("interval").and_then(Value::as_str) else {
+        return Poll::Invalid(
+            "empty polling interval; cannot requeue registry server sync without a provided polling interval",
+        );
+    };
+    let (interval, problem) = match duration(text) {
+        Ok(interval) => (interval, None),
+        Err(e) => {
+            let problem = format!(
+                "error parsing spec.updateStrategy.registryPoll.interval. Using the default value of 15m0s instead. Error: {e}"
+            );
+            (DEFAULT, Some(problem))
+        }
+    };
+    let time = |path: &[&str]| object::parse_time(object::text(source, path));
+    let last = time(&["status", "latestImageRegistryPoll"]).or_else(|| time(&["metadata", "creationTimestamp"]));
+    // A time that is due before all others is due now.
+    let due = last.unwrap_or(now).checked_add(interval).unwrap_or(now);
+    let left = due.duration_since(now);
+    let delay = if interval <= DEFAULT { left } else { left.min(DEFAULT) };
+    Poll::Every { problem, due, delay: delay.max(SignedDuration::from_secs(1)) }
+}
+
+/// Go's `time.ParseDuration`.
+fn duration(text: &str) -> Result<SignedDuration, String> {
+    let invalid = || format!("time: invalid duration {}", quote(text));
+    let (negative, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Ok(SignedDuration::ZERO);
+    }
+    if rest.is_empty() {
+        return Err(invalid());
+    }
+    let mut total = 0_f64;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let number: f64 = rest[..digits].parse().map_err(|_| invalid())?;
+        rest = &rest[digits..];
+        let letters = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        let seconds = match &rest[..letters] {
+            "" => return Err(format!("time: missing unit in duration {}", quote(text))),
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            unit => return Err(format!("time: unknown unit {} in duration {}", quote(unit), quote(text))),
+        };
+        total += number * seconds;
+        rest = &rest[letters..];
+    }
+    SignedDuration::try_from_secs_f64(if negative { -total } else { total }).map_err(|_| invalid())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn durations_are_gos() {
+        for (text, seconds) in
+            [("30m", 1800.0), ("1h30m", 5400.0), ("1.5s", 1.5), ("0", 0.0), ("-5s", -5.0), ("2ms", 0.002)]
+        {
+            assert_eq!(duration(text), Ok(SignedDuration::try_from_secs_f64(seconds).unwrap()), "{text}");
+        }
+        for (text, error) in [
+            ("", "time: invalid duration \"\""),
+            ("5", "time: missing unit in duration \"5\""),
+            ("5x", "time: unknown unit \"x\" in duration \"5x\""),
+            ("soon", "time: invalid duration \"soon\""),
+        ] {
+            assert_eq!(duration(text), Err(error.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_image_is_due_an_interval_after_it_was_made_or_looked_at() {
+        let now: Timestamp = "2026-01-01T01:00:00Z".parse().unwrap();
+        let source = |interval: Value, polled: Option<&str>| {
+            json!({
+                "metadata": { "creationTimestamp": "2026-01-01T00:00:00Z" },
+                "spec": { "sourceType": "grpc", "image": "i", "updateStrategy": { "registryPoll": interval } },
+                "status": { "latestImageRegistryPoll": polled },
+            })
+        };
+        let every = |due: &str, minutes| Poll::Every {
+            problem: None,
+            due: due.parse().unwrap(),
+            delay: SignedDuration::from_mins(minutes),
+        };
+        assert_eq!(of(&source(json!({ "interval": "90m" }), None), now), every("2026-01-01T01:30:00Z", 15));
+        assert_eq!(
+            of(&source(json!({ "interval": "10m" }), Some("2026-01-01T00:55:00Z")), now),
+            every("2026-01-01T01:05:00Z", 5)
+        );
+        assert!(matches!(of(&source(json!({}), None), now), Poll::Invalid(_)));
+        assert!(matches!(of(&source(json!({ "interval": "" }), None), now), Poll::Every { problem: Some(_), .. }));
+        assert_eq!(of(&source(Value::Null, None), now), Poll::No);
+    }
+}
