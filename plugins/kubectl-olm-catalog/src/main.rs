@@ -2,6 +2,7 @@
 
 mod list;
 mod render;
+mod serve;
 mod validate;
 
 use std::process::ExitCode;
@@ -12,7 +13,7 @@ use olm_shell::cli;
 /// Look into the catalogs that operators are chosen from, and make them.
 ///
 /// Where REF is asked for, name a directory of catalog files or of one bundle, a file of blobs, a template, an archive
-/// (.tar, .tar.gz) of a directory, or - for standard input. Several are taken together as one catalog.
+/// (.tar, .tar.gz) of a directory, an image, an OCI layout, or - for standard input. Several are taken together as one catalog.
 ///
 /// Exit codes: 0 done, 1 the answer is no (with reasons), 2 could not answer.
 #[derive(Debug, Parser)]
@@ -26,6 +27,7 @@ struct Arguments {
 enum Command {
     List(list::Arguments),
     Render(render::Arguments),
+    Serve(serve::Arguments),
     Validate(validate::Arguments),
 }
 
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     cli::main(|arguments: Arguments, printer| match arguments.command {
         Command::List(arguments) => list::run(arguments, printer),
         Command::Render(arguments) => render::run(arguments, printer),
+        Command::Serve(arguments) => serve::run(arguments, printer),
         Command::Validate(arguments) => validate::run(arguments, printer),
     })
 }

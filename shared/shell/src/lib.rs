@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   catalog    the verbs of `kubectl olm catalog`
+//!   catalog    `kubectl olm catalog`
 //!   cli        arguments, streams, tables, prompts, errors: what every plugin shares
 //!   cluster    a live cluster: watches, requests, the loop
 //!   image      images: pulled from registries, read from OCI layouts

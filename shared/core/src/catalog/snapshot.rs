@@ -142,29 +142,6 @@ impl Snapshot {
         &self.inner.others
     }
 
-    /// Several catalogs as one. Of a package that several have, the first counts; the others are named by the catalog's place and
-    /// the package's name.
-    pub fn merge(catalogs: &[Self]) -> (Self, Vec<(usize, String)>) {
-        if let [only] = catalogs {
-            return (only.clone(), Vec::new());
-        }
-        let mut merged = Inner::default();
-        let mut twice = Vec::new();
-        for (place, catalog) in catalogs.iter().enumerate() {
-            for (name, package) in catalog.packages() {
-                if merged.packages.contains_key(name) {
-                    twice.push((place, name.clone()));
-                    continue;
-                }
-                merged.packages.insert(name.clone(), package.clone());
-                let contents = catalog.inner.contents.iter().filter(|((package, _), _)| package == name);
-                merged.contents.extend(contents.map(|(key, content)| (key.clone(), content.clone())));
-            }
-            merged.others.extend(catalog.others().iter().cloned());
-        }
-        (Self { inner: Arc::new(merged) }, twice)
-    }
-
     fn content(&self, package: &str, name: &str) -> Option<&Content> {
         self.inner.contents.get(&(package.to_owned(), name.to_owned()))
     }

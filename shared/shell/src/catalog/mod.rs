@@ -4,11 +4,13 @@
 //!   REF --source--> Catalog (olm-core)
 //!     validate   what is wrong with it
 //!     render     its blobs, or a part of them
+//!     serve      it over gRPC, again when it changes
 //!     list       its packages, channels and versions
 //! ```
 
 pub mod list;
 pub mod render;
+pub mod serve;
 mod source;
 #[cfg(test)]
 mod tests;

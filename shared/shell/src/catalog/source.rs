@@ -14,8 +14,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::cli::{CliError, ErrorKind};
-use crate::registry::dir;
+use crate::image::{self, Content, Location, Wanted};
 use crate::registry::read::{self, Item};
+use crate::registry::{self, dir};
 
 /// Most bytes that an archive may unpack to: a catalog that is larger is a mistake or an attack.
 const LARGEST_ARCHIVE: u64 = 8 << 30;
@@ -82,18 +83,41 @@ impl fmt::Display for Ref {
     }
 }
 
-/// A catalog that was read, with the folders that archives were unpacked to and that it is read again from.
+/// A catalog that was read.
 pub(super) struct Source {
     pub(super) catalog: Catalog,
-    _unpacked: Vec<TempDir>,
+    held: Held,
+}
+
+/// What a catalog is read again from when somebody asks for a bundle: the folders that archives were unpacked to, and images.
+#[derive(Default)]
+pub(super) struct Held {
+    unpacked: Vec<TempDir>,
+    images: Vec<Content>,
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Held({} archives, {} images)", self.unpacked.len(), self.images.len())
+    }
 }
 
 impl Source {
     /// Reads what people named, as one catalog.
     pub(super) fn read(refs: &[Ref]) -> Result<Self, CliError> {
-        let mut reader = Reader::default();
+        Self::read_with(refs, &image::Options::of_user())
+    }
+
+    /// The same, with images pulled in that way.
+    pub(super) fn read_with(refs: &[Ref], images: &image::Options) -> Result<Self, CliError> {
+        let mut reader = Reader { items: Vec::new(), held: Held::default(), images };
         refs.iter().try_for_each(|r| reader.take(r))?;
-        Ok(Self { catalog: read::index(reader.items), _unpacked: reader.unpacked })
+        Ok(Self { catalog: read::index(reader.items), held: reader.held })
+    }
+
+    /// The catalog, and what must be kept for as long as it is used.
+    pub(super) fn into_parts(self) -> (Catalog, Held) {
+        (self.catalog, self.held)
     }
 
     /// The same, and an error when some of it could not be read: what comes out of it must be whole.
@@ -120,13 +144,13 @@ pub(super) fn refused(finding: &Finding, others: usize) -> CliError {
     }
 }
 
-#[derive(Default)]
-struct Reader {
+struct Reader<'a> {
     items: Vec<Item>,
-    unpacked: Vec<TempDir>,
+    held: Held,
+    images: &'a image::Options,
 }
 
-impl Reader {
+impl Reader<'_> {
     fn take(&mut self, named: &Ref) -> Result<(), CliError> {
         let refuse = |e: io::Error| CliError::new(ErrorKind::Io, format!("cannot read: {e}")).at(named);
         match named {
@@ -146,8 +170,18 @@ impl Reader {
                 stdin.by_ref().take(HEAD).read_to_end(&mut head).map_err(refuse)?;
                 self.stream(named, What::of(&head), Cursor::new(head).chain(stdin))?;
             }
-            Ref::Layout(_) | Ref::Image(_) | Ref::CatalogSource(_) => return Err(not_yet(named)),
+            Ref::Layout(path) => self.image(&Location::Layout { path: path.clone(), name: None })?,
+            Ref::Image(reference) => self.image(&reference.parse()?)?,
+            Ref::CatalogSource(_) => return Err(not_yet(named)),
         }
+        Ok(())
+    }
+
+    fn image(&mut self, location: &Location) -> Result<(), CliError> {
+        let content = image::pull_blocking(location, Wanted::Catalog, self.images)?;
+        self.items.extend(dir::items_shown_as(&content.root, Path::new(&location.to_string()))?);
+        self.items.extend(registry::image::left_out(location, &content).map(|f| Item::Parsed(Parsed::finding(f))));
+        self.held.images.push(content);
         Ok(())
     }
 
@@ -177,7 +211,7 @@ impl Reader {
         // Of a path that leads out of the folder nothing is written.
         archive.unpack(folder.path()).map_err(refuse)?;
         self.items.extend(dir::items_shown_as(folder.path(), Path::new(&named.to_string()))?);
-        self.unpacked.push(folder);
+        self.held.unpacked.push(folder);
         Ok(())
     }
 }
@@ -189,7 +223,6 @@ fn pull(image: &str) -> Result<Vec<Value>, String> {
 
 fn not_yet(named: &Ref) -> CliError {
     let what = match named {
-        Ref::Layout(_) => "an OCI layout",
         Ref::CatalogSource(_) => "a CatalogSource",
         _ => "an image",
     };

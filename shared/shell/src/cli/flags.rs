@@ -82,13 +82,8 @@ impl ImageFlags {
             Some(file) => std::fs::read(file).map_err(|e| CliError::from(e).at(file.display()))?,
             None => Vec::new(),
         };
-        Ok(image::Options {
-            credentials: image::Credentials::of_user(),
-            certificate_authorities,
-            plain_http: self.plain_http.clone(),
-            limits: image::Limits::default(),
-            cache: image::default_cache(),
-        })
+        let plain_http = self.plain_http.clone();
+        Ok(image::Options { certificate_authorities, plain_http, ..image::Options::of_user() })
     }
 }
 

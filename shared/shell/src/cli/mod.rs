@@ -8,7 +8,8 @@
 //!    ├ output     -o json|yaml|name|wide|jsonpath=…      ─ table, jsonpath
 //!    ├ findings   what is wrong with files, in the forms that tools read
 //!    ├ error      what was refused, where, why, what next
-//!    └ logging    log lines on stderr
+//!    ├ logging    log lines on stderr
+//!    └ signal     the end of what runs until told to stop
 //! ```
 
 pub mod confirm;
@@ -22,6 +23,7 @@ pub mod main;
 pub mod name;
 pub mod output;
 pub mod progress;
+pub mod signal;
 pub mod streams;
 pub mod table;
 

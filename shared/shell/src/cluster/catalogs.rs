@@ -23,7 +23,6 @@ use crate::cli::{CliError, ErrorKind};
 use crate::image::{self, Content, Credentials, Location};
 use crate::registry;
 use crate::registry::client::{Client, Observation, Settings};
-use crate::registry::source::Source;
 use crate::run::CatalogDirectory;
 
 /// Pauses after an image could not be pulled: the first, and the longest.
@@ -228,7 +227,7 @@ impl ImageReader {
             self.sender.send_modify(|o| (o.state, o.error) = (ConnectionState::Ready, None));
             return Ok(());
         }
-        let (load, content) = Source::Image(location.clone()).load(&options).await?;
+        let (load, content) = registry::image::load(location, &options).await?;
         for finding in &load.findings {
             tracing::warn!(image = %location, "{finding}");
         }
@@ -237,7 +236,7 @@ impl ImageReader {
             o.error = None;
             o.snapshot = Some(Arc::new(load.snapshot));
         });
-        self.held = content;
+        self.held = Some(content);
         Ok(())
     }
 

@@ -31,7 +31,7 @@ pub use cache::default_cache;
 pub use credentials::Credentials;
 pub use layout::is_layout;
 use oci_client::Reference;
-pub use pull::{pull, resolve};
+pub use pull::{pull, pull_blocking, resolve};
 
 use crate::cli::CliError;
 
@@ -129,6 +129,13 @@ pub struct Options {
     pub limits: Limits,
     /// The folder of the cache; without one every image is pulled into a temporary folder.
     pub cache: Option<PathBuf>,
+}
+
+impl Options {
+    /// As the user: with the user's credentials and cache.
+    pub fn of_user() -> Self {
+        Self { credentials: Credentials::of_user(), cache: default_cache(), ..Self::default() }
+    }
 }
 
 /// What is too much of an image, and too long. The defaults are ten times what the largest public catalogs need.

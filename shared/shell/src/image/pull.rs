@@ -27,6 +27,20 @@ pub async fn pull(location: &Location, wanted: Wanted, options: &Options) -> Res
     placed(location, pulled.unwrap_or_else(|_| Err(too_slow(within))))
 }
 
+/// [`pull`], for those who have no runtime, or are on a thread that may block.
+///
+/// # Errors
+/// As [`pull`].
+pub fn pull_blocking(location: &Location, wanted: Wanted, options: &Options) -> Result<Content, CliError> {
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) => runtime.block_on(pull(location, wanted, options)),
+        Err(_) => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(pull(location, wanted, options))
+        }
+    }
+}
+
 /// The digest that a location stands for now.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 //! ```text
 //!   dir       a directory --> what there is to read
 //!   read      what there is to read --> Catalog (olm-core), on every processor
+//!   image     an image --> the same, or the files of a bundle
 //!   server    Snapshot --> gRPC, for whoever dials
 //!   client    gRPC --> Snapshot, reconnecting, with the states that OLM reports
 //!   convert   between the protocol's messages and olm-core's
@@ -12,6 +13,7 @@
 pub mod client;
 mod convert;
 pub mod dir;
+pub mod image;
 pub mod proto;
 pub(crate) mod read;
 pub mod server;

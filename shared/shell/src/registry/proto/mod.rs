@@ -5,11 +5,19 @@
 mod client;
 #[rustfmt::skip]
 #[allow(missing_docs, unreachable_pub, clippy::pedantic)]
+mod experimental;
+#[rustfmt::skip]
+#[allow(missing_docs, unreachable_pub, clippy::pedantic)]
 mod messages;
 #[rustfmt::skip]
 #[allow(missing_docs, unreachable_pub, clippy::pedantic)]
 mod server;
 
 pub use client::registry_client;
+pub use experimental::ExperimentalListPackageCustomSchemasRequest;
+pub use experimental::{experimental_registry_client, experimental_registry_server};
 pub use messages::*;
 pub use server::registry_server;
+
+/// The protocol's own description, as reflection tells it.
+pub(super) const DESCRIPTORS: &[u8] = include_bytes!("api.bin");

@@ -1,66 +1,126 @@
-//! Serves a [`Snapshot`] as `opm serve` serves a catalog (reference: bundles and catalogs §3.2).
+//! Serves a [`Snapshot`] over gRPC, as `opm serve` serves a catalog (reference/bundles-and-catalogs.md §3.2, §3.3).
 //!
-//! The snapshot comes through a watch channel: a new one is served from the next request on, running answers end with the old.
-//! Errors are gRPC's `Unknown` with opm's texts, because clients match on them.
+//! ```text
+//!   connections   accepts: how many, how long without a word, TLS
+//!   metrics       counts requests, names unknown methods
+//!   service       api.Registry            others   api.ExperimentalRegistry, health
+//! ```
+//!
+//! *Guarantees.* A new snapshot is served from the next request on; running answers end with the old. A client that says nothing,
+//! too much or nonsense loses its connection, and costs the others nothing.
 
-use std::collections::BTreeSet;
+mod connections;
+mod metrics;
+mod others;
+mod service;
+
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::Stream;
-use futures::stream;
-use olm_core::api::object::Gvk;
-use olm_core::catalog::{Channel, Entry, Package, Snapshot};
-use olm_core::go::quote;
-use olm_core::version;
+pub use metrics::Metrics;
+use olm_core::catalog::Snapshot;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
-use tonic::transport::server::TcpIncoming;
-use tonic::{Request, Response, Status};
-use tonic_health::pb::health_check_response::ServingStatus;
-use tonic_health::pb::health_server::{Health, HealthServer};
-use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+use tokio_rustls::TlsAcceptor;
+use tonic_health::pb::health_server::HealthServer;
 
-use super::convert;
-use super::proto::registry_server::{Registry, RegistryServer};
-use super::proto::{
-    Bundle, ChannelEntry, GetAllProvidersRequest, GetAllReplacementsRequest, GetBundleInChannelRequest,
-    GetBundleRequest, GetDefaultProviderRequest, GetLatestProvidersRequest, GetPackageRequest, GetReplacementRequest,
-    ListBundlesRequest, ListPackageRequest, Package as PackageMessage, PackageName,
-};
+use self::others::{AlwaysServing, Experimental};
+use self::service::Service;
+use super::proto::DESCRIPTORS;
+use super::proto::experimental_registry_server::ExperimentalRegistryServer;
+use super::proto::registry_server::RegistryServer;
+use crate::cli::CliError;
+use crate::cli::connect::install_crypto_provider;
 
-/// How long running answers may take to end when the server stops.
-const GRACE: Duration = Duration::from_secs(2);
+/// How a server serves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Certificate chain and key, both PEM; without them connections are plain-text, as OLM's.
+    pub tls: Option<(Vec<u8>, Vec<u8>)>,
+    /// Most connections at a time; more are closed at once.
+    pub connections: usize,
+    /// How long a client may take for its TLS handshake, and then until its first byte.
+    pub patience: Duration,
+    /// How long running answers may take to end when the server stops.
+    pub grace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { tls: None, connections: 1024, patience: Duration::from_secs(10), grace: Duration::from_secs(2) }
+    }
+}
+
+/// Most requests that are answered at a time on one connection, and most that it may have open.
+const REQUESTS: u32 = 100;
+/// Largest request in bytes: the largest holds three names.
+const LARGEST_REQUEST: usize = 64 << 10;
+/// Largest list of headers in bytes.
+const LARGEST_HEADERS: u32 = 16 << 10;
+/// A connection that was silent so long is asked whether somebody is there, and has so long to answer.
+const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(20));
 
 /// A running server. Dropping it ends it at once.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
+    grace: Duration,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), tonic::transport::Error>>,
 }
 
 impl Server {
-    /// Listens on an address (port 0 takes a free one) and serves the channel's newest snapshot.
+    /// Listens on an address (port 0 takes a free one) and serves the channel's newest snapshot, plain-text.
     pub async fn start(address: SocketAddr, snapshots: watch::Receiver<Snapshot>) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
+        Self::on(listener, snapshots, Options::default(), Metrics::default()).map_err(io::Error::other)
+    }
+
+    /// Serves on a listener. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// The certificate or the key is none.
+    pub fn on(
+        listener: TcpListener,
+        snapshots: watch::Receiver<Snapshot>,
+        options: Options,
+        metrics: Metrics,
+    ) -> Result<Self, CliError> {
         let address = listener.local_addr()?;
-        // With Nagle's delay an answer of several frames waits 40 ms for the client's acknowledgement.
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let acceptor = options.tls.as_ref().map(|(chain, key)| acceptor(chain, key)).transpose()?;
+        let incoming = connections::accept(listener, acceptor, &options, metrics.clone());
         let (stop, stopped) = oneshot::channel();
+        let registry = RegistryServer::new(Service { snapshots: snapshots.clone() });
+        let experimental = ExperimentalRegistryServer::new(Experimental { snapshots });
+        let reflection = || {
+            tonic_reflection::server::Builder::configure()
+                .register_encoded_file_descriptor_set(DESCRIPTORS)
+                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+                .register_encoded_file_descriptor_set(tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET)
+                .register_encoded_file_descriptor_set(tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET)
+                .include_reflection_service(false)
+        };
+        let broken = |e: tonic_reflection::server::Error| io::Error::other(e);
         let serving = tonic::transport::Server::builder()
-            // Clients that go away without a word must not be held for ever.
-            .http2_keepalive_interval(Some(Duration::from_secs(30)))
-            .add_service(RegistryServer::new(Service { snapshots }))
+            .http2_keepalive_interval(Some(KEEP_ALIVE.0))
+            .http2_keepalive_timeout(Some(KEEP_ALIVE.1))
+            .max_concurrent_streams(REQUESTS)
+            .concurrency_limit_per_connection(REQUESTS as usize)
+            .http2_max_header_list_size(LARGEST_HEADERS)
+            .layer(metrics)
+            .add_service(registry.max_decoding_message_size(LARGEST_REQUEST))
+            .add_service(experimental.max_decoding_message_size(LARGEST_REQUEST))
             .add_service(HealthServer::new(AlwaysServing))
+            .add_service(reflection().build_v1().map_err(broken)?)
+            .add_service(reflection().build_v1alpha().map_err(broken)?)
             .serve_with_incoming_shutdown(incoming, async {
                 // A dropped sender stops the server as well.
                 let _ = stopped.await;
             });
-        Ok(Self { address, stop: Some(stop), task: tokio::spawn(serving) })
+        Ok(Self { address, grace: options.grace, stop: Some(stop), task: tokio::spawn(serving) })
     }
 
     /// Where the server listens.
@@ -68,12 +128,12 @@ impl Server {
         self.address
     }
 
-    /// Takes no more requests, lets running answers end for at most two seconds, and closes.
+    /// Takes no more requests, lets running answers end for as long as the options allow, and closes.
     pub async fn stop(mut self) {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
         }
-        if tokio::time::timeout(GRACE, &mut self.task).await.is_err() {
+        if tokio::time::timeout(self.grace, &mut self.task).await.is_err() {
             self.task.abort();
         }
     }
@@ -85,265 +145,20 @@ impl Drop for Server {
     }
 }
 
-struct Service {
-    snapshots: watch::Receiver<Snapshot>,
-}
-
-type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
-
-fn answers<T: Send + 'static>(items: impl Iterator<Item = T> + Send + 'static) -> Response<Answers<T>> {
-    Response::new(Box::pin(stream::iter(items.map(Ok))))
-}
-
-/// An API that a request asks for.
-struct Api {
-    gvk: Gvk,
-}
-
-impl Api {
-    fn new(group: String, version: String, kind: String) -> Self {
-        Self { gvk: Gvk { group, version, kind } }
-    }
-
-    fn provided_by(&self, entry: &Entry) -> bool {
-        entry.provided_apis.contains(&self.gvk)
-    }
-
-    fn not_provided(&self, what: &str) -> Status {
-        let Gvk { group, version, kind } = &self.gvk;
-        let [group, version, kind] = [group, version, kind].map(|t| quote(t));
-        Status::unknown(format!("no {what} group:{group} version:{version} kind:{kind}"))
-    }
-}
-
-impl Service {
-    fn snapshot(&self) -> Snapshot {
-        self.snapshots.borrow().clone()
-    }
-}
-
-fn no_package(name: &str) -> Status {
-    Status::unknown(format!("package {} not found", quote(name)))
-}
-
-fn channel_of<'a>(snapshot: &'a Snapshot, package: &str, channel: &str) -> Result<&'a Channel, Status> {
-    let found = snapshot.package(package).ok_or_else(|| no_package(package))?;
-    found
-        .channel(channel)
-        .ok_or_else(|| Status::unknown(format!("package {}, channel {} not found", quote(package), quote(channel))))
-}
-
-fn entry_of<'a>(channel: &'a Channel, package: &str, name: &str) -> Result<&'a Entry, Status> {
-    channel.entry(name).ok_or_else(|| {
-        let [package, channel, name] = [package, &channel.name, name].map(quote);
-        Status::unknown(format!("package {package}, channel {channel}, bundle {name} not found"))
-    })
-}
-
-/// A bundle with its objects, without its edges.
-fn whole(snapshot: &Snapshot, entry: &Entry) -> Response<Bundle> {
-    let mut bundle = convert::bundle(entry);
-    bundle.replaces.clear();
-    bundle.skips.clear();
-    if let Some(content) = snapshot.bundle(&entry.package, &entry.channel, &entry.name) {
-        convert::add_content(&mut bundle, &content);
-    }
-    Response::new(bundle)
-}
-
-/// A bundle of the whole list: with its edges, and with its objects when no image has them.
-fn listed(snapshot: &Snapshot, entry: &Entry) -> Bundle {
-    let mut bundle = convert::bundle(entry);
-    if entry.bundle_path.is_empty()
-        && let Some(content) = snapshot.bundle(&entry.package, &entry.channel, &entry.name)
-    {
-        convert::add_content(&mut bundle, &content);
-    }
-    bundle
-}
-
-fn channel_entry(entry: &Entry, replaces: &str) -> ChannelEntry {
-    ChannelEntry {
-        package_name: entry.package.clone(),
-        channel_name: entry.channel.clone(),
-        bundle_name: entry.name.clone(),
-        replaces: replaces.to_owned(),
-    }
-}
-
-fn heads(package: &Package) -> impl Iterator<Item = (&Channel, &Entry)> {
-    package.channels.iter().filter_map(|c| Some((c, c.entry(&c.head)?)))
-}
-
-/// An entry, once for what it replaces and once for each other entry that it skips and `wanted` accepts.
-fn provider(entry: &Entry, wanted: impl Fn(&str) -> bool) -> Vec<ChannelEntry> {
-    let skips = entry.skips.iter().map(String::as_str).filter(|skip| wanted(skip));
-    let edges: BTreeSet<&str> = skips.chain([entry.replaces.as_deref().unwrap_or_default()]).collect();
-    edges.into_iter().map(|edge| channel_entry(entry, edge)).collect()
-}
-
-#[tonic::async_trait]
-impl Registry for Service {
-    type ListPackagesStream = Answers<PackageName>;
-    type GetChannelEntriesThatReplaceStream = Answers<ChannelEntry>;
-    type GetChannelEntriesThatProvideStream = Answers<ChannelEntry>;
-    type GetLatestChannelEntriesThatProvideStream = Answers<ChannelEntry>;
-    type ListBundlesStream = Answers<Bundle>;
-
-    async fn list_packages(
-        &self,
-        _: Request<ListPackageRequest>,
-    ) -> Result<Response<Self::ListPackagesStream>, Status> {
-        let names: Vec<String> = self.snapshot().packages().keys().cloned().collect();
-        Ok(answers(names.into_iter().map(|name| PackageName { name })))
-    }
-
-    async fn get_package(&self, request: Request<GetPackageRequest>) -> Result<Response<PackageMessage>, Status> {
-        let name = request.into_inner().name;
-        let snapshot = self.snapshot();
-        let package = snapshot.package(&name).ok_or_else(|| no_package(&name))?;
-        Ok(Response::new(convert::package(package)))
-    }
-
-    async fn get_bundle(&self, request: Request<GetBundleRequest>) -> Result<Response<Bundle>, Status> {
-        let GetBundleRequest { pkg_name, channel_name, csv_name } = request.into_inner();
-        let snapshot = self.snapshot();
-        let channel = channel_of(&snapshot, &pkg_name, &channel_name)?;
-        Ok(whole(&snapshot, entry_of(channel, &pkg_name, &csv_name)?))
-    }
-
-    async fn get_bundle_for_channel(
-        &self,
-        request: Request<GetBundleInChannelRequest>,
-    ) -> Result<Response<Bundle>, Status> {
-        let GetBundleInChannelRequest { pkg_name, channel_name } = request.into_inner();
-        let snapshot = self.snapshot();
-        let channel = channel_of(&snapshot, &pkg_name, &channel_name)?;
-        Ok(whole(&snapshot, entry_of(channel, &pkg_name, &channel.head)?))
-    }
-
-    async fn get_channel_entries_that_replace(
-        &self,
-        request: Request<GetAllReplacementsRequest>,
-    ) -> Result<Response<Self::GetChannelEntriesThatReplaceStream>, Status> {
-        let name = request.into_inner().csv_name;
-        let snapshot = self.snapshot();
-        let found: Vec<ChannelEntry> = snapshot
-            .entries()
-            .filter(|e| replaces(e, &name))
-            .map(|e| channel_entry(e, e.replaces.as_deref().unwrap_or_default()))
-            .collect();
-        if found.is_empty() {
-            return Err(Status::unknown(format!("no channel entries found that replace {name}")));
-        }
-        Ok(answers(found.into_iter()))
-    }
-
-    async fn get_bundle_that_replaces(
-        &self,
-        request: Request<GetReplacementRequest>,
-    ) -> Result<Response<Bundle>, Status> {
-        let GetReplacementRequest { csv_name, pkg_name, channel_name } = request.into_inner();
-        let snapshot = self.snapshot();
-        if snapshot.package(&pkg_name).is_none() {
-            return Err(Status::unknown(format!("package {pkg_name} not found")));
-        }
-        let channel = channel_of(&snapshot, &pkg_name, &channel_name)?;
-        // Of several opm answers with any, here it is the newest.
-        let newest = |a: &&Entry, b: &&Entry| match (&a.version, &b.version) {
-            (Some(a), Some(b)) => version::compare(a, b),
-            (a, b) => a.is_some().cmp(&b.is_some()),
-        };
-        let found = channel.entries.iter().filter(|e| replaces(e, &csv_name)).max_by(newest);
-        let entry = found.ok_or_else(|| {
-            let [package, channel] = [&pkg_name, &channel_name].map(|t| quote(t));
-            Status::unknown(format!("no entry found for package {package}, channel {channel}"))
-        })?;
-        Ok(whole(&snapshot, entry))
-    }
-
-    async fn get_channel_entries_that_provide(
-        &self,
-        request: Request<GetAllProvidersRequest>,
-    ) -> Result<Response<Self::GetChannelEntriesThatProvideStream>, Status> {
-        let GetAllProvidersRequest { group, version, kind, plural: _ } = request.into_inner();
-        let api = Api::new(group, version, kind);
-        let snapshot = self.snapshot();
-        let found: Vec<ChannelEntry> =
-            snapshot.entries().filter(|e| api.provided_by(e)).flat_map(|e| provider(e, |_| true)).collect();
-        if found.is_empty() {
-            return Err(api.not_provided("channel entries found that provide"));
-        }
-        Ok(answers(found.into_iter()))
-    }
-
-    async fn get_latest_channel_entries_that_provide(
-        &self,
-        request: Request<GetLatestProvidersRequest>,
-    ) -> Result<Response<Self::GetLatestChannelEntriesThatProvideStream>, Status> {
-        let GetLatestProvidersRequest { group, version, kind, plural: _ } = request.into_inner();
-        let api = Api::new(group, version, kind);
-        let snapshot = self.snapshot();
-        let found: Vec<ChannelEntry> = snapshot
-            .packages()
-            .values()
-            .flat_map(heads)
-            .filter(|(_, head)| api.provided_by(head))
-            .flat_map(|(channel, head)| provider(head, |skip| channel.entry(skip).is_some()))
-            .collect();
-        if found.is_empty() {
-            return Err(api.not_provided("channel entries found that provide"));
-        }
-        Ok(answers(found.into_iter()))
-    }
-
-    async fn get_default_bundle_that_provides(
-        &self,
-        request: Request<GetDefaultProviderRequest>,
-    ) -> Result<Response<Bundle>, Status> {
-        let GetDefaultProviderRequest { group, version, kind, plural: _ } = request.into_inner();
-        let api = Api::new(group, version, kind);
-        let snapshot = self.snapshot();
-        let mut providers = snapshot.packages().values().flat_map(heads).filter(|(_, head)| api.provided_by(head));
-        let mut any = false;
-        let found = providers.find(|(_, head)| {
-            any = true;
-            head.is_default_channel
-        });
-        match found {
-            Some((_, head)) => Ok(whole(&snapshot, head)),
-            None if any => Err(api.not_provided("entry found that provides")),
-            None => Err(api.not_provided("channel entries found that provide")),
-        }
-    }
-
-    async fn list_bundles(&self, _: Request<ListBundlesRequest>) -> Result<Response<Self::ListBundlesStream>, Status> {
-        let snapshot = self.snapshot();
-        let packages: Vec<String> = snapshot.packages().keys().cloned().collect();
-        // The messages of one package at a time are in memory.
-        Ok(answers(packages.into_iter().flat_map(move |name| {
-            let entries = snapshot.package(&name).into_iter().flat_map(Package::entries);
-            entries.map(|e| listed(&snapshot, e)).collect::<Vec<_>>()
-        })))
-    }
-}
-
-fn replaces(entry: &Entry, name: &str) -> bool {
-    entry.replaces.as_deref().unwrap_or_default() == name || entry.skips.iter().any(|skip| skip == name)
-}
-
-/// Health as opm answers: any service name is SERVING, watching is not implemented.
-struct AlwaysServing;
-
-#[tonic::async_trait]
-impl Health for AlwaysServing {
-    type WatchStream = Answers<HealthCheckResponse>;
-
-    async fn check(&self, _: Request<HealthCheckRequest>) -> Result<Response<HealthCheckResponse>, Status> {
-        Ok(Response::new(HealthCheckResponse { status: ServingStatus::Serving.into() }))
-    }
-
-    async fn watch(&self, _: Request<HealthCheckRequest>) -> Result<Response<Self::WatchStream>, Status> {
-        Err(Status::unimplemented("watching is not implemented: ask with Check"))
-    }
+/// TLS with that certificate, for HTTP/2 only.
+fn acceptor(chain: &[u8], key: &[u8]) -> Result<TlsAcceptor, CliError> {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    install_crypto_provider();
+    let refused = |what: &str, e: &dyn std::fmt::Display| {
+        CliError::input(format!("cannot use the {what}: {e}"))
+            .hint("both are PEM files: a certificate chain and its private key")
+    };
+    let chain: Vec<_> =
+        CertificateDer::pem_slice_iter(chain).collect::<Result<_, _>>().map_err(|e| refused("certificate", &e))?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|e| refused("key", &e))?;
+    let config = rustls::ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key);
+    let mut config = config.map_err(|e| refused("certificate and key", &e))?;
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -4,6 +4,7 @@ mod directories;
 mod generated;
 mod recorded;
 mod round_trip;
+mod serving;
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,74 @@
+//! `kubectl olm catalog serve`.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use olm_shell::catalog::Ref;
+use olm_shell::catalog::serve::{self, Options, SCAN};
+use olm_shell::cli::flags::{ImageFlags, LogFlags, duration};
+use olm_shell::cli::logging::{self, Usually};
+use olm_shell::cli::{CliError, Outcome, Printer};
+
+/// Serve a catalog over gRPC, as opm serve does.
+///
+/// Several REFs are served as one catalog. Files are read again when they change, and images when their tag moves; until the
+/// new content is ready the old is served. A broken package is left out and told of. Ends on Ctrl-C, when running answers
+/// have ended.
+#[derive(Debug, clap::Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Catalogs to serve
+    #[arg(value_name = "REF", required = true)]
+    refs: Vec<Ref>,
+    /// Port to listen on; 0 takes a free one
+    #[arg(short, long, default_value_t = 50051)]
+    port: u16,
+    /// Address to listen on, without the port
+    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::UNSPECIFIED))]
+    address: IpAddr,
+    /// File with the certificate chain to serve with, in PEM; OLM itself dials without TLS
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// File with the certificate's private key, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Serve Prometheus metrics at this address; off unless asked for
+    #[arg(long, value_name = "IP:PORT")]
+    metrics: Option<SocketAddr>,
+    /// How often registries are asked whether the tag of an image has moved; 0 never
+    #[arg(long, value_name = "DURATION", default_value = "15m", value_parser = duration)]
+    poll: Duration,
+
+    #[command(flatten)]
+    images: ImageFlags,
+    #[command(flatten)]
+    log: LogFlags,
+}
+
+const EXAMPLES: &str = "Examples:
+  # Serve the catalog in a directory, and what is changed in it
+  {cmd} serve ./catalog
+
+  # Serve an image and a directory as one catalog, with metrics
+  {cmd} serve registry.example.com/catalog:latest ./more -p 50052 --metrics 127.0.0.1:8080
+";
+
+/// How long running answers may take to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Serves.
+pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
+    logging::start(arguments.log, Usually::Events);
+    let options = Options {
+        refs: arguments.refs,
+        address: SocketAddr::new(arguments.address, arguments.port),
+        tls: arguments.tls_cert.zip(arguments.tls_key),
+        metrics: arguments.metrics,
+        poll: arguments.poll,
+        scan: SCAN,
+        grace: GRACE,
+        images: arguments.images.options()?,
+    };
+    serve::serve(&options, printer)
+}

@@ -1,0 +1,132 @@
+//! Accepts connections: so many and no more, each with little time for its first byte.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::Stream;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::Sleep;
+use tokio_rustls::TlsAcceptor;
+use tonic::transport::server::Connected;
+
+use super::{Metrics, Options};
+
+/// A pause after accepting failed, which it does when the process has too many files open.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Connections that wait for being served.
+const BACKLOG: usize = 32;
+
+/// The connections of a listener, until the stream is dropped.
+pub(super) fn accept(
+    listener: TcpListener,
+    acceptor: Option<TlsAcceptor>,
+    options: &Options,
+    metrics: Metrics,
+) -> impl Stream<Item = io::Result<Connection>> + use<> {
+    let (sender, receiver) = mpsc::channel(BACKLOG);
+    let slots = Arc::new(Semaphore::new(options.connections));
+    let patience = options.patience;
+    tokio::spawn(async move {
+        loop {
+            let accepted = tokio::select! {
+                () = sender.closed() => return,
+                accepted = listener.accept() => accepted,
+            };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(e) => {
+                    tracing::warn!("cannot accept a connection: {e}");
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+            };
+            let Ok(slot) = slots.clone().try_acquire_owned() else {
+                metrics.refused();
+                tracing::warn!(%peer, "too many connections: this one is closed");
+                continue;
+            };
+            let (acceptor, sender, metrics) = (acceptor.clone(), sender.clone(), metrics.clone());
+            // A slow handshake must not keep others from being accepted.
+            tokio::spawn(async move {
+                match tokio::time::timeout(patience, greet(stream, acceptor)).await {
+                    Ok(Ok(io)) => {
+                        metrics.connected();
+                        let first = Some(Box::pin(tokio::time::sleep(patience)));
+                        // Nobody takes it any more when the server stops.
+                        let _ = sender.send(Ok(Connection { io, first, metrics, _slot: slot })).await;
+                    }
+                    Ok(Err(e)) => tracing::debug!(%peer, "the connection failed: {e}"),
+                    Err(_) => tracing::debug!(%peer, "the handshake took too long"),
+                }
+            });
+        }
+    });
+    futures::stream::unfold(receiver, async |mut receiver| receiver.recv().await.map(|c| (c, receiver)))
+}
+
+async fn greet(stream: TcpStream, acceptor: Option<TlsAcceptor>) -> io::Result<Box<dyn Io>> {
+    // With Nagle's delay an answer of several frames waits 40 ms for the client's acknowledgement.
+    stream.set_nodelay(true)?;
+    Ok(match acceptor {
+        Some(acceptor) => Box::new(acceptor.accept(stream).await?),
+        None => Box::new(stream),
+    })
+}
+
+trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// A connection that counts for as long as it lives.
+pub(super) struct Connection {
+    io: Box<dyn Io>,
+    /// Until when something must have arrived; none, once it has.
+    first: Option<Pin<Box<Sleep>>>,
+    metrics: Metrics,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.metrics.disconnected();
+    }
+}
+
+impl Connected for Connection {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) -> Self::ConnectInfo {}
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.io).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.first = None;
+        } else if let (Poll::Pending, Some(first)) = (&read, &mut self.first)
+            && first.as_mut().poll(cx).is_ready()
+        {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
