@@ -9,6 +9,6 @@ use olm_tests::scenario::sim::SimEngine;
 
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::from_args();
-    let trials = judge::trials("sim", true, |_| SimEngine::start())?;
+    let trials = judge::trials("sim", true, SimEngine::start_for)?;
     Ok(libtest_mimic::run(&arguments, trials).exit_code())
 }

@@ -22,7 +22,7 @@ use self::controllers::Controllers;
 pub use self::controllers::binary;
 use super::catalog::load;
 use super::engine::{Engine, Progress, WATCHED};
-use super::format::PatchSpec;
+use super::format::{PatchSpec, Scenario};
 use super::runner::namespace;
 use super::store::Change;
 use crate::control_plane::{ControlPlane, Options};
@@ -47,8 +47,8 @@ pub struct ClusterEngine {
 }
 
 impl ClusterEngine {
-    /// Starts a cluster of its own, with OLM's CRDs and our controllers.
-    pub fn start() -> Result<Self> {
+    /// Starts a cluster of its own for a scenario, with OLM's CRDs and our controllers.
+    pub fn start(scenario: &Scenario) -> Result<Self> {
         // Before the cluster, as it may have to be built.
         controllers::binary()?;
         let plane = ControlPlane::start_with(Options { crds: crd::all(), ..Options::default() })?;
@@ -56,7 +56,7 @@ impl ClusterEngine {
         let client = runtime.block_on(Client::connect(plane.kubeconfig()))?;
         // The controllers' Lease is in there.
         runtime.block_on(client.apply(&namespace("olm")))?;
-        let controllers = Controllers::start(plane.kubeconfig())?;
+        let controllers = Controllers::start(plane.kubeconfig(), scenario.has_catalog_pods()?)?;
         let (sender, shown) = channel();
         for (api_version, kind, plural) in WATCHED {
             runtime.spawn(client.clone().follow(Gvk::from_api_version(api_version, kind), plural, sender.clone()));

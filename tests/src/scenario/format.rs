@@ -161,6 +161,12 @@ impl Scenario {
         directories.any(|directory| self.folder.join(directory).join("bundles.txt").exists())
     }
 
+    /// Does the recording show pods of catalogs? Ours makes them only when asked to.
+    pub fn has_catalog_pods(&self) -> Result<bool> {
+        let golden = self.golden()?;
+        Ok(golden.steps.iter().any(|step| step.objects.keys().any(|id| id.starts_with("Pod/"))))
+    }
+
     /// What was recorded from the real OLM.
     pub fn golden(&self) -> Result<Recording> {
         Recording::read(&self.folder.join("golden.yaml"), &self.folder.join("transitions.yaml"))

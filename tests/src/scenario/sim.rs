@@ -9,13 +9,13 @@ use anyhow::Result;
 use jiff::{SignedDuration, Timestamp};
 use olm_core::api::crd;
 use olm_core::api::object::{Gvk, ObjectRef, text};
-use olm_core::settings::Settings;
+use olm_core::settings::{CatalogPods, Settings};
 use olm_core::sim::{self, ApiServer, Crashes, Progress, Simulation, WatchEvent};
 use serde_json::Value;
 
 use super::catalog::load;
 use super::engine::{Engine, WATCHED};
-use super::format::{PatchSpec, PatchType};
+use super::format::{PatchSpec, PatchType, Scenario};
 use super::store::Change;
 
 /// Where the virtual clock starts.
@@ -32,9 +32,19 @@ pub struct SimEngine {
 impl SimEngine {
     /// A cluster with OLM's CRDs and one Node.
     pub fn start() -> Result<Self> {
+        Self::start_with(Settings::default())
+    }
+
+    /// A cluster for a scenario.
+    pub fn start_for(scenario: &Scenario) -> Result<Self> {
+        let catalog_pods = scenario.has_catalog_pods()?.then(CatalogPods::default);
+        Self::start_with(Settings { catalog_pods, ..Settings::default() })
+    }
+
+    fn start_with(settings: Settings) -> Result<Self> {
         let began: Timestamp = BEGINNING.parse()?;
         let api = ApiServer::with_stock_objects(1, began).with_node("n1", began);
-        let mut simulation = Simulation::new(api, Settings::default(), began);
+        let mut simulation = Simulation::new(api, settings, began);
         for crd in crd::all() {
             simulation.apply(crd)?;
         }

@@ -175,7 +175,7 @@ async fn damaged_layers_are_noticed() {
     // Right digests of wrong things.
     for (layer, words) in [
         (b"this is no tar archive, but long enough to look like one".repeat(20), ["not a tar archive"]),
-        (compress(b"nor is this", Compression::Gzip), ["not there"]),
+        (compress(b"nor is this", Compression::Gzip), ["not a tar archive"]),
     ] {
         refused(pull_image(&Image::new(&LABELS, vec![layer]), &options()).await, &words);
     }

@@ -1,12 +1,12 @@
-//! The objects that serve a catalog as OLM does: made, mended, and replaced when what they serve changes (§1.3 to §1.6).
+//! The objects that serve a catalog to others as OLM does: made, mended, and replaced when what they serve changes (§1.3 to §1.6).
 
 use serde_json::{Value, json};
 
+use super::Work;
 use super::manifest::{CATALOG, Manifests, POD_HASH, PORT, REVISION, SERVICE_HASH, Served, has_images};
-use super::{Work, described};
 use crate::api::catalog_source::{Origin, Target};
 use crate::api::object;
-use crate::plan::{Action, Plan, Propagation, Reason};
+use crate::plan::{Action, Plan, Propagation};
 use crate::settings::CatalogPods;
 use crate::world::{GroupKind, Reader, kind};
 
@@ -14,19 +14,15 @@ use crate::world::{GroupKind, Reader, kind};
 pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>) -> Result<Target, Plan> {
     let source = work.source;
     let namespace = object::namespace(source);
+    // A ConfigMap is read directly all the same, so its revision is known as soon as it has been read.
     let config_map = match Origin::of(source) {
-        Origin::ConfigMap(name) => match revision(world, work, name) {
-            Some(found) => Some(found),
-            None => {
-                let reason =
-                    Reason::Missing { object: described(source), needs: format!("ConfigMap {namespace}/{name}") };
-                work.reasons.push(reason);
-                return Err(take(work).finish(true));
-            }
+        Origin::ConfigMap(name) => match work.fact.and_then(|fact| fact.config_map.as_ref()) {
+            Some((_, revision)) => Some((name, revision.as_str())),
+            None => return Ok(Target::ConfigMap(name.to_owned())),
         },
         _ => None,
     };
-    let served = match &config_map {
+    let served = match config_map {
         Some((name, revision)) => Served::ConfigMap { name, revision },
         None => Served::Image(object::text(source, &["spec", "image"])),
     };
@@ -64,25 +60,16 @@ pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>)
         service["createdAt"] = object::time(work.now).into();
         work.status.insert("registryService".to_owned(), service);
     }
-    Ok(Target::Address(format!("{name}.{namespace}.svc:{PORT}")))
+    Ok(match config_map {
+        Some((name, _)) => Target::ConfigMap(name.to_owned()),
+        None => Target::Address(format!("{name}.{namespace}.svc:{PORT}")),
+    })
 }
 
 /// The work so far, to end with.
 fn take<'w>(work: &mut Work<'w>) -> Work<'w> {
     let empty = Work::new(work.source, work.fact, work.now);
     std::mem::replace(work, empty)
-}
-
-/// The ConfigMap and its revision, which the status names; none, with a complaint, when it is not there.
-fn revision(world: &Reader<'_>, work: &mut Work<'_>, name: &str) -> Option<(String, String)> {
-    let namespace = object::namespace(work.source);
-    let Some(config_map) = world.json(&kind::CONFIG_MAP, namespace, name) else {
-        let message = format!("failed to get catalog config map {name}: configmaps \"{name}\" not found");
-        work.complain("ConfigMapError", &message);
-        return None;
-    };
-    work.refer(name, object::uid(config_map), object::resource_version(config_map));
-    Some((name.to_owned(), object::resource_version(config_map).to_owned()))
 }
 
 /// Creates what is missing; what differs is deleted and made anew.

@@ -7,7 +7,7 @@ use crate::api::catalog_source::Target;
 use crate::api::object;
 use crate::catalog::Snapshot;
 use crate::plan::{Action, Controller, Key, Plan, Question, Reason};
-use crate::settings::Settings;
+use crate::settings::{CatalogPods, Settings};
 use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, World};
 
 const ADDRESS: &str = "registry.example.com:50051";
@@ -264,4 +264,139 @@ fn a_template_is_filled_with_the_clusters_version() {
     plain["status"] = json!({ "conditions": conditions });
     plain["metadata"]["annotations"] = Value::Null;
     assert!(status(&with(&plain, "v1.36.3")).get("conditions").is_none());
+}
+
+/// The CatalogSource of the recording of OLM's own objects.
+fn pictures() -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": { "name": "pictures", "namespace": "olm", "uid": "u", "annotations": { "note": "hello" } },
+        "spec": {
+            "sourceType": "grpc", "image": "registry.example.com/catalog:latest", "secrets": ["pull"],
+            "grpcPodConfig": {
+                "securityContextConfig": "restricted", "memoryTarget": "100Mi",
+                "nodeSelector": { "kubernetes.io/os": "linux" }, "priorityClassName": "system-cluster-critical",
+            },
+        },
+    })
+}
+
+/// What is seen of its Service where its name means nothing.
+fn unreachable() -> CatalogFact {
+    fact("pictures.olm.svc:50051", ConnectionState::TransientFailure)
+}
+
+/// Plans and executes against a World until nothing is left to do; the objects by kind and name.
+fn with_pods(source: Value, fact: Option<CatalogFact>) -> std::collections::BTreeMap<String, Value> {
+    let settings = Settings { catalog_pods: Some(CatalogPods::default()), ..Settings::default() };
+    let (name, mut world, mut made) =
+        (object::name(&source).to_owned(), World::new(), std::collections::BTreeMap::new());
+    world.apply(source);
+    if let Some(fact) = fact {
+        world.learn(FactKey::Catalog("olm".to_owned(), name.clone()), Some(Fact::Catalog(fact)));
+    }
+    for _ in 0..10 {
+        let key = Key::new(Controller::CatalogSource, "olm", &name);
+        let plan = super::plan(&settings, &Reader::new(&world), &key, now());
+        let writes: Vec<Action> = plan.actions.into_iter().filter(Action::writes).collect();
+        if writes.is_empty() {
+            return made;
+        }
+        for action in writes {
+            match action {
+                Action::Create(mut object) | Action::UpdateStatus(mut object) => {
+                    if object::name(&object).is_empty() {
+                        object["metadata"]["name"] = format!("{name}-x").into();
+                    }
+                    let id = format!("{}/{}", object::text(&object, &["kind"]), object::name(&object));
+                    object["metadata"]["uid"] = id.as_str().into();
+                    made.insert(id, object.clone());
+                    world.apply(object);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    panic!("it does not come to rest: {made:?}")
+}
+
+#[test]
+fn pods_and_what_belongs_to_them_are_olms() {
+    let made = with_pods(pictures(), Some(unreachable()));
+    let names: Vec<&str> = made.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "CatalogSource/pictures",
+            "NetworkPolicy/pictures-grpc-server",
+            "NetworkPolicy/pictures-unpack-bundles",
+            "Pod/pictures-x",
+            "Service/pictures",
+            "ServiceAccount/pictures",
+        ]
+    );
+    // The hashes that OLM gives them.
+    let label = |id: &str, key: &str| object::label(&made[id], key).unwrap_or_default().to_owned();
+    assert_eq!(label("Service/pictures", "olm.service-spec-hash"), "bKPyWN4uCmpgKY62ttxyzo72XGkbAjSj9rUGI7");
+    assert_eq!(label("Pod/pictures-x", "olm.pod-spec-hash"), "2lWx3YxPecam6Pm0zh7Jdh1354KlV1GP80wAtf");
+    let status = &made["CatalogSource/pictures"]["status"]["registryService"];
+    assert_eq!((&status["serviceName"], &status["port"]), (&"pictures".into(), &"50051".into()));
+}
+
+#[test]
+fn a_config_map_gets_its_server_when_it_has_been_read() {
+    let mut source = source(json!({ "sourceType": "configmap", "configMap": "bundles" }));
+    source["metadata"]["name"] = "a.map".into();
+    let fact = CatalogFact {
+        snapshot: Some(Arc::new(Snapshot::default())),
+        config_map: Some(("u-map".to_owned(), "7".to_owned())),
+        ..CatalogFact::new(Target::ConfigMap("bundles".to_owned()), ConnectionState::Ready, now())
+    };
+    let made = with_pods(source.clone(), Some(fact));
+    for id in [
+        "Service/a.map",
+        "ServiceAccount/a.map-configmap-server",
+        "Role/a.map-configmap-reader",
+        "RoleBinding/a.map-server-configmap-reader",
+        "NetworkPolicy/a.map-grpc-server",
+        "Pod/a.map-x",
+    ] {
+        assert!(made.contains_key(id), "no {id} in {:?}", made.keys());
+    }
+    let pod = &made["Pod/a.map-x"];
+    assert_eq!(object::label(pod, "olm.configMapResourceVersion"), Some("7"));
+    assert_eq!(pod["spec"]["containers"][0]["command"], json!(["configmap-server", "-c", "bundles", "-n", "olm"]));
+    assert_eq!(with_pods(source, None).len(), 0, "nothing is known of it yet");
+}
+
+#[test]
+fn drift_of_what_serves_a_catalog_is_undone() {
+    let settings = Settings { catalog_pods: Some(CatalogPods::default()), ..Settings::default() };
+    let made = with_pods(pictures(), Some(unreachable()));
+    let key = Key::new(Controller::CatalogSource, "olm", "pictures");
+    let after = |change: &dyn Fn(&mut std::collections::BTreeMap<String, Value>)| {
+        let (mut objects, mut world) = (made.clone(), World::new());
+        change(&mut objects);
+        objects.into_values().for_each(|object| drop(world.apply(object)));
+        world.learn(FactKey::Catalog("olm".to_owned(), "pictures".to_owned()), Some(Fact::Catalog(unreachable())));
+        let plan = super::plan(&settings, &Reader::new(&world), &key, now());
+        let writes = plan.actions.iter().filter(|a| a.writes() && a.verb().as_str() != "update status");
+        writes.map(|a| format!("{} {}", a.verb().as_str(), a.target().gvk.kind)).collect::<Vec<_>>()
+    };
+    assert_eq!(after(&|_| {}), [""; 0]);
+    assert_eq!(after(&|o| drop(o.remove("Pod/pictures-x"))), ["create Pod"]);
+    assert_eq!(
+        after(&|o| o.get_mut("CatalogSource/pictures").unwrap()["spec"]["image"] = "other:1".into()),
+        ["create Pod", "delete Pod"]
+    );
+    assert_eq!(
+        after(&|o| o.get_mut("Service/pictures").unwrap()["metadata"]["labels"]["olm.service-spec-hash"] = "x".into()),
+        ["delete Service", "create Service"]
+    );
+    assert_eq!(
+        after(&|o| o.get_mut("NetworkPolicy/pictures-grpc-server").unwrap()["spec"]["ingress"] = json!([])),
+        ["delete NetworkPolicy", "create NetworkPolicy"]
+    );
+    let dead = json!({ "conditions": [{ "type": "DisruptionTarget", "status": "True" }] });
+    assert_eq!(after(&|o| o.get_mut("Pod/pictures-x").unwrap()["status"] = dead.clone()), ["create Pod", "delete Pod"]);
 }

@@ -29,6 +29,8 @@ pub struct LoopOptions {
     pub audit: bool,
     /// End when there is nothing left to do.
     pub once: bool,
+    /// Catalogs are served from pods, which are watched.
+    pub catalog_pods: bool,
 }
 
 /// What the loop tells while it runs.
@@ -73,7 +75,7 @@ pub async fn run(
     let (done_in, mut done) = mpsc::unbounded_channel::<Done>();
     let mut tasks = tokio::task::JoinSet::new();
     let mut unsynced: BTreeSet<Gvk> = BTreeSet::new();
-    for watched in watch::kinds() {
+    for watched in watch::kinds(options.catalog_pods) {
         unsynced.insert(watched.resource.gvk.clone());
         api.know(watched.resource.clone()).await;
         tasks.spawn(watch::run(api.clone(), watched, signals_in.clone()));

@@ -67,6 +67,12 @@ const KINDS: [(&str, &str, &str, &str, bool, Part); 22] = [
     ),
 ];
 
+/// What is watched besides when catalogs are served from pods.
+const KINDS_OF_PODS: [(&str, &str, &str, &str, bool, Part); 2] = [
+    ("", "v1", "Pod", "pods", true, Part::Managed),
+    ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", true, Part::Managed),
+];
+
 /// A pause before a watch that broke is made again.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -104,10 +110,11 @@ impl Watched {
     }
 }
 
-/// The kinds that are watched.
-pub(super) fn kinds() -> Vec<Watched> {
+/// The kinds that are watched; `pods`: catalogs are served from pods.
+pub(super) fn kinds(pods: bool) -> Vec<Watched> {
     KINDS
         .iter()
+        .chain(KINDS_OF_PODS.iter().filter(|_| pods))
         .map(|(group, version, kind, plural, namespaced, part)| Watched {
             resource: Resource {
                 gvk: Gvk::new(group, version, kind),

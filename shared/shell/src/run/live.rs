@@ -54,7 +54,7 @@ impl<'a> Live<'a> {
         let state = endpoints::State::default();
         let _servers = endpoints::serve(self.metrics, self.health, &state).await?;
         let mut log = Log { audit: self.audit.then_some(printer), state, troubled: BTreeSet::new(), alone: false };
-        let options = LoopOptions { audit: self.audit, once: self.once };
+        let options = LoopOptions { audit: self.audit, once: self.once, catalog_pods: self.options.catalog_pods };
         let mut stop = std::pin::pin!(stopped());
         let mut lease = None;
         if self.lease {

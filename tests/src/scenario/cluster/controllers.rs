@@ -62,6 +62,8 @@ pub(super) struct Controllers {
     process: Child,
     folder: TempDir,
     kubeconfig: PathBuf,
+    /// What an audit is told as well.
+    flags: &'static [&'static str],
     log: Arc<Mutex<String>>,
     /// Where their metrics are.
     metrics: String,
@@ -84,9 +86,11 @@ fn keep(stderr: ChildStderr, log: &Mutex<String>, serving: &Sender<String>) {
 
 impl Controllers {
     /// Starts them on the kubeconfig's cluster.
-    pub(super) fn start(kubeconfig: &Path) -> Result<Self> {
+    pub(super) fn start(kubeconfig: &Path, catalog_pods: bool) -> Result<Self> {
         let folder = tempfile::tempdir()?;
+        let flags: &'static [&'static str] = if catalog_pods { &["--catalog-pods"] } else { &[] };
         let mut process = command(kubeconfig, &["-v", "4", "--metrics-address", "127.0.0.1:0"])?
+            .args(flags)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -97,7 +101,8 @@ impl Controllers {
             let log = log.clone();
             std::thread::spawn(move || keep(stderr, &log, &sender));
         }
-        let mut controllers = Self { process, folder, kubeconfig: kubeconfig.to_owned(), log, metrics: String::new() };
+        let kubeconfig = kubeconfig.to_owned();
+        let mut controllers = Self { process, folder, kubeconfig, flags, log, metrics: String::new() };
         match serving.recv_timeout(START_TIMEOUT) {
             Ok(address) => controllers.metrics = address,
             Err(_) => bail!("{NAME} does not serve metrics:\n{}", controllers.log()),
@@ -129,6 +134,7 @@ impl Controllers {
     pub(super) fn audit(&self) -> Result<Vec<String>> {
         let errors = self.folder.path().join("audit-errors");
         let mut audit = command(&self.kubeconfig, &["--audit", "--once"])?;
+        audit.args(self.flags);
         let mut audit = audit.stdout(Stdio::piped()).stderr(File::create(&errors)?).spawn().context(NAME)?;
         let stdout = audit.stdout.take();
         let (sender, said) = channel();
