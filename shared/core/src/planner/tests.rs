@@ -38,8 +38,8 @@ fn wants_role(reader: &Reader<'_>, key: &Key, _: Timestamp) -> Plan {
     }
 }
 
-fn planner(plan: impl Fn(&Reader<'_>, &Key, Timestamp) -> Plan + Send + 'static) -> Planner {
-    Planner::with(Box::new(plan))
+fn planner(plan: impl Fn(&Reader<'_>, &Key, Timestamp) -> Plan + Send + Sync + 'static) -> Planner {
+    Planner::with(Arc::new(plan))
 }
 
 #[test]
