@@ -25,10 +25,13 @@ const START_TIMEOUT: Duration = Duration::from_secs(40);
 /// Every scenario starts after so long a quiet.
 const START_QUIET: Duration = Duration::from_millis(2500);
 
+/// Objects by `Kind/namespace/name`.
+type Objects = BTreeMap<String, Arc<Value>>;
+
 /// What a step left behind, as the cluster has it.
 struct RawStep {
     name: String,
-    objects: BTreeMap<String, Arc<Value>>,
+    objects: Objects,
     events: Vec<Arc<Value>>,
     history: History,
     unsettled: bool,
@@ -42,13 +45,13 @@ pub struct Run<'a, E> {
     scenario: &'a Scenario,
     data: Option<&'a Path>,
     store: Store,
-    /// What was there before the first step.
-    baseline: Arc<BTreeMap<String, Arc<Value>>>,
+    /// What was there before the first step, once it is.
+    baseline: Option<Arc<Objects>>,
     /// The recorded address for each that a catalog is served on.
     addresses: BTreeMap<String, String>,
     /// What is served; kept as long as the run.
     folders: Vec<Arc<TempDir>>,
-    /// The steps done; `None`: not even begun.
+    /// The steps done; `None`: its catalogs are not there yet.
     done: Option<Vec<Arc<RawStep>>>,
     /// How far the step under way is.
     within: Option<Within>,
@@ -71,7 +74,7 @@ struct Within {
 pub enum Went {
     /// Within a step.
     On,
-    /// To the end of a step, or of what comes before the first.
+    /// To the end of a step, or of what comes before every scenario, or before its first step.
     StepEnded,
     /// Nowhere: no step is left.
     Nowhere,
@@ -85,7 +88,7 @@ impl<'a, E: Engine> Run<'a, E> {
             scenario,
             data,
             store: Store::default(),
-            baseline: Arc::default(),
+            baseline: None,
             addresses: BTreeMap::new(),
             folders: vec![],
             done: None,
@@ -112,14 +115,19 @@ impl<'a, E: Engine> Run<'a, E> {
         Ok(recording)
     }
 
-    /// Does what comes before the first step; or what the next step does; or lets time pass until something changes.
+    /// Does what comes before every scenario, or before the first step; or what the next step does; or lets time pass within it
+    /// until something changes.
     ///
     /// # Errors
     /// A request of the scenario was refused, or the cluster is not as every scenario needs it.
     pub fn go_on(&mut self) -> Result<Went> {
         let Some(done) = &self.done else {
-            self.start().context("before the first step")?;
-            self.done = Some(vec![]);
+            if self.baseline.is_none() {
+                self.start().context("before every scenario")?;
+            } else {
+                self.add_catalogs().context("before the first step")?;
+                self.done = Some(vec![]);
+            }
             return Ok(Went::StepEnded);
         };
         let scenario = self.scenario;
@@ -152,7 +160,7 @@ impl<'a, E: Engine> Run<'a, E> {
             (run.done.as_ref().map(Vec::len), last.map(|step| (step.unsettled, step.faults.clone())))
         };
         let (own, others) = (self.normaliser()?, other.normaliser()?);
-        let objects = |run: &'_ Self, normaliser: &Normaliser| -> BTreeMap<String, Arc<Value>> {
+        let objects = |run: &'_ Self, normaliser: &Normaliser| -> Objects {
             let lasting = run.store.objects().iter().filter(|(_, object)| !is_stock(object));
             lasting.map(|(id, object)| (normaliser.text(id), Arc::clone(object))).collect()
         };
@@ -162,7 +170,7 @@ impl<'a, E: Engine> Run<'a, E> {
         Ok(end(self) == end(other) && a.len() == b.len() && pairs.all(|((m, a), (n, b))| m == n && is_same(a, b)))
     }
 
-    /// Brings the cluster to where every scenario starts, takes that as the baseline, and adds the scenario's catalogs.
+    /// Brings the cluster to where every scenario starts, and takes that as the baseline.
     fn start(&mut self) -> Result<()> {
         for object in base_objects() {
             self.engine.apply(&object)?;
@@ -172,9 +180,12 @@ impl<'a, E: Engine> Run<'a, E> {
         let end = self.engine.now() + START_TIMEOUT;
         let mut quiet = None;
         while self.settle(START_QUIET, end, &mut quiet)?.is_none() {}
-        self.baseline = Arc::new(self.store.objects().clone());
+        self.baseline = Some(Arc::new(self.store.objects().clone()));
         self.store.take_history();
+        Ok(())
+    }
 
+    fn add_catalogs(&mut self) -> Result<()> {
         let scenario = self.scenario;
         for (n, catalog) in scenario.script.catalogs.iter().enumerate() {
             let address = self.serve(&catalog.name, &catalog.directory)?;
@@ -251,7 +262,7 @@ impl<'a, E: Engine> Run<'a, E> {
     /// Waits for the next change of what a step waits for. What it left behind, when it is over.
     fn step(&mut self, step: &StepSpec, within: &mut Within) -> Result<Option<RawStep>> {
         while let Some(condition) = step.until.get(within.conditions) {
-            let end = *within.end.get_or_insert(self.engine.now() + seconds(step.timeout));
+            let end = *within.end.get_or_insert_with(|| self.engine.now() + seconds(step.timeout));
             let Some(holds) = self.until(condition, end)? else { return Ok(None) };
             if !holds {
                 within.faults.push(format!("not reached: {condition}"));
@@ -259,7 +270,7 @@ impl<'a, E: Engine> Run<'a, E> {
             within.conditions += 1;
             within.end = None;
         }
-        let end = *within.end.get_or_insert(self.engine.now() + seconds(step.limit));
+        let end = *within.end.get_or_insert_with(|| self.engine.now() + seconds(step.limit));
         let Some(settled) = self.settle(seconds(step.settle), end, &mut within.quiet)? else { return Ok(None) };
         let (objects, events) = self.state()?;
         let (history, faults) = (self.store.take_history(), std::mem::take(&mut within.faults));
@@ -357,16 +368,14 @@ impl<'a, E: Engine> Run<'a, E> {
 
     /// All that is watched and neither Kubernetes' own nor as before the first step, the custom resources of the CRDs among
     /// that, and OLM's events.
-    fn state(&mut self) -> Result<(BTreeMap<String, Arc<Value>>, Vec<Arc<Value>>)> {
-        let all = self.store.objects();
+    fn state(&mut self) -> Result<(Objects, Vec<Arc<Value>>)> {
+        let (all, baseline) = (self.store.objects(), self.baseline.clone().unwrap_or_default());
         let is_same = |before: &Arc<Value>, now: &Arc<Value>| Arc::ptr_eq(before, now) || strip(before) == strip(now);
-        let is_new = |(id, object): &(&String, &Arc<Value>)| {
-            !self.baseline.get(*id).is_some_and(|before| is_same(before, object))
-        };
+        let is_new =
+            |(id, object): &(&String, &Arc<Value>)| !baseline.get(*id).is_some_and(|before| is_same(before, object));
         let recorded = all.iter().filter(|(_, object)| !is_stock(object)).filter(is_new);
-        let mut objects: BTreeMap<_, _> = recorded.map(|(id, object)| (id.clone(), object.clone())).collect();
-        let events =
-            all.iter().filter(|(id, o)| o["kind"] == "Event" && is_from_olm(o) && !self.baseline.contains_key(*id));
+        let mut objects: Objects = recorded.map(|(id, object)| (id.clone(), object.clone())).collect();
+        let events = all.iter().filter(|(id, o)| o["kind"] == "Event" && is_from_olm(o) && !baseline.contains_key(*id));
         let events = events.map(|(_, event)| event.clone()).collect();
         let crds: Vec<Arc<Value>> =
             objects.values().filter(|o| o["kind"] == "CustomResourceDefinition").cloned().collect();

@@ -54,10 +54,13 @@ pub(super) fn group_kind(object: &Value) -> (&str, &str) {
     (group, text(object, &["kind"]))
 }
 
+/// Objects of one kind, by namespace and name.
+type OfKind = BTreeMap<(String, String), Arc<Value>>;
+
 /// The objects.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Store {
-    objects: BTreeMap<(String, String), BTreeMap<(String, String), Arc<Value>>>,
+    objects: BTreeMap<(String, String), OfKind>,
     by_uid: BTreeMap<String, Key>,
     /// Who names this uid as an owner.
     dependents: BTreeMap<String, BTreeSet<Key>>,
