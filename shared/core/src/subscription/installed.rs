@@ -52,8 +52,8 @@ impl<'w> Namespace<'w> {
     /// on without them.
     pub(super) fn left_behind(&self) -> BTreeSet<&'w str> {
         let ends = self.csvs.iter().filter(|(name, csv)| {
-            let is_replaced = |c: &&Value| object::text(c, &["spec", "replaces"]) == **name;
-            phase(csv) == "Failed" && !self.csvs.values().any(|c| is_replaced(&c))
+            let is_replaced = |c: &Value| object::text(c, &["spec", "replaces"]) == **name;
+            phase(csv) == "Failed" && !self.csvs.values().any(|c| is_replaced(c))
         });
         let predecessors = ends.flat_map(|(name, _)| self.predecessors(name));
         predecessors.filter(|name| self.csvs.get(name).is_some_and(|c| phase(c) == "Replacing")).collect()
