@@ -1,13 +1,13 @@
 //! `kubectl olm run` as a process: built when needed, its log kept, ended when dropped.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -62,38 +62,47 @@ pub(super) struct Controllers {
     process: Child,
     folder: TempDir,
     kubeconfig: PathBuf,
+    log: Arc<Mutex<String>>,
+    /// Where their metrics are.
     metrics: String,
+}
+
+/// Keeps what they log, until they end, and tells the address that they serve their metrics on.
+fn keep(stderr: ChildStderr, log: &Mutex<String>, serving: &Sender<String>) {
+    for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+        if line.contains(" serving ")
+            && let Some(address) = line.split_whitespace().find_map(|word| word.strip_prefix("address="))
+        {
+            // Nobody listens after the first.
+            let _ = serving.send(address.to_owned());
+        }
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.push_str(&line);
+        log.push('\n');
+    }
 }
 
 impl Controllers {
     /// Starts them on the kubeconfig's cluster.
     pub(super) fn start(kubeconfig: &Path) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let log = File::create(folder.path().join("log"))?;
-        let process = command(kubeconfig, &["-v", "4", "--metrics-address", "127.0.0.1:0"])?
-            .stdout(log.try_clone()?)
-            .stderr(log)
+        let mut process = command(kubeconfig, &["-v", "4", "--metrics-address", "127.0.0.1:0"])?
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .context(NAME)?;
-        let mut controllers = Self { process, folder, kubeconfig: kubeconfig.to_owned(), metrics: String::new() };
-        controllers.metrics = controllers.find_metrics()?;
-        Ok(controllers)
-    }
-
-    /// The address of their metrics, from their log.
-    fn find_metrics(&mut self) -> Result<String> {
-        let end = Instant::now() + START_TIMEOUT;
-        while Instant::now() < end {
-            self.check()?;
-            let log = self.log();
-            // The end of a line may not be written yet.
-            let said = log.split_inclusive('\n').filter(|line| line.contains(" serving ") && line.ends_with('\n'));
-            if let Some(address) = said.flat_map(str::split_whitespace).find_map(|word| word.strip_prefix("address=")) {
-                return Ok(address.to_owned());
-            }
-            std::thread::sleep(Duration::from_millis(20));
+        let log = Arc::new(Mutex::new(String::new()));
+        let (sender, serving) = channel();
+        if let Some(stderr) = process.stderr.take() {
+            let log = log.clone();
+            std::thread::spawn(move || keep(stderr, &log, &sender));
         }
-        bail!("{NAME} does not serve metrics:\n{}", self.log())
+        let mut controllers = Self { process, folder, kubeconfig: kubeconfig.to_owned(), log, metrics: String::new() };
+        match serving.recv_timeout(START_TIMEOUT) {
+            Ok(address) => controllers.metrics = address,
+            Err(_) => bail!("{NAME} does not serve metrics:\n{}", controllers.log()),
+        }
+        Ok(controllers)
     }
 
     /// What they say that they have done, and have to do.
@@ -105,7 +114,7 @@ impl Controllers {
 
     /// What they have logged.
     pub(super) fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Fails when they have ended.
