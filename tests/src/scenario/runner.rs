@@ -528,7 +528,7 @@ mod tests {
                 return Ok(vec![]);
             }
             (self.now, self.shown) = (self.shows_at, true);
-            Ok(vec![Change::Applied(namespace("late"))])
+            Ok(vec![Change::Applied(namespace("late").into())])
         }
 
         fn progress(&mut self) -> Result<Progress> {
