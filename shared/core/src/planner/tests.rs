@@ -80,6 +80,7 @@ fn a_refused_action_waits_longer_each_time_and_says_so() {
     let mut pauses = Vec::new();
     for _ in 0..12 {
         let work = planner.next(at).unwrap();
+        assert_eq!(planner.next(at), None, "nobody else acts");
         assert_eq!(planner.unsettled(), 1, "it is tried");
         let status = Status::new(403, "Forbidden", "no");
         planner.done(&work.key, &[], vec![Failure { action: work.actions[0].clone(), status }], at);
