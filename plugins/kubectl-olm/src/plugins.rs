@@ -9,7 +9,10 @@ use std::process::ExitCode;
 use olm_shell::cli::{CliError, name};
 
 /// The plugins that belong to this release, with the line that help has for them.
-const KNOWN: [(&str, &str); 1] = [("run", "Run OLM's controllers on a cluster, as an audit, or simulated on files")];
+const KNOWN: [(&str, &str); 2] = [
+    ("catalog", "List, check and render the catalogs that operators are chosen from"),
+    ("run", "Run OLM's controllers on a cluster, as an audit, or simulated on files"),
+];
 
 /// So many letters may be wrong, missing or swapped in a word that is taken for another; more is guessing.
 const SLIPS: usize = 2;

@@ -4,6 +4,26 @@ use std::fmt;
 
 use serde::Serialize;
 
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// What it is about cannot be used.
+    #[default]
+    Error,
+    /// It can be used, and yet something is not as it should be.
+    Warning,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        })
+    }
+}
+
 /// One thing that is wrong with a file, an object or a package.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Finding {
@@ -11,6 +31,8 @@ pub struct Finding {
     pub file: String,
     /// Line in the file from 1, 0 when unknown.
     pub line: usize,
+    /// How bad it is.
+    pub severity: Severity,
     /// Stable name of the rule, for scripts: `duplicate-package`.
     pub code: &'static str,
     /// The object, package or channel, as people name it: `package "rose"`; may be empty.
@@ -25,6 +47,12 @@ impl Finding {
     /// A finding without a place; add what is known with the other functions.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), ..Self::default() }
+    }
+
+    /// The same as a warning.
+    pub fn warning(mut self) -> Self {
+        self.severity = Severity::Warning;
+        self
     }
 
     /// Names the file and the line (0 when unknown).
@@ -50,7 +78,7 @@ impl Finding {
 impl fmt::Display for Finding {
     /// `file:line: subject: message`, and the hint on a line of its own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, line, code: _, subject, message, hint } = self;
+        let Self { file, line, severity: _, code: _, subject, message, hint } = self;
         if !file.is_empty() {
             f.write_str(file)?;
             if *line > 0 {

@@ -2,10 +2,17 @@
 //!
 //! Kubernetes' tools cut a file at lines that begin with `---`, or read it as a stream of JSON objects when its first
 //! character is `{`. A document is parsed only when [`Document::value`] is called, so a caller can keep an index of
-//! documents and read few of them.
+//! documents and read few of them. A file that is too large to hold comes in pieces: [`whole`] says where to cut them.
 
-use serde::de::IgnoredAny;
+mod checked;
+
+use std::cell::RefCell;
+
+use memchr::memmem;
+use serde::de::DeserializeSeed;
 use serde_json::Value;
+
+use self::checked::Checked;
 
 /// Why a text could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,6 +24,25 @@ pub struct Error {
     pub message: String,
 }
 
+/// How a text is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// JSON objects, one after the other.
+    Json,
+    /// YAML documents.
+    Yaml,
+}
+
+impl Format {
+    /// The format of a text by its first character; none while it holds only white space.
+    pub fn of(start: &[u8]) -> Option<Self> {
+        let first = start.strip_prefix(BOM).unwrap_or(start).trim_ascii_start().first()?;
+        Some(if *first == b'{' { Self::Json } else { Self::Yaml })
+    }
+}
+
+const BOM: &[u8] = "\u{feff}".as_bytes();
+
 /// One document of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
@@ -26,44 +52,68 @@ pub struct Document<'a> {
     pub offset: usize,
     /// The document.
     pub text: &'a str,
-    json: bool,
+    /// How it is written.
+    pub format: Format,
 }
 
 impl Document<'_> {
     /// The document as JSON; `null` when it holds nothing but comments. Of a key given twice the last one counts.
     pub fn value(&self) -> Result<Value, Error> {
-        if self.json {
-            return serde_json::from_str(self.text).map_err(|e| self.json_error(&e));
+        match self.format {
+            Format::Json => serde_json::from_str(self.text).map_err(|e| self.json_error(&e)),
+            Format::Yaml => self.yaml(self.text),
         }
+    }
+
+    /// Reads a YAML text that stands for the document's own, line for line.
+    fn yaml(&self, text: &str) -> Result<Value, Error> {
+        self.checked_yaml(text).map(|(value, _)| value)
+    }
+
+    /// The same, with the keys that stand twice in one mapping.
+    pub(crate) fn checked_yaml(&self, text: &str) -> Result<(Value, Vec<String>), Error> {
+        let repeated = RefCell::default();
         // Only the untyped value resolves YAML's merge keys, and few texts have any.
-        let parsed = if self.text.contains("<<") {
-            serde_yaml::from_str::<serde_yaml::Value>(self.text).and_then(|mut value| {
+        let parsed = if text.contains("<<") {
+            serde_yaml::from_str::<serde_yaml::Value>(text).and_then(|mut value| {
                 value.apply_merge()?;
                 serde_yaml::from_value(value)
             })
         } else {
-            serde_yaml::from_str(self.text)
+            Checked { repeated: &repeated }.deserialize(serde_yaml::Deserializer::from_str(text))
         };
-        parsed.map_err(|e| {
+        let value = parsed.map_err(|e| {
             let within = e.location().map_or(1, |l| l.line());
             Error { line: self.line + within - 1, message: e.to_string() }
-        })
+        })?;
+        Ok((value, repeated.into_inner()))
     }
 
-    fn json_error(&self, error: &serde_json::Error) -> Error {
-        Error { line: self.line + error.line().max(1) - 1, message: error.to_string() }
+    /// The error of a parser of this document's JSON, with the line in the whole.
+    pub(crate) fn json_error(&self, error: &serde_json::Error) -> Error {
+        let within = if self.format == Format::Json { error.line().max(1) - 1 } else { 0 };
+        Error { line: self.line + within, message: error.to_string() }
     }
 }
 
-/// The documents of a text, in order, without empty ones.
+/// The documents of a text, in order, without empty ones. What stands behind the last whole object of a JSON text is a
+/// document, too, which no parser will read.
 pub fn documents(bytes: &[u8]) -> Result<Vec<Document<'_>>, Error> {
+    documents_at(bytes, Format::of(bytes).unwrap_or(Format::Yaml), 1, 0)
+}
+
+/// The documents of a piece of a text, which begins on that line and at that offset.
+pub fn documents_at(bytes: &[u8], format: Format, line: usize, offset: usize) -> Result<Vec<Document<'_>>, Error> {
     let text = std::str::from_utf8(bytes).map_err(|e| Error {
-        line: 1 + newlines(&bytes[..e.valid_up_to()]),
+        line: line + newlines(&bytes[..e.valid_up_to()]),
         message: "the text is not UTF-8".to_owned(),
     })?;
     let body = text.trim_start_matches('\u{feff}');
-    let offset = text.len() - body.len();
-    if is_json(body) { json_documents(body, offset) } else { Ok(yaml_documents(body, offset)) }
+    let offset = offset + text.len() - body.len();
+    Ok(match format {
+        Format::Json => json_documents(body, line, offset),
+        Format::Yaml => yaml_documents(body, line, offset),
+    })
 }
 
 /// The first document of a text as JSON; `null` for an empty text.
@@ -71,52 +121,107 @@ pub fn first(bytes: &[u8]) -> Result<Value, Error> {
     documents(bytes)?.first().map_or(Ok(Value::Null), Document::value)
 }
 
-fn is_json(text: &str) -> bool {
-    text.trim_start().starts_with('{')
+/// How many bytes at the start of a text are whole documents, if more of the text is yet to come.
+pub fn whole(bytes: &[u8], format: Format) -> usize {
+    match format {
+        Format::Json => {
+            let mut end = 0;
+            while let Some(next) = json_end(bytes, end) {
+                end = next;
+            }
+            end
+        }
+        Format::Yaml => memmem::rfind_iter(bytes, b"\n---")
+            .find(|at| bytes.get(at + 4).is_some_and(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n')))
+            .map_or(0, |at| at + 1),
+    }
 }
 
 fn newlines(bytes: &[u8]) -> usize {
-    bytes.split(|b| *b == b'\n').count() - 1
+    memchr::memchr_iter(b'\n', bytes).count()
 }
 
-fn json_documents(text: &str, offset: usize) -> Result<Vec<Document<'_>>, Error> {
+fn json_documents(text: &str, mut line: usize, offset: usize) -> Vec<Document<'_>> {
     let mut documents = Vec::new();
-    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
-    let (mut end, mut line) = (0, 1);
-    while let Some(next) = stream.next() {
-        next.map_err(|e| Error { line: e.line(), message: e.to_string() })?;
-        let blank = text[end..].len() - text[end..].trim_start().len();
-        line += newlines(&text.as_bytes()[end..end + blank]);
+    let mut end = 0;
+    loop {
+        let rest = &text[end..];
+        let blank = rest.len() - rest.trim_start().len();
+        line += newlines(&rest.as_bytes()[..blank]);
         let start = end + blank;
-        end = stream.byte_offset();
-        documents.push(Document { line, offset: offset + start, text: &text[start..end], json: true });
+        if start == text.len() {
+            return documents;
+        }
+        end = json_end(text.as_bytes(), start).unwrap_or(text.len());
+        documents.push(Document { line, offset: offset + start, text: &text[start..end], format: Format::Json });
         line += newlines(&text.as_bytes()[start..end]);
     }
-    Ok(documents)
 }
 
-fn yaml_documents(text: &str, offset: usize) -> Vec<Document<'_>> {
+/// Where the object that begins at an offset, white space allowed before it, ends; none when it does not, or is none.
+fn json_end(bytes: &[u8], from: usize) -> Option<usize> {
+    let rest = bytes.get(from..)?;
+    let rest = rest.strip_prefix(BOM).unwrap_or(rest).trim_ascii_start();
+    let start = bytes.len() - rest.len();
+    if rest.first() != Some(&b'{') {
+        return None;
+    }
+    let (mut depth, mut at) = (0_usize, start);
+    loop {
+        at += memchr::memchr3(b'"', b'{', b'}', &bytes[at..])?;
+        match bytes[at] {
+            b'{' => depth += 1,
+            b'}' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => at = string_end(bytes, at + 1)?,
+        }
+        at += 1;
+    }
+}
+
+/// The closing quote of a string whose content begins at an offset.
+fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        if bytes[at] == b'"' {
+            return Some(at);
+        }
+        at += 2;
+    }
+}
+
+fn yaml_documents(text: &str, first_line: usize, offset: usize) -> Vec<Document<'_>> {
     let mut documents = Vec::new();
-    let (mut start, mut start_line, mut at) = (0, 1, 0);
+    let (mut start, mut line) = (0, first_line);
     let mut push = |from: usize, to: usize, line: usize| {
         let document = &text[from..to];
         let has_content = |l: &str| !l.trim().is_empty() && !l.trim_start().starts_with('#');
         if document.lines().any(has_content) {
-            documents.push(Document { line, offset: offset + from, text: document, json: false });
+            documents.push(Document { line, offset: offset + from, text: document, format: Format::Yaml });
         }
     };
-    for (index, line) in text.split_inclusive('\n').enumerate() {
-        if let Some(rest) = line.strip_prefix("---")
-            && (rest.trim().is_empty() || rest.starts_with([' ', '\t']))
-        {
-            push(start, at, start_line);
-            // What stands behind the dashes is part of the document only when it is content.
-            let comment = rest.trim_start().starts_with('#') || rest.trim().is_empty();
-            (start, start_line) = if comment { (at + line.len(), index + 2) } else { (at + 3, index + 1) };
+    let bytes = text.as_bytes();
+    let separators =
+        bytes.starts_with(b"---").then_some(0).into_iter().chain(memmem::find_iter(bytes, b"\n---").map(|at| at + 1));
+    let (mut counted, mut lines) = (0, 0);
+    for at in separators {
+        let end = memchr::memchr(b'\n', &bytes[at..]).map_or(text.len(), |n| at + n + 1);
+        let rest = &text[at + 3..end];
+        if !(rest.trim().is_empty() || rest.starts_with([' ', '\t'])) {
+            continue;
         }
-        at += line.len();
+        push(start, at, line);
+        lines += newlines(&bytes[counted..at]);
+        counted = at;
+        // What stands behind the dashes is part of the document only when it is content.
+        let comment = rest.trim_start().starts_with('#') || rest.trim().is_empty();
+        (start, line) = if comment { (end, first_line + lines + 1) } else { (at + 3, first_line + lines) };
     }
-    push(start, text.len(), start_line);
+    push(start, text.len(), line);
     documents
 }
 
@@ -154,7 +259,36 @@ mod tests {
     fn errors_name_the_line_in_the_file() {
         let broken = documents(b"a: 1\n---\nb: [1\nc: 2\n").unwrap()[1].value().unwrap_err();
         assert!((3..=5).contains(&broken.line), "{broken}");
-        assert_eq!(documents(b"{\"a\": 1}\n{\"b\": }").unwrap_err().line, 2);
+        let json = documents(b"{\"a\": 1}\n{\"b\": }\n{\"c\": 3} x").unwrap();
+        assert_eq!(
+            json.iter().map(|d| d.value().map_err(|e| e.line)).filter_map(Result::err).collect::<Vec<_>>(),
+            [2, 3]
+        );
+        assert_eq!(json[2].value().unwrap(), json!({"c": 3}));
         assert_eq!(documents(b"a: 1\nb: \xff").unwrap_err().line, 2);
+    }
+
+    #[test]
+    fn pieces_of_a_text_have_the_documents_of_the_whole() {
+        let yaml = "\u{feff}# head\n---\na: |\n  ---\n---x\n--- {b: 2}\n---\n\n---\nc: é\n";
+        let json = "\u{feff} {\"a\":\"}\\\"{\"}\n{\"b\":{\"c\":\"é\"}} {}\n\n{\"d\":4} [";
+        for text in [yaml, json] {
+            let format = Format::of(text.as_bytes()).unwrap();
+            let all = documents(text.as_bytes()).unwrap();
+            assert!(all.len() > 2, "{all:?}");
+            for size in 1..text.len() {
+                let (mut line, mut offset, mut pieces) = (1, 0, Vec::new());
+                let mut end = 0;
+                while offset < text.len() {
+                    end = (end + size).min(text.len());
+                    let piece = &text.as_bytes()[offset..end];
+                    let cut = if end == text.len() { piece.len() } else { whole(piece, format) };
+                    pieces.extend(documents_at(&piece[..cut], format, line, offset).unwrap());
+                    line += newlines(&piece[..cut]);
+                    offset += cut;
+                }
+                assert_eq!(pieces, all, "in pieces of {size}");
+            }
+        }
     }
 }

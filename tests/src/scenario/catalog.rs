@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use olm_core::catalog::Snapshot;
+use olm_core::finding::Severity;
 use olm_shell::registry;
 use tempfile::TempDir;
 
@@ -31,10 +32,10 @@ pub fn assemble(directory: &Path, data: Option<&Path>) -> Result<TempDir> {
     Ok(out)
 }
 
-/// What a folder holds, which must be without fault.
+/// What a folder holds, all of which can be served.
 pub fn load(folder: &Path) -> Result<Snapshot> {
     let loaded = registry::dir::load(folder).map_err(|error| anyhow!("{error:?}"))?;
-    match loaded.findings.first() {
+    match loaded.findings.iter().find(|finding| finding.severity == Severity::Error) {
         Some(finding) => bail!("{finding}"),
         None => Ok(loaded.snapshot),
     }

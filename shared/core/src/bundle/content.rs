@@ -40,9 +40,8 @@ impl BundleContent {
         let mut content = Self::default();
         let mut objects = Vec::new();
         for property in properties.iter().filter(|p| text(p, &["type"]) == BUNDLE_OBJECT) {
-            let bytes = STANDARD
-                .decode(text(property, &["value", "data"]))
-                .map_err(|e| format!("the data of an {BUNDLE_OBJECT} property is not base64: {e}"))?;
+            let bytes = decode_data(text(property, &["value", "data"]))
+                .map_err(|e| format!("the data of an {BUNDLE_OBJECT} property: {e}"))?;
             let object = yaml::first(&bytes).map_err(|e| format!("an object of the bundle cannot be read: {e}"))?;
             // JSON is served as it was written.
             let json: Arc<str> = match String::from_utf8(bytes) {
@@ -64,6 +63,16 @@ impl BundleContent {
     }
 }
 
-pub(super) fn is_csv(object: &Value) -> bool {
+/// The bytes of a `[]byte` of Go's JSON: base64, in which line breaks do not count.
+pub(crate) fn decode_data(data: &str) -> Result<Vec<u8>, String> {
+    let decoded = if data.contains(['\n', '\r']) {
+        STANDARD.decode(data.replace(['\n', '\r'], ""))
+    } else {
+        STANDARD.decode(data)
+    };
+    decoded.map_err(|e| format!("not base64: {e}"))
+}
+
+pub(crate) fn is_csv(object: &Value) -> bool {
     text(object, &["kind"]) == "ClusterServiceVersion"
 }

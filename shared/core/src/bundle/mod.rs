@@ -19,7 +19,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use content::BundleContent;
+pub(crate) use content::{decode_data, is_csv};
 pub use property::Property;
+pub(crate) use render::{blob, related_images};
 use serde_json::Value;
 
 use crate::api::object::{Gvk, at, list, text};

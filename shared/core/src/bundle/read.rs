@@ -2,8 +2,7 @@
 
 use serde_json::Value;
 
-use super::content::is_csv;
-use super::{Bundle, File, Property};
+use super::{Bundle, File, Property, is_csv};
 use crate::api::object::{entries, list, text};
 use crate::finding::Finding;
 use crate::yaml;

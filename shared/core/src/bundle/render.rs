@@ -1,6 +1,8 @@
 //! What a catalog says of a bundle, as `opm render` derives it (reference: bundles and catalogs §1.7, §1.8).
 
-use serde_json::json;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 
 use super::property::{self, Property};
 use super::{Bundle, BundleContent, Rendered};
@@ -23,7 +25,7 @@ impl Bundle {
             dependencies: property::dependencies(&properties),
             provided_apis: property::apis(&properties, property::GVK),
             required_apis: property::apis(&properties, property::GVK_REQUIRED),
-            related_images: self.related_images(),
+            related_images: related_images(&self.csv),
             content: BundleContent::of_objects(&self.objects, &self.csv),
             properties,
         })
@@ -63,27 +65,63 @@ impl Bundle {
         keyed.dedup_by(|a, b| (&a.0, &a.1) == (&b.0, &b.1));
         Ok(keyed.into_iter().map(|(_, _, p)| p).collect())
     }
+}
 
-    fn related_images(&self) -> Vec<(String, String)> {
-        let mut images: Vec<(String, String)> = list(&self.csv, &["spec", "relatedImages"])
-            .iter()
-            .map(|i| (text(i, &["name"]).to_owned(), text(i, &["image"]).to_owned()))
-            .collect();
-        let install = at(&self.csv, &["spec", "install"]);
-        let deployments = match text(install, &["strategy"]) {
-            "deployment" => list(install, &["spec", "deployments"]),
-            _ => &[],
-        };
-        for deployment in deployments {
-            let pod = at(deployment, &["spec", "template", "spec"]);
-            for container in ["containers", "initContainers"].iter().flat_map(|key| list(pod, &[key])) {
-                let image = text(container, &["image"]);
-                if !images.iter().any(|(_, known)| known == image) {
-                    images.push((String::new(), image.to_owned()));
-                }
+/// Name and reference of every image that a CSV mentions: those it lists, and those of its Deployments, sorted by reference.
+pub(crate) fn related_images(csv: &Value) -> Vec<(String, String)> {
+    let mut images: Vec<(String, String)> = list(csv, &["spec", "relatedImages"])
+        .iter()
+        .map(|i| (text(i, &["name"]).to_owned(), text(i, &["image"]).to_owned()))
+        .collect();
+    let install = at(csv, &["spec", "install"]);
+    let deployments = match text(install, &["strategy"]) {
+        "deployment" => list(install, &["spec", "deployments"]),
+        _ => &[],
+    };
+    for deployment in deployments {
+        let pod = at(deployment, &["spec", "template", "spec"]);
+        for container in ["containers", "initContainers"].iter().flat_map(|key| list(pod, &[key])) {
+            let image = text(container, &["image"]);
+            if !images.iter().any(|(_, known)| known == image) {
+                images.push((String::new(), image.to_owned()));
             }
         }
-        images.sort_by(|a, b| a.1.cmp(&b.1));
-        images
     }
+    images.sort_by(|a, b| a.1.cmp(&b.1));
+    images
+}
+
+impl Rendered {
+    /// The `olm.bundle` blob of the bundle, as opm renders it from that image; empty for a directory.
+    pub fn blob(&self, image: &str) -> Value {
+        blob(&self.name, &self.package, image, &self.properties, &self.related_images, &self.content)
+    }
+}
+
+/// An `olm.bundle` blob. The image is one of its related images.
+pub(crate) fn blob(
+    name: &str,
+    package: &str,
+    image: &str,
+    properties: &[Property],
+    related_images: &[(String, String)],
+    content: &BundleContent,
+) -> Value {
+    let objects = content
+        .objects
+        .iter()
+        .map(|o| json!({"type": property::BUNDLE_OBJECT, "value": {"data": STANDARD.encode(&**o)}}));
+    let properties: Vec<Value> =
+        properties.iter().map(|p| json!({"type": p.type_, "value": p.value})).chain(objects).collect();
+    let own = (String::new(), image.to_owned());
+    let is_listed = image.is_empty() || related_images.iter().any(|(_, listed)| listed == image);
+    let mut images: Vec<&(String, String)> = related_images.iter().chain((!is_listed).then_some(&own)).collect();
+    images.sort_by(|a, b| a.1.cmp(&b.1));
+    let images: Vec<Value> = images.iter().map(|(name, image)| json!({"name": name, "image": image})).collect();
+    let mut blob =
+        json!({"schema": "olm.bundle", "name": name, "package": package, "image": image, "properties": properties});
+    if !images.is_empty() {
+        blob["relatedImages"] = images.into();
+    }
+    blob
 }

@@ -1,20 +1,27 @@
 //! The blobs of a file-based catalog, read leniently as opm reads them (reference: bundles and catalogs §2.1).
+//!
+//! Of a blob only what catalogs are chosen and checked by is kept; a [`Span`] says where the whole of it is.
 
-use std::ops::Range;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{File, Property};
-use crate::bundle::property::BUNDLE_OBJECT;
+use super::piece::Text;
+use super::stored::Span;
+use super::{Content, File, Property, reference};
+use crate::bundle::property::{self, BUNDLE_OBJECT, CSV_METADATA};
+use crate::bundle::{Bundle, decode_data};
 use crate::finding::Finding;
 use crate::go::quote;
 use crate::yaml::{self, Document};
 
 /// Where a blob is.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) file: Arc<str>,
     pub(super) line: usize,
@@ -24,7 +31,17 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct Blob {
     pub(super) place: Place,
+    pub(super) source: Source,
     pub(super) kind: Kind,
+}
+
+/// Where the whole of a blob can be had.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// In a file of blobs.
+    Blob(Span),
+    /// It was made from a bundle directory, which has these objects.
+    Directory(Content),
 }
 
 #[derive(Debug)]
@@ -33,7 +50,7 @@ pub(super) enum Kind {
     Channel(ChannelBlob),
     Bundle(BundleBlob),
     Deprecations(DeprecationsBlob),
-    Other(Value),
+    Other(OtherBlob),
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -43,9 +60,6 @@ pub(super) struct PackageBlob {
     pub(super) name: String,
     #[serde(rename = "defaultChannel", deserialize_with = "or_default")]
     pub(super) default_channel: String,
-    #[serde(deserialize_with = "or_default")]
-    pub(super) description: String,
-    pub(super) icon: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -72,36 +86,17 @@ pub(super) struct ChannelEntry {
     pub(super) skip_range: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Default)]
 pub(super) struct BundleBlob {
-    #[serde(deserialize_with = "or_default")]
     pub(super) name: String,
-    #[serde(deserialize_with = "or_default")]
     pub(super) package: String,
-    #[serde(deserialize_with = "or_default")]
     pub(super) image: String,
-    /// Without those that carry objects, which stay in the file.
-    #[serde(deserialize_with = "or_default")]
+    /// Without those that carry objects or describe the CSV, which stay in the file.
     pub(super) properties: Vec<Property>,
-    /// Does the blob carry objects?
-    #[serde(skip)]
+    /// Does the blob carry objects, and a CSV among them?
     pub(super) has_objects: bool,
-    /// Where the blob's bytes are.
-    #[serde(skip)]
-    pub(super) source: Source,
-}
-
-/// Where the objects of a bundle come from.
-#[derive(Clone, Debug, Default)]
-pub(super) enum Source {
-    #[default]
-    None,
-    Blob {
-        file: Arc<[u8]>,
-        range: Range<usize>,
-    },
-    Directory(super::Content),
+    /// What is wrong with parts that are not kept: its code and opm's message.
+    pub(super) problems: Vec<(&'static str, String)>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -116,6 +111,7 @@ pub(super) struct DeprecationsBlob {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Deprecation {
+    #[serde(deserialize_with = "or_default")]
     pub(super) reference: Reference,
     #[serde(deserialize_with = "or_default")]
     pub(super) message: String,
@@ -130,19 +126,12 @@ pub(super) struct Reference {
     pub(super) name: String,
 }
 
-/// The fields of the known schemas, whose keys are matched without regard to case.
-const KEYS: [&str; 10] = [
-    "schema",
-    "package",
-    "name",
-    "defaultChannel",
-    "description",
-    "icon",
-    "entries",
-    "properties",
-    "image",
-    "relatedImages",
-];
+/// A blob of a schema that OLM does not know.
+#[derive(Debug, Default)]
+pub(super) struct OtherBlob {
+    pub(super) schema: String,
+    pub(super) package: String,
+}
 
 impl Blob {
     /// The package that the blob belongs to; empty when to none.
@@ -152,87 +141,233 @@ impl Blob {
             Kind::Channel(blob) => &blob.package,
             Kind::Bundle(blob) => &blob.package,
             Kind::Deprecations(blob) => &blob.package,
-            Kind::Other(blob) => blob.get("package").and_then(Value::as_str).unwrap_or_default(),
+            Kind::Other(blob) => &blob.package,
         }
     }
 }
 
-/// The blobs of a catalog file, each of them read or refused.
-pub(super) fn read(file: &File) -> Vec<Result<Blob, Finding>> {
-    let path: Arc<str> = file.path.as_str().into();
-    let documents = match yaml::documents(&file.bytes) {
-        Ok(documents) => documents,
-        Err(e) => return vec![Err(unreadable(e, &path))],
+/// The blob that a bundle directory stands for.
+pub(super) fn of_directory(directory: &str, files: &[File]) -> Result<Blob, Finding> {
+    let rendered = Bundle::read(directory, files)?.render()?;
+    let mut bundle = BundleBlob {
+        name: rendered.name,
+        package: rendered.package,
+        image: String::new(),
+        properties: rendered.properties,
+        has_objects: true,
+        problems: Vec::new(),
     };
-    let blob = |d: &Document<'_>| {
-        let place = Place { file: path.clone(), line: d.line };
-        let value = d.value().map_err(|e| unreadable(e, &path))?;
-        let kind = kind(value, file, d).map_err(|e| e.at(&path, d.line))?;
-        Ok(Blob { place, kind })
-    };
-    documents.iter().map(blob).collect()
-}
-
-fn unreadable(error: yaml::Error, path: &str) -> Finding {
-    Finding::new("unreadable-file", error.message)
-        .at(path, error.line)
-        .hint("a catalog is YAML or JSON; name other files in .indexignore")
-}
-
-fn kind(value: Value, file: &File, document: &Document<'_>) -> Result<Kind, Finding> {
-    let Value::Object(fields) = value else {
-        return Err(Finding::new("not-an-object", "a blob of a catalog is an object with a schema"));
-    };
-    let fields = fold_keys(fields)?;
-    for key in ["schema", "package", "name"] {
-        if fields.get(key).is_some_and(|v| !v.is_string() && !v.is_null()) {
-            return Err(Finding::new("bad-blob", format!("field {key:?} is not a string")));
-        }
-    }
-    let get = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let (schema, name) = (get("schema"), get("name"));
-    Ok(match schema.as_str() {
-        "" => {
-            let message = format!("object '{}' is missing root schema field", Value::Object(fields));
-            return Err(Finding::new("no-schema", shorten(message)));
-        }
-        "olm.package" => Kind::Package(typed(fields, "package", &name)?),
-        "olm.channel" => Kind::Channel(typed(fields, "channel", &name)?),
-        "olm.deprecations" => Kind::Deprecations(typed(fields, "deprecation", &name)?),
-        "olm.bundle" => {
-            let mut blob: BundleBlob = typed(fields, "bundle", &name)?;
-            let total = blob.properties.len();
-            blob.properties.retain(|p| p.type_ != BUNDLE_OBJECT);
-            blob.has_objects = blob.properties.len() < total;
-            let range = document.offset..document.offset + document.text.len();
-            blob.source = Source::Blob { file: file.bytes.clone(), range };
-            Kind::Bundle(blob)
-        }
-        _ => Kind::Other(Value::Object(fields)),
+    check_images(&mut bundle, rendered.related_images.iter().map(|(_, image)| image.as_str()));
+    Ok(Blob {
+        place: Place { file: directory.into(), line: 0 },
+        source: Source::Directory(Content::pack(&rendered.content)),
+        kind: Kind::Bundle(bundle),
     })
 }
 
-fn typed<T: DeserializeOwned>(fields: Map<String, Value>, what: &str, name: &str) -> Result<T, Finding> {
-    serde_json::from_value(Value::Object(fields))
-        .map_err(|e| Finding::new("bad-blob", format!("parse {what}: {e}")).about(format!("{what} {}", quote(name))))
+/// Reads a document.
+pub(super) fn read(text: &Text<'_>, span: Span, file: &Arc<str>, document: &Document<'_>) -> Result<Blob, Finding> {
+    let at = |finding: Finding| finding.at(file, document.line);
+    if !text.json.starts_with('{') {
+        return Err(at(Finding::new("not-an-object", "a blob of a catalog is an object with a schema")));
+    }
+    let fields: Fields<'_> =
+        serde_json::from_str(&text.json).map_err(|e| super::piece::unreadable(document.json_error(&e), file))?;
+    let kind = kind(fields, text).map_err(at)?;
+    Ok(Blob { place: Place { file: file.clone(), line: document.line }, source: Source::Blob(span), kind })
 }
 
-/// The known keys in their usual spelling; two that differ only in case are refused.
-fn fold_keys(fields: Map<String, Value>) -> Result<Map<String, Value>, Finding> {
-    let mut folded = Map::new();
-    let mut seen = std::collections::BTreeMap::new();
-    for (key, value) in fields {
-        let lower = key.to_lowercase();
-        if let Some(other) = seen.insert(lower.clone(), key.clone()) {
-            return Err(Finding::new(
-                "duplicate-key",
-                format!("duplicate keys for key {}: [{other} {key}]", quote(&lower)),
-            ));
+fn kind(fields: Fields<'_>, text: &Text<'_>) -> Result<Kind, Finding> {
+    fields.refuse_repeated()?;
+    let [schema, package, name] = [fields.text("schema")?, fields.text("package")?, fields.text("name")?];
+    let quoted = quote(&name);
+    let about = |what: &'static str| {
+        let subject = format!("{what} {quoted}");
+        move |e: serde_json::Error| Finding::new("bad-blob", format!("parse {what}: {e}")).about(subject)
+    };
+    Ok(match schema.as_str() {
+        "" => {
+            let message = format!("object '{}' is missing root schema field", text.json);
+            return Err(Finding::new("no-schema", shorten(message)).hint("say what it is, such as schema: olm.channel"));
         }
-        let known = KEYS.iter().find(|k| k.eq_ignore_ascii_case(&key));
-        folded.insert(known.map_or(key, |k| (*k).to_owned()), value);
+        "olm.package" => {
+            fields.check_icon().map_err(about("package"))?;
+            Kind::Package(fields.typed().map_err(about("package"))?)
+        }
+        "olm.channel" => Kind::Channel(fields.typed().map_err(about("channel"))?),
+        "olm.deprecations" => Kind::Deprecations(fields.typed().map_err(about("deprecation"))?),
+        "olm.bundle" => Kind::Bundle(bundle(&fields, text, package, name).map_err(about("bundle"))?),
+        _ => Kind::Other(OtherBlob { schema, package }),
+    })
+}
+
+/// The fields of an object, each of them unread.
+struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+/// A string that borrows when it can.
+#[derive(Deserialize)]
+struct Str<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'a> Fields<'a> {
+    fn get(&self, key: &str) -> Option<&'a RawValue> {
+        // Of keys given twice the last one counts.
+        let found = self.0.iter().rev().find(|(k, _)| k.eq_ignore_ascii_case(key));
+        found.map(|(_, value)| *value).filter(|value| value.get() != "null")
     }
-    Ok(folded)
+
+    /// Two keys that differ only in case are refused; of equal ones the last counts.
+    fn refuse_repeated(&self) -> Result<(), Finding> {
+        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+        for (key, _) in &self.0 {
+            let lower = key.to_lowercase();
+            if let Some(other) = seen.get(&lower).filter(|other| *other != key) {
+                let message = format!("duplicate keys for key {}: [{other} {key}]", quote(&lower));
+                return Err(Finding::new("duplicate-key", message).hint("remove one of them"));
+            }
+            seen.insert(lower, key);
+        }
+        Ok(())
+    }
+
+    fn text(&self, key: &str) -> Result<String, Finding> {
+        let Some(value) = self.get(key) else { return Ok(String::new()) };
+        serde_json::from_str(value.get())
+            .map_err(|_| Finding::new("bad-blob", format!("field {key:?} is not a string")))
+    }
+
+    fn typed<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        let mut map = Map::new();
+        for key in ["name", "package", "defaultChannel", "entries"] {
+            if let Some(value) = self.get(key) {
+                map.insert(key.to_owned(), serde_json::from_str(value.get())?);
+            }
+        }
+        serde_json::from_value(Value::Object(map))
+    }
+
+    fn check_icon(&self) -> Result<(), serde_json::Error> {
+        use serde::de::Error as _;
+        let Some(icon) = self.get("icon") else { return Ok(()) };
+        let icon: Fields<'_> = serde_json::from_str(icon.get())?;
+        let Some(data) = icon.get("base64data") else { return Ok(()) };
+        let data: Str<'_> = serde_json::from_str(data.get())?;
+        decode_data(&data.0).map(drop).map_err(|e| serde_json::Error::custom(format!("the icon's base64data: {e}")))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::with_capacity(8);
+                while let Some((Str(key), value)) = access.next_entry()? {
+                    fields.push((key, value));
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(Reader).map(Self)
+    }
+}
+
+fn bundle(
+    fields: &Fields<'_>,
+    text: &Text<'_>,
+    package: String,
+    name: String,
+) -> Result<BundleBlob, serde_json::Error> {
+    let list = |key: &str| match fields.get(key) {
+        Some(value) => serde_json::from_str::<Vec<Fields<'_>>>(value.get()),
+        None => Ok(Vec::new()),
+    };
+    let string = |of: &Fields<'_>, key: &str| match of.get(key) {
+        Some(value) => serde_json::from_str::<String>(value.get()),
+        None => Ok(String::new()),
+    };
+    let mut bundle = BundleBlob { name, package, image: string(fields, "image")?, ..BundleBlob::default() };
+    for (index, property) in list("properties")?.iter().enumerate() {
+        let type_ = string(property, "type")?;
+        let raw = property.get("value").map_or("null", RawValue::get);
+        let problem = match type_.as_str() {
+            BUNDLE_OBJECT => {
+                bundle.has_objects = true;
+                check_object(raw, text).map_err(|(code, e)| match code {
+                    "bad-property" => (code, format!("parse property at index {index} as bundle object: {e}")),
+                    _ => (code, format!("convert bundle object property at index {index} to JSON: {e}")),
+                })
+            }
+            _ => {
+                let checked = super::properties::check(&type_, raw);
+                if type_ != CSV_METADATA {
+                    bundle.properties.push(Property { value: serde_json::from_str(raw)?, type_: type_.clone() });
+                }
+                checked.map_err(|e| {
+                    let name = quote(&bundle.name);
+                    let message = format!(
+                        "parse properties for bundle {name}: parse property[{index}] of type {}: {e}",
+                        quote(&type_)
+                    );
+                    ("bad-property", message)
+                })
+            }
+        };
+        if let Err((code, message)) = problem {
+            let in_full = match code {
+                "bad-property" if message.starts_with("parse properties") => message,
+                _ => format!("package {}, bundle {}: {message}", quote(&bundle.package), quote(&bundle.name)),
+            };
+            bundle.problems.push((code, in_full));
+        }
+    }
+    let images = list("relatedImages")?;
+    let images: Vec<String> = images.iter().map(|i| string(i, "image")).collect::<Result<_, _>>()?;
+    check_images(&mut bundle, images.iter().map(String::as_str));
+    Ok(bundle)
+}
+
+/// Can the object that a property carries be read?
+fn check_object(raw: &str, text: &Text<'_>) -> Result<(), (&'static str, String)> {
+    let bad = |e: String| ("bad-property", e);
+    let value: Fields<'_> = serde_json::from_str(raw).map_err(|e| bad(e.to_string()))?;
+    let data: Cow<'_, str> = match value.get("data") {
+        Some(data) => serde_json::from_str::<Str<'_>>(data.get()).map_err(|e| bad(e.to_string()))?.0,
+        None => Cow::Borrowed(""),
+    };
+    let bytes = decode_data(text.data(&data)).map_err(bad)?;
+    let read = match bytes.first() {
+        Some(b'{') => serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).map(drop).map_err(|e| e.to_string()),
+        _ => yaml::first(&bytes).map(drop).map_err(|e| e.to_string()),
+    };
+    read.map_err(|e| ("bad-object", e))
+}
+
+fn check_images<'a>(bundle: &mut BundleBlob, related: impl Iterator<Item = &'a str>) {
+    let about = format!("package {} bundle {}", quote(&bundle.package), quote(&bundle.name));
+    let check = |image: &str| if image.is_empty() { Ok(()) } else { reference::check(image) };
+    if let Err(e) = check(&bundle.image) {
+        let message = format!("{about} image: invalid image pull spec {}: {e}", quote(&bundle.image));
+        bundle.problems.push(("bad-image", message));
+    }
+    for (index, image) in related.enumerate() {
+        if let Err(e) = check(image) {
+            let message =
+                format!("{about} relatedImages[{index}].image: invalid image pull spec {}: {e}", quote(image));
+            bundle.problems.push(("bad-related-image", message));
+        }
+    }
+}
+
+/// The version that a bundle's properties say; empty when none does.
+pub(super) fn version(properties: &[Property]) -> &str {
+    let package = properties.iter().find(|p| p.type_ == property::PACKAGE);
+    package.map_or("", |p| crate::api::object::text(&p.value, &["version"]))
 }
 
 fn shorten(mut text: String) -> String {

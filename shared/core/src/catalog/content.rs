@@ -9,10 +9,10 @@ use flate2::write::DeflateEncoder;
 use serde_json::{Map, Value, json};
 
 use super::BundleContent;
+use super::stored::Span;
 use crate::api::go_json::GoType;
 use crate::api::object::{at, list, text};
 use crate::bundle::property::{CSV_METADATA, PACKAGE};
-use crate::yaml;
 
 /// The objects of one bundle, or the bytes that hold them. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -21,12 +21,10 @@ pub enum Content {
     Packed(Packed),
     /// In an `olm.bundle` blob of a catalog file.
     Blob {
-        /// The file.
-        file: Arc<[u8]>,
-        /// Where in the file the blob is.
-        range: std::ops::Range<usize>,
-        /// Icon and description of the package, for the CSV that stands in for one that the blob leaves out.
-        package: Arc<Value>,
+        /// Where the blob is.
+        bundle: Span,
+        /// Where its package is, which describes the CSV that stands in for one that the blob leaves out.
+        package: Option<Span>,
     },
 }
 
@@ -72,14 +70,14 @@ impl Content {
     pub fn read(&self) -> Result<BundleContent, String> {
         match self {
             Self::Packed(packed) => packed.unpack(),
-            Self::Blob { file, range, package } => {
-                let bytes = file.get(range.clone()).unwrap_or_default();
-                let blob = yaml::first(bytes).map_err(|e| e.to_string())?;
+            Self::Blob { bundle, package } => {
+                let blob = bundle.value()?;
                 let content = BundleContent::of_properties(list(&blob, &["properties"]))?;
                 if !content.csv_json.is_empty() {
                     return Ok(content);
                 }
-                let Some(csv) = stand_in(&blob, package)? else { return Ok(content) };
+                let package = package.as_ref().map_or(Ok(Value::Null), Span::value)?;
+                let Some(csv) = stand_in(&blob, &package)? else { return Ok(content) };
                 let csv_json: Arc<str> = GoType::CLUSTER_SERVICE_VERSION.encode(&csv).into();
                 let objects = if content.objects.is_empty() { Arc::from([csv_json.clone()]) } else { content.objects };
                 Ok(BundleContent { csv_json, objects })

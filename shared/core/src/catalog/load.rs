@@ -2,98 +2,123 @@
 //! are broken are set aside and reported while the rest serves.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use serde_json::{Value, json};
-
-use super::blob::{self, Blob, BundleBlob, ChannelBlob, DeprecationsBlob, Kind, PackageBlob, Place, Source};
+use super::blob::{self, Blob, BundleBlob, ChannelBlob, DeprecationsBlob, Kind, OtherBlob, PackageBlob, Place, Source};
 use super::channel::{self, Node};
-use super::{Builder, BundleMessage, Channel, Content, File, Package, Snapshot, validate};
-use crate::api::object::text;
-use crate::bundle::{Bundle, property};
-use crate::finding::Finding;
+use super::stored::Span;
+use super::{Builder, BundleMessage, Channel, Content, File, Package, Parsed, Snapshot, validate};
+use crate::bundle::property;
+use crate::finding::{Finding, Severity};
 
 /// A loaded catalog.
 #[derive(Clone, Debug, Default)]
 pub struct Load {
     /// What can be served.
     pub snapshot: Snapshot,
-    /// What cannot, and why, in the order of packages.
+    /// What is wrong: first with files, then with packages, in their order.
     pub findings: Vec<Finding>,
-    /// Packages that were set aside, because one of the findings is about them.
+    /// Packages that were set aside, because one of the findings says so.
     pub set_aside: BTreeSet<String>,
+}
+
+/// A blob of a known schema, and where it is.
+#[derive(Debug)]
+pub(super) struct Of<T> {
+    pub(super) place: Place,
+    pub(super) source: Source,
+    pub(super) blob: T,
 }
 
 /// All blobs of one package.
 #[derive(Debug, Default)]
 pub(super) struct Blobs {
-    pub(super) packages: Vec<(Place, PackageBlob)>,
-    pub(super) channels: Vec<(Place, ChannelBlob)>,
-    pub(super) bundles: Vec<(Place, BundleBlob)>,
-    pub(super) deprecations: Vec<(Place, DeprecationsBlob)>,
+    pub(super) packages: Vec<Of<PackageBlob>>,
+    pub(super) channels: Vec<Of<ChannelBlob>>,
+    pub(super) bundles: Vec<Of<BundleBlob>>,
+    pub(super) deprecations: Vec<Of<DeprecationsBlob>>,
+    pub(super) others: Vec<Of<OtherBlob>>,
+    /// Has a filter changed what the blobs in the files say?
+    pub(super) is_reduced: bool,
 }
 
-/// Gathers a catalog file by file, so that no more than one bundle need be in memory.
+/// An index of a catalog's blobs by package, before anybody asks whether they are sound. The blobs themselves stay where
+/// they are.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// Blobs of no package are those of the empty name.
+    pub(super) packages: BTreeMap<String, Blobs>,
+    pub(super) findings: Vec<Finding>,
+}
+
+impl Catalog {
+    /// What is wrong with the files that the catalog was read from; [`Catalog::load`] tells of the packages, too.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Bundle directories among the catalog's files, as findings: opm does not know them there.
+    pub fn bundle_directories(&self) -> Vec<Finding> {
+        let bundles = self.packages.values().flat_map(|blobs| &blobs.bundles);
+        let directories = bundles.filter(|of| of.source.span().is_none());
+        let finding = |of: &Of<BundleBlob>| {
+            Finding::new("bundle-directory", "opm reads no bundle directories in a catalog")
+                .warning()
+                .at(&of.place.file, of.place.line)
+                .hint("render the bundle to a file of the catalog")
+        };
+        directories.map(finding).collect()
+    }
+
+    /// Checks the packages: the sound ones make the snapshot, the others are set aside.
+    pub fn load(self) -> Load {
+        let Self { packages, mut findings } = self;
+        let mut builder = Builder::default();
+        let mut set_aside = BTreeSet::new();
+        for (name, mut blobs) in packages {
+            let others = std::mem::take(&mut blobs.others);
+            others.into_iter().filter_map(|other| other.source.span()).for_each(|span| builder.other(span));
+            let found = validate::package(&name, &blobs);
+            if found.iter().any(|f| f.severity == Severity::Error) {
+                set_aside.insert(name);
+            } else {
+                add(&mut builder, blobs);
+            }
+            findings.extend(found);
+        }
+        Load { snapshot: builder.build(), findings, set_aside }
+    }
+}
+
+/// Gathers a catalog from what was [`Parsed`], so that no more than one piece of it need be in memory. Of several roots the
+/// packages are joined.
 #[derive(Debug, Default)]
 pub struct Loader {
-    load: Load,
-    builder: Builder,
-    packages: BTreeMap<String, Blobs>,
+    catalog: Catalog,
 }
 
 impl Loader {
-    /// Adds a bundle directory, whose path begins its files' paths.
-    pub fn bundle(&mut self, directory: &str, files: &[File]) {
-        match bundle_blob(directory, files) {
-            Ok((place, bundle)) => {
-                self.packages.entry(bundle.package.clone()).or_default().bundles.push((place, bundle));
-            }
-            Err(finding) => self.load.findings.push(finding),
-        }
-    }
-
-    /// Adds a file of blobs.
-    pub fn file(&mut self, file: &File) {
-        for blob in blob::read(file) {
-            match blob {
-                Ok(blob) => self.blob(blob),
-                Err(finding) => self.load.findings.push(finding),
-            }
-        }
-    }
-
-    /// Adds something else that is wrong with the catalog.
-    pub fn finding(&mut self, finding: Finding) {
-        self.load.findings.push(finding);
+    /// Adds what was read of a file or a bundle directory. The order in which blobs are added is kept where it matters.
+    pub fn add(&mut self, parsed: Parsed) {
+        self.catalog.findings.extend(parsed.findings);
+        parsed.blobs.into_iter().for_each(|blob| self.blob(blob));
     }
 
     fn blob(&mut self, blob: Blob) {
         let package = blob.package().to_owned();
-        let Blob { place, kind } = blob;
-        let of_package = || self.packages.entry(package).or_default();
+        let Blob { place, source, kind } = blob;
+        let of_package = self.catalog.packages.entry(package).or_default();
         match kind {
-            Kind::Package(blob) => of_package().packages.push((place, blob)),
-            Kind::Channel(blob) => of_package().channels.push((place, blob)),
-            Kind::Bundle(blob) => of_package().bundles.push((place, blob)),
-            Kind::Deprecations(blob) => of_package().deprecations.push((place, blob)),
-            Kind::Other(blob) => self.builder.other(blob),
+            Kind::Package(blob) => of_package.packages.push(Of { place, source, blob }),
+            Kind::Channel(blob) => of_package.channels.push(Of { place, source, blob }),
+            Kind::Bundle(blob) => of_package.bundles.push(Of { place, source, blob }),
+            Kind::Deprecations(blob) => of_package.deprecations.push(Of { place, source, blob }),
+            Kind::Other(blob) => of_package.others.push(Of { place, source, blob }),
         }
     }
 
-    /// Checks the packages: the sound ones make the snapshot, the others are set aside.
-    pub fn finish(self) -> Load {
-        let Self { mut load, mut builder, packages } = self;
-        for (name, blobs) in packages {
-            let findings = validate::package(&name, &blobs);
-            if findings.is_empty() {
-                add(&mut builder, blobs);
-            } else {
-                load.findings.extend(findings);
-                load.set_aside.insert(name);
-            }
-        }
-        load.snapshot = builder.build();
-        load
+    /// The index.
+    pub fn finish(self) -> Catalog {
+        self.catalog
     }
 }
 
@@ -103,13 +128,18 @@ impl Loader {
 /// Files that are to be ignored (`.indexignore`) and lists of further bundle directories (`bundles.txt`) are the reader's
 /// business: here every file counts.
 pub fn load(files: &[File]) -> Load {
+    index(files).load()
+}
+
+/// The same index that [`load`] checks.
+pub fn index(files: &[File]) -> Catalog {
     let mut loader = Loader::default();
     let (bundles, blobs) = split(files);
     for (directory, files) in bundles {
-        loader.bundle(directory, &files);
+        loader.add(Parsed::bundle(directory, &files));
     }
     for file in blobs {
-        loader.file(file);
+        loader.add(Parsed::file(file));
     }
     loader.finish()
 }
@@ -136,36 +166,21 @@ fn split(files: &[File]) -> (BTreeMap<&str, Vec<File>>, Vec<&File>) {
     (bundles, blobs)
 }
 
-fn bundle_blob(directory: &str, files: &[File]) -> Result<(Place, BundleBlob), Finding> {
-    let rendered = Bundle::read(directory, files)?.render()?;
-    let bundle = BundleBlob {
-        name: rendered.name,
-        package: rendered.package,
-        image: String::new(),
-        properties: rendered.properties,
-        has_objects: true,
-        source: Source::Directory(Content::pack(&rendered.content)),
-    };
-    Ok((Place { file: directory.into(), line: 0 }, bundle))
-}
-
 /// Adds a package that was found sound.
 fn add(builder: &mut Builder, blobs: Blobs) {
-    let Some((_, package)) = blobs.packages.into_iter().next() else { return };
+    let Some(Of { source, blob: package, .. }) = blobs.packages.into_iter().next() else { return };
+    let described = source.span();
     let deprecations: BTreeMap<_, _> = blobs
         .deprecations
         .into_iter()
-        .flat_map(|(_, blob)| blob.entries)
+        .flat_map(|of| of.blob.entries)
         .map(|d| ((d.reference.schema, d.reference.name), d.message))
         .collect();
     let deprecation = |schema: &str, name: &str| deprecations.get(&(schema.to_owned(), name.to_owned())).cloned();
-    let bundles: BTreeMap<String, BundleMessage> = {
-        let described = Arc::new(json!({"description": package.description, "icon": package.icon}));
-        let messages = blobs.bundles.into_iter().map(|(_, bundle)| message(bundle, &described));
-        messages.map(|m| (m.csv_name.clone(), m)).collect()
-    };
+    let bundles = blobs.bundles.into_iter().map(|bundle| message(bundle, described.as_ref()));
+    let bundles: BTreeMap<String, BundleMessage> = bundles.map(|m| (m.csv_name.clone(), m)).collect();
     let mut channels = Vec::new();
-    for (_, channel) in blobs.channels {
+    for Of { blob: channel, .. } in blobs.channels {
         for entry in &channel.entries {
             let Some(bundle) = bundles.get(&entry.name) else { continue };
             builder.bundle(BundleMessage {
@@ -194,28 +209,32 @@ fn add(builder: &mut Builder, blobs: Blobs) {
 }
 
 /// What the registry protocol says of a bundle, but for its place in a channel.
-fn message(bundle: BundleBlob, described: &Arc<Value>) -> BundleMessage {
+fn message(bundle: Of<BundleBlob>, described: Option<&Span>) -> BundleMessage {
     let content = match bundle.source {
-        Source::None => None,
-        Source::Directory(content) => Some(content),
-        Source::Blob { file, range } => Some(Content::Blob { file, range, package: described.clone() }),
+        Source::Directory(content) => content,
+        Source::Blob(bundle) => Content::Blob { bundle, package: described.cloned() },
     };
-    let mut properties = bundle.properties;
-    properties.retain(|p| p.type_ != property::CSV_METADATA);
+    let BundleBlob { name, package, image, properties, .. } = bundle.blob;
     BundleMessage {
-        csv_name: bundle.name,
-        package: bundle.package,
-        version: properties
-            .iter()
-            .find(|p| p.type_ == property::PACKAGE)
-            .map_or("", |p| text(&p.value, &["version"]))
-            .to_owned(),
-        bundle_path: bundle.image,
+        csv_name: name,
+        package,
+        version: blob::version(&properties).to_owned(),
+        bundle_path: image,
         provided_apis: property::apis(&properties, property::GVK),
         required_apis: property::apis(&properties, property::GVK_REQUIRED),
         dependencies: property::dependencies(&properties),
         properties,
-        content,
+        content: Some(content),
         ..BundleMessage::default()
+    }
+}
+
+impl Source {
+    /// The place of the blob in its file, when it is in one.
+    pub(super) fn span(&self) -> Option<Span> {
+        match self {
+            Self::Blob(span) => Some(span.clone()),
+            Self::Directory(_) => None,
+        }
     }
 }

@@ -1,25 +1,43 @@
 //! Catalogs: what an operator can be chosen from.
 //!
 //! ```text
-//!   files (path, bytes) --load--> Load { snapshot, findings }      a file-based catalog or bundle directories
-//!   registry messages   --Builder--> Snapshot                      what a catalog's gRPC server says
-//!   Snapshot: packages > channels > entries                        what the resolver and our own server read
+//!   bytes --Parsed--> Loader --> Catalog      pieces of files become an index of blobs, by package
+//!   Catalog --load--> Load { snapshot, findings }      the sound packages; what is wrong with the others
+//!   registry messages --Builder--> Snapshot   what a catalog's gRPC server says
+//!   Snapshot: packages > channels > entries   what the resolver and our own server read
 //! ```
 //!
-//! A [`Snapshot`] is an index: names, edges and properties are at hand, the objects of a bundle are decoded when
-//! [`Snapshot::bundle`] asks for them. Both ways of making one give equal snapshots where the protocol carries the facts.
+//! A [`Snapshot`] is an index: names, edges and properties are at hand, the objects of a bundle are read again and decoded
+//! when [`Snapshot::bundle`] asks for them. Both ways of making one give equal snapshots where the protocol carries the facts.
 
 mod blob;
 pub mod channel;
 mod content;
+mod filter;
 mod load;
+mod meta;
+mod migrate;
+mod piece;
+mod properties;
+pub mod reference;
+mod render;
 mod snapshot;
+mod stored;
+pub mod template;
 #[cfg(test)]
 mod tests;
 mod validate;
 
 pub use content::Content;
-pub use load::{Load, Loader, load};
+pub use filter::Filter;
+pub use load::{Catalog, Load, Loader, index, load};
+pub use meta::Meta;
+pub use migrate::MigrationLevel;
+pub use piece::{Parsed, Piece};
 pub use snapshot::{Builder, BundleMessage, Channel, Entry, Package, Snapshot};
+pub use stored::{Span, Stored};
+pub use template::{Template, TemplateKind};
+pub use validate::refused_by_opm;
 
+use crate::bundle::property;
 pub use crate::bundle::{BundleContent, File, Property};

@@ -1,10 +1,9 @@
 //! The content of one catalog at one moment, as the resolver and the registry server read it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::Value;
-
+use super::stored::Span;
 use super::{BundleContent, Content, Property};
 use crate::api::object::Gvk;
 use crate::bundle::property;
@@ -25,7 +24,7 @@ struct Inner {
     /// By package and bundle.
     contents: BTreeMap<(String, String), Content>,
     /// Blobs of schemas that OLM does not know.
-    others: Vec<Value>,
+    others: Vec<Span>,
 }
 
 /// A package of a catalog.
@@ -126,14 +125,20 @@ impl Snapshot {
         self.inner.packages.values().flat_map(Package::entries)
     }
 
+    /// How many bundles there are, whatever number of channels each is in.
+    pub fn bundle_count(&self) -> usize {
+        let bundles = |package: &Package| package.entries().map(|e| e.name.as_str()).collect::<BTreeSet<_>>().len();
+        self.inner.packages.values().map(bundles).sum()
+    }
+
     /// The objects of a bundle, decoded now; none when the catalog has no such entry or does not carry its objects.
     pub fn bundle(&self, package: &str, channel: &str, name: &str) -> Option<BundleContent> {
         self.entry(package, channel, name)?;
         self.content(package, name)?.read().ok().filter(|content| !content.is_empty())
     }
 
-    /// Blobs of schemas that OLM does not know, as the catalog has them.
-    pub fn others(&self) -> &[Value] {
+    /// Blobs of schemas that OLM does not know, as the catalog has them, to be read when needed.
+    pub fn others(&self) -> &[Span] {
         &self.inner.others
     }
 
@@ -220,7 +225,7 @@ pub struct Builder {
     contents: BTreeMap<(String, String), Content>,
     /// The first entry of each bundle, whose lists the others share.
     first: BTreeMap<(String, String), (String, String, String)>,
-    others: Vec<Value>,
+    others: Vec<Span>,
 }
 
 impl Builder {
@@ -230,7 +235,7 @@ impl Builder {
     }
 
     /// Adds a blob of an unknown schema.
-    pub fn other(&mut self, blob: Value) {
+    pub fn other(&mut self, blob: Span) {
         self.others.push(blob);
     }
 

@@ -1,18 +1,27 @@
 //! Is a package of a catalog sound? All that is wrong with it, in opm's words (reference: bundles and catalogs §2.3).
+//!
+//! A finding's message is opm's for the rule, where opm has one sentence for it; the subject names the object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::Property;
-use super::blob::{BundleBlob, ChannelBlob, ChannelEntry, DeprecationsBlob, Place};
+use super::blob::{BundleBlob, ChannelBlob, ChannelEntry, Deprecation, Place, Reference};
 use super::channel::{self, Node};
-use super::load::Blobs;
+use super::load::{Blobs, Of};
 use crate::api::object::text;
 use crate::bundle::property;
 use crate::finding::Finding;
 use crate::go::quote;
 use crate::version::{self, Range};
+
+/// Codes of findings about catalogs that opm takes as they are.
+const OUR_OWN: [&str; 2] = ["repeated-key", "link-leads-out"];
+
+/// Would opm refuse the whole catalog for a finding of that code?
+pub fn refused_by_opm(code: &str) -> bool {
+    !OUR_OWN.contains(&code)
+}
 
 impl<'a> From<&'a ChannelEntry> for Node<'a> {
     fn from(entry: &'a ChannelEntry) -> Self {
@@ -20,248 +29,320 @@ impl<'a> From<&'a ChannelEntry> for Node<'a> {
     }
 }
 
-/// Everything wrong with a package's blobs; nothing when it can be served.
+/// Everything wrong with a package's blobs; nothing of severity `Error` when it can be served.
 pub(super) fn package(name: &str, blobs: &Blobs) -> Vec<Finding> {
-    let mut check = Check { package: quote(name), findings: Vec::new() };
-    match &blobs.packages[..] {
-        [] => {
-            check.orphans(blobs);
-            return check.findings;
-        }
-        [(place, package)] => {
-            if name.is_empty() {
-                check.add(place, "no-name", "config contains package with no name".to_owned(), "give it a name");
-            } else if let Some(why) = bad_label(name) {
-                check.add(place, "bad-name", format!("invalid package name {}: {why}", quote(name)), "");
-            }
-            let default = &package.default_channel;
-            if default.is_empty() {
-                check.add(place, "no-default-channel", "default channel must be set".to_owned(), "set defaultChannel");
-            } else if !blobs.channels.iter().any(|(_, c)| c.name == *default) {
-                let known: Vec<String> = blobs.channels.iter().map(|(_, c)| quote(&c.name)).collect();
-                let message = format!("default channel {} not found in channels list", quote(default));
-                check.add(place, "unknown-default-channel", message, &format!("channels: {}", known.join(", ")));
-            }
-            if blobs.channels.is_empty() {
-                let message = "package must contain at least one channel".to_owned();
-                check.add(place, "no-channel", message, "add an olm.channel blob that names the package");
-            }
-        }
-        [(first, _), rest @ ..] => {
-            for (place, _) in rest {
-                let message = format!("duplicate package {}", quote(name));
-                check.add(place, "duplicate-package", message, &format!("the other one is at {}", first.describe()));
-            }
-        }
+    let mut check = Check { name, package: quote(name), findings: Vec::new() };
+    let [package, duplicates @ ..] = &blobs.packages[..] else {
+        check.orphans(blobs);
+        return check.findings;
+    };
+    let on_package = |place: &Place| at(place).about(format!("package {}", quote(name)));
+    for other in duplicates {
+        let finding =
+            on_package(&other.place).says("duplicate-package", format!("duplicate package {}", check.package));
+        check.add(finding.hint(format!("the other one is at {}", package.place)));
     }
-    let bundles = check.bundles(name, &blobs.bundles);
+    let on_package = on_package(&package.place);
+    if name.is_empty() {
+        check.add(on_package.says("no-name", "config contains package with no name").hint("give it a name"));
+    } else if let Some(why) = bad_label(name) {
+        check.add(on_package.says("bad-name", format!("invalid package name {}: [{why}]", check.package)));
+    }
+    let default = &package.blob.default_channel;
+    let known: Vec<String> = blobs.channels.iter().map(|c| quote(&c.blob.name)).collect();
+    if default.is_empty() {
+        let hint = format!("set defaultChannel to one of its channels: {}", known.join(", "));
+        check.add(on_package.says("no-default-channel", "default channel must be set").hint(hint));
+    } else if !blobs.channels.iter().any(|c| c.blob.name == *default) {
+        let message = format!("default channel {} not found in channels list", quote(default));
+        let hint = format!("channels: {}", known.join(", "));
+        check.add(on_package.says("unknown-default-channel", message).hint(hint));
+    }
+    if blobs.channels.is_empty() {
+        let finding = on_package.says("no-channel", "package must contain at least one channel");
+        check.add(finding.hint("add an olm.channel blob that names the package"));
+    }
+    let bundles = check.bundles(&blobs.bundles);
     check.channels(&blobs.channels, &bundles);
-    let in_channels: BTreeSet<&str> =
-        blobs.channels.iter().flat_map(|(_, c)| &c.entries).map(|e| e.name.as_str()).collect();
-    for (place, bundle) in &blobs.bundles {
-        if !in_channels.contains(bundle.name.as_str()) {
-            let message = format!("bundle {} not found in any channel entries", quote(&bundle.name));
-            check.add(place, "bundle-in-no-channel", message, "add it to the entries of a channel, or remove it");
-        }
+    let entries: BTreeSet<&str> =
+        blobs.channels.iter().flat_map(|c| &c.blob.entries).map(|e| e.name.as_str()).collect();
+    for bundle in blobs.bundles.iter().filter(|b| !entries.contains(b.blob.name.as_str())) {
+        let message =
+            format!("package {}, bundle {} not found in any channel entries", check.package, quote(&bundle.blob.name));
+        let finding = check.on_bundle(bundle).says("bundle-in-no-channel", message);
+        check.add(finding.hint("add it to the entries of a channel, or remove it"));
     }
     check.deprecations(blobs, &bundles);
     check.findings
 }
 
-struct Check {
+/// A finding that has a place and yet nothing to say.
+struct On(Finding);
+
+fn at(place: &Place) -> On {
+    On(Finding::default().at(&place.file, place.line))
+}
+
+impl On {
+    fn about(self, subject: String) -> Self {
+        Self(self.0.about(subject))
+    }
+
+    fn says(&self, code: &'static str, message: impl Into<String>) -> Finding {
+        Finding { code, message: message.into(), ..self.0.clone() }
+    }
+}
+
+struct Check<'a> {
+    name: &'a str,
+    /// The name in quotes.
     package: String,
     findings: Vec<Finding>,
 }
 
-impl Check {
-    fn add(&mut self, place: &Place, code: &'static str, message: String, hint: &str) {
-        let about = format!("package {}", self.package);
-        self.findings.push(Finding::new(code, message).at(&place.file, place.line).about(about).hint(hint));
+impl Check<'_> {
+    fn add(&mut self, finding: Finding) {
+        self.findings.push(finding);
+    }
+
+    fn on_bundle(&self, of: &Of<BundleBlob>) -> On {
+        at(&of.place).about(format!("bundle {} of package {}", quote(&of.blob.name), self.package))
+    }
+
+    fn on_channel(&self, of: &Of<ChannelBlob>) -> On {
+        at(&of.place).about(format!("channel {} of package {}", quote(&of.blob.name), self.package))
     }
 
     /// Blobs of a package that has no `olm.package`.
     fn orphans(&mut self, blobs: &Blobs) {
-        let hint = "add an olm.package blob for it, or correct the package's name";
-        for (place, channel) in &blobs.channels {
-            let message = format!("unknown package {} for channel {}", self.package, quote(&channel.name));
-            self.add(place, "unknown-package", message, hint);
+        const HINT: &str = "add an olm.package blob for it, or correct the package's name";
+        for of in &blobs.channels {
+            let message = format!("unknown package {} for channel {}", self.package, quote(&of.blob.name));
+            self.add(self.on_channel(of).says("unknown-package", message).hint(HINT));
         }
-        for (place, bundle) in &blobs.bundles {
-            let message = match bundle.package.as_str() {
-                "" => format!("package name must be set for bundle {}", quote(&bundle.name)),
-                _ => format!("unknown package {} for bundle {}", self.package, quote(&bundle.name)),
+        for of in &blobs.bundles {
+            let message = match self.name {
+                "" => format!("package name must be set for bundle {}", quote(&of.blob.name)),
+                _ => format!("unknown package {} for bundle {}", self.package, quote(&of.blob.name)),
             };
-            self.add(place, "unknown-package", message, hint);
+            self.add(self.on_bundle(of).says("unknown-package", message).hint(HINT));
         }
-        for (place, deprecations) in &blobs.deprecations {
-            let message = match deprecations.package.as_str() {
+        for of in &blobs.deprecations {
+            let message = match self.name {
                 "" => "package name must be set for deprecation item".to_owned(),
                 _ => format!("cannot apply deprecations to an unknown package {}", self.package),
             };
-            self.add(place, "unknown-package", message, hint);
+            self.add(at(&of.place).says("unknown-package", message).hint(HINT));
         }
     }
 
     /// Checks each bundle; the names of all.
-    fn bundles<'a>(&mut self, package: &str, blobs: &'a [(Place, BundleBlob)]) -> BTreeSet<&'a str> {
+    fn bundles<'b>(&mut self, bundles: &'b [Of<BundleBlob>]) -> BTreeSet<&'b str> {
         let mut names: BTreeMap<&str, &Place> = BTreeMap::new();
-        let mut versions: BTreeMap<String, &str> = BTreeMap::new();
-        for (place, bundle) in blobs {
-            let name = quote(&bundle.name);
-            if let Some(other) = names.insert(&bundle.name, place) {
-                let hint = format!("the other one is at {}", other.describe());
-                self.add(place, "duplicate-bundle", format!("duplicate bundle {name}"), &hint);
+        let mut versions: BTreeMap<String, Vec<&Of<BundleBlob>>> = BTreeMap::new();
+        for of in bundles {
+            if let Some(other) = names.insert(&of.blob.name, &of.place) {
+                let message = format!("package {} has duplicate bundle {}", self.package, quote(&of.blob.name));
+                let finding = self.on_bundle(of).says("duplicate-bundle", message);
+                self.add(finding.hint(format!("the other one is at {other}")));
                 continue;
             }
-            if bundle.name.is_empty() {
-                self.add(place, "no-name", "bundle name must be set".to_owned(), "give it the name of its CSV");
+            if let Some(version) = self.bundle(of) {
+                versions.entry(version).or_default().push(of);
             }
-            if bundle.image.is_empty() && !bundle.has_objects {
-                let message = format!("bundle {name}: bundle image must be set");
-                self.add(place, "no-image", message, "name its image, or add its objects as olm.bundle.object");
-            }
-            if let Some(message) = bundle.properties.iter().enumerate().find_map(bad_property) {
-                self.add(place, "bad-property", format!("parse properties for bundle {name}: {message}"), "");
-            }
-            let of: Vec<&Value> =
-                bundle.properties.iter().filter(|p| p.type_ == property::PACKAGE).map(|p| &p.value).collect();
-            let [of] = of[..] else {
-                let found = of.len();
-                let message = format!("bundle {name} must have exactly 1 \"olm.package\" property, found {found}");
-                self.add(place, "bundle-package", message, "");
-                continue;
-            };
-            if text(of, &["packageName"]) != package {
-                let other = quote(text(of, &["packageName"]));
-                let message =
-                    format!("bundle {name}: package {} does not match \"olm.package\" property {other}", self.package);
-                self.add(place, "bundle-package", message, "");
-            }
-            let version = text(of, &["version"]);
-            if let Err(e) = version::parse(version) {
-                let message = format!("error parsing bundle {name} version {}: {e}", quote(version));
-                self.add(place, "bad-version", message, "a version is major.minor.patch, without a leading v");
-            }
-            let release = text(of, &["release"]);
-            let full = if release.is_empty() { version.to_owned() } else { format!("{version}-{release}") };
-            if let Some(other) = versions.insert(full, &bundle.name) {
-                let message =
-                    format!("duplicate versions found in bundles: [{{{version}: [{other}, {}]}}]", bundle.name);
-                self.add(place, "duplicate-version", message, "a version may differ by its build metadata");
+        }
+        for (version, of) in versions {
+            let [.., last] = &of[..] else { continue };
+            if of.len() > 1 {
+                let mut names: Vec<&str> = of.iter().map(|of| of.blob.name.as_str()).collect();
+                names.sort_unstable();
+                let message = format!("duplicate versions found in bundles: [{{{version}: [{}]}}]", names.join(", "));
+                let finding = self.on_bundle(last).says("duplicate-version", message);
+                self.add(finding.hint("versions may differ by their build metadata only"));
             }
         }
         names.into_keys().collect()
     }
 
-    fn channels(&mut self, blobs: &[(Place, ChannelBlob)], bundles: &BTreeSet<&str>) {
-        let mut names = BTreeSet::new();
-        for (place, channel) in blobs {
+    /// Checks a bundle; its version with its release, when it has one.
+    fn bundle(&mut self, of: &Of<BundleBlob>) -> Option<String> {
+        let (on, name, bundle) = (self.on_bundle(of), quote(&of.blob.name), &of.blob);
+        if bundle.name.is_empty() {
+            self.add(on.says("no-name", "name must be set").hint("give it the name of its CSV"));
+        }
+        if bundle.image.is_empty() && !bundle.has_objects {
+            let finding = on.says("no-image", "bundle image must be set");
+            self.add(finding.hint("name its image, or add its objects as olm.bundle.object"));
+        }
+        for (code, message) in &bundle.problems {
+            let finding = on.says(code, message);
+            // Only who mirrors images reads the list of related ones.
+            self.add(if *code == "bad-related-image" { finding.warning() } else { finding });
+        }
+        let of: Vec<&Value> =
+            bundle.properties.iter().filter(|p| p.type_ == property::PACKAGE).map(|p| &p.value).collect();
+        let [of] = of[..] else {
+            let found = of.len();
+            let package = &self.package;
+            let message =
+                format!("package {package} bundle {name} must have exactly 1 \"olm.package\" property, found {found}");
+            self.add(on.says("bundle-package", message));
+            return None;
+        };
+        if text(of, &["packageName"]) != self.name {
+            let other = quote(text(of, &["packageName"]));
+            let message = format!("package {} does not match \"olm.package\" property {other}", self.package);
+            self.add(on.says("bundle-package", message));
+        }
+        let (version, release) = (text(of, &["version"]), text(of, &["release"]));
+        let parsed = match version::parse(version) {
+            Ok(parsed) => parsed,
+            Err(e) => {
+                let message = format!("error parsing bundle {name} version {}: {e}", quote(version));
+                let finding = on.says("bad-version", message);
+                self.add(finding.hint("a version is major.minor.patch, without a leading v"));
+                return None;
+            }
+        };
+        if release.is_empty() {
+            return Some(version.to_owned());
+        }
+        if let Err(why) = check_release(release) {
+            let message = format!("error parsing bundle {name} release version {}: {why}", quote(release));
+            self.add(on.says("bad-release", message));
+        }
+        if !parsed.build.is_empty() {
+            self.add(on.says("bad-release", "cannot use build metadata in version with a release version"));
+        }
+        let normal = format!("{}-v{version}-{release}", self.name);
+        if bundle.name != normal {
+            let message = format!("name {name} does not match normalized name {}", quote(&normal));
+            self.add(on.says("bad-release", message).hint("rename the bundle, or remove its release"));
+        }
+        Some(format!("{version}-{release}"))
+    }
+
+    fn channels(&mut self, channels: &[Of<ChannelBlob>], bundles: &BTreeSet<&str>) {
+        let mut names: BTreeMap<&str, &Place> = BTreeMap::new();
+        for of in channels {
+            let (on, channel) = (self.on_channel(of), &of.blob);
             let name = quote(&channel.name);
             if channel.name.is_empty() {
-                self.add(place, "no-name", "package contains channel with no name".to_owned(), "give it a name");
+                let message = format!("package {} contains channel with no name", self.package);
+                self.add(on.says("no-name", message).hint("give it a name"));
             }
-            if !names.insert(&channel.name) {
-                self.add(place, "duplicate-channel", format!("duplicate channel {name}"), "join their entries");
+            if let Some(other) = names.insert(&channel.name, &of.place) {
+                let message = format!("package {} has duplicate channel {name}", self.package);
+                let hint = format!("join its entries with those at {other}");
+                self.add(on.says("duplicate-channel", message).hint(hint));
                 continue;
             }
             if channel.entries.is_empty() {
-                let message = format!("channel {name} must contain at least one bundle");
-                self.add(place, "empty-channel", message, "");
+                let finding = on.says("empty-channel", "channel must contain at least one bundle");
+                self.add(finding.hint("add entries, or remove the channel"));
                 continue;
             }
             let mut entries = BTreeSet::new();
             for entry in &channel.entries {
                 if !entries.insert(&entry.name) {
-                    let message = format!("channel {name}: duplicate entry {}", quote(&entry.name));
-                    self.add(place, "duplicate-entry", message, "");
+                    let (package, entry) = (&self.package, quote(&entry.name));
+                    let message = format!("invalid package {package}, channel {name}: duplicate entry {entry}");
+                    self.add(on.says("duplicate-entry", message).hint("join the two"));
                 }
-                self.entry(place, &name, entry);
+                self.entry(&on, entry);
             }
-            let missing: Vec<&str> =
+            let missing: BTreeSet<&str> =
                 channel.entries.iter().map(|e| e.name.as_str()).filter(|n| !bundles.contains(n)).collect();
             if !missing.is_empty() {
+                let missing: Vec<&str> = missing.into_iter().collect();
                 let message = format!(
-                    "channel {name}: no olm.bundle blobs found for olm.channel entries [{}]",
+                    "no olm.bundle blobs found in package {} for olm.channel entries [{}]",
+                    self.package,
                     missing.join(" ")
                 );
-                self.add(place, "missing-bundle", message, "add the bundles, or remove the entries");
+                let finding = on.says("missing-bundle", message);
+                self.add(finding.hint("add the bundles, or remove the entries"));
             }
             let nodes: Vec<Node<'_>> = channel.entries.iter().map(Node::from).collect();
             if let Err(message) = channel::check(&nodes) {
-                self.add(place, "bad-graph", format!("channel {name}: {message}"), "correct replaces and skips");
+                self.add(on.says("bad-graph", message).hint("correct replaces and skips"));
             }
         }
     }
 
-    fn entry(&mut self, place: &Place, channel: &str, entry: &ChannelEntry) {
+    fn entry(&mut self, on: &On, entry: &ChannelEntry) {
         let name = quote(&entry.name);
         if let Some(at) = entry.skips.iter().position(String::is_empty) {
-            let message = format!("channel {channel}: entry {name}: skip[{at}] is empty");
-            self.add(place, "bad-edge", message, "");
+            self.add(on.says("bad-edge", format!("invalid bundle {name}: skip[{at}] is empty")));
         }
         let range = &entry.skip_range;
         if let Some(e) = Range::parse(range).err().filter(|_| !range.is_empty()) {
-            let message = format!("channel {channel}: entry {name}: invalid skipRange {}: {e}", quote(range));
-            self.add(place, "bad-edge", message, "a range is written as \">=1.0.0 <1.2.0\"");
+            let message = format!("invalid bundle {name}: invalid skipRange {}: {e}", quote(range));
+            self.add(on.says("bad-edge", message).hint("a range is written as \">=1.0.0 <1.2.0\""));
         }
     }
 
     fn deprecations(&mut self, blobs: &Blobs, bundles: &BTreeSet<&str>) {
-        if let [(first, _), (place, _), ..] = &blobs.deprecations[..] {
+        if let [first, second, ..] = &blobs.deprecations[..] {
             let message = format!("expected a maximum of one deprecation per package: {}", self.package);
-            self.add(place, "duplicate-deprecations", message, &format!("the other one is at {}", first.describe()));
+            let finding = at(&second.place).says("duplicate-deprecations", message);
+            self.add(finding.hint(format!("the other one is at {}", first.place)));
         }
-        for (place, blob) in &blobs.deprecations {
-            self.deprecation_entries(place, blob, &blobs.channels, bundles);
+        let channels: BTreeSet<&str> = blobs.channels.iter().map(|c| c.blob.name.as_str()).collect();
+        for of in &blobs.deprecations {
+            let on = at(&of.place).about(format!("deprecations of package {}", self.package));
+            let mut seen = BTreeSet::new();
+            for (index, entry) in of.blob.entries.iter().enumerate() {
+                let is_new = seen.insert(&entry.reference);
+                if let Some(message) = self.deprecation(index, entry, is_new, &channels, bundles) {
+                    self.add(on.says("bad-deprecation", message));
+                }
+            }
         }
     }
 
-    fn deprecation_entries(
-        &mut self,
-        place: &Place,
-        blob: &DeprecationsBlob,
-        channels: &[(Place, ChannelBlob)],
+    fn deprecation(
+        &self,
+        index: usize,
+        entry: &Deprecation,
+        is_new: bool,
+        channels: &BTreeSet<&str>,
         bundles: &BTreeSet<&str>,
-    ) {
-        let package = self.package.clone();
-        let mut seen = BTreeSet::new();
-        for (index, entry) in blob.entries.iter().enumerate() {
-            let (schema, name) = (entry.reference.schema.as_str(), entry.reference.name.as_str());
-            let message = match schema {
-                "" => format!("schema must be set for deprecation entry [{index}] for package {package}"),
-                _ if !seen.insert(&entry.reference) => {
-                    format!("duplicate deprecation entry {schema} {} for package {package}", quote(name))
-                }
-                _ if entry.message.is_empty() => "invalid deprecation: message must be set".to_owned(),
-                "olm.bundle" if !bundles.contains(name) => {
-                    format!("cannot deprecate bundle {} for package {package}: bundle not found", quote(name))
-                }
-                "olm.channel" if !channels.iter().any(|(_, c)| c.name == name) => {
-                    format!("cannot deprecate channel {} for package {package}: channel not found", quote(name))
-                }
-                "olm.package" if !name.is_empty() => {
-                    format!("package name must be empty for deprecated package {package} (specified {})", quote(name))
-                }
-                "olm.bundle" | "olm.channel" | "olm.package" => continue,
-                _ => format!("cannot deprecate {schema} {} for package {package}: object schema unknown", quote(name)),
-            };
-            self.add(place, "bad-deprecation", message, "");
-        }
+    ) -> Option<String> {
+        let (package, Reference { schema, name }) = (&self.package, &entry.reference);
+        let shown = || format!("declcfg.PackageScopedReference{{Schema:{}, Name:{}}}", quote(schema), quote(name));
+        Some(match schema.as_str() {
+            "" => format!("schema must be set for deprecation entry [{index}] for package {package}"),
+            _ if !is_new => format!("duplicate deprecation entry {} for package {package}", shown()),
+            "olm.bundle" if !bundles.contains(name.as_str()) => {
+                format!("cannot deprecate bundle {} for package {package}: bundle not found", quote(name))
+            }
+            "olm.channel" if !channels.contains(name.as_str()) => {
+                format!("cannot deprecate channel {} for package {package}: channel not found", quote(name))
+            }
+            "olm.package" if !name.is_empty() => {
+                format!("package name must be empty for deprecated package {package} (specified {})", quote(name))
+            }
+            "olm.bundle" | "olm.channel" | "olm.package" if entry.message.is_empty() => {
+                "invalid deprecation: message must be set".to_owned()
+            }
+            "olm.bundle" | "olm.channel" | "olm.package" => return None,
+            _ => format!(
+                "cannot deprecate object {} referenced by entry {{{{{schema} {name}}} {}}} for package {package}: object schema unknown",
+                shown(),
+                entry.message
+            ),
+        })
     }
 }
 
-/// What is wrong with the value of a property of a known type.
-fn bad_property((index, property): (usize, &Property)) -> Option<String> {
-    let fields: &[&str] = match property.type_.as_str() {
-        property::PACKAGE => &["packageName", "version"],
-        property::PACKAGE_REQUIRED => &["packageName", "versionRange"],
-        property::GVK | property::GVK_REQUIRED => &["group", "kind", "version"],
-        _ => return None,
-    };
-    let wrong = |why: String| Some(format!("parse property[{index}] of type {}: {why}", quote(&property.type_)));
-    let Some(value) = property.value.as_object() else { return wrong("the value is not an object".to_owned()) };
-    let not_text = |field: &&&str| value.get(**field).is_some_and(|v| !v.is_string() && !v.is_null());
-    fields.iter().find(not_text).and_then(|field| wrong(format!("{field} is not a string")))
+/// A release is a pre-release's text of at most 20 characters.
+fn check_release(release: &str) -> Result<(), String> {
+    const LONGEST: usize = 20;
+    if release.len() > LONGEST {
+        return Err(format!("invalid release {}: exceeds max length {LONGEST}", quote(release)));
+    }
+    version::parse(&format!("0.0.0-{release}")).map(drop).map_err(|e| e.to_string())
 }
 
 /// Why a name is not a DNS label.
@@ -273,15 +354,16 @@ fn bad_label(name: &str) -> Option<&'static str> {
     } else if !name.bytes().all(inner) || !ends(name.bytes().next()) || !ends(name.bytes().last()) {
         Some(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
-             and must start and end with an alphanumeric character",
+             and must start and end with an alphanumeric character \
+             (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
         )
     } else {
         None
     }
 }
 
-impl Place {
-    fn describe(&self) -> String {
-        if self.line == 0 { self.file.to_string() } else { format!("{}:{}", self.file, self.line) }
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.line == 0 { f.write_str(&self.file) } else { write!(f, "{}:{}", self.file, self.line) }
     }
 }

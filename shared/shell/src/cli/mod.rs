@@ -6,6 +6,7 @@
 //!    ├ flags      kubectl's flags as clap arguments      ─ connect    flags -> kube's configuration
 //!    ├ streams    stdout is data, stderr is talk         ─ confirm, progress: talk on a terminal only
 //!    ├ output     -o json|yaml|name|wide|jsonpath=…      ─ table, jsonpath
+//!    ├ findings   what is wrong with files, in the forms that tools read
 //!    ├ error      what was refused, where, why, what next
 //!    └ logging    log lines on stderr
 //! ```
@@ -13,6 +14,7 @@
 pub mod confirm;
 pub mod connect;
 pub mod error;
+pub mod findings;
 pub mod flags;
 pub mod jsonpath;
 pub mod logging;

@@ -1,17 +1,18 @@
 //! A catalog in a local directory.
 //!
-//! Every file below the directory is read, `.indexignore` and links considered, and what was read is loaded by olm-core.
-//! `bundles.txt` in the directory itself names further bundle directories, one a line, relative to any of the directory's
-//! ancestors.
+//! Every file below the directory counts, `.indexignore` and links considered. A folder with `manifests/` and `metadata/` is a
+//! bundle. `bundles.txt` in the directory itself names further bundle directories, one a line, relative to any of the
+//! directory's ancestors.
 
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use olm_core::catalog::{File, Load, Loader};
+use olm_core::catalog::{Catalog, Load, Parsed};
 use olm_core::finding::Finding;
 
+use super::read::{self, Item};
 use crate::cli::{CliError, ErrorKind};
 
 const IGNORE_FILE: &str = ".indexignore";
@@ -19,17 +20,35 @@ const BUNDLE_LIST: &str = "bundles.txt";
 
 /// Reads a catalog directory. What is wrong with single files, bundles and packages is among the findings.
 pub fn load(directory: &Path) -> Result<Load, CliError> {
-    let refused = |e: io::Error| CliError::new(ErrorKind::Io, format!("cannot read: {e}")).at(directory.display());
-    let root = directory.canonicalize().map_err(refused)?;
-    std::fs::read_dir(&root).map_err(refused)?;
-    let mut reader =
-        Reader { shown: directory.to_owned(), root, ignores: Vec::new(), bundle: None, loader: Loader::default() };
-    reader.walk(Path::new(""));
-    reader.listed_bundles();
-    Ok(reader.loader.finish())
+    Ok(index(directory)?.load())
 }
 
-struct Reader {
+/// Reads a catalog directory, without asking yet whether its packages are sound.
+pub fn index(directory: &Path) -> Result<Catalog, CliError> {
+    Ok(read::index(items(directory)?))
+}
+
+/// What there is to read of a catalog directory, or of a bundle's.
+pub(crate) fn items(directory: &Path) -> Result<Vec<Item>, CliError> {
+    items_shown_as(directory, directory)
+}
+
+/// The same, of a directory that people know by another name.
+pub(crate) fn items_shown_as(directory: &Path, shown: &Path) -> Result<Vec<Item>, CliError> {
+    let refused = |e: io::Error| CliError::new(ErrorKind::Io, format!("cannot read: {e}")).at(shown.display());
+    let root = directory.canonicalize().map_err(refused)?;
+    std::fs::read_dir(&root).map_err(refused)?;
+    let mut walker = Walker { shown: shown.to_owned(), root, ignores: Vec::new(), bundle: None, items: Vec::new() };
+    if is_bundle(&walker.root) {
+        walker.bundle(Path::new(""));
+    } else {
+        walker.walk(Path::new(""));
+        walker.listed_bundles();
+    }
+    Ok(walker.items)
+}
+
+struct Walker {
     /// The directory as people named it, which begins the paths in messages.
     shown: PathBuf,
     /// The same without links.
@@ -37,12 +56,12 @@ struct Reader {
     /// The ignore files of the directories being walked, outermost first.
     ignores: Vec<Gitignore>,
     /// The files of the bundle directory being walked.
-    bundle: Option<Vec<File>>,
-    loader: Loader,
+    bundle: Option<Vec<(String, PathBuf)>>,
+    items: Vec<Item>,
 }
 
-impl Reader {
-    /// Reads all files below a folder of the root.
+impl Walker {
+    /// Takes in all files below a folder of the root.
     fn walk(&mut self, folder: &Path) {
         let path = self.root.join(folder);
         let depth = self.ignores.len();
@@ -97,42 +116,39 @@ impl Reader {
                 Err(e) => return self.report(entry, "unreadable-file", format!("the link is broken: {e}"), ""),
             }
         }
-        self.read(&path, entry);
+        self.take(path, entry);
     }
 
-    /// A folder with manifests and metadata is a bundle.
     fn folder(&mut self, path: &Path, entry: &Path) {
-        let is_bundle = ["manifests", "metadata"].iter().all(|half| path.join(half).is_dir());
-        if self.bundle.is_some() || !is_bundle {
+        if self.bundle.is_some() || !is_bundle(path) {
             return self.walk(entry);
         }
+        self.bundle(entry);
+    }
+
+    fn bundle(&mut self, entry: &Path) {
         self.bundle = Some(Vec::new());
         self.walk(entry);
         let files = self.bundle.take().unwrap_or_default();
-        self.loader.bundle(&self.shown(entry), &files);
+        self.items.push(Item::Bundle(self.shown(entry), files));
     }
 
     fn is_ignored(&self, path: &Path, is_directory: bool) -> bool {
         self.ignores.iter().any(|i| i.matched_path_or_any_parents(path, is_directory).is_ignore())
     }
 
-    fn read(&mut self, path: &Path, entry: &Path) {
+    fn take(&mut self, path: PathBuf, entry: &Path) {
         if !path.is_file() {
             return self.report(entry, "unreadable-file", "not a regular file".into(), "");
         }
-        match std::fs::read(path) {
-            Ok(bytes) => {
-                let file = File::new(self.shown(entry), bytes);
-                match &mut self.bundle {
-                    Some(files) => files.push(file),
-                    None => self.loader.file(&file),
-                }
-            }
-            Err(e) => self.report(entry, "unreadable-file", e.to_string(), ""),
+        let shown = self.shown(entry);
+        match &mut self.bundle {
+            Some(files) => files.push((shown, path)),
+            None => self.items.push(Item::File(shown, path)),
         }
     }
 
-    /// Reads the bundle directories that the list names.
+    /// Takes in the bundle directories that the list names.
     fn listed_bundles(&mut self) {
         let Ok(list) = std::fs::read_to_string(self.root.join(BUNDLE_LIST)) else { return };
         let mut seen = BTreeSet::new();
@@ -143,11 +159,11 @@ impl Reader {
             }
             match self.root.ancestors().map(|a| a.join(line)).find(|p| p.is_dir()) {
                 Some(bundle) => self.listed_bundle(&bundle, line),
-                None => self.loader.finding(
+                None => self.items.push(Item::Parsed(Parsed::finding(
                     Finding::new("missing-bundle", format!("no bundle directory {line}"))
                         .at(&self.shown(Path::new(BUNDLE_LIST)), index + 1)
                         .hint("name a directory relative to this catalog's directory or to one above it"),
-                ),
+                ))),
             }
         }
     }
@@ -159,29 +175,34 @@ impl Reader {
                 Ok(names) => names,
                 Err(e) => {
                     let place = format!("{shown}/{folder}");
-                    self.loader.finding(Finding::new("unreadable-file", e.to_string()).at(&place, 0));
+                    self.items.push(Item::Parsed(Parsed::finding(
+                        Finding::new("unreadable-file", e.to_string()).at(&place, 0),
+                    )));
                     continue;
                 }
             };
             for path in names.iter().map(|name| bundle.join(folder).join(name)).filter(|p| p.is_file()) {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                let place = format!("{shown}/{folder}/{name}");
-                match std::fs::read(&path) {
-                    Ok(bytes) => files.push(File::new(place, bytes)),
-                    Err(e) => self.loader.finding(Finding::new("unreadable-file", e.to_string()).at(&place, 0)),
-                }
+                files.push((format!("{shown}/{folder}/{name}"), path));
             }
         }
-        self.loader.bundle(shown, &files);
+        self.items.push(Item::Bundle(shown.to_owned(), files));
     }
 
     fn shown(&self, entry: &Path) -> String {
-        self.shown.join(entry).to_string_lossy().into_owned()
+        let shown = if entry.as_os_str().is_empty() { self.shown.clone() } else { self.shown.join(entry) };
+        shown.to_string_lossy().into_owned()
     }
 
     fn report(&mut self, entry: &Path, code: &'static str, message: String, hint: &str) {
-        self.loader.finding(Finding::new(code, message).at(&self.shown(entry), 0).hint(hint));
+        let finding = Finding::new(code, message).at(&self.shown(entry), 0).hint(hint);
+        self.items.push(Item::Parsed(Parsed::finding(finding)));
     }
+}
+
+/// A folder with manifests and metadata is a bundle.
+fn is_bundle(folder: &Path) -> bool {
+    ["manifests", "metadata"].iter().all(|half| folder.join(half).is_dir())
 }
 
 fn sorted_entries(path: &Path) -> io::Result<Vec<std::ffi::OsString>> {

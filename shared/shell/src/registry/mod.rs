@@ -1,7 +1,8 @@
 //! Catalogs from outside: local directories, and the registry's gRPC protocol on both sides.
 //!
 //! ```text
-//!   dir       a directory --> Load (olm-core)
+//!   dir       a directory --> what there is to read
+//!   read      what there is to read --> Catalog (olm-core), on every processor
 //!   server    Snapshot --> gRPC, for whoever dials
 //!   client    gRPC --> Snapshot, reconnecting, with the states that OLM reports
 //!   convert   between the protocol's messages and olm-core's
@@ -12,6 +13,7 @@ pub mod client;
 mod convert;
 pub mod dir;
 pub mod proto;
+pub(crate) mod read;
 pub mod server;
 #[cfg(test)]
 mod tests;

@@ -64,6 +64,13 @@ impl GoType {
         normalise(&table::kind(self.0), value)
     }
 
+    /// The same as Go code has it that makes something else of the value: fields that the table does not know are lost, and
+    /// names that differ only in case are known.
+    pub fn known(self, value: &Value) -> Value {
+        let kind = table::kind(self.0);
+        normalise(&kind, &known(&kind, value))
+    }
+
     /// The value as `json.Marshal` writes it: compact, fields in Go's order, `<`, `>` and `&` escaped; unknown fields last.
     pub fn encode(self, value: &Value) -> String {
         let kind = table::kind(self.0);
@@ -128,6 +135,24 @@ fn normalise_struct(fields: &[Field], map: &Map<String, Value>) -> Value {
         }
     }
     Value::Object(out)
+}
+
+fn known(kind: &Kind, value: &Value) -> Value {
+    match (kind, value) {
+        (Kind::Pointer(inner), value) => known(inner, value),
+        (Kind::Slice(inner), Value::Array(items)) => items.iter().map(|v| known(inner, v)).collect(),
+        (Kind::Some(_), Value::Array(items)) => items.iter().map(|v| known(kind, v)).collect(),
+        (Kind::Map(inner), Value::Object(map)) => map.iter().map(|(k, v)| (k.clone(), known(inner, v))).collect(),
+        (Kind::Struct(name) | Kind::Some(name), Value::Object(map)) => {
+            let any_case = |name: &str| map.iter().find(|(k, _)| k.eq_ignore_ascii_case(name)).map(|(_, v)| v);
+            let of = |field: &Field| {
+                let found = map.get(field.name).or_else(|| any_case(field.name))?;
+                Some((field.name.to_owned(), known(&field.kind, found)))
+            };
+            fields(name).iter().filter_map(of).collect()
+        }
+        (_, value) => value.clone(),
+    }
 }
 
 /// Is that what Go's `omitempty` drops? Never a struct, and a pointer only when nil.

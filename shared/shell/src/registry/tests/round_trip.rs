@@ -41,7 +41,7 @@ async fn the_sample_catalog_comes_back_equal() {
     let text: Vec<String> = load.findings.iter().map(ToString::to_string).collect();
     assert_eq!(text.len(), 2, "{text:#?}");
     assert!(text[0].contains("garden/bundles.txt:4: no bundle directory elsewhere/nothing"), "{text:#?}");
-    assert!(text[1].contains("garden/weed.json:9: package \"weed\": "), "{text:#?}");
+    assert!(text[1].contains("garden/weed.json:9: channel \"wild\" of package \"weed\": "), "{text:#?}");
     let names: Vec<_> = load.snapshot.entries().map(|e| format!("{}/{}/{}", e.package, e.channel, e.name)).collect();
     assert_eq!(
         names,
@@ -68,7 +68,7 @@ async fn scenario_catalogs_come_back_equal() {
         for catalog in entries {
             let path = catalog.unwrap().path();
             let load = dir::load(&path).unwrap();
-            assert_eq!(load.findings, [], "{}", path.display());
+            assert!(load.set_aside.is_empty(), "{}: {:?}", path.display(), load.findings);
             assert!(load.snapshot == read(&load.snapshot).await, "{}", path.display());
             catalogs += 1;
         }

@@ -1,0 +1,48 @@
+//! `kubectl-olm-catalog` as a user meets it.
+
+use assert_cmd::Command;
+
+const CATALOG: &str = "schema: olm.package\nname: rose\ndefaultChannel: c\n\
+    ---\nschema: olm.channel\npackage: rose\nname: c\nentries: [{name: rose.v1.0.0}]\n\
+    ---\nschema: olm.bundle\npackage: rose\nname: rose.v1.0.0\nimage: example.com/rose:1\nproperties:\n\
+    - {type: olm.package, value: {packageName: rose, version: 1.0.0}}\n";
+
+fn catalog(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-olm-catalog"));
+    command.env_clear().args(arguments);
+    command
+}
+
+#[test]
+fn the_help_tree() {
+    let pages = [&["--help"][..], &["list", "--help"], &["render", "--help"], &["validate", "--help"]];
+    let tree: Vec<String> = pages
+        .iter()
+        .map(|page| {
+            let said = catalog(page).assert().success().stderr("");
+            format!("$ kubectl olm catalog {}\n{}", page.join(" "), String::from_utf8_lossy(&said.get_output().stdout))
+        })
+        .collect();
+    insta::assert_snapshot!(tree.join("\n"));
+}
+
+#[test]
+fn a_catalog_comes_through_standard_input() {
+    let said = catalog(&["validate", "-"]).write_stdin(CATALOG).assert().success().stdout("");
+    said.stderr("1 package with 1 bundle: nothing is wrong\n");
+    catalog(&["list", "-", "-o", "name"]).write_stdin(CATALOG).assert().success().stdout("package/rose\n");
+    let rendered = catalog(&["render", "-", "-o", "yaml"]).write_stdin(CATALOG).assert().success();
+    let text = String::from_utf8_lossy(&rendered.get_output().stdout).into_owned();
+    assert!(text.starts_with("---\ndefaultChannel: c\nname: rose\nschema: olm.package\n---\n"), "{text}");
+    catalog(&["list", "-", "-o", "name"]).write_stdin(text).assert().success().stdout("package/rose\n");
+}
+
+#[test]
+fn exit_codes_tell_no_from_do_not_know() {
+    let broken = CATALOG.replace("defaultChannel: c", "defaultChannel: d");
+    catalog(&["validate", "-"]).write_stdin(broken).assert().code(1);
+    let refused = catalog(&["validate", "./no-such-catalog"]).assert().code(2).stdout("");
+    assert!(String::from_utf8_lossy(&refused.get_output().stderr).contains("./no-such-catalog: cannot read"));
+    catalog(&["list", "rose"]).assert().code(2);
+    catalog(&["render", "-", "--version", ">>1"]).write_stdin("").assert().code(2);
+}

@@ -1,0 +1,185 @@
+//! A piece of a catalog file becomes blobs, each of them read or refused. Pieces know nothing of each other, so they can be
+//! read on any thread and in any order.
+//!
+//! What is large (the objects that a bundle carries) is checked here and left in the file.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::blob::{self, Blob};
+use super::meta::Meta;
+use super::stored::{Span, Stored};
+use crate::bundle::File;
+use crate::finding::Finding;
+use crate::yaml::{self, Document, Format};
+
+/// Whole documents of a catalog file.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// The file, as people should see it in messages.
+    pub path: &'a str,
+    /// Line of the file on which the piece begins, from 1.
+    pub line: usize,
+    /// Offset of the piece in the file.
+    pub offset: usize,
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// How the file is written.
+    pub format: Format,
+    /// Where the file can be read again.
+    pub file: &'a Arc<dyn Stored>,
+}
+
+/// What a piece of a catalog said, for [`super::Loader::add`].
+#[derive(Debug, Default)]
+pub struct Parsed {
+    pub(super) blobs: Vec<Blob>,
+    pub(super) findings: Vec<Finding>,
+}
+
+impl Parsed {
+    /// Reads a piece of a file of blobs.
+    pub fn blobs(piece: &Piece<'_>) -> Self {
+        let mut parsed = Self::default();
+        let path: Arc<str> = piece.path.into();
+        match yaml::documents_at(piece.bytes, piece.format, piece.line, piece.offset) {
+            Ok(documents) => documents.iter().for_each(|d| parsed.document(d, &path, piece.file)),
+            Err(e) => parsed.findings.push(unreadable(e, &path)),
+        }
+        parsed
+    }
+
+    /// Reads a whole file of blobs, which stays in memory.
+    pub fn file(file: &File) -> Self {
+        let stored: Arc<dyn Stored> = Arc::new(file.bytes.clone());
+        let format = Format::of(&file.bytes).unwrap_or(Format::Yaml);
+        Self::blobs(&Piece { path: &file.path, line: 1, offset: 0, bytes: &file.bytes, format, file: &stored })
+    }
+
+    /// Reads a bundle directory, whose path begins its files' paths.
+    pub fn bundle(directory: &str, files: &[File]) -> Self {
+        match blob::of_directory(directory, files) {
+            Ok(blob) => Self { blobs: vec![blob], findings: Vec::new() },
+            Err(finding) => Self::finding(finding),
+        }
+    }
+
+    /// Takes in blobs that were made, such as those of a template.
+    pub fn metas(path: &str, blobs: Vec<Meta>) -> Self {
+        let text: String = blobs.iter().map(|meta| format!("{}\n", meta.0)).collect();
+        Self::file(&File::new(path, text.into_bytes()))
+    }
+
+    /// Says only that something is wrong.
+    pub fn finding(finding: Finding) -> Self {
+        Self { blobs: Vec::new(), findings: vec![finding] }
+    }
+
+    fn document(&mut self, document: &Document<'_>, path: &Arc<str>, file: &Arc<dyn Stored>) {
+        let read = Text::read(document).map_err(|e| unreadable(e, path)).and_then(|text| {
+            for key in &text.repeated {
+                self.findings.push(
+                    Finding::new(
+                        "repeated-key",
+                        format!("the key {key:?} stands twice in one object; the last one counts"),
+                    )
+                    .warning()
+                    .at(path, document.line)
+                    .hint("remove one of them"),
+                );
+            }
+            blob::read(&text, Span::new(file, document), path, document)
+        });
+        match read {
+            Ok(blob) => self.blobs.push(blob),
+            Err(finding) => self.findings.push(finding),
+        }
+    }
+}
+
+pub(super) fn unreadable(error: yaml::Error, path: &str) -> Finding {
+    Finding::new("unreadable-file", error.message)
+        .at(path, error.line)
+        .hint("a catalog is YAML or JSON; name other files in .indexignore")
+}
+
+/// A line of YAML that is longer is looked at: is it the base64 of an object?
+const LONG_LINE: usize = 512;
+
+/// A document as JSON, in which the base64 of large objects may be stood for by `@` and a number.
+pub(super) struct Text<'a> {
+    pub(super) json: Cow<'a, str>,
+    large: Vec<&'a str>,
+    /// Keys that stand twice in one object of the YAML.
+    pub(super) repeated: Vec<String>,
+}
+
+impl<'a> Text<'a> {
+    fn read(document: &Document<'a>) -> Result<Self, yaml::Error> {
+        if document.format == Format::Json {
+            return Ok(Self { json: Cow::Borrowed(document.text), large: Vec::new(), repeated: Vec::new() });
+        }
+        // YAML is slow to read and base64 is most of some catalogs, so it is read without.
+        if let Some((short, large)) = without_large(document.text) {
+            let (value, repeated) = document.checked_yaml(&short)?;
+            if count_stand_ins(&value) == Some(large.len()) {
+                return Ok(Self { json: Cow::Owned(value.to_string()), large, repeated });
+            }
+        }
+        let (value, repeated) = document.checked_yaml(document.text)?;
+        Ok(Self { json: Cow::Owned(value.to_string()), large: Vec::new(), repeated })
+    }
+
+    /// The `data` of an `olm.bundle.object` in full.
+    pub(super) fn data<'b>(&'b self, data: &'b str) -> &'b str {
+        let stood_for = || self.large.get(data.strip_prefix('@')?.parse::<usize>().ok()?);
+        stood_for().map_or(data, |large| large)
+    }
+}
+
+/// The text without the base64 of `data: …` lines, and what was left out. None when nothing was, or when the text uses what
+/// stands for it.
+fn without_large(text: &str) -> Option<(String, Vec<&str>)> {
+    let mut large = Vec::new();
+    let mut short = String::new();
+    let mut kept = 0;
+    let mut at = 0;
+    while at < text.len() {
+        let end = memchr::memchr(b'\n', &text.as_bytes()[at..]).map_or(text.len(), |n| at + n);
+        if end - at > LONG_LINE
+            && let Some(value) = base64_value(&text[at..end])
+        {
+            let start = at + value.start;
+            short.push_str(&text[kept..start]);
+            short.push_str(&format!("\"@{}\"", large.len()));
+            large.push(&text[start..at + value.end]);
+            kept = at + value.end;
+        }
+        at = end + 1;
+    }
+    if large.is_empty() || text.contains("\"@") || text.contains("'@") {
+        return None;
+    }
+    short.push_str(&text[kept..]);
+    Some((short, large))
+}
+
+/// Where in the line `data: BASE64` the base64 is, if that is all of it.
+fn base64_value(line: &str) -> Option<std::ops::Range<usize>> {
+    let body = line.trim_start_matches([' ', '-']).strip_prefix("data: ")?;
+    let start = line.len() - body.len();
+    let value = body.trim_end();
+    let is_base64 = value.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'='));
+    is_base64.then_some(start..start + value.len())
+}
+
+/// How many objects of properties are stood for; none when something else is, too.
+fn count_stand_ins(blob: &Value) -> Option<usize> {
+    let properties = blob.as_object()?.iter().find(|(k, _)| k.eq_ignore_ascii_case("properties"))?.1.as_array()?;
+    let is_stand_in = |p: &&Value| p.pointer("/value/data").and_then(Value::as_str).is_some_and(|d| d.starts_with('@'));
+    let is_object = |p: &&Value| p.get("type").is_some_and(|t| t == crate::bundle::property::BUNDLE_OBJECT);
+    let stood_for: Vec<&Value> = properties.iter().filter(is_stand_in).collect();
+    stood_for.iter().all(|p| is_object(p)).then_some(stood_for.len())
+}

@@ -1,0 +1,107 @@
+//! References of images: `[HOST[:PORT]/]PATH[:TAG][@DIGEST]`, checked as opm checks them.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// Why a text is no reference, in the words of the library that opm uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    /// It has not the form of one.
+    #[error("invalid reference format")]
+    Format,
+    /// It would have, in lower case.
+    #[error("invalid reference format: repository name must be lowercase")]
+    UpperCase,
+    /// Its name is too long.
+    #[error("repository name must not be more than 255 characters")]
+    TooLong,
+    /// It could be the identifier of an image.
+    #[error("invalid repository name, cannot specify 64-byte hexadecimal strings")]
+    Identifier,
+    /// The digest has not the length that its algorithm gives.
+    #[error("invalid checksum digest length")]
+    DigestLength,
+    /// The algorithm of the digest is not known.
+    #[error("unsupported digest algorithm")]
+    DigestAlgorithm,
+}
+
+/// Longest name of a repository, host included.
+const LONGEST_NAME: usize = 255;
+
+/// Whole references. None of the three expressions is ever built from input, so they cannot fail to compile.
+static REFERENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let component = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])";
+    let host = format!(r"(?:{component}(?:\.{component})*|\[(?:[a-fA-F0-9:]+)\])(?::[0-9]+)?");
+    let part = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*";
+    let name = format!(r"(?:{host}/)?{part}(?:/{part})*");
+    let digest = r"(?<algorithm>[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*):(?<hex>[0-9a-fA-F]{32,})";
+    Regex::new(&format!(r"^(?<name>{name})(?::[\w][\w.-]{{0,127}})?(?:@{digest})?$")).ok()
+});
+
+/// Is the text a reference of an image?
+pub fn check(text: &str) -> Result<(), Invalid> {
+    if text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
+        return Err(Invalid::Identifier);
+    }
+    // A first part without a dot or a colon is no host, unless it is localhost or has capital letters.
+    let (host, path) = match text.split_once('/') {
+        Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" || first.to_lowercase() != first => {
+            (first, rest)
+        }
+        _ => ("", text),
+    };
+    let repository = path.split([':', '@']).next().unwrap_or_default();
+    if repository.to_lowercase() != repository {
+        return Err(Invalid::UpperCase);
+    }
+    let found = REFERENCE.as_ref().and_then(|r| r.captures(text)).ok_or(Invalid::Format)?;
+    if host.len() + repository.len() > LONGEST_NAME {
+        return Err(Invalid::TooLong);
+    }
+    let group = |name: &str| found.name(name).map(|m| m.as_str());
+    let (Some(algorithm), Some(hex)) = (group("algorithm"), group("hex")) else { return Ok(()) };
+    let length = match algorithm {
+        "sha256" => 64,
+        "sha384" => 96,
+        "sha512" => 128,
+        _ => return Err(Invalid::DigestAlgorithm),
+    };
+    if hex.len() != length {
+        return Err(Invalid::DigestLength);
+    }
+    if hex.bytes().any(|b| b.is_ascii_uppercase()) { Err(Invalid::Format) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_checked_as_opm_does() {
+        let digest = format!("example.com/a@sha256:{}", "0".repeat(64));
+        for good in
+            ["a", "a/b", "a:v1", "localhost:5000/a__b/c-d:V1.0_x", "Host/a", "[::1]:5000/a", "example.com/a:1", &digest]
+        {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        let (short, upper) = (&digest[..digest.len() - 1], digest.replace("00", "0A"));
+        let (long, hex) = (format!("example.com/{}", "a".repeat(250)), "a1".repeat(32));
+        for (bad, why) in [
+            ("oci://example.com/a", Invalid::Format),
+            ("", Invalid::Format),
+            ("a b", Invalid::Format),
+            ("example.com/a:", Invalid::Format),
+            ("example.com/", Invalid::Format),
+            ("example.com/A", Invalid::UpperCase),
+            ("example.com/a@md5:00000000000000000000000000000000", Invalid::DigestAlgorithm),
+            (short, Invalid::DigestLength),
+            (&upper, Invalid::Format),
+            (&long, Invalid::TooLong),
+            (&hex, Invalid::Identifier),
+        ] {
+            assert_eq!(check(bad), Err(why), "{bad}");
+        }
+    }
+}

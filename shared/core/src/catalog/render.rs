@@ -1,0 +1,75 @@
+//! The blobs of a catalog in opm's order, each of them read when its turn comes (reference: bundles and catalogs §2.4).
+
+use super::Content;
+use super::blob::{BundleBlob, Place, Source};
+use super::filter::Reduced;
+use super::load::{Blobs, Catalog, Of};
+use super::meta::Meta;
+use super::migrate::{self, MigrationLevel};
+use crate::bundle;
+use crate::finding::Finding;
+
+impl Catalog {
+    /// All blobs: packages by name, in each the package itself, its channels and bundles by name, others by schema and
+    /// deprecations last; at the very end what is of no package. A blob that can no longer be read is a finding.
+    pub fn blobs(&self, level: MigrationLevel) -> impl Iterator<Item = Result<Meta, Finding>> {
+        let of_none = self.packages.get("").into_iter();
+        let packages = self.packages.iter().filter(|(name, _)| !name.is_empty()).map(|(_, blobs)| blobs);
+        packages.chain(of_none).flat_map(move |blobs| blobs.blobs(level))
+    }
+}
+
+impl Blobs {
+    fn blobs(&self, level: MigrationLevel) -> impl Iterator<Item = Result<Meta, Finding>> {
+        let packages = self.packages.iter().map(|of| self.of(of));
+        let mut channels: Vec<_> = self.channels.iter().collect();
+        channels.sort_by(|a, b| a.blob.name.cmp(&b.blob.name));
+        let mut bundles: Vec<_> = self.bundles.iter().collect();
+        bundles.sort_by(|a, b| a.blob.name.cmp(&b.blob.name));
+        let mut others: Vec<_> = self.others.iter().collect();
+        others.sort_by(|a, b| a.blob.schema.cmp(&b.blob.schema));
+        let bundles = bundles.into_iter().map(move |of| {
+            of.bundle().map(|mut meta| {
+                level.migrate(&mut meta.0);
+                meta
+            })
+        });
+        packages
+            .chain(channels.into_iter().map(|of| self.of(of)))
+            .chain(bundles)
+            .chain(others.into_iter().map(|of| read(&of.place, &of.source)))
+            .chain(self.deprecations.iter().map(|of| self.of(of)))
+    }
+
+    /// A blob with what a filter changed.
+    fn of<T: Reduced>(&self, of: &Of<T>) -> Result<Meta, Finding> {
+        let mut meta = read(&of.place, &of.source)?;
+        if self.is_reduced {
+            of.blob.apply(&mut meta.0);
+        }
+        Ok(meta)
+    }
+}
+
+impl Of<BundleBlob> {
+    /// The whole blob, with its objects.
+    fn bundle(&self) -> Result<Meta, Finding> {
+        let Source::Directory(content) = &self.source else { return read(&self.place, &self.source) };
+        let content = Content::read(content).map_err(|e| gone(&self.place, e))?;
+        let images = bundle::related_images(&migrate::csv_of(&content));
+        let BundleBlob { name, package, image, properties, .. } = &self.blob;
+        Ok(Meta(bundle::blob(name, package, image, properties, &images, &content)))
+    }
+}
+
+fn read(place: &Place, source: &Source) -> Result<Meta, Finding> {
+    match source {
+        Source::Blob(span) => span.value().map(Meta).map_err(|e| gone(place, e)),
+        // Only bundles come from directories.
+        Source::Directory(_) => Err(gone(place, "it is no blob".to_owned())),
+    }
+}
+
+fn gone(place: &Place, why: String) -> Finding {
+    Finding::new("unreadable-file", why).at(&place.file, place.line).hint("try again when the files no longer change")
+}

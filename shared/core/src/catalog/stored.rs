@@ -1,0 +1,53 @@
+//! Where the bytes of a blob are: a catalog is an index, and reads a blob again when somebody asks for it.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::meta::Meta;
+use crate::yaml::{Document, Format};
+
+/// Something that still has the bytes of a catalog file: the bytes themselves, or a way to read them again.
+pub trait Stored: fmt::Debug + Send + Sync {
+    /// The bytes of a range; the error says why they can no longer be had, in one sentence.
+    fn read(&self, range: Range<usize>) -> Result<Vec<u8>, String>;
+}
+
+/// A file that is kept in memory.
+impl Stored for Vec<u8> {
+    fn read(&self, range: Range<usize>) -> Result<Vec<u8>, String> {
+        self.get(range).map(<[u8]>::to_vec).ok_or_else(|| "the file is shorter than it was".to_owned())
+    }
+}
+
+/// The same, shared.
+impl Stored for Arc<[u8]> {
+    fn read(&self, range: Range<usize>) -> Result<Vec<u8>, String> {
+        self.get(range).map(<[u8]>::to_vec).ok_or_else(|| "the file is shorter than it was".to_owned())
+    }
+}
+
+/// The place of one blob in its file. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Span {
+    file: Arc<dyn Stored>,
+    range: Range<usize>,
+    format: Format,
+}
+
+impl Span {
+    pub(super) fn new(file: &Arc<dyn Stored>, document: &Document<'_>) -> Self {
+        let range = document.offset..document.offset + document.text.len();
+        Self { file: file.clone(), range, format: document.format }
+    }
+
+    /// The blob as JSON, read now, with known fields in their usual case.
+    pub fn value(&self) -> Result<Value, String> {
+        let bytes = self.file.read(self.range.clone())?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| "the file has changed since it was read".to_owned())?;
+        let document = Document { line: 1, offset: 0, text, format: self.format };
+        document.value().map(|value| Meta::new(value).0).map_err(|e| e.message)
+    }
+}

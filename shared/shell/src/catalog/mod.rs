@@ -1,0 +1,17 @@
+//! The verbs of `kubectl olm catalog`.
+//!
+//! ```text
+//!   REF --source--> Catalog (olm-core)
+//!     validate   what is wrong with it
+//!     render     its blobs, or a part of them
+//!     list       its packages, channels and versions
+//! ```
+
+pub mod list;
+pub mod render;
+mod source;
+#[cfg(test)]
+mod tests;
+pub mod validate;
+
+pub use source::Ref;

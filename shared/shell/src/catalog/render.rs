@@ -1,0 +1,91 @@
+//! `kubectl olm catalog render`: the blobs of catalogs and bundles as opm writes them, or a part of them.
+
+use std::collections::BTreeMap;
+
+use olm_core::api::object::{list, text};
+use olm_core::catalog::Meta;
+pub use olm_core::catalog::{Filter, MigrationLevel};
+use olm_core::finding::Severity;
+pub use olm_core::version::Range;
+use serde_json::{Value, json};
+
+use super::source::{Ref, Source, refused};
+use crate::cli::flags::DataFormat;
+use crate::cli::output::API_VERSION;
+use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+
+/// What to render, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Catalogs, bundles and templates, taken together as one catalog.
+    pub refs: Vec<Ref>,
+    /// JSON objects one after the other, or YAML documents.
+    pub format: DataFormat,
+    /// How far older blobs are migrated.
+    pub level: MigrationLevel,
+    /// Which part is wanted.
+    pub filter: Filter,
+    /// Only the references of all images, once each?
+    pub images: bool,
+}
+
+/// Prints the blobs. Nothing is printed when some of the input cannot be read, or the filter asks for what is not there.
+pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let progress = printer.progress("reading");
+    let mut source = Source::read_whole(&options.refs)?;
+    drop(progress);
+    let told = source.catalog.filter(&options.filter);
+    if let Some(first) = told.iter().find(|f| f.severity == Severity::Error) {
+        return Err(refused(first, 0));
+    }
+    source.catalog.findings().iter().chain(&told).for_each(|finding| printer.warn(finding));
+    let blobs = source.catalog.blobs(options.level).map(|blob| blob.map_err(|finding| refused(&finding, 0)));
+    if options.images {
+        return images(blobs, options.format, printer);
+    }
+    for blob in blobs {
+        print(&blob?, options.format, printer)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Prints a blob as opm does: JSON in the order of its schema, YAML with sorted keys.
+fn print(blob: &Meta, format: DataFormat, printer: &mut Printer) -> Result<(), CliError> {
+    match format {
+        DataFormat::Json => printer.json(blob),
+        DataFormat::Yaml => {
+            let sorted = serde_json::to_value(blob).map_err(|e| CliError::new(ErrorKind::Internal, e.to_string()))?;
+            printer.line("---")?;
+            printer.yaml(&sorted)
+        }
+    }
+}
+
+/// Prints every image once, with the bundles that mention it in the YAML form.
+fn images(
+    blobs: impl Iterator<Item = Result<Meta, CliError>>,
+    format: DataFormat,
+    printer: &mut Printer,
+) -> Result<Outcome, CliError> {
+    let mut images: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for blob in blobs {
+        let blob = blob?;
+        if blob.schema() != "olm.bundle" {
+            continue;
+        }
+        let related = list(&blob.0, &["relatedImages"]).iter().map(|i| text(i, &["image"]));
+        for image in related.chain([text(&blob.0, &["image"])]).filter(|image| !image.is_empty()) {
+            let bundles = images.entry(image.to_owned()).or_default();
+            if bundles.last().is_none_or(|last| last != blob.name()) {
+                bundles.push(blob.name().to_owned());
+            }
+        }
+    }
+    if format == DataFormat::Json {
+        images.keys().try_for_each(|image| printer.line(image))?;
+    } else {
+        let images: Vec<Value> = images.iter().map(|(i, bundles)| json!({"image": i, "bundles": bundles})).collect();
+        printer.yaml(&json!({"apiVersion": API_VERSION, "kind": "ImageList", "images": images}))?;
+    }
+    Ok(Outcome::Done)
+}

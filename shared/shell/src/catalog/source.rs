@@ -1,0 +1,239 @@
+//! What people name as a catalog, and reading it.
+
+use std::fmt;
+use std::fs::File as Disk;
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use flate2::read::MultiGzDecoder;
+use olm_core::catalog::{Catalog, Parsed, Template};
+use olm_core::finding::{Finding, Severity};
+use olm_core::yaml;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::cli::{CliError, ErrorKind};
+use crate::registry::dir;
+use crate::registry::read::{self, Item};
+
+/// Most bytes that an archive may unpack to: a catalog that is larger is a mistake or an attack.
+const LARGEST_ARCHIVE: u64 = 8 << 30;
+
+/// How much of a file is looked at to see what it is. A tar archive says so after 257 bytes; a template in its first lines.
+const HEAD: u64 = 64 << 10;
+
+/// A catalog or a bundle, as people name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ref {
+    /// A directory of catalog files, or of one bundle.
+    Directory(PathBuf),
+    /// An OCI layout: a directory of images.
+    Layout(PathBuf),
+    /// A file of blobs, a template, or an archive of a directory.
+    File(PathBuf),
+    /// Standard input, which holds what a file may hold.
+    Stdin,
+    /// An image in a registry.
+    Image(String),
+    /// A CatalogSource of the cluster: `catalogsource/NAME`, or `catalogsource/NAMESPACE/NAME`.
+    CatalogSource(String),
+}
+
+impl Ref {
+    /// Could that only be the name of a package? It has none of the characters that paths and images are told by.
+    pub fn is_package_name(text: &str) -> bool {
+        text != "-" && !text.contains(['/', '.', ':', '\\'])
+    }
+}
+
+impl FromStr for Ref {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let path = Path::new(text);
+        if text == "-" {
+            return Ok(Self::Stdin);
+        }
+        if let Some(name) = text.strip_prefix("catalogsource/") {
+            return Ok(Self::CatalogSource(name.to_owned()));
+        }
+        if path.is_dir() {
+            let is_layout = path.join("oci-layout").is_file();
+            return Ok(if is_layout { Self::Layout(path.to_owned()) } else { Self::Directory(path.to_owned()) });
+        }
+        let looks_like_a_path = text.starts_with(['.', '/', '~']) || text.contains('\\') || !text.contains('/');
+        if path.exists() || looks_like_a_path {
+            Ok(Self::File(path.to_owned()))
+        } else {
+            Ok(Self::Image(text.to_owned()))
+        }
+    }
+}
+
+impl fmt::Display for Ref {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory(path) | Self::Layout(path) | Self::File(path) => write!(f, "{}", path.display()),
+            Self::Stdin => f.write_str("-"),
+            Self::Image(image) => f.write_str(image),
+            Self::CatalogSource(name) => write!(f, "catalogsource/{name}"),
+        }
+    }
+}
+
+/// A catalog that was read, with the folders that archives were unpacked to and that it is read again from.
+pub(super) struct Source {
+    pub(super) catalog: Catalog,
+    _unpacked: Vec<TempDir>,
+}
+
+impl Source {
+    /// Reads what people named, as one catalog.
+    pub(super) fn read(refs: &[Ref]) -> Result<Self, CliError> {
+        let mut reader = Reader::default();
+        refs.iter().try_for_each(|r| reader.take(r))?;
+        Ok(Self { catalog: read::index(reader.items), _unpacked: reader.unpacked })
+    }
+
+    /// The same, and an error when some of it could not be read: what comes out of it must be whole.
+    pub(super) fn read_whole(refs: &[Ref]) -> Result<Self, CliError> {
+        let source = Self::read(refs)?;
+        let mut broken = source.catalog.findings().iter().filter(|f| f.severity == Severity::Error);
+        match broken.next() {
+            None => Ok(source),
+            Some(first) => Err(refused(first, broken.count())),
+        }
+    }
+}
+
+/// A finding that nothing can be done about, and how many others there are.
+pub(super) fn refused(finding: &Finding, others: usize) -> CliError {
+    let about = if finding.subject.is_empty() { String::new() } else { format!("{}: ", finding.subject) };
+    let more = if others == 0 { String::new() } else { format!(" (and {others} more; validate tells them all)") };
+    let error = CliError::input(format!("{about}{}{more}", finding.message));
+    let error = if finding.hint.is_empty() { error } else { error.hint(finding.hint.clone()) };
+    match (finding.file.as_str(), finding.line) {
+        ("", _) => error,
+        (file, 0) => error.at(file),
+        (file, line) => error.at(format_args!("{file}:{line}")),
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    items: Vec<Item>,
+    unpacked: Vec<TempDir>,
+}
+
+impl Reader {
+    fn take(&mut self, named: &Ref) -> Result<(), CliError> {
+        let refuse = |e: io::Error| CliError::new(ErrorKind::Io, format!("cannot read: {e}")).at(named);
+        match named {
+            Ref::Directory(path) => self.items.extend(dir::items(path)?),
+            Ref::File(path) => {
+                let mut file = Disk::open(path).map_err(refuse)?;
+                let mut head = Vec::new();
+                file.by_ref().take(HEAD).read_to_end(&mut head).map_err(refuse)?;
+                match What::of(&head) {
+                    What::Blobs => self.items.push(Item::File(named.to_string(), path.clone())),
+                    what => self.stream(named, what, Cursor::new(head).chain(file))?,
+                }
+            }
+            Ref::Stdin => {
+                let mut stdin = io::stdin();
+                let mut head = Vec::new();
+                stdin.by_ref().take(HEAD).read_to_end(&mut head).map_err(refuse)?;
+                self.stream(named, What::of(&head), Cursor::new(head).chain(stdin))?;
+            }
+            Ref::Layout(_) | Ref::Image(_) | Ref::CatalogSource(_) => return Err(not_yet(named)),
+        }
+        Ok(())
+    }
+
+    fn stream(&mut self, named: &Ref, what: What, mut from: impl Read + 'static) -> Result<(), CliError> {
+        let refuse = |e: io::Error| CliError::new(ErrorKind::Io, format!("cannot read: {e}")).at(named);
+        match what {
+            What::Blobs => self.items.push(Item::Stream(named.to_string(), Box::new(from))),
+            What::Template => {
+                let mut bytes = Vec::new();
+                from.read_to_end(&mut bytes).map_err(refuse)?;
+                let rendered = Template::read(&named.to_string(), &bytes, None).and_then(|t| t.render(&mut pull));
+                let blobs = rendered.map_err(|finding| refused(&finding, 0))?;
+                self.items.push(Item::Parsed(Parsed::metas(&named.to_string(), blobs)));
+            }
+            What::Tar => self.unpack(named, from)?,
+            What::GzippedTar => self.unpack(named, MultiGzDecoder::new(from))?,
+        }
+        Ok(())
+    }
+
+    fn unpack(&mut self, named: &Ref, from: impl Read) -> Result<(), CliError> {
+        let refuse = |e: io::Error| CliError::input(format!("cannot unpack: {e}")).at(named);
+        let folder = tempfile::tempdir().map_err(refuse)?;
+        let mut archive = tar::Archive::new(from.take(LARGEST_ARCHIVE));
+        archive.set_preserve_permissions(false);
+        archive.set_preserve_mtime(false);
+        // Of a path that leads out of the folder nothing is written.
+        archive.unpack(folder.path()).map_err(refuse)?;
+        self.items.extend(dir::items_shown_as(folder.path(), Path::new(&named.to_string()))?);
+        self.unpacked.push(folder);
+        Ok(())
+    }
+}
+
+/// The blobs of an image that a template names.
+fn pull(image: &str) -> Result<Vec<Value>, String> {
+    Err(not_yet(&Ref::Image(image.to_owned())).to_string())
+}
+
+fn not_yet(named: &Ref) -> CliError {
+    let what = match named {
+        Ref::Layout(_) => "an OCI layout",
+        Ref::CatalogSource(_) => "a CatalogSource",
+        _ => "an image",
+    };
+    CliError::usage(format!("{what} cannot be read yet"))
+        .at(named)
+        .hint("name a directory, a file, an archive, or - for standard input")
+}
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Blobs,
+    Template,
+    Tar,
+    GzippedTar,
+}
+
+impl What {
+    fn of(head: &[u8]) -> Self {
+        if head.starts_with(&[0x1f, 0x8b]) {
+            Self::GzippedTar
+        } else if head.get(257..262) == Some(b"ustar") {
+            Self::Tar
+        } else if is_template(head) {
+            Self::Template
+        } else {
+            Self::Blobs
+        }
+    }
+}
+
+/// Does the text begin as a template does? It may be cut off, so it is not parsed unless it is whole.
+fn is_template(head: &[u8]) -> bool {
+    let schema = yaml::first(head).ok().and_then(|first| {
+        let fields = first.as_object()?;
+        let schema = fields.iter().find(|(key, _)| key.eq_ignore_ascii_case("schema"))?.1;
+        Some(schema.as_str()?.to_owned())
+    });
+    let in_lines = || {
+        let text = String::from_utf8_lossy(head);
+        let mut lines = text
+            .lines()
+            .filter_map(|l| l.get(..7).filter(|k| k.eq_ignore_ascii_case("schema:")).map(|_| l[7..].trim()));
+        lines.next().map(|schema| schema.trim_matches(['"', '\'']).to_owned())
+    };
+    schema.or_else(in_lines).is_some_and(|schema| Template::is_schema(&schema))
+}

@@ -1,0 +1,66 @@
+//! `kubectl olm catalog validate`: everything that is wrong with a catalog.
+
+use olm_core::catalog::refused_by_opm;
+use olm_core::finding::Severity;
+use serde_json::json;
+
+use super::source::{Ref, Source};
+use crate::cli::findings::{Format, Report};
+use crate::cli::output::API_VERSION;
+use crate::cli::{CliError, Outcome, Printer};
+
+/// What to check, and how to say what is wrong.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Catalogs, taken together as one.
+    pub refs: Vec<Ref>,
+    /// Answer no whenever opm would refuse the catalog.
+    pub strict: bool,
+    /// The form of the answer.
+    pub format: Format,
+}
+
+/// Checks catalogs. The answer is no when a package had to be set aside, or a file could not be read.
+pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let progress = printer.progress("reading the catalog");
+    let source = Source::read(&options.refs)?;
+    let directories = if options.strict { source.catalog.bundle_directories() } else { Vec::new() };
+    let mut load = source.catalog.load();
+    drop(progress);
+    load.findings.extend(directories);
+    let is_refused = |f: &olm_core::finding::Finding| match options.strict {
+        true => refused_by_opm(f.code),
+        false => f.severity == Severity::Error,
+    };
+    let passed = !load.findings.iter().any(is_refused);
+    let served = load.snapshot.packages().len();
+    let bundles = load.snapshot.bundle_count();
+    if options.format == Format::Text {
+        Report { findings: &load.findings }.text(printer)?;
+        let set_aside = load.set_aside.iter().filter(|p| !p.is_empty()).count();
+        printer.talk(summary(served, bundles, set_aside, load.findings.len(), passed));
+    } else {
+        let about = json!({
+            "apiVersion": API_VERSION,
+            "kind": "CatalogValidation",
+            "passed": passed,
+            "strict": options.strict,
+            "packages": served,
+            "bundles": bundles,
+            "setAside": load.set_aside,
+        });
+        Report { findings: &load.findings }.data(options.format, about, printer)?;
+    }
+    Ok(if passed { Outcome::Done } else { Outcome::Negative })
+}
+
+fn summary(packages: usize, bundles: usize, set_aside: usize, findings: usize, passed: bool) -> String {
+    let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let what = format!("{} with {}", count(packages, "package"), count(bundles, "bundle"));
+    let aside = if set_aside == 0 { String::new() } else { format!(", {} set aside", count(set_aside, "package")) };
+    match (findings, passed) {
+        (0, _) => format!("{what}: nothing is wrong"),
+        (n, true) => format!("{what}: valid, {}", count(n, "finding")),
+        (n, false) => format!("{what}{aside}: {}", count(n, "finding")),
+    }
+}

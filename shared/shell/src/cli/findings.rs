@@ -1,0 +1,152 @@
+//! Findings in the forms that people and their tools read: text, data, SARIF, and the annotations of GitHub's workflows.
+
+use std::collections::BTreeSet;
+
+use clap::ValueEnum;
+use olm_core::finding::Finding;
+use serde_json::{Value, json};
+
+use super::{CliError, Printer};
+
+/// A form of findings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// `file:line: object: what is wrong`, and a hint below it.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json,
+    /// One YAML document.
+    Yaml,
+    /// SARIF 2.1.0, which code scanners read.
+    Sarif,
+    /// Annotations for GitHub's workflows.
+    Github,
+}
+
+/// Findings to report.
+#[derive(Clone, Copy, Debug)]
+pub struct Report<'a> {
+    /// In the order in which they are told.
+    pub findings: &'a [Finding],
+}
+
+impl Report<'_> {
+    /// Tells them as text on stdout.
+    pub fn text(&self, printer: &mut Printer) -> Result<(), CliError> {
+        for finding in self.findings {
+            let Finding { file, line, severity, code, subject, message, hint } = finding;
+            let place = match (file.as_str(), line) {
+                ("", _) => String::new(),
+                (file, 0) => format!("{file}: "),
+                (file, line) => format!("{file}:{line}: "),
+            };
+            let about = if subject.is_empty() { String::new() } else { format!("{subject}: ") };
+            printer.line(format_args!("{place}{severity}: {about}{message} [{code}]"))?;
+            if !hint.is_empty() {
+                printer.line(format_args!("  hint: {hint}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells them as data: `document`, to which they are added under `findings`, or in a form that tools have agreed on.
+    pub fn data(&self, format: Format, mut document: Value, printer: &mut Printer) -> Result<(), CliError> {
+        match format {
+            Format::Text => self.text(printer),
+            Format::Json | Format::Yaml => {
+                document["findings"] = json!(self.findings);
+                if format == Format::Json { printer.json(&document) } else { printer.yaml(&document) }
+            }
+            Format::Sarif => printer.json(&self.sarif()),
+            Format::Github => self.findings.iter().try_for_each(|finding| printer.line(annotation(finding))),
+        }
+    }
+
+    fn sarif(&self) -> Value {
+        let codes: BTreeSet<&str> = self.findings.iter().map(|f| f.code).collect();
+        let rules: Vec<Value> = codes.iter().map(|code| json!({"id": code})).collect();
+        let results: Vec<Value> = self.findings.iter().map(result).collect();
+        json!({
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "version": "2.1.0",
+            "runs": [{
+                "tool": {"driver": {"name": "kubectl-olm", "version": env!("CARGO_PKG_VERSION"), "rules": rules}},
+                "results": results,
+            }],
+        })
+    }
+}
+
+fn result(finding: &Finding) -> Value {
+    let mut result = json!({
+        "ruleId": finding.code,
+        "level": finding.severity.to_string(),
+        "message": {"text": in_full(finding)},
+    });
+    if !finding.file.is_empty() {
+        let mut place = json!({"artifactLocation": {"uri": finding.file.replace('\\', "/")}});
+        if finding.line > 0 {
+            place["region"] = json!({"startLine": finding.line});
+        }
+        result["locations"] = json!([{ "physicalLocation": place }]);
+    }
+    result
+}
+
+/// The message with its object and hint, for those that have one field for all.
+fn in_full(finding: &Finding) -> String {
+    let Finding { subject, message, hint, .. } = finding;
+    let about = if subject.is_empty() { message.clone() } else { format!("{subject}: {message}") };
+    if hint.is_empty() { about } else { format!("{about}\nhint: {hint}") }
+}
+
+fn annotation(finding: &Finding) -> String {
+    let escape = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let in_property = |text: &str| escape(text).replace(':', "%3A").replace(',', "%2C");
+    let mut properties = Vec::new();
+    if !finding.file.is_empty() {
+        properties.push(format!("file={}", in_property(&finding.file)));
+    }
+    if finding.line > 0 {
+        properties.push(format!("line={}", finding.line));
+    }
+    properties.push(format!("title={}", in_property(finding.code)));
+    format!("::{} {}::{}", finding.severity, properties.join(","), escape(&in_full(finding)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::streams::Buffer;
+
+    fn told(format: Format) -> String {
+        let findings = [
+            Finding::new("bad-edge", "100% wrong").at("a,b.yaml", 3).about("channel \"c\"").hint("mend it"),
+            Finding::new("lost", "gone").warning(),
+        ];
+        let out = Buffer::default();
+        let mut printer = Printer::to(out.clone(), Buffer::default());
+        Report { findings: &findings }.data(format, json!({"kind": "Tea"}), &mut printer).unwrap();
+        out.text()
+    }
+
+    #[test]
+    fn every_form_tells_everything() {
+        assert_eq!(
+            told(Format::Text),
+            "a,b.yaml:3: error: channel \"c\": 100% wrong [bad-edge]\n  hint: mend it\nwarning: gone [lost]\n"
+        );
+        assert_eq!(
+            told(Format::Github),
+            "::error file=a%2Cb.yaml,line=3,title=bad-edge::channel \"c\": 100%25 wrong%0Ahint: mend it\n\
+             ::warning title=lost::gone\n"
+        );
+        let json: Value = serde_json::from_str(&told(Format::Json)).unwrap();
+        assert_eq!((&json["kind"], &json["findings"][1]["severity"]), (&json!("Tea"), &json!("warning")));
+        let sarif: Value = serde_json::from_str(&told(Format::Sarif)).unwrap();
+        let results = &sarif["runs"][0]["results"];
+        assert_eq!(results[0]["locations"][0]["physicalLocation"]["region"]["startLine"], 3);
+        assert_eq!((&results[1]["level"], &results[1]["locations"]), (&json!("warning"), &Value::Null));
+    }
+}

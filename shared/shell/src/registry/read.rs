@@ -1,0 +1,273 @@
+//! Reads the files of a catalog, piece by piece and on every processor.
+//!
+//! ```text
+//!   items, in order --caller's thread--> pieces of whole documents --workers--> Parsed --in order--> Catalog
+//! ```
+//!
+//! A piece is about a megabyte, and few are in memory at a time. What is asked for later (the objects of a bundle) is read
+//! again from its file, but for small catalogs, which are kept.
+
+use std::fs::File as Disk;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::SystemTime;
+
+use olm_core::catalog::{Catalog, File, Loader, Parsed, Piece, Stored};
+use olm_core::finding::Finding;
+use olm_core::yaml::{self, Format};
+
+/// How much is read at a time. Documents that are larger are read whole.
+const PIECE: usize = 1 << 20;
+
+/// How many bytes of a catalog stay in memory before its files are read again instead.
+const KEPT: u64 = 4 << 20;
+
+/// More workers than this wait for the disk only.
+const MOST_WORKERS: usize = 8;
+
+/// Something of a catalog that is yet to be read.
+pub(crate) enum Item {
+    /// A file of blobs: its name in messages, and where it is.
+    File(String, PathBuf),
+    /// A stream of blobs that can be read once only.
+    Stream(String, Box<dyn Read>),
+    /// A bundle directory: its name in messages, and its files.
+    Bundle(String, Vec<(String, PathBuf)>),
+    /// Something that was read.
+    Parsed(Parsed),
+}
+
+/// Reads items, and indexes what they hold.
+pub(crate) fn index(items: Vec<Item>) -> Catalog {
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS);
+    let (sender, receiver) = sync_channel(2 * workers);
+    let receiver = Mutex::new(receiver);
+    let mut parsed: Vec<(usize, Parsed)> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| work(&receiver))).collect();
+        let mut cutter = Cutter { sender, next: 0, kept: 0 };
+        items.into_iter().for_each(|item| cutter.item(item));
+        drop(cutter);
+        let done = workers.into_iter().flat_map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        done.collect()
+    });
+    parsed.sort_by_key(|(number, _)| *number);
+    let mut loader = Loader::default();
+    parsed.into_iter().for_each(|(_, parsed)| loader.add(parsed));
+    loader.finish()
+}
+
+/// What a worker does.
+enum Task {
+    Piece {
+        path: Arc<str>,
+        line: usize,
+        offset: usize,
+        bytes: Arc<[u8]>,
+        format: Format,
+        file: Option<Arc<dyn Stored>>,
+    },
+    Bundle(String, Vec<(String, PathBuf)>),
+    Parsed(Parsed),
+}
+
+fn work(tasks: &Mutex<Receiver<(usize, Task)>>) -> Vec<(usize, Parsed)> {
+    let mut done = Vec::new();
+    loop {
+        let task = tasks.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok((number, task)) = task else { return done };
+        done.push((number, task.parse()));
+    }
+}
+
+impl Task {
+    fn parse(self) -> Parsed {
+        match self {
+            Self::Piece { path, line, offset, bytes, format, file } => {
+                // Without a file to read again the piece itself is kept, of which it is the beginning.
+                let (file, offset) = match file {
+                    Some(file) => (file, offset),
+                    None => (Arc::new(bytes.clone()) as Arc<dyn Stored>, 0),
+                };
+                Parsed::blobs(&Piece { path: &path, line, offset, bytes: &bytes, format, file: &file })
+            }
+            Self::Bundle(directory, files) => {
+                let read = |(shown, path): (String, PathBuf)| match std::fs::read(path) {
+                    Ok(bytes) => Ok(File::new(shown, bytes)),
+                    Err(e) => Err(unreadable(&shown, &e)),
+                };
+                match files.into_iter().map(read).collect::<Result<Vec<File>, Finding>>() {
+                    Ok(files) => Parsed::bundle(&directory, &files),
+                    Err(finding) => Parsed::finding(finding),
+                }
+            }
+            Self::Parsed(parsed) => parsed,
+        }
+    }
+}
+
+fn unreadable(shown: &str, error: &io::Error) -> Finding {
+    Finding::new("unreadable-file", error.to_string()).at(shown, 0)
+}
+
+/// Cuts files into pieces.
+struct Cutter {
+    sender: SyncSender<(usize, Task)>,
+    next: usize,
+    /// Bytes that stay in memory.
+    kept: u64,
+}
+
+impl Cutter {
+    fn send(&mut self, task: Task) {
+        // The workers end when the sender goes, not before.
+        let _ = self.sender.send((self.next, task));
+        self.next += 1;
+    }
+
+    fn item(&mut self, item: Item) {
+        match item {
+            Item::File(shown, path) => {
+                if let Err(e) = self.file(&shown, path) {
+                    self.send(Task::Parsed(Parsed::finding(unreadable(&shown, &e))));
+                }
+            }
+            Item::Stream(shown, stream) => {
+                if let Err(e) = self.pieces(&shown, stream, None) {
+                    self.send(Task::Parsed(Parsed::finding(unreadable(&shown, &e))));
+                }
+            }
+            Item::Bundle(directory, files) => self.send(Task::Bundle(directory, files)),
+            Item::Parsed(parsed) => self.send(Task::Parsed(parsed)),
+        }
+    }
+
+    fn file(&mut self, shown: &str, path: PathBuf) -> io::Result<()> {
+        let file = Disk::open(&path)?;
+        let stamp = Stamp::of(&file)?;
+        let again = if self.kept + stamp.length <= KEPT {
+            self.kept += stamp.length;
+            None
+        } else {
+            Some(Arc::new(Reread { path, stamp }) as Arc<dyn Stored>)
+        };
+        self.pieces(shown, file, again)
+    }
+
+    fn pieces(&mut self, shown: &str, mut from: impl Read, file: Option<Arc<dyn Stored>>) -> io::Result<()> {
+        let path: Arc<str> = shown.into();
+        let (mut line, mut offset) = (1, 0);
+        let (mut bytes, mut size, mut ended) = (Vec::new(), PIECE, false);
+        while !ended {
+            let want = size.saturating_sub(bytes.len()) as u64;
+            ended = (from.by_ref().take(want).read_to_end(&mut bytes)? as u64) < want;
+            let format = Format::of(&bytes);
+            let cut = match format {
+                _ if ended => bytes.len(),
+                Some(format) => yaml::whole(&bytes, format),
+                None => 0,
+            };
+            let Some(format) = format.filter(|_| cut > 0) else {
+                size *= 2;
+                continue;
+            };
+            let rest = bytes.split_off(cut);
+            let lines = bytes.iter().filter(|b| **b == b'\n').count();
+            let piece = std::mem::replace(&mut bytes, rest).into();
+            self.send(Task::Piece { path: path.clone(), line, offset, bytes: piece, format, file: file.clone() });
+            (line, offset, size) = (line + lines, offset + cut, PIECE);
+        }
+        Ok(())
+    }
+}
+
+/// A file that is opened again when something of it is asked for.
+#[derive(Debug)]
+struct Reread {
+    path: PathBuf,
+    stamp: Stamp,
+}
+
+/// By what a file is known to be the same.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp {
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(file: &Disk) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self { length: metadata.len(), modified: metadata.modified().ok() })
+    }
+}
+
+impl Stored for Reread {
+    fn read(&self, range: Range<usize>) -> Result<Vec<u8>, String> {
+        let path = self.path.display();
+        let refused = |e: io::Error| format!("{path} cannot be read again: {e}");
+        let mut file = Disk::open(&self.path).map_err(refused)?;
+        if Stamp::of(&file).map_err(refused)? != self.stamp {
+            return Err(format!("{path} has changed since the catalog was read"));
+        }
+        let mut bytes = vec![0; range.len()];
+        file.seek(SeekFrom::Start(range.start as u64)).map_err(refused)?;
+        file.read_exact(&mut bytes).map_err(refused)?;
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    /// A catalog of that many packages, more than a piece and more than is kept.
+    fn large(packages: usize) -> String {
+        let mut text = String::new();
+        for n in 0..packages {
+            let padding = "x".repeat(40_000);
+            write!(
+                text,
+                "---\nschema: olm.package\nname: p{n}\ndefaultChannel: c\ndescription: {padding}\n\
+                 ---\nschema: olm.channel\npackage: p{n}\nname: c\nentries: [{{name: p{n}.v1}}]\n\
+                 ---\nschema: olm.bundle\npackage: p{n}\nname: p{n}.v1\nproperties:\n\
+                 - {{type: olm.package, value: {{packageName: p{n}, version: 1.0.0}}}}\n\
+                 - type: olm.bundle.object\n  value:\n    data: eyJraW5kIjoiQ2x1c3RlclNlcnZpY2VWZXJzaW9uIn0=\n"
+            )
+            .unwrap();
+        }
+        text
+    }
+
+    #[test]
+    fn pieces_in_order_and_objects_from_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("catalog.yaml");
+        let text = large(150);
+        assert!(text.len() as u64 > KEPT + PIECE as u64);
+        std::fs::write(&path, &text).unwrap();
+        let load = index(vec![Item::File("catalog.yaml".into(), path.clone())]).load();
+        let streamed = index(vec![Item::Stream("-".into(), Box::new(io::Cursor::new(text)))]).load();
+        for load in [&load, &streamed] {
+            assert_eq!((&load.findings[..], load.snapshot.packages().len()), (&[][..], 150));
+        }
+        assert_eq!(load.snapshot, streamed.snapshot);
+        let object = |load: &olm_core::catalog::Load| load.snapshot.bundle("p149", "c", "p149.v1");
+        assert_eq!(object(&load).unwrap().csv_json.to_string(), r#"{"kind":"ClusterServiceVersion"}"#);
+        std::fs::write(&path, "shorter").unwrap();
+        assert!(object(&load).is_none() && object(&streamed).is_some());
+    }
+
+    #[test]
+    fn lines_are_those_of_the_file() {
+        let text = format!("{}---\nschema: [1]\n", large(60));
+        let line = text.lines().count();
+        let load = index(vec![Item::Stream("-".into(), Box::new(io::Cursor::new(text)))]).load();
+        assert_eq!(load.findings.iter().map(|f| (f.code, f.line)).collect::<Vec<_>>(), [("bad-blob", line)]);
+    }
+}
