@@ -1,6 +1,7 @@
 //! The shell of kubectl-olm: everything that touches the world. It asks olm-core what to do and does it.
 //!
 //! ```text
+//!   catalog    what can be asked of catalogs
 //!   cli        arguments, streams, tables, prompts, errors: what every plugin shares
 //!   cluster    a live cluster: watches, requests, the loop
 //!   registry   catalogs: directories, and the gRPC protocol on both sides
@@ -8,6 +9,7 @@
 //!   version    what runs here and on the server
 //! ```
 
+pub mod catalog;
 pub mod cli;
 pub mod cluster;
 pub mod registry;

@@ -1,0 +1,3 @@
+//! What can be asked of catalogs.
+
+pub mod resolve;
