@@ -5,10 +5,12 @@
 //!     validate   what is wrong with it
 //!     render     its blobs, or a part of them
 //!     list       its packages, channels and versions
+//!     resolve    what OLM would choose from it, and why
 //! ```
 
 pub mod list;
 pub mod render;
+pub mod resolve;
 mod source;
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,7 @@ use super::solve::{self, Rule, Says};
 use super::{Failure, Inputs, Wanted};
 use crate::catalog::{Entry, Package};
 
-pub use repair::{Edit, Repair};
+pub use repair::{Edit, Repair, apply};
 
 /// What a resolution comes to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
