@@ -39,7 +39,10 @@ fn main() -> Result<()> {
         resolve(&inputs)?;
         Ok(())
     })?;
-    printer.line(format_args!("{} of {PACKAGES} packages resolved: {times}; {more:.1} MB more", resolution.bundles.len()))?;
+    printer.line(format_args!(
+        "{} of {PACKAGES} packages resolved: {times}; {more:.1} MB more",
+        resolution.bundles.len()
+    ))?;
     let times = Times::of(RUNS, || {
         ensure!(explain::explain(&inputs, None).is_resolved());
         Ok(())

@@ -2,7 +2,6 @@
 //!
 //! ```text
 //!   catalog    the verbs of `kubectl olm catalog`
-//!   catalog    what can be asked of catalogs
 //!   cli        arguments, streams, tables, prompts, errors: what every plugin shares
 //!   cluster    a live cluster: watches, requests, the loop
 //!   registry   catalogs: directories, and the gRPC protocol on both sides

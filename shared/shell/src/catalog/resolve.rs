@@ -66,7 +66,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             known.range = range.as_ref();
             continue;
         }
-        let source = inputs.catalogs.iter().find(|c| c.snapshot.package(package).is_some()).or(inputs.catalogs.first());
+        let source = inputs.catalogs.iter().find(|c| c.snapshot.package(package).is_some()).or_else(|| inputs.catalogs.first());
         let (source, source_namespace) = source.map_or(("", ""), |c| (c.name, c.namespace));
         let range = range.as_ref();
         inputs.subscriptions.push(Wanted {
@@ -149,7 +149,7 @@ impl There {
             }
             match object::text(&object, &["kind"]) {
                 "ClusterServiceVersion" if object::label(&object, "olm.copiedFrom").is_none() => {
-                    there.csvs.push(object)
+                    there.csvs.push(object);
                 }
                 "Subscription" => there.subscriptions.push(object),
                 "OperatorGroup" => groups.push(object),

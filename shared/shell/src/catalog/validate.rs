@@ -28,9 +28,8 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let mut load = source.catalog.load();
     drop(progress);
     load.findings.extend(directories);
-    let is_refused = |f: &olm_core::finding::Finding| match options.strict {
-        true => refused_by_opm(f.code),
-        false => f.severity == Severity::Error,
+    let is_refused = |f: &olm_core::finding::Finding| {
+        if options.strict { refused_by_opm(f.code) } else { f.severity == Severity::Error }
     };
     let passed = !load.findings.iter().any(is_refused);
     let served = load.snapshot.packages().len();
