@@ -265,6 +265,8 @@ mod tests {
         assert_eq!(object(&load).unwrap().csv_json.to_string(), r#"{"kind":"ClusterServiceVersion"}"#);
         std::fs::write(&path, "shorter").unwrap();
         assert!(object(&load).is_none() && object(&streamed).is_some());
+        let why = load.snapshot.read_bundle("p149", "c", "p149.v1").unwrap_err();
+        assert!(why.ends_with("catalog.yaml has changed since the catalog was read"), "{why}");
     }
 
     #[test]
