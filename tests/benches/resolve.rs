@@ -47,7 +47,8 @@ fn main() -> Result<()> {
         ensure!(explain::explain(&inputs, None).is_resolved());
         Ok(())
     })?;
-    printer.line(format_args!("the same, explained: {times}"))
+    printer.line(format_args!("the same, explained: {times}"))?;
+    Ok(())
 }
 
 /// Packages that each need the API of the next and a range of versions of the one after, but for every tenth.

@@ -66,7 +66,8 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             known.range = range.as_ref();
             continue;
         }
-        let source = inputs.catalogs.iter().find(|c| c.snapshot.package(package).is_some()).or_else(|| inputs.catalogs.first());
+        let source =
+            inputs.catalogs.iter().find(|c| c.snapshot.package(package).is_some()).or_else(|| inputs.catalogs.first());
         let (source, source_namespace) = source.map_or(("", ""), |c| (c.name, c.namespace));
         let range = range.as_ref();
         inputs.subscriptions.push(Wanted {
