@@ -12,7 +12,7 @@ use olm_tests::data::{self, NO_DATA, data, documents, say_skipped};
 use olm_tests::scenario::compare::{What, compare};
 use olm_tests::scenario::format::{Recording, Scenario};
 use olm_tests::scenario::normalise::Normaliser;
-use olm_tests::scenario::runner::run_scenario;
+use olm_tests::scenario::runner::Run;
 use olm_tests::scenario::sim::SimEngine;
 use olm_tests::scenario::{all, checked_in, differences, folders, judge, recording};
 use olm_tests::skip;
@@ -124,7 +124,7 @@ fn the_recordings_own_program_finds_the_same_differences_in_a_run() {
     // One that passes, and two in which there is more to disagree on.
     for name in ["csv-simple", "csv-invalid-strategy", "install-automatic"] {
         let scenario = Scenario::read(&data.join("scenarios").join(name)).unwrap();
-        let found = run_scenario(&mut SimEngine::start().unwrap(), &scenario, Some(&data)).unwrap();
+        let found = Run::new(SimEngine::start().unwrap(), &scenario, Some(&data)).play().unwrap();
         let theirs = tool_prints(python, &data, &scenario, &found);
         assert_eq!(as_tool_prints(&scenario.golden().unwrap(), &found), theirs, "{name}");
     }

@@ -40,7 +40,7 @@ impl Condition {
     pub fn holds(&self, store: &Store) -> bool {
         let mut values = store.objects().values().filter(|o| self.is_about(o)).filter_map(|o| match &self.path {
             Some(path) => dig(o, path),
-            None => Some(o),
+            None => Some(o.as_ref()),
         });
         match (&self.contains, &self.equals) {
             _ if self.absent => values.next().is_none(),
@@ -119,7 +119,7 @@ mod tests {
     fn holds(condition: &str, objects: &[Value]) -> bool {
         let mut store = Store::default();
         for object in objects {
-            store.take(Change::Applied(object.clone()), Duration::ZERO);
+            store.take(Change::Applied(object.clone().into()), Duration::ZERO);
         }
         serde_yaml::from_str::<Condition>(condition).unwrap().holds(&store)
     }

@@ -14,7 +14,7 @@ use super::compare::{Difference, What, compare, tally};
 use super::differences::{self, Wanted};
 use super::engine::Engine;
 use super::format::{Recording, Scenario, read_yaml};
-use super::runner::run_scenario;
+use super::runner::Run;
 use super::{all, checked_in, recording};
 use crate::data::data;
 
@@ -140,7 +140,7 @@ fn test<E: Engine>(
     if let Some(out) = &out {
         fs::create_dir_all(out)?;
     }
-    let result = start(scenario).and_then(|mut running| attempt(&mut running, scenario, out.as_deref()));
+    let result = start(scenario).and_then(|engine| attempt(engine, scenario, out.as_deref()));
     let report = result.unwrap_or_else(|error| format!("{name} on {engine} did not run: {error:#}\n"));
     if let Some(out) = &out {
         fs::write(out.join("report.txt"), &report)?;
@@ -156,9 +156,11 @@ fn test<E: Engine>(
 }
 
 /// Runs the scenario and answers [`report`]. Writes the recording and the controllers' log to `out`.
-fn attempt(running: &mut dyn Engine, scenario: &Scenario, out: Option<&Path>) -> Result<String> {
-    let found = run_scenario(running, scenario, data().as_deref());
-    let log = running.log();
+fn attempt(engine: impl Engine, scenario: &Scenario, out: Option<&Path>) -> Result<String> {
+    let data = data();
+    let mut run = Run::new(engine, scenario, data.as_deref());
+    let found = run.play();
+    let log = run.engine().log();
     if let Some(out) = out {
         fs::write(out.join("controllers.log"), &log)?;
     }
@@ -169,7 +171,7 @@ fn attempt(running: &mut dyn Engine, scenario: &Scenario, out: Option<&Path>) ->
     if let Some(out) = out {
         recording::write(&found, scenario, out)?;
     }
-    let mut report = report(&scenario.name, running.name(), &scenario.golden()?, &found, &differences::wanted()?);
+    let mut report = report(&scenario.name, run.engine().name(), &scenario.golden()?, &found, &differences::wanted()?);
     if !report.is_empty() && found.steps.iter().any(|step| !step.faults.is_empty()) {
         report += &last;
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 
 use super::catalog::assemble;
 use super::condition::Condition;
-use super::engine::Engine;
+use super::engine::{Engine, Progress};
 use super::format::{PatchSpec, Recording, Scenario, Step, StepSpec, seconds};
 use super::normalise::Normaliser;
 use super::python::{Form, dumps};
@@ -24,64 +25,167 @@ const START_TIMEOUT: Duration = Duration::from_secs(40);
 /// Every scenario starts after so long a quiet.
 const START_QUIET: Duration = Duration::from_millis(2500);
 
-/// Runs the scenario. `data` is the data folder, for catalogs that name bundles of it.
-pub fn run_scenario(engine: &mut dyn Engine, scenario: &Scenario, data: Option<&Path>) -> Result<Recording> {
-    let mut run = Run {
-        engine,
-        scenario,
-        data,
-        store: Store::default(),
-        baseline: BTreeMap::new(),
-        addresses: BTreeMap::new(),
-        folders: vec![],
-    };
-    run.start().context("before the first step")?;
-    let mut raw = Vec::new();
-    for step in &scenario.script.steps {
-        raw.push(run.step(step).with_context(|| format!("step {:?}", step.name))?);
-    }
-    let unfinished = run.engine.unfinished()?;
-    if let Some(last) = raw.last_mut() {
-        last.faults.extend(unfinished.into_iter().map(|action| format!("the controllers are not done: {action}")));
-    }
-    run.normalise(raw)
-}
+/// Objects by `Kind/namespace/name`.
+type Objects = BTreeMap<String, Arc<Value>>;
 
 /// What a step left behind, as the cluster has it.
 struct RawStep {
     name: String,
-    objects: BTreeMap<String, Value>,
-    events: Vec<Value>,
+    objects: Objects,
+    events: Vec<Arc<Value>>,
     history: History,
     unsettled: bool,
     faults: Vec<String>,
 }
 
-struct Run<'a> {
-    engine: &'a mut dyn Engine,
+/// A run of a scenario. A copy goes its own way from where it was made, if the engine's copies do.
+#[derive(Clone)]
+pub struct Run<'a, E> {
+    engine: E,
     scenario: &'a Scenario,
     data: Option<&'a Path>,
     store: Store,
-    /// What was there before the first step, stripped.
-    baseline: BTreeMap<String, Value>,
+    /// What was there before the first step, once it is.
+    baseline: Option<Arc<Objects>>,
     /// The recorded address for each that a catalog is served on.
     addresses: BTreeMap<String, String>,
     /// What is served; kept as long as the run.
-    folders: Vec<TempDir>,
+    folders: Vec<Arc<TempDir>>,
+    /// The steps done; `None`: its catalogs are not there yet.
+    done: Option<Vec<Arc<RawStep>>>,
+    /// How far the step under way is.
+    within: Option<Within>,
 }
 
-impl Run<'_> {
-    /// Brings the cluster to where every scenario starts, takes that as the baseline, and adds the scenario's catalogs.
+/// How far a step is that has done what it does.
+#[derive(Clone, Default)]
+struct Within {
+    /// So many of its conditions were waited for.
+    conditions: usize,
+    /// When the time for the next condition, or for its end, is over.
+    end: Option<Duration>,
+    /// Since when nothing has changed, and how far the controllers were then.
+    quiet: Option<(Duration, Progress)>,
+    faults: Vec<String>,
+}
+
+/// How far [`Run::go_on`] went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Went {
+    /// Within a step.
+    On,
+    /// To the end of a step, or of what comes before every scenario, or before its first step.
+    StepEnded,
+    /// Nowhere: no step is left.
+    Nowhere,
+}
+
+impl<'a, E: Engine> Run<'a, E> {
+    /// A run that has not begun. `data` is the data folder, for catalogs that name bundles of it.
+    pub fn new(engine: E, scenario: &'a Scenario, data: Option<&'a Path>) -> Self {
+        Self {
+            engine,
+            scenario,
+            data,
+            store: Store::default(),
+            baseline: None,
+            addresses: BTreeMap::new(),
+            folders: vec![],
+            done: None,
+            within: None,
+        }
+    }
+
+    /// The engine.
+    pub fn engine(&mut self) -> &mut E {
+        &mut self.engine
+    }
+
+    /// Does what is left of the scenario, and answers what all steps left behind.
+    ///
+    /// # Errors
+    /// As [`Run::go_on`].
+    pub fn play(&mut self) -> Result<Recording> {
+        while self.go_on()? != Went::Nowhere {}
+        let mut recording = self.normalise(self.done.as_deref().unwrap_or_default())?;
+        let unfinished = self.engine.unfinished()?;
+        if let Some(last) = recording.steps.last_mut() {
+            last.faults.extend(unfinished.into_iter().map(|action| format!("the controllers are not done: {action}")));
+        }
+        Ok(recording)
+    }
+
+    /// Does what comes before every scenario, or before the first step; or what the next step does; or lets time pass within it
+    /// until something changes.
+    ///
+    /// # Errors
+    /// A request of the scenario was refused, or the cluster is not as every scenario needs it.
+    pub fn go_on(&mut self) -> Result<Went> {
+        let Some(done) = &self.done else {
+            if self.baseline.is_none() {
+                self.start().context("before every scenario")?;
+            } else {
+                self.add_catalogs().context("before the first step")?;
+                self.done = Some(vec![]);
+            }
+            return Ok(Went::StepEnded);
+        };
+        let scenario = self.scenario;
+        let Some(step) = scenario.script.steps.get(done.len()) else { return Ok(Went::Nowhere) };
+        let context = || format!("step {:?}", step.name);
+        let Some(mut within) = self.within.take() else {
+            self.begin(step).with_context(context)?;
+            self.within = Some(Within::default());
+            return Ok(Went::On);
+        };
+        Ok(match self.step(step, &mut within).with_context(context)? {
+            None => {
+                self.within = Some(within);
+                Went::On
+            }
+            Some(left) => {
+                self.done.get_or_insert_default().push(Arc::new(left));
+                Went::StepEnded
+            }
+        })
+    }
+
+    /// Is it where the other is: has the last step ended alike, with the same objects but for what is another in every run?
+    ///
+    /// # Errors
+    /// The objects cannot be normalised.
+    pub fn is_where(&self, other: &Self) -> Result<bool> {
+        let end = |run: &Self| {
+            let last = run.done.iter().flatten().last();
+            (run.done.as_ref().map(Vec::len), last.map(|step| (step.unsettled, step.faults.clone())))
+        };
+        let (own, others) = (self.normaliser()?, other.normaliser()?);
+        let objects = |run: &'_ Self, normaliser: &Normaliser| -> Objects {
+            let lasting = run.store.objects().iter().filter(|(_, object)| !is_stock(object));
+            lasting.map(|(id, object)| (normaliser.text(id), Arc::clone(object))).collect()
+        };
+        let (a, b) = (objects(self, &own), objects(other, &others));
+        let is_same = |a: &Arc<Value>, b: &Arc<Value>| Arc::ptr_eq(a, b) || own.object(a) == others.object(b);
+        let mut pairs = a.iter().zip(&b);
+        Ok(end(self) == end(other) && a.len() == b.len() && pairs.all(|((m, a), (n, b))| m == n && is_same(a, b)))
+    }
+
+    /// Brings the cluster to where every scenario starts, and takes that as the baseline.
     fn start(&mut self) -> Result<()> {
         for object in base_objects() {
             self.engine.apply(&object)?;
         }
         self.require(&base_conditions())?;
         self.store.touch(self.engine.now());
-        self.settle(START_QUIET, START_TIMEOUT)?;
-        self.baseline = self.store.objects().iter().map(|(id, object)| (id.clone(), strip(object))).collect();
+        let end = self.engine.now() + START_TIMEOUT;
+        let mut quiet = None;
+        while self.settle(START_QUIET, end, &mut quiet)?.is_none() {}
+        self.baseline = Some(Arc::new(self.store.objects().clone()));
         self.store.take_history();
+        Ok(())
+    }
 
+    fn add_catalogs(&mut self) -> Result<()> {
         let scenario = self.scenario;
         for (n, catalog) in scenario.script.catalogs.iter().enumerate() {
             let address = self.serve(&catalog.name, &catalog.directory)?;
@@ -112,9 +216,13 @@ impl Run<'_> {
 
     fn require(&mut self, conditions: &[Condition]) -> Result<()> {
         for condition in conditions {
-            if !self.until(condition, START_TIMEOUT)? {
-                bail!("not reached: {condition}");
-            }
+            let end = self.engine.now() + START_TIMEOUT;
+            let holds = loop {
+                if let Some(holds) = self.until(condition, end)? {
+                    break holds;
+                }
+            };
+            anyhow::ensure!(holds, "not reached: {condition}");
         }
         Ok(())
     }
@@ -122,11 +230,12 @@ impl Run<'_> {
     fn serve(&mut self, catalog: &str, directory: &str) -> Result<String> {
         let folder = assemble(&self.scenario.folder.join(directory), self.data)?;
         let address = self.engine.serve(catalog, folder.path())?;
-        self.folders.push(folder);
+        self.folders.push(Arc::new(folder));
         Ok(address)
     }
 
-    fn step(&mut self, step: &StepSpec) -> Result<RawStep> {
+    /// Does what a step does.
+    fn begin(&mut self, step: &StepSpec) -> Result<()> {
         for file in &step.apply {
             for mut object in self.scenario.objects(file)? {
                 if text(&object, &["kind"]) == "OperatorCondition"
@@ -147,16 +256,25 @@ impl Run<'_> {
             self.delete(target).with_context(|| format!("delete {target}"))?;
         }
         self.store.touch(self.engine.now());
-        let mut faults = Vec::new();
-        for condition in &step.until {
-            if !self.until(condition, seconds(step.timeout))? {
-                faults.push(format!("not reached: {condition}"));
+        Ok(())
+    }
+
+    /// Waits for the next change of what a step waits for. What it left behind, when it is over.
+    fn step(&mut self, step: &StepSpec, within: &mut Within) -> Result<Option<RawStep>> {
+        while let Some(condition) = step.until.get(within.conditions) {
+            let end = *within.end.get_or_insert_with(|| self.engine.now() + seconds(step.timeout));
+            let Some(holds) = self.until(condition, end)? else { return Ok(None) };
+            if !holds {
+                within.faults.push(format!("not reached: {condition}"));
             }
+            within.conditions += 1;
+            within.end = None;
         }
-        let settled = self.settle(seconds(step.settle), seconds(step.limit))?;
+        let end = *within.end.get_or_insert_with(|| self.engine.now() + seconds(step.limit));
+        let Some(settled) = self.settle(seconds(step.settle), end, &mut within.quiet)? else { return Ok(None) };
         let (objects, events) = self.state()?;
-        let history = self.store.take_history();
-        Ok(RawStep { name: step.name.clone(), objects, events, history, unsettled: !settled, faults })
+        let (history, faults) = (self.store.take_history(), std::mem::take(&mut within.faults));
+        Ok(Some(RawStep { name: step.name.clone(), objects, events, history, unsettled: !settled, faults }))
     }
 
     /// What a step names may have been made a moment ago, by the step itself or by the controllers: takes in what has changed.
@@ -205,75 +323,82 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Does the condition hold in time?
-    fn until(&mut self, condition: &Condition, timeout: Duration) -> Result<bool> {
-        let end = self.engine.now() + timeout;
-        while !condition.holds(&self.store) {
-            let Some(left) = end.checked_sub(self.engine.now()).filter(|left| !left.is_zero()) else {
-                return Ok(false);
-            };
-            self.wait(left)?;
+    /// Does the condition hold before the end? `None`: not yet, but something has changed.
+    fn until(&mut self, condition: &Condition, end: Duration) -> Result<Option<bool>> {
+        if condition.holds(&self.store) {
+            return Ok(Some(true));
         }
-        Ok(true)
+        let Some(left) = end.checked_sub(self.engine.now()).filter(|left| !left.is_zero()) else {
+            return Ok(Some(false));
+        };
+        self.wait(left)?;
+        Ok(None)
     }
 
-    /// Is there a long enough quiet in time, after which the controllers have nothing to do?
-    fn settle(&mut self, recorded: Duration, limit: Duration) -> Result<bool> {
-        let quiet = self.engine.quiet(recorded);
-        let end = self.engine.now() + limit;
-        let mut changed_at = self.store.changed_at();
-        let mut progress = self.engine.progress()?;
-        loop {
-            let now = self.engine.now();
-            if self.store.changed_at() != changed_at {
-                changed_at = self.store.changed_at();
-                progress = self.engine.progress()?;
+    /// Is there a long enough quiet before the end, after which the controllers have nothing to do? `None`: not yet, time has passed.
+    /// `quiet` is since when, and how far the controllers were then.
+    fn settle(
+        &mut self,
+        recorded: Duration,
+        end: Duration,
+        quiet: &mut Option<(Duration, Progress)>,
+    ) -> Result<Option<bool>> {
+        let (now, changed_at, long) = (self.engine.now(), self.store.changed_at(), self.engine.quiet(recorded));
+        let (mut since, before) = match quiet.take().filter(|(since, _)| *since == changed_at) {
+            Some(known) => known,
+            None => (changed_at, self.engine.progress()?),
+        };
+        let mut progress = before;
+        if now >= since + long {
+            progress = self.engine.progress()?;
+            if progress.unsettled == 0 && progress == before {
+                return Ok(Some(true));
             }
-            let quiet_at = changed_at + quiet;
-            if now >= quiet_at {
-                let before = std::mem::replace(&mut progress, self.engine.progress()?);
-                if progress.unsettled == 0 && progress == before {
-                    return Ok(true);
-                }
-                // They were at work: whether that changes anything will be seen.
-                self.store.touch(now);
-                changed_at = now;
-            }
-            if now >= end {
-                return Ok(false);
-            }
-            self.wait((changed_at + quiet).min(end).saturating_sub(now))?;
+            // They were at work: whether that changes anything will be seen.
+            self.store.touch(now);
+            since = now;
         }
+        if now >= end {
+            return Ok(Some(false));
+        }
+        *quiet = Some((since, progress));
+        self.wait((since + long).min(end).saturating_sub(now))?;
+        Ok(None)
     }
 
     /// All that is watched and neither Kubernetes' own nor as before the first step, the custom resources of the CRDs among
     /// that, and OLM's events.
-    fn state(&mut self) -> Result<(BTreeMap<String, Value>, Vec<Value>)> {
-        let all = self.store.objects();
+    fn state(&mut self) -> Result<(Objects, Vec<Arc<Value>>)> {
+        let (all, baseline) = (self.store.objects(), self.baseline.clone().unwrap_or_default());
+        let is_same = |before: &Arc<Value>, now: &Arc<Value>| Arc::ptr_eq(before, now) || strip(before) == strip(now);
         let is_new =
-            |(id, object): &(&String, &Value)| self.baseline.get(*id).is_none_or(|before| *before != strip(object));
+            |(id, object): &(&String, &Arc<Value>)| !baseline.get(*id).is_some_and(|before| is_same(before, object));
         let recorded = all.iter().filter(|(_, object)| !is_stock(object)).filter(is_new);
-        let mut objects: BTreeMap<_, _> = recorded.map(|(id, object)| (id.clone(), object.clone())).collect();
-        let events =
-            all.iter().filter(|(id, o)| o["kind"] == "Event" && is_from_olm(o) && !self.baseline.contains_key(*id));
+        let mut objects: Objects = recorded.map(|(id, object)| (id.clone(), object.clone())).collect();
+        let events = all.iter().filter(|(id, o)| o["kind"] == "Event" && is_from_olm(o) && !baseline.contains_key(*id));
         let events = events.map(|(_, event)| event.clone()).collect();
-        let crds: Vec<Value> = objects.values().filter(|o| o["kind"] == "CustomResourceDefinition").cloned().collect();
+        let crds: Vec<Arc<Value>> =
+            objects.values().filter(|o| o["kind"] == "CustomResourceDefinition").cloned().collect();
         for crd in crds {
             let names = |field| text(&crd, &["spec", "names", field]);
             let version = storage_version(&crd).with_context(|| format!("{} stores no version", ident(&crd)))?;
             let resource = Gvk::new(text(&crd, &["spec", "group"]), version, names("kind"));
             for object in self.engine.list(&resource, names("plural"))? {
-                objects.insert(ident(&object), object);
+                objects.insert(ident(&object), Arc::new(object));
             }
         }
         Ok((objects, events))
     }
 
+    fn normaliser(&self) -> Result<Normaliser> {
+        Normaliser::new(self.store.uids(), self.store.generated(), &self.addresses)
+    }
+
     /// Rewrites all that was seen, once all names are known.
-    fn normalise(&self, raw: Vec<RawStep>) -> Result<Recording> {
-        let normaliser = Normaliser::new(self.store.uids(), self.store.generated(), &self.addresses)?;
+    fn normalise(&self, raw: &[Arc<RawStep>]) -> Result<Recording> {
+        let normaliser = self.normaliser()?;
         let mut known = BTreeSet::new();
-        let steps = raw.into_iter().map(|step| {
+        let steps = raw.iter().map(|step| {
             let mut events = BTreeMap::new();
             // How many of these there are depends on how fast pods start.
             for event in step.events.iter().filter(|event| event["reason"] != "InstallWaiting") {
@@ -289,12 +414,12 @@ impl Run<'_> {
                 (normaliser.text(id), states.map(|state| normaliser.walk(state)).collect::<Vec<_>>())
             });
             Step {
-                name: step.name,
+                name: step.name.clone(),
                 objects: objects.map(|(id, object)| (normaliser.text(id), normaliser.object(object))).collect(),
                 events: events.into_values().collect(),
                 unsettled: step.unsettled,
                 saw: saw.filter(|(_, states)| !states.is_empty()).collect(),
-                faults: step.faults,
+                faults: step.faults.clone(),
             }
         });
         Ok(Recording { unstable: vec![], steps: steps.collect() })
@@ -352,7 +477,6 @@ fn base_conditions() -> Vec<Condition> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::engine::Progress;
     use super::super::format::Script;
     use super::super::store::Change;
     use super::*;
@@ -404,7 +528,7 @@ mod tests {
                 return Ok(vec![]);
             }
             (self.now, self.shown) = (self.shows_at, true);
-            Ok(vec![Change::Applied(namespace("late"))])
+            Ok(vec![Change::Applied(namespace("late").into())])
         }
 
         fn progress(&mut self) -> Result<Progress> {
@@ -416,13 +540,16 @@ mod tests {
     /// Was what shows late seen, and when was all settled?
     fn settle(works_until: u64, shows_at: u64) -> (bool, bool, u64) {
         let (works_until, shows_at) = (Duration::from_secs(works_until), Duration::from_secs(shows_at));
-        let mut engine = Slow { works_until, shows_at, ..Slow::default() };
+        let engine = Slow { works_until, shows_at, ..Slow::default() };
         let script = Script { about: String::new(), interval: None, catalogs: vec![], steps: vec![] };
         let scenario = Scenario { name: "slow".to_owned(), folder: "slow".into(), script };
-        let (store, baseline, addresses) = (Store::default(), BTreeMap::new(), BTreeMap::new());
-        let mut run =
-            Run { engine: &mut engine, scenario: &scenario, data: None, store, baseline, addresses, folders: vec![] };
-        let settled = run.settle(Duration::from_secs(1), Duration::from_mins(1)).unwrap();
+        let (mut run, mut quiet) = (Run::new(engine, &scenario, None), None);
+        let settled = loop {
+            let settled = run.settle(Duration::from_secs(1), Duration::from_mins(1), &mut quiet).unwrap();
+            if let Some(settled) = settled {
+                break settled;
+            }
+        };
         let seen = run.store.objects().contains_key("Namespace/late");
         (settled, seen, run.engine.now().as_secs())
     }

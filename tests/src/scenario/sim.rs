@@ -22,6 +22,7 @@ use super::store::Change;
 const BEGINNING: &str = "2026-01-01T00:00:00Z";
 
 /// A simulated cluster as an engine.
+#[derive(Clone)]
 pub struct SimEngine {
     simulation: Simulation,
     began: Timestamp,
@@ -79,9 +80,8 @@ impl SimEngine {
                 Change::Applied(object) | Change::Deleted(object) => object,
             };
             let (api_version, kind) = (text(object, &["apiVersion"]), text(object, &["kind"]));
-            let target = ObjectRef::of(object);
             if kind != "Event" {
-                let state = text(object, &["status", "phase"]);
+                let (target, state) = (ObjectRef::of(object), text(object, &["status", "phase"]));
                 self.log.push(format!("{} {target} {state} by {:?}", happening.at, happening.actor));
             }
             if WATCHED.iter().any(|(watched, k, _)| *watched == api_version && *k == kind) {

@@ -2,6 +2,7 @@
 //! the states that OLM's objects went through, and when something last changed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use olm_core::api::object::{label, list, name, namespace, text, uid};
@@ -13,9 +14,9 @@ use super::normalise::without_times;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// The object was added or modified, and is like this now.
-    Applied(Value),
+    Applied(Arc<Value>),
     /// The object is gone; this was its last state.
-    Deleted(Value),
+    Deleted(Arc<Value>),
 }
 
 /// States in the order in which they were seen, by object.
@@ -27,11 +28,11 @@ pub type Generated = BTreeMap<(String, String, String), Vec<String>>;
 /// A cluster as a watch saw it.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
-    objects: BTreeMap<String, Value>,
+    objects: BTreeMap<String, Arc<Value>>,
     uids: BTreeMap<String, String>,
     born: BTreeMap<String, usize>,
     generated: Generated,
-    seen: BTreeMap<String, Value>,
+    seen: BTreeMap<String, Arc<Value>>,
     history: History,
     changed_at: Duration,
 }
@@ -49,7 +50,7 @@ impl Store {
         }
     }
 
-    fn put(&mut self, object: Value, now: Duration) {
+    fn put(&mut self, object: Arc<Value>, now: Duration) {
         let id = ident(&object);
         let kind = text(&object, &["kind"]);
         self.uids.entry(uid(&object).to_owned()).or_insert_with(|| id.clone());
@@ -66,8 +67,8 @@ impl Store {
         }
         if counts && (kind != "Event" || is_from_olm(&object)) {
             let stripped = strip(&object);
-            if self.seen.get(&id) != Some(&stripped) {
-                self.seen.insert(id.clone(), stripped);
+            if self.seen.get(&id).is_none_or(|seen| **seen != stripped) {
+                self.seen.insert(id.clone(), Arc::new(stripped));
                 self.changed_at = now;
             }
         }
@@ -109,7 +110,7 @@ impl Store {
     }
 
     /// The objects there are, by [`ident`].
-    pub fn objects(&self) -> &BTreeMap<String, Value> {
+    pub fn objects(&self) -> &BTreeMap<String, Arc<Value>> {
         &self.objects
     }
 
@@ -117,7 +118,8 @@ impl Store {
     pub fn newest(&self, kind: &str, in_namespace: &str) -> Option<&Value> {
         let of_kind = self.objects.values().filter(|o| text(o, &["kind"]) == kind && namespace(o) == in_namespace);
         // Creation times have whole seconds; within one, what was seen last.
-        of_kind.max_by_key(|o| (text(o, &["metadata", "creationTimestamp"]), self.born.get(uid(o))))
+        let newest = of_kind.max_by_key(|o| (text(o, &["metadata", "creationTimestamp"]), self.born.get(uid(o))));
+        newest.map(Arc::as_ref)
     }
 
     /// The API version of a kind, as its objects or its definition have it.

@@ -36,7 +36,8 @@ fn a_simulation_tells_the_same_story_every_time_in_lines_that_can_be_read() {
         "  created Subscription tea-house",
         "  created InstallPlan",
         "ClusterServiceVersion tea-house.v1.0.0: Succeeded",
-        "ClusterServiceVersion tea-house.v1.1.0: Succeeded",
+        "  ClusterServiceVersion tea-house.v1.1.0\n",
+        "  Succeeded (InstallSucceeded): install strategy completed with no errors",
         "deleted ClusterServiceVersion tea-house.v1.0.0",
     ] {
         assert!(told.contains(line), "{line} is not in:\n{told}");

@@ -181,5 +181,5 @@ fn count_stand_ins(blob: &Value) -> Option<usize> {
     let is_stand_in = |p: &&Value| p.pointer("/value/data").and_then(Value::as_str).is_some_and(|d| d.starts_with('@'));
     let is_object = |p: &&Value| p.get("type").is_some_and(|t| t == crate::bundle::property::BUNDLE_OBJECT);
     let stood_for: Vec<&Value> = properties.iter().filter(is_stand_in).collect();
-    stood_for.iter().all(|p| is_object(p)).then_some(stood_for.len())
+    stood_for.iter().all(is_object).then_some(stood_for.len())
 }

@@ -126,7 +126,8 @@ struct Gvk {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Package {
-    package_name: Text,
+    #[serde(rename = "packageName")]
+    name: Text,
     version: Text,
     release: Text,
 }

@@ -1,6 +1,5 @@
 //! The blobs of a catalog in opm's order, each of them read when its turn comes (reference: bundles and catalogs §2.4).
 
-use super::Content;
 use super::blob::{BundleBlob, Place, Source};
 use super::filter::Reduced;
 use super::load::{Blobs, Catalog, Of};
@@ -55,7 +54,7 @@ impl Of<BundleBlob> {
     /// The whole blob, with its objects.
     fn bundle(&self) -> Result<Meta, Finding> {
         let Source::Directory(content) = &self.source else { return read(&self.place, &self.source) };
-        let content = Content::read(content).map_err(|e| gone(&self.place, e))?;
+        let content = content.read().map_err(|e| gone(&self.place, e))?;
         let images = bundle::related_images(&migrate::csv_of(&content));
         let BundleBlob { name, package, image, properties, .. } = &self.blob;
         Ok(Meta(bundle::blob(name, package, image, properties, &images, &content)))

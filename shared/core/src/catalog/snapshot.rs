@@ -133,8 +133,15 @@ impl Snapshot {
 
     /// The objects of a bundle, decoded now; none when the catalog has no such entry or does not carry its objects.
     pub fn bundle(&self, package: &str, channel: &str, name: &str) -> Option<BundleContent> {
-        self.entry(package, channel, name)?;
-        self.content(package, name)?.read().ok().filter(|content| !content.is_empty())
+        self.read_bundle(package, channel, name).ok().flatten()
+    }
+
+    /// The same; the error says why the catalog's objects cannot be had, such as a file that has changed since it was read.
+    pub fn read_bundle(&self, package: &str, channel: &str, name: &str) -> Result<Option<BundleContent>, String> {
+        let Some(content) = self.entry(package, channel, name).and_then(|_| self.content(package, name)) else {
+            return Ok(None);
+        };
+        content.read().map(|content| Some(content).filter(|content| !content.is_empty()))
     }
 
     /// Blobs of schemas that OLM does not know, as the catalog has them, to be read when needed.

@@ -21,6 +21,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 pub use answer::{Answer, answer};
 use jiff::Timestamp;
@@ -74,9 +75,10 @@ pub struct Failure {
 
 type ActionId = (Verb, ObjectRef);
 /// How keys are planned. The real one is `dispatch::plan`; tests bring their own.
-type PlanFn = Box<dyn Fn(&Reader<'_>, &Key, Timestamp) -> Plan + Send>;
+type PlanFn = Arc<dyn Fn(&Reader<'_>, &Key, Timestamp) -> Plan + Send + Sync>;
 
 /// The World, and what is to be planned in it.
+#[derive(Clone)]
 pub struct Planner {
     world: World,
     plan: PlanFn,
@@ -97,7 +99,7 @@ pub struct Planner {
 impl Planner {
     /// A planner over an empty world. `settings` are the choices of the user that controllers need.
     pub fn new(settings: crate::settings::Settings) -> Self {
-        Self::with(Box::new(move |reader, key, now| dispatch::plan(&settings, reader, key, now)))
+        Self::with(Arc::new(move |reader, key, now| dispatch::plan(&settings, reader, key, now)))
     }
 
     fn with(plan: PlanFn) -> Self {

@@ -38,8 +38,8 @@ fn wants_role(reader: &Reader<'_>, key: &Key, _: Timestamp) -> Plan {
     }
 }
 
-fn planner(plan: impl Fn(&Reader<'_>, &Key, Timestamp) -> Plan + Send + 'static) -> Planner {
-    Planner::with(Box::new(plan))
+fn planner(plan: impl Fn(&Reader<'_>, &Key, Timestamp) -> Plan + Send + Sync + 'static) -> Planner {
+    Planner::with(Arc::new(plan))
 }
 
 #[test]
@@ -80,6 +80,7 @@ fn a_refused_action_waits_longer_each_time_and_says_so() {
     let mut pauses = Vec::new();
     for _ in 0..12 {
         let work = planner.next(at).unwrap();
+        assert_eq!(planner.next(at), None, "nobody else acts");
         assert_eq!(planner.unsettled(), 1, "it is tried");
         let status = Status::new(403, "Forbidden", "no");
         planner.done(&work.key, &[], vec![Failure { action: work.actions[0].clone(), status }], at);

@@ -11,6 +11,7 @@
 //! `solve` sees numbers and rules, nothing of bundles; `sat` is the seam for another engine.
 
 pub mod explain;
+mod installed;
 mod offer;
 mod problem;
 mod sat;

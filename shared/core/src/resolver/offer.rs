@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::problem::Lack;
 use super::{Catalog, Inputs, Installed, Wanted};
 use crate::catalog::channel::{self, OrderError};
-use crate::catalog::{Channel, Entry};
+use crate::catalog::{Channel, Entry, Package};
 use crate::constraint::{Candidate, Constraint};
 
 /// A bundle of a catalog, or a ClusterServiceVersion that is there.
@@ -85,7 +85,7 @@ impl<'i> Offers<'i> {
         offers.retain(|o| o.entry.package == package);
         for catalog in catalogs {
             let found = catalog.snapshot.package(package).into_iter();
-            offers.extend(found.flat_map(|p| p.entries()).map(|e| Offer::of(catalog, e)));
+            offers.extend(found.flat_map(Package::entries).map(|e| Offer::of(catalog, e)));
         }
         if offers.is_empty() {
             return Ok(Err(Lack::Package));

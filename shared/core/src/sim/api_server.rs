@@ -26,7 +26,7 @@ pub struct ApiServer {
     pub(super) store: Store,
     pub(super) ids: Ids,
     /// What each field manager applied last, by uid, subresource and manager.
-    pub(super) applied: BTreeMap<(String, String, String), Value>,
+    pub(super) applied: BTreeMap<(String, String, String), Arc<Value>>,
     /// The generation of each CustomResourceDefinition, by uid, whose kind is served as that generation says.
     pub(super) served: BTreeMap<String, i64>,
     /// The resource version at which the controllers last found nothing to do.

@@ -75,7 +75,8 @@ pub enum Progress {
     Quiet,
 }
 
-/// A simulated cluster.
+/// A simulated cluster. A copy of it goes its own way from where it was made.
+#[derive(Clone)]
 pub struct Simulation {
     api: ApiServer,
     planner: Planner,
@@ -468,7 +469,7 @@ impl Simulation {
             }
             self.planner.observe(match &change {
                 WatchEvent::Added(object) | WatchEvent::Modified(object) => Event::Applied(trimmed(object)),
-                WatchEvent::Deleted(object) => Event::Deleted(object.clone()),
+                WatchEvent::Deleted(object) => Event::Deleted(object.as_ref().clone()),
             });
             self.happenings.push(Happening { at: self.now, actor: actor.clone(), change });
         }

@@ -1,6 +1,8 @@
 //! Where the objects are: by kind, namespace and name, with one resource version for all and the events since the last drain.
+//! A copy of the store shares them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -10,16 +12,16 @@ use crate::api::object::{at, list, map_mut, name, namespace, text, uid};
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchEvent {
     /// The object is new.
-    Added(Value),
+    Added(Arc<Value>),
     /// The object was written.
-    Modified(Value),
+    Modified(Arc<Value>),
     /// The object is gone; its last state, with the resource version of the deletion.
-    Deleted(Value),
+    Deleted(Arc<Value>),
 }
 
 impl WatchEvent {
     /// The object that the event is about.
-    pub fn object(&self) -> &Value {
+    pub fn object(&self) -> &Arc<Value> {
         match self {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => object,
         }
@@ -52,10 +54,13 @@ pub(super) fn group_kind(object: &Value) -> (&str, &str) {
     (group, text(object, &["kind"]))
 }
 
+/// Objects of one kind, by namespace and name.
+type OfKind = BTreeMap<(String, String), Arc<Value>>;
+
 /// The objects.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Store {
-    objects: BTreeMap<(String, String), BTreeMap<(String, String), Value>>,
+    objects: BTreeMap<(String, String), OfKind>,
     by_uid: BTreeMap<String, Key>,
     /// Who names this uid as an owner.
     dependents: BTreeMap<String, BTreeSet<Key>>,
@@ -70,7 +75,8 @@ impl Store {
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<&Value> {
-        self.objects.get(&(key.group.clone(), key.kind.clone()))?.get(&(key.namespace.clone(), key.name.clone()))
+        let of_kind = self.objects.get(&(key.group.clone(), key.kind.clone()))?;
+        of_kind.get(&(key.namespace.clone(), key.name.clone())).map(Arc::as_ref)
     }
 
     pub(super) fn by_uid(&self, uid: &str) -> Option<&Value> {
@@ -100,23 +106,24 @@ impl Store {
             .into_iter()
             .flat_map(move |objects| objects.range(start.clone()..))
             .take_while(move |((ns, _), _)| namespace.as_ref().is_none_or(|wanted| wanted == ns))
-            .map(|(_, object)| object)
+            .map(|(_, object)| object.as_ref())
     }
 
     /// Every object, by kind, namespace and name.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Value> {
-        self.objects.values().flat_map(BTreeMap::values)
+        self.objects.values().flat_map(BTreeMap::values).map(Arc::as_ref)
     }
 
     /// Stores the object under a new resource version and returns it as stored.
     pub(super) fn put(&mut self, mut object: Value) -> Value {
         self.bump(&mut object);
         let key = Key::of(&object);
+        let shared = Arc::new(object.clone());
         let before = self
             .objects
             .entry((key.group.clone(), key.kind.clone()))
             .or_default()
-            .insert((key.namespace.clone(), key.name.clone()), object.clone());
+            .insert((key.namespace.clone(), key.name.clone()), Arc::clone(&shared));
         if let Some(before) = &before {
             self.forget(before, &key);
         }
@@ -125,8 +132,8 @@ impl Store {
             self.dependents.entry(owner.to_owned()).or_default().insert(key.clone());
         }
         self.events.push(match before {
-            None => WatchEvent::Added(object.clone()),
-            Some(_) => WatchEvent::Modified(object.clone()),
+            None => WatchEvent::Added(shared),
+            Some(_) => WatchEvent::Modified(shared),
         });
         object
     }
@@ -135,7 +142,7 @@ impl Store {
     pub(super) fn set_api_version(&mut self, group: &str, kind: &str, api_version: &str) {
         let objects = self.objects.get_mut(&(group.to_owned(), kind.to_owned()));
         for object in objects.into_iter().flat_map(BTreeMap::values_mut) {
-            map_mut(object, &[]).insert("apiVersion".into(), api_version.into());
+            map_mut(Arc::make_mut(object), &[]).insert("apiVersion".into(), api_version.into());
         }
     }
 
@@ -147,20 +154,21 @@ impl Store {
             .get_mut(&(key.group.clone(), key.kind.clone()))
             .and_then(|objects| objects.get_mut(&(key.namespace.clone(), key.name.clone())))
         {
-            let before = std::mem::replace(stored, object);
+            let before = std::mem::replace(stored, Arc::new(object));
             self.forget(&before, &key);
         }
     }
 
     /// Removes the object and returns its last state.
     pub(super) fn remove(&mut self, key: &Key) -> Option<Value> {
-        let mut object = self
+        let object = self
             .objects
             .get_mut(&(key.group.clone(), key.kind.clone()))?
             .remove(&(key.namespace.clone(), key.name.clone()))?;
         self.forget(&object, key);
+        let mut object = Arc::unwrap_or_clone(object);
         self.bump(&mut object);
-        self.events.push(WatchEvent::Deleted(object.clone()));
+        self.events.push(WatchEvent::Deleted(Arc::new(object.clone())));
         Some(object)
     }
 

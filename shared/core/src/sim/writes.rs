@@ -1,6 +1,7 @@
 //! Requests that change or remove an object that is there: PUT, PATCH, DELETE.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -133,7 +134,7 @@ impl ApiServer {
                     .range(owned_by(own, "")..)
                     .take_while(|((uid, p, _), _)| uid == own && p == part)
                     .filter(|((_, _, other), _)| *other != manager)
-                    .map(|((_, _, other), fields)| (other.clone(), fields.clone()))
+                    .map(|((_, _, other), fields)| (other.clone(), fields.as_ref().clone()))
                     .collect();
                 let before = self.applied.get(&owned_by(own, &manager)).cloned().unwrap_or_default();
                 let apply = Apply { kind, version, before: &before, wanted: &wanted, others: &others };
@@ -154,13 +155,13 @@ impl ApiServer {
                 for (other, fields) in others {
                     let lost: Vec<&Conflict> = conflicts.iter().filter(|c| c.manager == other).collect();
                     if !lost.is_empty() {
-                        self.applied.insert(owned_by(own, &other), apply::without(fields, &lost));
+                        self.applied.insert(owned_by(own, &other), Arc::new(apply::without(fields, &lost)));
                     }
                 }
                 result
             }
         };
-        self.applied.insert(owned_by(uid(&result), &manager), wanted);
+        self.applied.insert(owned_by(uid(&result), &manager), Arc::new(wanted));
         Ok(result)
     }
 

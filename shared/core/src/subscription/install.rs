@@ -199,19 +199,22 @@ pub(super) fn link(subscriptions: &mut [Subscription<'_>], plans: &[&Value]) {
     for subscription in subscriptions.iter_mut() {
         subscription.link_to_maker(plans);
     }
-    let known = subscriptions.iter().map(Subscription::plan_generation).max().unwrap_or_default();
-    let unknown = plans.iter().filter(|p| generation(p) > known && !phase(p).is_empty());
-    let Some(plan) = unknown.max_by_key(|p| generation(p)) else { return };
+    let written = plans.iter().filter(|p| !phase(p).is_empty());
+    let Some(plan) = written.max_by_key(|p| generation(p)) else { return };
+    // Several Subscriptions are written one after the other: some may know of it, others not.
+    let unaware = |s: &Subscription<'_>| s.plan_generation() < generation(plan) && is_owned(plan, s);
+    if !subscriptions.iter().any(unaware) {
+        return;
+    }
     let steps = object::list(plan, &["status", "plan"]);
     for step in steps.iter().filter(|s| object::text(s, &["resource", "kind"]) == "ClusterServiceVersion") {
         let resource = |key| object::text(step, &["resource", key]);
         let csv = resource("name");
         let Some(package) = package_of(resource("manifest")) else { continue };
-        for subscription in subscriptions.iter_mut() {
+        for subscription in subscriptions.iter_mut().filter(|s| unaware(s)) {
             let wanted = subscription.wanted(false);
-            let is_match = wanted.package == package
-                && wanted.takes_from(resource("sourceName"), resource("sourceNamespace"))
-                && is_owned(plan, subscription);
+            let is_match =
+                wanted.package == package && wanted.takes_from(resource("sourceName"), resource("sourceNamespace"));
             if is_match && subscription.status("currentCSV") != csv {
                 subscription.link_generation(plan, csv);
             }

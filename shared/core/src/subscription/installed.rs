@@ -5,11 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::status::{Subscription, phase};
-use crate::api::object::{self, Gvk};
-use crate::bundle::property::{self, Property};
-use crate::catalog::Entry;
+use crate::api::object;
 use crate::resolver::{Failure, Installed};
-use crate::version;
 use crate::world::{Reader, kind};
 
 /// The ClusterServiceVersions of a namespace that are no copies, by name.
@@ -52,8 +49,8 @@ impl<'w> Namespace<'w> {
     /// on without them.
     pub(super) fn left_behind(&self) -> BTreeSet<&'w str> {
         let ends = self.csvs.iter().filter(|(name, csv)| {
-            let is_replaced = |c: &&Value| object::text(c, &["spec", "replaces"]) == **name;
-            phase(csv) == "Failed" && !self.csvs.values().any(|c| is_replaced(&c))
+            let is_replaced = |c: &Value| object::text(c, &["spec", "replaces"]) == **name;
+            phase(csv) == "Failed" && !self.csvs.values().any(|c| is_replaced(c))
         });
         let predecessors = ends.flat_map(|(name, _)| self.predecessors(name));
         predecessors.filter(|name| self.csvs.get(name).is_some_and(|c| phase(c) == "Replacing")).collect()
@@ -98,59 +95,8 @@ impl<'w> Namespace<'w> {
                 1 => packages.first().copied(),
                 _ => None,
             };
-            installed.push(Installed { entry: entry(csv, package)?, subscribed });
+            installed.push(Installed::of(csv, package, subscribed)?);
         }
         Ok(installed)
     }
-}
-
-/// A CSV as a catalog would have it. `package` is what its Subscriptions say.
-fn entry(csv: &Value, package: Option<&str>) -> Result<Entry, Failure> {
-    let version_text = object::text(csv, &["spec", "version"]);
-    let properties = match object::annotation(csv, "operatorframework.io/properties") {
-        Some(annotation) => annotated(annotation).map_err(|e| {
-            Failure::Error(format!("failed to unmarshal properties annotation of {}: {e}", object::name(csv)))
-        })?,
-        None => {
-            let mut properties = derived(csv)?;
-            properties.extend(package.map(|p| Property::package(p, version_text)));
-            properties
-        }
-    };
-    let of_package = properties.iter().rfind(|p| p.type_ == property::PACKAGE);
-    Ok(Entry {
-        name: object::name(csv).to_owned(),
-        package: of_package.map_or("", |p| object::text(&p.value, &["packageName"])).to_owned(),
-        version: version::parse_tolerant(version_text).ok(),
-        version_text: version_text.to_owned(),
-        properties: properties.into(),
-        ..Entry::default()
-    })
-}
-
-fn annotated(annotation: &str) -> Result<Vec<Property>, serde_json::Error> {
-    #[derive(serde::Deserialize)]
-    struct Annotation {
-        properties: Vec<Property>,
-    }
-    Ok(serde_json::from_str::<Annotation>(annotation)?.properties)
-}
-
-/// The APIs that a CSV owns and requires.
-fn derived(csv: &Value) -> Result<Vec<Property>, Failure> {
-    let mut properties = Vec::new();
-    for (part, type_) in [("owned", property::GVK), ("required", property::GVK_REQUIRED)] {
-        for crd in object::list(csv, &["spec", "customresourcedefinitions", part]) {
-            let [name, version, kind] = ["name", "version", "kind"].map(|key| object::text(crd, &[key]));
-            let Some((_, group)) = name.split_once('.') else {
-                return Err(Failure::Error(format!("error parsing crd name: {name}")));
-            };
-            properties.push(Property::gvk(type_, &Gvk::new(group, version, kind)));
-        }
-        for api in object::list(csv, &["spec", "apiservicedefinitions", part]) {
-            let [group, version, kind] = ["group", "version", "kind"].map(|key| object::text(api, &[key]));
-            properties.push(Property::gvk(type_, &Gvk::new(group, version, kind)));
-        }
-    }
-    Ok(properties)
 }

@@ -64,7 +64,7 @@ pub struct Change {
     pub membership: bool,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Store {
     objects: BTreeMap<NamespacedName, Arc<Object>>,
     /// Resource version at which an object was known to be gone, so that a late observation does not bring it back.
@@ -72,7 +72,7 @@ struct Store {
 }
 
 /// What is known of the cluster.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct World {
     stores: BTreeMap<GroupKind, Store>,
     index: BTreeMap<IndexKey, BTreeSet<(GroupKind, NamespacedName)>>,

@@ -6,10 +6,12 @@
 //!     render     its blobs, or a part of them
 //!     serve      it over gRPC, again when it changes
 //!     list       its packages, channels and versions
+//!     resolve    what OLM would choose from it, and why
 //! ```
 
 pub mod list;
 pub mod render;
+pub mod resolve;
 pub mod serve;
 mod source;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `kubectl olm catalog validate`: everything that is wrong with a catalog.
 
 use olm_core::catalog::refused_by_opm;
-use olm_core::finding::Severity;
+use olm_core::finding::{Finding, Severity};
 use serde_json::json;
 
 use super::source::{Ref, Source};
@@ -28,9 +28,8 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let mut load = source.catalog.load();
     drop(progress);
     load.findings.extend(directories);
-    let is_refused = |f: &olm_core::finding::Finding| match options.strict {
-        true => refused_by_opm(f.code),
-        false => f.severity == Severity::Error,
+    let is_refused = |f: &Finding| {
+        if options.strict { refused_by_opm(f.code) } else { f.severity == Severity::Error }
     };
     let passed = !load.findings.iter().any(is_refused);
     let served = load.snapshot.packages().len();

@@ -49,14 +49,18 @@ pub(crate) fn index(items: Vec<Item>) -> Catalog {
     let mut parsed: Vec<(usize, Parsed)> = thread::scope(|scope| {
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| work(&receiver))).collect();
         let mut cutter = Cutter { sender, next: 0, kept: 0 };
-        items.into_iter().for_each(|item| cutter.item(item));
+        for item in items {
+            cutter.item(item);
+        }
         drop(cutter);
         let done = workers.into_iter().flat_map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         done.collect()
     });
     parsed.sort_by_key(|(number, _)| *number);
     let mut loader = Loader::default();
-    parsed.into_iter().for_each(|(_, parsed)| loader.add(parsed));
+    for (_, parsed) in parsed {
+        loader.add(parsed);
+    }
     loader.finish()
 }
 
@@ -175,7 +179,7 @@ impl Cutter {
                 continue;
             };
             let rest = bytes.split_off(cut);
-            let lines = bytes.iter().filter(|b| **b == b'\n').count();
+            let lines = memchr::memchr_iter(b'\n', &bytes).count();
             let piece = std::mem::replace(&mut bytes, rest).into();
             self.send(Task::Piece { path: path.clone(), line, offset, bytes: piece, format, file: file.clone() });
             (line, offset, size) = (line + lines, offset + cut, PIECE);
@@ -261,6 +265,8 @@ mod tests {
         assert_eq!(object(&load).unwrap().csv_json.to_string(), r#"{"kind":"ClusterServiceVersion"}"#);
         std::fs::write(&path, "shorter").unwrap();
         assert!(object(&load).is_none() && object(&streamed).is_some());
+        let why = load.snapshot.read_bundle("p149", "c", "p149.v1").unwrap_err();
+        assert!(why.ends_with("catalog.yaml has changed since the catalog was read"), "{why}");
     }
 
     #[test]

@@ -11,17 +11,17 @@ use crate::cli::{CliError, ErrorKind};
 
 /// An object, and where it was read.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Given {
-    pub(super) object: Value,
+pub(crate) struct Given {
+    pub(crate) object: Value,
     /// `file:line`
-    pub(super) place: String,
+    pub(crate) place: String,
 }
 
 /// The folder inside a given folder whose folders are catalogs.
 pub(super) const CATALOGS: &str = "catalogs";
 
 /// Reads all objects of the files and folders, in the order in which they can be created: namespaces and CRDs come first.
-pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Given>, CliError> {
+pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Given>, CliError> {
     let mut given = Vec::new();
     for path in paths {
         let files = if path.is_dir() { files_in(path)? } else { vec![path.clone()] };

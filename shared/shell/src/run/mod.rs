@@ -12,7 +12,7 @@
 mod crds;
 mod endpoints;
 mod guard;
-mod input;
+pub(crate) mod input;
 mod live;
 mod script;
 mod simulate;

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use olm_core::api::object::{self, ObjectRef};
@@ -23,7 +24,7 @@ const WIDTH: usize = 100;
 /// Gathers happenings; `Display` tells them.
 pub(super) struct Story {
     began: Timestamp,
-    last: BTreeMap<ObjectRef, Value>,
+    last: BTreeMap<ObjectRef, Arc<Value>>,
     scenes: Vec<Scene>,
 }
 
@@ -71,7 +72,7 @@ impl Story {
                     ([Some(Change::Created), state], Some(new))
                 }
                 WatchEvent::Modified(new) => {
-                    let old = self.last.get(&target).unwrap_or(&Value::Null);
+                    let old = self.last.get(&target).map_or(&Value::Null, Arc::as_ref);
                     ([changed(old, &new).map(Change::Is), None], Some(new))
                 }
                 WatchEvent::Deleted(_) => ([Some(Change::Deleted), None], None),

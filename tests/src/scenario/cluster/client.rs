@@ -132,8 +132,8 @@ impl Client {
             let Ok((objects, version)) = self.list_once(&resource, plural).await else { continue };
             let now: BTreeMap<_, _> = objects.iter().map(|object| (ident(object), object.clone())).collect();
             known.retain(|id, _| !now.contains_key(id));
-            let gone = std::mem::replace(&mut known, now).into_values().map(Change::Deleted);
-            let changes = gone.chain(objects.into_iter().map(Change::Applied)).map(Seen::Change);
+            let gone = std::mem::replace(&mut known, now).into_values().map(|o| Change::Deleted(o.into()));
+            let changes = gone.chain(objects.into_iter().map(|o| Change::Applied(o.into()))).map(Seen::Change);
             let mut is_heard = changes.chain([Seen::All]).map(|seen| shown.send(seen).is_ok());
             if !is_heard.all(|heard| heard) || !self.watch(&resource, plural, version, &mut known, &shown).await {
                 return;
@@ -159,11 +159,11 @@ impl Client {
                 let change = match event {
                     Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
                         known.insert(ident(&object), object.clone());
-                        Change::Applied(object)
+                        Change::Applied(object.into())
                     }
                     Ok(WatchEvent::Deleted(object)) => {
                         known.remove(&ident(&object));
-                        Change::Deleted(object)
+                        Change::Deleted(object.into())
                     }
                     Ok(WatchEvent::Bookmark(bookmark)) => {
                         version = bookmark.metadata.resource_version;

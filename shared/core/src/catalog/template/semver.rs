@@ -132,9 +132,8 @@ fn settings(template: &Map<String, Value>) -> Result<Settings, String> {
         ))
     };
     let preferred = match field(template, "defaultChannelTypePreference").and_then(Value::as_str).unwrap_or_default() {
-        "" if minor => Stream::Minor,
+        "" | "minor" if minor => Stream::Minor,
         "" => Stream::Major,
-        "minor" if minor => Stream::Minor,
         "minor" => return mismatch("minor"),
         "major" if major => Stream::Major,
         "major" => return mismatch("major"),

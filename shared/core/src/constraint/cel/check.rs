@@ -28,7 +28,7 @@ pub(super) enum Type {
     List(Box<Self>),
     Map(Box<Self>, Box<Self>),
     /// The type of types.
-    Type,
+    OfTypes,
 }
 
 impl fmt::Display for Type {
@@ -45,7 +45,7 @@ impl fmt::Display for Type {
             Self::Any => f.write_str("any"),
             Self::List(element) => write!(f, "list({element})"),
             Self::Map(key, value) => write!(f, "map({key}, {value})"),
-            Self::Type => f.write_str("type"),
+            Self::OfTypes => f.write_str("type"),
         }
     }
 }
@@ -142,7 +142,7 @@ impl<'e> Checker<'e> {
             },
             Expr::Ident(name) => match self.variables.get(name.as_str()) {
                 Some(known) => known.clone(),
-                None if TYPES.contains(&name.as_str()) => Type::Type,
+                None if TYPES.contains(&name.as_str()) => Type::OfTypes,
                 None => self.undeclared(e.id, name),
             },
             Expr::Select(select) => {
@@ -262,7 +262,7 @@ fn global(name: &str, operands: &[Type]) -> Found {
     };
     match (name, operands) {
         ("_&&_" | "_||_", _) => binary(&[Bool], None),
-        ("!_", _) | ("@not_strictly_false", _) => unary(&[Bool], None),
+        ("!_" | "@not_strictly_false", _) => unary(&[Bool], None),
         ("-_", _) => unary(&[Double, Int], None),
         ("_==_" | "_!=_", [a, b]) => Some(if a.fits(b) { Ok(Bool) } else { Err(NoOverload) }),
         ("_?_:_", [condition, a, b]) => {
@@ -288,7 +288,7 @@ fn global(name: &str, operands: &[Type]) -> Found {
         }
         ("@in", [_, open]) if open.is_open() => Some(Ok(Bool)),
         ("size", _) => unary(&sizes, Some(Int)),
-        ("type", [_]) => Some(Ok(Type::Type)),
+        ("type", [_]) => Some(Ok(Type::OfTypes)),
         ("dyn", [_]) => Some(Ok(Dyn)),
         ("matches", _) => binary(&[Text], Some(Bool)),
         ("semver_compare", [_, _]) => Some(Ok(Int)),

@@ -68,11 +68,10 @@ pub(super) fn of(expression: &IdedExpr, properties: &[Property]) -> u64 {
 /// The size of the result, and the work.
 fn estimate<'e>(expression: &'e IdedExpr, variables: &mut BTreeMap<&'e str, Size>) -> (Size, u64) {
     match &expression.expr {
-        Expr::Unspecified => (Size::default(), 1),
         Expr::Literal(LiteralValue::String(text)) => (Size::of(text.inner().len()), 1),
         Expr::Literal(LiteralValue::Bytes(bytes)) => (Size::of(bytes.inner().len()), 1),
         Expr::Literal(_) => (Size::of(1), 1),
-        Expr::Ident(name) => (variables.get(name.as_str()).copied().unwrap_or(Size::of(1)), 1),
+        Expr::Ident(name) => (variables.get(name.as_str()).copied().unwrap_or_else(|| Size::of(1)), 1),
         Expr::Select(select) => {
             let (size, work) = estimate(&select.operand, variables);
             (size.part(), work.saturating_add(1))
@@ -85,7 +84,7 @@ fn estimate<'e>(expression: &'e IdedExpr, variables: &mut BTreeMap<&'e str, Size
             }),
             variables,
         ),
-        Expr::Struct(_) => (Size::default(), 1),
+        Expr::Unspecified | Expr::Struct(_) => (Size::default(), 1),
         Expr::Call(call) => {
             let operands: Vec<(Size, u64)> =
                 call.target.as_deref().into_iter().chain(&call.args).map(|o| estimate(o, variables)).collect();

@@ -167,8 +167,7 @@ fn not_taken<'i>(context: &Context<'_, 'i>, about: &About, chosen: &Offer<'i>, o
                 return Some(prefers(other));
             }
             Some(
-                context
-                    .skipper(other)
+                super::skipper(other)
                     .unwrap_or_else(|| Said::new(Why::DoesNotMeet, format!("what is required is an operator {what}"))),
             )
         }

@@ -186,8 +186,7 @@ fn near_misses(context: &Context<'_, '_>, what: &str, excluded: &mut Vec<Exclude
         context.problem.variables.iter().any(|v| matches!(v, Variable::Bundle(b) if std::ptr::eq(b.entry, offer.entry)))
     };
     for offer in context.of_package(package).into_iter().filter(|o| !is_candidate(o)) {
-        let because = context
-            .skipper(&offer)
+        let because = super::skipper(&offer)
             .unwrap_or_else(|| Said::new(Why::DoesNotMeet, format!("what is required is an operator {what}")));
         excluded.push(Excluded { bundle: bundle(&offer), because });
     }

@@ -19,9 +19,9 @@ use super::offer::{self, Offer, Update};
 use super::problem::{self, Problem, Variable};
 use super::solve::{self, Rule, Says};
 use super::{Failure, Inputs, Wanted};
-use crate::catalog::Entry;
+use crate::catalog::{Entry, Package};
 
-pub use repair::{Edit, Repair};
+pub use repair::{Edit, Repair, apply};
 
 /// What a resolution comes to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -263,7 +263,7 @@ impl<'i> Context<'_, 'i> {
                 let text = format!("{who} begins with {} (spec.startingCSV)", wanted.starting_csv);
                 return Some(Said::new(Why::NotStartingCsv, text));
             }
-            return self.skipper(offer);
+            return skipper(offer);
         };
         let current = &installed.entry;
         if wanted.busy {
@@ -274,15 +274,15 @@ impl<'i> Context<'_, 'i> {
             let text = format!(
                 "it neither replaces nor skips {}, which is installed{}",
                 current.name,
-                self.hop(offer, current)
+                Self::hop(offer, current)
             );
             return Some(Said::new(Why::NoPath, text));
         }
-        self.skipper(offer)
+        skipper(offer)
     }
 
     /// The way from what is installed to an entry, when there is one with several hops.
-    fn hop(&self, offer: &Offer<'i>, current: &Entry) -> String {
+    fn hop(offer: &Offer<'_>, current: &Entry) -> String {
         let channel = offer.catalog.and_then(|c| c.snapshot.channel(&offer.entry.package, &offer.entry.channel));
         let Some(channel) = channel else { return String::new() };
         let mut next = Some(offer.entry);
@@ -299,18 +299,11 @@ impl<'i> Context<'_, 'i> {
         String::new()
     }
 
-    fn skipper(&self, offer: &Offer<'i>) -> Option<Said> {
-        let entry = offer.entry;
-        let channel = offer.catalog?.snapshot.channel(&entry.package, &entry.channel)?;
-        let skipper = channel.entries.iter().find(|e| e.skips.contains(&entry.name))?;
-        Some(Said::new(Why::Skipped, format!("{} skips it", skipper.name)))
-    }
-
     /// All bundles of a package in all catalogs, newest first.
     fn of_package(&self, package: &str) -> Vec<Offer<'i>> {
         let mut offers: Vec<Offer<'i>> = Vec::new();
         for catalog in &self.inputs.catalogs {
-            let entries = catalog.snapshot.package(package).into_iter().flat_map(|p| p.entries());
+            let entries = catalog.snapshot.package(package).into_iter().flat_map(Package::entries);
             offers.extend(entries.map(|e| Offer::of(*catalog, e)));
         }
         offers.sort_by(|a, b| newest_first(a.entry, b.entry));
@@ -370,4 +363,12 @@ fn shortened(names: &[String], word: &str) -> String {
         return problem::enumerate(names, word);
     }
     format!("{} {word} {} more", names[..SHOWN].join(", "), names.len() - SHOWN)
+}
+
+/// The entry of its channel that skips it, when one does.
+fn skipper(offer: &Offer<'_>) -> Option<Said> {
+    let entry = offer.entry;
+    let channel = offer.catalog?.snapshot.channel(&entry.package, &entry.channel)?;
+    let skipper = channel.entries.iter().find(|e| e.skips.contains(&entry.name))?;
+    Some(Said::new(Why::Skipped, format!("{} skips it", skipper.name)))
 }

@@ -1,6 +1,7 @@
 //! Changes with which there is a resolution. Each is tried before it is offered.
 
 use std::collections::BTreeSet;
+use std::str::FromStr;
 
 use serde::Serialize;
 
@@ -61,6 +62,40 @@ pub enum Edit {
         /// Name.
         name: String,
     },
+}
+
+impl FromStr for Edit {
+    type Err = String;
+
+    /// `channel:SUBSCRIPTION=CHANNEL`, `package:…=PACKAGE`, `source:…=NAMESPACE/CATALOG`, `no-starting-csv:SUBSCRIPTION`,
+    /// `delete-subscription:NAME`, `delete-csv:NAME` or `delete-catalog:NAMESPACE/NAME`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let unknown = || {
+            format!(
+                "{text:?} is no change: there are channel:SUBSCRIPTION=CHANNEL, package:SUBSCRIPTION=PACKAGE, \
+                 source:SUBSCRIPTION=NAMESPACE/CATALOG, no-starting-csv:SUBSCRIPTION, delete-subscription:NAME, \
+                 delete-csv:NAME and delete-catalog:NAMESPACE/NAME"
+            )
+        };
+        let (change, what) = text.split_once(':').ok_or_else(unknown)?;
+        let own = str::to_owned;
+        let assigned = || what.split_once('=').map(|(a, b)| (own(a), own(b))).ok_or_else(unknown);
+        let path = |text: &str| text.split_once('/').map(|(a, b)| (own(a), own(b))).ok_or_else(unknown);
+        Ok(match change {
+            "channel" => assigned().map(|(subscription, channel)| Self::Channel { subscription, channel })?,
+            "package" => assigned().map(|(subscription, package)| Self::Package { subscription, package })?,
+            "source" => {
+                let (subscription, catalog) = assigned()?;
+                let (source_namespace, source) = path(&catalog)?;
+                Self::Source { subscription, source, source_namespace }
+            }
+            "no-starting-csv" => Self::NoStartingCsv { subscription: own(what) },
+            "delete-subscription" => Self::DeleteSubscription { name: own(what) },
+            "delete-csv" => Self::DeleteCsv { name: own(what) },
+            "delete-catalog" => path(what).map(|(namespace, name)| Self::DeleteCatalog { name, namespace })?,
+            _ => return Err(unknown()),
+        })
+    }
 }
 
 /// Changes with which there is a resolution.
@@ -150,7 +185,8 @@ fn attempt(inputs: &Inputs<'_>, edits: &[Edit]) -> Option<Vec<String>> {
     Some(resolution.bundles.iter().map(|b| b.entry.name.clone()).collect())
 }
 
-fn apply<'a>(inputs: &mut Inputs<'a>, edit: &'a Edit) {
+/// Makes a change.
+pub fn apply<'a>(inputs: &mut Inputs<'a>, edit: &'a Edit) {
     let mut change = |name: &str, change: &dyn Fn(&mut super::Wanted<'a>)| {
         inputs.subscriptions.iter_mut().filter(|s| s.name == name).for_each(change);
     };
@@ -161,7 +197,10 @@ fn apply<'a>(inputs: &mut Inputs<'a>, edit: &'a Edit) {
             change(subscription, &|s| (s.source, s.source_namespace) = (source, source_namespace));
         }
         Edit::NoStartingCsv { subscription } => change(subscription, &|s| s.starting_csv = ""),
-        Edit::DeleteCatalog { name, namespace } => inputs.broken.retain(|b| (b.name, b.namespace) != (name, namespace)),
+        Edit::DeleteCatalog { name, namespace } => {
+            inputs.broken.retain(|b| (b.name, b.namespace) != (name, namespace));
+            inputs.catalogs.retain(|c| (c.name, c.namespace) != (name, namespace));
+        }
         Edit::DeleteCsv { name } => inputs.installed.retain(|i| i.entry.name != *name),
         Edit::DeleteSubscription { name } => {
             let gone: Vec<&str> =

@@ -14,7 +14,7 @@ fn a_created_object_gets_what_only_the_server_can_give() {
     assert_eq!(field(&made, &["metadata", "creationTimestamp"]), "2026-11-21T12:00:00Z");
     assert!(!resource_version(&made).is_empty());
     assert_eq!(server.get(&ObjectRef::of(&made)), Some(&made));
-    assert_eq!(server.drain(), [WatchEvent::Added(made)]);
+    assert_eq!(server.drain(), [WatchEvent::Added(made.into())]);
 }
 
 #[test]

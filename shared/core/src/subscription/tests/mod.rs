@@ -272,43 +272,54 @@ fn five_install_plans_are_kept() {
 /// The process is killed after every single action of ours; a new one ends where an undisturbed one does.
 #[test]
 fn a_crash_anywhere_changes_nothing_in_the_end() {
-    let begin = || {
-        let mut simulation = cluster(catalog(vec![
-            bundle("rose", "1.0.0", "", "Pot"),
-            bundle("rose", "2.0.0", "rose.v1.0.0", "Pot"),
-            bundle("pot", "1.0.0", "", ""),
-        ]));
-        simulation.apply(subscription("rose", "Automatic", "rose.v1.0.0")).unwrap();
-        simulation.take_happenings();
-        simulation
-    };
+    let mut simulation = cluster(catalog(vec![
+        bundle("rose", "1.0.0", "", "Pot"),
+        bundle("rose", "2.0.0", "rose.v1.0.0", "Pot"),
+        bundle("pot", "1.0.0", "", ""),
+    ]));
+    simulation.apply(subscription("rose", "Automatic", "rose.v1.0.0")).unwrap();
+    simulation.take_happenings();
     let is_ours = |actor: &Actor| matches!(actor, Actor::Controller(key) if matches!(key.controller, Controller::Resolution | Controller::InstallPlan));
-    let mut simulation = begin();
     let deadline = simulation.now() + SignedDuration::from_mins(10);
-    let mut kill_at = Vec::new();
-    loop {
-        let before = simulation.actions();
-        if !simulation.execute_partly(1) && simulation.advance(deadline) == Progress::Quiet {
-            break;
-        }
-        if simulation.actions() > before && simulation.take_happenings().iter().any(|h| is_ours(&h.actor)) {
-            kill_at.push(simulation.actions());
+    let mut killed = Vec::new();
+    while simulation.execute_partly(1) || simulation.advance(deadline) != Progress::Quiet {
+        if simulation.take_happenings().iter().any(|h| is_ours(&h.actor)) {
+            killed.push(simulation.clone());
         }
     }
     let undisturbed = story(&simulation);
     assert!(undisturbed.contains("rose AtLatestKnown rose.v2.0.0"), "{undisturbed}");
-    assert!(kill_at.len() > 20, "{kill_at:?}");
-    for actions in kill_at {
-        let mut simulation = begin();
-        while simulation.actions() < actions {
-            if !simulation.execute_partly(1) {
-                simulation.advance(deadline);
-            }
-        }
+    assert!(killed.len() > 20, "{}", killed.len());
+    for mut simulation in killed {
+        let actions = simulation.actions();
         simulation.restart();
         rest(&mut simulation);
         assert_eq!(story(&simulation), undisturbed, "killed after {actions} actions");
     }
+}
+
+/// The Subscriptions are written one after the other: the second of them must not get an InstallPlan of its own.
+#[test]
+fn a_crash_between_two_subscriptions_of_one_install_plan_makes_no_second_plan() {
+    let mut simulation = cluster(chain());
+    for name in ["rose", "rose-again"] {
+        simulation.apply(subscription(name, "Manual", "rose.v1.0.0")).unwrap();
+    }
+    let deadline = simulation.now() + SignedDuration::from_mins(1);
+    let refers = |simulation: &Simulation| {
+        let subscriptions = simulation.api().list("operators.coreos.com", "Subscription", Some("garden"));
+        subscriptions.filter(|s| !object::text(s, &["status", "installPlanRef", "name"]).is_empty()).count()
+    };
+    while refers(&simulation) == 0 {
+        if !simulation.execute_partly(1) {
+            simulation.advance(deadline);
+        }
+    }
+    assert_eq!(refers(&simulation), 1, "killed between the two");
+    simulation.restart();
+    rest(&mut simulation);
+    assert_eq!(refers(&simulation), 2);
+    assert_eq!(simulation.api().list("operators.coreos.com", "InstallPlan", None).count(), 1);
 }
 
 /// A World with these objects, and the catalog `olm/main` in that state.

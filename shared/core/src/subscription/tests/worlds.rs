@@ -272,14 +272,14 @@ fn worlds_as_recorded() {
                 let is_same = |o: &&Outcome| their_bundles(&o.resolve) == *bundles;
                 let is_same_step = |o: &&Outcome| their_steps(&o.steps) == steps;
                 chosen += 1;
-                recorded.iter().any(|o| is_same(o)) && recorded.iter().any(|o| is_same_step(o))
+                recorded.iter().any(is_same) && recorded.iter().any(is_same_step)
             }
             Err(Failure::Unsatisfiable(messages)) => {
                 let is_same = |o: &&&Outcome| o.resolve["unsatisfied"] == json!(messages);
                 if recorded.iter().any(|o| is_same(&o)) {
-                    same_words += 1
+                    same_words += 1;
                 } else {
-                    other_words += 1
+                    other_words += 1;
                 }
                 recorded.iter().all(|o| !o.resolve["unsatisfied"].is_null())
             }

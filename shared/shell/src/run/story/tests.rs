@@ -8,15 +8,15 @@ fn happening(ms: i64, actor: &Actor, change: WatchEvent) -> Happening {
     Happening { at: BEGAN + SignedDuration::from_millis(ms), actor: actor.clone(), change }
 }
 
-fn rose(namespace: &str, status: Value) -> Value {
-    json!({
+fn rose(namespace: &str, status: Value) -> Arc<Value> {
+    Arc::new(json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": { "name": "rose.v1.0.0", "namespace": namespace }, "status": status,
-    })
+    }))
 }
 
-fn core(kind: &str, namespace: &str, name: &str) -> Value {
-    json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": name, "namespace": namespace } })
+fn core(kind: &str, namespace: &str, name: &str) -> Arc<Value> {
+    Arc::new(json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": name, "namespace": namespace } }))
 }
 
 fn controller(controller: Controller, namespace: &str, name: &str) -> Actor {

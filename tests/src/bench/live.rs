@@ -1,0 +1,238 @@
+//! The controllers on a real cluster: started as they are released, watched from outside.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use futures::StreamExt;
+use jiff::{SignedDuration, Timestamp};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::WatchEvent;
+use olm_core::api::{crd, object};
+use olm_shell::cli::connect::install_crypto_provider;
+use olm_shell::cluster::api::{Api, Resource};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::control_plane::{ControlPlane, Options};
+
+/// What the controllers log when they have seen the whole cluster.
+const STARTED: &str = "planning starts";
+const ADMINISTRATORS: &str = "system:masters";
+/// The users as whom measuring programs and controllers ask, so that an audit log tells them apart from all else.
+const BENCH: &str = "bench";
+/// The controllers.
+pub const OLM: &str = "olm";
+/// kube-apiserver writes down who asked for what and when, once a request is answered.
+const AUDIT: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStages":["RequestReceived","ResponseStarted"],
+"rules":[{"level":"Metadata"}]}"#;
+
+/// A control plane with OLM's CRDs and the namespace olm, and a client for it.
+pub struct Cluster {
+    runtime: Runtime,
+    api: Api,
+    plane: ControlPlane,
+    audit: TempDir,
+}
+
+impl Cluster {
+    /// Starts one.
+    pub fn start() -> Result<Self> {
+        let audit = tempfile::tempdir()?;
+        fs::write(audit.path().join("policy.json"), AUDIT)?;
+        let flag = |name: &str, file: &str| format!("--audit-{name}={}", audit.path().join(file).display());
+        let apiserver_flags = vec![flag("policy-file", "policy.json"), flag("log-path", "log")];
+        let plane = ControlPlane::start_with(Options { apiserver_flags, crds: crd::all(), ..Options::default() })?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        install_crypto_provider();
+        let kubeconfig = Kubeconfig::read_from(plane.kubeconfig_for(BENCH, Some(ADMINISTRATORS))?)?;
+        let api = runtime.block_on(async {
+            let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+            let api = Api::new(kube::Client::try_from(config)?);
+            api.create(&namespace("olm")).await?;
+            anyhow::Ok(api)
+        })?;
+        Ok(Self { runtime, api, plane, audit })
+    }
+
+    /// Subscribes to a package of catalog `main` in a namespace of its own, and returns how long it took until the operator had
+    /// Succeeded.
+    pub fn install(&self, name: &str, package: &str, channel: &str) -> Result<Duration> {
+        self.runtime.block_on(async {
+            self.api.create(&namespace(name)).await?;
+            let group = json!({
+                "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+                "metadata": { "name": name, "namespace": name }, "spec": { "targetNamespaces": [name] },
+            });
+            self.api.create(&group).await?;
+            let csvs = resource("ClusterServiceVersion", "clusterserviceversions");
+            let from = self.api.list(&csvs, "", "").await?.resource_version;
+            let subscription = json!({
+                "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+                "metadata": { "name": package, "namespace": name },
+                "spec": { "name": package, "source": "main", "sourceNamespace": "olm", "channel": channel },
+            });
+            let began = Instant::now();
+            self.api.create(&subscription).await?;
+            let events = self.api.watch(&csvs, "", &from).await?;
+            let mut events = std::pin::pin!(events);
+            while let Some(event) = events.next().await {
+                if let WatchEvent::Added(csv) | WatchEvent::Modified(csv) = event?
+                    && object::namespace(&csv) == name
+                    && object::text(&csv, &["status", "phase"]) == "Succeeded"
+                {
+                    return Ok(began.elapsed());
+                }
+            }
+            bail!("the watch ended")
+        })
+    }
+
+    /// What kube-apiserver was asked for and has answered, in the order of the questions.
+    pub fn requests(&self) -> Result<Vec<Request>> {
+        let log = fs::read_to_string(self.audit.path().join("log"))?;
+        let mut requests =
+            log.lines().map(|line| Request::read(&serde_json::from_str(line)?)).collect::<Result<Vec<_>>>()?;
+        requests.sort_by_key(|request| request.at);
+        Ok(requests)
+    }
+
+    /// Lets time pass in which nothing is asked of anybody.
+    pub fn idle(&self, time: Duration) {
+        self.runtime.block_on(async { tokio::time::timeout(time, std::future::pending::<()>()).await.ok() });
+    }
+}
+
+fn namespace(name: &str) -> Value {
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
+}
+
+fn resource(kind: &str, plural: &str) -> Resource {
+    let gvk = object::Gvk::new("operators.coreos.com", "v1alpha1", kind);
+    Resource { gvk, plural: plural.to_owned(), namespaced: true }
+}
+
+/// A request to kube-apiserver.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// When it came.
+    pub at: Timestamp,
+    /// How long the answer took.
+    pub took: SignedDuration,
+    /// The component that asked: [`OLM`], or the name that a program gives itself.
+    pub who: String,
+    /// `create`, `update`, `patch`, `delete`, `get`, `list`, `watch`.
+    pub verb: String,
+    /// `resource/subresource`.
+    pub resource: String,
+    /// Namespace, empty when there is none.
+    pub namespace: String,
+    /// Name, empty when the object is to be named or there are several.
+    pub name: String,
+    /// The answer's HTTP status code.
+    pub code: u64,
+}
+
+impl Request {
+    /// Reads an event of the audit log.
+    fn read(event: &Value) -> Result<Self> {
+        let text = |path: &[&str]| object::text(event, path).to_owned();
+        let (at, end) = (text(&["requestReceivedTimestamp"]).parse()?, text(&["stageTimestamp"]).parse::<Timestamp>()?);
+        let user = text(&["user", "username"]);
+        let who = match user.as_str() {
+            OLM | BENCH => user,
+            _ => text(&["userAgent"]).split('/').next().unwrap_or_default().to_owned(),
+        };
+        let (resource, subresource) = (text(&["objectRef", "resource"]), text(&["objectRef", "subresource"]));
+        Ok(Self {
+            at,
+            took: end.duration_since(at),
+            who,
+            verb: text(&["verb"]),
+            resource: if subresource.is_empty() { resource } else { format!("{resource}/{subresource}") },
+            namespace: text(&["objectRef", "namespace"]),
+            name: text(&["objectRef", "name"]),
+            code: event.pointer("/responseStatus/code").and_then(Value::as_u64).unwrap_or_default(),
+        })
+    }
+
+    /// Does it ask for a change?
+    pub fn is_write(&self) -> bool {
+        !matches!(self.verb.as_str(), "get" | "list" | "watch")
+    }
+}
+
+/// `kubectl olm run`. Dropping it ends it.
+pub struct Controllers {
+    process: Child,
+    /// How long it took until they had seen the whole cluster and planned for the first time.
+    pub start: Duration,
+}
+
+impl Controllers {
+    /// Starts them with catalog `main` in a directory, and returns when they plan.
+    pub fn start(binary: &Path, cluster: &Cluster, catalog: &Path) -> Result<Self> {
+        let began = Instant::now();
+        let mut process = Command::new(binary)
+            .args(["--catalog", &format!("main={}", catalog.display())])
+            .env("KUBECONFIG", cluster.plane.kubeconfig_for(OLM, Some(ADMINISTRATORS))?)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let stderr = BufReader::new(process.stderr.take().context("no stderr")?);
+        let mut controllers = Self { process, start: Duration::ZERO };
+        let mut log = File::create(cluster.plane.logs().join("kubectl-olm-run.log"))?;
+        let (started, wait) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                if line.contains(STARTED) {
+                    started.send(()).ok();
+                }
+                writeln!(log, "{line}").ok();
+            }
+        });
+        wait.recv().with_context(|| format!("{} ended before it planned", binary.display()))?;
+        controllers.start = began.elapsed();
+        Ok(controllers)
+    }
+
+    /// Resident memory now, in MB.
+    pub fn memory(&self) -> Result<f64> {
+        self.status("VmRSS:")
+    }
+
+    /// The most resident memory there was, in MB.
+    pub fn peak_memory(&self) -> Result<f64> {
+        self.status("VmHWM:")
+    }
+
+    fn status(&self, field: &str) -> Result<f64> {
+        let status = self.proc("status")?;
+        let line = status.lines().find_map(|l| l.strip_prefix(field)).with_context(|| format!("no {field}"))?;
+        Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1000.0)
+    }
+
+    /// User and system time so far. Linux counts it in ticks of 10 ms.
+    pub fn cpu(&self) -> Result<Duration> {
+        let stat = self.proc("stat")?;
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |n: usize| Ok::<u64, anyhow::Error>(fields.get(n).context("no times")?.parse()?);
+        Ok(Duration::from_millis(10 * (ticks(11)? + ticks(12)?)))
+    }
+
+    fn proc(&self, file: &str) -> Result<String> {
+        Ok(fs::read_to_string(PathBuf::from(format!("/proc/{}/{file}", self.process.id())))?)
+    }
+}
+
+impl Drop for Controllers {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
