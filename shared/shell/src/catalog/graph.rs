@@ -278,7 +278,7 @@ impl Start {
         };
         match (&guessed, is_mentioned) {
             (Some(version), _) => {
-                printer.talk(format_args!("{text} is not in the catalog; taken as version {version}"))
+                printer.talk(format_args!("{text} is not in the catalog; taken as version {version}"));
             }
             (None, true) => printer.talk(format_args!("{text} is not in the catalog, so its version is not known")),
             (None, false) => {
