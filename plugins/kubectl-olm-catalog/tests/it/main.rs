@@ -15,7 +15,8 @@ fn catalog(arguments: &[&str]) -> Command {
 
 #[test]
 fn the_help_tree() {
-    let pages = [&["--help"][..], &["list", "--help"], &["render", "--help"], &["serve", "--help"], &["validate", "--help"]];
+    let pages =
+        [&["--help"][..], &["list", "--help"], &["render", "--help"], &["serve", "--help"], &["validate", "--help"]];
     let tree: Vec<String> = pages
         .iter()
         .map(|page| {
