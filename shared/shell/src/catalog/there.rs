@@ -133,12 +133,7 @@ fn of_files(files: &[PathBuf], asked: Option<String>) -> Result<Read, CliError> 
 }
 
 /// Objects of a cluster: of all namespaces, of the context's, or of the one that is named.
-fn of_cluster(
-    flags: &ClusterFlags,
-    asked: Namespaces,
-    need: Need,
-    printer: &mut Printer,
-) -> Result<Read, CliError> {
+fn of_cluster(flags: &ClusterFlags, asked: Namespaces, need: Need, printer: &mut Printer) -> Result<Read, CliError> {
     let progress = printer.progress("reading what is installed");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut untold = Vec::new();
