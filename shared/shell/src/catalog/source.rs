@@ -150,7 +150,8 @@ impl Loaded {
             let aside: Vec<&str> = load.set_aside.iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
             let aside = if aside.is_empty() { String::new() } else { format!(", set aside: {}", aside.join(", ")) };
             let named: Vec<String> = refs.iter().map(ToString::to_string).collect();
-            printer.warn(format_args!("{} has {wrong} findings{aside}; validate tells them", named.join(" ")));
+            let findings = if wrong == 1 { "1 finding".to_owned() } else { format!("{wrong} findings") };
+            printer.warn(format_args!("{} has {findings}{aside}; validate tells them", named.join(" ")));
         }
         Ok(Self { load, _held: held })
     }
