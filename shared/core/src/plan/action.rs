@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::api::catalog_source::Target;
 use crate::api::object::{self, ObjectRef};
+use crate::structural::Fit;
 
 /// One request to the API server, or a question to the shell.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,6 +127,8 @@ pub enum Question {
         /// Name of the CatalogSource.
         name: String,
     },
+    /// Look whether the custom resources that exist fit schemas. It is answered before the work that asks is done.
+    Fit(Fit),
 }
 
 /// What kind of request an action is.
@@ -182,6 +185,11 @@ impl Action {
             Self::Create(o) | Self::Update(o) | Self::UpdateStatus(o) => ObjectRef::of(o),
             Self::Patch { target, .. } | Self::Delete { target, .. } => target.clone(),
             Self::Emit(emit) => ObjectRef::of(&emit.regarding),
+            Self::Ask(Question::Fit(fit)) => ObjectRef {
+                gvk: object::Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+                namespace: String::new(),
+                name: fit.crd.clone(),
+            },
             Self::Ask(
                 Question::Connect { namespace, name, .. }
                 | Question::Refresh { namespace, name }

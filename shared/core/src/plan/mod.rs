@@ -10,7 +10,7 @@ mod reason;
 
 pub use action::{Action, Emit, Propagation, Question, Verb};
 use jiff::Timestamp;
-pub use reason::{Reason, Severity};
+pub use reason::{Culprit, Reason, Severity};
 
 /// The controllers: each plans for keys of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

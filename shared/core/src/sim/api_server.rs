@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use super::ids::Ids;
 use super::kinds::{self, KindSchema, KindVersion, Kinds, ResourceKind};
 use super::store::{Key, Store, WatchEvent};
-use super::{defaults, strategy, structural, typed, validation};
+use super::{defaults, strategy, typed, validation};
 use crate::api::object::{Gvk, ObjectRef, at, gvk, is_deleting, map_mut, name, namespace, resource_version, text};
 use crate::api::status::Status;
+use crate::structural;
 
 /// How often `generateName` is tried before the server gives up.
 const GENERATE_TRIES: usize = 8;

@@ -21,7 +21,6 @@ mod selector;
 mod simulation;
 mod store;
 mod strategy;
-mod structural;
 mod typed;
 mod validation;
 mod writes;

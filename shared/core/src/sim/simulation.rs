@@ -22,6 +22,7 @@ use crate::catalog::{self, Snapshot};
 use crate::plan::{self, Action, Key, Question, Verb};
 use crate::planner::{Answer, Event, Failure, Planner, Work, answer};
 use crate::settings::Settings;
+use crate::structural::Fitting;
 use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, trimmed};
 
 /// How long a request takes on the virtual clock.
@@ -390,6 +391,20 @@ impl Simulation {
             }
             Action::Ask(Question::Refresh { namespace, name }) => {
                 self.read_catalog(namespace, name);
+                Ok(None)
+            }
+            Action::Ask(Question::Fit(question)) => {
+                let mut fitting = Fitting::new(question);
+                for (version, _) in &question.schemas {
+                    let api_version = Gvk::new(&question.group, version, &question.kind).api_version();
+                    for object in self.api.list(&question.group, &question.kind, None) {
+                        let mut object = object.clone();
+                        object::map_mut(&mut object, &[]).insert("apiVersion".to_owned(), api_version.as_str().into());
+                        fitting.look(version, object);
+                    }
+                }
+                let key = FactKey::Fits(question.crd.clone(), question.digest());
+                self.planner.observe(Event::Learned(key, Some(Fact::Fits(fitting.end(now, None)))));
                 Ok(None)
             }
             Action::Ask(Question::Disconnect { namespace, name }) => {

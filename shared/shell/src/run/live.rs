@@ -6,7 +6,6 @@ use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
 use olm_core::plan::{Action, Key, Reason, Severity};
 use olm_core::planner::Planner;
-use olm_core::settings::{CatalogPods, Settings};
 use tracing::{debug, info, warn};
 
 use super::{Options, endpoints, guard};
@@ -44,11 +43,7 @@ impl<'a> Live<'a> {
         if !self.audit {
             guard::require_alone(&api, self.take_over).await?;
         }
-        let settings = Settings {
-            global_catalog_namespace: self.options.namespace.clone(),
-            catalog_pods: self.options.catalog_pods.then(CatalogPods::default),
-            ..Settings::default()
-        };
+        let settings = self.options.settings(false);
         let images = self.options.images.options()?;
         let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace, images)?;
         let state = endpoints::State::default();
@@ -184,7 +179,11 @@ impl Observer for Log<'_> {
             if let Action::Emit(emit) = action
                 && self.audit.is_none()
             {
-                info!(object = %action.target(), reason = emit.reason, "{}", emit.message);
+                if emit.warning {
+                    warn!(object = %action.target(), reason = emit.reason, "{}", emit.message);
+                } else {
+                    info!(object = %action.target(), reason = emit.reason, "{}", emit.message);
+                }
             }
         }
         self.state.worked(actions, refusals.len());
