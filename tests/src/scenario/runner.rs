@@ -236,6 +236,9 @@ impl<'a, E: Engine> Run<'a, E> {
 
     /// Does what a step does.
     fn begin(&mut self, step: &StepSpec) -> Result<()> {
+        for fault in &step.faults {
+            self.engine.fault(fault)?;
+        }
         for file in &step.apply {
             for mut object in self.scenario.objects(file)? {
                 if text(&object, &["kind"]) == "OperatorCondition"

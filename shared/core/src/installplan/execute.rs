@@ -7,7 +7,7 @@ use super::apply::{self, Outcome};
 use super::optional::{self, Skipped};
 use super::{Refusal, crd};
 use crate::api::object;
-use crate::plan::{Action, Question};
+use crate::plan::{Account, Action, Question};
 use crate::settings::Settings;
 use crate::world::Reader;
 
@@ -71,12 +71,13 @@ struct Found {
 }
 
 impl Pass {
-    /// Looks at all steps.
+    /// Looks at all steps; what they need is done with the rights of the account.
     pub(super) fn over(
         settings: &Settings,
         world: &Reader<'_>,
         plan: &Value,
         refusals: &[Refusal],
+        account: Option<&Account>,
         now: Timestamp,
     ) -> Self {
         let mut steps = object::list(plan, &["status", "plan"]).to_vec();
@@ -117,6 +118,9 @@ impl Pass {
                     if after == crd::WAITING {
                         found.waits.get_or_insert_with(|| crd::waiting(step));
                     }
+                    // Definitions are of the whole cluster: nobody's operator may be without them, as OLM sees it.
+                    let account = account.filter(|_| kind != "CustomResourceDefinition");
+                    let action = action.with_rights_of(account);
                     found.planned.push(Planned { step: index, action, after, blind, optional: is_optional, warning });
                 }
                 Outcome::Ask(question) => {

@@ -6,6 +6,7 @@
 //!   crd        the same for CustomResourceDefinitions; fits: do their objects fit the new one?
 //!   optional   which refusals a plan goes on with
 //!   blame      whose step it is that stops all
+//!   rights     what the ServiceAccount whose rights are used may not
 //! ```
 //!
 //! RequiresApproval -> Installing -> Complete | Failed. A pass emits all that can be done now; the last one ends with the one
@@ -17,6 +18,7 @@ mod crd;
 mod execute;
 mod fits;
 mod optional;
+mod rights;
 #[cfg(test)]
 mod tests;
 
@@ -61,15 +63,21 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
 
 fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now: Timestamp) -> Plan {
     let mut status = Status::of(json);
-    match check(world, &key.namespace) {
-        Check::Passed => {}
+    let account = match check(world, &key.namespace) {
+        Check::Passed(account) => account,
         Check::Wait(reason) => return Plan::wait(reason),
         Check::Failed(message, reason) => {
             status.installed(false, "InstallCheckFailed", &message, now);
             return Plan::act(status.write(json).into_iter().collect()).because(reason);
         }
+    };
+    if !account.is_null() && account != object::at(json, &["status", "attenuatedServiceAccountRef"]) {
+        status.put("attenuatedServiceAccountRef", account.clone());
+        status.clear_check(now);
+        return Plan::act(status.write(json).into_iter().collect());
     }
-    let pass = Pass::over(settings, world, json, world.refusals(key), now);
+    let account = rights::account(account);
+    let pass = Pass::over(settings, world, json, world.refusals(key), account.as_ref(), now);
     let (namespace, name) = (key.namespace.clone(), key.name.clone());
     let mut events: Vec<Action> = pass.skipped.iter().map(|skipped| skipped.event(json)).collect();
     events.extend(pass.warnings.iter().map(|warning| unfit(json, warning)));
@@ -115,7 +123,8 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
             actions.extend(pass.retry);
             let (culprit, fails_at) = (blame::culprit(world, json, step), is_final.then_some(deadline));
             let reason = Reason::InstallPlanRetries { namespace, name, message, culprit, fails_at };
-            let plan = Plan::act(actions).because(reason);
+            let mut plan = Plan::act(actions).because(reason);
+            plan.reasons.extend(account.and_then(|account| rights::missing(world, json, &account)));
             fails_at.into_iter().chain(again).fold(plan, Plan::again_at)
         }
     }
@@ -128,13 +137,14 @@ fn unfit(plan: &Value, message: &str) -> Action {
 }
 
 /// May plans of the namespace be executed (§5.3)?
-enum Check {
-    Passed,
+enum Check<'w> {
+    /// With the rights of this ServiceAccount (a reference), or with our own (null).
+    Passed(&'w Value),
     Wait(Reason),
     Failed(String, Reason),
 }
 
-fn check(world: &Reader<'_>, namespace: &str) -> Check {
+fn check<'w>(world: &Reader<'w>, namespace: &str) -> Check<'w> {
     let groups: Vec<&Value> = world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| o.json()).collect();
     let none = "no operator group found that is managing this namespace".to_owned();
     let namespace = namespace.to_owned();
@@ -149,20 +159,17 @@ fn check(world: &Reader<'_>, namespace: &str) -> Check {
     };
     let group_name = format!("OperatorGroup {namespace}/{}", object::name(group));
     let account = object::text(group, &["spec", "serviceAccountName"]);
-    let has_account = !object::at(group, &["status", "serviceAccountRef"]).is_null();
-    if !account.is_empty() && has_account {
-        let what = "installing with the rights of a ServiceAccount".to_owned();
-        return Check::Wait(Reason::Unsupported { object: group_name, what });
-    }
-    if !account.is_empty() {
-        return Check::Failed(none, Reason::Missing { object: group_name, needs: format!("ServiceAccount {account}") });
+    let processed = !object::at(group, &["status", "lastUpdated"]).is_null();
+    let used = object::at(group, &["status", "serviceAccountRef"]);
+    if !account.is_empty() && object::text(used, &["name"]) != account {
+        let reason = Reason::Missing { object: group_name, needs: format!("ServiceAccount {account}") };
+        return if processed { Check::Failed(none, reason) } else { Check::Wait(reason) };
     }
     if object::list(group, &["status", "namespaces"]).is_empty() {
-        let processed = !object::at(group, &["status", "lastUpdated"]).is_null();
         let reason = Reason::Missing { object: group_name, needs: "a namespace that it targets".to_owned() };
         return if processed { Check::Failed(none, reason) } else { Check::Wait(reason) };
     }
-    Check::Passed
+    Check::Passed(if account.is_empty() { &Value::Null } else { used })
 }
 
 /// The status of an InstallPlan that is going to be written.

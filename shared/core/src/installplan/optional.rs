@@ -9,8 +9,8 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::Status;
 use super::apply::{self, Outcome};
+use super::{Status, rights};
 use crate::api::object;
 use crate::api::status::Status as Answer;
 use crate::bundle::optional::may_be_optional;
@@ -97,9 +97,9 @@ pub(super) struct Skipped(String);
 impl Skipped {
     /// For what the API server said.
     pub(super) fn of(step: &Value, refusal: &Refusal) -> Self {
-        let Answer { message, .. } = &refusal.status;
         let csv = object::text(step, &["resolving"]);
-        Self(format!("optional {} of {csv} is not created, the plan goes on without it: {message}", described(step)))
+        let why = apply::refusal(step, refusal);
+        Self(format!("the plan goes on without optional {} of {csv}: {why}", described(step)))
     }
 
     /// The Event that tells of it.
@@ -134,6 +134,7 @@ pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan
     let conditions = object::list(plan, &["status", "conditions"]);
     let installed = conditions.iter().find(|c| object::text(c, &["type"]) == "Installed");
     let tried = installed.and_then(|c| object::parse_time(object::text(c, &["lastUpdateTime"])));
+    let account = rights::account(object::at(plan, &["status", "attenuatedServiceAccountRef"]));
     let (mut actions, mut skipped, mut any) = (Vec::new(), Vec::new(), false);
     for step in steps.iter_mut().filter(|s| is_missing(s)) {
         if served_since(world, step).is_none_or(|since| tried.is_some_and(|tried| since <= tried)) {
@@ -145,7 +146,7 @@ pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan
                 Some(refusal) => skipped.push(Skipped::of(step, refusal)),
                 None => {
                     step["status"] = after.into();
-                    actions.push(action);
+                    actions.push(action.with_rights_of(account.as_ref()));
                 }
             },
             // Its ClusterServiceVersion is gone: the objects of this plan are of the past.

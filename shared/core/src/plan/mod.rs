@@ -8,7 +8,7 @@
 mod action;
 mod reason;
 
-pub use action::{Action, Emit, Propagation, Question, Verb};
+pub use action::{Account, Action, Emit, Propagation, Question, Verb};
 use jiff::Timestamp;
 pub use reason::{Culprit, Reason, Severity};
 

@@ -212,6 +212,16 @@ pub enum Reason {
         /// What it needs.
         needs: String,
     },
+    /// A ServiceAccount may not do what is to be done with its rights.
+    #[error("ServiceAccount {namespace}/{name} may not {}", rights.join("; "))]
+    RightsMissing {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// All that it may not, each `create roles.rbac.authorization.k8s.io in namespace garden`.
+        rights: Vec<String>,
+    },
     /// The API server refused an action; it is tried again.
     #[error("the API server refused to {verb} {target} ({attempts}×): {message}")]
     Refused {
@@ -310,6 +320,10 @@ impl Reason {
             Self::OptionalNotCreated { namespace, name, .. } => {
                 format!("the Events of kubectl -n {namespace} describe installplan {name} say why")
             }
+            Self::RightsMissing { namespace, name, .. } => format!(
+                "bind the ServiceAccount to a Role or ClusterRole that has them, or take serviceAccountName out of the \
+                 OperatorGroup; kubectl auth can-i --list --as system:serviceaccount:{namespace}:{name} shows what it may"
+            ),
             Self::Panicked { .. } => "this is a bug of kubectl-olm, please report it with the log".to_owned(),
             Self::Unsatisfiable { .. }
             | Self::RequirementsNotMet { .. }

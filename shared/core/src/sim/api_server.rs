@@ -49,7 +49,7 @@ impl ApiServer {
         }
     }
 
-    /// A server with what every cluster has: its stock Namespaces and PriorityClasses.
+    /// A server with what every cluster has: its stock Namespaces and PriorityClasses, and the role of those who may do everything.
     pub fn with_stock_objects(seed: u64, now: Timestamp) -> Self {
         let mut server = Self::new(seed);
         for stock in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -62,6 +62,13 @@ impl ApiServer {
                 now,
             );
         }
+        let everything = json!([
+            {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]},
+        ]);
+        server.add_stock(
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "cluster-admin"}, "rules": everything}),
+            now,
+        );
         server
     }
 

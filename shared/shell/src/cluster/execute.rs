@@ -85,6 +85,7 @@ async fn one(api: &Api, permit: &Permit, action: &Action, events: &mpsc::Unbound
 
 async fn request(api: &Api, action: &Action) -> Result<Option<Value>, Status> {
     match action {
+        Action::As(account, action) => Box::pin(request(&api.with_rights_of(account), action)).await,
         Action::Create(object) => api.create(object).await.map(Some),
         Action::Update(object) => api.update(object, None).await.map(Some),
         Action::UpdateStatus(object) => api.update(object, Some("status")).await.map(Some),

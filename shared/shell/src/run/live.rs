@@ -252,6 +252,7 @@ fn detail(action: &Action) -> String {
     match action {
         Action::UpdateStatus(object) => phase(object),
         Action::Patch { patch, .. } => format!(": {patch}"),
+        Action::As(account, action) => format!("{} as {}", detail(action), account.user()),
         _ => String::new(),
     }
 }

@@ -125,8 +125,10 @@ fn the_event_says_what_is_missing_and_why() {
     assert!(emit.warning);
     assert_eq!(
         emit.message,
-        "optional PrometheusRule \"rule\" of rose.v2.0.0 is not created, the plan goes on without it: the server could not \
-         find the requested resource"
+        "the plan goes on without optional PrometheusRule \"rule\" of rose.v2.0.0: api-server resource not found installing \
+         PrometheusRule rule: GroupVersionKind monitoring.coreos.com/v1, Kind=PrometheusRule not found on the cluster. This \
+         API may have been deprecated and removed, see https://kubernetes.io/docs/reference/using-api/deprecation-guide/ for \
+         more information."
     );
     let Some(Action::UpdateStatus(done)) = plan.actions.first() else { panic!("{plan:?}") };
     world.apply(done.clone());
