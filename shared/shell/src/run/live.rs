@@ -233,6 +233,7 @@ impl Observer for Log<'_> {
                     printer.line(format_args!("blocked: {reason}")).ok();
                 }
                 (None, Severity::Blocked) => warn!(key = %key, hint, "{reason}"),
+                (None, Severity::Settled) => info!(key = %key, hint, "{reason}"),
                 _ => debug!(key = %key, hint, "{reason}"),
             }
         }

@@ -2,6 +2,7 @@
 
 mod fits;
 mod optional;
+mod rights;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
