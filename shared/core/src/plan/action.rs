@@ -38,7 +38,7 @@ pub enum Action {
     /// Something the shell should find out. The answer arrives in the World as a fact.
     Ask(Question),
     /// A request that is made with the rights of a ServiceAccount, not with our own.
-    As(Account, Box<Action>),
+    As(Account, Box<Self>),
 }
 
 /// A ServiceAccount whose rights are used.
