@@ -49,6 +49,9 @@ pub struct Arguments {
     /// that its bundle calls optional
     #[arg(long, value_name = "NAME=true|false,…", default_value = "", hide_default_value = true)]
     feature_gates: FeatureGates,
+    /// With OptionalManifests: create what an install went on without when its API appears on the cluster later
+    #[arg(long, conflicts_with = "install_crds")]
+    retry_optional: bool,
     /// Stop an OLM that already runs on the cluster and take its place; without this it is left alone and we refuse
     #[arg(long, conflicts_with = "mode")]
     take_over: bool,
@@ -122,6 +125,7 @@ impl From<Arguments> for Options {
             catalog_pods: arguments.catalog_pods,
             images: arguments.images,
             feature_gates: arguments.feature_gates,
+            retry_optional: arguments.retry_optional,
             output: arguments.output,
         }
     }

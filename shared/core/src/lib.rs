@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   api, version            know nothing
+//!   structural              knows nothing: the schemas of custom resources
 //!   catalog, bundle         know api, version
 //!   resolver                knows catalog, constraint, world
 //!   controllers             know world and plan, and not each other
@@ -32,6 +33,7 @@ pub mod rbac;
 pub mod resolver;
 pub mod settings;
 pub mod sim;
+pub mod structural;
 pub mod subscription;
 #[cfg(test)]
 mod testing;

@@ -12,6 +12,10 @@ pub struct Settings {
     pub protected_copied_csv_namespaces: std::collections::BTreeSet<String>,
     /// Serve catalogs of images and ConfigMaps from pods, as OLM does (`--catalog-pods`); without, they are read directly.
     pub catalog_pods: Option<CatalogPods>,
+    /// Feature gate `OptionalManifests`: an InstallPlan goes on without objects that its bundle calls optional.
+    pub optional_manifests: bool,
+    /// Try optional objects again when their API appears after the InstallPlan has gone on without them (`--retry-optional`).
+    pub retry_optional: bool,
 }
 
 /// The programs in the pods of catalogs, which OLM's flags of these names choose.
@@ -46,6 +50,8 @@ impl Default for Settings {
             install_plan_retry_timeout: jiff::SignedDuration::from_mins(1),
             protected_copied_csv_namespaces: std::collections::BTreeSet::new(),
             catalog_pods: None,
+            optional_manifests: false,
+            retry_optional: false,
         }
     }
 }

@@ -56,7 +56,7 @@ impl ClusterEngine {
         let client = runtime.block_on(Client::connect(plane.kubeconfig()))?;
         // The controllers' Lease is in there.
         runtime.block_on(client.apply(&namespace("olm")))?;
-        let controllers = Controllers::start(plane.kubeconfig(), scenario.has_catalog_pods()?)?;
+        let controllers = Controllers::start(plane.kubeconfig(), scenario.has_catalog_pods()?, &scenario.script.flags)?;
         let (sender, shown) = channel();
         for (api_version, kind, plural) in WATCHED {
             runtime.spawn(client.clone().follow(Gvk::from_api_version(api_version, kind), plural, sender.clone()));

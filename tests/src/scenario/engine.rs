@@ -15,7 +15,7 @@ use anyhow::{Result, bail};
 use olm_core::api::object::{Gvk, ObjectRef};
 use serde_json::Value;
 
-use super::format::PatchSpec;
+use super::format::{FaultSpec, PatchSpec};
 use super::store::Change;
 
 /// A cluster, with OLM's CRDs, the namespaces that Kubernetes has by itself, and the controllers under test.
@@ -40,6 +40,11 @@ pub trait Engine {
 
     /// Deletes an object, its dependents in the background.
     fn delete(&mut self, target: &ObjectRef) -> Result<()>;
+
+    /// Lets the API server refuse requests of the controllers.
+    fn fault(&mut self, fault: &FaultSpec) -> Result<()> {
+        bail!("{} cannot refuse to {} {} {}", self.name(), fault.verb, fault.kind, fault.name)
+    }
 
     /// All objects of a custom resource, which is not watched. Empty when it is not served.
     fn list(&mut self, resource: &Gvk, plural: &str) -> Result<Vec<Value>>;

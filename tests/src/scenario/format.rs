@@ -31,6 +31,9 @@ pub struct Script {
     pub about: String,
     /// The resync interval that OLM's controllers were started with. Ours have nothing to resync.
     pub interval: Option<String>,
+    /// What `kubectl olm run` is told besides, in scenarios of our own.
+    #[serde(default)]
+    pub flags: Vec<String>,
     /// Served before the first step.
     #[serde(default)]
     pub catalogs: Vec<CatalogSpec>,
@@ -61,6 +64,9 @@ pub struct StepSpec {
     /// Files of `objects/` to apply.
     #[serde(default)]
     pub apply: Vec<String>,
+    /// What the API server answers to some requests of the controllers from now on, instead of executing them.
+    #[serde(default)]
+    pub faults: Vec<FaultSpec>,
     /// Catalogs that serve another directory from now on.
     #[serde(default)]
     pub serve: Vec<ServeSpec>,
@@ -94,6 +100,26 @@ fn settle() -> f64 {
 
 fn limit() -> f64 {
     40.0
+}
+
+/// A refusal.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultSpec {
+    /// `create`, `update` or `patch`.
+    pub verb: String,
+    /// The kind of object that the request is about.
+    pub kind: String,
+    /// The object's name.
+    pub name: String,
+    /// HTTP status code, 0 for no answer.
+    pub code: u16,
+    /// Kubernetes' word for it.
+    pub reason: String,
+    /// The sentence.
+    pub message: String,
+    /// How often; ever after when absent.
+    pub times: Option<u32>,
 }
 
 /// Another directory for a catalog.
@@ -159,6 +185,11 @@ impl Scenario {
         let named = self.script.steps.iter().flat_map(|step| step.serve.iter().map(|s| &s.directory));
         let mut directories = self.script.catalogs.iter().map(|c| &c.directory).chain(named);
         directories.any(|directory| self.folder.join(directory).join("bundles.txt").exists())
+    }
+
+    /// Does the API server refuse what it would do by itself?
+    pub fn has_faults(&self) -> bool {
+        self.script.steps.iter().any(|step| !step.faults.is_empty())
     }
 
     /// Does the recording show pods of catalogs? Ours makes them only when asked to.

@@ -36,11 +36,17 @@ pub fn checked_in() -> PathBuf {
     repository().join("tests/scenarios")
 }
 
+/// The folder with the scenarios of our own: what OLM does not do, so that nothing of it could be recorded. Their golden is what ours
+/// did when somebody looked whether it is right.
+pub fn own() -> PathBuf {
+    checked_in().join("own")
+}
+
 /// All scenarios by name: those of this repository, and those of the data folder that name real bundles, when it is there.
 pub fn all() -> Result<BTreeMap<String, format::Scenario>> {
     let mut scenarios = BTreeMap::new();
     let recorded = data().map(|data| data.join("scenarios"));
-    for folder in recorded.iter().map(PathBuf::as_path).chain([checked_in().as_path()]) {
+    for folder in recorded.iter().map(PathBuf::as_path).chain([checked_in().as_path(), own().as_path()]) {
         for folder in folders(folder)? {
             let scenario = format::Scenario::read(&folder)?;
             scenarios.insert(scenario.name.clone(), scenario);

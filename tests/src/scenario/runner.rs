@@ -236,6 +236,9 @@ impl<'a, E: Engine> Run<'a, E> {
 
     /// Does what a step does.
     fn begin(&mut self, step: &StepSpec) -> Result<()> {
+        for fault in &step.faults {
+            self.engine.fault(fault)?;
+        }
         for file in &step.apply {
             for mut object in self.scenario.objects(file)? {
                 if text(&object, &["kind"]) == "OperatorCondition"
@@ -541,7 +544,7 @@ mod tests {
     fn settle(works_until: u64, shows_at: u64) -> (bool, bool, u64) {
         let (works_until, shows_at) = (Duration::from_secs(works_until), Duration::from_secs(shows_at));
         let engine = Slow { works_until, shows_at, ..Slow::default() };
-        let script = Script { about: String::new(), interval: None, catalogs: vec![], steps: vec![] };
+        let script = Script { about: String::new(), interval: None, flags: vec![], catalogs: vec![], steps: vec![] };
         let scenario = Scenario { name: "slow".to_owned(), folder: "slow".into(), script };
         let (mut run, mut quiet) = (Run::new(engine, &scenario, None), None);
         let settled = loop {

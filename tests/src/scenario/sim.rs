@@ -5,17 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use jiff::{SignedDuration, Timestamp};
 use olm_core::api::crd;
 use olm_core::api::object::{Gvk, ObjectRef, text};
+use olm_core::api::status::Status;
+use olm_core::plan::Verb;
 use olm_core::settings::{CatalogPods, Settings};
-use olm_core::sim::{self, ApiServer, Progress, Simulation, WatchEvent};
+use olm_core::sim::{self, ApiServer, Fault, Progress, Simulation, WatchEvent};
 use serde_json::Value;
 
 use super::catalog::load;
 use super::engine::{Engine, WATCHED};
-use super::format::{PatchSpec, PatchType, Scenario};
+use super::format::{FaultSpec, PatchSpec, PatchType, Scenario};
 use super::store::Change;
 
 /// Where the virtual clock starts.
@@ -39,7 +41,15 @@ impl SimEngine {
     /// A cluster for a scenario.
     pub fn start_for(scenario: &Scenario) -> Result<Self> {
         let catalog_pods = scenario.has_catalog_pods()?.then(CatalogPods::default);
-        Self::start_with(Settings { catalog_pods, ..Settings::default() })
+        let mut settings = Settings { catalog_pods, ..Settings::default() };
+        for flag in &scenario.script.flags {
+            match flag.as_str() {
+                "--feature-gates=OptionalManifests=true" => settings.optional_manifests = true,
+                "--retry-optional" => settings.retry_optional = true,
+                other => bail!("the simulation does not know {other}"),
+            }
+        }
+        Self::start_with(settings)
     }
 
     fn start_with(settings: Settings) -> Result<Self> {
@@ -112,6 +122,15 @@ impl Engine for SimEngine {
 
     fn delete(&mut self, target: &ObjectRef) -> Result<()> {
         self.simulation.delete(target)?;
+        Ok(())
+    }
+
+    fn fault(&mut self, fault: &FaultSpec) -> Result<()> {
+        let FaultSpec { verb, kind, name, code, reason, message, times } = fault.clone();
+        let verbs = [Verb::Create, Verb::Update, Verb::Patch];
+        let Some(verb) = verbs.into_iter().find(|v| v.as_str() == verb) else { bail!("nothing is refused to {verb}") };
+        let status = Status::new(code, &reason, message);
+        self.simulation.refuse(Fault { verb, kind, name, status, times });
         Ok(())
     }
 

@@ -2,12 +2,13 @@
 //!
 //! ```text
 //!   files (path, bytes) --read--> Bundle --render--> Rendered   what opm render and the registry server answer
-//!                           --steps--> the steps of an InstallPlan
+//!                           --steps--> the steps of an InstallPlan --optional--> those it may go on without
 //! ```
 //!
 //! The format is `registry+v1` (reference: bundles and catalogs §1). Nothing here reads the disk: the shell does.
 
 mod content;
+pub mod optional;
 pub mod property;
 mod read;
 mod render;

@@ -21,6 +21,8 @@ pub const LABEL_REQUIRED: &str = "olm.label.required";
 pub const CONSTRAINT: &str = "olm.constraint";
 /// A whole object of the bundle.
 pub const BUNDLE_OBJECT: &str = "olm.bundle.object";
+/// What of a bundle an install may go on without (enhancement `optional-manifest`).
+pub const MANIFESTS_OPTIONAL: &str = "olm.manifests.optional";
 /// The descriptive part of the CSV, in catalogs that leave the objects out.
 pub const CSV_METADATA: &str = "olm.csv.metadata";
 

@@ -15,7 +15,7 @@ use super::piece::Text;
 use super::stored::Span;
 use super::{Content, File, Property, reference};
 use crate::bundle::property::{self, BUNDLE_OBJECT, CSV_METADATA};
-use crate::bundle::{Bundle, decode_data};
+use crate::bundle::{Bundle, decode_data, optional};
 use crate::finding::Finding;
 use crate::go::quote;
 use crate::yaml::{self, Document};
@@ -305,6 +305,15 @@ fn bundle(
             }
             _ => {
                 let checked = super::properties::check(&type_, raw);
+                if type_ == property::MANIFESTS_OPTIONAL
+                    && let Err(why) = serde_json::from_str(raw)
+                        .map_err(|e| e.to_string())
+                        .and_then(|value| optional::read(&value).map_err(|why| format!("it is ignored: {why}")))
+                {
+                    bundle
+                        .problems
+                        .push(("bad-optional-manifests", format!("property[{index}] of type {type_}: {why}")));
+                }
                 if type_ != CSV_METADATA {
                     bundle.properties.push(Property { value: serde_json::from_str(raw)?, type_: type_.clone() });
                 }

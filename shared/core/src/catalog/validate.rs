@@ -16,7 +16,7 @@ use crate::go::quote;
 use crate::version::{self, Range};
 
 /// Codes of findings about catalogs that opm takes as they are.
-const OUR_OWN: [&str; 2] = ["repeated-key", "link-leads-out"];
+const OUR_OWN: [&str; 3] = ["bad-optional-manifests", "repeated-key", "link-leads-out"];
 
 /// Would opm refuse the whole catalog for a finding of that code?
 pub fn refused_by_opm(code: &str) -> bool {
@@ -177,7 +177,11 @@ impl Check<'_> {
         for (code, message) in &bundle.problems {
             let finding = on.says(code, message);
             // Only who mirrors images reads the list of related ones.
-            self.add(if *code == "bad-related-image" { finding.warning() } else { finding });
+            self.add(if matches!(*code, "bad-optional-manifests" | "bad-related-image") {
+                finding.warning()
+            } else {
+                finding
+            });
         }
         let of: Vec<&Value> =
             bundle.properties.iter().filter(|p| p.type_ == property::PACKAGE).map(|p| &p.value).collect();

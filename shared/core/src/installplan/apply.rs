@@ -2,12 +2,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::api::labels;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::plan::{Action, Verb};
-use crate::world::{GroupKind, Reader, Refusal, kind};
+use crate::structural::Fit;
+use crate::world::{GroupKind, IndexKey, Reader, Refusal, kind};
 
 /// What a step comes to.
 #[derive(Debug, PartialEq)]
@@ -20,18 +22,34 @@ pub(super) enum Outcome {
         after: &'static str,
         /// Is it unknown whether the action changes anything?
         blind: bool,
+        /// What to warn of when it is done.
+        warning: Option<String>,
     },
+    /// Something has to be found out first.
+    Ask(Fit),
     /// It has that status and waits for something.
     Wait(&'static str, String),
     /// It needs the uid of a ClusterServiceVersion that an earlier step is about to create.
     NeedsOwner(String),
-    /// It cannot be done.
-    Fail(String),
+    /// It cannot be done. Whatever is wrong is looked at again at that time, if it would not be seen.
+    Fail(String, Option<Timestamp>),
+    /// It cannot be done, and no time makes that a failure of the plan.
+    Denied(String, Option<Timestamp>),
+    /// No InstallPlan can do it.
+    Unsupported,
 }
 
 impl Outcome {
     fn create(object: Value) -> Self {
-        Self::Act { action: Action::Create(object), after: "Created", blind: false }
+        Self::act(Action::Create(object), "Created", false)
+    }
+
+    pub(super) fn act(action: Action, after: &'static str, blind: bool) -> Self {
+        Self::Act { action, after, blind, warning: None }
+    }
+
+    fn fail(message: impl Into<String>) -> Self {
+        Self::Fail(message.into(), None)
     }
 }
 
@@ -62,6 +80,33 @@ fn handling(kind: &str) -> Option<(bool, Owned, bool)> {
         | "ConsolePlugin" => (false, Owned::ByLabels, true),
         _ => return None,
     })
+}
+
+/// Kinds without namespace that every cluster serves, and that no InstallPlan makes unless they are optional.
+const OF_THE_CLUSTER: [&str; 13] = [
+    "APIService",
+    "ClusterTrustBundle",
+    "CSIDriver",
+    "DeviceClass",
+    "FlowSchema",
+    "IngressClass",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "PriorityLevelConfiguration",
+    "RuntimeClass",
+    "StorageClass",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+];
+
+/// The same for a kind that is optional: that may be any.
+fn handling_of_any(world: &Reader<'_>, gvk: &Gvk) -> (bool, Owned, bool) {
+    let definitions = world.indexed(IndexKey::Definition(gvk.group.clone(), gvk.kind.clone()));
+    let scoped = match definitions.first() {
+        Some(definition) => object::text(definition.json(), &["spec", "scope"]) != "Cluster",
+        None => !OF_THE_CLUSTER.contains(&gvk.kind.as_str()) && !gvk.kind.ends_with("WebhookConfiguration"),
+    };
+    if scoped { (true, Owned::ByCsv, true) } else { (false, Owned::ByLabels, true) }
 }
 
 /// The kind that a step makes.
@@ -96,15 +141,17 @@ pub(super) fn is_made_by(world: &Reader<'_>, plan: &Value, step: &Value, object:
 }
 
 /// What to do for a step that makes anything but a CustomResourceDefinition. `to_come`: the ClusterServiceVersions that are created
-/// before it.
-pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[String]) -> Outcome {
+/// before it. `optional`: the plan may go on without it.
+pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[String], optional: bool) -> Outcome {
     let step_kind = object::text(step, &["resource", "kind"]);
-    let Some((namespaced, owned, carried)) = handling(step_kind) else {
-        return Outcome::Fail("the InstallPlan contains invalid data".to_owned());
+    let (namespaced, owned, carried) = match handling(step_kind) {
+        Some(handling) => handling,
+        None if optional => handling_of_any(world, &gvk(step)),
+        None => return Outcome::Unsupported,
     };
     let mut desired = match manifest(step) {
         Ok(desired) => desired,
-        Err(message) => return Outcome::Fail(message),
+        Err(message) => return Outcome::fail(message),
     };
     let namespace = if namespaced { object::namespace(plan) } else { "" };
     if namespaced {
@@ -117,7 +164,12 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[St
     }
     let gvk = gvk(step);
     let gk = GroupKind::new(&gvk.group, &gvk.kind);
-    let Some(live) = world.json(&gk, namespace, object::name(&desired)) else {
+    let mut live = world.json(&gk, namespace, object::name(&desired));
+    if live.is_none() && optional && namespaced {
+        // Nothing says here whether an API that is aggregated has namespaces; once the object is there, it does.
+        live = world.json(&gk, "", object::name(&desired));
+    }
+    let Some(live) = live else {
         match step_kind {
             "ClusterServiceVersion" => {
                 object::map_mut(&mut desired, &[]).remove("status");
@@ -146,7 +198,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[St
     if carried && status == "Created" && object::covers(live, &desired) || wanted == *live {
         return Outcome::Done(status);
     }
-    Outcome::Act { action: Action::Update(wanted), after: "Present", blind: carried }
+    Outcome::act(Action::Update(wanted), "Present", carried)
 }
 
 /// Makes the ClusterServiceVersion the owner, as its kind asks for; or says why that cannot be done now.
@@ -178,7 +230,7 @@ fn own(
             Outcome::NeedsOwner(format!("{what} waits for ClusterServiceVersion {resolving}"))
         } else {
             let missing = format!("clusterserviceversions.operators.coreos.com {resolving:?} not found");
-            Outcome::Fail(format!("error generating ownerrefs for {}: {missing}", what.to_lowercase()))
+            Outcome::fail(format!("error generating ownerrefs for {}: {missing}", what.to_lowercase()))
         });
     };
     let reference = object::owner_reference(csv, false);
@@ -293,6 +345,12 @@ fn encode_secret(secret: &mut Value) {
         object::map_mut(secret, &["data"]).insert(key, value.into());
     }
     object::map_mut(secret, &[]).remove("stringData");
+}
+
+/// The refusal that an action has met.
+pub(super) fn refusal_of<'r>(action: &Action, refusals: &'r [Refusal]) -> Option<&'r Refusal> {
+    let (verb, target) = (action.verb(), action.target());
+    refusals.iter().find(|r| r.verb == verb && r.target == target)
 }
 
 /// The refusal of a step's action, in OLM's words.

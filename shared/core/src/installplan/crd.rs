@@ -1,8 +1,10 @@
 //! Steps that make CustomResourceDefinitions (reference/catalog-operator.md §5.5).
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::apply::{self, Outcome};
+use super::fits::{self, Fits};
 use crate::api::hash::fnv64a;
 use crate::api::object;
 use crate::plan::Action;
@@ -19,21 +21,21 @@ pub(super) fn waiting(step: &Value) -> String {
 
 /// What to do for a CustomResourceDefinition. It is known without its schemas, so whether an existing one has to be changed
 /// cannot be seen.
-pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value) -> Outcome {
+pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestamp) -> Outcome {
     let mut desired = match apply::manifest(step) {
         Ok(desired) => desired,
-        Err(message) => return Outcome::Fail(message),
+        Err(message) => return Outcome::Fail(message, None),
     };
     let version = object::text(step, &["resource", "version"]);
     if !matches!(version, "v1" | "v1beta1") {
-        return Outcome::Fail(format!("CRD APIVersion from manifest not supported: {version}"));
+        return Outcome::Fail(format!("CRD APIVersion from manifest not supported: {version}"), None);
     }
     let name = object::name(&desired).to_owned();
     let csv = format!("{}/{}", object::namespace(plan), object::text(step, &["resolving"]));
     let mark = format!("{ALONGSIDE}{}", fnv64a(&csv));
     let Some(live) = world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", &name) else {
         object::set_annotation(&mut desired, &mark, &csv);
-        return Outcome::Act { action: Action::Create(desired), after: WAITING, blind: false };
+        return Outcome::act(Action::Create(desired), WAITING, false);
     };
     let alongside =
         || object::entries(live, &["metadata", "annotations"]).filter(|(key, _)| key.starts_with(ALONGSIDE));
@@ -52,11 +54,26 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value) -> Outcome {
         versions.iter().any(|v| &v["name"] == *version) || object::at(&desired, &["spec", "version"]) == *version
     };
     if let Some(gone) = object::list(live, &["status", "storedVersions"]).iter().find(|v| !has(v)) {
-        return Outcome::Fail(format!(
+        let message = format!(
             "risk of data loss updating {name:?}: new CRD removes version {} that is listed as a stored version on the \
              existing CRD",
             gone.as_str().unwrap_or_default()
-        ));
+        );
+        return Outcome::Fail(message, None);
+    }
+    let mut warning = None;
+    match fits::existing(world, live, &desired, now) {
+        Fits::Yes => {}
+        Fits::Unknown(question) => return Outcome::Ask(question),
+        Fits::Unreadable(refusal, again) if refusal.is_forbidden() => {
+            return Outcome::Denied(fits::prefixed(&name, &refusal.message), Some(again));
+        }
+        Fits::Unreadable(refusal, again) => return Outcome::Fail(fits::prefixed(&name, &refusal.message), Some(again)),
+        // A webhook may make them fit.
+        Fits::No(found, _) if object::text(&desired, &["spec", "conversion", "strategy"]) == "Webhook" => {
+            warning = Some(fits::prefixed(&name, &found));
+        }
+        Fits::No(found, again) => return Outcome::Fail(fits::prefixed(&name, &found), Some(again)),
     }
     let mut patch =
         json!({ "metadata": { "labels": object::at(&desired, &["metadata", "labels"]) }, "spec": desired["spec"] });
@@ -76,7 +93,8 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value) -> Outcome {
     }
     object::set_annotation(&mut patch, &mark, &csv);
     let uid = object::uid(live).to_owned();
-    Outcome::Act { action: Action::Patch { target: apply::target(step), uid, patch }, after: "Present", blind: true }
+    let action = Action::Patch { target: apply::target(step), uid, patch };
+    Outcome::Act { action, after: "Present", blind: true, warning }
 }
 
 /// The ClusterServiceVersions that this one replaces, each as `namespace/name`. The newest may not be there yet: the plan has it.

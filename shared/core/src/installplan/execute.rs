@@ -1,12 +1,17 @@
 //! One pass over the steps of an InstallPlan (reference/catalog-operator.md §5.4).
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::apply::{self, Outcome};
+use super::optional::{self, Skipped};
 use super::{Refusal, crd};
 use crate::api::object;
-use crate::plan::Action;
+use crate::plan::{Account, Action, Question};
+use crate::settings::Settings;
 use crate::world::Reader;
+
+const INVALID: &str = "the InstallPlan contains invalid data";
 
 /// What a pass comes to.
 pub(super) struct Pass {
@@ -16,6 +21,10 @@ pub(super) struct Pass {
     pub(super) actions: Vec<Action>,
     /// What was refused before and is to be tried again, and what comes after it.
     pub(super) retry: Vec<Action>,
+    /// Optional steps that the plan goes on without from now on.
+    pub(super) skipped: Vec<Skipped>,
+    /// What to warn of once `actions` are done.
+    pub(super) warnings: Vec<String>,
     /// Why not all steps are done then; `None` when they are.
     pub(super) stop: Option<Stop>,
 }
@@ -24,8 +33,20 @@ pub(super) struct Pass {
 pub(super) enum Stop {
     /// Something has to happen first, which will be seen.
     Wait(String),
-    /// A step failed. `is_final`: time makes it a failure of the plan.
-    Error { message: String, is_final: bool },
+    /// A step failed.
+    Error(Error),
+}
+
+/// What is wrong with a step.
+pub(super) struct Error {
+    /// In OLM's words.
+    pub(super) message: String,
+    /// Which step.
+    pub(super) step: usize,
+    /// Does time make it a failure of the plan?
+    pub(super) is_final: bool,
+    /// When to look again at what would not be seen.
+    pub(super) again: Option<Timestamp>,
 }
 
 /// An action for a step. `blind`: whether it is needed cannot be seen, so it is done only when nothing else is left to wait for.
@@ -34,93 +55,153 @@ struct Planned {
     action: Action,
     after: &'static str,
     blind: bool,
+    optional: bool,
+    warning: Option<String>,
+}
+
+/// What the steps looked at so far come to.
+#[derive(Default)]
+struct Found {
+    planned: Vec<Planned>,
+    questions: Vec<Action>,
+    skipped: Vec<Skipped>,
+    /// What has to happen before the plan can be complete.
+    waits: Option<String>,
+    error: Option<Error>,
 }
 
 impl Pass {
-    /// Looks at all steps.
-    pub(super) fn over(world: &Reader<'_>, plan: &Value, refusals: &[Refusal]) -> Self {
+    /// Looks at all steps; what they need is done with the rights of the account.
+    pub(super) fn over(
+        settings: &Settings,
+        world: &Reader<'_>,
+        plan: &Value,
+        refusals: &[Refusal],
+        account: Option<&Account>,
+        now: Timestamp,
+    ) -> Self {
         let mut steps = object::list(plan, &["status", "plan"]).to_vec();
-        let (mut planned, mut waits, mut error) = (Vec::new(), None, None);
+        let mut found = Found::default();
         let mut csvs_to_come: Vec<String> = Vec::new();
         for (index, step) in steps.iter_mut().enumerate() {
-            let kind = object::text(step, &["resource", "kind"]).to_owned();
+            let is_optional = optional::is(settings, step);
+            let fail = |message: String, is_final, again| Some(Error { message, step: index, is_final, again });
             match object::text(step, &["status"]) {
                 "Created" | "Present" => continue,
-                "Unknown" | "NotPresent" | "WaitingForApi" => {}
+                optional::NOT_CREATED if is_optional => continue,
+                "Unknown" | "NotPresent" | crd::WAITING => {}
                 _ => {
-                    error = Some("the InstallPlan contains invalid data".to_owned());
+                    found.error = fail(INVALID.to_owned(), true, None);
                     break;
                 }
             }
+            if is_optional && found.waits.is_some() {
+                // The APIs that the plan itself brings come first: only then is it certain that one is missing.
+                continue;
+            }
+            let kind = object::text(step, &["resource", "kind"]).to_owned();
             let outcome = match kind.as_str() {
-                "CustomResourceDefinition" => crd::step(world, plan, step),
-                _ => apply::step(world, plan, step, &csvs_to_come),
+                "CustomResourceDefinition" => crd::step(world, plan, step, now),
+                _ => apply::step(world, plan, step, &csvs_to_come, is_optional),
             };
             match outcome {
                 Outcome::Done(status) => step["status"] = status.into(),
-                Outcome::Act { action, after, blind } => {
+                Outcome::Act { action, after, blind, warning } => {
+                    if is_optional && let Some(refusal) = optional::given_up(world, step, &action, refusals) {
+                        step["status"] = optional::NOT_CREATED.into();
+                        found.skipped.push(Skipped::of(step, refusal));
+                        continue;
+                    }
                     if kind == "ClusterServiceVersion" {
                         csvs_to_come.push(object::text(step, &["resource", "name"]).to_owned());
                     }
                     if after == crd::WAITING {
-                        waits.get_or_insert_with(|| crd::waiting(step));
+                        found.waits.get_or_insert_with(|| crd::waiting(step));
                     }
-                    planned.push(Planned { step: index, action, after, blind });
+                    // Definitions are of the whole cluster: nobody's operator may be without them, as OLM sees it.
+                    let account = account.filter(|_| kind != "CustomResourceDefinition");
+                    let action = action.with_rights_of(account);
+                    found.planned.push(Planned { step: index, action, after, blind, optional: is_optional, warning });
+                }
+                Outcome::Ask(question) => {
+                    let what = format!("it looks whether every {} fits the new schema of its CRD", question.kind);
+                    found.waits.get_or_insert(what);
+                    found.questions.push(Action::Ask(Question::Fit(question)));
                 }
                 Outcome::Wait(status, message) => {
                     step["status"] = status.into();
-                    waits.get_or_insert(message);
+                    found.waits.get_or_insert(message);
                 }
                 Outcome::NeedsOwner(message) => {
-                    waits = Some(message);
+                    found.waits = Some(message);
                     break;
                 }
-                Outcome::Fail(message) => {
-                    error = Some(message);
-                    break;
+                Outcome::Fail(message, again) => found.error = fail(message, true, again),
+                Outcome::Denied(message, again) => found.error = fail(message, false, again),
+                Outcome::Unsupported => {
+                    step["status"] = "UnsupportedResource".into();
+                    found.error = fail(INVALID.to_owned(), true, None);
                 }
             }
+            if found.error.is_some() {
+                break;
+            }
         }
-        let is_refused = |p: &Planned| {
-            let (verb, target) = (p.action.verb(), p.action.target());
-            refusals.iter().find(|r| r.verb == verb && r.target == target && !r.is_stale())
+        found.pass(steps, world, refusals)
+    }
+}
+
+impl Found {
+    fn pass(self, mut steps: Vec<Value>, world: &Reader<'_>, refusals: &[Refusal]) -> Pass {
+        let refusal_of = |p: &Planned| {
+            let refusal = apply::refusal_of(&p.action, refusals)?;
+            let is_settling = p.optional && optional::is_settling(world, &steps[p.step], refusal);
+            (!refusal.is_stale() && !is_settling).then_some(refusal)
         };
-        if let Some((at, refusal)) = planned.iter().enumerate().find_map(|(i, p)| Some((i, is_refused(p)?))) {
-            return Self::refused(steps, planned, at, refusal);
+        let refused = self.planned.iter().enumerate().find_map(|(i, p)| Some((i, refusal_of(p)?)));
+        if let Some((at, refusal)) = refused {
+            return self.refused(steps, at, refusal);
         }
+        let Self { planned, questions, skipped, waits, error } = self;
         // What may or may not be needed is sent only with the write that remembers it.
         let waiting = waits.is_some() && error.is_none();
-        let mut actions = Vec::new();
-        for Planned { step, action, after, blind } in planned {
+        let (mut actions, mut warnings) = (Vec::new(), Vec::new());
+        for Planned { step, action, after, blind, warning, .. } in planned {
             if blind && waiting {
                 continue;
             }
             steps[step]["status"] = after.into();
             actions.push(action);
+            warnings.extend(warning);
+        }
+        if error.is_none() {
+            actions.extend(questions);
         }
         let stop = match (waits, error) {
-            (_, Some(message)) => Some(Stop::Error { message, is_final: true }),
+            (_, Some(error)) => Some(Stop::Error(error)),
             (Some(message), None) => Some(Stop::Wait(message)),
             (None, None) => None,
         };
-        Self { steps, actions, retry: Vec::new(), stop }
+        Pass { steps, actions, retry: Vec::new(), skipped, warnings, stop }
     }
 
-    fn refused(mut steps: Vec<Value>, planned: Vec<Planned>, at: usize, refusal: &Refusal) -> Self {
-        let step = &steps[planned[at].step];
-        let message = apply::refusal(step, refusal);
-        let is_final = !refusal.status.is_forbidden();
-        let (mut actions, mut retry) = (Vec::new(), Vec::new());
-        for (index, Planned { step, action, after, blind }) in planned.into_iter().enumerate() {
+    fn refused(self, mut steps: Vec<Value>, at: usize, refusal: &Refusal) -> Pass {
+        let Self { planned, skipped, .. } = self;
+        let step = planned[at].step;
+        let message = apply::refusal(&steps[step], refusal);
+        let error = Error { message, step, is_final: !refusal.status.is_forbidden(), again: None };
+        let (mut actions, mut retry, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, Planned { step, action, after, blind, warning, .. }) in planned.into_iter().enumerate() {
             if index >= at {
                 retry.push(action);
             } else if blind {
                 // It went through, or the refused one would not have been tried.
                 steps[step]["status"] = after.into();
+                warnings.extend(warning);
             } else {
                 actions.push(action);
             }
         }
-        Self { steps, actions, retry, stop: Some(Stop::Error { message, is_final }) }
+        Pass { steps, actions, retry, skipped, warnings, stop: Some(Stop::Error(error)) }
     }
 }

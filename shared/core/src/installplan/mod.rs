@@ -3,24 +3,31 @@
 //! ```text
 //!   execute    steps -> actions, outcomes   one pass over the steps that are not done yet
 //!   apply      one step -> the object that should be there, and how to get it there
-//!   crd        the same for CustomResourceDefinitions
+//!   crd        the same for CustomResourceDefinitions; fits: do their objects fit the new one?
+//!   optional   which refusals a plan goes on with
+//!   blame      whose step it is that stops all
+//!   rights     what the ServiceAccount whose rights are used may not
 //! ```
 //!
 //! RequiresApproval -> Installing -> Complete | Failed. A pass emits all that can be done now; the last one ends with the one
 //! write of the status.
 
 mod apply;
+mod blame;
 mod crd;
 mod execute;
+mod fits;
+mod optional;
+mod rights;
 #[cfg(test)]
 mod tests;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use self::execute::{Pass, Stop};
+use self::execute::{Error, Pass, Stop};
 use crate::api::object;
-use crate::plan::{Action, Key, Plan, Reason};
+use crate::plan::{Action, Emit, Key, Plan, Reason};
 use crate::settings::Settings;
 use crate::world::{Reader, Refusal, kind};
 
@@ -47,23 +54,33 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
         "Installing" => install(settings, world, key, json, now),
         "Failed" => {
             let message = object::text(json, &["status", "message"]).to_owned();
-            Plan::wait(Reason::InstallPlanFailed { namespace, name, message })
+            Plan::wait(Reason::InstallPlanFailed { namespace, name, message, culprit: blame::of_failed(world, json) })
         }
+        "Complete" if settings.optional_manifests => optional::after_all(settings, world, key, json, now),
         _ => Plan::nothing(),
     }
 }
 
 fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now: Timestamp) -> Plan {
     let mut status = Status::of(json);
-    match check(world, &key.namespace) {
-        Check::Passed => {}
+    let account = match check(world, &key.namespace) {
+        Check::Passed(account) => account,
         Check::Wait(reason) => return Plan::wait(reason),
         Check::Failed(message, reason) => {
             status.installed(false, "InstallCheckFailed", &message, now);
             return Plan::act(status.write(json).into_iter().collect()).because(reason);
         }
+    };
+    if !account.is_null() && account != object::at(json, &["status", "attenuatedServiceAccountRef"]) {
+        status.put("attenuatedServiceAccountRef", account.clone());
+        status.clear_check(now);
+        return Plan::act(status.write(json).into_iter().collect());
     }
-    let pass = Pass::over(world, json, world.refusals(key));
+    let account = rights::account(account);
+    let pass = Pass::over(settings, world, json, world.refusals(key), account.as_ref(), now);
+    let (namespace, name) = (key.namespace.clone(), key.name.clone());
+    let mut events: Vec<Action> = pass.skipped.iter().map(|skipped| skipped.event(json)).collect();
+    events.extend(pass.warnings.iter().map(|warning| unfit(json, warning)));
     let started = object::parse_time(object::text(json, &["status", "startTime"])).unwrap_or(now);
     let deadline = started + settings.install_plan_retry_timeout;
     status.put("plan", pass.steps.clone());
@@ -75,44 +92,59 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
             status.installed(true, "", "", now);
             let mut actions = pass.actions;
             actions.extend(status.write(json));
+            actions.extend(events);
             Plan::act(actions)
         }
         Some(Stop::Wait(message)) => {
-            let (namespace, name) = (key.namespace.clone(), key.name.clone());
-            Plan::act(pass.actions).because(Reason::InstallPlanWaits { namespace, name, message })
+            let mut actions = pass.actions;
+            if !pass.skipped.is_empty() {
+                // What was given up is remembered at once: the refusal will be forgotten.
+                actions.extend(status.write(json));
+            }
+            actions.extend(events);
+            Plan::act(actions).because(Reason::InstallPlanWaits { namespace, name, message })
         }
-        Some(Stop::Error { message, is_final }) if is_final && now >= deadline => {
+        Some(Stop::Error(Error { message, step, is_final: true, .. })) if now >= deadline => {
             status.put("phase", "Failed");
             status.put_start(started);
             status.put("message", message.as_str());
             status.installed(false, "InstallComponentFailed", &message, now);
-            let reason =
-                Reason::InstallPlanFailed { namespace: key.namespace.clone(), name: key.name.clone(), message };
-            Plan::act(status.write(json).into_iter().collect()).because(reason)
+            let culprit = blame::culprit(world, json, step);
+            let actions = status.write(json).into_iter().chain(events).collect();
+            Plan::act(actions).because(Reason::InstallPlanFailed { namespace, name, message, culprit })
         }
-        Some(Stop::Error { message, is_final }) => {
+        Some(Stop::Error(Error { message, step, is_final, again })) => {
             status.put_start(started);
             status.put("message", format!("retrying execution due to error: {message}"));
             status.clear_check(now);
             let mut actions = pass.actions;
             actions.extend(status.write(json));
+            actions.extend(events);
             actions.extend(pass.retry);
-            let reason =
-                Reason::InstallPlanRetries { namespace: key.namespace.clone(), name: key.name.clone(), message };
-            let plan = Plan::act(actions).because(reason);
-            if is_final { plan.again_at(deadline) } else { plan }
+            let (culprit, fails_at) = (blame::culprit(world, json, step), is_final.then_some(deadline));
+            let reason = Reason::InstallPlanRetries { namespace, name, message, culprit, fails_at };
+            let mut plan = Plan::act(actions).because(reason);
+            plan.reasons.extend(account.and_then(|account| rights::missing(world, json, &account)));
+            fails_at.into_iter().chain(again).fold(plan, Plan::again_at)
         }
     }
 }
 
+/// The Event that custom resources do not fit their new definition, unless its webhook converts them (§5.5).
+fn unfit(plan: &Value, message: &str) -> Action {
+    let (reason, message) = ("CRDValidation".to_owned(), message.to_owned());
+    Action::Emit(Emit { regarding: plan.clone(), warning: true, reason, message })
+}
+
 /// May plans of the namespace be executed (§5.3)?
-enum Check {
-    Passed,
+enum Check<'w> {
+    /// With the rights of this ServiceAccount (a reference), or with our own (null).
+    Passed(&'w Value),
     Wait(Reason),
     Failed(String, Reason),
 }
 
-fn check(world: &Reader<'_>, namespace: &str) -> Check {
+fn check<'w>(world: &Reader<'w>, namespace: &str) -> Check<'w> {
     let groups: Vec<&Value> = world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| o.json()).collect();
     let none = "no operator group found that is managing this namespace".to_owned();
     let namespace = namespace.to_owned();
@@ -127,20 +159,17 @@ fn check(world: &Reader<'_>, namespace: &str) -> Check {
     };
     let group_name = format!("OperatorGroup {namespace}/{}", object::name(group));
     let account = object::text(group, &["spec", "serviceAccountName"]);
-    let has_account = !object::at(group, &["status", "serviceAccountRef"]).is_null();
-    if !account.is_empty() && has_account {
-        let what = "installing with the rights of a ServiceAccount".to_owned();
-        return Check::Wait(Reason::Unsupported { object: group_name, what });
-    }
-    if !account.is_empty() {
-        return Check::Failed(none, Reason::Missing { object: group_name, needs: format!("ServiceAccount {account}") });
+    let processed = !object::at(group, &["status", "lastUpdated"]).is_null();
+    let used = object::at(group, &["status", "serviceAccountRef"]);
+    if !account.is_empty() && object::text(used, &["name"]) != account {
+        let reason = Reason::Missing { object: group_name, needs: format!("ServiceAccount {account}") };
+        return if processed { Check::Failed(none, reason) } else { Check::Wait(reason) };
     }
     if object::list(group, &["status", "namespaces"]).is_empty() {
-        let processed = !object::at(group, &["status", "lastUpdated"]).is_null();
         let reason = Reason::Missing { object: group_name, needs: "a namespace that it targets".to_owned() };
         return if processed { Check::Failed(none, reason) } else { Check::Wait(reason) };
     }
-    Check::Passed
+    Check::Passed(if account.is_empty() { &Value::Null } else { used })
 }
 
 /// The status of an InstallPlan that is going to be written.
@@ -188,6 +217,14 @@ impl Status {
             conditions.as_array().into_iter().flatten().filter(|c| c["type"] != "Installed").cloned().collect();
         all.push(condition);
         *conditions = all.into();
+    }
+
+    /// Notes when what is missing was last tried.
+    fn tried(&mut self, now: Timestamp) {
+        let conditions = self.0.get_mut("conditions").and_then(Value::as_array_mut);
+        for condition in conditions.into_iter().flatten().filter(|c| c["type"] == "Installed") {
+            condition["lastUpdateTime"] = object::time(now).into();
+        }
     }
 
     /// The check that failed before passes now.

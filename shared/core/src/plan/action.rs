@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::api::catalog_source::Target;
 use crate::api::object::{self, ObjectRef};
+use crate::structural::Fit;
 
 /// One request to the API server, or a question to the shell.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +37,24 @@ pub enum Action {
     Emit(Emit),
     /// Something the shell should find out. The answer arrives in the World as a fact.
     Ask(Question),
+    /// A request that is made with the rights of a ServiceAccount, not with our own.
+    As(Account, Box<Self>),
+}
+
+/// A ServiceAccount whose rights are used.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Account {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Account {
+    /// What the API server calls it.
+    pub fn user(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.namespace, self.name)
+    }
 }
 
 /// What becomes of an object's dependents when it is deleted.
@@ -126,6 +145,8 @@ pub enum Question {
         /// Name of the CatalogSource.
         name: String,
     },
+    /// Look whether the custom resources that exist fit schemas. It is answered before the work that asks is done.
+    Fit(Fit),
 }
 
 /// What kind of request an action is.
@@ -173,6 +194,7 @@ impl Action {
             Self::Delete { .. } => Verb::Delete,
             Self::Emit(_) => Verb::Emit,
             Self::Ask(_) => Verb::Ask,
+            Self::As(_, action) => action.verb(),
         }
     }
 
@@ -182,6 +204,12 @@ impl Action {
             Self::Create(o) | Self::Update(o) | Self::UpdateStatus(o) => ObjectRef::of(o),
             Self::Patch { target, .. } | Self::Delete { target, .. } => target.clone(),
             Self::Emit(emit) => ObjectRef::of(&emit.regarding),
+            Self::As(_, action) => action.target(),
+            Self::Ask(Question::Fit(fit)) => ObjectRef {
+                gvk: object::Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+                namespace: String::new(),
+                name: fit.crd.clone(),
+            },
             Self::Ask(
                 Question::Connect { namespace, name, .. }
                 | Question::Refresh { namespace, name }
@@ -196,7 +224,19 @@ impl Action {
 
     /// Does it change the cluster (Events aside)?
     pub fn writes(&self) -> bool {
-        !matches!(self, Self::Emit(_) | Self::Ask(_))
+        match self {
+            Self::Emit(_) | Self::Ask(_) => false,
+            Self::As(_, action) => action.writes(),
+            _ => true,
+        }
+    }
+
+    /// The same with the rights of a ServiceAccount, if there is one to use.
+    pub fn with_rights_of(self, account: Option<&Account>) -> Self {
+        match account {
+            Some(account) => Self::As(account.clone(), Box::new(self)),
+            None => self,
+        }
     }
 
     /// A merge patch that sets labels on an object.

@@ -8,9 +8,9 @@
 mod action;
 mod reason;
 
-pub use action::{Action, Emit, Propagation, Question, Verb};
+pub use action::{Account, Action, Emit, Propagation, Question, Verb};
 use jiff::Timestamp;
-pub use reason::{Reason, Severity};
+pub use reason::{Culprit, Reason, Severity};
 
 /// The controllers: each plans for keys of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -17,6 +17,33 @@ pub enum Severity {
     Blocked,
 }
 
+/// The bundle whose step keeps an InstallPlan from going on, and what hangs on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Culprit {
+    /// Name of its ClusterServiceVersion.
+    pub csv: String,
+    /// The Subscriptions that asked for it.
+    pub subscriptions: Vec<String>,
+    /// The ClusterServiceVersions of other bundles in the same InstallPlan, which it holds up.
+    pub others: Vec<String>,
+}
+
+impl std::fmt::Display for Culprit {
+    /// What is to be added to a sentence: nothing when no other bundle suffers.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { csv, subscriptions, others } = self;
+        if others.is_empty() {
+            return Ok(());
+        }
+        let of = match &subscriptions[..] {
+            [] => String::new(),
+            [one] => format!(" of Subscription {one}"),
+            several => format!(" of Subscriptions {}", several.join(", ")),
+        };
+        write!(f, " (that is bundle {csv}{of}, and it holds up {})", others.join(", "))
+    }
+}
+
 /// Why a key's plan does nothing (more).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "reason", rename_all_fields = "camelCase")]
@@ -64,7 +91,7 @@ pub enum Reason {
         csvs: Vec<String>,
     },
     /// An InstallPlan failed for good.
-    #[error("InstallPlan {namespace}/{name} failed: {message}")]
+    #[error("InstallPlan {namespace}/{name} failed: {message}{culprit}")]
     InstallPlanFailed {
         /// Namespace of the plan.
         namespace: String,
@@ -72,6 +99,18 @@ pub enum Reason {
         name: String,
         /// Why.
         message: String,
+        /// Whose step it was.
+        culprit: Culprit,
+    },
+    /// An InstallPlan is complete, but for objects that its bundles call optional.
+    #[error("InstallPlan {namespace}/{name} is complete without optional {}", objects.join(", "))]
+    OptionalNotCreated {
+        /// Namespace of the plan.
+        namespace: String,
+        /// Name of the plan.
+        name: String,
+        /// The objects, `Kind name`.
+        objects: Vec<String>,
     },
     /// An InstallPlan waits for something that it did to take effect.
     #[error("InstallPlan {namespace}/{name} waits: {message}")]
@@ -84,7 +123,7 @@ pub enum Reason {
         message: String,
     },
     /// A step of an InstallPlan failed and is tried again.
-    #[error("InstallPlan {namespace}/{name} tries again: {message}")]
+    #[error("InstallPlan {namespace}/{name} tries again: {message}{culprit}")]
     InstallPlanRetries {
         /// Namespace of the plan.
         namespace: String,
@@ -92,6 +131,10 @@ pub enum Reason {
         name: String,
         /// Why the step failed.
         message: String,
+        /// Whose step it is.
+        culprit: Culprit,
+        /// When the plan fails if it goes on like that; some failures never end a plan.
+        fails_at: Option<Timestamp>,
     },
     /// Requirements of a ClusterServiceVersion are missing.
     #[error("ClusterServiceVersion {namespace}/{name} misses {}", missing.join("; "))]
@@ -145,6 +188,14 @@ pub enum Reason {
         /// What is wrong.
         message: String,
     },
+    /// A part of an object makes no sense and is left out; all else goes on.
+    #[error("{object}: {message}")]
+    Ignored {
+        /// The object.
+        object: String,
+        /// What is left out, and why.
+        message: String,
+    },
     /// A part of an object that this version does not handle.
     #[error("{object}: {what} is not supported by this version of kubectl-olm")]
     Unsupported {
@@ -160,6 +211,16 @@ pub enum Reason {
         object: String,
         /// What it needs.
         needs: String,
+    },
+    /// A ServiceAccount may not do what is to be done with its rights.
+    #[error("ServiceAccount {namespace}/{name} may not {}", rights.join("; "))]
+    RightsMissing {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// All that it may not, each `create roles.rbac.authorization.k8s.io in namespace garden`.
+        rights: Vec<String>,
     },
     /// The API server refused an action; it is tried again.
     #[error("the API server refused to {verb} {target} ({attempts}×): {message}")]
@@ -183,6 +244,24 @@ pub enum Reason {
     },
 }
 
+/// What helps against a failure of an InstallPlan that is known by its words.
+fn mend(message: &str) -> Option<&'static str> {
+    Some(match message {
+        m if m.starts_with("risk of data loss") => {
+            "write every object of the kind once (kubectl get KIND -A -o yaml | kubectl replace -f -), so that it is stored in the \
+             CRD's storage version, then take the old version out of status.storedVersions: kubectl patch crd NAME --subresource \
+             status --type merge -p '{\"status\":{\"storedVersions\":[...]}}'"
+        }
+        m if m.starts_with("error validating existing CRs") => {
+            "mend or delete the objects that are named: as long as the plan tries again they are looked at every few seconds"
+        }
+        m if m.starts_with("api-server resource not found") => {
+            "install what serves that API, or another version of the operator: a bundle needs all its kinds"
+        }
+        _ => return None,
+    })
+}
+
 impl Reason {
     /// How bad it is.
     pub fn severity(&self) -> Severity {
@@ -192,6 +271,7 @@ impl Reason {
             | Self::WaitsForCsv { .. }
             | Self::InstallPlanWaits { .. } => Severity::Waiting,
             Self::Refused { .. } if self.is_transient_refusal() => Severity::Waiting,
+            Self::OptionalNotCreated { .. } | Self::Ignored { .. } => Severity::Settled,
             _ => Severity::Blocked,
         }
     }
@@ -217,9 +297,33 @@ impl Reason {
             Self::CatalogNotReady { namespace, name, .. } => {
                 format!("kubectl -n {namespace} get catalogsource {name} -o yaml shows the address that is dialled")
             }
+            Self::InstallPlanFailed { namespace, culprit, .. }
+            | Self::InstallPlanRetries { namespace, culprit, .. }
+                if !culprit.others.is_empty() && !culprit.subscriptions.is_empty() =>
+            {
+                let Culprit { csv, subscriptions, .. } = culprit;
+                format!(
+                    "mend the cause, or unsubscribe: kubectl -n {namespace} delete subscription {} and kubectl -n {namespace} \
+                     delete clusterserviceversion {csv}; then delete the InstallPlan, and the other Subscriptions with their \
+                     ClusterServiceVersions, and make those Subscriptions anew",
+                    subscriptions.join(" ")
+                )
+            }
+            Self::InstallPlanFailed { message, .. } | Self::InstallPlanRetries { message, .. }
+                if mend(message).is_some() =>
+            {
+                return mend(message).map(str::to_owned);
+            }
             Self::InstallPlanFailed { namespace, name, .. } => {
                 format!("mend the cause, then kubectl -n {namespace} delete installplan {name}: a new plan is made")
             }
+            Self::OptionalNotCreated { namespace, name, .. } => {
+                format!("the Events of kubectl -n {namespace} describe installplan {name} say why")
+            }
+            Self::RightsMissing { namespace, name, .. } => format!(
+                "bind the ServiceAccount to a Role or ClusterRole that has them, or take serviceAccountName out of the \
+                 OperatorGroup; kubectl auth can-i --list --as system:serviceaccount:{namespace}:{name} shows what it may"
+            ),
             Self::Panicked { .. } => "this is a bug of kubectl-olm, please report it with the log".to_owned(),
             Self::Unsatisfiable { .. }
             | Self::RequirementsNotMet { .. }
@@ -229,6 +333,7 @@ impl Reason {
             | Self::CsvFailed { .. }
             | Self::WaitsForCsv { .. }
             | Self::Invalid { .. }
+            | Self::Ignored { .. }
             | Self::Missing { .. }
             | Self::Unsupported { .. }
             | Self::Refused { .. } => return None,

@@ -360,6 +360,9 @@ impl Planner {
                 readers.remove(key);
                 if readers.is_empty() {
                     self.readers.remove(gone);
+                    if let Read::Fact(answered @ FactKey::Fits(..)) = gone {
+                        self.world.learn(answered.clone(), None);
+                    }
                 }
             }
         }

@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use super::ids::Ids;
 use super::kinds::{self, KindSchema, KindVersion, Kinds, ResourceKind};
 use super::store::{Key, Store, WatchEvent};
-use super::{defaults, strategy, structural, typed, validation};
+use super::{defaults, strategy, typed, validation};
 use crate::api::object::{Gvk, ObjectRef, at, gvk, is_deleting, map_mut, name, namespace, resource_version, text};
 use crate::api::status::Status;
+use crate::structural;
 
 /// How often `generateName` is tried before the server gives up.
 const GENERATE_TRIES: usize = 8;
@@ -48,7 +49,7 @@ impl ApiServer {
         }
     }
 
-    /// A server with what every cluster has: its stock Namespaces and PriorityClasses.
+    /// A server with what every cluster has: its stock Namespaces and PriorityClasses, and the role of those who may do everything.
     pub fn with_stock_objects(seed: u64, now: Timestamp) -> Self {
         let mut server = Self::new(seed);
         for stock in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -61,6 +62,13 @@ impl ApiServer {
                 now,
             );
         }
+        let everything = json!([
+            {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}, {"nonResourceURLs": ["*"], "verbs": ["*"]},
+        ]);
+        server.add_stock(
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "cluster-admin"}, "rules": everything}),
+            now,
+        );
         server
     }
 

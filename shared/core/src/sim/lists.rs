@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::kinds::{KindSchema, ResourceKind};
-use super::structural::list_map_keys;
+use crate::structural::list_map_keys;
 
 /// How two versions of a list become one.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,7 +21,6 @@ mod selector;
 mod simulation;
 mod store;
 mod strategy;
-mod structural;
 mod typed;
 mod validation;
 mod writes;
@@ -29,7 +28,7 @@ mod writes;
 pub use api_server::ApiServer;
 pub use kinds::{KindSchema, KindVersion, ResourceKind};
 pub use patch::Patch;
-pub use simulation::{Actor, Crashes, Happening, Progress, SERVER_VERSION, Simulation};
+pub use simulation::{Actor, Crashes, Fault, Happening, Progress, SERVER_VERSION, Simulation};
 pub use store::WatchEvent;
 pub use writes::{Preconditions, Propagation};
 

@@ -19,10 +19,12 @@ use crate::api::catalog_source::Target;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::api::status::Status;
 use crate::catalog::{self, Snapshot};
-use crate::plan::{self, Action, Key, Question, Verb};
+use crate::plan::{self, Account, Action, Key, Question, Verb};
 use crate::planner::{Answer, Event, Failure, Planner, Work, answer};
+use crate::rbac::Granted;
 use crate::settings::Settings;
-use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, trimmed};
+use crate::structural::Fitting;
+use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, trimmed};
 
 /// How long a request takes on the virtual clock.
 const REQUEST: SignedDuration = SignedDuration::from_millis(2);
@@ -64,6 +66,21 @@ pub enum Crashes {
     After(usize),
 }
 
+/// A refusal of the API server that nothing in its objects explains: an admission webhook, a network, a sick etcd.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    /// To which requests of the controllers it is given,
+    pub verb: Verb,
+    /// about which kind of object
+    pub kind: String,
+    /// of which name.
+    pub name: String,
+    /// The refusal.
+    pub status: Status,
+    /// How often; `None`: ever after.
+    pub times: Option<u32>,
+}
+
 /// What one call of [`Simulation::advance`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -96,6 +113,7 @@ pub struct Simulation {
     crashes: Crashes,
     /// The actions without effect after which a process has died already.
     deadly: BTreeSet<(Key, Verb, ObjectRef)>,
+    faults: Vec<Fault>,
 }
 
 impl Simulation {
@@ -116,6 +134,7 @@ impl Simulation {
             actions: 0,
             crashes: Crashes::Never,
             deadly: BTreeSet::new(),
+            faults: Vec::new(),
         };
         simulation.restart();
         simulation
@@ -139,6 +158,11 @@ impl Simulation {
     /// Lets the controllers' process die from now on.
     pub fn crash(&mut self, crashes: Crashes) {
         self.crashes = crashes;
+    }
+
+    /// Lets the API server refuse requests of the controllers from now on.
+    pub fn refuse(&mut self, fault: Fault) {
+        self.faults.push(fault);
     }
 
     /// How many actions were executed so far, Events and questions aside: neither is anything that a crash could leave half done.
@@ -355,9 +379,25 @@ impl Simulation {
         }
     }
 
+    fn fault(&mut self, action: &Action) -> Option<Status> {
+        let (verb, target) = (action.verb(), action.target());
+        let is_it =
+            |f: &&mut Fault| (f.verb, &f.kind, &f.name) == (verb, &target.gvk.kind, &target.name) && f.times != Some(0);
+        let fault = self.faults.iter_mut().find(is_it)?;
+        fault.times = fault.times.map(|times| times - 1);
+        Some(fault.status.clone())
+    }
+
     fn request(&mut self, action: &Action) -> Result<Option<Value>, Status> {
+        if let Some(refusal) = self.fault(action) {
+            return Err(refusal);
+        }
         let now = self.now;
         match action {
+            Action::As(account, action) => {
+                self.authorize(account, action)?;
+                self.request(action)
+            }
             Action::Create(object) => self.api.create(object.clone(), now).map(Some),
             Action::Update(object) => self.api.update(object.clone(), None, now).map(Some),
             Action::UpdateStatus(object) => self.api.update(object.clone(), Some("status"), now).map(Some),
@@ -392,12 +432,63 @@ impl Simulation {
                 self.read_catalog(namespace, name);
                 Ok(None)
             }
+            Action::Ask(Question::Fit(question)) => {
+                let mut fitting = Fitting::new(question);
+                for (version, _) in &question.schemas {
+                    let api_version = Gvk::new(&question.group, version, &question.kind).api_version();
+                    for object in self.api.list(&question.group, &question.kind, None) {
+                        let mut object = object.clone();
+                        object::map_mut(&mut object, &[]).insert("apiVersion".to_owned(), api_version.as_str().into());
+                        fitting.look(version, object);
+                    }
+                }
+                let key = FactKey::Fits(question.crd.clone(), question.digest());
+                self.planner.observe(Event::Learned(key, Some(Fact::Fits(fitting.end(now, None)))));
+                Ok(None)
+            }
             Action::Ask(Question::Disconnect { namespace, name }) => {
                 self.connected.remove(&(namespace.clone(), name.clone()));
                 self.planner.observe(Event::Learned(FactKey::Catalog(namespace.clone(), name.clone()), None));
                 Ok(None)
             }
         }
+    }
+
+    /// Refuses what RBAC does not grant the ServiceAccount. *Caveat*: who may write Roles may give rights away that it does not have.
+    fn authorize(&self, account: &Account, action: &Action) -> Result<(), Status> {
+        let (target, verb) = (
+            action.target(),
+            match action.verb() {
+                Verb::Create => "create",
+                Verb::Update | Verb::UpdateStatus => "update",
+                Verb::Patch => "patch",
+                Verb::Delete => "delete",
+                Verb::Emit | Verb::Ask => return Ok(()),
+            },
+        );
+        // What is not served is refused for that.
+        let Some(kind) = self.api.kind(&target.gvk.group, &target.gvk.kind) else { return Ok(()) };
+        let (name, namespace) = (if verb == "create" { "" } else { &target.name }, target.namespace.as_str());
+        let mut rule = json!({ "verbs": [verb], "apiGroups": [kind.group], "resources": [kind.plural] });
+        if !name.is_empty() {
+            rule["resourceNames"] = json!([name]);
+        }
+        let reader = Reader::new(self.planner.world());
+        let granted = Granted::to(&reader, (&account.namespace, &account.name), kind.namespaced.then_some(namespace));
+        if granted.allows(&rule).is_ok_and(|allowed| allowed) {
+            return Ok(());
+        }
+        let named = if name.is_empty() { String::new() } else { format!(" {name:?}") };
+        let place =
+            if kind.namespaced { format!("in the namespace {namespace:?}") } else { "at the cluster scope".to_owned() };
+        let message = format!(
+            "{}{named} is forbidden: User {:?} cannot {verb} resource {:?} in API group {:?} {place}",
+            kind.resource(),
+            account.user(),
+            kind.plural,
+            kind.group,
+        );
+        Err(Status::new(403, "Forbidden", message))
     }
 
     /// Reads what a catalog is connected to.

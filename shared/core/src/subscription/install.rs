@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::status::{Subscription, phase};
 use crate::api::object;
+use crate::bundle::optional;
 use crate::bundle::property::{self, Property};
 use crate::bundle::steps::{self, BundleSource};
 use crate::plan::Reason;
@@ -61,11 +62,13 @@ pub(super) enum Make {
 }
 
 impl Install {
-    /// The steps for what a resolution chose and is not there yet.
+    /// The steps for what a resolution chose and is not there yet; those that their bundle calls optional are marked so when
+    /// `optional_manifests`.
     pub(super) fn of(
         namespace: &str,
         resolution: &Resolution<'_>,
         subscriptions: &[Subscription<'_>],
+        optional_manifests: bool,
         exists: impl Fn(&str) -> bool,
     ) -> Result<Self, Failure> {
         let mut install = Self::default();
@@ -78,7 +81,12 @@ impl Install {
                 replaces,
             };
             match bundle_steps(&source, namespace, chosen)? {
-                Some(steps) => install.steps.extend(steps),
+                Some(mut steps) => {
+                    if optional_manifests {
+                        install.reasons.extend(mark_optional(&mut steps, chosen));
+                    }
+                    install.steps.extend(steps);
+                }
                 None => {
                     let object = format!("bundle {} of catalog {}/{}", entry.name, catalog.namespace, catalog.name);
                     let what = "a bundle that only its image contains".to_owned();
@@ -182,6 +190,17 @@ fn bundle_steps(
     }
     let properties = json!(properties);
     steps::of_bundle(source, namespace, &csv, &objects, &properties).map(Some).map_err(|e| fail(e.0))
+}
+
+/// Marks the steps that the bundle calls optional, and says what of that cannot be read.
+fn mark_optional(steps: &mut [Value], Chosen { catalog, entry, .. }: &Chosen<'_>) -> Vec<Reason> {
+    let properties: Vec<Value> = entry.properties.iter().map(|p| json!(p)).collect();
+    let object = format!("bundle {} of catalog {}/{}", entry.name, catalog.namespace, catalog.name);
+    let ignored = |why: String| {
+        let message = format!("its property {} is ignored: {why}", property::MANIFESTS_OPTIONAL);
+        Reason::Ignored { object: object.clone(), message }
+    };
+    optional::mark(steps, &properties).into_iter().map(ignored).collect()
 }
 
 fn generation(plan: &Value) -> i64 {

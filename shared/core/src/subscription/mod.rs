@@ -179,7 +179,9 @@ impl<'w> Pass<'w, '_> {
         let subscriptions = self.subscriptions.iter().zip(busy).map(|(s, busy)| s.wanted(*busy)).collect();
         let inputs = Inputs { namespace: name, subscriptions, catalogs, broken, installed };
         let resolution = resolver::resolve(&inputs).map_err(Unusable::Broken)?;
-        Install::of(name, &resolution, &self.subscriptions, |csv| namespace.has(csv)).map_err(Unusable::Broken)
+        let optional = self.settings.optional_manifests;
+        Install::of(name, &resolution, &self.subscriptions, optional, |csv| namespace.has(csv))
+            .map_err(Unusable::Broken)
     }
 
     fn install(&mut self, install: &Install) {

@@ -10,6 +10,7 @@ use crate::api::object::{Gvk, ObjectRef};
 use crate::api::status::Status;
 use crate::catalog::Snapshot;
 use crate::plan::{Key, Verb};
+use crate::structural::FitFact;
 
 /// What a fact is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,6 +23,9 @@ pub enum FactKey {
     BuiltinApis,
     /// The actions of a key's plan that the API server refused.
     Refusals(Key),
+    /// Whether the custom resources of the CustomResourceDefinition of this name fit schemas of this digest. Known as long as
+    /// somebody reads it.
+    Fits(String, String),
 }
 
 impl FactKey {
@@ -42,6 +46,8 @@ pub enum Fact {
     BuiltinApis(BTreeSet<Gvk>),
     /// Actions that were refused, and when they are tried again.
     Refusals(Vec<Refusal>),
+    /// Custom resources were looked at.
+    Fits(FitFact),
 }
 
 /// An action that the API server refused.

@@ -36,6 +36,8 @@ pub enum IndexKey {
     Subject(String, String),
     /// Subscriptions to the CatalogSource of this namespace and name.
     Catalog(String, String),
+    /// CustomResourceDefinitions of this group and kind.
+    Definition(String, String),
 }
 
 /// The index entries an object belongs to.
@@ -86,6 +88,11 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
                 keys.push(IndexKey::Subject(namespace.to_owned(), name.to_owned()));
             }
         }
+    } else if *gk == kind::CUSTOM_RESOURCE_DEFINITION {
+        keys.push(IndexKey::Definition(
+            object::text(json, &["spec", "group"]).to_owned(),
+            object::text(json, &["spec", "names", "kind"]).to_owned(),
+        ));
     } else if *gk == kind::SUBSCRIPTION {
         keys.push(IndexKey::Catalog(
             object::text(json, &["spec", "sourceNamespace"]).to_owned(),

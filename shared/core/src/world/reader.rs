@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::{CatalogFact, Fact, FactKey, GroupKind, IndexKey, NamespacedName, Object, Refusal, World};
 use crate::plan::Key;
+use crate::structural::{Fit, FitFact};
 
 /// Something a plan looked at; when it changes, the plan is made again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -194,6 +195,14 @@ impl<'w> Reader<'w> {
         match self.fact(FactKey::Refusals(key.clone())) {
             Some(Fact::Refusals(refusals)) => refusals,
             _ => &[],
+        }
+    }
+
+    /// What was found when somebody looked whether custom resources fit.
+    pub fn fits(&self, question: &Fit) -> Option<&'w FitFact> {
+        match self.fact(FactKey::Fits(question.crd.clone(), question.digest()))? {
+            Fact::Fits(fact) => Some(fact),
+            _ => None,
         }
     }
 

@@ -8,6 +8,7 @@ use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostPar
 use kube::core::{Request, WatchEvent};
 use olm_core::api::object::{Gvk, ObjectRef};
 use olm_core::api::status::Status;
+use olm_core::plan::Account;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -64,6 +65,8 @@ pub struct Api {
     client: kube::Client,
     /// Resources by kind, as discovered so far.
     resources: Arc<Mutex<BTreeMap<Gvk, Resource>>>,
+    /// With whose rights objects are read and written, if not with our own.
+    account: Option<Account>,
 }
 
 /// A page of a list: objects, the list's resourceVersion, and where the next page starts.
@@ -79,7 +82,12 @@ pub struct Page {
 impl Api {
     /// A client. Its configuration should have kube's own retries off: the planner retries.
     pub fn new(client: kube::Client) -> Self {
-        Self { client, resources: Arc::default() }
+        Self { client, resources: Arc::default(), account: None }
+    }
+
+    /// The same client, but what it does to objects it does with the rights of a ServiceAccount.
+    pub fn with_rights_of(&self, account: &Account) -> Self {
+        Self { account: Some(account.clone()), ..self.clone() }
     }
 
     /// The client itself.
@@ -280,7 +288,21 @@ impl Api {
     }
 
     async fn send(&self, request: Result<http::Request<Vec<u8>>, kube::core::request::Error>) -> Result<Value, Status> {
-        self.client.request::<Value>(request.map_err(unsendable)?).await.map_err(status)
+        let mut request = request.map_err(unsendable)?;
+        if let Some(account) = &self.account {
+            let groups = [
+                "system:serviceaccounts".to_owned(),
+                format!("system:serviceaccounts:{}", account.namespace),
+                "system:authenticated".to_owned(),
+            ];
+            let headers = [("impersonate-user", account.user())].into_iter();
+            for (name, value) in headers.chain(groups.into_iter().map(|group| ("impersonate-group", group))) {
+                let value = http::HeaderValue::from_str(&value);
+                let value = value.map_err(|error| Status::new(0, "Unsendable", error.to_string()))?;
+                request.headers_mut().append(http::HeaderName::from_static(name), value);
+            }
+        }
+        self.client.request::<Value>(request).await.map_err(status)
     }
 }
 

@@ -5,13 +5,14 @@ use jiff::Timestamp;
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use olm_core::api::object;
 use olm_core::api::status::Status;
-use olm_core::plan::{Action, Key, Propagation};
+use olm_core::plan::{Action, Key, Propagation, Question};
 use olm_core::planner::{Answer, Event, Failure, Work, answer};
-use olm_core::world::trimmed;
+use olm_core::world::{Fact, FactKey, trimmed};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::api::Api;
+use super::fit;
 use super::lease::Permit;
 
 /// What happened to a piece of work.
@@ -58,6 +59,13 @@ async fn one(api: &Api, permit: &Permit, action: &Action, events: &mpsc::Unbound
     if action.writes() && !permit.is_given() {
         return Err(Status::new(0, "NotTheWriter", "the Lease that lets this process write is lost"));
     }
+    if let Action::Ask(Question::Fit(question)) = action {
+        let key = FactKey::Fits(question.crd.clone(), question.digest());
+        let found = fit::look(api, question).await;
+        // The receiver is gone only when the process stops.
+        let _ = events.send(Event::Learned(key, Some(Fact::Fits(found))));
+        return Ok(());
+    }
     let result = request(api, action).await;
     let event = match answer(action, &result) {
         Answer::Observed(event) => Some(event),
@@ -77,6 +85,7 @@ async fn one(api: &Api, permit: &Permit, action: &Action, events: &mpsc::Unbound
 
 async fn request(api: &Api, action: &Action) -> Result<Option<Value>, Status> {
     match action {
+        Action::As(account, action) => Box::pin(request(&api.with_rights_of(account), action)).await,
         Action::Create(object) => api.create(object).await.map(Some),
         Action::Update(object) => api.update(object, None).await.map(Some),
         Action::UpdateStatus(object) => api.update(object, Some("status")).await.map(Some),

@@ -105,8 +105,9 @@ pub async fn run(
                         _ => {}
                     }
                 }
-                // To ask is not to write: an audit needs the answers as well.
-                if options.audit {
+                // To ask is not to write: an audit needs the answers as well, and what is answered while it is executed is executed.
+                let asks = |action: &Action| matches!(action, Action::Ask(Question::Fit(_)));
+                if options.audit && !work.actions.iter().all(asks) {
                     told.audit(&mut planner, work, observer);
                     continue;
                 }

@@ -4,6 +4,7 @@
 //!   watch    list and watch of every kind that planning reads    --Event-->  live: Planner
 //!   catalogs connections to registries                           --Event-->   |
 //!   execute  actions to requests, answers back to events         <--Work----  +  bounded concurrency
+//!   fit      looks whether custom resources fit a schema         --Event-->  execute asks
 //!   lease    who may write                                       <---may it?---  live, execute
 //!   api      requests with whole objects as JSON
 //! ```
@@ -11,6 +12,7 @@
 pub mod api;
 pub mod catalogs;
 mod execute;
+mod fit;
 mod interest;
 pub mod lease;
 pub mod live;

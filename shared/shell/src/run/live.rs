@@ -6,7 +6,6 @@ use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
 use olm_core::plan::{Action, Key, Reason, Severity};
 use olm_core::planner::Planner;
-use olm_core::settings::{CatalogPods, Settings};
 use tracing::{debug, info, warn};
 
 use super::{Options, endpoints, guard};
@@ -44,11 +43,7 @@ impl<'a> Live<'a> {
         if !self.audit {
             guard::require_alone(&api, self.take_over).await?;
         }
-        let settings = Settings {
-            global_catalog_namespace: self.options.namespace.clone(),
-            catalog_pods: self.options.catalog_pods.then(CatalogPods::default),
-            ..Settings::default()
-        };
+        let settings = self.options.settings(false);
         let images = self.options.images.options()?;
         let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace, images)?;
         let state = endpoints::State::default();
@@ -184,7 +179,11 @@ impl Observer for Log<'_> {
             if let Action::Emit(emit) = action
                 && self.audit.is_none()
             {
-                info!(object = %action.target(), reason = emit.reason, "{}", emit.message);
+                if emit.warning {
+                    warn!(object = %action.target(), reason = emit.reason, "{}", emit.message);
+                } else {
+                    info!(object = %action.target(), reason = emit.reason, "{}", emit.message);
+                }
             }
         }
         self.state.worked(actions, refusals.len());
@@ -234,6 +233,7 @@ impl Observer for Log<'_> {
                     printer.line(format_args!("blocked: {reason}")).ok();
                 }
                 (None, Severity::Blocked) => warn!(key = %key, hint, "{reason}"),
+                (None, Severity::Settled) => info!(key = %key, hint, "{reason}"),
                 _ => debug!(key = %key, hint, "{reason}"),
             }
         }
@@ -253,6 +253,7 @@ fn detail(action: &Action) -> String {
     match action {
         Action::UpdateStatus(object) => phase(object),
         Action::Patch { patch, .. } => format!(": {patch}"),
+        Action::As(account, action) => format!("{} as {}", detail(action), account.user()),
         _ => String::new(),
     }
 }

@@ -23,6 +23,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use olm_core::settings::{CatalogPods, Settings};
+
 use crate::cli::flags::{ClusterFlags, DataFormat, ImageFlags};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 
@@ -45,6 +47,8 @@ pub struct Options {
     pub images: ImageFlags,
     /// Features that are switched on or off.
     pub feature_gates: FeatureGates,
+    /// Try optional objects again when their API appears.
+    pub retry_optional: bool,
     /// Print the final objects in this format instead of the timeline; only when simulating.
     pub output: Option<DataFormat>,
 }
@@ -132,7 +136,10 @@ pub struct FeatureGates(BTreeMap<&'static str, bool>);
 
 impl FeatureGates {
     /// The features that have a gate.
-    pub const KNOWN: [&'static str; 1] = ["OptionalManifests"];
+    pub const KNOWN: [&'static str; 1] = [Self::OPTIONAL_MANIFESTS];
+
+    /// Of optional manifests.
+    pub const OPTIONAL_MANIFESTS: &'static str = "OptionalManifests";
 
     /// What was said about a feature; nothing when its default holds (on when simulating, off live).
     pub fn get(&self, feature: &str) -> Option<bool> {
@@ -155,6 +162,19 @@ impl FromStr for FeatureGates {
             gates.insert(name, value);
         }
         Ok(Self(gates))
+    }
+}
+
+impl Options {
+    /// The choices that controllers need. `simulating`: features that are new are on unless they are switched off.
+    fn settings(&self, simulating: bool) -> Settings {
+        Settings {
+            global_catalog_namespace: self.namespace.clone(),
+            catalog_pods: self.catalog_pods.then(CatalogPods::default),
+            optional_manifests: self.feature_gates.get(FeatureGates::OPTIONAL_MANIFESTS).unwrap_or(simulating),
+            retry_optional: self.retry_optional,
+            ..Settings::default()
+        }
     }
 }
 

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use olm_core::api::{crd, object};
-use olm_core::plan::{Key, Reason};
-use olm_core::settings::{CatalogPods, Settings};
+use olm_core::plan::{Key, Reason, Severity};
 use olm_core::sim::{ApiServer, Simulation};
 use serde_json::{Value, json};
 
@@ -34,11 +33,7 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
             .hint("give files or folders with Subscriptions, OperatorGroups and the like"));
     }
     let began: Timestamp = BEGINNING.parse().unwrap_or_default();
-    let settings = Settings {
-        global_catalog_namespace: options.namespace.clone(),
-        catalog_pods: options.catalog_pods.then(CatalogPods::default),
-        ..Settings::default()
-    };
+    let settings = options.settings(true);
     let api = ApiServer::with_stock_objects(SEED, began).with_node("node", began);
     let mut simulation = Simulation::new(api, settings, began);
     prepare(&mut simulation, options)?;
@@ -68,6 +63,11 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
     }
     if !settled {
         printer.warn(format_args!("not everything has come to rest after {} minutes of virtual time", LIMIT.as_mins()));
+    }
+    for (_, reasons) in simulation.planner().reasons() {
+        for reason in reasons.iter().filter(|r| r.severity() == Severity::Settled) {
+            printer.talk(format_args!("note: {reason}"));
+        }
     }
     if blocked.is_empty() {
         return Ok(Outcome::Done);
@@ -162,7 +162,9 @@ fn apply(simulation: &mut Simulation, given: Vec<input::Given>, printer: &mut Pr
 
 fn blocked(simulation: &Simulation) -> Vec<(Key, Vec<Reason>)> {
     // At the end of all virtual time what still waits is blocked as well.
-    simulation.planner().reasons().map(|(key, reasons)| (key.clone(), reasons.to_vec())).collect()
+    let is_trouble = |reasons: &&[Reason]| reasons.iter().any(|r| r.severity() > Severity::Settled);
+    let all = simulation.planner().reasons().filter(|(_, reasons)| is_trouble(reasons));
+    all.map(|(key, reasons)| (key.clone(), reasons.to_vec())).collect()
 }
 
 /// All objects as a List, but Events.

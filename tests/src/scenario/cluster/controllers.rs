@@ -63,7 +63,7 @@ pub(super) struct Controllers {
     folder: TempDir,
     kubeconfig: PathBuf,
     /// What an audit is told as well.
-    flags: &'static [&'static str],
+    flags: Vec<String>,
     log: Arc<Mutex<String>>,
     /// Where their metrics are.
     metrics: String,
@@ -86,11 +86,12 @@ fn keep(stderr: ChildStderr, log: &Mutex<String>, serving: &Sender<String>) {
 
 impl Controllers {
     /// Starts them on the kubeconfig's cluster.
-    pub(super) fn start(kubeconfig: &Path, catalog_pods: bool) -> Result<Self> {
+    pub(super) fn start(kubeconfig: &Path, catalog_pods: bool, flags: &[String]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let flags: &'static [&'static str] = if catalog_pods { &["--catalog-pods"] } else { &[] };
+        let mut flags = flags.to_vec();
+        flags.extend(catalog_pods.then(|| "--catalog-pods".to_owned()));
         let mut process = command(kubeconfig, &["-v", "4", "--metrics-address", "127.0.0.1:0"])?
-            .args(flags)
+            .args(&flags)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -134,7 +135,7 @@ impl Controllers {
     pub(super) fn audit(&self) -> Result<Vec<String>> {
         let errors = self.folder.path().join("audit-errors");
         let mut audit = command(&self.kubeconfig, &["--audit", "--once"])?;
-        audit.args(self.flags);
+        audit.args(&self.flags);
         let mut audit = audit.stdout(Stdio::piped()).stderr(File::create(&errors)?).spawn().context(NAME)?;
         let stdout = audit.stdout.take();
         let (sender, said) = channel();

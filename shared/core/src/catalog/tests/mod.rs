@@ -193,6 +193,24 @@ schema: [1]
 }
 
 #[test]
+fn malformed_optional_manifests_are_told_and_refuse_nothing() {
+    for (value, problem) in [
+        ("{manifests: [{group: example.com, kind: Pot, name: clay}]}", None),
+        ("{manifests: {}}", Some("it is ignored: the value needs a list `manifests`")),
+        ("[]", Some("it is ignored: the value needs a list `manifests`")),
+        ("{manifests: [{kind: Pot}]}", Some("it is ignored: manifests[0].name is missing")),
+    ] {
+        let property = format!("- {{type: olm.manifests.optional, value: {value}}}\n- {{type: olm.gvk.required");
+        let load = load_text(&CATALOG.replace("- {type: olm.gvk.required", &property));
+        let told: Vec<&str> = load.findings.iter().map(|f| f.message.as_str()).collect();
+        let expected = problem.map(|why| format!("property[1] of type olm.manifests.optional: {why}"));
+        assert_eq!(told, Vec::from_iter(expected.as_deref()), "{value}");
+        assert!(refused(&load).is_empty());
+        assert!(load.findings.iter().all(|f| f.severity == crate::finding::Severity::Warning));
+    }
+}
+
+#[test]
 fn equality_sees_inline_objects_and_edges() {
     let inline = |object: &str| {
         use base64::Engine as _;

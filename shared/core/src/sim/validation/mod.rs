@@ -3,13 +3,13 @@
 mod builtin;
 mod crd;
 mod metadata;
-pub(super) mod structural;
 
 use serde_json::Value;
 
 use super::kinds::{KindSchema, KindVersion, ResourceKind};
 use crate::api::object::name;
 use crate::api::status::Status;
+use crate::structural::{blocks_rules, has_rules, problems};
 
 /// Refuses a new object that is invalid.
 pub(super) fn on_create(kind: &ResourceKind, version: &KindVersion, object: &Value) -> Result<(), Status> {
@@ -37,9 +37,17 @@ pub(super) fn on_update(
 fn content(kind: &ResourceKind, version: &KindVersion, object: &Value) -> Vec<String> {
     match &version.schema {
         KindSchema::BuiltIn(_) => builtin::problems(kind, object),
-        KindSchema::Structural(schema) => structural::problems(schema, object),
+        KindSchema::Structural(schema) => of_custom_resource(schema, object),
         KindSchema::Anything => Vec::new(),
     }
+}
+
+fn of_custom_resource(schema: &Value, object: &Value) -> Vec<String> {
+    let mut found = problems(schema, object);
+    if found.iter().any(|problem| blocks_rules(problem)) && has_rules(schema) {
+        found.push("<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation".into());
+    }
+    found
 }
 
 fn refusal(kind: &ResourceKind, object: &Value, mut found: Vec<String>) -> Result<(), Status> {

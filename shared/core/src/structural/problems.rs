@@ -3,25 +3,23 @@
 use regex::Regex;
 use serde_json::Value;
 
-use super::super::structural::{flag, list_map_keys};
+use super::{flag, list_map_keys};
 
-/// What is wrong with the object: one `field: problem` each.
-pub(super) fn problems(schema: &Value, object: &Value) -> Vec<String> {
+/// What is wrong with the object: one `field: problem` each. The schema's rules (`x-kubernetes-validations`) are not tried.
+pub fn problems(schema: &Value, object: &Value) -> Vec<String> {
     let mut found = Vec::new();
     check(schema, object, "", &mut found);
-    if found.iter().any(|problem| blocks_rules(problem)) && has_rules(schema) {
-        found.push("<nil>: Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation".into());
-    }
     found
 }
 
-/// Is the object too far off for the schema's rules (`x-kubernetes-validations`) to be tried?
-fn blocks_rules(problem: &str) -> bool {
+/// Is the object, with this problem, too far off for the schema's rules (`x-kubernetes-validations`) to be tried?
+pub fn blocks_rules(problem: &str) -> bool {
     let kinds = [": Required value", ": Unsupported value", ": Too long", ": Too many", " in body must be of type "];
     kinds.iter().any(|kind| problem.contains(kind))
 }
 
-fn has_rules(schema: &Value) -> bool {
+/// Has the schema, or a part of it, rules of its own (`x-kubernetes-validations`)?
+pub(crate) fn has_rules(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => map.contains_key("x-kubernetes-validations") || map.values().any(has_rules),
         Value::Array(items) => items.iter().any(has_rules),

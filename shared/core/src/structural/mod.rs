@@ -1,14 +1,21 @@
-//! Structural schemas of CustomResourceDefinitions: pruning of unknown fields and defaulting.
+//! Structural schemas of CustomResourceDefinitions: pruning of unknown fields, defaulting, and what does not fit.
+
+mod fit;
+mod problems;
+
+pub use fit::{Fit, FitFact, Fitting, Misfit};
+pub(crate) use problems::has_rules;
+pub use problems::{blocks_rules, problems};
 
 use serde_json::{Map, Value, json};
 
 /// Does the schema say `key: true`?
-pub(super) fn flag(schema: &Value, key: &str) -> bool {
+pub(crate) fn flag(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&json!(true))
 }
 
 /// Drops the fields that the schema does not know. The root's `apiVersion`, `kind` and `metadata` are always known.
-pub(super) fn prune(schema: &Value, object: &mut Value) {
+pub(crate) fn prune(schema: &Value, object: &mut Value) {
     let Value::Object(map) = object else { return };
     let kept: Vec<(String, Value)> =
         ["apiVersion", "kind", "metadata"].iter().filter_map(|key| map.remove_entry(*key)).collect();
@@ -49,7 +56,7 @@ fn prune_value(schema: &Value, value: &mut Value) {
 }
 
 /// Sets the defaults of the schema where the object has no value. A null where the schema allows none counts as no value.
-pub(super) fn default(schema: &Value, value: &mut Value) {
+pub(crate) fn default(schema: &Value, value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| default(&schema["items"], item)),
         Value::Object(map) => {
@@ -92,7 +99,7 @@ fn default_properties(properties: &Map<String, Value>, map: &mut Map<String, Val
 }
 
 /// The fields that make an entry of this list the same entry; empty when the list is replaced as a whole.
-pub(super) fn list_map_keys(schema: &Value) -> Vec<String> {
+pub(crate) fn list_map_keys(schema: &Value) -> Vec<String> {
     if schema["x-kubernetes-list-type"] != "map" {
         return Vec::new();
     }

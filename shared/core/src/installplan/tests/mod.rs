@@ -1,5 +1,9 @@
 //! What one plan of an InstallPlan does, seen from the objects that are there.
 
+mod fits;
+mod optional;
+mod rights;
+
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -102,18 +106,20 @@ fn world(objects: &[Value]) -> World {
 }
 
 fn plan(world: &World, now: Timestamp) -> Plan {
-    super::plan(&Settings::default(), &Reader::new(world), &key(), now)
+    plan_with(&Settings::default(), world, now)
+}
+
+fn plan_with(settings: &Settings, world: &World, now: Timestamp) -> Plan {
+    super::plan(settings, &Reader::new(world), &key(), now)
 }
 
 fn refuse(world: &mut World, action: &Action, code: u16, reason: &str, message: &str) {
-    let refusal = Refusal {
-        verb: action.verb(),
-        target: action.target(),
-        status: Status::new(code, reason, message),
-        attempts: 1,
-        since: at(0),
-        retry_at: at(1),
-    };
+    refuse_again(world, action, 1, Status::new(code, reason, message));
+}
+
+fn refuse_again(world: &mut World, action: &Action, attempts: u32, status: Status) {
+    let refusal =
+        Refusal { verb: action.verb(), target: action.target(), status, attempts, since: at(0), retry_at: at(1) };
     world.learn(FactKey::Refusals(key()), Some(Fact::Refusals(vec![refusal])));
 }
 

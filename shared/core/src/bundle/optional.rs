@@ -1,0 +1,210 @@
+//! Optional manifests: what of a bundle an install may go on without (enhancement `optional-manifest`).
+//!
+//! ```yaml
+//! properties:
+//! - type: olm.manifests.optional
+//!   value:
+//!     manifests:
+//!     - { group: monitoring.coreos.com, kind: PrometheusRule, name: rose }
+//! ```
+
+use serde_json::Value;
+
+use super::property;
+use crate::api::object::{self, Gvk};
+
+/// Kinds that are never optional: OLM's own, and those that every cluster has. Like OLM, which knows them by kind alone.
+const CORE: [&str; 12] = [
+    "BundleSecret",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ClusterServiceVersion",
+    "ConfigMap",
+    "CustomResourceDefinition",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "Service",
+    "ServiceAccount",
+    "Subscription",
+];
+
+/// Can an object of that kind be optional at all?
+pub fn may_be_optional(kind: &str) -> bool {
+    !CORE.contains(&kind)
+}
+
+/// Names one object of a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OptionalManifest {
+    /// API group. A version behind it does not matter.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace as in the manifest; empty when there is none.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl OptionalManifest {
+    /// Is it that object?
+    fn is(&self, gvk: &Gvk, namespace: &str, name: &str) -> bool {
+        let group = self.group.split('/').next().unwrap_or_default();
+        let same_group = group == gvk.group || self.group == gvk.api_version();
+        same_group && (self.kind.as_str(), self.namespace.as_str(), self.name.as_str()) == (&gvk.kind, namespace, name)
+    }
+}
+
+/// Reads the value of a property `olm.manifests.optional`.
+///
+/// # Errors
+/// What is wrong with it, in a sentence without a subject. Half a list is no list: nothing of such a value counts.
+pub fn read(value: &Value) -> Result<Vec<OptionalManifest>, String> {
+    let Some(manifests) = value.get("manifests").and_then(Value::as_array) else {
+        return Err("the value needs a list `manifests`".to_owned());
+    };
+    let one = |(n, manifest): (usize, &Value)| {
+        if !manifest.is_object() {
+            return Err(format!("manifests[{n}] is not a map with group, kind, namespace and name"));
+        }
+        let text = |key: &str| match manifest.get(key) {
+            None | Some(Value::Null) => Ok(String::new()),
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(other) => Err(format!("manifests[{n}].{key} is {other}, which is not a text")),
+        };
+        let read = OptionalManifest {
+            group: text("group")?,
+            kind: text("kind")?,
+            namespace: text("namespace")?,
+            name: text("name")?,
+        };
+        for (key, text) in [("kind", &read.kind), ("name", &read.name)] {
+            if text.is_empty() {
+                return Err(format!("manifests[{n}].{key} is missing"));
+            }
+        }
+        Ok(read)
+    };
+    manifests.iter().enumerate().map(one).collect()
+}
+
+/// Marks the steps of a bundle that its properties (each `{type, value}`) call optional. What is named and not there is ignored.
+/// The answer says what cannot be read, a sentence for each property.
+pub fn mark(steps: &mut [Value], properties: &[Value]) -> Vec<String> {
+    let (mut named, mut unreadable) = (Vec::new(), Vec::new());
+    for property in properties.iter().filter(|p| object::text(p, &["type"]) == property::MANIFESTS_OPTIONAL) {
+        match read(object::at(property, &["value"])) {
+            Ok(manifests) => named.extend(manifests),
+            Err(why) => unreadable.push(why),
+        }
+    }
+    if named.is_empty() {
+        return unreadable;
+    }
+    for step in steps.iter_mut() {
+        let [group, version, kind, name] =
+            ["group", "version", "kind", "name"].map(|key| object::text(step, &["resource", key]));
+        if !may_be_optional(kind) {
+            continue;
+        }
+        let gvk = Gvk::new(group, version, kind);
+        let manifest: Value = serde_json::from_str(object::text(step, &["resource", "manifest"])).unwrap_or_default();
+        if named.iter().any(|n| n.is(&gvk, object::namespace(&manifest), name)) {
+            object::map_mut(step, &[]).insert("optional".to_owned(), true.into());
+        }
+    }
+    unreadable
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn step(api_version: &str, kind: &str, name: &str, namespace: Option<&str>) -> Value {
+        let gvk = Gvk::from_api_version(api_version, kind);
+        let manifest =
+            json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name, "namespace": namespace } });
+        json!({ "resource": {
+            "group": gvk.group, "version": gvk.version, "kind": kind, "name": name, "manifest": manifest.to_string(),
+        } })
+    }
+
+    fn marked(manifest: Value, step: Value) -> bool {
+        let mut steps = [step];
+        let property = json!({ "type": "olm.manifests.optional", "value": { "manifests": [manifest] } });
+        assert_eq!(mark(&mut steps, &[json!({ "type": "olm.package", "value": {} }), property]), [""; 0]);
+        steps[0]["optional"] == true
+    }
+
+    #[test]
+    fn an_object_is_named_by_group_kind_namespace_and_name() {
+        let rule = || step("monitoring.coreos.com/v1", "PrometheusRule", "rose", None);
+        let named = |group: &str| json!({ "group": group, "kind": "PrometheusRule", "name": "rose" });
+        assert!(marked(named("monitoring.coreos.com"), rule()));
+        for group in ["monitoring.coreos.com/v1", "monitoring.coreos.com/v1beta1"] {
+            assert!(marked(named(group), rule()), "{group}");
+        }
+        for group in ["", "example.com", "monitoring"] {
+            assert!(!marked(named(group), rule()), "{group}");
+        }
+        assert!(marked(json!({ "group": "v1", "kind": "Pod", "name": "rose" }), step("v1", "Pod", "rose", None)));
+        assert!(marked(json!({ "kind": "Pod", "name": "rose" }), step("v1", "Pod", "rose", None)));
+
+        let mut elsewhere = named("monitoring.coreos.com");
+        elsewhere["namespace"] = "garden".into();
+        assert!(!marked(elsewhere.clone(), rule()));
+        assert!(marked(elsewhere, step("monitoring.coreos.com/v1", "PrometheusRule", "rose", Some("garden"))));
+        assert!(!marked(
+            named("monitoring.coreos.com"),
+            step("monitoring.coreos.com/v1", "ServiceMonitor", "rose", None)
+        ));
+        assert!(!marked(
+            named("monitoring.coreos.com"),
+            step("monitoring.coreos.com/v1", "PrometheusRule", "tulip", None)
+        ));
+    }
+
+    #[test]
+    fn core_kinds_are_never_optional() {
+        for (api_version, kind) in [
+            ("operators.coreos.com/v1alpha1", "ClusterServiceVersion"),
+            ("v1", "BundleSecret"),
+            ("v1", "Secret"),
+            ("v1", "ServiceAccount"),
+            ("rbac.authorization.k8s.io/v1", "Role"),
+            ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+            ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+            ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+            ("v1", "Service"),
+            ("v1", "ConfigMap"),
+            ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        ] {
+            let group = Gvk::from_api_version(api_version, kind).group;
+            assert!(!marked(
+                json!({ "group": group, "kind": kind, "name": "rose" }),
+                step(api_version, kind, "rose", None)
+            ));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told() {
+        for (value, problem) in [
+            (json!(null), "the value needs a list `manifests`"),
+            (json!([]), "the value needs a list `manifests`"),
+            (json!({ "manifests": {} }), "the value needs a list `manifests`"),
+            (json!({ "manifests": ["rose"] }), "manifests[0] is not a map with group, kind, namespace and name"),
+            (json!({ "manifests": [{ "kind": "Pod", "name": 1 }] }), "manifests[0].name is 1, which is not a text"),
+            (json!({ "manifests": [{ "kind": "Pod" }] }), "manifests[0].name is missing"),
+            (json!({ "manifests": [{ "kind": "Pod", "name": "a" }, { "name": "b" }] }), "manifests[1].kind is missing"),
+        ] {
+            let mut steps = [step("v1", "Pod", "a", None)];
+            let told = mark(&mut steps, &[json!({ "type": "olm.manifests.optional", "value": value })]);
+            assert_eq!(told, [problem]);
+            assert!(steps[0].get("optional").is_none());
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Whose step keeps an InstallPlan from going on. One plan may hold the bundles of many Subscriptions, and one bad one stops all.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::api::object;
+use crate::plan::Culprit;
+use crate::world::{Reader, kind};
+
+/// The bundle of a step of the plan.
+pub(super) fn culprit(world: &Reader<'_>, plan: &Value, step: usize) -> Culprit {
+    let namespace = object::namespace(plan);
+    let steps = object::list(plan, &["status", "plan"]);
+    let resolving = |step: &Value| object::text(step, &["resolving"]).to_owned();
+    let Some(csv) = steps.get(step).map(resolving) else { return Culprit::default() };
+    let others: BTreeSet<String> =
+        steps.iter().map(resolving).filter(|other| *other != csv && !other.is_empty()).collect();
+    if others.is_empty() {
+        return Culprit { csv, ..Culprit::default() };
+    }
+    let subscriptions = world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|s| s.json());
+    let asked_for_it = subscriptions.filter(|s| object::text(s, &["status", "currentCSV"]) == csv);
+    let subscriptions = asked_for_it.map(|s| object::name(s).to_owned()).collect();
+    Culprit { csv, subscriptions, others: others.into_iter().collect() }
+}
+
+/// The bundle for which a plan has failed, as far as its status tells: of the steps that are not done the one whose object the
+/// message names, or else the first.
+pub(super) fn of_failed(world: &Reader<'_>, plan: &Value) -> Culprit {
+    let message = object::text(plan, &["status", "message"]);
+    let is_done =
+        |s: &Value| matches!(object::text(s, &["status"]), "Created" | "Present" | super::optional::NOT_CREATED);
+    let steps = object::list(plan, &["status", "plan"]);
+    let open = || steps.iter().enumerate().filter(|(_, step)| !is_done(step));
+    let is_named = |step: &Value| {
+        let name = object::text(step, &["resource", "name"]);
+        let mut words = message.split(|c: char| c.is_whitespace() || matches!(c, '"' | ':' | ','));
+        !name.is_empty() && words.any(|word| word == name)
+    };
+    let blamed = open().find(|(_, step)| is_named(step)).or_else(|| open().next());
+    blamed.map_or_else(Culprit::default, |(index, _)| culprit(world, plan, index))
+}

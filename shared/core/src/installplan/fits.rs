@@ -1,0 +1,97 @@
+//! Do the custom resources that exist fit the schemas that their CustomResourceDefinition is to have (reference/catalog-operator.md
+//! §5.5)? Nobody watches them, so it is asked, and what was found is believed for a while.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::api::object;
+use crate::api::status::Status;
+use crate::structural::{Fit, FitFact, Misfit};
+use crate::world::Reader;
+
+/// How long it is believed that they fit: other steps may come first.
+const BELIEVED: SignedDuration = SignedDuration::from_secs(30);
+/// How soon they are looked at again when they do not: as often as OLM tries a plan again.
+const AGAIN: SignedDuration = SignedDuration::from_secs(5);
+
+/// The answer.
+pub(super) enum Fits {
+    /// They do, or there is no version to compare.
+    Yes,
+    /// This has to be asked.
+    Unknown(Fit),
+    /// They do not, in a sentence. They are looked at again at that time.
+    No(String, Timestamp),
+    /// They could not be read. That is tried again at that time.
+    Unreadable(Status, Timestamp),
+}
+
+/// Looks at what is known of the custom resources of a definition that is to be replaced.
+pub(super) fn existing(world: &Reader<'_>, live: &Value, desired: &Value, now: Timestamp) -> Fits {
+    let Some(question) = question(live, desired) else { return Fits::Yes };
+    let Some(found) = world.fits(&question) else { return Fits::Unknown(question) };
+    let is_well = found.misfits == 0 && found.refusal.is_none();
+    let lasts = if is_well { BELIEVED } else { AGAIN };
+    if now >= found.at + lasts {
+        return Fits::Unknown(question);
+    }
+    match &found.refusal {
+        // What was found before that is certain all the same.
+        _ if found.misfits > 0 => Fits::No(told(&question, found), found.at + AGAIN),
+        Some(refusal) => Fits::Unreadable(refusal.clone(), found.at + AGAIN),
+        None => Fits::Yes,
+    }
+}
+
+/// What is to be asked: about every version that is served now, and will be. None: there is no such version, or no schema.
+fn question(live: &Value, desired: &Value) -> Option<Fit> {
+    let served = |crd: &Value| -> Vec<(String, Value)> {
+        let versions = object::list(crd, &["spec", "versions"]).iter();
+        let versions = versions.filter(|v| object::at(v, &["served"]) == &Value::Bool(true));
+        // A v1beta1 definition may have one schema for all its versions.
+        let of_all = object::at(crd, &["spec", "validation", "openAPIV3Schema"]);
+        let schema = |v: &Value| match object::at(v, &["schema", "openAPIV3Schema"]) {
+            Value::Null => of_all.clone(),
+            schema => schema.clone(),
+        };
+        versions.map(|v| (object::text(v, &["name"]).to_owned(), schema(v))).collect()
+    };
+    let new = served(desired);
+    let mut schemas = Vec::new();
+    for (version, _) in served(live) {
+        let schema = new.iter().find(|(name, schema)| *name == version && schema.is_object());
+        schemas.extend(schema.cloned());
+    }
+    let of = |path: &[&str]| object::text(live, path).to_owned();
+    (!schemas.is_empty()).then(|| Fit {
+        crd: object::name(live).to_owned(),
+        group: of(&["spec", "group"]),
+        kind: of(&["spec", "names", "kind"]),
+        plural: of(&["spec", "names", "plural"]),
+        namespaced: of(&["spec", "scope"]) != "Cluster",
+        schemas,
+    })
+}
+
+/// The first in OLM's words, then others by name and field, then how many there are.
+fn told(question: &Fit, found: &FitFact) -> String {
+    let [first, others @ ..] = &found.first[..] else { return String::new() };
+    let Misfit { version, name, problem } = first;
+    let Fit { group, kind, .. } = question;
+    let mut told = format!(
+        "error validating {group}/{version}, Kind={kind} {name:?}: updated validation is too restrictive: {problem}"
+    );
+    for Misfit { version, name, problem } in others {
+        told += &format!("; {version} {name:?}: {problem}");
+    }
+    let named = found.first.len() as u64;
+    if found.misfits > named {
+        told += &format!("; and {} more of {}", found.misfits - named, found.looked_at);
+    }
+    told
+}
+
+/// OLM's words before whatever is wrong.
+pub(super) fn prefixed(crd: &str, problem: &str) -> String {
+    format!("error validating existing CRs against new CRD's schema for {crd:?}: {problem}")
+}

@@ -1,0 +1,166 @@
+//! Steps that an InstallPlan may go on without (enhancement `optional-manifest`, feature gate `OptionalManifests`).
+//!
+//! ```text
+//!   the API server says no, for what this cluster is   -> NotCreated, the plan goes on, a warning
+//!   it says no for now, or nothing                     -> tried again, until the plan's time is up, like any other step
+//!   its API appears later (--retry-optional)           -> tried again, once
+//! ```
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::apply::{self, Outcome};
+use super::{Status, rights};
+use crate::api::object;
+use crate::api::status::Status as Answer;
+use crate::bundle::optional::may_be_optional;
+use crate::plan::{Action, Emit, Key, Plan, Reason};
+use crate::settings::Settings;
+use crate::world::{IndexKey, Reader, Refusal};
+
+/// The status of a step that the plan went on without.
+pub(super) const NOT_CREATED: &str = "NotCreated";
+
+/// How often an API that is known may answer that it is not there: it is served a moment after its definition says so.
+const SETTLING_TRIES: u32 = 3;
+
+/// May the plan go on without the step?
+pub(super) fn is(settings: &Settings, step: &Value) -> bool {
+    let says_so = object::at(step, &["optional"]) == &Value::Bool(true);
+    settings.optional_manifests && says_so && may_be_optional(object::text(step, &["resource", "kind"]))
+}
+
+/// Does that answer say something about the cluster that no other attempt would change? By its reason, or by its code when nobody
+/// knows the reason, as Kubernetes' clients read answers.
+pub(super) fn is_about_the_cluster(answer: &Answer) -> bool {
+    match answer.reason.as_str() {
+        "Unauthorized"
+        | "Forbidden"
+        | "NotFound"
+        | "NotAcceptable"
+        | "Conflict"
+        | "UnsupportedMediaType"
+        | "Invalid" => true,
+        "AlreadyExists"
+        | "Gone"
+        | "ServerTimeout"
+        | "StoreReadError"
+        | "Timeout"
+        | "TooManyRequests"
+        | "BadRequest"
+        | "MethodNotAllowed"
+        | "RequestEntityTooLarge"
+        | "InternalError"
+        | "Expired"
+        | "ServiceUnavailable" => false,
+        _ => matches!(answer.code, 401 | 403 | 404 | 406 | 409 | 415 | 422),
+    }
+}
+
+/// The refusal for which the plan goes on without the optional step, if there is one.
+pub(super) fn given_up<'r>(
+    world: &Reader<'_>,
+    step: &Value,
+    action: &Action,
+    refusals: &'r [Refusal],
+) -> Option<&'r Refusal> {
+    let refusal = apply::refusal_of(action, refusals)?;
+    let is_certain = !refusal.is_stale() && !is_settling(world, step, refusal);
+    (is_certain && is_about_the_cluster(&refusal.status)).then_some(refusal)
+}
+
+/// Does the API of an optional step answer that it is not there, although its definition says that it is?
+pub(super) fn is_settling(world: &Reader<'_>, step: &Value, refusal: &Refusal) -> bool {
+    refusal.status.is_not_found() && refusal.attempts <= SETTLING_TRIES && served_since(world, step).is_some()
+}
+
+/// Since when the API that the step needs has been served, if a CustomResourceDefinition brings it.
+fn served_since(world: &Reader<'_>, step: &Value) -> Option<Timestamp> {
+    let gvk = apply::gvk(step);
+    let definitions = world.indexed(IndexKey::Definition(gvk.group.clone(), gvk.kind.clone()));
+    let serves = |crd: &&Value| {
+        let mut versions = object::list(crd, &["spec", "versions"]).iter();
+        object::is_established(crd)
+            && versions
+                .any(|v| object::text(v, &["name"]) == gvk.version && object::at(v, &["served"]) == &Value::Bool(true))
+    };
+    let definition = definitions.iter().map(|d| d.json()).find(serves)?;
+    let conditions = object::list(definition, &["status", "conditions"]);
+    let established = conditions.iter().find(|c| object::text(c, &["type"]) == "Established")?;
+    object::parse_time(object::text(established, &["lastTransitionTime"]))
+}
+
+/// A step that the plan goes on without.
+#[derive(Debug)]
+pub(super) struct Skipped(String);
+
+impl Skipped {
+    /// For what the API server said.
+    pub(super) fn of(step: &Value, refusal: &Refusal) -> Self {
+        let csv = object::text(step, &["resolving"]);
+        let why = apply::refusal(step, refusal);
+        Self(format!("the plan goes on without optional {} of {csv}: {why}", described(step)))
+    }
+
+    /// The Event that tells of it.
+    pub(super) fn event(&self, plan: &Value) -> Action {
+        Action::Emit(Emit {
+            regarding: plan.clone(),
+            warning: true,
+            reason: "OptionalManifestNotCreated".to_owned(),
+            message: self.0.clone(),
+        })
+    }
+}
+
+fn described(step: &Value) -> String {
+    let [kind, name] = ["kind", "name"].map(|key| object::text(step, &["resource", key]));
+    format!("{kind} {name:?}")
+}
+
+/// What is left to do and to say about a plan that is complete.
+pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan: &Value, now: Timestamp) -> Plan {
+    let mut steps = object::list(plan, &["status", "plan"]).to_vec();
+    let is_missing = |step: &Value| object::text(step, &["status"]) == NOT_CREATED && is(settings, step);
+    let missing: Vec<String> = steps.iter().filter(|s| is_missing(s)).map(described).collect();
+    if missing.is_empty() {
+        return Plan::nothing();
+    }
+    let (namespace, name) = (key.namespace.clone(), key.name.clone());
+    let tell = Reason::OptionalNotCreated { namespace, name, objects: missing };
+    if !settings.retry_optional {
+        return Plan::wait(tell);
+    }
+    let conditions = object::list(plan, &["status", "conditions"]);
+    let installed = conditions.iter().find(|c| object::text(c, &["type"]) == "Installed");
+    let tried = installed.and_then(|c| object::parse_time(object::text(c, &["lastUpdateTime"])));
+    let account = rights::account(object::at(plan, &["status", "attenuatedServiceAccountRef"]));
+    let (mut actions, mut skipped, mut any) = (Vec::new(), Vec::new(), false);
+    for step in steps.iter_mut().filter(|s| is_missing(s)) {
+        if served_since(world, step).is_none_or(|since| tried.is_some_and(|tried| since <= tried)) {
+            continue;
+        }
+        match apply::step(world, plan, step, &[], true) {
+            Outcome::Done(status) => step["status"] = status.into(),
+            Outcome::Act { action, after, .. } => match given_up(world, step, &action, world.refusals(key)) {
+                Some(refusal) => skipped.push(Skipped::of(step, refusal)),
+                None => {
+                    step["status"] = after.into();
+                    actions.push(action.with_rights_of(account.as_ref()));
+                }
+            },
+            // Its ClusterServiceVersion is gone: the objects of this plan are of the past.
+            _ => continue,
+        }
+        any = true;
+    }
+    if !any {
+        return Plan::wait(tell);
+    }
+    let mut status = Status::of(plan);
+    status.put("plan", steps);
+    status.tried(now);
+    actions.extend(status.write(plan));
+    actions.extend(skipped.iter().map(|s| s.event(plan)));
+    Plan::act(actions).because(tell)
+}

@@ -1,0 +1,77 @@
+//! The ServiceAccount of an OperatorGroup with whose rights its plans are executed, and all that it may not
+//! (reference/catalog-operator.md §5.6).
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::apply;
+use crate::api::object;
+use crate::plan::{Account, Reason};
+use crate::rbac::Granted;
+use crate::world::{GroupKind, IndexKey, Reader};
+
+/// The ServiceAccount that a reference names.
+pub(super) fn account(reference: &Value) -> Option<Account> {
+    let of = |key| object::text(reference, &[key]).to_owned();
+    let account = Account { namespace: of("namespace"), name: of("name") };
+    (!account.name.is_empty()).then_some(account)
+}
+
+/// All rights that the steps which are left need and the ServiceAccount does not have: the API server would tell one after the other.
+pub(super) fn missing(world: &Reader<'_>, plan: &Value, account: &Account) -> Option<Reason> {
+    let namespace = object::namespace(plan);
+    let owner = (account.namespace.as_str(), account.name.as_str());
+    let (within, everywhere) = (Granted::to(world, owner, Some(namespace)), Granted::to(world, owner, None));
+    let mut rights = BTreeSet::new();
+    for step in object::list(plan, &["status", "plan"]) {
+        let gvk = apply::gvk(step);
+        let is_done = matches!(object::text(step, &["status"]), "Created" | "Present");
+        let Some((plural, namespaced)) = resource(world, &GroupKind::new(&gvk.group, &gvk.kind)) else { continue };
+        if is_done || gvk.kind == "CustomResourceDefinition" {
+            continue;
+        }
+        let name = object::text(step, &["resource", "name"]);
+        let place = if namespaced { namespace } else { "" };
+        let there = world.json(&GroupKind::new(&gvk.group, &gvk.kind), place, name).is_some();
+        let verb = if there { "update" } else { "create" };
+        let mut rule = json!({ "verbs": [verb], "apiGroups": [gvk.group], "resources": [plural] });
+        if there {
+            rule["resourceNames"] = json!([name]);
+        }
+        let granted = if namespaced { &within } else { &everywhere };
+        if !granted.allows(&rule).is_ok_and(|allowed| allowed) {
+            let group = if gvk.group.is_empty() { String::new() } else { format!(".{}", gvk.group) };
+            let place = if namespaced { format!("in namespace {namespace}") } else { "in the cluster".to_owned() };
+            rights.insert(format!("{verb} {plural}{group} {place}"));
+        }
+    }
+    let (namespace, name) = (account.namespace.clone(), account.name.clone());
+    (!rights.is_empty()).then(|| Reason::RightsMissing { namespace, name, rights: rights.into_iter().collect() })
+}
+
+/// The plural of a kind, and whether its objects are in namespaces; none for kinds that nobody knows here.
+fn resource(world: &Reader<'_>, gk: &GroupKind) -> Option<(String, bool)> {
+    let definitions = world.indexed(IndexKey::Definition(gk.group.to_string(), gk.kind.to_string()));
+    if let Some(definition) = definitions.first().map(|d| d.json()) {
+        let plural = object::text(definition, &["spec", "names", "plural"]).to_owned();
+        return Some((plural, object::text(definition, &["spec", "scope"]) != "Cluster"));
+    }
+    let (plural, namespaced) = match &*gk.kind {
+        "ClusterServiceVersion" => ("clusterserviceversions", true),
+        "Subscription" => ("subscriptions", true),
+        "Secret" => ("secrets", true),
+        "Service" => ("services", true),
+        "ServiceAccount" => ("serviceaccounts", true),
+        "ConfigMap" => ("configmaps", true),
+        "Role" => ("roles", true),
+        "RoleBinding" => ("rolebindings", true),
+        "ClusterRole" => ("clusterroles", false),
+        "ClusterRoleBinding" => ("clusterrolebindings", false),
+        "PodDisruptionBudget" => ("poddisruptionbudgets", true),
+        "NetworkPolicy" => ("networkpolicies", true),
+        "PriorityClass" => ("priorityclasses", false),
+        _ => return None,
+    };
+    Some((plural.to_owned(), namespaced))
+}
