@@ -1,9 +1,13 @@
 //! `kubectl olm catalog`: arguments in, [`olm_shell::catalog`] does the work.
 
+mod diff;
+mod graph;
 mod list;
 mod render;
+mod resolve;
 mod serve;
 mod validate;
+mod words;
 
 use std::process::ExitCode;
 
@@ -25,16 +29,22 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Diff(Box<diff::Arguments>),
+    Graph(graph::Arguments),
     List(list::Arguments),
     Render(render::Arguments),
+    Resolve(Box<resolve::Arguments>),
     Serve(serve::Arguments),
     Validate(validate::Arguments),
 }
 
 fn main() -> ExitCode {
     cli::main(|arguments: Arguments, printer| match arguments.command {
+        Command::Diff(arguments) => diff::run(*arguments, printer),
+        Command::Graph(arguments) => graph::run(arguments, printer),
         Command::List(arguments) => list::run(arguments, printer),
         Command::Render(arguments) => render::run(arguments, printer),
+        Command::Resolve(arguments) => resolve::run(*arguments, printer),
         Command::Serve(arguments) => serve::run(arguments, printer),
         Command::Validate(arguments) => validate::run(arguments, printer),
     })

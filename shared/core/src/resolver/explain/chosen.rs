@@ -45,7 +45,11 @@ fn one<'i>(
         let Some(position) = candidates.iter().position(|c| *c == variable).filter(|_| order.contains(needy)) else {
             continue;
         };
-        because.push(reason(context, about, offer));
+        // A requirement may stand twice in a bundle.
+        let told = reason(context, about, offer);
+        if !because.contains(&told) {
+            because.push(told);
+        }
         for better in &candidates[..position] {
             let Variable::Bundle(other) = context.problem.variables[*better] else { continue };
             let told = contradiction(context, before, *better);
