@@ -1,5 +1,6 @@
 //! `kubectl olm catalog`: arguments in, [`olm_shell::catalog`] does the work.
 
+mod add;
 mod list;
 mod render;
 mod serve;
@@ -25,6 +26,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Add(add::Arguments),
     List(list::Arguments),
     Render(render::Arguments),
     Serve(serve::Arguments),
@@ -33,6 +35,7 @@ enum Command {
 
 fn main() -> ExitCode {
     cli::main(|arguments: Arguments, printer| match arguments.command {
+        Command::Add(arguments) => add::run(arguments, printer),
         Command::List(arguments) => list::run(arguments, printer),
         Command::Render(arguments) => render::run(arguments, printer),
         Command::Serve(arguments) => serve::run(arguments, printer),

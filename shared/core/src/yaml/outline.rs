@@ -54,8 +54,15 @@ pub(crate) fn outline(text: &str) -> Option<Node> {
         let (event, span) = event.ok()?;
         let range = span.byte_range()?;
         let done = match event {
-            Event::Scalar(text, style, ..) => {
-                let kind = Kind::Scalar { text: text.into_owned(), is_plain: style == ScalarStyle::Plain };
+            Event::Scalar(value, style, ..) => {
+                // A value that is not there stands for null, and its range is that of a colon or of what follows.
+                let is_there = value != "~" || text.get(range.clone()) == Some("~");
+                let range = match text.get(range.clone()) {
+                    _ if is_there => range,
+                    Some(":") => range.end..range.end,
+                    _ => range.start..range.start,
+                };
+                let kind = Kind::Scalar { text: value.into_owned(), is_plain: style == ScalarStyle::Plain };
                 Node { range, kind }
             }
             Event::Alias(_) => Node { range, kind: Kind::Alias },

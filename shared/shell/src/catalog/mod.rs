@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   REF --source--> Catalog (olm-core)
+//!     add        bundles to it
 //!     validate   what is wrong with it
 //!     render     its blobs, or a part of them
 //!     serve      it over gRPC, again when it changes
@@ -9,6 +10,7 @@
 //!     resolve    what OLM would choose from it, and why
 //! ```
 
+pub mod add;
 pub mod list;
 pub mod render;
 pub mod resolve;
@@ -17,5 +19,6 @@ mod source;
 #[cfg(test)]
 mod tests;
 pub mod validate;
+mod write;
 
 pub use source::Ref;
