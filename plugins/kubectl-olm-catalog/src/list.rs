@@ -1,9 +1,10 @@
 //! `kubectl olm catalog list`.
 
-use olm_shell::catalog::Ref;
 use olm_shell::catalog::list::{self, Options};
 use olm_shell::cli::flags::OutputFlags;
 use olm_shell::cli::{CliError, Outcome, Printer};
+
+use crate::words::Words;
 
 /// List the packages of a catalog, the channels of packages, or versions.
 ///
@@ -34,15 +35,7 @@ const EXAMPLES: &str = "Examples:
 /// Lists.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { words, versions, output } = arguments;
-    let (packages, refs): (Vec<String>, Vec<String>) = words.into_iter().partition(|word| Ref::is_package_name(word));
-    if refs.is_empty() {
-        let hint = match packages.iter().find(|word| std::path::Path::new(word).exists()) {
-            Some(word) => format!("write ./{word} for what is called so in this folder"),
-            None => "name a catalog, such as ./catalog".to_owned(),
-        };
-        return Err(CliError::usage("no catalog to list from").hint(hint));
-    }
-    let refs: Result<Vec<Ref>, String> = refs.iter().map(|r| r.parse()).collect();
-    let options = Options { refs: refs.map_err(CliError::usage)?, packages, versions, output: output.output };
+    let Words { packages, refs } = Words::read(words)?;
+    let options = Options { refs, packages, versions, output: output.output };
     list::run(&options, printer)
 }

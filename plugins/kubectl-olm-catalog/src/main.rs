@@ -1,10 +1,14 @@
 //! `kubectl olm catalog`: arguments in, [`olm_shell::catalog`] does the work.
 
 mod add;
+mod diff;
+mod graph;
 mod list;
 mod render;
+mod resolve;
 mod serve;
 mod validate;
+mod words;
 
 use std::process::ExitCode;
 
@@ -27,8 +31,11 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Add(add::Arguments),
+    Diff(Box<diff::Arguments>),
+    Graph(graph::Arguments),
     List(list::Arguments),
     Render(render::Arguments),
+    Resolve(Box<resolve::Arguments>),
     Serve(serve::Arguments),
     Validate(validate::Arguments),
 }
@@ -36,8 +43,11 @@ enum Command {
 fn main() -> ExitCode {
     cli::main(|arguments: Arguments, printer| match arguments.command {
         Command::Add(arguments) => add::run(arguments, printer),
+        Command::Diff(arguments) => diff::run(*arguments, printer),
+        Command::Graph(arguments) => graph::run(arguments, printer),
         Command::List(arguments) => list::run(arguments, printer),
         Command::Render(arguments) => render::run(arguments, printer),
+        Command::Resolve(arguments) => resolve::run(*arguments, printer),
         Command::Serve(arguments) => serve::run(arguments, printer),
         Command::Validate(arguments) => validate::run(arguments, printer),
     })

@@ -5,6 +5,8 @@ use olm_shell::catalog::render::{self, Filter, MigrationLevel, Options, Range};
 use olm_shell::cli::flags::DataFormat;
 use olm_shell::cli::{CliError, Outcome, Printer};
 
+use crate::words;
+
 /// Print the blobs of catalogs, bundles and templates.
 ///
 /// The blobs are opm's, in opm's order. With --package, --channel or --version only a part is printed, which is a valid
@@ -28,7 +30,7 @@ pub(crate) struct Arguments {
     #[arg(long = "channel", value_name = "NAME")]
     channels: Vec<String>,
     /// Only versions in this range, such as '>=1.2.0 <2.0.0'
-    #[arg(long = "version", value_name = "RANGE", value_parser = range)]
+    #[arg(long = "version", value_name = "RANGE", value_parser = words::range)]
     versions: Option<Range>,
     /// Also the packages that those depend on, whole
     #[arg(long)]
@@ -48,10 +50,6 @@ const EXAMPLES: &str = "Examples:
   # Every image that has to be mirrored
   {cmd} render ./catalog --images
 ";
-
-fn range(text: &str) -> Result<Range, String> {
-    Range::parse(text).map_err(|e| format!("{e}; a range is written as '>=1.0.0 <1.2.0'"))
-}
 
 /// Renders.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {

@@ -1,7 +1,6 @@
 //! The shell of kubectl-olm: everything that touches the world. It asks olm-core what to do and does it.
 //!
 //! ```text
-//!   catalog    the verbs of `kubectl olm catalog`
 //!   catalog    `kubectl olm catalog`
 //!   cli        arguments, streams, tables, prompts, errors: what every plugin shares
 //!   cluster    a live cluster: watches, requests, the loop

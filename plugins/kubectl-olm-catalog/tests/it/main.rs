@@ -1,5 +1,9 @@
 //! `kubectl-olm-catalog` as a user meets it.
 
+mod diff;
+mod graph;
+mod resolve;
+
 use assert_cmd::Command;
 
 const CATALOG: &str = "schema: olm.package\nname: rose\ndefaultChannel: c\n\
@@ -13,9 +17,49 @@ fn catalog(arguments: &[&str]) -> Command {
     command
 }
 
+/// Exit code, stdout and stderr.
+fn said(command: &mut Command) -> (i32, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// Roses: `channel: name [replaces=…] [skips=…] [skipRange=…]`, a line for each entry.
+fn roses(lines: &[&str]) -> String {
+    use std::collections::{BTreeMap, BTreeSet};
+    let mut channels: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut bundles = BTreeSet::new();
+    for line in lines {
+        let (channel, entry) = line.split_once(": ").unwrap();
+        let mut words = entry.split(' ');
+        let name = words.next().unwrap();
+        bundles.insert(name);
+        let edges = words.map(|word| match word.split_once('=').unwrap() {
+            ("replaces", name) => format!(", replaces: {name}"),
+            ("skips", names) => format!(", skips: [{names}]"),
+            (_, range) => format!(", skipRange: '{}'", range.replace('_', " ")),
+        });
+        channels.entry(channel).or_default().push(format!("{{name: {name}{}}}", edges.collect::<String>()));
+    }
+    let mut text = "schema: olm.package\nname: rose\ndefaultChannel: stable\n".to_owned();
+    for (channel, entries) in channels {
+        let entries = entries.join(", ");
+        text += &format!("---\nschema: olm.channel\npackage: rose\nname: {channel}\nentries: [{entries}]\n");
+    }
+    for name in bundles {
+        let version = name.split_once(".v").unwrap().1;
+        text += &format!(
+            "---\nschema: olm.bundle\npackage: rose\nname: {name}\nimage: example.com/rose:{version}\n\
+             properties: [{{type: olm.package, value: {{packageName: rose, version: {version}}}}}]\n"
+        );
+    }
+    text
+}
+
 #[test]
 fn the_help_tree() {
-    let pages = [&["--help"][..], &["list", "--help"], &["render", "--help"], &["serve", "--help"], &["validate", "--help"]];
+    let verbs = ["diff", "graph", "list", "render", "resolve", "serve", "validate"];
+    let pages: Vec<Vec<&str>> = [vec!["--help"]].into_iter().chain(verbs.map(|verb| vec![verb, "--help"])).collect();
     let tree: Vec<String> = pages
         .iter()
         .map(|page| {

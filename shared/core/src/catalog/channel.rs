@@ -1,9 +1,13 @@
-//! The update graph of a channel: its head, and the order that the resolver prefers.
+//! The rules of a channel: its head, the order that the resolver prefers, and what takes the place of what.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::Serialize;
 
 use super::Entry;
 use crate::go::quote;
+use crate::version::Version;
 
 /// Where an entry stands in the graph. `replaces` and `skips` may name what the channel does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +115,59 @@ pub fn order<'a>(entries: &[&'a Entry]) -> Result<Vec<&'a Entry>, OrderError> {
         return Err(OrderError::ManyChains { channel, package, chains: chains.iter().map(ends).collect() });
     }
     Ok(chains.pop().unwrap_or_default())
+}
+
+/// What is installed: its name, and its version when it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point<'a> {
+    /// Name of the ClusterServiceVersion.
+    pub name: &'a str,
+    /// Version.
+    pub version: Option<&'a Version>,
+}
+
+impl<'a> From<&'a Entry> for Point<'a> {
+    fn from(entry: &'a Entry) -> Self {
+        Self { name: &entry.name, version: entry.version.as_ref() }
+    }
+}
+
+/// How an entry takes the place of what is installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Update {
+    /// The entry replaces it by name.
+    Replaces,
+    /// The entry skips it by name.
+    Skips,
+    /// The entry's skipRange covers its version.
+    SkipRange,
+}
+
+impl fmt::Display for Update {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Replaces => "replaces",
+            Self::Skips => "skips",
+            Self::SkipRange => "skipRange",
+        })
+    }
+}
+
+/// Does the entry take the place of what is installed (reference: bundles and catalogs §2.3)?
+pub fn update(entry: &Entry, installed: Point<'_>) -> Option<Update> {
+    update_by(entry, installed, |version| entry.skips_version(version))
+}
+
+/// The same, where the skip range has been read already.
+pub(super) fn update_by(entry: &Entry, installed: Point<'_>, skips: impl Fn(&Version) -> bool) -> Option<Update> {
+    if entry.replaces.as_deref() == Some(installed.name) {
+        Some(Update::Replaces)
+    } else if entry.skips.iter().any(|name| name == installed.name) {
+        Some(Update::Skips)
+    } else {
+        installed.version.filter(|v| skips(v)).map(|_| Update::SkipRange)
+    }
 }
 
 /// The head of a channel: the only entry that is nobody's `replaces` or `skips`. The error is opm's.

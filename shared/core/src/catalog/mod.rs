@@ -5,6 +5,8 @@
 //!   Catalog --load--> Load { snapshot, findings }      the sound packages; what is wrong with the others
 //!   registry messages --Builder--> Snapshot   what a catalog's gRPC server says
 //!   Snapshot: packages > channels > entries   what the resolver and our own server read
+//!     graph    where OLM takes each version of a channel next
+//!     diff     what another snapshot has changed, and whom it strands
 //! ```
 //!
 //! A [`Snapshot`] is an index: names, edges and properties are at hand, the objects of a bundle are read again and decoded
@@ -15,7 +17,9 @@ mod blob;
 pub mod channel;
 mod config_map;
 mod content;
+pub mod diff;
 mod filter;
+pub mod graph;
 mod load;
 mod meta;
 mod migrate;

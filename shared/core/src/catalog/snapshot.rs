@@ -144,6 +144,14 @@ impl Snapshot {
         content.read().map(|content| Some(content).filter(|content| !content.is_empty()))
     }
 
+    /// Do both hold the same objects of a bundle? Where they are inline they are decoded for that.
+    pub fn has_same_objects(&self, other: &Self, package: &str, name: &str) -> bool {
+        match (self.content(package, name), other.content(package, name)) {
+            (Some(ours), Some(theirs)) => ours.is_same(theirs),
+            (ours, theirs) => ours.is_none() && theirs.is_none(),
+        }
+    }
+
     /// Blobs of schemas that OLM does not know, as the catalog has them, to be read when needed.
     pub fn others(&self) -> &[Span] {
         &self.inner.others
@@ -156,14 +164,8 @@ impl Snapshot {
 
 impl PartialEq for Snapshot {
     fn eq(&self, other: &Self) -> bool {
-        let same_objects = |entry: &Entry| {
-            let [ours, theirs] = [self, other].map(|s| s.content(&entry.package, &entry.name));
-            !entry.bundle_path.is_empty()
-                || match (ours, theirs) {
-                    (Some(ours), Some(theirs)) => ours.is_same(theirs),
-                    (ours, theirs) => ours.is_none() && theirs.is_none(),
-                }
-        };
+        let same_objects =
+            |entry: &Entry| !entry.bundle_path.is_empty() || self.has_same_objects(other, &entry.package, &entry.name);
         Arc::ptr_eq(&self.inner, &other.inner)
             || self.inner.packages == other.inner.packages && self.entries().all(same_objects)
     }

@@ -112,7 +112,7 @@ impl<'i> Offers<'i> {
             ordered.retain(|o| o.entry.version.as_ref().is_some_and(|v| range.contains(v)));
         }
         if let Some(current) = current {
-            ordered.retain(|o| updates(o.entry, current).is_some());
+            ordered.retain(|o| channel::update(o.entry, current.into()).is_some());
         }
         // A bundle may be had in each of its channels.
         let mut candidates: Candidates<'i> = Vec::new();
@@ -174,25 +174,6 @@ impl<'i> Offers<'i> {
             (!is_own, std::cmp::Reverse(c.priority), c.namespace != self.namespace, c.name)
         });
         catalogs
-    }
-}
-
-/// How an entry takes the place of what is installed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Update {
-    Replaces,
-    Skips,
-    SkipRange,
-}
-
-/// Does the entry take the place of `current`?
-pub(super) fn updates(entry: &Entry, current: &Entry) -> Option<Update> {
-    if entry.replaces.as_deref() == Some(current.name.as_str()) {
-        Some(Update::Replaces)
-    } else if entry.skips.contains(&current.name) {
-        Some(Update::Skips)
-    } else {
-        current.version.as_ref().filter(|v| entry.skips_version(v)).map(|_| Update::SkipRange)
     }
 }
 

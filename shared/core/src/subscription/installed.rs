@@ -72,6 +72,27 @@ impl<'w> Namespace<'w> {
         starting || installing || !failed && !self.leaving(name, plan, fail_forward).is_empty()
     }
 
+    /// Whether the last upgrade of each Subscription is under way, and the CSVs that are about to go.
+    pub(super) fn under_way(
+        &self,
+        subscriptions: &[Subscription<'_>],
+        plans: &[&Value],
+        fail_forward: bool,
+    ) -> (Vec<bool>, BTreeSet<&'w str>) {
+        let mut leaving = if fail_forward { self.left_behind() } else { BTreeSet::new() };
+        let mut busy = Vec::new();
+        for subscription in subscriptions {
+            let plan = plans.iter().copied().find(|p| object::name(p) == subscription.plan_name());
+            let installed = subscription.status("installedCSV");
+            let is_busy = self.is_busy(installed, plan, fail_forward);
+            if is_busy {
+                leaving.extend(self.leaving(installed, plan, fail_forward));
+            }
+            busy.push(is_busy);
+        }
+        (busy, leaving)
+    }
+
     /// Does a CSV of that name exist?
     pub(super) fn has(&self, name: &str) -> bool {
         self.csvs.contains_key(name)

@@ -6,6 +6,7 @@
 //!   status      each Subscription: its CSV, its InstallPlan, health of catalogs, deprecations
 //!   installed   the CSVs that are there, and which of them are about to go
 //!   install     resolution -> InstallPlan, and Subscriptions -> the InstallPlan that was made for them
+//!   there       the same, for those who only ask what would be installed
 //! ```
 //!
 //! One key is one namespace, for resolution is about all of its Subscriptions, and every field of a status has one writer.
@@ -19,6 +20,7 @@ mod offer;
 mod status;
 #[cfg(test)]
 mod tests;
+mod there;
 
 use std::collections::BTreeSet;
 
@@ -35,6 +37,8 @@ use crate::plan::{Action, Emit, Key, Plan, Propagation, Reason, Verb};
 use crate::resolver::{self, Failure, Inputs};
 use crate::settings::Settings;
 use crate::world::{Reader, kind};
+
+pub use there::There;
 
 /// How many InstallPlans of a namespace are kept (§5.9).
 const KEPT_PLANS: usize = 5;
@@ -136,17 +140,7 @@ impl<'w> Pass<'w, '_> {
     /// Resolves, and makes an InstallPlan of what is new.
     fn resolve(&mut self) {
         let namespace = Namespace::read(self.world, &self.key.name);
-        let mut leaving = if self.group.fail_forward { namespace.left_behind() } else { BTreeSet::new() };
-        let mut busy = Vec::new();
-        for subscription in &self.subscriptions {
-            let plan = self.plans.iter().copied().find(|p| object::name(p) == subscription.plan_name());
-            let (installed, fail_forward) = (subscription.status("installedCSV"), self.group.fail_forward);
-            let is_busy = namespace.is_busy(installed, plan, fail_forward);
-            if is_busy {
-                leaving.extend(namespace.leaving(installed, plan, fail_forward));
-            }
-            busy.push(is_busy);
-        }
+        let (busy, leaving) = namespace.under_way(&self.subscriptions, &self.plans, self.group.fail_forward);
         let waits = |(s, busy): (&Subscription<'_>, &bool)| {
             *busy || s.status("state") == "UpgradePending" && !s.plan_name().is_empty()
         };

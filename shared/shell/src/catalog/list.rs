@@ -1,13 +1,13 @@
 //! `kubectl olm catalog list`: packages, channels and versions to choose from.
 
-use olm_core::catalog::{Channel, Entry, Load, Package};
-use olm_core::finding::Severity;
+use olm_core::catalog::{Channel, Entry, Load, Package, graph};
 use serde_json::{Value, json};
 
-use super::source::{Ref, Source};
+use super::source::{Loaded, Ref};
 use crate::cli::output::{API_VERSION, Output};
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
+use crate::image;
 
 /// What to list.
 #[derive(Clone, Debug)]
@@ -24,30 +24,14 @@ pub struct Options {
 
 /// Lists. The answer is no when a package that was asked for is not there.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let progress = printer.progress("reading the catalog");
-    let source = Source::read(&options.refs)?;
-    let load = source.catalog.load();
-    drop(progress);
-    let wrong = load.findings.iter().filter(|f| f.severity == Severity::Error).count();
-    if wrong > 0 {
-        let aside: Vec<&str> = load.set_aside.iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
-        let aside = if aside.is_empty() { String::new() } else { format!(", set aside: {}", aside.join(", ")) };
-        printer.warn(format_args!("the catalog has {wrong} findings{aside}; validate tells them"));
-    }
+    let loaded = Loaded::read(&options.refs, &image::Options::of_user(), printer)?;
+    let load = &loaded.load;
     let mut found = Vec::new();
     let mut outcome = Outcome::Done;
     for name in &options.packages {
-        match load.snapshot.package(name) {
+        match loaded.package(name, printer) {
             Some(package) => found.push(package),
-            None => {
-                let why = if load.set_aside.contains(name) {
-                    "is broken: validate says why"
-                } else {
-                    "is not in the catalog"
-                };
-                printer.talk(format_args!("package {name:?} {why}"));
-                outcome = Outcome::Negative;
-            }
+            None => outcome = Outcome::Negative,
         }
     }
     if options.packages.is_empty() {
@@ -65,7 +49,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         }
         Output::Name => found.iter().try_for_each(|p| printer.line(format_args!("package/{}", p.name)))?,
         Output::Json | Output::Yaml | Output::JsonPath(_) => {
-            let document = document(&load, &found);
+            let document = document(load, &found);
             options.output.object(printer, &document, || Table::new([]))?;
         }
     }
@@ -132,7 +116,7 @@ fn channels(packages: &[&Package], is_wide: bool) -> Table {
 /// Entries, the newest first; those without a version last.
 fn newest_first(channel: &Channel) -> Vec<&Entry> {
     let mut entries: Vec<&Entry> = channel.entries.iter().collect();
-    entries.sort_by(|a, b| b.version.cmp(&a.version).then_with(|| a.name.cmp(&b.name)));
+    entries.sort_by(|a, b| graph::newest_first(a, b));
     entries
 }
 

@@ -8,9 +8,14 @@
 //!     serve      it over gRPC, again when it changes
 //!     list       its packages, channels and versions
 //!     resolve    what OLM would choose from it, and why
+//!     graph      where OLM takes each version next
+//!     diff       what another one has changed, and whom it strands
+//!   files or a cluster --there--> World   what is installed, for resolve and diff
 //! ```
 
 pub mod add;
+pub mod diff;
+pub mod graph;
 pub mod list;
 pub mod render;
 pub mod resolve;
@@ -18,7 +23,9 @@ pub mod serve;
 mod source;
 #[cfg(test)]
 mod tests;
+mod there;
 pub mod validate;
 mod write;
 
 pub use source::Ref;
+pub use there::There;

@@ -1,39 +1,75 @@
-//! What OLM would install, and why: the resolver asked without a cluster.
+//! `kubectl olm catalog resolve`: what OLM would install, and why.
 //!
-//! *Guarantees*: it is the resolver of the controllers that answers, and every repair that is offered was tried.
+//! *Guarantees*: it is the resolver of the controllers that answers, from what they would give it, and every repair that is
+//! offered was tried.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::str::FromStr;
 
-use olm_core::api::object;
-use olm_core::catalog::Snapshot;
 use olm_core::resolver::explain::{self, Edit, Explanation};
-use olm_core::resolver::{Catalog, Inputs, Installed, Wanted};
+use olm_core::resolver::{Catalog, Inputs, Wanted};
+use olm_core::subscription::There as Situation;
 use olm_core::version::Range;
+use olm_core::world::Reader;
 use serde_json::{Value, json};
 
+use super::source::{Loaded, Ref};
+use super::there::There;
 use crate::cli::output::{self, Output};
 use crate::cli::{CliError, Outcome, Printer};
-use crate::registry::dir;
-use crate::run::input;
+use crate::image;
 
 /// Where catalogs are when nothing says so: OLM's namespace for catalogs that all namespaces use.
 const CATALOG_NAMESPACE: &str = "olm";
 
+/// kubectl's namespace when nothing names one.
+const DEFAULT_NAMESPACE: &str = "default";
+
 /// What is asked.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// `PACKAGE` or `PACKAGE@RANGE`, such as `etcd@>=0.9.0 <0.9.4`.
     pub wanted: Vec<String>,
-    /// Catalog directories, `DIR` or `NAME=DIR`. Earlier ones come first, like CatalogSources of higher priority.
-    pub catalogs: Vec<String>,
-    /// Files and folders with what is there: ClusterServiceVersions, Subscriptions and the OperatorGroup of the namespace.
-    pub installed: Vec<PathBuf>,
+    /// Catalogs. Earlier ones come first, like CatalogSources of higher priority.
+    pub catalogs: Vec<NamedCatalog>,
+    /// What is there.
+    pub there: There,
     /// The namespace.
-    pub namespace: String,
+    pub namespace: Option<String>,
     /// Changes to try, as [`Edit`] reads them.
     pub what_if: Vec<String>,
+    /// How registries are asked.
+    pub images: image::Options,
     /// Format of the answer: sentences, JSON or YAML, or the names of the bundles.
     pub output: Output,
+}
+
+/// A catalog, and the CatalogSource that it stands for: `[[NAMESPACE/]NAME=]REF`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedCatalog {
+    /// Namespace and name of the CatalogSource.
+    name: Option<(String, String)>,
+    catalog: Ref,
+}
+
+impl FromStr for NamedCatalog {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_name = |name: &str| {
+            let of_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+            !name.is_empty() && !name.starts_with('.') && name.chars().all(of_name)
+        };
+        let named = text.split_once('=').and_then(|(name, catalog)| {
+            let (namespace, name) = name.split_once('/').unwrap_or((CATALOG_NAMESPACE, name));
+            (is_name(namespace) && is_name(name)).then(|| ((namespace.to_owned(), name.to_owned()), catalog))
+        });
+        Ok(match named {
+            Some((name, catalog)) => Self { name: Some(name), catalog: catalog.parse()? },
+            None => Self { name: None, catalog: text.parse()? },
+        })
+    }
 }
 
 /// Resolves, prints why, and says whether there is a resolution.
@@ -41,50 +77,111 @@ pub struct Options {
 /// # Errors
 /// The question cannot be read: a catalog, a range, an object or a change.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let catalogs = options.catalogs.iter().map(|c| load(c, printer)).collect::<Result<Vec<_>, _>>()?;
-    let there = There::read(options)?;
     let asked = options.wanted.iter().map(|w| Asked::read(w)).collect::<Result<Vec<_>, _>>()?;
     let edits = options.what_if.iter().map(|e| e.parse::<Edit>().map_err(CliError::usage));
     let edits = edits.collect::<Result<Vec<_>, _>>()?;
-    if asked.is_empty() && there.subscriptions.is_empty() {
-        let refused = CliError::usage("nothing to resolve");
+    let read = options.there.of_namespace(options.namespace.as_deref(), printer)?;
+    let namespace = read.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
+    let world = Reader::new(&read.world);
+    let unreadable = |failure: olm_core::resolver::Failure| CliError::input(failure.to_string());
+    let there = Situation::read(&world, namespace).map_err(unreadable)?;
+    let subscriptions = there.wanted();
+    if asked.is_empty() && subscriptions.is_empty() {
+        let refused =
+            CliError::usage(format!("nothing to resolve: there are no Subscriptions in namespace {namespace}"));
         return Err(refused.hint("name a package, or give the Subscriptions that are there"));
     }
+    if there.operator_groups != 1 && options.there != There::Nothing {
+        let n = there.operator_groups;
+        printer.warn(format_args!(
+            "namespace {namespace} has {n} OperatorGroups: OLM resolves nothing unless there is one"
+        ));
+    }
+    let names = names(&options.catalogs, &subscriptions, printer)?;
+    let mut catalogs = Vec::new();
+    for catalog in &options.catalogs {
+        catalogs.push(Loaded::read(std::slice::from_ref(&catalog.catalog), &options.images, printer)?);
+    }
+    let catalogs = names.iter().zip(&catalogs).zip((0..).map(|n: i64| -n));
     let mut inputs = Inputs {
-        namespace: &options.namespace,
-        subscriptions: there.subscriptions.iter().map(There::wanted).collect(),
+        namespace,
+        subscriptions,
         catalogs: catalogs
-            .iter()
-            .zip((0..).map(|n: i64| -n))
-            .map(|((name, snapshot), priority)| Catalog { name, namespace: CATALOG_NAMESPACE, priority, snapshot })
+            .map(|(((namespace, name), loaded), priority)| Catalog {
+                name,
+                namespace,
+                priority,
+                snapshot: &loaded.load.snapshot,
+            })
             .collect(),
         broken: Vec::new(),
-        installed: there.installed()?,
+        installed: there.installed.clone(),
     };
     for Asked { package, range } in &asked {
+        let range = range.as_ref();
         if let Some(known) = inputs.subscriptions.iter_mut().find(|s| s.package == package) {
-            known.range = range.as_ref();
+            known.range = range;
             continue;
         }
         let source =
             inputs.catalogs.iter().find(|c| c.snapshot.package(package).is_some()).or_else(|| inputs.catalogs.first());
         let (source, source_namespace) = source.map_or(("", ""), |c| (c.name, c.namespace));
-        let range = range.as_ref();
-        inputs.subscriptions.push(Wanted {
-            name: package,
-            package,
-            source,
-            source_namespace,
-            range,
-            ..Wanted::default()
-        });
+        let wanted = Wanted { name: package, package, source, source_namespace, range, ..Wanted::default() };
+        inputs.subscriptions.push(wanted);
     }
     for edit in &edits {
         explain::apply(&mut inputs, edit);
     }
+    let progress = printer.progress("resolving");
     let explanation = explain::explain(&inputs, there.targets.as_deref());
+    drop(progress);
     print(&explanation, &options.output, printer)?;
     Ok(if explanation.is_resolved() { Outcome::Done } else { Outcome::Negative })
+}
+
+/// The CatalogSources that the catalogs stand for. One that has no name is the one that all Subscriptions take from.
+fn names(
+    catalogs: &[NamedCatalog],
+    subscriptions: &[Wanted<'_>],
+    printer: &mut Printer,
+) -> Result<Vec<(String, String)>, CliError> {
+    let sources: BTreeSet<(&str, &str)> = subscriptions.iter().map(|s| (s.source_namespace, s.source)).collect();
+    if let ([NamedCatalog { name: None, catalog }], [(namespace, name)]) =
+        (catalogs, &sources.into_iter().collect::<Vec<_>>()[..])
+        && !name.is_empty()
+    {
+        printer
+            .talk(format_args!("{catalog} is taken as CatalogSource {namespace}/{name}, which the Subscriptions name"));
+        return Ok(vec![((*namespace).to_owned(), (*name).to_owned())]);
+    }
+    let mut names: Vec<(String, String)> = Vec::new();
+    for NamedCatalog { name, catalog } in catalogs {
+        let name = name.clone().unwrap_or_else(|| (CATALOG_NAMESPACE.to_owned(), stem(catalog)));
+        if names.contains(&name) {
+            let refused = CliError::usage(format!("two catalogs are called {}", name.1)).at(catalog);
+            return Err(refused.hint("give each a name of its own: --catalog NAME=REF"));
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// What a catalog is called when nobody says.
+fn stem(catalog: &Ref) -> String {
+    let path = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = match catalog {
+        Ref::Directory(directory) | Ref::Layout(directory) => {
+            directory.file_name().map(|n| n.to_string_lossy().into_owned())
+        }
+        Ref::File(file) => path(file),
+        Ref::Image(image) => {
+            let image = image.split('@').next().unwrap_or_default();
+            let last = image.rsplit('/').next().unwrap_or_default();
+            last.split(':').next().map(str::to_owned)
+        }
+        Ref::Stdin | Ref::CatalogSource(_) => None,
+    };
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "catalog".to_owned())
 }
 
 fn print(explanation: &Explanation, output: &Output, printer: &mut Printer) -> Result<(), CliError> {
@@ -127,92 +224,6 @@ impl Asked {
         };
         Ok(Self { package: package.to_owned(), range })
     }
-}
-
-/// What is in the namespace.
-#[derive(Default)]
-struct There {
-    csvs: Vec<Value>,
-    subscriptions: Vec<Value>,
-    /// Of the OperatorGroup, when there is exactly one.
-    targets: Option<String>,
-}
-
-impl There {
-    fn read(options: &Options) -> Result<Self, CliError> {
-        let mut there = Self::default();
-        let mut groups = Vec::new();
-        for given in input::read(&options.installed)? {
-            let object = given.object;
-            let namespace = object::namespace(&object);
-            if !namespace.is_empty() && namespace != options.namespace {
-                continue;
-            }
-            match object::text(&object, &["kind"]) {
-                "ClusterServiceVersion" if object::label(&object, "olm.copiedFrom").is_none() => {
-                    there.csvs.push(object);
-                }
-                "Subscription" => there.subscriptions.push(object),
-                "OperatorGroup" => groups.push(object),
-                _ => {}
-            }
-        }
-        if let [group] = &groups[..] {
-            let targets = object::list(group, &["status", "namespaces"]).iter().filter_map(Value::as_str);
-            let targets: Vec<&str> = targets.collect();
-            there.targets = Some(targets.join(",")).filter(|_| !targets.is_empty());
-        }
-        Ok(there)
-    }
-
-    fn wanted(subscription: &Value) -> Wanted<'_> {
-        let spec = |key| object::text(subscription, &["spec", key]);
-        Wanted {
-            name: object::name(subscription),
-            package: spec("name"),
-            channel: spec("channel"),
-            source: spec("source"),
-            source_namespace: spec("sourceNamespace"),
-            starting_csv: spec("startingCSV"),
-            installed_csv: object::text(subscription, &["status", "installedCSV"]),
-            range: None,
-            busy: false,
-        }
-    }
-
-    fn installed(&self) -> Result<Vec<Installed>, CliError> {
-        let read = |csv: &Value| {
-            let name = object::name(csv);
-            let mut mine = self.subscriptions.iter().map(Self::wanted).filter(|s| s.installed_csv == name).peekable();
-            let is_subscribed = mine.peek().is_some();
-            let packages: std::collections::BTreeSet<&str> = mine.map(|s| s.package).collect();
-            let package = packages.first().copied().filter(|_| packages.len() == 1);
-            let refused = |e: olm_core::resolver::Failure| {
-                CliError::input(e.to_string()).at(format_args!("ClusterServiceVersion {name}"))
-            };
-            Installed::of(csv, package, is_subscribed).map_err(refused)
-        };
-        let mut installed = self.csvs.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-        installed.sort_by(|a, b| a.entry.name.cmp(&b.entry.name));
-        Ok(installed)
-    }
-}
-
-/// A catalog, `DIR` or `NAME=DIR`. What is wrong with parts of it is told, and the rest is used.
-fn load(catalog: &str, printer: &mut Printer) -> Result<(String, Snapshot), CliError> {
-    let (name, directory) = match catalog.split_once('=') {
-        Some((name, directory)) => (name.to_owned(), Path::new(directory)),
-        None => {
-            let directory = Path::new(catalog);
-            let name = directory.file_name().map_or_else(|| "catalog".into(), |n| n.to_string_lossy());
-            (name.into_owned(), directory)
-        }
-    };
-    let loaded = dir::load(directory)?;
-    for finding in &loaded.findings {
-        printer.warn(finding);
-    }
-    Ok((name, loaded.snapshot))
 }
 
 #[cfg(test)]
@@ -267,10 +278,11 @@ spec: { version: 1.0.0 }
         let own = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
         let options = Options {
             wanted: own(wanted),
-            catalogs: vec![format!("main={}", catalog.display())],
-            installed: if with_there { vec![there] } else { Vec::new() },
-            namespace: "garden".to_owned(),
+            catalogs: vec![format!("main={}", catalog.display()).parse().unwrap()],
+            there: if with_there { There::Files(vec![there]) } else { There::Nothing },
+            namespace: Some("garden".to_owned()),
             what_if: own(what_if),
+            images: image::Options::of_user(),
             output: output.parse().unwrap(),
         };
         let out = Buffer::default();

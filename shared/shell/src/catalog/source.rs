@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use flate2::read::MultiGzDecoder;
-use olm_core::catalog::{Catalog, Parsed, Template};
+use olm_core::catalog::{Catalog, Load, Package, Parsed, Template};
 use olm_core::finding::{Finding, Severity};
 use olm_core::yaml;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::cli::{CliError, ErrorKind};
+use crate::cli::{CliError, ErrorKind, Printer};
 use crate::image::{self, Content, Location, Wanted};
 use crate::registry::read::{self, Item};
 use crate::registry::{self, dir};
@@ -128,6 +128,42 @@ impl Source {
             None => Ok(source),
             Some(first) => Err(refused(first, broken.count())),
         }
+    }
+}
+
+/// A catalog that was read and checked.
+pub(super) struct Loaded {
+    /// Its sound packages, and what is wrong with the others.
+    pub(super) load: Load,
+    _held: Held,
+}
+
+impl Loaded {
+    /// Reads what people named as one catalog, and says how much of it is wrong.
+    pub(super) fn read(refs: &[Ref], images: &image::Options, printer: &mut Printer) -> Result<Self, CliError> {
+        let progress = printer.progress("reading the catalog");
+        let Source { catalog, held } = Source::read_with(refs, images)?;
+        let load = catalog.load();
+        drop(progress);
+        let wrong = load.findings.iter().filter(|f| f.severity == Severity::Error).count();
+        if wrong > 0 {
+            let aside: Vec<&str> = load.set_aside.iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
+            let aside = if aside.is_empty() { String::new() } else { format!(", set aside: {}", aside.join(", ")) };
+            let named: Vec<String> = refs.iter().map(ToString::to_string).collect();
+            printer.warn(format_args!("{} has {wrong} findings{aside}; validate tells them", named.join(" ")));
+        }
+        Ok(Self { load, _held: held })
+    }
+
+    /// The package of that name, which people asked for.
+    pub(super) fn package(&self, name: &str, printer: &mut Printer) -> Option<&Package> {
+        let found = self.load.snapshot.package(name);
+        if found.is_none() {
+            let is_broken = self.load.set_aside.contains(name);
+            let why = if is_broken { "is broken: validate says why" } else { "is not in the catalog" };
+            printer.talk(format_args!("package {name:?} {why}"));
+        }
+        found
     }
 }
 

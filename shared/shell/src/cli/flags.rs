@@ -13,7 +13,7 @@ use crate::image;
 const CLUSTER: &str = "Cluster options";
 
 /// Which API server to talk to, and as whom.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[command(next_help_heading = CLUSTER)]
 pub struct ClusterFlags {
     /// Kubeconfig file to read [default: the files named in KUBECONFIG, else ~/.kube/config]
@@ -61,6 +61,13 @@ pub struct ClusterFlags {
     /// How long to wait for one answer of the server (1s, 2m, 3h); 0 waits for ever
     #[arg(long, value_name = "DURATION", global = true, value_parser = duration)]
     pub request_timeout: Option<Duration>,
+}
+
+impl ClusterFlags {
+    /// Does one of them choose a cluster, or who asks it? A command that can do without a cluster then asks it.
+    pub fn is_given(&self) -> bool {
+        Self { request_timeout: None, ..self.clone() } != Self::default()
+    }
 }
 
 /// How registries are asked for images.

@@ -135,8 +135,32 @@ impl Api {
         self.list_at(resource, Depth::Whole, labels, page).await
     }
 
+    /// Everything of a LIST, in one namespace, or in all when it is empty.
+    pub async fn list_whole(&self, resource: &Resource, namespace: &str, labels: &str) -> Result<Vec<Value>, Status> {
+        let (mut objects, mut next) = (Vec::new(), String::new());
+        loop {
+            let page = self.page(resource, namespace, Depth::Whole, labels, &next).await?;
+            objects.extend(page.objects);
+            next = page.next;
+            if next.is_empty() {
+                return Ok(objects);
+            }
+        }
+    }
+
     /// A page of a LIST of so much of each object, in all namespaces.
     pub async fn list_at(&self, resource: &Resource, depth: Depth, labels: &str, page: &str) -> Result<Page, Status> {
+        self.page(resource, "", depth, labels, page).await
+    }
+
+    async fn page(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        depth: Depth,
+        labels: &str,
+        page: &str,
+    ) -> Result<Page, Status> {
         let mut params = ListParams::default().limit(500);
         if !labels.is_empty() {
             params = params.labels(labels);
@@ -144,7 +168,7 @@ impl Api {
         if !page.is_empty() {
             params = params.continue_token(page);
         }
-        let request = Request::new(resource.path(""));
+        let request = Request::new(resource.path(namespace));
         let mut list = self
             .send(match depth {
                 Depth::Whole => request.list(&params),

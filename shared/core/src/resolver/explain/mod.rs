@@ -15,10 +15,11 @@ mod text;
 
 use serde::Serialize;
 
-use super::offer::{self, Offer, Update};
+use super::offer::Offer;
 use super::problem::{self, Problem, Variable};
 use super::solve::{self, Rule, Says};
 use super::{Failure, Inputs, Wanted};
+use crate::catalog::channel::{self, Update};
 use crate::catalog::{Entry, Package};
 
 pub use repair::{Edit, Repair, apply};
@@ -270,7 +271,7 @@ impl<'i> Context<'_, 'i> {
             let text = format!("the upgrade to {} is still under way", current.name);
             return Some(Said::new(Why::Busy, text));
         }
-        if offer::updates(entry, current).is_none() {
+        if channel::update(entry, current.into()).is_none() {
             let text = format!(
                 "it neither replaces nor skips {}, which is installed{}",
                 current.name,
@@ -283,15 +284,15 @@ impl<'i> Context<'_, 'i> {
 
     /// The way from what is installed to an entry, when there is one with several hops.
     fn hop(offer: &Offer<'_>, current: &Entry) -> String {
-        let channel = offer.catalog.and_then(|c| c.snapshot.channel(&offer.entry.package, &offer.entry.channel));
-        let Some(channel) = channel else { return String::new() };
+        let found = offer.catalog.and_then(|c| c.snapshot.channel(&offer.entry.package, &offer.entry.channel));
+        let Some(known) = found else { return String::new() };
         let mut next = Some(offer.entry);
         // A channel is walked at most once.
-        for _ in &channel.entries {
-            let Some(replaced) = next.and_then(|e| e.replaces.as_deref()).and_then(|name| channel.entry(name)) else {
+        for _ in &known.entries {
+            let Some(replaced) = next.and_then(|e| e.replaces.as_deref()).and_then(|name| known.entry(name)) else {
                 break;
             };
-            if offer::updates(replaced, current).is_some() {
+            if channel::update(replaced, current.into()).is_some() {
                 return format!("; {} comes first", replaced.name);
             }
             next = Some(replaced);
@@ -345,7 +346,7 @@ fn bundle(offer: &Offer<'_>) -> Bundle {
 /// How an update is made, in words.
 fn update(entry: &Entry, current: &Entry) -> String {
     let name = &current.name;
-    match offer::updates(entry, current) {
+    match channel::update(entry, current.into()) {
         Some(Update::Replaces) => format!("it replaces {name}, which is installed"),
         Some(Update::Skips) => format!("it skips {name}, which is installed"),
         Some(Update::SkipRange) => {

@@ -2,6 +2,7 @@
 
 mod explain;
 mod solver;
+mod updates;
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,35 @@
+//! What several commands read in the same way.
+
+use std::path::Path;
+
+use olm_shell::catalog::Ref;
+use olm_shell::catalog::render::Range;
+use olm_shell::cli::CliError;
+
+/// Packages and catalogs, in any order.
+pub(crate) struct Words {
+    pub(crate) packages: Vec<String>,
+    pub(crate) refs: Vec<Ref>,
+}
+
+impl Words {
+    /// A word of letters, digits and dashes is a package, all else a catalog.
+    pub(crate) fn read(words: Vec<String>) -> Result<Self, CliError> {
+        let (packages, refs): (Vec<String>, Vec<String>) =
+            words.into_iter().partition(|word| Ref::is_package_name(word));
+        if refs.is_empty() {
+            let hint = match packages.iter().find(|word| Path::new(word).exists()) {
+                Some(word) => format!("write ./{word} for what is called so in this folder"),
+                None => "name a catalog, such as ./catalog".to_owned(),
+            };
+            return Err(CliError::usage("no catalog is named").hint(hint));
+        }
+        let refs: Result<Vec<Ref>, String> = refs.iter().map(|r| r.parse()).collect();
+        Ok(Self { packages, refs: refs.map_err(CliError::usage)? })
+    }
+}
+
+/// A range of versions.
+pub(crate) fn range(text: &str) -> Result<Range, String> {
+    Range::parse(text).map_err(|e| format!("{e}; a range is written as '>=1.0.0 <1.2.0'"))
+}

@@ -1,0 +1,110 @@
+//! `kubectl olm catalog diff`.
+
+use std::fs;
+use std::path::Path;
+
+use super::{catalog, roses, said};
+
+const OLD: [&str; 4] = [
+    "stable: rose.v1.2.0 replaces=rose.v1.1.0",
+    "stable: rose.v1.1.0 replaces=rose.v1.0.0",
+    "stable: rose.v1.0.0",
+    "fast: rose.v1.2.0 skipRange=<1.2.0",
+];
+const NEW: [&str; 3] =
+    ["stable: rose.v2.0.0 replaces=rose.v1.2.0", "stable: rose.v1.2.0", "fast: rose.v1.2.0 skipRange=<1.2.0"];
+
+const INSTALLED: &str = "
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: operators.coreos.com/v1alpha1, kind: Subscription, metadata: {name: roses, namespace: garden},
+   spec: {name: rose, channel: stable, source: main, sourceNamespace: olm}, status: {installedCSV: rose.v1.1.0}}
+- {apiVersion: operators.coreos.com/v1alpha1, kind: Subscription, metadata: {name: roses, namespace: park},
+   spec: {name: rose, channel: stable, source: main, sourceNamespace: olm}, status: {installedCSV: rose.v1.2.0}}
+";
+
+/// Both catalogs, and what is installed, as files.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("old.yaml"), roses(&OLD)).unwrap();
+    fs::write(folder.path().join("new.yaml"), roses(&NEW)).unwrap();
+    fs::write(folder.path().join("installed.yaml"), INSTALLED).unwrap();
+    folder
+}
+
+fn asked(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    said(catalog(&[&["diff"], arguments].concat()).current_dir(folder))
+}
+
+#[test]
+fn what_changes_and_whom_it_strands() {
+    let folder = folder();
+    let (code, text, talk) = asked(folder.path(), &["./old.yaml", "./new.yaml"]);
+    assert_eq!(code, 1);
+    insta::assert_snapshot!(text, @"
+    ~ package rose
+      ~ channel stable
+        ~ head: rose.v1.2.0 -> rose.v2.0.0
+        - rose.v1.0.0
+        - rose.v1.1.0
+        ~ rose.v1.2.0
+          - replaces: rose.v1.1.0
+        + rose.v2.0.0
+          + replaces: rose.v1.2.0
+      - bundle rose.v1.0.0
+      - bundle rose.v1.1.0
+      + bundle rose.v2.0.0
+
+    Stranded, as their updates came to the head and no longer do:
+      rose, channel stable: rose.v1.1.0, rose.v1.0.0
+        because nothing in channel stable replaces or skips it
+        a way on: channel fast
+    ");
+    assert_eq!(
+        talk,
+        "packages: 0 added, 0 removed, 1 changed; of versions that may be installed 2 would be stranded\n"
+    );
+    let (code, names, talk) = asked(folder.path(), &["./old.yaml", "./new.yaml", "-o", "name"]);
+    let all = "channel/rose/stable\nbundle/rose.v1.0.0\nbundle/rose.v1.1.0\nbundle/rose.v2.0.0\n";
+    assert_eq!((code, names.as_str(), talk.as_str()), (1, all, ""));
+    let (code, text, _) = asked(folder.path(), &["./old.yaml", "./old.yaml"]);
+    assert_eq!((code, text.as_str()), (0, "The catalogs offer the same.\n"));
+}
+
+#[test]
+fn only_what_is_installed_counts() {
+    let folder = folder();
+    let files = ["./old.yaml", "./new.yaml", "--installed-from", "installed.yaml"];
+    let with = |more: &[&str]| asked(folder.path(), &[&files, more].concat());
+    let (code, text, talk) = with(&[]);
+    assert_eq!(code, 1);
+    assert!(text.contains("  rose, channel stable: rose.v1.1.0 of Subscription garden/roses\n"), "{text}");
+    assert!(talk.ends_with("of the installed versions of 2 Subscriptions 1 would be stranded\n"), "{talk}");
+    let (code, json, _) = with(&["-o", "json"]);
+    let diff: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, &diff["kind"], &diff["stranded"][0]["namespace"]), (1, &"CatalogDiff".into(), &"garden".into()));
+    assert_eq!(diff["packages"][0]["channels"][0]["fields"][0]["new"][0], "rose.v2.0.0");
+    assert_eq!(with(&["-n", "park"]).0, 0);
+    let (code, _, talk) = with(&["--source", "olm/other"]);
+    assert!(code == 0 && talk.starts_with("warning: there are no such Subscriptions"), "{talk}");
+    let (code, yaml, _) = with(&["--source", "main", "-o", "yaml"]);
+    assert!(code == 1 && yaml.starts_with("apiVersion: kubectl-olm/v1\nkind: CatalogDiff\n"), "{yaml}");
+}
+
+#[test]
+fn what_could_not_be_answered() {
+    let folder = folder();
+    let broken = roses(&NEW).replace("defaultChannel: stable", "defaultChannel: slow");
+    fs::write(folder.path().join("broken.yaml"), broken).unwrap();
+    let (code, text, talk) = asked(folder.path(), &["./old.yaml", "./broken.yaml"]);
+    assert_eq!((code, text.as_str()), (2, ""));
+    assert!(talk.contains("error: ./broken.yaml: package \"rose\" is broken in the new catalog"), "{talk}");
+    assert_eq!(asked(folder.path(), &["./old.yaml", "./gone.yaml"]).0, 2);
+    assert_eq!(asked(folder.path(), &["./old.yaml", "./new.yaml", "-n", "park"]).0, 2);
+    let both = ["./old.yaml", "./new.yaml", "--installed-from", "installed.yaml", "--context", "c"];
+    let (code, _, talk) = asked(folder.path(), &both);
+    assert!(code == 2 && talk.contains("not from both"), "{talk}");
+    let (code, _, talk) = asked(folder.path(), &["./old.yaml", "./new.yaml", "--server", "http://127.0.0.1:1"]);
+    assert!(code == 2 && talk.contains("error: no answer from the server: "), "{talk}");
+}

@@ -1,0 +1,158 @@
+//! `kubectl olm catalog graph`.
+
+use super::{catalog, roses, said};
+
+const GARDEN: [&str; 8] = [
+    "stable: rose.v2.0.0 replaces=rose.v1.1.0 skips=rose.v1.0.1,rose.v1.0.2",
+    "stable: rose.v1.1.0 replaces=rose.v1.0.0 skipRange=<1.0.0",
+    "stable: rose.v1.0.2 skips=rose.v0.9.0",
+    "stable: rose.v1.0.1",
+    "stable: rose.v1.0.0",
+    "fast: rose.v2.0.0 skipRange=<2.0.0",
+    "old: rose.v1.0.0",
+    "odd: rose.v0.9.0",
+];
+
+fn asked(arguments: &[&str]) -> (i32, String, String) {
+    said(catalog(&[&["graph", "-"], arguments].concat()).write_stdin(roses(&GARDEN)))
+}
+
+#[test]
+fn lines_for_people() {
+    let (code, text, talk) = asked(&["rose", "--channel", "stable"]);
+    assert_eq!((code, talk.as_str()), (0, ""));
+    insta::assert_snapshot!(text, @"
+    package rose, channel stable (default): 5 versions, head rose.v2.0.0
+    ● rose.v2.0.0     head
+    ├─● rose.v1.0.2   skipped
+    ├─● rose.v1.0.1   skipped
+    ● rose.v1.1.0     replaced
+    ● rose.v1.0.0     replaced
+    stranded: these never come to the head
+    ○ rose.v0.9.0     dead end: rose.v1.0.2 skips it, but OLM never chooses that, as rose.v2.0.0 skips rose.v1.0.2 in turn, not in the channel
+    ");
+    let (_, text, _) = asked(&["rose", "--version", ">=1.1.0"]);
+    insta::assert_snapshot!(text, @"
+    package rose, channel fast: 1 version, head rose.v2.0.0
+    ● rose.v2.0.0   head
+
+    package rose, channel odd: 1 version, head rose.v0.9.0
+
+    package rose, channel old: 1 version, head rose.v1.0.0
+
+    package rose, channel stable (default): 5 versions, head rose.v2.0.0
+    ● rose.v2.0.0   head
+    ● rose.v1.1.0   replaced
+    ");
+}
+
+#[test]
+fn the_updates_that_follow_each_other() {
+    let (code, text, _) = asked(&["rose", "--from", "1.0.0"]);
+    assert_eq!(code, 0);
+    insta::assert_snapshot!(text, @"
+    package rose, channel stable
+    rose.v1.0.0
+    -> rose.v1.1.0   it replaces that
+    -> rose.v2.0.0   it replaces that
+    that is the head, after 2 updates
+    ");
+    let (code, text, _) = asked(&["rose", "--from", "rose.v0.9.0", "--to", "1.1.0"]);
+    assert_eq!(code, 0);
+    assert!(text.ends_with("-> rose.v1.1.0   its skipRange <1.0.0 covers 0.9.0\narrived after 1 update\n"), "{text}");
+    let (code, text, _) = asked(&["rose", "--from", "1.0.0", "--to", "1.0.2"]);
+    assert_eq!(code, 1);
+    assert!(text.contains("not further: OLM never chooses rose.v1.0.2, as rose.v2.0.0 skips it\n"), "{text}");
+    let (code, text, _) = asked(&["rose", "--from", "1.0.0", "--to", "2.0.0", "--channel", "old"]);
+    assert_eq!(code, 1);
+    let end = "not further: channel old does not have rose.v2.0.0\na way there: channel fast or stable\n";
+    assert!(text.ends_with(end), "{text}");
+    let (code, text, talk) = asked(&["rose", "--from", "1.0.5", "--channel", "fast", "-o", "json"]);
+    let path: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, talk.as_str()), (0, "1.0.5 is not in the catalog; taken as version 1.0.5\n"));
+    assert_eq!(
+        (&path["kind"], &path["arrives"], &path["hops"][0]["by"]),
+        (&"UpdatePath".into(), &true.into(), &"skipRange".into())
+    );
+    let (code, text, _) = asked(&["rose", "--from", "1.0.0", "-o", "mermaid"]);
+    assert_eq!((code, text.matches("-->|replaces|").count()), (0, 2));
+}
+
+#[test]
+fn forms_for_programs() {
+    let (code, json, _) = asked(&["rose", "-o", "json"]);
+    let graph: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((code, &graph["kind"]), (0, &"UpdateGraph".into()));
+    let channels = graph["packages"][0]["channels"].as_array().unwrap();
+    let stable = channels.iter().find(|c| c["name"] == "stable").unwrap();
+    let version = |name: &str| stable["versions"].as_array().unwrap().iter().find(|v| v["name"] == name).unwrap();
+    assert_eq!(version("rose.v1.0.0")["next"], serde_json::json!({"name": "rose.v1.1.0", "by": "replaces"}));
+    assert_eq!(version("rose.v1.0.1")["skippedBy"], "rose.v2.0.0");
+    assert_eq!(
+        (&version("rose.v0.9.0")["comesToHead"], &version("rose.v0.9.0")["inChannel"]),
+        (&false.into(), &false.into())
+    );
+    assert!(version("rose.v0.9.0")["because"].as_str().unwrap().contains("OLM never chooses that"));
+    let (_, yaml, _) = asked(&["rose", "-o", "yaml"]);
+    assert!(yaml.starts_with("apiVersion: kubectl-olm/v1\nkind: UpdateGraph\n"), "{yaml}");
+    let (_, dot, _) = asked(&["rose", "--channel", "stable", "-o", "dot"]);
+    insta::assert_snapshot!(dot);
+    let (_, mermaid, _) = asked(&["rose", "--channel", "stable", "-o", "mermaid"]);
+    insta::assert_snapshot!(mermaid);
+    let (_, svg, _) = asked(&["rose", "--channel", "stable", "-o", "svg"]);
+    insta::assert_snapshot!(svg);
+}
+
+#[test]
+fn many_versions_and_many_packages() {
+    let lines: Vec<String> = (0..1000)
+        .map(|n| match n {
+            0 => "stable: rose.v1.0.0".to_owned(),
+            n => format!("stable: rose.v1.{n}.0 replaces=rose.v1.{}.0", n - 1),
+        })
+        .collect();
+    let large = roses(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let (code, text, talk) = said(catalog(&["graph", "-"]).write_stdin(&*large));
+    assert_eq!((code, text.lines().count()), (0, 9), "{text}");
+    assert!(
+        text.contains("\n⋮ 993 more\n") && talk.starts_with("long rows are shortened: --version RANGE"),
+        "{text}{talk}"
+    );
+    let (code, text, talk) = said(catalog(&["graph", "-", "-o", "svg"]).write_stdin(&*large));
+    assert_eq!((code, text.as_str()), (2, ""));
+    assert!(
+        talk.contains("a drawing of 1000 versions could not be read") && talk.contains("hint: name a package"),
+        "{talk}"
+    );
+    let narrow = ["graph", "-", "-o", "svg", "--version", ">=1.990.0"];
+    let (code, text, _) = said(catalog(&narrow).write_stdin(&*large));
+    assert_eq!((code, text.matches("<circle").count()), (0, 10));
+    let two = roses(&GARDEN) + "---\n" + &roses(&["stable: rose.v1.0.0"]).replace("rose", "tulip");
+    let (code, text, _) = said(catalog(&["graph", "-"]).write_stdin(&*two));
+    assert_eq!(code, 0);
+    insta::assert_snapshot!(text, @"
+    PACKAGE   CHANNEL   HEAD           VERSIONS   STRANDED
+    rose      fast      rose.v2.0.0    1          
+    rose      odd       rose.v0.9.0    1          
+    rose      old       rose.v1.0.0    1          
+    rose      stable    rose.v2.0.0    5          1
+    tulip     stable    tulip.v1.0.0   1          
+    ");
+    assert_eq!(said(catalog(&["graph", "-", "--from", "1.0.0"]).write_stdin(two)).0, 2);
+}
+
+#[test]
+fn questions_that_have_no_answer() {
+    let (code, text, talk) = asked(&["tulip"]);
+    assert_eq!((code, text.as_str(), talk.as_str()), (1, "", "package \"tulip\" is not in the catalog\n"));
+    let (code, _, talk) = asked(&["rose", "--channel", "slow"]);
+    assert_eq!((code, talk.as_str()), (1, "package rose has no channel \"slow\"; it has fast, odd, old, stable\n"));
+    let (code, _, talk) = asked(&["rose", "--from", "tulip"]);
+    assert_eq!(code, 2);
+    assert!(
+        talk.starts_with("error: package rose has no version \"tulip\"\nhint: name a bundle or a version"),
+        "{talk}"
+    );
+    assert_eq!(asked(&["rose", "tulip"]).0, 2);
+    assert_eq!(asked(&["rose", "--to", "1.0.0"]).0, 2);
+}

@@ -1,0 +1,107 @@
+//! Versions whose updates came to a head of the old catalog and come to none of the new one.
+
+use std::collections::BTreeMap;
+
+use super::super::channel::Point;
+use super::super::graph::{End, Graph};
+use super::super::{Package, Snapshot};
+use super::{Installed, Stranded};
+
+/// Of everything that the old catalog has or mentions.
+pub(super) fn of_all(old: &Snapshot, new: &Snapshot) -> Vec<Stranded> {
+    let mut stranded = Vec::new();
+    for package in old.packages().values() {
+        let now = Ways::of(new.package(&package.name));
+        for channel in &package.channels {
+            let before = Graph::of(channel);
+            for node in before.nodes().iter().filter(|node| node.arrives) {
+                let Some(because) = now.obstacle(&package.name, &channel.name, node.point()) else { continue };
+                stranded.push(Stranded {
+                    package: package.name.clone(),
+                    channel: channel.name.clone(),
+                    name: node.name.to_owned(),
+                    because,
+                    ways_out: now.ways_out(&channel.name, node.point()),
+                    subscription: None,
+                });
+            }
+        }
+    }
+    stranded
+}
+
+/// Of what is installed.
+pub(super) fn of_installed(old: &Snapshot, new: &Snapshot, installed: &[Installed]) -> Vec<Stranded> {
+    let mut packages: BTreeMap<&str, Vec<&Installed>> = BTreeMap::new();
+    for one in installed {
+        packages.entry(&one.package).or_default().push(one);
+    }
+    let mut stranded = Vec::new();
+    for (name, installed) in packages {
+        let (before, now) = (Ways::of(old.package(name)), Ways::of(new.package(name)));
+        for Installed { subscription, package, channel, name, version } in installed {
+            // The catalogs know the versions of their bundles, should nobody else.
+            let known = [&before, &now].into_iter().find_map(|ways| ways.version(name));
+            let point = Point { name, version: version.as_ref().or(known) };
+            if before.obstacle(package, channel, point).is_some() {
+                continue;
+            }
+            let Some(because) = now.obstacle(package, channel, point) else { continue };
+            stranded.push(Stranded {
+                package: package.clone(),
+                channel: channel.clone(),
+                name: name.clone(),
+                because,
+                ways_out: now.ways_out(channel, point),
+                subscription: Some(subscription.clone()),
+            });
+        }
+    }
+    stranded.sort_by(|a, b| (&a.subscription, &a.name).cmp(&(&b.subscription, &b.name)));
+    stranded
+}
+
+/// The ways through a package.
+struct Ways<'a> {
+    package: Option<&'a Package>,
+    graphs: Vec<Graph<'a>>,
+}
+
+impl<'a> Ways<'a> {
+    fn of(package: Option<&'a Package>) -> Self {
+        Self { package, graphs: package.into_iter().flat_map(|p| &p.channels).map(Graph::of).collect() }
+    }
+
+    /// Why updates from there do not come to the head of the channel; of any, when it has no name.
+    fn obstacle(&self, package: &str, channel: &str, from: Point<'_>) -> Option<String> {
+        let Some(found) = self.package else { return Some(format!("package {package} is gone")) };
+        if channel.is_empty() {
+            let default = found.channel(&found.default_channel).map_or("", |c| &c.name);
+            let arrives = self.graphs.iter().any(|graph| obstacle(graph, from).is_none());
+            let first = self.graphs.iter().find(|graph| graph.channel().name == default).or_else(|| self.graphs.first());
+            return first.and_then(|graph| obstacle(graph, from)).filter(|_| !arrives);
+        }
+        match self.graphs.iter().find(|graph| graph.channel().name == channel) {
+            Some(graph) => obstacle(graph, from),
+            None => Some(format!("channel {channel} of package {package} is gone")),
+        }
+    }
+
+    /// Channels other than this one with a way from there to their head.
+    fn ways_out(&self, channel: &str, from: Point<'_>) -> Vec<String> {
+        let others = self.graphs.iter().filter(|graph| graph.channel().name != channel);
+        others.filter(|graph| obstacle(graph, from).is_none()).map(|graph| graph.channel().name.clone()).collect()
+    }
+
+    fn version(&self, name: &str) -> Option<&'a crate::version::Version> {
+        self.package?.entries().find(|e| e.name == name)?.version.as_ref()
+    }
+}
+
+fn obstacle(graph: &Graph<'_>, from: Point<'_>) -> Option<String> {
+    match graph.walk(from).end {
+        End::Head => None,
+        End::Stuck { at, because } if at == from.name => Some(because),
+        end => Some(end.to_string()),
+    }
+}

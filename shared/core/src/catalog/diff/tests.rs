@@ -1,0 +1,173 @@
+use super::super::Builder;
+use super::super::graph::tests_channel as channel;
+use super::*;
+use crate::catalog::snapshot::{BundleMessage, Channel as OfChannel, Package as OfPackage};
+
+type Row = (&'static str, &'static str, &'static [&'static str], &'static str);
+
+/// A catalog of roses with these channels.
+fn roses(channels: &[(&str, &[Row])], image: &str) -> Snapshot {
+    let mut builder = Builder::default();
+    let head = |rows: &[Row]| rows.first().map_or("", |(name, ..)| name).to_owned();
+    builder.package(OfPackage {
+        name: "rose".to_owned(),
+        default_channel: channels.first().map_or("", |(name, _)| name).to_owned(),
+        channels: channels
+            .iter()
+            .map(|(name, rows)| OfChannel { name: (*name).to_owned(), head: head(rows), ..OfChannel::default() })
+            .collect(),
+        deprecation: None,
+    });
+    for (name, rows) in channels {
+        for entry in channel(name, rows).entries {
+            builder.bundle(BundleMessage {
+                bundle_path: format!("{image}:{}", entry.version_text),
+                csv_name: entry.name,
+                package: "rose".to_owned(),
+                channel: (*name).to_owned(),
+                version: entry.version_text,
+                replaces: entry.replaces.unwrap_or_default(),
+                skips: entry.skips,
+                skip_range: entry.skip_range.unwrap_or_default(),
+                ..BundleMessage::default()
+            });
+        }
+    }
+    builder.build()
+}
+
+const OLD: [Row; 3] = [
+    ("rose.v1.2.0", "rose.v1.1.0", &[], "<1.0.0"),
+    ("rose.v1.1.0", "rose.v1.0.0", &[], ""),
+    ("rose.v1.0.0", "", &[], ""),
+];
+const FAST: [Row; 1] = [("rose.v1.2.0", "", &[], "<1.2.0")];
+/// 1.0.0 is forgotten, and 1.1.0 with it.
+const NEW: [Row; 2] = [("rose.v2.0.0", "rose.v1.2.0", &[], ""), ("rose.v1.2.0", "", &[], "<1.0.0")];
+
+fn installed(namespace: &str, channel: &str, name: &str) -> Installed {
+    Installed {
+        subscription: Subscription { namespace: namespace.to_owned(), name: "roses".to_owned() },
+        package: "rose".to_owned(),
+        channel: channel.to_owned(),
+        name: name.to_owned(),
+        version: None,
+    }
+}
+
+#[test]
+fn nothing_changes() {
+    let old = roses(&[("stable", &OLD)], "example.com/rose");
+    let diff = Diff::of(&old, &old.clone(), None);
+    assert_eq!(diff, Diff::default());
+    assert_eq!(diff.to_string(), "The catalogs offer the same.\n");
+}
+
+#[test]
+fn everything_that_changes_is_told() {
+    let old = roses(&[("stable", &OLD), ("fast", &FAST)], "example.com/rose");
+    let new = roses(&[("stable", &NEW), ("fast", &FAST)], "example.com/roses");
+    let said = "\
+~ package rose
+  ~ channel stable
+    ~ head: rose.v1.2.0 -> rose.v2.0.0
+    - rose.v1.0.0
+    - rose.v1.1.0
+    ~ rose.v1.2.0
+      - replaces: rose.v1.1.0
+    + rose.v2.0.0
+      + replaces: rose.v1.2.0
+  - bundle rose.v1.0.0
+  - bundle rose.v1.1.0
+  ~ bundle rose.v1.2.0
+    ~ image: example.com/rose:1.2.0 -> example.com/roses:1.2.0
+  + bundle rose.v2.0.0
+
+Stranded, as their updates came to the head and no longer do:
+  rose, channel stable: rose.v1.0.0
+    because nothing in channel stable replaces or skips it, and no skipRange covers 1.0.0
+    a way on: channel fast
+  rose, channel stable: rose.v1.1.0
+    because nothing in channel stable replaces or skips it, and no skipRange covers 1.1.0
+    a way on: channel fast
+";
+    assert_eq!(Diff::of(&old, &new, None).to_string(), said);
+    // The other way round a version is there that nothing leads on from.
+    let back = Diff::of(&new, &old, None);
+    let stranded: Vec<&str> = back.stranded.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(stranded, ["rose.v2.0.0"]);
+}
+
+#[test]
+fn packages_and_channels_come_and_go() {
+    let old = roses(&[("stable", &OLD), ("fast", &FAST)], "example.com/rose");
+    let nothing = Builder::default().build();
+    let gone = Diff::of(&old, &nothing, None);
+    assert!(gone.to_string().starts_with("- package rose: 2 channels, 3 bundles\n"), "{gone}");
+    assert!(
+        gone.to_string().contains(
+            "  rose, channel stable: rose.v1.2.0, rose.v1.1.0, rose.v1.0.0\n    because package rose is gone\n"
+        ),
+        "{gone}"
+    );
+    let came = Diff::of(&nothing, &old, None);
+    assert_eq!((came.packages[0].change, &came.stranded[..]), (Change::Added, &[][..]));
+    let one = roses(&[("stable", &OLD)], "example.com/rose");
+    let diff = Diff::of(&old, &one, None);
+    assert_eq!(diff.packages[0].channels[0].change, Change::Removed);
+    assert_eq!(diff.packages[0].bundles, []);
+    let [stranded] = &diff.stranded[..] else { panic!("{diff}") };
+    assert_eq!((&*stranded.name, &*stranded.because), ("rose.v1.2.0", "channel fast of package rose is gone"));
+    assert_eq!(stranded.ways_out, ["stable"]);
+}
+
+#[test]
+fn of_what_is_installed_only_that_counts() {
+    let old = roses(&[("stable", &OLD), ("fast", &FAST)], "example.com/rose");
+    let new = roses(&[("stable", &NEW), ("fast", &FAST)], "example.com/rose");
+    let there = [
+        installed("b", "stable", "rose.v1.1.0"),
+        installed("a", "stable", "rose.v1.0.0"),
+        installed("c", "stable", "rose.v1.2.0"),
+        // Without a channel, any will do.
+        installed("d", "", "rose.v1.1.0"),
+        // It had no way before.
+        installed("e", "stable", "rose.v9.0.0"),
+        Installed { package: "tulip".to_owned(), ..installed("f", "stable", "tulip.v1.0.0") },
+    ];
+    let diff = Diff::of(&old, &new, Some(&there));
+    let of = |one: &Stranded| format!("{} {}", one.subscription.as_ref().unwrap().namespace, one.name);
+    assert_eq!(diff.stranded.iter().map(of).collect::<Vec<_>>(), ["a rose.v1.0.0", "b rose.v1.1.0"]);
+    assert!(diff.to_string().contains("  rose, channel stable: rose.v1.0.0 of Subscription a/roses\n"), "{diff}");
+    let json = serde_json::to_value(&diff.stranded[0]).unwrap();
+    assert_eq!(
+        (&json["namespace"], &json["subscription"], &json["waysOut"][0]),
+        (&"a".into(), &"roses".into(), &"fast".into())
+    );
+}
+
+#[test]
+fn properties_are_told_and_long_ones_by_size() {
+    use crate::bundle::Property;
+    let catalog = |version: &str, description: &str| {
+        let mut builder = Builder::default();
+        let channels = vec![OfChannel { name: "c".to_owned(), ..OfChannel::default() }];
+        builder.package(OfPackage { name: "rose".to_owned(), channels, ..OfPackage::default() });
+        builder.bundle(BundleMessage {
+            csv_name: "rose".to_owned(),
+            package: "rose".to_owned(),
+            channel: "c".to_owned(),
+            bundle_path: "example.com/rose".to_owned(),
+            properties: vec![
+                Property::package("rose", version),
+                Property::new("olm.csv.metadata", description.repeat(100).into()),
+            ],
+            ..BundleMessage::default()
+        });
+        builder.build()
+    };
+    let diff = Diff::of(&catalog("1.0.0", "red"), &catalog("1.0.1", "blue"), None);
+    let Field { field, old, new } = &diff.packages[0].bundles[0].fields[0];
+    assert_eq!((*field, &*old[0]), ("properties", r#"olm.package {"packageName":"rose","version":"1.0.0"}"#));
+    assert!(new[1].starts_with("olm.csv.metadata (402 bytes, "), "{new:?}");
+}

@@ -1,0 +1,289 @@
+//! The updates that a channel offers: where OLM takes each version next, and which versions it takes nowhere.
+//!
+//! ```text
+//!   Channel --order, update (channel.rs)--> Graph: each version has at most one next
+//!     walk       the hops from one version, one after the other, and why they end
+//!     lanes      the versions as rows of a few columns
+//!       text     rows for people
+//!       drawing  Graphviz and Mermaid
+//!       svg      a picture
+//! ```
+//!
+//! *Guarantees*: order and updates are the resolver's own. *Assumptions*: what a bundle requires of others is not looked at;
+//! the resolver may have to pass over a bundle for that.
+
+mod drawing;
+mod lanes;
+mod svg;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+pub use drawing::{Drawing, Part};
+pub use lanes::{Lanes, Row};
+pub use text::Text;
+
+#[cfg(test)]
+pub(super) use tests::channel as tests_channel;
+
+use super::channel::{self, OrderError, Point, Update};
+use super::{Channel, Entry};
+use crate::version::{self, Range};
+
+/// The updates of one channel.
+#[derive(Debug)]
+pub struct Graph<'a> {
+    channel: &'a Channel,
+    /// What OLM may choose, the head first; or why it chooses nothing.
+    order: Result<Vec<Choice<'a>>, OrderError>,
+    nodes: Vec<Node<'a>>,
+    /// Places of the nodes by their names.
+    places: BTreeMap<&'a str, usize>,
+}
+
+#[derive(Debug)]
+struct Choice<'a> {
+    entry: &'a Entry,
+    skips: Option<Range>,
+}
+
+/// A version that may be installed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Node<'a> {
+    /// Name of the bundle.
+    pub name: &'a str,
+    /// Its entry; none when the channel only mentions it.
+    pub entry: Option<&'a Entry>,
+    /// The entry that skips it, so that OLM never chooses it.
+    pub skipped_by: Option<&'a str>,
+    /// Where OLM takes it: the node, and by what.
+    pub next: Option<(usize, Update)>,
+    /// Does it come to the head in the end?
+    pub arrives: bool,
+}
+
+/// An update.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hop<'a> {
+    /// To what.
+    pub to: &'a Entry,
+    /// By what.
+    pub by: Update,
+}
+
+/// The updates from one version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Walk<'a> {
+    /// One after the other.
+    pub hops: Vec<Hop<'a>>,
+    /// Why there are no more.
+    pub end: End,
+}
+
+/// Where updates end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// At the head.
+    Head,
+    /// At another version, from which nothing leads on.
+    Stuck {
+        /// Its name.
+        at: String,
+        /// A sentence without a full stop.
+        because: String,
+    },
+    /// Never: they come back to that version.
+    Circle {
+        /// Its name.
+        at: String,
+    },
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Head => f.write_str("it is the head of the channel"),
+            Self::Stuck { at, because } => write!(f, "{at} is a dead end: {because}"),
+            Self::Circle { at } => write!(f, "the updates go round in circles, back to {at}"),
+        }
+    }
+}
+
+impl<'a> Graph<'a> {
+    /// The updates of a channel.
+    pub fn of(channel: &'a Channel) -> Self {
+        let entries: Vec<&Entry> = channel.entries.iter().collect();
+        let choice = |entry: &'a Entry| Choice {
+            entry,
+            skips: entry.skip_range.as_deref().and_then(|range| Range::parse(range).ok()),
+        };
+        let order = channel::order(&entries).map(|order| order.into_iter().map(choice).collect());
+        let nodes = nodes(channel);
+        let places = nodes.iter().enumerate().map(|(place, node)| (node.name, place)).collect();
+        let mut graph = Self { channel, order, nodes, places };
+        for place in 0..graph.nodes.len() {
+            let hop = graph.next(graph.nodes[place].point());
+            graph.nodes[place].next = hop.and_then(|h| Some((*graph.places.get(h.to.name.as_str())?, h.by)));
+        }
+        graph.mark_arrivals();
+        graph
+    }
+
+    /// The channel.
+    pub fn channel(&self) -> &'a Channel {
+        self.channel
+    }
+
+    /// All versions that the channel holds, newest first, and then those that it only mentions.
+    pub fn nodes(&self) -> &[Node<'a>] {
+        &self.nodes
+    }
+
+    /// The version of that name.
+    pub fn node(&self, name: &str) -> Option<&Node<'a>> {
+        self.places.get(name).map(|place| &self.nodes[*place])
+    }
+
+    /// Where all updates should come to. The channel's own when OLM can order nothing.
+    pub fn head(&self) -> &'a str {
+        let first = self.order.as_ref().ok().and_then(|order| order.first());
+        first.map_or(&self.channel.head, |choice| &choice.entry.name)
+    }
+
+    /// Why OLM chooses nothing from the channel, in its words.
+    pub fn problem(&self) -> Option<&OrderError> {
+        self.order.as_ref().err()
+    }
+
+    /// Where OLM takes what is installed, when it takes it anywhere.
+    pub fn next(&self, installed: Point<'_>) -> Option<Hop<'a>> {
+        let hop = |choice: &Choice<'a>| {
+            let skips = |version: &_| choice.skips.as_ref().is_some_and(|range| range.contains(version));
+            Some(Hop { to: choice.entry, by: channel::update_by(choice.entry, installed, skips)? })
+        };
+        // An entry whose skipRange covers itself is chosen again, and so it stays.
+        self.order.as_ref().ok()?.iter().find_map(hop).filter(|hop| hop.to.name != installed.name)
+    }
+
+    /// The updates from what is installed, one after the other.
+    pub fn walk(&self, installed: Point<'_>) -> Walk<'a> {
+        let (mut hops, mut seen) = (Vec::new(), BTreeSet::from([installed.name]));
+        let mut next = self.next(installed);
+        while let Some(hop) = next {
+            hops.push(hop);
+            if !seen.insert(hop.to.name.as_str()) {
+                return Walk { hops, end: End::Circle { at: hop.to.name.clone() } };
+            }
+            next = self.node(&hop.to.name).and_then(|node| self.hop(node));
+        }
+        let last = hops.last().map_or(installed, |hop| hop.to.into());
+        let is_head = self.order.is_ok() && last.name == self.head();
+        let end = if is_head { End::Head } else { self.stuck(last) };
+        Walk { hops, end }
+    }
+
+    /// The first hop of a node.
+    fn hop(&self, node: &Node<'a>) -> Option<Hop<'a>> {
+        let (place, by) = node.next?;
+        Some(Hop { to: self.nodes[place].entry?, by })
+    }
+
+    /// Why nothing leads on from there.
+    fn stuck(&self, installed: Point<'_>) -> End {
+        let at = installed.name.to_owned();
+        let because = match &self.order {
+            Err(problem) => format!("OLM chooses nothing from this channel, for {problem}"),
+            Ok(_) => self.nothing_leads_on(installed),
+        };
+        End::Stuck { at, because }
+    }
+
+    fn nothing_leads_on(&self, installed: Point<'_>) -> String {
+        let mut others = self.channel.entries.iter().filter(|e| e.name != installed.name);
+        let would = others.find_map(|e| Some((e, channel::update(e, installed)?)));
+        if let Some((Entry { name, skip_range, .. }, by)) = would {
+            let does = match by {
+                Update::Replaces => "replaces it".to_owned(),
+                Update::Skips => "skips it".to_owned(),
+                Update::SkipRange => {
+                    format!("covers it with skipRange {:?}", skip_range.as_deref().unwrap_or_default())
+                }
+            };
+            let never = match self.node(name).and_then(|node| node.skipped_by) {
+                Some(skipper) => format!("{skipper} skips {name} in turn"),
+                None => format!("{name} is not on the chain of replaces that begins with the head"),
+            };
+            return format!("{name} {does}, but OLM never chooses that, as {never}");
+        }
+        let has_ranges = self.channel.entries.iter().any(|e| e.skip_range.is_some());
+        let ranges = match installed.version {
+            _ if !has_ranges => String::new(),
+            Some(version) => format!(", and no skipRange covers {version}"),
+            None => ", and of an unknown version no skipRange can say that it covers it".to_owned(),
+        };
+        format!("nothing in channel {} replaces or skips it{ranges}", self.channel.name)
+    }
+
+    fn mark_arrivals(&mut self) {
+        let head = self.order.as_ref().ok().and_then(|_| self.places.get(self.head())).copied();
+        // A head that an older entry's skipRange covers is no end.
+        let Some(head) = head.filter(|head| self.nodes[*head].next.is_none()) else { return };
+        self.nodes[head].arrives = true;
+        for start in 0..self.nodes.len() {
+            let (mut path, mut seen) = (Vec::new(), BTreeSet::new());
+            let mut at = start;
+            while !self.nodes[at].arrives && seen.insert(at) {
+                path.push(at);
+                match self.nodes[at].next {
+                    Some((next, _)) => at = next,
+                    None => break,
+                }
+            }
+            if self.nodes[at].arrives {
+                for place in path {
+                    self.nodes[place].arrives = true;
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Node<'a> {
+    /// As something that is installed.
+    pub fn point(&self) -> Point<'a> {
+        Point { name: self.name, version: self.entry.and_then(|e| e.version.as_ref()) }
+    }
+}
+
+/// Everything that a channel holds or mentions.
+fn nodes(channel: &Channel) -> Vec<Node<'_>> {
+    let mut skippers: BTreeMap<&str, &str> = BTreeMap::new();
+    for entry in &channel.entries {
+        for skipped in &entry.skips {
+            skippers.entry(skipped).or_insert(&entry.name);
+        }
+    }
+    let mut entries: Vec<&Entry> = channel.entries.iter().collect();
+    entries.sort_by(|a, b| newest_first(a, b));
+    let held: BTreeSet<&str> = entries.iter().map(|e| e.name.as_str()).collect();
+    let mentioned = entries.iter().flat_map(|e| e.replaces.iter().chain(&e.skips)).map(String::as_str);
+    let mentioned: BTreeSet<&str> = mentioned.filter(|name| !name.is_empty() && !held.contains(name)).collect();
+    let node = |name, entry| {
+        let skipped_by = skippers.get(name).copied();
+        Node { name, entry, skipped_by, next: None, arrives: false }
+    };
+    let held = entries.iter().map(|entry| node(entry.name.as_str(), Some(*entry)));
+    held.chain(mentioned.into_iter().map(|name| node(name, None))).collect()
+}
+
+/// The order in which versions are told; those without a version come last.
+pub fn newest_first(a: &Entry, b: &Entry) -> std::cmp::Ordering {
+    let versions = match (&a.version, &b.version) {
+        (Some(a), Some(b)) => version::compare(b, a),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    };
+    versions.then_with(|| a.name.cmp(&b.name))
+}

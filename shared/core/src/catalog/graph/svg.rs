@@ -1,0 +1,123 @@
+//! Updates as a picture: a row for each version, its name beside it, and lines that lead up to where OLM takes it.
+//!
+//! Updates that OLM takes are drawn on the left of the names, as the lanes have them; those that are declared only are dashed
+//! arcs on the right.
+
+use std::fmt::Write as _;
+
+use super::drawing::{Arrow, Drawing, Look, Part, Shape};
+
+/// Pixels.
+const MARGIN: usize = 20;
+const ROW: usize = 28;
+const COLUMN: usize = 22;
+const DOT: usize = 6;
+/// A letter of the font is narrower than this.
+const LETTER: usize = 8;
+/// The widest arc of an update that is declared only.
+const ARC: usize = 160;
+const TITLE: usize = 34;
+
+/// The picture.
+pub(super) fn picture(drawing: &Drawing) -> String {
+    let wide = MARGIN + drawing.parts.iter().map(width).max().unwrap_or_default() + ARC + MARGIN;
+    let high = MARGIN + TITLE + drawing.parts.iter().map(height).sum::<usize>() + MARGIN;
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{wide}\" height=\"{high}\" viewBox=\"0 0 {wide} {high}\" \
+         font-family=\"sans-serif\" font-size=\"13\">\n<title>{}</title>\n\
+         <rect width=\"{wide}\" height=\"{high}\" fill=\"#ffffff\"/>\n",
+        escape(&drawing.title)
+    );
+    let mut top = MARGIN;
+    text(&mut out, MARGIN, top + 16, "font-size=\"18\" font-weight=\"bold\"", &drawing.title);
+    top += TITLE;
+    for drawn in &drawing.parts {
+        part(&mut out, drawn, top);
+        top += height(drawn);
+    }
+    out + "</svg>\n"
+}
+
+fn columns(part: &Part) -> usize {
+    1 + part.shapes.iter().map(|b| b.column).max().unwrap_or_default()
+}
+
+/// Where the names begin.
+fn names(part: &Part) -> usize {
+    MARGIN + columns(part) * COLUMN
+}
+
+fn width(part: &Part) -> usize {
+    let letters = part.shapes.iter().map(|b| label(b).chars().count()).chain([part.title.chars().count()]).max();
+    columns(part) * COLUMN + letters.unwrap_or_default() * LETTER
+}
+
+fn height(part: &Part) -> usize {
+    TITLE + part.shapes.len() * ROW
+}
+
+fn label(Shape { name, note, .. }: &Shape) -> String {
+    if note.is_empty() { name.clone() } else { format!("{name} ({note})") }
+}
+
+fn part(out: &mut String, part: &Part, top: usize) {
+    text(out, MARGIN, top + 16, "font-size=\"15\" font-weight=\"bold\"", &part.title);
+    let y = |place: usize| top + TITLE + place * ROW;
+    let x = |place: usize| MARGIN + DOT + part.shapes[place].column * COLUMN;
+    for Arrow { from, to, by, taken } in &part.arrows {
+        let (x1, y1, x2, y2) = (x(*from), y(*from), x(*to), y(*to));
+        // Writing to a string does not fail, here and below.
+        let _ = if *taken {
+            // Over to the other column, and up in that: between the two rows it is free.
+            let turn = y1 - ROW / 2;
+            writeln!(
+                out,
+                "<path d=\"M{x1} {y1} L{x2} {turn} L{x2} {y2}\" fill=\"none\" stroke=\"#445566\" stroke-width=\"2\"><title>{by}</title></path>"
+            )
+        } else {
+            let (from, to) = (right(part, *from), right(part, *to));
+            let out_to = from.max(to) + ARC.min(20 + y1.abs_diff(y2) / 3);
+            writeln!(
+                out,
+                "<path d=\"M{from} {y1} C{out_to} {y1} {out_to} {y2} {to} {y2}\" fill=\"none\" stroke=\"#999999\" \
+                 stroke-dasharray=\"4 3\"><title>{by}, not taken</title></path>"
+            )
+        };
+    }
+    for (place, drawn) in part.shapes.iter().enumerate() {
+        let (ground, line) = drawn.look.colours();
+        let dashes = if drawn.look == Look::Absent { " stroke-dasharray=\"2 2\"" } else { "" };
+        let _ = writeln!(
+            out,
+            "<circle cx=\"{}\" cy=\"{}\" r=\"{DOT}\" fill=\"{ground}\" stroke=\"{line}\" stroke-width=\"2\"{dashes}/>",
+            x(place),
+            y(place)
+        );
+        text(out, names(part), y(place) + 4, "", &label(drawn));
+    }
+}
+
+/// Where a name ends.
+fn right(part: &Part, place: usize) -> usize {
+    names(part) + label(&part.shapes[place]).chars().count() * LETTER
+}
+
+fn text(out: &mut String, x: usize, y: usize, attributes: &str, words: &str) {
+    let space = if attributes.is_empty() { "" } else { " " };
+    let _ = writeln!(out, "<text x=\"{x}\" y=\"{y}\"{space}{attributes}>{}</text>", escape(words));
+}
+
+/// Text in XML; characters that XML cannot hold are replaced.
+fn escape(text: &str) -> String {
+    let one = |c: char| match c {
+        '&' => "&amp;".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '>' => "&gt;".to_owned(),
+        '"' => "&quot;".to_owned(),
+        '\'' => "&apos;".to_owned(),
+        '\n' | '\t' => " ".to_owned(),
+        c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => "\u{fffd}".to_owned(),
+        c => c.to_string(),
+    };
+    text.chars().map(one).collect()
+}

@@ -1,0 +1,210 @@
+use super::*;
+use crate::version::parse_tolerant;
+
+/// `name`, `replaces`, `skips`, `skipRange`; the version follows the name's `.v`.
+type Row = (&'static str, &'static str, &'static [&'static str], &'static str);
+
+pub(in super::super) fn channel(name: &str, rows: &[Row]) -> Channel {
+    let some = |text: &str| Some(text.to_owned()).filter(|t| !t.is_empty());
+    let entry = |(entry, replaces, skips, range): &Row| Entry {
+        name: (*entry).to_owned(),
+        package: "rose".to_owned(),
+        channel: name.to_owned(),
+        version_text: entry.split_once(".v").map_or("", |(_, v)| v).to_owned(),
+        version: entry.split_once(".v").and_then(|(_, v)| parse_tolerant(v).ok()),
+        replaces: some(replaces),
+        skips: skips.iter().map(|s| (*s).to_owned()).collect(),
+        skip_range: some(range),
+        ..Entry::default()
+    };
+    let mut entries: Vec<Entry> = rows.iter().map(entry).collect();
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Channel { name: name.to_owned(), entries, ..Channel::default() }
+}
+
+/// A channel with everything in it.
+const GARDEN: [Row; 7] = [
+    ("rose.v2.0.0", "rose.v1.2.0", &["rose.v1.2.1", "rose.v1.1.5"], ">=1.2.0 <2.0.0"),
+    ("rose.v1.2.1", "rose.v1.1.0", &["rose.v1.0.1"], ""),
+    ("rose.v1.2.0", "rose.v1.1.0", &[], ""),
+    ("rose.v1.1.5", "", &[], ""),
+    ("rose.v1.1.0", "rose.v1.0.0", &["rose.v0.8.0"], "<1.0.0"),
+    ("rose.v1.0.1", "", &[], ""),
+    ("rose.v1.0.0", "rose.v0.9.0", &[], ""),
+];
+
+fn at(text: &str) -> (String, Option<version::Version>) {
+    (text.to_owned(), text.split_once(".v").and_then(|(_, v)| parse_tolerant(v).ok()))
+}
+
+/// The names of the hops, and the end.
+fn walked(graph: &Graph<'_>, from: &str) -> (Vec<String>, String) {
+    let (name, version) = at(from);
+    let walk = graph.walk(Point { name: &name, version: version.as_ref() });
+    (walk.hops.iter().map(|hop| format!("{} {}", hop.by, hop.to.name)).collect(), walk.end.to_string())
+}
+
+#[test]
+fn updates_lead_to_the_entry_nearest_to_the_head() {
+    let channel = channel("stable", &GARDEN);
+    let graph = Graph::of(&channel);
+    assert_eq!((graph.head(), graph.problem()), ("rose.v2.0.0", None));
+    let head = "it is the head of the channel";
+    // 1.2.1 replaces it too, but is skipped, so that it is never chosen.
+    let hops = ["replaces rose.v1.2.0", "replaces rose.v2.0.0"].map(str::to_owned).to_vec();
+    assert_eq!(walked(&graph, "rose.v1.1.0"), (hops, head.to_owned()));
+    assert_eq!(walked(&graph, "rose.v1.1.5").0, ["skips rose.v2.0.0"]);
+    assert_eq!(walked(&graph, "rose.v1.3.0").0, ["skipRange rose.v2.0.0"], "not in the channel at all");
+    assert_eq!(walked(&graph, "rose.v0.9.0").0[..2], ["skipRange rose.v1.1.0", "replaces rose.v1.2.0"]);
+    assert_eq!(walked(&graph, "rose.v2.0.0"), (Vec::new(), head.to_owned()));
+}
+
+#[test]
+fn what_is_stranded_says_why() {
+    let channel = channel("stable", &GARDEN);
+    let graph = Graph::of(&channel);
+    let why = "rose.v1.0.1 is a dead end: rose.v1.2.1 skips it, but OLM never chooses that, as rose.v2.0.0 skips rose.v1.2.1 \
+               in turn";
+    assert_eq!(walked(&graph, "rose.v1.0.1"), (Vec::new(), why.to_owned()));
+    let why =
+        "rose.v3.0.0 is a dead end: nothing in channel stable replaces or skips it, and no skipRange covers 3.0.0";
+    assert_eq!(walked(&graph, "rose.v3.0.0"), (Vec::new(), why.to_owned()));
+    let stranded: Vec<&str> = graph.nodes().iter().filter(|n| !n.arrives).map(|n| n.name).collect();
+    assert_eq!(stranded, ["rose.v1.0.1"]);
+}
+
+#[test]
+fn an_older_entry_may_cover_the_head() {
+    let rows: [Row; 2] = [("rose.v2.0.0", "rose.v1.0.0", &[], ">=1.0.0 <=2.0.0"), ("rose.v1.0.0", "", &[], "")];
+    let stays = channel("stable", &rows);
+    assert_eq!(walked(&Graph::of(&stays), "rose.v2.0.0").0, Vec::<String>::new(), "a range that covers itself");
+    let rows: [Row; 2] = [("rose.v2.0.0", "rose.v1.0.0", &[], ""), ("rose.v1.0.0", "", &[], ">=2.0.0")];
+    let channel = channel("stable", &rows);
+    let graph = Graph::of(&channel);
+    let (hops, end) = walked(&graph, "rose.v1.0.0");
+    assert_eq!(hops, ["replaces rose.v2.0.0", "skipRange rose.v1.0.0"]);
+    assert_eq!(end, "the updates go round in circles, back to rose.v1.0.0");
+    assert!(graph.nodes().iter().all(|node| !node.arrives));
+    assert_eq!(Lanes::of(&graph, |_| true).rows.len(), 2);
+}
+
+#[test]
+fn a_channel_that_opm_takes_and_olm_cannot_order() {
+    let rows: [Row; 3] = [
+        ("rose.v3.0.0", "rose.v2.0.0", &["rose.v2.0.0", "rose.v1.0.0"], ""),
+        ("rose.v2.0.0", "rose.v1.0.0", &[], ""),
+        ("rose.v1.0.0", "rose.v2.0.0", &[], ""),
+    ];
+    let channel = channel("stable", &rows);
+    let nodes: Vec<channel::Node<'_>> = channel.entries.iter().map(Into::into).collect();
+    assert_eq!(super::channel::check(&nodes), Ok(()));
+    let graph = Graph::of(&channel);
+    assert!(graph.problem().is_some());
+    let (hops, end) = walked(&graph, "rose.v1.0.0");
+    assert_eq!(hops, Vec::<String>::new());
+    assert!(
+        end.starts_with("rose.v1.0.0 is a dead end: OLM chooses nothing from this channel, for a cycle exists"),
+        "{end}"
+    );
+}
+
+fn text(graph: &Graph<'_>, is_shown: impl Fn(&Node<'_>) -> bool) -> String {
+    let lanes = Lanes::of(graph, is_shown);
+    Text { graph, lanes: &lanes }.to_string()
+}
+
+#[test]
+fn lines_for_people() {
+    let channel = channel("stable", &GARDEN);
+    let graph = Graph::of(&channel);
+    let said = "\
+● rose.v2.0.0     head
+├─● rose.v1.2.1   skipped
+├─● rose.v1.1.5   skipped
+● rose.v1.2.0     replaced
+● rose.v1.1.0     replaced
+├─○ rose.v0.8.0   skipped, not in the channel
+● rose.v1.0.0     replaced
+○ rose.v0.9.0     replaced, not in the channel
+stranded: these never come to the head
+● rose.v1.0.1     dead end: rose.v1.2.1 skips it, but OLM never chooses that, as rose.v2.0.0 skips rose.v1.2.1 in turn
+";
+    assert_eq!(text(&graph, |_| true), said);
+    let part = text(&graph, |node| node.name == "rose.v1.1.0" || node.name == "rose.v1.0.0");
+    assert_eq!(part, "● rose.v1.1.0   replaced by rose.v1.2.0\n● rose.v1.0.0   replaced\n");
+}
+
+/// A channel of many: each replaces the one before, and the head skips those of another thousand.
+fn many() -> Channel {
+    let entry = |n: u64| Entry {
+        name: format!("rose.v1.{n}.0"),
+        version: Some(version::Version::new(1, n, 0)),
+        version_text: format!("1.{n}.0"),
+        replaces: n.checked_sub(1).map(|m| format!("rose.v1.{m}.0")),
+        skips: if n == 999 { (0..1000).map(|m| format!("rose.v0.{m}.0")).collect() } else { Vec::new() },
+        ..Entry::default()
+    };
+    let mut entries: Vec<Entry> = (0..1000).map(entry).collect();
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Channel { name: "stable".to_owned(), entries, ..Channel::default() }
+}
+
+#[test]
+fn a_thousand_versions_are_readable() {
+    let channel = many();
+    let graph = Graph::of(&channel);
+    let lanes = Lanes::of(&graph, |_| true);
+    assert_eq!(lanes.rows.len(), 2000);
+    assert_eq!(lanes.rows.iter().map(|row| row.column).max(), Some(1));
+    let text = Text { graph: &graph, lanes: &lanes };
+    assert!(text.is_shortened());
+    let text = text.to_string();
+    assert_eq!(text.lines().count(), 1 + 7 + 7, "{text}");
+    assert!(text.contains("│ ⋮ 994 more\n") && text.contains("\n⋮ 993 more\n"), "{text}");
+    assert_eq!(graph.walk(Point { name: "rose.v1.0.0", version: None }).hops.len(), 999);
+}
+
+/// Names that could break out of a language.
+fn hostile() -> Drawing {
+    let mut channel = channel("stable", &[("rose.v1.0.0", "", &[], ""), ("rose.v2.0.0", "rose.v1.0.0", &[], "")]);
+    channel.entries[1].name = "a\"]<b>&'\\\u{1}".to_owned();
+    let graph = Graph::of(&channel);
+    let part = Part::of(&graph, "channel \"<stable>\"".to_owned(), |_| true);
+    Drawing { title: "</title>".to_owned(), parts: vec![part] }
+}
+
+#[test]
+fn languages_escape_what_they_are_told() {
+    let drawing = hostile();
+    let dot = drawing.dot();
+    assert!(dot.contains(r#"label="a\"]<b>&'\\"#), "{dot}");
+    assert!(dot.contains("c0_1 -> c0_0 [label=\"replaces\"];"), "{dot}");
+    let mermaid = drawing.mermaid();
+    assert!(mermaid.contains("c0_0[\"a#34;]#60;b#62;#38;'#92;"), "{mermaid}");
+    assert!(mermaid.contains("c0_1 -->|replaces| c0_0"), "{mermaid}");
+    let svg = drawing.svg();
+    assert!(
+        svg.contains("<title>&lt;/title&gt;</title>") && svg.contains("a&quot;]&lt;b&gt;&amp;&apos;\\\u{fffd}"),
+        "{svg}"
+    );
+    let open = svg.matches('<').count();
+    assert_eq!((open, svg.matches('>').count()), (open, open), "{svg}");
+}
+
+#[test]
+fn what_is_declared_and_never_taken_is_dashed() {
+    let channel = channel("stable", &GARDEN);
+    let graph = Graph::of(&channel);
+    let drawing = Drawing { title: "rose".to_owned(), parts: vec![Part::of(&graph, "stable".to_owned(), |_| true)] };
+    assert_eq!(drawing.len(), 9);
+    // 1.2.1 replaces 1.1.0 and skips 1.0.1.
+    assert_eq!(drawing.dot().matches("style=dashed, constraint=false").count(), 2);
+    assert_eq!(drawing.mermaid().matches("-.->").count(), 2);
+    assert_eq!(drawing.svg().matches("not taken").count(), 2);
+    assert_eq!(drawing.svg().matches("<circle").count(), 9);
+    let walk = graph.walk(Point { name: "rose.v1.0.0", version: None });
+    let way = Part::of_walk(&graph, "stable".to_owned(), "rose.v1.0.0", &walk.hops);
+    let dot = Drawing { title: "rose".to_owned(), parts: vec![way] }.dot();
+    assert_eq!(dot.matches(" -> ").count(), 3);
+    assert!(dot.contains("c0_3 [label=\"rose.v1.0.0\""), "{dot}");
+}

@@ -1,0 +1,127 @@
+//! The updates of a channel as text.
+
+use std::fmt;
+
+use super::{End, Graph, Lanes, Node, Row, Update};
+
+/// So many rows are readable as they are.
+const READABLE: usize = 40;
+
+/// Of rows that say the same, so many are shown at either end.
+const ENDS: usize = 3;
+
+/// Rows of text, each below the version to which OLM takes it.
+#[derive(Debug)]
+pub struct Text<'g, 'a> {
+    /// The channel's updates.
+    pub graph: &'g Graph<'a>,
+    /// The rows.
+    pub lanes: &'g Lanes,
+}
+
+impl Text<'_, '_> {
+    /// Does a long row of equals stand for more than is shown?
+    pub fn is_shortened(&self) -> bool {
+        self.groups().iter().any(|group| is_long(group.len()))
+    }
+
+    fn node(&self, row: &Row) -> &Node<'_> {
+        &self.graph.nodes()[row.node]
+    }
+
+    /// Rows after each other that differ by their names only.
+    fn groups(&self) -> Vec<&[Row]> {
+        let rows = &self.lanes.rows;
+        if rows.len() <= READABLE {
+            return rows.chunks(1).collect();
+        }
+        let key = |row: &Row| (row.column, row.is_top, self.said(row));
+        rows.chunk_by(|a, b| key(a) == key(b)).collect()
+    }
+
+    /// What there is to say of a version.
+    fn said(&self, row: &Row) -> String {
+        let node = self.node(row);
+        let mut said = Vec::new();
+        match (node.next, row.above) {
+            (Some((next, by)), above) => {
+                let by = match (by, self.graph.nodes()[next].entry.and_then(|e| e.skip_range.as_deref())) {
+                    (Update::Replaces, _) => "replaced".to_owned(),
+                    (Update::Skips, _) => "skipped".to_owned(),
+                    (Update::SkipRange, range) => format!("in skipRange {}", range.unwrap_or_default()),
+                };
+                said.push(match above {
+                    Some(_) => by,
+                    None => format!("{by} by {}", self.graph.nodes()[next].name),
+                });
+            }
+            (None, _) if node.name == self.graph.head() && self.graph.problem().is_none() => {
+                said.push("head".to_owned());
+            }
+            (None, _) if self.graph.problem().is_some() => {}
+            (None, _) => {
+                if let End::Stuck { because, .. } = self.graph.walk(node.point()).end {
+                    said.push(format!("dead end: {because}"));
+                }
+            }
+        }
+        match (node.entry, node.skipped_by) {
+            (None, _) => said.push("not in the channel".to_owned()),
+            // Of what is skipped the way on says it.
+            (Some(_), Some(by)) if node.next.is_some_and(|(_, by)| by != Update::Skips) => {
+                said.push(format!("never chosen, as {by} skips it"));
+            }
+            (Some(_), _) => {}
+        }
+        if node.entry.is_some_and(|e| e.deprecation.is_some()) {
+            said.push("deprecated".to_owned());
+        }
+        said.join(", ")
+    }
+
+    fn row(&self, f: &mut fmt::Formatter<'_>, row: &Row, width: usize) -> fmt::Result {
+        let node = self.node(row);
+        let dot = if node.entry.is_some() { '●' } else { '○' };
+        let name = format!("{}{dot} {}", lines(row, "├─"), node.name);
+        let version = node.entry.map_or("", |e| &e.version_text);
+        let version = if node.name.contains(version) { String::new() } else { format!("{version}, ") };
+        writeln!(f, "{}", format!("{name:width$}   {version}{}", self.said(row)).trim_end())
+    }
+}
+
+/// The columns on the left of a row.
+fn lines(row: &Row, joint: &str) -> String {
+    match (row.column, row.is_top) {
+        (0, _) => String::new(),
+        (column, true) => format!("{}{joint}", "│ ".repeat(column - 1)),
+        (column, false) => "│ ".repeat(column),
+    }
+}
+
+fn is_long(length: usize) -> bool {
+    length > 2 * ENDS + 1
+}
+
+impl fmt::Display for Text<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let widths = self.lanes.rows.iter().map(|row| 2 * row.column + 2 + self.node(row).name.chars().count());
+        let width = widths.max().unwrap_or_default();
+        let mut stranded = false;
+        for group in self.groups() {
+            let strands = group.first().is_some_and(|row| !self.node(row).arrives);
+            if strands && !stranded && self.graph.problem().is_none() {
+                writeln!(f, "stranded: these never come to the head")?;
+            }
+            stranded |= strands;
+            if !is_long(group.len()) {
+                group.iter().try_for_each(|row| self.row(f, row, width))?;
+                continue;
+            }
+            let (first, last) = (&group[..ENDS], &group[group.len() - ENDS..]);
+            first.iter().try_for_each(|row| self.row(f, row, width))?;
+            writeln!(f, "{}⋮ {} more", lines(&group[0], "│ "), group.len() - 2 * ENDS)?;
+            last.iter().try_for_each(|row| self.row(f, row, width))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,54 @@
+//! What a namespace brings to its resolution, catalogs aside: for those who ask what would be installed, and install nothing.
+
+use serde_json::Value;
+
+use super::installed::Namespace;
+use super::status::Subscription;
+use super::{Group, install};
+use crate::membership;
+use crate::resolver::{Failure, Installed, Wanted};
+use crate::world::{GroupKind, Reader, kind};
+
+/// The Subscriptions and ClusterServiceVersions of a namespace, as the controllers would give them to the resolver now.
+#[derive(Debug)]
+pub struct There<'w> {
+    subscriptions: Vec<Subscription<'w>>,
+    busy: Vec<bool>,
+    /// What is installed, without what is about to go.
+    pub installed: Vec<Installed>,
+    /// How many OperatorGroups there are. OLM resolves nothing unless there is one.
+    pub operator_groups: usize,
+    /// The namespaces that the OperatorGroup targets, as its members' annotation has them; none when it is not known.
+    pub targets: Option<String>,
+}
+
+impl<'w> There<'w> {
+    /// What is in the namespace. The error is what a ClusterServiceVersion has that cannot be read.
+    pub fn read(world: &Reader<'w>, namespace: &str) -> Result<Self, Failure> {
+        let of = |kind: &GroupKind| world.in_namespace(kind, namespace).map(|o| o.json()).collect::<Vec<&Value>>();
+        let (plans, groups) = (of(&kind::INSTALL_PLAN), of(&kind::OPERATOR_GROUP));
+        let group = Group::read(&groups);
+        let mut subscriptions: Vec<Subscription<'w>> =
+            of(&kind::SUBSCRIPTION).into_iter().map(Subscription::new).collect();
+        install::link(&mut subscriptions, &plans);
+        for subscription in &mut subscriptions {
+            subscription.follow(world, &plans, group.fail_forward);
+        }
+        let csvs = Namespace::read(world, namespace);
+        let (busy, leaving) = csvs.under_way(&subscriptions, &plans, group.fail_forward);
+        let installed = csvs.installed(&subscriptions, &leaving)?;
+        let targets = match groups[..] {
+            [group] => {
+                let targets: Vec<&str> = membership::Group(group).targets().into_iter().collect();
+                Some(targets.join(",")).filter(|_| !targets.is_empty())
+            }
+            _ => None,
+        };
+        Ok(Self { subscriptions, busy, installed, operator_groups: groups.len(), targets })
+    }
+
+    /// The Subscriptions, by name.
+    pub fn wanted(&self) -> Vec<Wanted<'_>> {
+        self.subscriptions.iter().zip(&self.busy).map(|(subscription, busy)| subscription.wanted(*busy)).collect()
+    }
+}

@@ -1,0 +1,140 @@
+//! `kubectl olm catalog diff`: what changes from one catalog to another, and whom that strands.
+
+use std::collections::BTreeSet;
+
+use olm_core::api::object;
+use olm_core::catalog::diff::{Change, Diff, Installed, Package, Subscription};
+use olm_core::version;
+use olm_core::world::{Reader, kind};
+use serde_json::{Value, json};
+
+use super::source::{Loaded, Ref};
+use super::there::There;
+use crate::cli::output::{API_VERSION, Output};
+use crate::cli::table::Table;
+use crate::cli::{CliError, Outcome, Printer};
+use crate::image;
+
+/// What to compare.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The catalog that is there.
+    pub old: Ref,
+    /// The catalog that is to take its place.
+    pub new: Ref,
+    /// What is installed; without it everything counts that could be.
+    pub there: There,
+    /// Only what is installed in this namespace.
+    pub namespace: Option<String>,
+    /// Only Subscriptions to this CatalogSource: `NAME`, or `NAMESPACE/NAME`.
+    pub source: Option<String>,
+    /// How registries are asked.
+    pub images: image::Options,
+    /// The form of the answer.
+    pub output: Output,
+}
+
+/// Compares. The answer is no when somebody would be stranded.
+pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let installed = match &options.there {
+        There::Nothing => None,
+        there => Some(installed(there, options, printer)?),
+    };
+    let [old, new] =
+        [&options.old, &options.new].map(|named| Loaded::read(std::slice::from_ref(named), &options.images, printer));
+    let (old, new) = (old?, new?);
+    // A package that cannot be read is no package that is gone.
+    let broken: BTreeSet<&String> =
+        new.load.set_aside.iter().filter(|p| old.load.snapshot.package(p).is_some()).collect();
+    if let Some(first) = broken.first() {
+        let refused =
+            CliError::input(format!("package {first:?} is broken in the new catalog, and cannot be compared"));
+        return Err(refused.at(&options.new).hint("validate says what is wrong with it"));
+    }
+    let progress = printer.progress("comparing");
+    let diff = Diff::of(&old.load.snapshot, &new.load.snapshot, installed.as_deref());
+    drop(progress);
+    match &options.output {
+        Output::Table | Output::Wide => {
+            printer.data(&diff)?;
+            printer.talk(summary(&diff, installed.as_deref()));
+        }
+        Output::Name => names(&diff.packages).iter().try_for_each(|name| printer.line(name))?,
+        output => {
+            let mut document = json!({ "apiVersion": API_VERSION, "kind": "CatalogDiff" });
+            if let (Some(document), Ok(Value::Object(diff))) = (document.as_object_mut(), serde_json::to_value(&diff)) {
+                document.extend(diff);
+            }
+            output.object(printer, &document, || Table::new([]))?;
+        }
+    }
+    Ok(if diff.stranded.is_empty() { Outcome::Done } else { Outcome::Negative })
+}
+
+fn summary(diff: &Diff, installed: Option<&[Installed]>) -> String {
+    let count = |change| diff.packages.iter().filter(|p| p.change == change).count();
+    let [added, removed, changed] = [Change::Added, Change::Removed, Change::Changed].map(count);
+    let whom = match installed {
+        None => "versions that may be installed".to_owned(),
+        Some([_]) => "1 Subscription's installed version".to_owned(),
+        Some(installed) => format!("the installed versions of {} Subscriptions", installed.len()),
+    };
+    let stranded = match diff.stranded.len() {
+        0 => "nothing".to_owned(),
+        n => n.to_string(),
+    };
+    format!("packages: {added} added, {removed} removed, {changed} changed; of {whom} {stranded} would be stranded")
+}
+
+/// Everything that is not what it was.
+fn names(packages: &[Package]) -> Vec<String> {
+    let mut names = Vec::new();
+    for Package { name, change, fields, channels, bundles } in packages {
+        if *change != Change::Changed || !fields.is_empty() {
+            names.push(format!("package/{name}"));
+        }
+        names.extend(channels.iter().map(|channel| format!("channel/{name}/{}", channel.name)));
+        names.extend(bundles.iter().map(|bundle| format!("bundle/{}", bundle.name)));
+    }
+    names
+}
+
+/// What is installed of each Subscription.
+fn installed(there: &There, options: &Options, printer: &mut Printer) -> Result<Vec<Installed>, CliError> {
+    let read = there.of_all(options.namespace.as_deref(), printer)?;
+    let world = Reader::new(&read.world);
+    let is_asked = |subscription: &Value| {
+        let own = |key| object::text(subscription, &["spec", key]);
+        let in_namespace = options.namespace.as_deref().is_none_or(|n| n == object::namespace(subscription));
+        let of_source = options.source.as_deref().is_none_or(|source| match source.split_once('/') {
+            Some(source) => source == (own("sourceNamespace"), own("source")),
+            None => source == own("source"),
+        });
+        in_namespace && of_source
+    };
+    let mut installed = Vec::new();
+    let mut seen = 0;
+    for subscription in world.all(&kind::SUBSCRIPTION).map(|o| o.json()).filter(|s| is_asked(s)) {
+        seen += 1;
+        let name = object::text(subscription, &["status", "installedCSV"]);
+        if name.is_empty() {
+            continue;
+        }
+        let namespace = object::namespace(subscription);
+        let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name);
+        let version = csv.and_then(|csv| version::parse_tolerant(object::text(csv, &["spec", "version"])).ok());
+        let spec = |key| object::text(subscription, &["spec", key]).to_owned();
+        installed.push(Installed {
+            subscription: Subscription { namespace: namespace.to_owned(), name: object::name(subscription).to_owned() },
+            package: spec("name"),
+            channel: spec("channel"),
+            name: name.to_owned(),
+            version,
+        });
+    }
+    if installed.is_empty() {
+        let why = if seen == 0 { "there are no such Subscriptions" } else { "no Subscription has anything installed" };
+        printer.warn(format_args!("{why}: nobody can be stranded"));
+    }
+    Ok(installed)
+}

@@ -1,0 +1,434 @@
+//! `kubectl olm catalog graph`: where OLM takes each version of a package, and which versions it takes nowhere.
+
+use std::fmt;
+
+use clap::ValueEnum;
+use olm_core::catalog::channel::{Point, Update};
+use olm_core::catalog::graph::{Drawing, End, Graph, Hop, Lanes, Node, Part, Text, Walk};
+use olm_core::catalog::{Channel, Package, Snapshot};
+use olm_core::version::{self, Range, Version};
+use serde_json::{Value, json};
+
+use super::source::{Loaded, Ref};
+use crate::cli::output::API_VERSION;
+use crate::cli::table::Table;
+use crate::cli::{CliError, Outcome, Printer};
+use crate::image;
+
+/// More versions than this nobody can find anything in when they are drawn.
+const DRAWN: usize = 250;
+
+/// What to show.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Catalogs, taken together as one.
+    pub refs: Vec<Ref>,
+    /// The package; without one all.
+    pub package: Option<String>,
+    /// Its channels; none for all.
+    pub channels: Vec<String>,
+    /// Only versions in this range, and where they lead next.
+    pub versions: Option<Range>,
+    /// The way from this version, a bundle's name or a version.
+    pub from: Option<String>,
+    /// As far as this version.
+    pub to: Option<String>,
+    /// How registries are asked.
+    pub images: image::Options,
+    /// The form of the answer.
+    pub format: Format,
+}
+
+/// A form of the answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Lines, each below the version to which OLM takes it.
+    #[default]
+    Text,
+    /// Graphviz.
+    Dot,
+    /// Mermaid, which GitHub and GitLab show in Markdown.
+    Mermaid,
+    /// A picture.
+    Svg,
+    /// One JSON document.
+    Json,
+    /// One YAML document.
+    Yaml,
+}
+
+/// Shows the graph. The answer is no when there is no such package or channel, or no way between the versions.
+pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let loaded = Loaded::read(&options.refs, &options.images, printer)?;
+    let snapshot = &loaded.load.snapshot;
+    let package = match &options.package {
+        Some(name) => match loaded.package(name, printer) {
+            Some(package) => Some(package),
+            None => return Ok(Outcome::Negative),
+        },
+        None => snapshot.packages().values().next().filter(|_| snapshot.packages().len() == 1),
+    };
+    let needs_package = options.from.is_some() || !options.channels.is_empty() || options.versions.is_some();
+    let Some(package) = package else {
+        if needs_package {
+            return Err(CliError::usage(format!("the catalog has {} packages", snapshot.packages().len()))
+                .hint("name the package whose versions are meant"));
+        }
+        return all(snapshot, options.format, printer);
+    };
+    let Some(channels) = channels(package, &options.channels, printer) else { return Ok(Outcome::Negative) };
+    if let Some(from) = &options.from {
+        return way(package, &channels, from, options, printer);
+    }
+    let graphs: Vec<Graph<'_>> = channels.into_iter().map(Graph::of).collect();
+    show(&[(package, graphs)], options, printer)?;
+    Ok(Outcome::Done)
+}
+
+/// The channels that are asked for.
+fn channels<'a>(package: &'a Package, names: &[String], printer: &mut Printer) -> Option<Vec<&'a Channel>> {
+    if names.is_empty() {
+        return Some(package.channels.iter().collect());
+    }
+    let mut found = Vec::new();
+    for name in names {
+        let Some(channel) = package.channel(name) else {
+            let known: Vec<&str> = package.channels.iter().map(|c| c.name.as_str()).collect();
+            printer.talk(format_args!("package {} has no channel {name:?}; it has {}", package.name, known.join(", ")));
+            return None;
+        };
+        found.push(channel);
+    }
+    Some(found)
+}
+
+/// All packages: in lines, a line for each channel.
+fn all(snapshot: &Snapshot, format: Format, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let packages = snapshot.packages().values();
+    let graphs: Vec<(&Package, Vec<Graph<'_>>)> =
+        packages.map(|p| (p, p.channels.iter().map(Graph::of).collect())).collect();
+    if format != Format::Text {
+        draw(&graphs, "catalog", |_| true, format, printer)?;
+        return Ok(Outcome::Done);
+    }
+    let mut table = Table::new(["PACKAGE", "CHANNEL", "HEAD", "VERSIONS", "STRANDED"]);
+    for (package, graphs) in &graphs {
+        for graph in graphs {
+            let stranded = graph.nodes().iter().filter(|node| !node.arrives).count();
+            let [held, stranded] = [graph.channel().entries.len(), stranded].map(|n| n.to_string());
+            let Channel { name, .. } = graph.channel();
+            table.row([&package.name, name, graph.head(), held.as_str(), if stranded == "0" { "" } else { &stranded }]);
+        }
+    }
+    printer.data(table)?;
+    Ok(Outcome::Done)
+}
+
+/// The channels of a package, or those versions of them that are asked for.
+fn show(graphs: &[(&Package, Vec<Graph<'_>>)], options: &Options, printer: &mut Printer) -> Result<(), CliError> {
+    let in_range = |node: &Node<'_>| {
+        let version = node.entry.and_then(|e| e.version.as_ref());
+        options.versions.as_ref().is_none_or(|range| version.is_some_and(|v| range.contains(v)))
+    };
+    if options.format != Format::Text {
+        let title = options.package.as_deref().unwrap_or("catalog");
+        return draw(graphs, title, in_range, options.format, printer);
+    }
+    let mut is_shortened = false;
+    for (package, graphs) in graphs {
+        for (n, graph) in graphs.iter().enumerate() {
+            let lanes = Lanes::of(graph, in_range);
+            let text = Text { graph, lanes: &lanes };
+            is_shortened |= text.is_shortened();
+            let gap = if n > 0 { "\n" } else { "" };
+            printer.line(format_args!("{gap}package {}, {}", package.name, heading(package, graph)))?;
+            if let Some(problem) = graph.problem() {
+                printer.line(format_args!("OLM chooses nothing from this channel: {problem}"))?;
+            }
+            printer.data(text)?;
+        }
+    }
+    if is_shortened {
+        printer
+            .talk("long rows are shortened: --version RANGE shows a part, --from VERSION one way, -o json everything");
+    }
+    Ok(())
+}
+
+fn heading(package: &Package, graph: &Graph<'_>) -> String {
+    let Channel { name, deprecation, entries, .. } = graph.channel();
+    let mut notes = Vec::new();
+    if *name == package.default_channel {
+        notes.push("default");
+    }
+    if deprecation.is_some() {
+        notes.push("deprecated");
+    }
+    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
+    let versions = if entries.len() == 1 { "1 version".to_owned() } else { format!("{} versions", entries.len()) };
+    format!("channel {name}{notes}: {versions}, head {}", graph.head())
+}
+
+/// Graphs in a form for programs.
+fn draw(
+    graphs: &[(&Package, Vec<Graph<'_>>)],
+    title: &str,
+    is_shown: impl Fn(&Node<'_>) -> bool,
+    format: Format,
+    printer: &mut Printer,
+) -> Result<(), CliError> {
+    match format {
+        Format::Text | Format::Json | Format::Yaml => {
+            let document = json!({
+                "apiVersion": API_VERSION,
+                "kind": "UpdateGraph",
+                "packages": graphs.iter().map(|(p, graphs)| package_document(p, graphs, &is_shown)).collect::<Vec<_>>(),
+            });
+            if format == Format::Yaml { printer.yaml(&document) } else { printer.json(&document) }
+        }
+        Format::Dot | Format::Mermaid | Format::Svg => {
+            let part = |package: &Package, graph: &Graph<'_>| {
+                Part::of(graph, format!("package {}, {}", package.name, heading(package, graph)), &is_shown)
+            };
+            let parts = graphs.iter().flat_map(|(package, graphs)| graphs.iter().map(|graph| part(package, graph)));
+            let drawing = Drawing { title: title.to_owned(), parts: parts.filter(|part| !part.is_empty()).collect() };
+            print(&drawing, format, printer)
+        }
+    }
+}
+
+fn print(drawing: &Drawing, format: Format, printer: &mut Printer) -> Result<(), CliError> {
+    if drawing.len() > DRAWN {
+        let refused = format!("a drawing of {} versions could not be read; {DRAWN} are the most", drawing.len());
+        return Err(CliError::usage(refused).hint(
+            "name a package, and narrow it with --channel NAME, --version RANGE or --from VERSION; -o text and -o json show all",
+        ));
+    }
+    match format {
+        Format::Mermaid => printer.data(drawing.mermaid()),
+        Format::Svg => printer.data(drawing.svg()),
+        _ => printer.data(drawing.dot()),
+    }
+}
+
+fn package_document(package: &Package, graphs: &[Graph<'_>], is_shown: impl Fn(&Node<'_>) -> bool) -> Value {
+    let version = |graph: &Graph<'_>, node: &Node<'_>| {
+        let next = node.next.map(|(next, by)| json!({ "name": graph.nodes()[next].name, "by": by }));
+        let because = match graph.walk(node.point()).end {
+            End::Head => None,
+            end => Some(end.to_string()),
+        };
+        let mut version = json!({
+            "name": node.name, "inChannel": node.entry.is_some(), "skippedBy": node.skipped_by, "next": next,
+            "comesToHead": node.arrives, "because": because,
+        });
+        if let Some(entry) = node.entry {
+            version["version"] = entry.version_text.clone().into();
+            version["replaces"] = json!(entry.replaces);
+            version["skips"] = json!(entry.skips);
+            version["skipRange"] = json!(entry.skip_range);
+            version["deprecation"] = json!(entry.deprecation);
+        }
+        without_null(version)
+    };
+    let channel = |graph: &Graph<'_>| {
+        let Channel { name, deprecation, .. } = graph.channel();
+        let versions: Vec<Value> = graph.nodes().iter().filter(|n| is_shown(n)).map(|n| version(graph, n)).collect();
+        without_null(json!({
+            "name": name, "head": graph.head(), "deprecation": deprecation,
+            "problem": graph.problem().map(ToString::to_string), "versions": versions,
+        }))
+    };
+    let channels: Vec<Value> = graphs.iter().map(channel).collect();
+    json!({ "name": package.name, "defaultChannel": package.default_channel, "channels": channels })
+}
+
+fn without_null(mut value: Value) -> Value {
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|_, v| !v.is_null());
+    }
+    value
+}
+
+/// A version that people named.
+struct Start {
+    name: String,
+    version: Option<Version>,
+}
+
+impl Start {
+    /// A bundle's name, or a version of the package.
+    fn read(text: &str, package: &Package, channel: &Channel, printer: &mut Printer) -> Result<Self, CliError> {
+        let here = || channel.entries.iter().chain(package.entries());
+        if let Some(entry) = here().find(|e| e.name == text) {
+            return Ok(Self { name: text.to_owned(), version: entry.version.clone() });
+        }
+        let read = version::parse_tolerant(text).ok();
+        let same =
+            |v: &Version| here().find(|e| e.version.as_ref().is_some_and(|known| version::compare(known, v).is_eq()));
+        if let Some(entry) = read.as_ref().and_then(same) {
+            return Ok(Self { name: entry.name.clone(), version: entry.version.clone() });
+        }
+        let is_mentioned = here().any(|e| e.replaces.as_deref() == Some(text) || e.skips.iter().any(|s| s == text));
+        let guessed = match read {
+            Some(version) => Some(version),
+            None => text.split_once(".v").and_then(|(_, version)| version::parse_tolerant(version).ok()),
+        };
+        match (&guessed, is_mentioned) {
+            (Some(version), _) => {
+                printer.talk(format_args!("{text} is not in the catalog; taken as version {version}"))
+            }
+            (None, true) => printer.talk(format_args!("{text} is not in the catalog, so its version is not known")),
+            (None, false) => {
+                let newest: Vec<&str> = channel.entries.iter().rev().take(5).map(|e| e.name.as_str()).collect();
+                let refused = format!("package {} has no version {text:?}", package.name);
+                return Err(CliError::usage(refused).hint(format!(
+                    "name a bundle or a version; channel {} has {}, …",
+                    channel.name,
+                    newest.join(", ")
+                )));
+            }
+        }
+        Ok(Self { name: text.to_owned(), version: guessed })
+    }
+
+    fn point(&self) -> Point<'_> {
+        Point { name: &self.name, version: self.version.as_ref() }
+    }
+}
+
+/// The way from one version.
+struct Way<'a> {
+    package: &'a str,
+    channel: &'a str,
+    from: Start,
+    to: Option<Start>,
+    hops: Vec<Hop<'a>>,
+    /// Why it does not lead where it should.
+    because: Option<String>,
+    /// Other channels that lead there.
+    others: Vec<&'a str>,
+}
+
+/// Shows the way from one version to another, or as far as it goes.
+fn way(
+    package: &Package,
+    channels: &[&Channel],
+    from: &str,
+    options: &Options,
+    printer: &mut Printer,
+) -> Result<Outcome, CliError> {
+    let channel = match channels {
+        [only] => *only,
+        _ if !options.channels.is_empty() => {
+            return Err(CliError::usage("a way leads through one channel").hint("name one with --channel"));
+        }
+        many => {
+            let default = many.iter().find(|c| c.name == package.default_channel).or(many.first());
+            *default.ok_or_else(|| CliError::usage(format!("package {} has no channels", package.name)))?
+        }
+    };
+    let graph = Graph::of(channel);
+    let from = Start::read(from, package, channel, printer)?;
+    let to = options.to.as_ref().map(|to| Start::read(to, package, channel, printer)).transpose()?;
+    let (hops, because) = hops(&graph, &from, to.as_ref());
+    let leads = |c: &&Channel| c.name != channel.name && self::hops(&Graph::of(c), &from, to.as_ref()).1.is_none();
+    let others = match because {
+        Some(_) => package.channels.iter().filter(leads).map(|c| c.name.as_str()).collect(),
+        None => Vec::new(),
+    };
+    let way = Way { package: &package.name, channel: &channel.name, from, to, hops, because, others };
+    match options.format {
+        Format::Text => printer.data(&way)?,
+        Format::Json => printer.json(&way.document())?,
+        Format::Yaml => printer.yaml(&way.document())?,
+        format => {
+            let title = format!("package {}, channel {}", package.name, channel.name);
+            let part = Part::of_walk(&graph, title, &way.from.name, &way.hops);
+            print(&Drawing { title: package.name.clone(), parts: vec![part] }, format, printer)?;
+        }
+    }
+    Ok(if way.because.is_none() { Outcome::Done } else { Outcome::Negative })
+}
+
+/// The hops to a version, or to the head; and why they do not lead there.
+fn hops<'a>(graph: &Graph<'a>, from: &Start, to: Option<&Start>) -> (Vec<Hop<'a>>, Option<String>) {
+    let Walk { mut hops, end } = graph.walk(from.point());
+    let channel = &graph.channel().name;
+    let Some(to) = to else {
+        let because = Some(end).filter(|end| *end != End::Head).map(|end| end.to_string());
+        return (hops, because);
+    };
+    if from.name == to.name {
+        return (Vec::new(), None);
+    }
+    if let Some(at) = hops.iter().position(|hop| hop.to.name == to.name) {
+        hops.truncate(at + 1);
+        return (hops, None);
+    }
+    let passed = |hop: &Hop<'_>| {
+        let [over, wanted] = [&hop.to.version, &to.version];
+        matches!((over, wanted), (Some(over), Some(wanted)) if version::compare(over, wanted).is_gt())
+    };
+    let because = match graph.node(&to.name) {
+        None => format!("channel {channel} does not have {}", to.name),
+        Some(node) if node.entry.is_none() => format!("channel {channel} mentions {}, but does not have it", to.name),
+        Some(Node { skipped_by: Some(skipper), .. }) => format!("OLM never chooses {}, as {skipper} skips it", to.name),
+        Some(_) => match hops.iter().position(passed) {
+            Some(at) => {
+                let before = at.checked_sub(1).map_or(&from.name, |before| &hops[before].to.name);
+                format!("from {before} OLM goes to {} at once, past {}", hops[at].to.name, to.name)
+            }
+            None if hops.is_empty() && end == End::Head => format!("{} is the head of channel {channel}", from.name),
+            None => end.to_string(),
+        },
+    };
+    (hops, Some(because))
+}
+
+impl Way<'_> {
+    fn document(&self) -> Value {
+        let mut at = self.from.name.as_str();
+        let mut hops = Vec::new();
+        for Hop { to, by } in &self.hops {
+            hops.push(without_null(json!({
+                "from": at, "to": to.name, "version": to.version_text, "by": by,
+                "skipRange": to.skip_range.as_ref().filter(|_| *by == Update::SkipRange),
+            })));
+            at = &to.name;
+        }
+        without_null(json!({
+            "apiVersion": API_VERSION, "kind": "UpdatePath", "package": self.package, "channel": self.channel,
+            "from": self.from.name, "to": self.to.as_ref().map(|to| &to.name), "arrives": self.because.is_none(),
+            "hops": hops, "because": self.because, "otherChannels": self.others,
+        }))
+    }
+}
+
+impl fmt::Display for Way<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { package, channel, from, to, hops, because, others } = self;
+        writeln!(f, "package {package}, channel {channel}")?;
+        writeln!(f, "{}", from.name)?;
+        let mut at = from.version.as_ref();
+        for Hop { to, by } in hops {
+            let by = match (by, &to.skip_range, at) {
+                (Update::SkipRange, Some(range), Some(version)) => format!("its skipRange {range} covers {version}"),
+                (Update::SkipRange, ..) => "its skipRange covers that".to_owned(),
+                (Update::Replaces, ..) => "it replaces that".to_owned(),
+                (Update::Skips, ..) => "it skips that".to_owned(),
+            };
+            writeln!(f, "-> {}   {by}", to.name)?;
+            at = to.version.as_ref();
+        }
+        let count = if hops.len() == 1 { "1 update".to_owned() } else { format!("{} updates", hops.len()) };
+        match because {
+            None if to.is_some() => writeln!(f, "arrived after {count}"),
+            None => writeln!(f, "that is the head, after {count}"),
+            Some(because) => {
+                writeln!(f, "not further: {because}")?;
+                if others.is_empty() { Ok(()) } else { writeln!(f, "a way there: channel {}", others.join(" or ")) }
+            }
+        }
+    }
+}
