@@ -5,7 +5,7 @@ use olm_shell::catalog::render::{self, Filter, MigrationLevel, Options, Range};
 use olm_shell::cli::flags::DataFormat;
 use olm_shell::cli::{CliError, Outcome, Printer};
 
-use crate::words;
+use crate::words::{self, OnCluster};
 
 /// Print the blobs of catalogs, bundles and templates.
 ///
@@ -38,6 +38,8 @@ pub(crate) struct Arguments {
     /// Only the images that are mentioned, one a line (with -o yaml, and by whom)
     #[arg(long)]
     images: bool,
+    #[command(flatten)]
+    on: OnCluster,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -53,7 +55,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Renders.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { refs, output, migrate_level, packages, channels, versions, closure, images } = arguments;
+    let Arguments { refs, output, migrate_level, packages, channels, versions, closure, images, on } = arguments;
     let filter = Filter { packages, channels, versions, closure };
-    render::run(&Options { refs, format: output, level: migrate_level, filter, images }, printer)
+    render::run(&Options { refs: on.refs(refs), format: output, level: migrate_level, filter, images }, printer)
 }

@@ -1,5 +1,6 @@
 //! `kubectl-olm-catalog` as a user meets it.
 
+mod add;
 mod diff;
 mod graph;
 mod resolve;
@@ -58,7 +59,7 @@ fn roses(lines: &[&str]) -> String {
 
 #[test]
 fn the_help_tree() {
-    let verbs = ["diff", "graph", "list", "render", "resolve", "serve", "validate"];
+    let verbs = ["add", "diff", "graph", "list", "render", "resolve", "serve", "validate"];
     let pages: Vec<Vec<&str>> = [vec!["--help"]].into_iter().chain(verbs.map(|verb| vec![verb, "--help"])).collect();
     let tree: Vec<String> = pages
         .iter()

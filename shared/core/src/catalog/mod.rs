@@ -32,6 +32,7 @@ mod stored;
 pub mod template;
 #[cfg(test)]
 mod tests;
+mod unload;
 mod validate;
 
 pub use add::{Added, AddedTo, Addition, FileChange, Mode, Request};

@@ -78,6 +78,10 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     if !options.dry_run {
         let replacements: Vec<Replacement> = files.into_iter().map(|(_, file)| file).collect();
         write::replace(&replacements)?;
+        for file in &replacements {
+            let what = if file.before.is_some() { "changed" } else { "new" };
+            printer.talk(format_args!("{what}: {}", file.path.display()));
+        }
         print(options, &addition, printer)?;
     } else if options.output == Output::Table {
         files.iter().try_for_each(|(shown, file)| printer.data(diff(shown, file)))?;

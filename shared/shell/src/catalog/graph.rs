@@ -81,7 +81,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         return way(package, &channels, from, options, printer);
     }
     let graphs: Vec<Graph<'_>> = channels.into_iter().map(Graph::of).collect();
-    show(&[(package, graphs)], options, printer)?;
+    show(package, graphs, options, printer)?;
     Ok(Outcome::Done)
 }
 
@@ -115,9 +115,10 @@ fn all(snapshot: &Snapshot, format: Format, printer: &mut Printer) -> Result<Out
     for (package, graphs) in &graphs {
         for graph in graphs {
             let stranded = graph.nodes().iter().filter(|node| !node.arrives).count();
-            let [held, stranded] = [graph.channel().entries.len(), stranded].map(|n| n.to_string());
-            let Channel { name, .. } = graph.channel();
-            table.row([&package.name, name, graph.head(), held.as_str(), if stranded == "0" { "" } else { &stranded }]);
+            let stranded = if stranded == 0 { String::new() } else { stranded.to_string() };
+            let Channel { name, entries, .. } = graph.channel();
+            let head = graph.head().to_owned();
+            table.row([package.name.clone(), name.clone(), head, entries.len().to_string(), stranded]);
         }
     }
     printer.data(table)?;
@@ -125,28 +126,29 @@ fn all(snapshot: &Snapshot, format: Format, printer: &mut Printer) -> Result<Out
 }
 
 /// The channels of a package, or those versions of them that are asked for.
-fn show(graphs: &[(&Package, Vec<Graph<'_>>)], options: &Options, printer: &mut Printer) -> Result<(), CliError> {
+fn show(package: &Package, graphs: Vec<Graph<'_>>, options: &Options, printer: &mut Printer) -> Result<(), CliError> {
     let in_range = |node: &Node<'_>| {
         let version = node.entry.and_then(|e| e.version.as_ref());
         options.versions.as_ref().is_none_or(|range| version.is_some_and(|v| range.contains(v)))
     };
     if options.format != Format::Text {
-        let title = options.package.as_deref().unwrap_or("catalog");
-        return draw(graphs, title, in_range, options.format, printer);
+        return draw(&[(package, graphs)], &package.name, in_range, options.format, printer);
     }
     let mut is_shortened = false;
-    for (package, graphs) in graphs {
-        for (n, graph) in graphs.iter().enumerate() {
-            let lanes = Lanes::of(graph, in_range);
-            let text = Text { graph, lanes: &lanes };
-            is_shortened |= text.is_shortened();
-            let gap = if n > 0 { "\n" } else { "" };
-            printer.line(format_args!("{gap}package {}, {}", package.name, heading(package, graph)))?;
-            if let Some(problem) = graph.problem() {
-                printer.line(format_args!("OLM chooses nothing from this channel: {problem}"))?;
-            }
-            printer.data(text)?;
+    let lanes = graphs.iter().map(|graph| (graph, Lanes::of(graph, in_range)));
+    let shown: Vec<_> = lanes.filter(|(_, lanes)| !lanes.rows.is_empty()).collect();
+    for (n, (graph, lanes)) in shown.iter().enumerate() {
+        let text = Text { graph, lanes };
+        is_shortened |= text.is_shortened();
+        let gap = if n > 0 { "\n" } else { "" };
+        printer.line(format_args!("{gap}package {}, {}", package.name, heading(package, graph)))?;
+        if let Some(problem) = graph.problem() {
+            printer.line(format_args!("OLM chooses nothing from this channel: {problem}"))?;
         }
+        printer.data(text)?;
+    }
+    if shown.is_empty() {
+        printer.talk(format_args!("package {} has no such versions", package.name));
     }
     if is_shortened {
         printer
@@ -413,10 +415,10 @@ impl fmt::Display for Way<'_> {
         let mut at = from.version.as_ref();
         for Hop { to, by } in hops {
             let by = match (by, &to.skip_range, at) {
-                (Update::SkipRange, Some(range), Some(version)) => format!("its skipRange {range} covers {version}"),
-                (Update::SkipRange, ..) => "its skipRange covers that".to_owned(),
-                (Update::Replaces, ..) => "it replaces that".to_owned(),
-                (Update::Skips, ..) => "it skips that".to_owned(),
+                (Update::SkipRange, Some(range), Some(version)) => format!("covers {version} by its skipRange {range}"),
+                (Update::SkipRange, ..) => "covers it by its skipRange".to_owned(),
+                (Update::Replaces, ..) => "replaces it".to_owned(),
+                (Update::Skips, ..) => "skips it".to_owned(),
             };
             writeln!(f, "-> {}   {by}", to.name)?;
             at = to.version.as_ref();

@@ -10,6 +10,7 @@
 //!     resolve    what OLM would choose from it, and why
 //!     graph      where OLM takes each version next
 //!     diff       what another one has changed, and whom it strands
+//!   CatalogSource of a cluster --live--> REF
 //!   files or a cluster --there--> World   what is installed, for resolve and diff
 //! ```
 
@@ -17,6 +18,7 @@ pub mod add;
 pub mod diff;
 pub mod graph;
 pub mod list;
+pub mod live;
 pub mod render;
 pub mod resolve;
 pub mod serve;

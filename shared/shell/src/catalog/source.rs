@@ -2,18 +2,22 @@
 
 use std::fmt;
 use std::fs::File as Disk;
-use std::io::{self, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use flate2::read::MultiGzDecoder;
-use olm_core::catalog::{Catalog, Load, Package, Parsed, Template};
+use olm_core::catalog::{Catalog, Load, Package, Parsed, Snapshot, Template};
 use olm_core::finding::{Finding, Severity};
 use olm_core::yaml;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::live::{self, Named};
+use crate::cli::flags::ClusterFlags;
+use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Printer};
+use crate::cluster::once::{self, Fetched};
 use crate::image::{self, Content, Location, Wanted};
 use crate::registry::read::{self, Item};
 use crate::registry::{self, dir};
@@ -38,10 +42,19 @@ pub enum Ref {
     /// An image in a registry.
     Image(String),
     /// A CatalogSource of the cluster: `catalogsource/NAME`, or `catalogsource/NAMESPACE/NAME`.
-    CatalogSource(String),
+    CatalogSource(Box<Named>),
+    /// A registry at `grpc://HOST:PORT`.
+    Address(String),
 }
 
 impl Ref {
+    /// The same, of that cluster if it is of a cluster.
+    pub fn on(self, cluster: &ClusterFlags, namespace: Option<&String>) -> Self {
+        let Self::CatalogSource(named) = self else { return self };
+        let namespace = named.namespace.or_else(|| namespace.cloned());
+        Self::CatalogSource(Box::new(Named { namespace, cluster: cluster.clone(), name: named.name }))
+    }
+
     /// Could that only be the name of a package? It has none of the characters that paths and images are told by.
     pub fn is_package_name(text: &str) -> bool {
         text != "-" && !text.contains(['/', '.', ':', '\\'])
@@ -57,7 +70,10 @@ impl FromStr for Ref {
             return Ok(Self::Stdin);
         }
         if let Some(name) = text.strip_prefix("catalogsource/") {
-            return Ok(Self::CatalogSource(name.to_owned()));
+            return name.parse().map(Box::new).map(Self::CatalogSource);
+        }
+        if let Some(address) = text.strip_prefix("grpc://") {
+            return Ok(Self::Address(address.to_owned()));
         }
         if path.is_dir() {
             let is_layout = path.join("oci-layout").is_file();
@@ -78,7 +94,8 @@ impl fmt::Display for Ref {
             Self::Directory(path) | Self::Layout(path) | Self::File(path) => write!(f, "{}", path.display()),
             Self::Stdin => f.write_str("-"),
             Self::Image(image) => f.write_str(image),
-            Self::CatalogSource(name) => write!(f, "catalogsource/{name}"),
+            Self::CatalogSource(named) => named.fmt(f),
+            Self::Address(address) => write!(f, "grpc://{address}"),
         }
     }
 }
@@ -208,13 +225,27 @@ impl Reader<'_> {
             }
             Ref::Layout(path) => self.image(&Location::Layout { path: path.clone(), name: None })?,
             Ref::Image(reference) => self.image(&reference.parse()?)?,
-            Ref::CatalogSource(_) => return Err(not_yet(named)),
+            Ref::CatalogSource(source) => match live::read(source, self.images)? {
+                Fetched::Snapshot(snapshot) => self.snapshot(named, &snapshot)?,
+                Fetched::Image(location, content) => self.content(&location, content)?,
+            },
+            Ref::Address(address) => self.snapshot(named, &*block_on(once::dial(address))?)?,
         }
         Ok(())
     }
 
     fn image(&mut self, location: &Location) -> Result<(), CliError> {
         let content = image::pull_blocking(location, Wanted::Catalog, self.images)?;
+        self.content(location, content)
+    }
+
+    fn snapshot(&mut self, named: &Ref, snapshot: &Snapshot) -> Result<(), CliError> {
+        let blobs = snapshot.blobs().map_err(|e| CliError::input(e).at(named))?;
+        self.items.push(Item::Parsed(Parsed::metas(&named.to_string(), blobs)));
+        Ok(())
+    }
+
+    fn content(&mut self, location: &Location, content: Content) -> Result<(), CliError> {
         self.items.extend(dir::items_shown_as(&content.root, Path::new(&location.to_string()))?);
         self.items.extend(registry::image::left_out(location, &content).map(|f| Item::Parsed(Parsed::finding(f))));
         self.held.images.push(content);
@@ -234,6 +265,10 @@ impl Reader<'_> {
             }
             What::Tar => self.unpack(named, from)?,
             What::GzippedTar => self.unpack(named, MultiGzDecoder::new(from))?,
+            What::ZstdTar => {
+                let tar = image::zstd(BufReader::new(from)).map_err(refuse)?;
+                self.unpack(named, tar)?;
+            }
         }
         Ok(())
     }
@@ -258,11 +293,7 @@ fn pull(image: &str) -> Result<Vec<Value>, String> {
 }
 
 fn not_yet(named: &Ref) -> CliError {
-    let what = match named {
-        Ref::CatalogSource(_) => "a CatalogSource",
-        _ => "an image",
-    };
-    CliError::usage(format!("{what} cannot be read yet"))
+    CliError::usage("an image cannot be read yet")
         .at(named)
         .hint("name a directory, a file, an archive, or - for standard input")
 }
@@ -274,12 +305,15 @@ enum What {
     Template,
     Tar,
     GzippedTar,
+    ZstdTar,
 }
 
 impl What {
     fn of(head: &[u8]) -> Self {
         if head.starts_with(&[0x1f, 0x8b]) {
             Self::GzippedTar
+        } else if head.starts_with(&image::ZSTD) {
+            Self::ZstdTar
         } else if head.get(257..262) == Some(b"ustar") {
             Self::Tar
         } else if is_template(head) {

@@ -14,4 +14,6 @@ mod execute;
 mod interest;
 pub mod lease;
 pub mod live;
+pub(crate) mod once;
+mod puller;
 mod watch;

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use super::super::blob::ChannelEntry;
-use super::super::channel::{self, Node};
+use super::super::channel::{self, Node, Point};
+use super::super::graph::{End, Graph};
+use super::super::{Channel, Entry};
 use super::edit::Edit;
 use crate::finding::Finding;
-use crate::version::{self, Range, Version};
+use crate::version::{self, Version};
 
 /// Where the edges of an added bundle come from, as in `opm index add --mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,8 +148,10 @@ pub(super) fn check(entries: &[ChannelEntry], new: &BTreeSet<String>) -> Result<
             let others: Vec<&str> = names.iter().copied().filter(|n| added.is_none_or(|a| a.name != *n)).collect();
             let (why, name) = added.map_or((String::new(), ""), |e| (why_head(e, entries), &e.name));
             let message = format!("the channel would have {} heads, {}: {why}", heads.len(), names.join(" and "));
+            let missing = added.map(|e| &e.replaces).filter(|r| !r.is_empty() && !entries.iter().any(|e| e.name == **r));
+            let first = missing.map_or_else(String::new, |r| format!("add {r} first, "));
             let hint = format!(
-                "let {name} replace or skip {}, or add it with --mode semver, which goes by versions",
+                "{first}let {name} replace or skip {}, or go by versions with --mode semver",
                 others.join(", ")
             );
             Err(Finding::new("two-heads", message).hint(hint))
@@ -176,65 +180,28 @@ fn why_head(new: &ChannelEntry, entries: &[ChannelEntry]) -> String {
 
 /// Names of which an installed version was led to the head before and is no longer.
 pub(super) fn stranded(before: &[ChannelEntry], after: &[ChannelEntry], versions: &Versions) -> Vec<String> {
-    let now = Way::of(after, versions);
-    Way::of(before, versions)
-        .map(|way| way.reaching())
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|name| !now.as_ref().is_some_and(|way| way.reaches(name)))
-        .collect()
+    let (before, after) = (channel_of(before, versions), channel_of(after, versions));
+    let (before, after) = (Graph::of(&before), Graph::of(&after));
+    let arrives = |graph: &Graph<'_>, name: &str| {
+        graph.walk(Point { name, version: versions.get(name) }).end == End::Head
+    };
+    let names = before.nodes().iter().map(|node| node.name).chain(versions.keys().map(String::as_str));
+    let names: BTreeSet<&str> = names.filter(|name| arrives(&before, name) && !arrives(&after, name)).collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
-/// How OLM goes from version to version in a channel (reference: catalog operator §3.5).
-struct Way<'a> {
-    entries: &'a [ChannelEntry],
-    versions: &'a Versions,
-    /// What OLM chooses from, the head first: the chain of replaces without what is skipped.
-    chain: Vec<(&'a ChannelEntry, Option<Range>)>,
-}
-
-impl<'a> Way<'a> {
-    fn of(entries: &'a [ChannelEntry], versions: &'a Versions) -> Option<Self> {
-        let nodes: Vec<Node<'_>> = entries.iter().map(Node::from).collect();
-        let head = channel::head(&nodes).ok()?;
-        let skipped: BTreeSet<&str> = entries.iter().flat_map(|e| e.skips.iter().map(String::as_str)).collect();
-        let by_name: BTreeMap<&str, &ChannelEntry> = entries.iter().map(|e| (e.name.as_str(), e)).collect();
-        let (mut chain, mut seen, mut next) = (Vec::new(), BTreeSet::new(), head);
-        while let Some(entry) = by_name.get(next).filter(|_| seen.insert(next)) {
-            if !skipped.contains(next) {
-                chain.push((*entry, Range::parse(&entry.skip_range).ok().filter(|_| !entry.skip_range.is_empty())));
-            }
-            next = &entry.replaces;
-        }
-        Some(Self { entries, versions, chain })
-    }
-
-    /// Everything that may be installed and is led to the head.
-    fn reaching(&self) -> BTreeSet<String> {
-        let mentioned = self.entries.iter().flat_map(|e| e.skips.iter().chain([&e.name, &e.replaces]));
-        let all: BTreeSet<&String> = mentioned.chain(self.versions.keys()).filter(|n| !n.is_empty()).collect();
-        all.into_iter().filter(|name| self.reaches(name)).cloned().collect()
-    }
-
-    fn reaches(&self, name: &str) -> bool {
-        let mut at = name;
-        // As many hops as there are entries lead round.
-        for _ in 0..=self.chain.len() {
-            if self.chain.first().is_some_and(|(head, _)| head.name == at) {
-                return true;
-            }
-            let version = self.versions.get(at);
-            let leads_on = |(entry, range): &&(&ChannelEntry, Option<Range>)| {
-                let in_range = || range.as_ref().zip(version).is_some_and(|(range, version)| range.contains(version));
-                entry.name != at && (entry.replaces == at || entry.skips.iter().any(|s| s == at) || in_range())
-            };
-            match self.chain.iter().find(leads_on) {
-                Some((next, _)) => at = &next.name,
-                None => return false,
-            }
-        }
-        false
-    }
+/// A channel with as much of its entries as updates go by.
+fn channel_of(entries: &[ChannelEntry], versions: &Versions) -> Channel {
+    let some = |text: &str| Some(text.to_owned()).filter(|t| !t.is_empty());
+    let entry = |entry: &ChannelEntry| Entry {
+        name: entry.name.clone(),
+        version: versions.get(&entry.name).cloned(),
+        replaces: some(&entry.replaces),
+        skips: entry.skips.clone(),
+        skip_range: some(&entry.skip_range),
+        ..Entry::default()
+    };
+    Channel { entries: entries.iter().map(entry).collect(), ..Channel::default() }
 }
 
 #[cfg(test)]
