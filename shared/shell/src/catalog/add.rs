@@ -76,11 +76,11 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     verify(directory, &addition, &files, printer)?;
     addition.notes.iter().for_each(|note| printer.warn(note));
     if !options.dry_run {
-        let replacements: Vec<Replacement> = files.into_iter().map(|(_, file)| file).collect();
+        let (shown, replacements): (Vec<String>, Vec<Replacement>) = files.into_iter().unzip();
         write::replace(&replacements)?;
-        for file in &replacements {
+        for (shown, file) in shown.iter().zip(&replacements) {
             let what = if file.before.is_some() { "changed" } else { "new" };
-            printer.talk(format_args!("{what}: {}", file.path.display()));
+            printer.talk(format_args!("{what}: {shown}"));
         }
         print(options, &addition, printer)?;
     } else if options.output == Output::Table {

@@ -333,6 +333,10 @@ impl Package<'_> {
         if self.new.iter().any(|other| other.name == new.name) {
             return Err(on(Finding::new("bundle-exists", "it is to be added twice")));
         }
+        if new.entry.replaces == new.name || new.entry.skips.contains(&new.name) {
+            let finding = Finding::new("cycle", "it replaces or skips itself");
+            return Err(on(finding.hint("correct replaces and skips of the CSV")));
+        }
         let of_version = known.iter().map(|of| (&of.blob.name, blob::version(&of.blob.properties)));
         let of_version = of_version.chain(self.new.iter().map(|n| (&n.name, n.version.as_str())));
         if let Some((other, _)) = of_version.into_iter().find(|(_, version)| *version == new.version) {
