@@ -46,7 +46,7 @@ const EXAMPLES: &str = "Examples:
   {cmd} diff ./old ./new --context production
 
   # The same of objects in a file
-  kubectl get subs,csvs -A -o yaml > installed.yaml
+  kubectl get sub,csv -A -o yaml > installed.yaml
   {cmd} diff ./old ./new --installed-from installed.yaml -o json
 ";
 

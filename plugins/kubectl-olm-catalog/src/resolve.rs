@@ -51,7 +51,7 @@ const EXAMPLES: &str = "Examples:
   {cmd} resolve --context staging -n apps --catalog registry.example.com/catalog:next
 
   # The same of objects in a file, should the Subscription follow another channel
-  kubectl get subs,csvs,ogs,ips -n apps -o yaml > apps.yaml
+  kubectl get sub,csv,og,ip -n apps -o yaml > apps.yaml
   {cmd} resolve --installed apps.yaml --catalog ./catalog --what-if channel:etcd=fast
 ";
 

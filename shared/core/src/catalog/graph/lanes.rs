@@ -60,8 +60,8 @@ impl Lanes {
         loop {
             let row = self.rows.len();
             self.rows.push(Row { node, column, is_top: node == top, above });
-            // Of equals the newest goes on: it comes first.
-            let Some(main) = below[node].iter().copied().rev().max_by_key(|n| sizes[*n]) else { return };
+            // Of equals the oldest goes on, which stands last.
+            let Some(main) = below[node].iter().copied().max_by_key(|n| sizes[*n]) else { return };
             for side in below[node].iter().filter(|n| **n != main) {
                 self.lane(*side, column + 1, Some(row), below, sizes);
             }
