@@ -1,10 +1,14 @@
-//! One writer: a Lease of `coordination.k8s.io`, held and renewed as client-go's leader election does it.
+//! One writer: a Lease of `coordination.k8s.io`, whose holder renews it only when somebody asks whether it is still there.
 //!
 //! ```text
-//!   claim, keep --renew--> Lease           release: nobody holds it, at once
-//!      |
-//!      +--until when--> Permit <--may it write now?-- live, execute
+//!   holder:  claim, keep --look--> Lease --asked?--> renew     release: nobody holds it, at once
+//!               |                    ^
+//!               +--until when--> Permit <--may it write now?-- live, execute
+//!   others:  claim, keep --ask-------+--no answer--> take it
 //! ```
+//!
+//! client-go's leader election renews for ever; controllers that have nothing to do shall write nothing, so here the question is
+//! written instead of the answer, and there is none while nobody else wants the Lease.
 //!
 //! *Guarantees*: a process writes only until a moment that lies well before the one from which another may take the Lease, however
 //! long its requests hang or it sleeps. *Assumptions*: clocks run at the same pace; they need not show the same time. *Caveat*: a
@@ -25,13 +29,15 @@ use super::api::{Api, Resource};
 
 /// The Lease's name.
 const NAME: &str = "kubectl-olm-run";
-/// So long after its last renewal a Lease is anybody's. It is what others wait for when a holder was killed.
+/// Who asks whether the holder is still there; the holder takes it away when it answers.
+const ASKED_BY: &str = "kubectl-olm/asked-by";
+/// So long after a question without an answer a Lease is anybody's. It is what others wait for when a holder was killed.
 const DURATION: SignedDuration = SignedDuration::from_secs(60);
-/// So long after its last renewal its holder still writes: what is left of [`DURATION`] is for requests under way.
+/// So long after it last looked its holder still writes: what is left of [`DURATION`] is for requests under way.
 const VALID: SignedDuration = SignedDuration::from_secs(40);
-/// How often the holder renews it: the only writes of controllers that have nothing to do.
-const RENEW: Duration = Duration::from_secs(20);
-/// How often others look, and how soon a renewal that failed is tried again.
+/// How often the holder looks whether somebody asks.
+const LOOK: Duration = Duration::from_secs(20);
+/// How often others look, and how soon a look that failed is tried again.
 const RETRY: Duration = Duration::from_secs(2);
 /// How long a request for the Lease may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -74,6 +80,8 @@ pub struct Record {
     pub acquired: Option<Timestamp>,
     /// When the holder last said so.
     pub renewed: Option<Timestamp>,
+    /// Who has asked since; empty when nobody did.
+    pub asked_by: String,
     duration: SignedDuration,
     transitions: i64,
 }
@@ -87,6 +95,7 @@ impl Record {
             holder: object::text(spec, &["holderIdentity"]).to_owned(),
             acquired: time("acquireTime"),
             renewed: time("renewTime"),
+            asked_by: object::annotation(lease, ASKED_BY).unwrap_or_default().to_owned(),
             duration: SignedDuration::from_secs(number("leaseDurationSeconds")),
             transitions: number("leaseTransitions"),
         }
@@ -99,6 +108,7 @@ impl Record {
             holder: me.to_owned(),
             acquired: mine.map_or(Some(now), |record| record.acquired),
             renewed: Some(now),
+            asked_by: String::new(),
             duration: DURATION,
             transitions: before.map_or(0, |record| record.transitions + i64::from(mine.is_none())),
         }
@@ -106,8 +116,15 @@ impl Record {
 
     /// The record after its holder has let it go.
     fn released(&self, now: Timestamp) -> Self {
-        let (holder, duration) = (String::new(), SignedDuration::from_secs(1));
-        Self { holder, acquired: Some(now), renewed: Some(now), duration, ..self.clone() }
+        let (holder, asked_by, duration) = (String::new(), String::new(), SignedDuration::from_secs(1));
+        Self { holder, acquired: Some(now), renewed: Some(now), asked_by, duration, ..self.clone() }
+    }
+
+    /// Writes the record into a Lease.
+    fn write(&self, lease: &mut Value) {
+        lease["spec"] = self.spec();
+        let asked_by = if self.asked_by.is_empty() { Value::Null } else { json!(self.asked_by) };
+        json_patch::merge(lease, &json!({ "metadata": { "annotations": { ASKED_BY: asked_by } } }));
     }
 
     fn spec(&self) -> Value {
@@ -121,16 +138,31 @@ impl Record {
         })
     }
 
-    /// May `me` take it? `seen` is when it was first seen to be like this, by the clock of `now`: the times that it says itself are
-    /// of another clock.
-    fn is_free(&self, me: &str, seen: Timestamp, now: Timestamp) -> bool {
-        self.holder.is_empty() || self.holder == me || seen + self.duration <= now
+    /// What `me` may do with it. `seen` is when it was first seen to be like this, by the clock of `now`, if it was seen before: the
+    /// times that it says itself are of another clock.
+    fn next(&self, me: &str, seen: Option<Timestamp>, now: Timestamp) -> Next {
+        let has_stood = |duration| seen.is_some_and(|seen| seen + duration <= now);
+        match (self.holder.as_str(), self.asked_by.is_empty()) {
+            (holder, true) if holder == me => Next::Keep,
+            (holder, _) if holder.is_empty() || holder == me => Next::Take,
+            (_, false) if has_stood(self.duration) => Next::Take,
+            (_, true) if seen.is_none() || has_stood(DURATION) => Next::Ask,
+            _ => Next::Wait,
+        }
     }
+}
 
-    /// Would it be free already, if all clocks were right?
-    fn looks_abandoned(&self, now: Timestamp) -> bool {
-        self.renewed.is_none_or(|renewed| renewed + self.duration <= now)
-    }
+/// What one may do with a Lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// It is mine, and nobody asks.
+    Keep,
+    /// Take it, or say that it is mine.
+    Take,
+    /// Ask its holder.
+    Ask,
+    /// Its holder was asked, or has answered.
+    Wait,
 }
 
 /// Why a Lease is not held.
@@ -201,28 +233,32 @@ impl Lease {
             return self.api.create(&lease).await.map(drop).map_err(Denied::Refused);
         };
         let record = Record::of(&lease);
-        let seen = match &self.seen {
-            Some((known, seen)) if *known == record => *seen,
-            _ => now,
-        };
-        self.seen = Some((record.clone(), seen));
-        if !record.is_free(&self.me, seen, now) {
-            return Err(Denied::Held(record));
-        }
+        let seen = self.seen.as_ref().map(|(known, seen)| if *known == record { *seen } else { now });
+        let next = record.next(&self.me, seen, now);
+        self.seen = Some((record.clone(), seen.unwrap_or(now)));
         let mut new = lease;
-        new["spec"] = Record::held(Some(&record), &self.me, now).spec();
+        match next {
+            Next::Keep => return Ok(()),
+            Next::Wait => return Err(Denied::Held(record)),
+            Next::Take => Record::held(Some(&record), &self.me, now).write(&mut new),
+            Next::Ask => Record { asked_by: self.me.clone(), ..record.clone() }.write(&mut new),
+        }
         // Its resourceVersion lets only one of two win that find it free.
-        self.api.update(&new, None).await.map(drop).map_err(Denied::Refused)
+        let written = self.api.update(&new, None).await.map_err(Denied::Refused)?;
+        match next {
+            Next::Ask => Err(Denied::Held(Record::of(&written))),
+            _ => Ok(()),
+        }
     }
 
-    /// Takes it, if nobody who is alive has it: waits only for one that seems to have been left behind.
+    /// Takes it, if nobody who is alive has it: waits only until its holder has answered, or did not.
     pub async fn claim_abandoned(&mut self) -> Result<(), Denied> {
         let mut told = false;
         loop {
             match self.claim().await {
-                Err(Denied::Held(record)) if record.looks_abandoned(Timestamp::now()) => {
+                Err(Denied::Held(record)) if !record.asked_by.is_empty() => {
                     if !told {
-                        info!(lease = self.name(), "{} seems to be gone; its Lease runs out soon", describe(&record));
+                        info!(lease = self.name(), "asking {} whether it is still there", describe(&record));
                     }
                     told = true;
                 }
@@ -236,7 +272,7 @@ impl Lease {
     /// Holds it for ever, or waits for it.
     pub async fn keep(&mut self) -> Infallible {
         let permit = self.permit();
-        let mut pause = if permit.is_given() { RENEW } else { Duration::ZERO };
+        let mut pause = if permit.is_given() { LOOK } else { Duration::ZERO };
         let mut told: Option<String> = None;
         loop {
             tokio::time::sleep(pause).await;
@@ -246,7 +282,7 @@ impl Lease {
                     if told.take().is_some() || !was_given {
                         info!(lease = self.name(), "this process writes from now on");
                     }
-                    pause = RENEW;
+                    pause = LOOK;
                     continue;
                 }
                 Err(denied) => denied,
@@ -280,14 +316,17 @@ impl Lease {
             let Some(mut lease) = self.api.get(&self.target).await? else { return Ok(()) };
             let record = Record::of(&lease);
             if record.holder == self.me {
-                lease["spec"] = record.released(Timestamp::now()).spec();
+                record.released(Timestamp::now()).write(&mut lease);
                 self.api.update(&lease, None).await?;
             }
             Ok::<_, Status>(())
         };
-        // Whoever comes next waits until it has run out.
         if !matches!(tokio::time::timeout(PATIENCE_AT_THE_END, released).await, Ok(Ok(()))) {
-            warn!(lease = self.name(), "the Lease could not be released; it runs out after {} s", DURATION.as_secs());
+            warn!(
+                lease = self.name(),
+                "the Lease could not be released; whoever wants it waits {} s for an answer",
+                DURATION.as_secs()
+            );
         }
     }
 }
@@ -315,15 +354,20 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_free_when_it_was_released_or_has_not_changed_for_its_duration() {
-        let theirs = Record::held(None, "them", at(0));
+    fn its_holder_is_asked_and_loses_it_when_it_does_not_answer() {
+        let held = Record::held(None, "them", at(0));
         // Their clock may be wrong: what counts is when we first saw it.
-        assert!(!theirs.is_free("me", at(1000), at(1059)));
-        assert!(theirs.is_free("me", at(1000), at(1060)));
-        assert!(theirs.is_free("them", at(1000), at(1000)));
-        assert!(theirs.released(at(5)).is_free("me", at(5), at(5)));
-        assert!(!theirs.looks_abandoned(at(59)));
-        assert!(theirs.looks_abandoned(at(60)));
+        assert_eq!(held.next("me", None, at(5000)), Next::Ask);
+        assert_eq!(held.next("them", None, at(5000)), Next::Keep);
+        let asked = Record { asked_by: "me".to_owned(), ..held };
+        assert_eq!(asked.next("me", Some(at(1000)), at(1059)), Next::Wait);
+        assert_eq!(asked.next("me", Some(at(1000)), at(1060)), Next::Take);
+        assert_eq!(asked.next("third", None, at(5000)), Next::Wait);
+        assert_eq!(asked.next("them", None, at(5000)), Next::Take);
+        let answered = Record::held(Some(&asked), "them", at(20));
+        assert_eq!(answered.next("me", Some(at(1000)), at(1059)), Next::Wait);
+        assert_eq!(answered.next("me", Some(at(1000)), at(1060)), Next::Ask);
+        assert_eq!(asked.released(at(5)).next("me", None, at(5)), Next::Take);
     }
 
     #[test]
@@ -338,16 +382,19 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let record = Record::held(None, "me", at(0));
-        let spec = record.spec();
-        assert_eq!(spec["renewTime"], "2026-11-18T11:06:40.000000Z");
-        assert_eq!(Record::of(&json!({ "spec": spec })), record);
+        for record in [Record { asked_by: "them".to_owned(), ..record.clone() }, record] {
+            let mut lease = json!({ "metadata": { "name": NAME, "annotations": { ASKED_BY: "somebody" } } });
+            record.write(&mut lease);
+            assert_eq!(lease["spec"]["renewTime"], "2026-11-18T11:06:40.000000Z");
+            assert_eq!(Record::of(&lease), record);
+        }
         assert_eq!(Record::of(&json!({})).holder, "");
     }
 
     #[test]
     fn a_process_stops_writing_before_others_may_start() {
-        let renewal = SignedDuration::try_from(RENEW + PATIENCE + RETRY).unwrap();
-        assert!(renewal < VALID, "a renewal may fail once without harm");
+        let look = SignedDuration::try_from(LOOK + PATIENCE + RETRY).unwrap();
+        assert!(look < VALID, "a look may fail once without harm");
         assert!(VALID < DURATION);
     }
 
