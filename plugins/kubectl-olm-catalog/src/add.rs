@@ -46,9 +46,9 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "Examples:
   # What would change?
-  {cmd} add ./catalog ./bundle --image registry.example.com/etcd-bundle:v0.9.4 --dry-run
+  {cmd} add ./catalog ./bundle --image example.com/etcd:0.9.4 --dry-run
 
-  # A version of every folder, linked in the order of their versions, in one channel
+  # All bundles in a folder, linked in the order of their versions, in one channel
   {cmd} add ./catalog ./bundles/*/ --mode semver --channel stable
 ";
 

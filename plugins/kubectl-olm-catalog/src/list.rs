@@ -8,8 +8,9 @@ use olm_shell::image;
 
 use crate::words::Words;
 
-/// List the packages of a catalog, the channels of packages, or versions; without arguments the CatalogSources of the cluster.
+/// List CatalogSources, or the packages, channels and versions of a catalog.
 ///
+/// Without arguments the CatalogSources of the cluster are listed, else the packages of a catalog, or the channels of packages.
 /// A word of letters, digits and dashes is a package, whose channels are listed; all else is a REF. A directory in this
 /// folder is written with its slash: catalog/ or ./catalog.
 ///

@@ -112,7 +112,10 @@ fn comments_survive_and_the_difference_is_shown_before() {
     let text = garden.read("catalog/rose.yaml");
     let entry = "    replaces: rose.v1.0.0\n  - name: rose.v1.2.0\n    replaces: rose.v1.1.0\n";
     let kept = ROSES.replace("    replaces: rose.v1.0.0\n", entry);
-    assert!(text.strip_prefix(&kept).is_some_and(|new| new.starts_with("---\nschema: olm.bundle\nname: rose.v1.2.0\n")), "{text}");
+    assert!(
+        text.strip_prefix(&kept).is_some_and(|new| new.starts_with("---\nschema: olm.bundle\nname: rose.v1.2.0\n")),
+        "{text}"
+    );
     catalog(&["validate", "--strict"]).arg(garden.path("catalog")).assert().success();
 }
 
@@ -122,16 +125,29 @@ fn what_would_break_is_refused_and_nothing_is_written() {
     let before = garden.all();
     for (version, edges, words, hint) in [
         ("1.2.0", "", "2 heads, rose.v1.1.0 and rose.v1.2.0: rose.v1.2.0 replaces nothing", "--mode semver"),
-        ("1.2.1", "replaces: rose.v1.2.0", "replaces rose.v1.2.0, which is not in the channel", "add rose.v1.2.0 first"),
+        (
+            "1.2.1",
+            "replaces: rose.v1.2.0",
+            "replaces rose.v1.2.0, which is not in the channel",
+            "add rose.v1.2.0 first",
+        ),
         ("1.2.2", "{replaces: rose.v0, skips: [rose.v1.1.0]}", "from rose.v1.0.0 to the head rose.v1.2.2", "skip them"),
-        ("1.1.0", "replaces: rose.v1.0.0", "in the catalog already, at catalog/rose.yaml:20", "another name and version"),
+        (
+            "1.1.0",
+            "replaces: rose.v1.0.0",
+            "in the catalog already, at catalog/rose.yaml:20",
+            "another name and version",
+        ),
         ("1.2.3", "replaces: rose.v1.2.3", "it replaces or skips itself", "correct replaces"),
     ] {
         let edges = edges.trim_matches(['{', '}']).replace(", skips", "\n  skips");
         let bundle = garden.bundle("rose", version, &edges);
         let (code, out, talk) = garden.add(&["catalog", &bundle]);
         assert_eq!((code, out.as_str()), (1, ""), "{version}: {talk}");
-        assert!(talk.contains(words) && talk.contains(hint) && talk.ends_with("nothing was written\n"), "{version}: {talk}");
+        assert!(
+            talk.contains(words) && talk.contains(hint) && talk.ends_with("nothing was written\n"),
+            "{version}: {talk}"
+        );
         assert_eq!(garden.all(), before);
     }
     // One that is refused holds back all.
@@ -149,9 +165,12 @@ fn versions_find_their_places_in_any_order() {
     let (code, _, talk) = garden.add(&["catalog", "rose-1.3.0", "rose-1.0.5", "--mode", "semver"]);
     assert_eq!(code, 0, "{talk}");
     assert!(talk.contains("rose.v1.1.0 replaces rose.v1.0.5 from now on in place of rose.v1.0.0"), "{talk}");
-    assert!(garden.read("catalog/rose.yaml").contains("  - name: rose.v1.1.0 # smells better\n    replaces: rose.v1.0.5\n"));
+    assert!(
+        garden.read("catalog/rose.yaml").contains("  - name: rose.v1.1.0 # smells better\n    replaces: rose.v1.0.5\n")
+    );
     let (_, listed, _) = said(catalog(&["list", "rose", "--versions"]).arg(garden.path("catalog")));
-    let chain: Vec<_> = listed.lines().skip(1).map(|l| l.split_whitespace().skip(3).collect::<Vec<_>>().join(" ")).collect();
+    let chain: Vec<_> =
+        listed.lines().skip(1).map(|l| l.split_whitespace().skip(3).collect::<Vec<_>>().join(" ")).collect();
     assert_eq!(chain, ["rose.v1.3.0 rose.v1.1.0", "rose.v1.1.0 rose.v1.0.5", "rose.v1.0.5 rose.v1.0.0", "rose.v1.0.0"]);
 }
 
@@ -165,7 +184,10 @@ fn a_new_package_is_told_as_data() {
     assert_eq!((&told["kind"], &told["files"][0]), (&"CatalogAddition".into(), &"catalog/tulip/catalog.yaml".into()));
     let channel = &told["bundles"][0]["channels"][0];
     assert_eq!((&channel["name"], &channel["head"]), (&"stable".into(), &true.into()));
-    assert_eq!(garden.add(&["catalog", &garden.bundle("tulip", "1.1.0", "replaces: tulip.v1.0.0"), "-o", "name"]).1, "bundle/tulip.v1.1.0\n");
+    assert_eq!(
+        garden.add(&["catalog", &garden.bundle("tulip", "1.1.0", "replaces: tulip.v1.0.0"), "-o", "name"]).1,
+        "bundle/tulip.v1.1.0\n"
+    );
     let (_, names, _) = said(catalog(&["list", "-o", "name"]).arg(garden.path("catalog")));
     assert_eq!(names, "package/rose\npackage/tulip\n");
     assert_eq!(garden.read("catalog/rose.yaml"), ROSES);

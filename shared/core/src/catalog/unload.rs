@@ -76,7 +76,8 @@ fn deprecations(package: &Package) -> Option<Value> {
         }
         Some((name.to_owned(), json!({"reference": reference, "message": message})))
     };
-    let mut entries: Vec<Value> = deprecated("olm.package", "", &package.deprecation).map(|(_, d)| d).into_iter().collect();
+    let mut entries: Vec<Value> =
+        deprecated("olm.package", "", &package.deprecation).map(|(_, d)| d).into_iter().collect();
     let channels = package.channels.iter().filter_map(|c| deprecated("olm.channel", &c.name, &c.deprecation));
     entries.extend(channels.map(|(_, d)| d));
     let bundles = package.entries().filter_map(|e| deprecated("olm.bundle", &e.name, &e.deprecation));
@@ -87,8 +88,8 @@ fn deprecations(package: &Package) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Parsed, Loader};
     use super::super::tests::{CATALOG, load_text};
+    use super::super::{Loader, Parsed};
 
     #[test]
     fn what_is_read_again_is_equal() {

@@ -28,7 +28,8 @@ impl Node {
     /// The last field whose key is that, without regard to case, and its number.
     pub(crate) fn field(&self, key: &str) -> Option<(usize, &Self)> {
         let Kind::Map { fields, .. } = &self.kind else { return None };
-        let found = fields.iter().enumerate().rfind(|(_, (k, _))| k.text().is_some_and(|k| k.eq_ignore_ascii_case(key)));
+        let found =
+            fields.iter().enumerate().rfind(|(_, (k, _))| k.text().is_some_and(|k| k.eq_ignore_ascii_case(key)));
         found.map(|(number, (_, value))| (number, value))
     }
 

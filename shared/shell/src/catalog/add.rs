@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-pub use olm_core::catalog::{MigrationLevel, Mode};
 use olm_core::catalog::{Addition, Request};
+pub use olm_core::catalog::{MigrationLevel, Mode};
 use olm_core::finding::{Finding, Severity};
 use serde_json::{Value, json};
 use similar::TextDiff;
@@ -167,9 +167,8 @@ fn verify(
     printer: &mut Printer,
 ) -> Result<(), CliError> {
     let mut new: BTreeMap<&str, &Replacement> = files.iter().map(|(shown, file)| (shown.as_str(), file)).collect();
-    let stream = |shown: &str, file: &Replacement| {
-        Item::Stream(shown.to_owned(), Box::new(Cursor::new(file.after.clone())))
-    };
+    let stream =
+        |shown: &str, file: &Replacement| Item::Stream(shown.to_owned(), Box::new(Cursor::new(file.after.clone())));
     let (items, _) = items(directory)?;
     let mut items: Vec<Item> = items
         .into_iter()
@@ -230,7 +229,8 @@ fn print(options: &Options, addition: &Addition, printer: &mut Printer) -> Resul
 
 fn table(addition: &Addition, is_wide: bool) -> Table {
     let narrow = ["NAME", "PACKAGE", "CHANNEL", "HEAD", "REPLACES"];
-    let mut table = Table::new(narrow.into_iter().chain(is_wide.then_some(["SKIPS", "SKIP RANGE", "FILE"]).into_iter().flatten()));
+    let mut table =
+        Table::new(narrow.into_iter().chain(is_wide.then_some(["SKIPS", "SKIP RANGE", "FILE"]).into_iter().flatten()));
     for bundle in &addition.added {
         for to in &bundle.channels {
             let head = if to.head { "yes" } else { "no" };

@@ -76,8 +76,11 @@ pub(super) fn read(named: &Named, images: &image::Options) -> Result<Fetched, Cl
         let target = ObjectRef { gvk: kind(), namespace: namespace.clone(), name: named.name.clone() };
         let found = api.get(&target).await.map_err(|refusal| refused(&refusal, "get"))?;
         let source = found.ok_or_else(|| {
-            CliError::new(ErrorKind::Api, format!("there is no CatalogSource {:?} in namespace {namespace}", named.name))
-                .hint("kubectl olm catalog list -A lists all of them; name one as catalogsource/NAMESPACE/NAME")
+            CliError::new(
+                ErrorKind::Api,
+                format!("there is no CatalogSource {:?} in namespace {namespace}", named.name),
+            )
+            .hint("kubectl olm catalog list -A lists all of them; name one as catalogsource/NAMESPACE/NAME")
         })?;
         once::fetch(&api, images, &source).await
     })
@@ -119,7 +122,8 @@ pub fn list(options: &Options, printer: &mut Printer) -> Result<Outcome, CliErro
         let resource = api.resource(&kind()).await.map_err(|refusal| refused(&refusal, "list"))?;
         let listed = api.list_whole(&resource, &namespace, "").await;
         let sources = listed.map_err(|refusal| refused(&refusal, "list"))?;
-        let counts = join_all(sources.iter().filter(|_| counts).map(|source| once::packages(&api, images, source))).await;
+        let counts =
+            join_all(sources.iter().filter(|_| counts).map(|source| once::packages(&api, images, source))).await;
         Ok((namespace, sources, counts))
     })?;
     drop(progress);
@@ -198,11 +202,13 @@ mod tests {
 
     #[test]
     fn sources_are_listed_with_their_health() {
-        let of = |name: &str, spec: Value, status: Value| {
-            json!({"metadata": {"namespace": "olm", "name": name, "creationTimestamp": "2026-11-21T12:00:00Z"}, "spec": spec, "status": status})
-        };
+        let of = |name: &str, spec: Value, status: Value| json!({"metadata": {"namespace": "olm", "name": name, "creationTimestamp": "2026-11-21T12:00:00Z"}, "spec": spec, "status": status});
         let sources = [
-            of("a", json!({"sourceType": "grpc", "image": "example.com/a"}), json!({"connectionState": {"lastObservedState": "READY"}})),
+            of(
+                "a",
+                json!({"sourceType": "grpc", "image": "example.com/a"}),
+                json!({"connectionState": {"lastObservedState": "READY"}}),
+            ),
             of("b", json!({"sourceType": "none"}), json!({"reason": "SpecInvalidError", "message": "no"})),
         ];
         let counts = [Ok(3), Err("no".to_owned())];

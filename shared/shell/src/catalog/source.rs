@@ -227,7 +227,7 @@ impl Reader<'_> {
             Ref::Image(reference) => self.image(&reference.parse()?)?,
             Ref::CatalogSource(source) => match live::read(source, self.images)? {
                 Fetched::Snapshot(snapshot) => self.snapshot(named, &snapshot)?,
-                Fetched::Image(location, content) => self.content(&location, content)?,
+                Fetched::Image(image) => self.content(&image.0, image.1)?,
             },
             Ref::Address(address) => self.snapshot(named, &*block_on(once::dial(address))?)?,
         }

@@ -172,7 +172,10 @@ mod tests {
         let error = swap(&files, staged).unwrap_err();
         assert_eq!(error.hint.as_deref(), Some("the other files are as they were"));
         assert_eq!(fs::read_to_string(&old).unwrap(), "1");
-        assert_eq!((names(folder.path()), names(&folder.path().join("made"))), (vec!["blocked".into(), "made".into(), "old".into()], vec![]));
+        assert_eq!(
+            (names(folder.path()), names(&folder.path().join("made"))),
+            (vec!["blocked".into(), "made".into(), "old".into()], vec![])
+        );
     }
 
     #[test]
@@ -181,7 +184,8 @@ mod tests {
         let path = folder.path().join("rose");
         fs::write(&path, "theirs").unwrap();
         let made = folder.path().join("made/new");
-        let error = replace(&[replacement(made, None, "3"), replacement(path.clone(), Some("old"), "ours")]).unwrap_err();
+        let error =
+            replace(&[replacement(made, None, "3"), replacement(path.clone(), Some("old"), "ours")]).unwrap_err();
         assert!(error.message.contains("has changed"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
         assert_eq!(names(folder.path()), ["rose"]);

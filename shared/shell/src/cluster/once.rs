@@ -20,7 +20,7 @@ pub(crate) enum Fetched {
     /// From a registry or a ConfigMap.
     Snapshot(Arc<Snapshot>),
     /// From an image: the folder of a file-based catalog.
-    Image(Location, Content),
+    Image(Box<(Location, Content)>),
 }
 
 /// Reads the content of a CatalogSource, as its spec says. `images` says how images are pulled, besides its pull secrets.
@@ -41,7 +41,7 @@ pub(crate) async fn fetch(api: &Api, images: &image::Options, source: &Value) ->
             let location = Puller::location(reference)?;
             let options = Puller::new(api.clone(), images.clone()).options(namespace, &secrets).await?;
             let content = image::pull(&location, Wanted::Catalog, &options).await?;
-            return Ok(Fetched::Image(location, content));
+            return Ok(Fetched::Image(Box::new((location, content))));
         }
         Origin::ConfigMap(name) => config_map(api, namespace, name).await.map(Fetched::Snapshot),
         Origin::Invalid(why) => {
@@ -55,7 +55,7 @@ pub(crate) async fn fetch(api: &Api, images: &image::Options, source: &Value) ->
 pub(crate) async fn packages(api: &Api, images: &image::Options, source: &Value) -> Result<usize, String> {
     let content = match fetch(api, images, source).await.map_err(|e| told(&e))? {
         Fetched::Snapshot(snapshot) => return Ok(snapshot.packages().len()),
-        Fetched::Image(_, content) => content,
+        Fetched::Image(image) => image.1,
     };
     let load = tokio::task::spawn_blocking(move || dir::load(&content.root).map(|load| load.snapshot.packages().len()));
     load.await.map_err(|e| e.to_string())?.map_err(|e| told(&e))
@@ -64,10 +64,12 @@ pub(crate) async fn packages(api: &Api, images: &image::Options, source: &Value)
 async fn config_map(api: &Api, namespace: &str, name: &str) -> Result<Arc<Snapshot>, CliError> {
     let gvk = Gvk::new("", "v1", "ConfigMap");
     let target = ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() };
-    let refused = |message| CliError::new(ErrorKind::Api, format!("cannot read configmap {namespace}/{name}: {message}"));
+    let refused =
+        |message| CliError::new(ErrorKind::Api, format!("cannot read configmap {namespace}/{name}: {message}"));
     let found = api.get(&target).await.map_err(|refusal| refused(refusal.message))?;
     let found = found.ok_or_else(|| refused("it does not exist".to_owned()))?;
-    let read = catalog::config_map(&found).map_err(|e| CliError::input(e).at(format_args!("configmap/{namespace}/{name}")))?;
+    let read =
+        catalog::config_map(&found).map_err(|e| CliError::input(e).at(format_args!("configmap/{namespace}/{name}")))?;
     Ok(Arc::new(read))
 }
 

@@ -200,11 +200,8 @@ impl Writer<'_> {
         match indent {
             Some(indent) if rest.is_empty() || rest.starts_with('#') => {
                 let same = self.text[end..line_end].trim_end();
-                let new = if comma {
-                    format!("{same}\n{indent}{written},")
-                } else {
-                    format!(",{same}\n{indent}{written}")
-                };
+                let new =
+                    if comma { format!("{same}\n{indent}{written},") } else { format!(",{same}\n{indent}{written}") };
                 (end..end + same.len(), new)
             }
             Some(indent) => (end..end, format!(",\n{indent}{written}")),
@@ -312,9 +309,21 @@ mod tests {
             "# top\nentries: # all\n- name: a # the first\n- name: b\n  replaces: a # why\n  # of b\n\
              - name: c\n  replaces: b\n  skips:\n  - a\n# end\nschema: x\n",
         );
-        check("entries:\n    -   name: b\n", &[new_entry()], "entries:\n    -   name: b\n    -   name: c\n        replaces: b\n        skips:\n        - a\n");
-        check("entries:\n  - {name: b} # x", &[new_entry()], "entries:\n  - {name: b} # x\n  - {name: c, replaces: b, skips: [a]}");
-        check("# x\n{entries: [{name: b}], name: x}\n", &[new_entry()], "# x\n{entries: [{name: b}, {name: c, replaces: b, skips: [a]}], name: x}\n");
+        check(
+            "entries:\n    -   name: b\n",
+            &[new_entry()],
+            "entries:\n    -   name: b\n    -   name: c\n        replaces: b\n        skips:\n        - a\n",
+        );
+        check(
+            "entries:\n  - {name: b} # x",
+            &[new_entry()],
+            "entries:\n  - {name: b} # x\n  - {name: c, replaces: b, skips: [a]}",
+        );
+        check(
+            "# x\n{entries: [{name: b}], name: x}\n",
+            &[new_entry()],
+            "# x\n{entries: [{name: b}, {name: c, replaces: b, skips: [a]}], name: x}\n",
+        );
         check(
             "entries: [\n  {name: a}, # first\n  {name: b} # second\n]\n",
             &[new_entry()],
@@ -335,7 +344,11 @@ mod tests {
 
     #[test]
     fn edges_are_changed_where_they_stand() {
-        let moved = [Edit::Replaces("b".into(), "c".into()), Edit::Skip("b".into(), "x".into()), Edit::Skip("b".into(), "y".into())];
+        let moved = [
+            Edit::Replaces("b".into(), "c".into()),
+            Edit::Skip("b".into(), "x".into()),
+            Edit::Skip("b".into(), "y".into()),
+        ];
         check(
             "entries:\n- name: b # head\n  skipRange: '<1.0.0'\n- name: a\n",
             &moved,

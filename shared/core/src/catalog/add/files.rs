@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
+use super::super::Catalog;
 use super::super::blob::Place;
 use super::super::load::{Blobs, Of};
 use super::super::meta::Meta;
-use super::super::Catalog;
 use super::edit::{self, Edit};
 use super::{Package, Request, graph, package_blob};
 use crate::api::object::text;
@@ -32,7 +32,7 @@ pub struct FileChange {
 struct Edits {
     range: Range<usize>,
     format: Format,
-    edits: Vec<Edit>,
+    list: Vec<Edit>,
     /// What it is, for people.
     subject: String,
     line: usize,
@@ -58,9 +58,9 @@ impl FileChange {
     pub fn apply(&self, old: Option<&str>) -> Result<String, Finding> {
         let old = old.unwrap_or_default();
         let mut replacements: BTreeMap<(usize, usize), (usize, String)> = BTreeMap::new();
-        for (start, Edits { range, format, edits, subject, line }) in &self.edits {
+        for (start, Edits { range, format, list, subject, line }) in &self.edits {
             let Some(document) = old.get(range.clone()) else { return Err(self.moved()) };
-            let changed = edit::edited(document, *format, edits).ok_or_else(|| {
+            let changed = edit::edited(document, *format, list).ok_or_else(|| {
                 Finding::new("cannot-edit", "the text has a form that cannot be changed in place")
                     .at(&self.path, *line)
                     .about(subject.clone())
@@ -96,7 +96,8 @@ impl FileChange {
         let ends_line = before.is_empty() || before.ends_with('\n');
         // As opm writes YAML its keys are sorted; people begin with the schema, and so does JSON.
         let document = before.rsplit("\n---").next().unwrap_or_default().lines();
-        let first = document.map(str::trim).find(|l| !l.is_empty() && !l.starts_with(['#', '-', '%'])).unwrap_or("schema");
+        let first =
+            document.map(str::trim).find(|l| !l.is_empty() && !l.starts_with(['#', '-', '%'])).unwrap_or("schema");
         let is_sorted = !first.trim_start_matches(['{', '"', ' ']).starts_with("schema");
         let mut written = String::new();
         if !is_json && !ends_line {
@@ -144,11 +145,7 @@ struct Files<'a> {
 
 impl Catalog {
     /// What has to be written where.
-    pub(super) fn file_changes(
-        &self,
-        packages: &[Package<'_>],
-        request: &Request,
-    ) -> Result<Vec<FileChange>, Finding> {
+    pub(super) fn file_changes(&self, packages: &[Package<'_>], request: &Request) -> Result<Vec<FileChange>, Finding> {
         let places: Vec<(&Place, Option<Format>)> = self.packages.values().flat_map(Blobs::places).collect();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for (place, _) in &places {
@@ -177,7 +174,9 @@ impl Blobs {
 
 impl Files<'_> {
     fn package(&mut self, package: &Package<'_>, request: &Request) -> Result<(), Finding> {
-        if let Some((of, default)) = package.blobs.and_then(|b| b.packages.first()).zip(package.default_channel.as_ref()) {
+        if let Some((of, default)) =
+            package.blobs.and_then(|b| b.packages.first()).zip(package.default_channel.as_ref())
+        {
             let subject = format!("package {}", crate::go::quote(&package.name));
             self.edit(of, vec![Edit::DefaultChannel(default.clone())], subject)?;
         }
@@ -190,7 +189,11 @@ impl Files<'_> {
                 continue;
             };
             let quoted = crate::go::quote;
-            self.edit(of, channel.edits.clone(), format!("channel {} of package {}", quoted(name), quoted(&package.name)))?;
+            self.edit(
+                of,
+                channel.edits.clone(),
+                format!("channel {} of package {}", quoted(name), quoted(&package.name)),
+            )?;
         }
         let bundles = package.new.iter().map(|new| {
             let mut blob = new.blob.clone();
@@ -208,14 +211,14 @@ impl Files<'_> {
             let old = last.map(|of| vec![of.blob.name.clone()]).unwrap_or_default();
             let new = vec![text(&blob, &["name"]).to_owned()];
             let at = last.map(|of| (&of.place, &of.source));
-            self.beside(at.or(of_package(blobs)), &old, &new, blob)?;
+            self.beside(at.or_else(|| of_package(blobs)), &old, &new, blob)?;
         }
         for (blob, new) in bundles.zip(&package.new) {
             let last = blobs.bundles.iter().rev().find(|of| of.source.span().is_some());
             let version = |of: &Of<super::BundleBlob>| super::blob::version(&of.blob.properties).to_owned();
             let old = last.map(|of| vec![of.blob.name.clone(), version(of)]).unwrap_or_default();
             let at = last.map(|of| (&of.place, &of.source));
-            self.beside(at.or(of_package(blobs)), &old, &[new.name.clone(), new.version.clone()], blob)?;
+            self.beside(at.or_else(|| of_package(blobs)), &old, &[new.name.clone(), new.version.clone()], blob)?;
         }
         Ok(())
     }
@@ -229,9 +232,9 @@ impl Files<'_> {
         if self.format == Format::Json { "json" } else { "yaml" }
     }
 
-    fn edit<T>(&mut self, of: &Of<T>, edits: Vec<Edit>, subject: String) -> Result<(), Finding> {
+    fn edit<T>(&mut self, of: &Of<T>, list: Vec<Edit>, subject: String) -> Result<(), Finding> {
         let span = of.source.span().ok_or_else(|| no_place(&of.place.file))?;
-        let edits = Edits { range: span.range(), format: span.format(), edits, subject, line: of.place.line };
+        let edits = Edits { range: span.range(), format: span.format(), list, subject, line: of.place.line };
         self.change(&of.place.file).edits.insert(edits.range.start, edits);
         Ok(())
     }
@@ -266,5 +269,7 @@ fn of_package(blobs: &Blobs) -> Option<(&Place, &super::super::blob::Source)> {
 }
 
 fn no_place(file: &str) -> Finding {
-    Finding::new("no-place", "the package is in no file that can be changed").at(file, 0).hint("render it to a file first")
+    Finding::new("no-place", "the package is in no file that can be changed")
+        .at(file, 0)
+        .hint("render it to a file first")
 }

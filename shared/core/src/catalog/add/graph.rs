@@ -133,22 +133,27 @@ pub(super) fn check(entries: &[ChannelEntry], new: &BTreeSet<String>) -> Result<
     let heads: Vec<&ChannelEntry> = entries.iter().filter(|e| !targets.contains(e.name.as_str())).collect();
     let names: Vec<&str> = heads.iter().map(|e| e.name.as_str()).collect();
     match heads[..] {
-        [] => Err(Finding::new("cycle", "the channel would have no head: each entry is replaced or skipped by another")
-            .hint("correct replaces and skips of the CSV")),
+        [] => {
+            Err(Finding::new("cycle", "the channel would have no head: each entry is replaced or skipped by another")
+                .hint("correct replaces and skips of the CSV"))
+        }
         [_] if message.contains("cycle") => {
-            Err(Finding::new("cycle", format!("the channel would go round: {message}")).hint("correct replaces of the CSV"))
+            Err(Finding::new("cycle", format!("the channel would go round: {message}"))
+                .hint("correct replaces of the CSV"))
         }
         [head] => {
             let stranded = message.rsplit_once(": ").map_or("", |(_, names)| names);
             let message = format!("nothing would lead from {stranded} to the head {}", head.name);
-            Err(Finding::new("stranded", message).hint(format!("let {} skip them, or replace the newest of them", head.name)))
+            Err(Finding::new("stranded", message)
+                .hint(format!("let {} skip them, or replace the newest of them", head.name)))
         }
         _ => {
-            let added = heads.iter().find(|e| new.contains(&e.name)).or(heads.first());
+            let added = heads.iter().find(|e| new.contains(&e.name)).or_else(|| heads.first());
             let others: Vec<&str> = names.iter().copied().filter(|n| added.is_none_or(|a| a.name != *n)).collect();
             let (why, name) = added.map_or((String::new(), ""), |e| (why_head(e, entries), &e.name));
             let message = format!("the channel would have {} heads, {}: {why}", heads.len(), names.join(" and "));
-            let missing = added.map(|e| &e.replaces).filter(|r| !r.is_empty() && !entries.iter().any(|e| e.name == **r));
+            let missing =
+                added.map(|e| &e.replaces).filter(|r| !r.is_empty() && !entries.iter().any(|e| e.name == **r));
             let first = missing.map_or_else(String::new, |r| format!("add {r} first, "));
             let hint = format!(
                 "{first}let {name} replace or skip {}, or go by versions with --mode semver",
@@ -182,9 +187,8 @@ fn why_head(new: &ChannelEntry, entries: &[ChannelEntry]) -> String {
 pub(super) fn stranded(before: &[ChannelEntry], after: &[ChannelEntry], versions: &Versions) -> Vec<String> {
     let (before, after) = (channel_of(before, versions), channel_of(after, versions));
     let (before, after) = (Graph::of(&before), Graph::of(&after));
-    let arrives = |graph: &Graph<'_>, name: &str| {
-        graph.walk(Point { name, version: versions.get(name) }).end == End::Head
-    };
+    let arrives =
+        |graph: &Graph<'_>, name: &str| graph.walk(Point { name, version: versions.get(name) }).end == End::Head;
     let names = before.nodes().iter().map(|node| node.name).chain(versions.keys().map(String::as_str));
     let names: BTreeSet<&str> = names.filter(|name| arrives(&before, name) && !arrives(&after, name)).collect();
     names.into_iter().map(str::to_owned).collect()
@@ -219,7 +223,8 @@ mod tests {
     }
 
     fn versions(entries: &[ChannelEntry]) -> Versions {
-        let version = |e: &ChannelEntry| (e.name.clone(), version::parse_tolerant(e.name.trim_start_matches('r')).unwrap());
+        let version =
+            |e: &ChannelEntry| (e.name.clone(), version::parse_tolerant(e.name.trim_start_matches('r')).unwrap());
         entries.iter().map(version).collect()
     }
 

@@ -415,7 +415,9 @@ impl Package<'_> {
         let wanted = match (current, said) {
             (Some(_), "") => return Ok(()),
             // An older bundle does not know what has become of the package since.
-            (Some(current), said) if said == current || request.default_channel.is_empty() && !is_newest => return Ok(()),
+            (Some(current), said) if said == current || request.default_channel.is_empty() && !is_newest => {
+                return Ok(());
+            }
             (None, "") => match self.channels.keys().next() {
                 Some(only) if self.channels.len() == 1 => only,
                 _ => {
@@ -445,9 +447,11 @@ impl Package<'_> {
 fn changed(package: &str, channel: &str, name: &str, before: &[ChannelEntry], new: &str) -> Finding {
     let old = before.iter().find(|e| e.name == name).map_or("", |e| e.replaces.as_str());
     let instead = if old.is_empty() { String::new() } else { format!(" in place of {old}") };
-    Finding::new("other-replaces", format!("{name} replaces {new} from now on{instead}"))
-        .warning()
-        .about(format!("channel {} of package {}", quote(channel), quote(package)))
+    Finding::new("other-replaces", format!("{name} replaces {new} from now on{instead}")).warning().about(format!(
+        "channel {} of package {}",
+        quote(channel),
+        quote(package)
+    ))
 }
 
 impl Addition {

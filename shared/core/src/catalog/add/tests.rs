@@ -65,7 +65,10 @@ fn what_is_there_stays_as_it_is() {
     let entry = "    replaces: rose.v1.0.0 # as ever\n  - name: rose.v1.2.0\n    replaces: rose.v1.1.0\n    skips:\n    - rose.v1.1.1\n";
     let expected = ROSE.replace("    replaces: rose.v1.0.0 # as ever\n", entry);
     let rest = text(&files[0]).strip_prefix(&expected).unwrap();
-    assert!(rest.starts_with("---\nschema: olm.bundle\nname: rose.v1.2.0\npackage: rose\nimage: example.com/rose:new\n"), "{rest}");
+    assert!(
+        rest.starts_with("---\nschema: olm.bundle\nname: rose.v1.2.0\npackage: rose\nimage: example.com/rose:new\n"),
+        "{rest}"
+    );
     let [added] = &addition.added[..] else { panic!("{addition:?}") };
     assert_eq!((added.file.as_str(), added.channels[0].head), ("c/rose.yaml", true));
     assert!(addition.notes.is_empty(), "{:?}", addition.notes);
@@ -74,10 +77,8 @@ fn what_is_there_stays_as_it_is() {
 #[test]
 fn several_at_once_in_the_order_of_their_edges() {
     let catalog = [File::new("c/rose.yaml", ROSE.as_bytes())];
-    let bundles = [
-        bundle("1.3.0", "replaces: rose.v1.2.0,", "stable"),
-        bundle("1.2.0", "replaces: rose.v1.1.0,", "stable,fast"),
-    ];
+    let bundles =
+        [bundle("1.3.0", "replaces: rose.v1.2.0,", "stable"), bundle("1.2.0", "replaces: rose.v1.1.0,", "stable,fast")];
     let (_, addition) = added(&catalog, &bundles, &asked(Mode::Replaces)).unwrap();
     let names: Vec<&str> = addition.added.iter().map(|a| a.name.as_str()).collect();
     assert_eq!(names, ["rose.v1.2.0", "rose.v1.3.0"]);
@@ -100,7 +101,8 @@ fn a_package_that_is_new_gets_a_file_in_the_format_of_the_others() {
     let new = || [bundle("1.0.0", "", "stable")];
     let (files, _) = added(&[], &new(), &asked(Mode::Replaces)).unwrap();
     assert_eq!(files[0].path, "c/rose/catalog.yaml");
-    let start = "---\nschema: olm.package\nname: rose\ndefaultChannel: stable\ndescription: Red\n---\nschema: olm.channel\n";
+    let start =
+        "---\nschema: olm.package\nname: rose\ndefaultChannel: stable\ndescription: Red\n---\nschema: olm.channel\n";
     assert!(text(&files[0]).starts_with(start), "{}", text(&files[0]));
     let json = r#"{"schema":"olm.package","name":"tulip","defaultChannel":"c"}
 {"schema":"olm.channel","package":"tulip","name":"c","entries":[{"name":"t"}]}
@@ -109,14 +111,20 @@ fn a_package_that_is_new_gets_a_file_in_the_format_of_the_others() {
     assert_eq!((files[0].path.as_str(), files[1].path.as_str()), ("c/tulip.json", "c/rose/catalog.json"));
     assert!(text(&files[1]).starts_with("{\n    \"schema\": \"olm.package\",\n    \"name\": \"rose\",\n"));
     // The same again, into what was written.
-    let (files, _) = added(&files, &[bundle("1.1.0", "replaces: rose.v1.0.0,", "stable")], &asked(Mode::Replaces)).unwrap();
+    let (files, _) =
+        added(&files, &[bundle("1.1.0", "replaces: rose.v1.0.0,", "stable")], &asked(Mode::Replaces)).unwrap();
     assert!(text(&files[1]).contains("            \"replaces\": \"rose.v1.0.0\"\n"), "{}", text(&files[1]));
 }
 
 #[test]
 fn bundles_with_files_of_their_own_stay_apart() {
     let parts: Vec<&str> = ROSE.split("---\n").collect();
-    let names = ["c/rose/package.yaml", "c/rose/channels/stable.yaml", "c/rose/bundles/v1.0.0.yaml", "c/rose/bundles/v1.1.0.yaml"];
+    let names = [
+        "c/rose/package.yaml",
+        "c/rose/channels/stable.yaml",
+        "c/rose/bundles/v1.0.0.yaml",
+        "c/rose/bundles/v1.1.0.yaml",
+    ];
     let catalog: Vec<File> = names.iter().zip(parts).map(|(name, text)| File::new(*name, text.as_bytes())).collect();
     let new = bundle("1.2.0", "replaces: rose.v1.1.0,", "stable,fast");
     let (files, _) = added(&catalog, &[new], &asked(Mode::Replaces)).unwrap();
@@ -139,7 +147,8 @@ fn what_would_break_is_refused() {
     let new = || [bundle("1.2.0", "replaces: rose.v1.1.0,", "stable")];
     assert_eq!(codes(added(&catalog, &new(), &other_default)), ["no-default-channel"]);
     assert_eq!(codes(added(&[], &[bundle("1.0.0", "", "a,b")], &asked(Mode::Replaces))), ["no-default-channel"]);
-    let broken = [File::new("c/rose.yaml", ROSE.replace("defaultChannel: stable", "defaultChannel: none").into_bytes())];
+    let broken =
+        [File::new("c/rose.yaml", ROSE.replace("defaultChannel: stable", "defaultChannel: none").into_bytes())];
     assert_eq!(codes(added(&broken, &new(), &asked(Mode::Replaces))), ["unknown-default-channel"]);
     assert_eq!(index(&catalog).add(&index(&catalog), &asked(Mode::Replaces)).unwrap_err()[0].code, "not-a-bundle");
 }

@@ -258,9 +258,10 @@ fn package(folder: &Path, name: &str) {
 
 async fn until(snapshots: &mut watch::Receiver<Snapshot>, wanted: &[&str]) {
     let names = |s: &Snapshot| s.packages().keys().cloned().collect::<Vec<_>>();
-    let is_there =
-        tokio::time::timeout(Duration::from_secs(60), snapshots.wait_for(|s| names(s) == wanted)).await.is_ok();
-    assert!(is_there, "{wanted:?} are not served, but {:?}", names(&snapshots.borrow()));
+    let waiting = tokio::time::timeout(Duration::from_mins(1), snapshots.wait_for(|s| names(s) == wanted)).await;
+    let came = waiting.is_ok();
+    drop(waiting);
+    assert!(came, "{wanted:?} are not served, but {:?}", names(&snapshots.borrow()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
