@@ -56,13 +56,9 @@ pub(crate) fn outline(text: &str) -> Option<Node> {
         let range = span.byte_range()?;
         let done = match event {
             Event::Scalar(value, style, ..) => {
-                // A value that is not there stands for null, and its range is that of a colon or of what follows.
+                // A value that is not there stands for null, and has the range of what is near it.
                 let is_there = value != "~" || text.get(range.clone()) == Some("~");
-                let range = match text.get(range.clone()) {
-                    _ if is_there => range,
-                    Some(":") => range.end..range.end,
-                    _ => range.start..range.start,
-                };
+                let range = if is_there { range } else { range.start..range.start };
                 let kind = Kind::Scalar { text: value.into_owned(), is_plain: style == ScalarStyle::Plain };
                 Node { range, kind }
             }
@@ -132,6 +128,7 @@ mod tests {
         assert_eq!(skips.items().iter().map(at).collect::<Vec<_>>(), ["x", "\"y\""]);
         assert_eq!(second.field("replaces").unwrap().1.text(), Some("a"));
         assert!(outline("a: [").is_none());
+        assert_eq!(outline("a:\nb: ~\n").unwrap().field("a").unwrap().1.range.len(), 0);
     }
 
     #[test]

@@ -40,7 +40,11 @@ pub(crate) async fn fetch(api: &Api, images: &image::Options, source: &Value) ->
                 .collect();
             let location = Puller::location(reference)?;
             let options = Puller::new(api.clone(), images.clone()).options(namespace, &secrets).await?;
-            let content = image::pull(&location, Wanted::Catalog, &options).await?;
+            let content =
+                image::pull(&location, Wanted::Catalog, &options).await.map_err(|e| match e.location.clone() {
+                    Some(image) => e.at(format_args!("{place}: {image}")),
+                    None => e.at(&place),
+                })?;
             return Ok(Fetched::Image(Box::new((location, content))));
         }
         Origin::ConfigMap(name) => config_map(api, namespace, name).await.map(Fetched::Snapshot),

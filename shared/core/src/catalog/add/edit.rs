@@ -41,7 +41,10 @@ impl Edit {
     /// Changes the blob.
     fn value(&self, blob: &mut Value) -> Option<()> {
         match self {
-            Self::DefaultChannel(name) => *field(blob, "defaultChannel")? = name.as_str().into(),
+            Self::DefaultChannel(name) => match field(blob, "defaultChannel") {
+                Some(value) => *value = name.as_str().into(),
+                None => blob["defaultChannel"] = name.as_str().into(),
+            },
             Self::Entry(entry) => field(blob, "entries")?.as_array_mut()?.push(entry.clone()),
             Self::Replaces(name, replaced) => {
                 let entry = entry(blob, name)?;
@@ -115,7 +118,11 @@ impl Writer<'_> {
         let new = if is_plain && !self.is_json { plain(&value, false)? } else { json_text(&value)? };
         if node.range.is_empty() {
             // What is not there goes behind its colon.
-            let at = self.text[..node.range.start].trim_end().len();
+            let (before, behind) = self.text.split_at(node.range.start);
+            let at = match behind.trim_start().strip_prefix(':') {
+                Some(rest) => self.text.len() - rest.len(),
+                None => before.trim_end().len(),
+            };
             return Some((at..at, format!(" {new}")));
         }
         Some((node.range.clone(), new))

@@ -96,8 +96,14 @@ pub(super) fn place(
         if let Some((known, at)) = chain.get(behind)
             && !(skips_patches && is_patch(known))
         {
+            let replaced = std::mem::replace(&mut entries[*at].replaces, new.name.clone());
             edits.push(Edit::Replaces(entries[*at].name.clone(), new.name.clone()));
-            entries[*at].replaces.clone_from(&new.name);
+            // What the channel does not have may be installed all the same.
+            let is_elsewhere = !replaced.is_empty() && !entries.iter().any(|e| e.name == replaced);
+            if is_elsewhere && replaced != new.name && !entries[*at].skips.contains(&replaced) {
+                edits.push(Edit::Skip(entries[*at].name.clone(), replaced.clone()));
+                entries[*at].skips.push(replaced);
+            }
         }
     }
     edits.push(Edit::Entry(value(&new)));
@@ -262,6 +268,17 @@ mod tests {
         );
         assert_eq!(patches(&["r1.0.0", "r1.2.0", "r1.0.2"]), "r1.0.0> ; r1.0.2> r1.0.0; r1.2.0>r1.0.2 ");
         assert_eq!(patches(&["r1.0.0", "r1.1.3", "r1.1.2"]), "r1.0.0> ; r1.1.2> ; r1.1.3>r1.0.0 r1.1.2");
+    }
+
+    #[test]
+    fn what_is_replaced_and_not_there_is_skipped_instead() {
+        let mut channel = entries(&[("r2.0.0", "r1.9.0", &[], "")]);
+        let before = channel.clone();
+        let new = entries(&[("r1.0.0", "", &[], "")]);
+        let known = versions(&[&channel[..], &new[..]].concat());
+        let edits = place(Mode::Semver, &mut channel, new[0].clone(), &known).unwrap();
+        assert_eq!(edits[1], Edit::Skip("r2.0.0".to_owned(), "r1.9.0".to_owned()));
+        assert_eq!((channel[0].replaces.as_str(), stranded(&before, &channel, &known)), ("r1.0.0", vec![]));
     }
 
     #[test]

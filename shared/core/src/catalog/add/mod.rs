@@ -394,8 +394,9 @@ impl Package<'_> {
             if !stranded.is_empty() {
                 let names = stranded.join(", ");
                 let message = format!("whoever has {names} installed would no longer be led to the head");
-                let newest = channel.new.iter().next_back().map_or("", String::as_str);
-                refused.push(on(Finding::new("stranded", message).hint(format!("let {newest} skip {names}, too"))));
+                let nodes: Vec<_> = channel.entries.iter().map(super::channel::Node::from).collect();
+                let head = super::channel::head(&nodes).unwrap_or_default();
+                refused.push(on(Finding::new("stranded", message).hint(format!("let {head} skip {names}, too"))));
             }
         }
         refused
