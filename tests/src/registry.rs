@@ -4,9 +4,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use notify::{RecursiveMode, Watcher};
 use tempfile::TempDir;
 
 use crate::control_plane::binaries;
@@ -111,23 +113,28 @@ fn configuration(folder: &Path, setup: Setup) -> Result<String> {
 
 /// The address of which the log says that the registry listens there.
 fn listening(processes: &mut Processes) -> Result<String> {
-    const LISTENS: &str = "listening on ";
     let log = processes.log("registry");
+    let (sender, written) = mpsc::channel();
+    let mut watcher = notify::recommended_watcher(move |event| drop(sender.send(event)))?;
+    watcher.watch(&log, RecursiveMode::NonRecursive)?;
     let started = Instant::now();
     loop {
         let text = fs::read_to_string(&log).context("the registry's log")?;
-        // A line that is still being written has no end yet.
-        let complete = text.rsplit_once('\n').map_or("", |(lines, _)| lines);
-        if let Some((_, rest)) = complete.split_once(LISTENS) {
-            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ':').unwrap_or(rest.len());
-            return Ok(rest[..end].to_owned());
+        if let Some(address) = address(&text) {
+            return Ok(address);
         }
         if let Some((_, status)) = processes.ended() {
             bail!("the registry ended ({status}): {text}");
         }
-        if started.elapsed() > PATIENCE {
-            bail!("the registry does not listen: {text}");
-        }
-        std::thread::sleep(Duration::from_millis(10));
+        let left = PATIENCE.saturating_sub(started.elapsed());
+        written.recv_timeout(left).with_context(|| format!("the registry does not listen: {text}"))??;
     }
+}
+
+fn address(log: &str) -> Option<String> {
+    // A line that is still being written has no end yet.
+    let (complete, _) = log.rsplit_once('\n')?;
+    let (_, rest) = complete.split_once("listening on ")?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ':').unwrap_or(rest.len());
+    Some(rest[..end].to_owned())
 }

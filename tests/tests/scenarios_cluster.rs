@@ -14,7 +14,6 @@ fn main() -> Result<ExitCode> {
     let mut arguments = Arguments::from_args();
     // A control plane keeps a core busy.
     arguments.test_threads.get_or_insert(2);
-    let trials =
-        if control_plane::skipped() { vec![] } else { judge::trials("cluster", false, ClusterEngine::start)? };
+    let trials = if control_plane::skipped() { vec![] } else { judge::trials("cluster", false, ClusterEngine::start)? };
     Ok(libtest_mimic::run(&arguments, trials).exit_code())
 }

@@ -36,7 +36,7 @@ fn main() -> Result<ExitCode> {
 
 fn after_every(scenario: &Scenario) -> Result<()> {
     let data = data();
-    let mut engine = SimEngine::start()?;
+    let mut engine = SimEngine::start_for(scenario)?;
     engine.simulation().crash(Crashes::AfterEvery);
     Expected::of(scenario)?.check(Run::new(engine, scenario, data.as_deref()))
 }
@@ -46,7 +46,7 @@ fn after_every(scenario: &Scenario) -> Result<()> {
 fn after_each(scenario: &Scenario) -> Result<()> {
     let data = data();
     let expected = Expected::of(scenario)?;
-    let mut run = Run::new(SimEngine::start()?, scenario, data.as_deref());
+    let mut run = Run::new(SimEngine::start_for(scenario)?, scenario, data.as_deref());
     if scenario.name != FROM_THE_BEGINNING {
         while run.go_on()? == Went::On {}
     }

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use olm_core::api::crd;
 use olm_core::api::object::{Gvk, ObjectRef, text};
 use olm_core::settings::{CatalogPods, Settings};
-use olm_core::sim::{self, ApiServer, Crashes, Progress, Simulation, WatchEvent};
+use olm_core::sim::{self, ApiServer, Progress, Simulation, WatchEvent};
 use serde_json::Value;
 
 use super::catalog::load;
@@ -51,13 +51,6 @@ impl SimEngine {
         }
         simulation.establish();
         Ok(Self { simulation, began, addresses: BTreeMap::new(), log: Vec::new() })
-    }
-
-    /// A cluster whose controllers die and are started anew.
-    pub fn crashing(crashes: Crashes) -> Result<Self> {
-        let mut engine = Self::start()?;
-        engine.simulation.crash(crashes);
-        Ok(engine)
     }
 
     /// The simulation.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 
-use olm_shell::image::{CATALOG_LABEL, Kind, Limits, Options};
+use olm_shell::image::{CATALOG_LABEL, Kind, Options};
 use olm_tests::images::{Compression, Image, Layer, compress, digest};
 use tar::EntryType;
 
@@ -78,9 +78,10 @@ async fn upper_layers_replace_and_delete_what_lower_ones_have() {
                 .file("configs/becomes-folder/file", "2"),
         ]),
         &options(),
-    );
+    )
+    .await;
     let wanted = [("kept", "1"), ("replaced", "2"), ("opaque/new", "2"), ("becomes-folder/file", "2")];
-    assert_eq!(files(&content.await.unwrap().root), expected(&wanted));
+    assert_eq!(files(&content.unwrap().root), expected(&wanted));
     // A deleted parent takes everything along.
     let all = image(vec![
         Layer::default().file("configs/old", "1"),
@@ -128,8 +129,9 @@ async fn nothing_is_ever_written_outside() {
             Layer::default().file("configs/link/file", "2"),
         ]),
         &options(),
-    );
-    assert_eq!(files(&content.await.unwrap().root), expected(&[("ok", "1"), ("link/file", "2")]));
+    )
+    .await;
+    assert_eq!(files(&content.unwrap().root), expected(&[("ok", "1"), ("link/file", "2")]));
     let label = [(CATALOG_LABEL, "../..")];
     let outside = Image::new(&label, vec![Layer::default().file("a", "1").finish(Compression::Gzip)]);
     refused(pull_image(&outside, &options()).await, &["outside of it"]);
@@ -277,7 +279,4 @@ async fn a_refused_image_leaves_nothing_behind() {
     let options = Options { cache: Some(cache.path().to_owned()), ..options() };
     refused(pull_image(&image(vec![Layer::default().file("../evil", "x")]), &options).await, &[]);
     assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
-    let limits = Limits { total: std::time::Duration::ZERO, ..small() };
-    let slow = Options { limits, ..options };
-    refused(pull_image(&image(vec![Layer::default().file("configs/a", "x")]), &slow).await, &["within 0 s"]);
 }

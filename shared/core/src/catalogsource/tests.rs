@@ -377,7 +377,9 @@ fn drift_of_what_serves_a_catalog_is_undone() {
     let after = |change: &dyn Fn(&mut std::collections::BTreeMap<String, Value>)| {
         let (mut objects, mut world) = (made.clone(), World::new());
         change(&mut objects);
-        objects.into_values().for_each(|object| drop(world.apply(object)));
+        for object in objects.into_values() {
+            drop(world.apply(object));
+        }
         world.learn(FactKey::Catalog("olm".to_owned(), "pictures".to_owned()), Some(Fact::Catalog(unreachable())));
         let plan = super::plan(&settings, &Reader::new(&world), &key, now());
         let writes = plan.actions.iter().filter(|a| a.writes() && a.verb().as_str() != "update status");

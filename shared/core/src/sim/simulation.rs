@@ -409,7 +409,8 @@ impl Simulation {
             Target::Directory => return,
             Target::Address(address) => {
                 let served = self.registries.get(address).cloned();
-                served.ok_or((ConnectionState::TransientFailure, "nothing is served at that address".to_owned()))
+                served
+                    .ok_or_else(|| (ConnectionState::TransientFailure, "nothing is served at that address".to_owned()))
             }
             Target::Image { reference, .. } => self.images.get(reference).cloned().ok_or_else(|| {
                 let needs = format!("the content of image {reference} (--catalog-image {reference}=DIR)");

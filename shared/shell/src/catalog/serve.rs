@@ -244,7 +244,9 @@ fn fingerprint(path: &Path) -> u64 {
         if metadata.is_dir() && depth < DEEPEST {
             let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
             let sorted: BTreeSet<PathBuf> = entries.map(|e| e.path()).collect();
-            sorted.iter().for_each(|entry| add(entry, depth + 1, hasher));
+            for entry in &sorted {
+                add(entry, depth + 1, hasher);
+            }
         }
     }
     let mut hasher = DefaultHasher::new();
@@ -353,7 +355,8 @@ impl Keeper {
             let (path, mode) = if path.is_dir() {
                 (path, notify::RecursiveMode::Recursive)
             } else {
-                let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).map_or(PathBuf::from("."), Into::into);
+                let parent =
+                    path.parent().filter(|p| !p.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), Into::into);
                 (parent, notify::RecursiveMode::NonRecursive)
             };
             let _ = watcher.watch(&path, mode).map_err(trouble);

@@ -154,7 +154,7 @@ async fn dial(address: String, refresh: Arc<Notify>, sender: watch::Sender<Obser
         sender.send_modify(|o| {
             o.state = state;
             o.error = error;
-            o.snapshot = snapshot.or(o.snapshot.take());
+            o.snapshot = snapshot.or_else(|| o.snapshot.take());
         });
         tokio::select! {
             changed = seen.changed() => if changed.is_err() { return },

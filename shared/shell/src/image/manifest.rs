@@ -102,11 +102,11 @@ pub(super) fn labels(config: &[u8]) -> Result<BTreeMap<String, String>, CliError
     Ok(config.config.unwrap_or_default().labels.unwrap_or_default())
 }
 
+/// Folders of an image, each with the name that it has in the content.
+type Folders = Vec<(String, &'static str)>;
+
 /// What an image is, and which of its folders become which folders of the content (reference/bundles-and-catalogs.md §2.4).
-pub(super) fn kind(
-    labels: &BTreeMap<String, String>,
-    wanted: Wanted,
-) -> Result<(Kind, Vec<(String, &'static str)>), CliError> {
+pub(super) fn kind(labels: &BTreeMap<String, String>, wanted: Wanted) -> Result<(Kind, Folders), CliError> {
     let label = |name: &str| labels.get(name).filter(|value| !value.is_empty());
     let catalog = label(CATALOG_LABEL).filter(|_| wanted != Wanted::Bundle);
     if let Some(folder) = catalog {

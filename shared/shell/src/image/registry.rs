@@ -145,7 +145,9 @@ impl Registry {
         let login = format!("docker login {registry}");
         let denied = || CliError::input(format!("{registry} does not let us pull the image")).hint(hint(&login));
         match error {
-            E::UnauthorizedError { .. } | E::AuthenticationFailure(_) => (denied(), true),
+            E::UnauthorizedError { .. } | E::AuthenticationFailure(_) | E::ServerError { code: 403, .. } => {
+                (denied(), true)
+            }
             E::RegistryError { envelope, .. } => {
                 let code = envelope.errors.first().map(|e| &e.code);
                 match code {
@@ -168,7 +170,6 @@ impl Registry {
                 let hint = "compare its name with what was pushed, and the host with that of a registry";
                 (CliError::input(format!("{registry} has no such image")).hint(hint), true)
             }
-            E::ServerError { code: 403, .. } => (denied(), true),
             E::ServerError { code, .. } => {
                 let error = CliError::new(ErrorKind::Unreachable, format!("{registry} failed with HTTP status {code}"));
                 (error.hint("try again later"), false)

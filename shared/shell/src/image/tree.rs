@@ -184,7 +184,9 @@ impl Tree {
         }
         if !matches!(kind, NodeKind::Folder) {
             let below: Vec<String> = self.below(&path).collect();
-            below.iter().for_each(|path| self.remove(path));
+            for path in &below {
+                self.remove(path);
+            }
         }
         self.remove(&path);
         self.nodes.insert(path, Node { layer: self.layer, kind });
@@ -200,7 +202,9 @@ impl Tree {
     /// Forgets what lower layers have below a folder.
     fn remove_below(&mut self, folder: &str) {
         let below: Vec<String> = self.below(folder).collect();
-        below.iter().for_each(|path| self.remove_lower(path));
+        for path in &below {
+            self.remove_lower(path);
+        }
     }
 
     fn remove_lower(&mut self, path: &str) {
