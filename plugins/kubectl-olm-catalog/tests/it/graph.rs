@@ -55,7 +55,10 @@ fn the_updates_that_follow_each_other() {
     ");
     let (code, text, _) = asked(&["rose", "--from", "rose.v0.9.0", "--to", "1.1.0"]);
     assert_eq!(code, 0);
-    assert!(text.ends_with("-> rose.v1.1.0   covers 0.9.0 by its skipRange <1.0.0\narrived after 1 update\n"), "{text}");
+    assert!(
+        text.ends_with("-> rose.v1.1.0   covers 0.9.0 by its skipRange <1.0.0\narrived after 1 update\n"),
+        "{text}"
+    );
     let (code, text, _) = asked(&["rose", "--from", "1.0.0", "--to", "1.0.2"]);
     assert_eq!(code, 1);
     assert!(text.contains("not further: OLM never chooses rose.v1.0.2, as rose.v2.0.0 skips it\n"), "{text}");

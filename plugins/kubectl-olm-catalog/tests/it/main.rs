@@ -1,5 +1,7 @@
 //! `kubectl-olm-catalog` as a user meets it.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 mod add;
 mod diff;
 mod graph;

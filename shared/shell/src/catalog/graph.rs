@@ -278,7 +278,7 @@ impl Start {
         };
         match (&guessed, is_mentioned) {
             (Some(version), _) => {
-                printer.talk(format_args!("{text} is not in the catalog; taken as version {version}"))
+                printer.talk(format_args!("{text} is not in the catalog; taken as version {version}"));
             }
             (None, true) => printer.talk(format_args!("{text} is not in the catalog, so its version is not known")),
             (None, false) => {
@@ -326,7 +326,7 @@ fn way(
             return Err(CliError::usage("a way leads through one channel").hint("name one with --channel"));
         }
         many => {
-            let default = many.iter().find(|c| c.name == package.default_channel).or(many.first());
+            let default = many.iter().find(|c| c.name == package.default_channel).or_else(|| many.first());
             *default.ok_or_else(|| CliError::usage(format!("package {} has no channels", package.name)))?
         }
     };

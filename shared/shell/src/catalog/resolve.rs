@@ -99,8 +99,8 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             CliError::usage(format!("nothing to resolve: there are no Subscriptions in namespace {namespace}"));
         return Err(refused.hint("name a package, or give the Subscriptions that are there"));
     }
-    if there.operator_groups != 1 && options.there != There::Nothing {
-        let n = there.operator_groups;
+    let n = there.operator_groups;
+    if n > 1 || n == 0 && read.knows_groups {
         printer.warn(format_args!(
             "namespace {namespace} has {n} OperatorGroups: OLM resolves nothing unless there is one"
         ));

@@ -24,6 +24,15 @@ pub enum There {
     Cluster(Box<ClusterFlags>),
 }
 
+/// In which namespaces of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Namespaces {
+    All,
+    /// In the one that the context names.
+    OfContext,
+    One(String),
+}
+
 /// How much of it is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
@@ -39,6 +48,8 @@ pub(super) struct Read {
     pub(super) world: World,
     /// The namespace that was asked for, else the context's, else the one that all objects are in; none when nothing says.
     pub(super) namespace: Option<String>,
+    /// Are its OperatorGroups known? Of a cluster they are, unless listing them is forbidden.
+    pub(super) knows_groups: bool,
 }
 
 const KINDS: [(&str, &str, &str, bool); 4] = [
@@ -69,19 +80,22 @@ impl There {
         match self {
             Self::Nothing => Ok(Read { namespace: asked, ..Read::default() }),
             Self::Files(files) => of_files(files, asked),
-            Self::Cluster(flags) => of_cluster(flags, Some(asked), Need::Resolution, printer),
+            Self::Cluster(flags) => {
+                let namespaces = asked.map_or(Namespaces::OfContext, Namespaces::One);
+                of_cluster(flags, namespaces, Need::Resolution, printer)
+            }
         }
     }
 
     /// Reads what is installed in one namespace, or in all.
     pub(super) fn of_all(&self, namespace: Option<&str>, printer: &mut Printer) -> Result<Read, CliError> {
-        match (self, namespace) {
-            (Self::Cluster(flags), None) => of_cluster(flags, None, Need::Installed, printer),
-            (Self::Cluster(flags), Some(one)) => {
-                of_cluster(flags, Some(Some(one.to_owned())), Need::Installed, printer)
+        match self {
+            Self::Cluster(flags) => {
+                let namespaces = namespace.map_or(Namespaces::All, |one| Namespaces::One(one.to_owned()));
+                of_cluster(flags, namespaces, Need::Installed, printer)
             }
-            (Self::Files(files), one) => of_files(files, Some(one.unwrap_or_default().to_owned())),
-            (Self::Nothing, _) => Ok(Read::default()),
+            Self::Files(files) => of_files(files, Some(namespace.unwrap_or_default().to_owned())),
+            Self::Nothing => Ok(Read::default()),
         }
     }
 }
@@ -115,24 +129,24 @@ fn of_files(files: &[PathBuf], asked: Option<String>) -> Result<Read, CliError> 
         }
         world.apply(object);
     }
-    Ok(Read { world, namespace })
+    Ok(Read { world, namespace, knows_groups: false })
 }
 
 /// Objects of a cluster: of all namespaces, of the context's, or of the one that is named.
-fn of_cluster(
-    flags: &ClusterFlags,
-    asked: Option<Option<String>>,
-    need: Need,
-    printer: &mut Printer,
-) -> Result<Read, CliError> {
+fn of_cluster(flags: &ClusterFlags, asked: Namespaces, need: Need, printer: &mut Printer) -> Result<Read, CliError> {
     let progress = printer.progress("reading what is installed");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut untold = Vec::new();
     let read = runtime.block_on(async {
         let config = flags.config().await?;
-        let namespace = asked.map(|asked| asked.unwrap_or_else(|| config.default_namespace.clone()));
+        let namespace = match asked {
+            Namespaces::All => None,
+            Namespaces::OfContext => Some(config.default_namespace.clone()),
+            Namespaces::One(name) => Some(name),
+        };
         let api = Api::new(kube::Client::try_from(config)?);
         let mut world = World::new();
+        let mut knows_groups = need == Need::Resolution;
         for (version, kind, plural, is_needed) in KINDS {
             if !is_needed && need == Need::Installed {
                 continue;
@@ -149,12 +163,13 @@ fn of_cluster(
                     }
                 }
                 Err(refusal) if !is_needed && refusal.is_forbidden() => {
-                    untold.push(refused(&refusal, plural, namespace))
+                    knows_groups &= kind != "OperatorGroup";
+                    untold.push(refused(&refusal, plural, namespace));
                 }
                 Err(refusal) => return Err(refused(&refusal, plural, namespace)),
             }
         }
-        Ok(Read { world, namespace })
+        Ok(Read { world, namespace, knows_groups })
     });
     drop(progress);
     for refusal in untold {

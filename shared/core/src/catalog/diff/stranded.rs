@@ -78,7 +78,8 @@ impl<'a> Ways<'a> {
         if channel.is_empty() {
             let default = found.channel(&found.default_channel).map_or("", |c| &c.name);
             let arrives = self.graphs.iter().any(|graph| obstacle(graph, from).is_none());
-            let first = self.graphs.iter().find(|graph| graph.channel().name == default).or_else(|| self.graphs.first());
+            let first =
+                self.graphs.iter().find(|graph| graph.channel().name == default).or_else(|| self.graphs.first());
             return first.and_then(|graph| obstacle(graph, from)).filter(|_| !arrives);
         }
         match self.graphs.iter().find(|graph| graph.channel().name == channel) {

@@ -14,14 +14,19 @@ const COLUMN: usize = 22;
 const DOT: usize = 6;
 /// A letter of the font is narrower than this.
 const LETTER: usize = 8;
+/// And one of small print.
+const SMALL: usize = 6;
 /// The widest arc of an update that is declared only.
 const ARC: usize = 160;
 const TITLE: usize = 34;
+const LEGEND: &str = "Updates lead upwards. Green: the head. Grey: skipped, never chosen. Red: never comes to the head. \
+                      Dotted: only mentioned. Dashed lines: declared, never taken.";
 
 /// The picture.
 pub(super) fn picture(drawing: &Drawing) -> String {
-    let wide = MARGIN + drawing.parts.iter().map(width).max().unwrap_or_default() + ARC + MARGIN;
-    let high = MARGIN + TITLE + drawing.parts.iter().map(height).sum::<usize>() + MARGIN;
+    let wide =
+        MARGIN + (drawing.parts.iter().map(width).max().unwrap_or_default() + ARC).max(LEGEND.len() * SMALL) + MARGIN;
+    let high = MARGIN + TITLE + ROW + drawing.parts.iter().map(height).sum::<usize>() + MARGIN;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{wide}\" height=\"{high}\" viewBox=\"0 0 {wide} {high}\" \
          font-family=\"sans-serif\" font-size=\"13\">\n<title>{}</title>\n\
@@ -30,7 +35,8 @@ pub(super) fn picture(drawing: &Drawing) -> String {
     );
     let mut top = MARGIN;
     text(&mut out, MARGIN, top + 16, "font-size=\"18\" font-weight=\"bold\"", &drawing.title);
-    top += TITLE;
+    text(&mut out, MARGIN, top + TITLE, "fill=\"#555555\" font-size=\"11\"", LEGEND);
+    top += TITLE + ROW;
     for drawn in &drawing.parts {
         part(&mut out, drawn, top);
         top += height(drawn);

@@ -164,6 +164,25 @@ fn a_thousand_versions_are_readable() {
     assert_eq!(graph.walk(Point { name: "rose.v1.0.0", version: None }).hops.len(), 999);
 }
 
+#[test]
+fn rows_whose_ranges_differ_are_of_a_kind() {
+    let entry = |n: u64| Entry {
+        name: format!("rose.v1.{n}.0"),
+        version: Some(version::Version::new(1, n, 0)),
+        version_text: format!("1.{n}.0"),
+        replaces: n.checked_sub(1).map(|m| format!("rose.v1.{m}.0")),
+        skip_range: n.checked_sub(2).map(|m| format!(">=1.{m}.0 <1.{n}.0")),
+        ..Entry::default()
+    };
+    let mut entries: Vec<Entry> = (0..100).map(entry).collect();
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    let channel = Channel { name: "stable".to_owned(), entries, ..Channel::default() };
+    let text = text(&Graph::of(&channel), |_| true);
+    // The head, what it replaces, and two columns that jump over every other version.
+    assert_eq!(text.lines().count(), 1 + 1 + (1 + 7) + 7, "{text}");
+    assert!(text.contains("│ ● rose.v1.95.0   in skipRange >=1.95.0 <1.97.0\n"), "{text}");
+}
+
 /// Names that could break out of a language.
 fn hostile() -> Drawing {
     let mut channel = channel("stable", &[("rose.v1.0.0", "", &[], ""), ("rose.v2.0.0", "rose.v1.0.0", &[], "")]);

@@ -29,14 +29,21 @@ impl Text<'_, '_> {
         &self.graph.nodes()[row.node]
     }
 
-    /// Rows after each other that differ by their names only.
+    /// What kind of row it is. Those of a kind differ by their names and versions.
+    fn kind(&self, row: &Row) -> impl PartialEq {
+        let node = self.node(row);
+        let by = node.next.map(|(_, by)| by);
+        let of_entry = node.entry.map(|entry| entry.deprecation.is_some());
+        (row.column, row.is_top, row.above.is_some(), by, of_entry, node.skipped_by.is_some(), node.arrives)
+    }
+
+    /// Rows of a kind that follow each other.
     fn groups(&self) -> Vec<&[Row]> {
         let rows = &self.lanes.rows;
         if rows.len() <= READABLE {
             return rows.chunks(1).collect();
         }
-        let key = |row: &Row| (row.column, row.is_top, self.said(row));
-        rows.chunk_by(|a, b| key(a) == key(b)).collect()
+        rows.chunk_by(|a, b| self.kind(a) == self.kind(b)).collect()
     }
 
     /// What there is to say of a version.
