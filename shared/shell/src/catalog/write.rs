@@ -106,7 +106,7 @@ fn make_folder(folder: &Path, made: &mut Vec<PathBuf>) -> io::Result<()> {
 }
 
 fn folder(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
 /// The content of a file; none when there is no file.

@@ -69,8 +69,15 @@ impl FileChange {
             replacements.insert((*start, 1), (range.end, changed));
         }
         for (end, blobs) in &self.documents {
-            let at = (*end).min(old.len());
-            let Some(before) = old.get(..at) else { return Err(self.moved()) };
+            let at = if *end == usize::MAX { old.len() } else { *end };
+            let Some((before, behind)) = old.split_at_checked(at) else { return Err(self.moved()) };
+            let is_between = match Format::of(before.as_bytes()) {
+                Some(Format::Json) => before.trim_end().ends_with('}'),
+                _ => behind.is_empty() || behind.starts_with("---"),
+            };
+            if !is_between {
+                return Err(self.moved());
+            }
             let written = self.write(before, blobs)?;
             replacements.insert((at, 0), (at, written));
         }

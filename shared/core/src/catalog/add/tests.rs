@@ -133,6 +133,17 @@ fn bundles_with_files_of_their_own_stay_apart() {
 }
 
 #[test]
+fn a_file_that_changed_meanwhile_is_left_alone() {
+    let catalog = [File::new("c/rose.yaml", ROSE.as_bytes())];
+    let new = bundle("1.2.0", "replaces: rose.v1.1.0,", "stable");
+    let addition = index(&catalog).add(&index(&new), &asked(Mode::Replaces)).unwrap();
+    for other in [format!("# more\n{ROSE}"), ROSE[..ROSE.len() / 2].to_owned()] {
+        let refused = addition.files[0].apply(Some(&other)).unwrap_err();
+        assert!(["changed", "cannot-edit"].contains(&refused.code), "{refused:?}");
+    }
+}
+
+#[test]
 fn what_would_break_is_refused() {
     let catalog = [File::new("c/rose.yaml", ROSE.as_bytes())];
     let refused = |bundles: &[Vec<File>]| codes(added(&catalog, bundles, &asked(Mode::Replaces)));
