@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use olm_shell::catalog::Ref;
 use olm_shell::catalog::add::{self, MigrationLevel, Mode, Options};
-use olm_shell::cli::flags::OutputFlags;
+use olm_shell::cli::flags::{ImageFlags, OutputFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 
 /// Add bundles to a catalog directory.
@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     /// Directory of the catalog
     #[arg(value_name = "CATALOG-DIR")]
     directory: PathBuf,
-    /// Bundles: directories, or files with blobs of the schema olm.bundle
+    /// Bundles: directories, images, or files with blobs of the schema olm.bundle
     #[arg(value_name = "BUNDLE", required = true)]
     bundles: Vec<Ref>,
     /// Where edges come from: replaces (the CSV's replaces, skips and olm.skipRange), semver (the order of versions), or
@@ -42,11 +42,16 @@ pub(crate) struct Arguments {
     dry_run: bool,
     #[command(flatten)]
     output: OutputFlags,
+    #[command(flatten)]
+    images: ImageFlags,
 }
 
 const EXAMPLES: &str = "Examples:
   # What would change?
   {cmd} add ./catalog ./bundle --image example.com/etcd:0.9.4 --dry-run
+
+  # The bundle in an image
+  {cmd} add ./catalog registry.example.com/etcd:0.9.4 --migrate-level all
 
   # All bundles in a folder, linked in the order of their versions, in one channel
   {cmd} add ./catalog ./bundles/*/ --mode semver --channel stable
@@ -61,6 +66,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         channels: arguments.channels,
         default_channel: arguments.default_channel,
         image: arguments.image,
+        images: arguments.images.options()?,
         level: arguments.migrate_level,
         dry_run: arguments.dry_run,
         output: arguments.output.output,

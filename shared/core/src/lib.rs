@@ -3,7 +3,7 @@
 //! ```text
 //!   api, version            know nothing
 //!   catalog, bundle         know api, version
-//!   resolver                knows catalog, constraint, world
+//!   resolver, unpack        know catalog, constraint, bundle, world
 //!   controllers             know world and plan, and not each other
 //!   planner                 knows the controllers: it says which key to plan next
 //!   sim                     an in-memory API server, and the loop that simulates with it
@@ -35,6 +35,7 @@ pub mod sim;
 pub mod subscription;
 #[cfg(test)]
 mod testing;
+mod unpack;
 pub mod version;
 pub mod world;
 pub mod yaml;

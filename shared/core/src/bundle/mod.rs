@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   files (path, bytes) --read--> Bundle --render--> Rendered   what opm render and the registry server answer
-//!                           --steps--> the steps of an InstallPlan
+//!                           --steps--> the steps of an InstallPlan; reference: those that have no manifests
+//!   image --shell--> unpack: what is known of getting the files
 //! ```
 //!
 //! The format is `registry+v1` (reference: bundles and catalogs §1). Nothing here reads the disk: the shell does.
@@ -10,10 +11,12 @@
 mod content;
 pub mod property;
 mod read;
+pub mod reference;
 mod render;
 pub mod steps;
 #[cfg(test)]
 mod tests;
+mod unpack;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +26,7 @@ pub(crate) use content::{decode_data, is_csv};
 pub use property::Property;
 pub(crate) use render::{blob, related_images};
 use serde_json::Value;
+pub use unpack::{BundleImage, Unpacked, Unpacking};
 
 use crate::api::object::{Gvk, at, list, text};
 

@@ -93,7 +93,7 @@ pub(super) struct BundleBlob {
     pub(super) image: String,
     /// Without those that carry objects or describe the CSV, which stay in the file.
     pub(super) properties: Vec<Property>,
-    /// Channels that the annotations of a bundle directory name, and which of them is the default.
+    /// Channels that the annotations of a bundle name, and which of them is the default.
     pub(super) channels: Vec<String>,
     pub(super) default_channel: String,
     /// Does the blob carry objects, and a CSV among them?

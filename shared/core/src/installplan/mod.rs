@@ -4,6 +4,7 @@
 //!   execute    steps -> actions, outcomes   one pass over the steps that are not done yet
 //!   apply      one step -> the object that should be there, and how to get it there
 //!   crd        the same for CustomResourceDefinitions
+//!   referred   manifests that the InstallPlan does not have itself
 //! ```
 //!
 //! RequiresApproval -> Installing -> Complete | Failed. A pass emits all that can be done now; the last one ends with the one
@@ -12,6 +13,7 @@
 mod apply;
 mod crd;
 mod execute;
+mod referred;
 #[cfg(test)]
 mod tests;
 
@@ -63,7 +65,12 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
             return Plan::act(status.write(json).into_iter().collect()).because(reason);
         }
     }
-    let pass = Pass::over(world, json, world.refusals(key));
+    let whole = match referred::whole(settings, world, json, now) {
+        Ok(whole) => whole,
+        Err(plan) => return plan,
+    };
+    let mut pass = Pass::over(world, &whole, world.refusals(key));
+    referred::refer(json, &mut pass.steps);
     let started = object::parse_time(object::text(json, &["status", "startTime"])).unwrap_or(now);
     let deadline = started + settings.install_plan_retry_timeout;
     status.put("plan", pass.steps.clone());

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::api::catalog_source::Target;
 use crate::api::object::{self, ObjectRef};
+use crate::bundle::{BundleImage, Unpacking};
 
 /// One request to the API server, or a question to the shell.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,6 +127,15 @@ pub enum Question {
         /// Name of the CatalogSource.
         name: String,
     },
+    /// Pull the image of a bundle and read the bundle in it.
+    Unpack {
+        /// The image.
+        image: BundleImage,
+        /// What is known while the attempt is under way.
+        begun: Unpacking,
+    },
+    /// Forget the image of a bundle, and give up pulling it.
+    Forget(BundleImage),
 }
 
 /// What kind of request an action is.
@@ -190,6 +200,12 @@ impl Action {
                 gvk: object::Gvk::new("operators.coreos.com", "v1alpha1", "CatalogSource"),
                 namespace: namespace.clone(),
                 name: name.clone(),
+            },
+            // There is no object of it; what it is for is the next best thing.
+            Self::Ask(Question::Unpack { image, .. } | Question::Forget(image)) => ObjectRef {
+                gvk: object::Gvk::new("operators.coreos.com", "v1alpha1", "CatalogSource"),
+                namespace: image.catalog_namespace.clone(),
+                name: image.catalog.clone(),
             },
         }
     }

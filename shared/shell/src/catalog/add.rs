@@ -18,6 +18,7 @@ use super::write::{self, Replacement};
 use crate::cli::output::{API_VERSION, Output};
 use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+use crate::image;
 use crate::registry::dir;
 use crate::registry::read::{self, Item};
 
@@ -36,6 +37,8 @@ pub struct Options {
     pub default_channel: Option<String>,
     /// Image that the only bundle is pushed to.
     pub image: Option<String>,
+    /// How images of bundles are pulled.
+    pub images: image::Options,
     /// How far the bundles' blobs are migrated.
     pub level: MigrationLevel,
     /// Show what would change, and change nothing?
@@ -51,7 +54,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let (items, paths) = items(directory)?;
     let catalog = read::index(items);
     whole(catalog.findings())?;
-    let bundles = Source::read_whole(&options.bundles)?;
+    let bundles = Source::read_whole(&options.bundles, &options.images)?;
     let request = Request {
         mode: options.mode,
         channels: options.channels.clone(),

@@ -3,12 +3,15 @@
 //! ```text
 //!   watch    list and watch of every kind that planning reads    --Event-->  live: Planner
 //!   catalogs connections to registries                           --Event-->   |
+//!   bundles  images of bundles, pulled when asked for            --Event-->   |
+//!     puller   as whom, for both
 //!   execute  actions to requests, answers back to events         <--Work----  +  bounded concurrency
 //!   lease    who may write                                       <---may it?---  live, execute
 //!   api      requests with whole objects as JSON
 //! ```
 
 pub mod api;
+mod bundles;
 pub mod catalogs;
 mod execute;
 mod interest;
