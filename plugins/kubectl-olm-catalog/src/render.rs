@@ -5,7 +5,7 @@ use olm_shell::catalog::render::{self, Filter, MigrationLevel, Options, Range};
 use olm_shell::cli::flags::{DataFormat, ImageFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 
-use crate::words;
+use crate::words::{self, OnCluster};
 
 /// Print the blobs of catalogs, bundles and templates.
 ///
@@ -40,6 +40,8 @@ pub(crate) struct Arguments {
     images: bool,
     #[command(flatten)]
     registries: ImageFlags,
+    #[command(flatten)]
+    on: OnCluster,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -56,9 +58,9 @@ const EXAMPLES: &str = "Examples:
 
 /// Renders.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { refs, output, migrate_level, packages, channels, versions, closure, images, registries } =
+    let Arguments { refs, output, migrate_level, packages, channels, versions, closure, images, registries, on } =
         arguments;
     let filter = Filter { packages, channels, versions, closure };
-    let pull = registries.options()?;
+    let (pull, refs) = (registries.options()?, on.refs(refs));
     render::run(&Options { refs, format: output, level: migrate_level, filter, images, pull }, printer)
 }

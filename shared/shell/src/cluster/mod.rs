@@ -19,5 +19,6 @@ mod fit;
 mod interest;
 pub mod lease;
 pub mod live;
+pub(crate) mod once;
 mod puller;
 mod watch;
