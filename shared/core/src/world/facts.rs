@@ -49,7 +49,7 @@ impl FactKey {
         match self {
             Self::Catalog(namespace, _) => Some(Self::catalogs_of(namespace)),
             Self::Bundle(bundle) => Some(Self::bundles_of(&bundle.namespace)),
-            Self::ServerVersion | Self::BuiltinApis | Self::Refusals(_) => None,
+            Self::ServerVersion | Self::BuiltinApis | Self::Refusals(_) | Self::Fits(..) => None,
         }
     }
 }
