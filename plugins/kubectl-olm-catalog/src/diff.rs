@@ -53,6 +53,7 @@ const EXAMPLES: &str = "Examples:
 /// Compares.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { old, new, installed_from, namespace, source, output, images, cluster } = arguments;
+    let [old, new] = [old, new].map(|r| r.on(&cluster, None));
     let there = There::of(installed_from, cluster)?;
     if there == There::Nothing && (namespace.is_some() || source.is_some()) {
         return Err(CliError::usage("nothing says what is installed")

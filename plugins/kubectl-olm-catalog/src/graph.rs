@@ -5,7 +5,7 @@ use olm_shell::catalog::render::Range;
 use olm_shell::cli::flags::ImageFlags;
 use olm_shell::cli::{CliError, Outcome, Printer};
 
-use crate::words::{self, Words};
+use crate::words::{self, OnCluster, Words};
 
 /// Show where OLM takes each version of a package, and which versions it takes nowhere.
 ///
@@ -37,6 +37,8 @@ pub(crate) struct Arguments {
     output: Format,
     #[command(flatten)]
     images: ImageFlags,
+    #[command(flatten)]
+    on: OnCluster,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -52,13 +54,13 @@ const EXAMPLES: &str = "Examples:
 
 /// Shows the graph.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { words, channels, versions, from, to, output, images } = arguments;
+    let Arguments { words, channels, versions, from, to, output, images, on } = arguments;
     let Words { mut packages, refs } = Words::read(words)?;
     let package = packages.pop();
     if let Some(other) = packages.pop() {
         return Err(CliError::usage(format!("{other} and {} are two packages", package.unwrap_or_default()))
             .hint("a graph is of one package, or of all when none is named"));
     }
-    let images = images.options()?;
+    let (images, refs) = (images.options()?, on.refs(refs));
     graph::run(&Options { refs, package, channels, versions, from, to, images, format: output }, printer)
 }

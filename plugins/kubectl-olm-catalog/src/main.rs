@@ -1,5 +1,6 @@
 //! `kubectl olm catalog`: arguments in, [`olm_shell::catalog`] does the work.
 
+mod add;
 mod diff;
 mod graph;
 mod list;
@@ -17,7 +18,9 @@ use olm_shell::cli;
 /// Look into the catalogs that operators are chosen from, and make them.
 ///
 /// Where REF is asked for, name a directory of catalog files or of one bundle, a file of blobs, a template, an archive
-/// (.tar, .tar.gz) of a directory, an image, an OCI layout, or - for standard input. Several are taken together as one catalog.
+/// (.tar, .tar.gz, .tar.zst) of a directory, an image, an OCI layout, - for standard input, a CatalogSource of the cluster
+/// (catalogsource/NAME, catalogsource/NAMESPACE/NAME), or a registry that is served (grpc://HOST:PORT). Several are taken
+/// together as one catalog.
 ///
 /// Exit codes: 0 done, 1 the answer is no (with reasons), 2 could not answer.
 #[derive(Debug, Parser)]
@@ -29,6 +32,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Add(Box<add::Arguments>),
     Diff(Box<diff::Arguments>),
     Graph(graph::Arguments),
     List(list::Arguments),
@@ -40,6 +44,7 @@ enum Command {
 
 fn main() -> ExitCode {
     cli::main(|arguments: Arguments, printer| match arguments.command {
+        Command::Add(arguments) => add::run(*arguments, printer),
         Command::Diff(arguments) => diff::run(*arguments, printer),
         Command::Graph(arguments) => graph::run(arguments, printer),
         Command::List(arguments) => list::run(arguments, printer),

@@ -2,10 +2,10 @@
 
 use olm_shell::catalog::Ref;
 use olm_shell::catalog::render::{self, Filter, MigrationLevel, Options, Range};
-use olm_shell::cli::flags::DataFormat;
+use olm_shell::cli::flags::{DataFormat, ImageFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 
-use crate::words;
+use crate::words::{self, OnCluster};
 
 /// Print the blobs of catalogs, bundles and templates.
 ///
@@ -38,11 +38,16 @@ pub(crate) struct Arguments {
     /// Only the images that are mentioned, one a line (with -o yaml, and by whom)
     #[arg(long)]
     images: bool,
+    #[command(flatten)]
+    registries: ImageFlags,
+    #[command(flatten)]
+    on: OnCluster,
 }
 
 const EXAMPLES: &str = "Examples:
-  # What a catalog says of the bundle in a directory
+  # What a catalog says of the bundle in a directory, and of one in an image
   {cmd} render ./bundle -o yaml
+  {cmd} render registry.example.com/rose-bundle:1.0.0
 
   # One package from 1.2.0 on and what it depends on, as a catalog
   {cmd} render ./catalog --package etcd --version '>=1.2.0' --closure > etcd.json
@@ -53,7 +58,9 @@ const EXAMPLES: &str = "Examples:
 
 /// Renders.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { refs, output, migrate_level, packages, channels, versions, closure, images } = arguments;
+    let Arguments { refs, output, migrate_level, packages, channels, versions, closure, images, registries, on } =
+        arguments;
     let filter = Filter { packages, channels, versions, closure };
-    render::run(&Options { refs, format: output, level: migrate_level, filter, images }, printer)
+    let (pull, refs) = (registries.options()?, on.refs(refs));
+    render::run(&Options { refs, format: output, level: migrate_level, filter, images, pull }, printer)
 }

@@ -58,6 +58,7 @@ const EXAMPLES: &str = "Examples:
 /// Resolves.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { wanted, catalogs, installed, what_if, namespace, output, images, cluster } = arguments;
+    let catalogs = catalogs.into_iter().map(|catalog| catalog.on(&cluster)).collect();
     let there = There::of(installed, cluster)?;
     let (images, output) = (images.options()?, output.output);
     resolve::run(&Options { wanted, catalogs, there, namespace, what_if, images, output }, printer)

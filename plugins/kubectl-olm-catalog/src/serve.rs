@@ -10,9 +10,11 @@ use olm_shell::cli::flags::{ImageFlags, LogFlags, duration};
 use olm_shell::cli::logging::{self, Usually};
 use olm_shell::cli::{CliError, Outcome, Printer};
 
+use crate::words::OnCluster;
+
 /// Serve a catalog over gRPC, as opm serve does.
 ///
-/// Several REFs are served as one catalog. Files are read again when they change, and images when their tag moves; until the
+/// Several REFs are served as one catalog. Files are read again when they change, and images when their tag moves (CatalogSources are read once); until the
 /// new content is ready the old is served. A broken package is left out and told of. Ends on Ctrl-C, when running answers
 /// have ended.
 #[derive(Debug, clap::Args)]
@@ -44,6 +46,8 @@ pub(crate) struct Arguments {
     images: ImageFlags,
     #[command(flatten)]
     log: LogFlags,
+    #[command(flatten)]
+    on: OnCluster,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -61,7 +65,7 @@ const GRACE: Duration = Duration::from_secs(10);
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     logging::start(arguments.log, Usually::Events);
     let options = Options {
-        refs: arguments.refs,
+        refs: arguments.on.refs(arguments.refs),
         address: SocketAddr::new(arguments.address, arguments.port),
         tls: arguments.tls_cert.zip(arguments.tls_key),
         metrics: arguments.metrics,

@@ -5,6 +5,8 @@ use olm_shell::catalog::validate::{self, Options};
 use olm_shell::cli::findings::Format;
 use olm_shell::cli::{CliError, Outcome, Printer};
 
+use crate::words::OnCluster;
+
 /// Say everything that is wrong with a catalog.
 ///
 /// All findings are told in one run, each with its file, line, object and a code that stays the same. The answer is no (exit
@@ -21,6 +23,8 @@ pub(crate) struct Arguments {
     /// Form of the findings
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
     output: Format,
+    #[command(flatten)]
+    on: OnCluster,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -33,6 +37,6 @@ const EXAMPLES: &str = "Examples:
 
 /// Checks.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { refs, strict, output } = arguments;
-    validate::run(&Options { refs, strict, format: output }, printer)
+    let Arguments { refs, strict, output, on } = arguments;
+    validate::run(&Options { refs: on.refs(refs), strict, format: output }, printer)
 }

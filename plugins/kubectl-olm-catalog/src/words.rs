@@ -5,6 +5,7 @@ use std::path::Path;
 use olm_shell::catalog::Ref;
 use olm_shell::catalog::render::Range;
 use olm_shell::cli::CliError;
+use olm_shell::cli::flags::ClusterFlags;
 
 /// Packages and catalogs, in any order.
 pub(crate) struct Words {
@@ -20,12 +21,29 @@ impl Words {
         if refs.is_empty() {
             let hint = match packages.iter().find(|word| Path::new(word).exists()) {
                 Some(word) => format!("write ./{word} for what is called so in this folder"),
-                None => "name a catalog, such as ./catalog".to_owned(),
+                None => "name a catalog, such as ./catalog or catalogsource/NAMESPACE/NAME".to_owned(),
             };
             return Err(CliError::usage("no catalog is named").hint(hint));
         }
         let refs: Result<Vec<Ref>, String> = refs.iter().map(|r| r.parse()).collect();
         Ok(Self { packages, refs: refs.map_err(CliError::usage)? })
+    }
+}
+
+/// The cluster that CatalogSources are of, and the namespace of those that are named without one.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OnCluster {
+    /// Namespace of a CatalogSource that is named without one [default: the context's namespace]
+    #[arg(short, long)]
+    namespace: Option<String>,
+    #[command(flatten)]
+    cluster: ClusterFlags,
+}
+
+impl OnCluster {
+    /// The catalogs, those of a cluster of this one.
+    pub(crate) fn refs(&self, refs: Vec<Ref>) -> Vec<Ref> {
+        refs.into_iter().map(|r| r.on(&self.cluster, self.namespace.as_ref())).collect()
     }
 }
 

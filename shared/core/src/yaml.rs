@@ -5,6 +5,7 @@
 //! documents and read few of them. A file that is too large to hold comes in pieces: [`whole`] says where to cut them.
 
 mod checked;
+pub(crate) mod outline;
 
 use std::cell::RefCell;
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod add;
 mod diff;
 mod graph;
 mod resolve;
@@ -60,7 +61,7 @@ fn roses(lines: &[&str]) -> String {
 
 #[test]
 fn the_help_tree() {
-    let verbs = ["diff", "graph", "list", "render", "resolve", "serve", "validate"];
+    let verbs = ["add", "diff", "graph", "list", "render", "resolve", "serve", "validate"];
     let pages: Vec<Vec<&str>> = [vec!["--help"]].into_iter().chain(verbs.map(|verb| vec![verb, "--help"])).collect();
     let tree: Vec<String> = pages
         .iter()

@@ -93,6 +93,9 @@ pub(super) struct BundleBlob {
     pub(super) image: String,
     /// Without those that carry objects or describe the CSV, which stay in the file.
     pub(super) properties: Vec<Property>,
+    /// Channels that the annotations of a bundle name, and which of them is the default.
+    pub(super) channels: Vec<String>,
+    pub(super) default_channel: String,
     /// Does the blob carry objects, and a CSV among them?
     pub(super) has_objects: bool,
     /// What is wrong with parts that are not kept: its code and opm's message.
@@ -148,12 +151,15 @@ impl Blob {
 
 /// The blob that a bundle directory stands for.
 pub(super) fn of_directory(directory: &str, files: &[File]) -> Result<Blob, Finding> {
-    let rendered = Bundle::read(directory, files)?.render()?;
+    let read = Bundle::read(directory, files)?;
+    let rendered = read.render()?;
     let mut bundle = BundleBlob {
         name: rendered.name,
         package: rendered.package,
         image: String::new(),
         properties: rendered.properties,
+        channels: read.channels().into_iter().map(str::to_owned).collect(),
+        default_channel: read.default_channel().to_owned(),
         has_objects: true,
         problems: Vec::new(),
     };

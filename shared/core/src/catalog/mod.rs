@@ -12,6 +12,7 @@
 //! A [`Snapshot`] is an index: names, edges and properties are at hand, the objects of a bundle are read again and decoded
 //! when [`Snapshot::bundle`] asks for them. Both ways of making one give equal snapshots where the protocol carries the facts.
 
+mod add;
 mod blob;
 pub mod channel;
 mod config_map;
@@ -31,8 +32,10 @@ mod stored;
 pub mod template;
 #[cfg(test)]
 mod tests;
+mod unload;
 mod validate;
 
+pub use add::{Added, AddedTo, Addition, FileChange, Mode, Request};
 pub use config_map::config_map;
 pub use content::Content;
 pub use filter::Filter;

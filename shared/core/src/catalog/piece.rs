@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::blob::{self, Blob};
+use super::blob::{self, Blob, Kind};
 use super::meta::Meta;
 use super::stored::{Span, Stored};
-use crate::bundle::File;
+use crate::bundle::{Bundle, File};
 use crate::finding::Finding;
 use crate::yaml::{self, Document, Format};
 
@@ -70,6 +70,17 @@ impl Parsed {
     pub fn metas(path: &str, blobs: Vec<Meta>) -> Self {
         let text: String = blobs.iter().map(|meta| format!("{}\n", meta.0)).collect();
         Self::file(&File::new(path, text.into_bytes()))
+    }
+
+    /// The same, of bundles that go into the channels that the annotations of one name.
+    pub fn in_channels_of(mut self, bundle: &Bundle) -> Self {
+        for blob in &mut self.blobs {
+            if let Kind::Bundle(blob) = &mut blob.kind {
+                blob.channels = bundle.channels().into_iter().map(str::to_owned).collect();
+                bundle.default_channel().clone_into(&mut blob.default_channel);
+            }
+        }
+        self
     }
 
     /// Says only that something is wrong.

@@ -52,7 +52,7 @@ impl Blobs {
 
 impl Of<BundleBlob> {
     /// The whole blob, with its objects.
-    fn bundle(&self) -> Result<Meta, Finding> {
+    pub(super) fn bundle(&self) -> Result<Meta, Finding> {
         let Source::Directory(content) = &self.source else { return read(&self.place, &self.source) };
         let content = content.read().map_err(|e| gone(&self.place, e))?;
         let images = bundle::related_images(&migrate::csv_of(&content));

@@ -43,6 +43,16 @@ impl Span {
         Self { file: file.clone(), range, format: document.format }
     }
 
+    /// Where in its file the blob is, in bytes.
+    pub(super) fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
+    /// How the file is written.
+    pub(super) fn format(&self) -> Format {
+        self.format
+    }
+
     /// The blob as JSON, read now, with known fields in their usual case.
     pub fn value(&self) -> Result<Value, String> {
         let bytes = self.file.read(self.range.clone())?;

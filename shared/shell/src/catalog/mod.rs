@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   REF --source--> Catalog (olm-core)
+//!     add        bundles to it
 //!     validate   what is wrong with it
 //!     render     its blobs, or a part of them
 //!     serve      it over gRPC, again when it changes
@@ -9,12 +10,15 @@
 //!     resolve    what OLM would choose from it, and why
 //!     graph      where OLM takes each version next
 //!     diff       what another one has changed, and whom it strands
+//!   CatalogSource of a cluster --live--> REF
 //!   files or a cluster --there--> World   what is installed, for resolve and diff
 //! ```
 
+pub mod add;
 pub mod diff;
 pub mod graph;
 pub mod list;
+pub mod live;
 pub mod render;
 pub mod resolve;
 pub mod serve;
@@ -23,6 +27,7 @@ mod source;
 mod tests;
 mod there;
 pub mod validate;
+mod write;
 
 pub use source::Ref;
 pub use there::There;

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::source::{Loaded, Ref};
 use super::there::There;
+use crate::cli::flags::ClusterFlags;
 use crate::cli::output::{self, Output};
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
@@ -51,6 +52,13 @@ pub struct NamedCatalog {
     /// Namespace and name of the CatalogSource.
     name: Option<(String, String)>,
     catalog: Ref,
+}
+
+impl NamedCatalog {
+    /// The same, of that cluster if it is of a cluster.
+    pub fn on(self, cluster: &ClusterFlags) -> Self {
+        Self { catalog: self.catalog.on(cluster, None), name: self.name }
+    }
 }
 
 impl FromStr for NamedCatalog {
@@ -179,7 +187,8 @@ fn stem(catalog: &Ref) -> String {
             let last = image.rsplit('/').next().unwrap_or_default();
             last.split(':').next().map(str::to_owned)
         }
-        Ref::Stdin | Ref::CatalogSource(_) => None,
+        Ref::CatalogSource(named) => Some(named.name.clone()),
+        Ref::Stdin | Ref::Address(_) => None,
     };
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "catalog".to_owned())
 }

@@ -222,7 +222,7 @@ fn watched(named: &Ref) -> Option<PathBuf> {
     match named {
         Ref::Directory(path) | Ref::File(path) => Some(path.clone()),
         Ref::Layout(path) => Some(path.join("index.json")),
-        Ref::Stdin | Ref::Image(_) | Ref::CatalogSource(_) => None,
+        Ref::Stdin | Ref::Image(_) | Ref::CatalogSource(_) | Ref::Address(_) => None,
     }
 }
 

@@ -2,19 +2,24 @@
 
 use std::fmt;
 use std::fs::File as Disk;
-use std::io::{self, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use flate2::read::MultiGzDecoder;
-use olm_core::catalog::{Catalog, Load, Package, Parsed, Template};
+use olm_core::bundle::Bundle;
+use olm_core::catalog::{Catalog, Load, Meta, MigrationLevel, Package, Parsed, Snapshot, Template};
 use olm_core::finding::{Finding, Severity};
 use olm_core::yaml;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::live::{self, Named};
+use crate::cli::flags::ClusterFlags;
+use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Printer};
-use crate::image::{self, Content, Location, Wanted};
+use crate::cluster::once::{self, Fetched};
+use crate::image::{self, Content, Kind, Location, Wanted};
 use crate::registry::read::{self, Item};
 use crate::registry::{self, dir};
 
@@ -38,10 +43,19 @@ pub enum Ref {
     /// An image in a registry.
     Image(String),
     /// A CatalogSource of the cluster: `catalogsource/NAME`, or `catalogsource/NAMESPACE/NAME`.
-    CatalogSource(String),
+    CatalogSource(Box<Named>),
+    /// A registry at `grpc://HOST:PORT`.
+    Address(String),
 }
 
 impl Ref {
+    /// The same, of that cluster if it is of a cluster.
+    pub fn on(self, cluster: &ClusterFlags, namespace: Option<&String>) -> Self {
+        let Self::CatalogSource(named) = self else { return self };
+        let namespace = named.namespace.or_else(|| namespace.cloned());
+        Self::CatalogSource(Box::new(Named { namespace, cluster: cluster.clone(), name: named.name }))
+    }
+
     /// Could that only be the name of a package? It has none of the characters that paths and images are told by.
     pub fn is_package_name(text: &str) -> bool {
         text != "-" && !text.contains(['/', '.', ':', '\\'])
@@ -57,7 +71,10 @@ impl FromStr for Ref {
             return Ok(Self::Stdin);
         }
         if let Some(name) = text.strip_prefix("catalogsource/") {
-            return Ok(Self::CatalogSource(name.to_owned()));
+            return name.parse().map(Box::new).map(Self::CatalogSource);
+        }
+        if let Some(address) = text.strip_prefix("grpc://") {
+            return Ok(Self::Address(address.to_owned()));
         }
         if path.is_dir() {
             let is_layout = path.join("oci-layout").is_file();
@@ -78,7 +95,8 @@ impl fmt::Display for Ref {
             Self::Directory(path) | Self::Layout(path) | Self::File(path) => write!(f, "{}", path.display()),
             Self::Stdin => f.write_str("-"),
             Self::Image(image) => f.write_str(image),
-            Self::CatalogSource(name) => write!(f, "catalogsource/{name}"),
+            Self::CatalogSource(named) => named.fmt(f),
+            Self::Address(address) => write!(f, "grpc://{address}"),
         }
     }
 }
@@ -121,8 +139,8 @@ impl Source {
     }
 
     /// The same, and an error when some of it could not be read: what comes out of it must be whole.
-    pub(super) fn read_whole(refs: &[Ref]) -> Result<Self, CliError> {
-        let source = Self::read(refs)?;
+    pub(super) fn read_whole(refs: &[Ref], images: &image::Options) -> Result<Self, CliError> {
+        let source = Self::read_with(refs, images)?;
         let mut broken = source.catalog.findings().iter().filter(|f| f.severity == Severity::Error);
         match broken.next() {
             None => Ok(source),
@@ -207,16 +225,38 @@ impl Reader<'_> {
                 stdin.by_ref().take(HEAD).read_to_end(&mut head).map_err(refuse)?;
                 self.stream(named, What::of(&head), Cursor::new(head).chain(stdin))?;
             }
-            Ref::Layout(path) => self.image(&Location::Layout { path: path.clone(), name: None })?,
-            Ref::Image(reference) => self.image(&reference.parse()?)?,
-            Ref::CatalogSource(_) => return Err(not_yet(named)),
+            Ref::Layout(path) => self.image(&Location::Layout { path: path.clone(), name: None }, "")?,
+            Ref::Image(reference) => self.image(&reference.parse()?, reference)?,
+            Ref::CatalogSource(source) => match live::read(source, self.images)? {
+                Fetched::Snapshot(snapshot) => self.snapshot(named, &snapshot)?,
+                Fetched::Image(image) => self.content(&image.0, "", image.1)?,
+            },
+            Ref::Address(address) => self.snapshot(named, &*block_on(once::dial(address))?)?,
         }
         Ok(())
     }
 
-    fn image(&mut self, location: &Location) -> Result<(), CliError> {
-        let content = image::pull_blocking(location, Wanted::Catalog, self.images)?;
-        self.items.extend(dir::items_shown_as(&content.root, Path::new(&location.to_string()))?);
+    fn image(&mut self, location: &Location, reference: &str) -> Result<(), CliError> {
+        let content = image::pull_blocking(location, Wanted::Any, self.images)?;
+        self.content(location, reference, content)
+    }
+
+    fn snapshot(&mut self, named: &Ref, snapshot: &Snapshot) -> Result<(), CliError> {
+        let blobs = snapshot.blobs().map_err(|e| CliError::input(e).at(named))?;
+        self.items.push(Item::Parsed(Parsed::metas(&named.to_string(), blobs)));
+        Ok(())
+    }
+
+    /// What an image holds; `reference` is what people call it.
+    fn content(&mut self, location: &Location, reference: &str, content: Content) -> Result<(), CliError> {
+        let shown = location.to_string();
+        match content.kind {
+            Kind::Catalog => self.items.extend(dir::items_shown_as(&content.root, Path::new(&shown))?),
+            Kind::Bundle => self.items.push(Item::Parsed(match bundle(location, reference, &content) {
+                Ok((bundle, blob)) => Parsed::metas(&shown, vec![Meta::new(blob)]).in_channels_of(&bundle),
+                Err(finding) => Parsed::finding(finding),
+            })),
+        }
         self.items.extend(registry::image::left_out(location, &content).map(|f| Item::Parsed(Parsed::finding(f))));
         self.held.images.push(content);
         Ok(())
@@ -229,12 +269,17 @@ impl Reader<'_> {
             What::Template => {
                 let mut bytes = Vec::new();
                 from.read_to_end(&mut bytes).map_err(refuse)?;
-                let rendered = Template::read(&named.to_string(), &bytes, None).and_then(|t| t.render(&mut pull));
+                let rendered = Template::read(&named.to_string(), &bytes, None)
+                    .and_then(|t| t.render(&mut |image| pull(image, self.images)));
                 let blobs = rendered.map_err(|finding| refused(&finding, 0))?;
                 self.items.push(Item::Parsed(Parsed::metas(&named.to_string(), blobs)));
             }
             What::Tar => self.unpack(named, from)?,
             What::GzippedTar => self.unpack(named, MultiGzDecoder::new(from))?,
+            What::ZstdTar => {
+                let tar = image::zstd(BufReader::new(from)).map_err(refuse)?;
+                self.unpack(named, tar)?;
+            }
         }
         Ok(())
     }
@@ -253,19 +298,35 @@ impl Reader<'_> {
     }
 }
 
-/// The blobs of an image that a template names.
-fn pull(image: &str) -> Result<Vec<Value>, String> {
-    Err(not_yet(&Ref::Image(image.to_owned())).to_string())
+/// The bundle in an image, and its blob, as opm has it; `reference` is what people call the image.
+fn bundle(location: &Location, reference: &str, content: &Content) -> Result<(Bundle, Value), Finding> {
+    let shown = location.to_string();
+    let files = registry::image::files(&content.root)
+        .map_err(|e| Finding::new("unreadable-file", e.to_string()).at(&shown, 0))?
+        .into_iter()
+        .map(|file| olm_core::bundle::File::new(format!("{shown}/{}", file.path), file.bytes))
+        .collect::<Vec<_>>();
+    let reference = match location {
+        Location::Registry(_) => reference.trim_start_matches("docker://"),
+        // Where it will be pulled from nobody knows yet.
+        Location::Layout { .. } => "",
+    };
+    let bundle = Bundle::read(&shown, &files)?;
+    let blob = bundle.render()?.blob(reference);
+    Ok((bundle, blob))
 }
 
-fn not_yet(named: &Ref) -> CliError {
-    let what = match named {
-        Ref::CatalogSource(_) => "a CatalogSource",
-        _ => "an image",
-    };
-    CliError::usage(format!("{what} cannot be read yet"))
-        .at(named)
-        .hint("name a directory, a file, an archive, or - for standard input")
+/// The blobs of an image that a template names.
+fn pull(image: &str, options: &image::Options) -> Result<Vec<Value>, String> {
+    let told = |e: CliError| e.to_string();
+    let location: Location = image.parse().map_err(told)?;
+    let content = image::pull_blocking(&location, Wanted::Any, options).map_err(told)?;
+    if content.kind == Kind::Bundle {
+        return bundle(&location, image, &content).map(|(_, blob)| vec![blob]).map_err(|finding| finding.message);
+    }
+    let items = dir::items_shown_as(&content.root, Path::new(image)).map_err(told)?;
+    let blobs = read::index(items);
+    blobs.blobs(MigrationLevel::None).map(|blob| blob.map(|b| b.0).map_err(|finding| finding.message)).collect()
 }
 
 /// What a file holds.
@@ -275,12 +336,15 @@ enum What {
     Template,
     Tar,
     GzippedTar,
+    ZstdTar,
 }
 
 impl What {
     fn of(head: &[u8]) -> Self {
         if head.starts_with(&[0x1f, 0x8b]) {
             Self::GzippedTar
+        } else if head.starts_with(&image::ZSTD) {
+            Self::ZstdTar
         } else if head.get(257..262) == Some(b"ustar") {
             Self::Tar
         } else if is_template(head) {

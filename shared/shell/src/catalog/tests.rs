@@ -47,7 +47,14 @@ fn validated(refs: Vec<Ref>, format: Format, strict: bool) -> Ran {
 }
 
 fn rendered(refs: Vec<Ref>, filter: Filter, images: bool) -> Ran {
-    let options = render::Options { refs, format: DataFormat::Json, level: MigrationLevel::None, filter, images };
+    let options = render::Options {
+        refs,
+        format: DataFormat::Json,
+        level: MigrationLevel::None,
+        filter,
+        images,
+        pull: crate::image::Options::default(),
+    };
     ran(|printer| render::run(&options, printer))
 }
 
@@ -68,12 +75,11 @@ fn what_people_name() {
     assert_eq!(named("-"), Ref::Stdin);
     assert_eq!(named("./gone.yaml"), Ref::File("./gone.yaml".into()));
     assert_eq!(named("example.com/rose:1"), Ref::Image("example.com/rose:1".into()));
-    assert_eq!(named("catalogsource/olm/market"), Ref::CatalogSource("olm/market".into()));
+    assert_eq!(named("catalogsource/olm/market"), Ref::CatalogSource(Box::new("olm/market".parse().unwrap())));
     assert!(Ref::is_package_name("rose-1") && !Ref::is_package_name("./rose") && !Ref::is_package_name("-"));
-    for (unreadable, why) in [("catalogsource/market", "cannot be read yet"), (path, "no OCI layout")] {
-        let error = rendered(vec![named(unreadable)], Filter::default(), false).0.unwrap_err();
-        assert!(error.message.contains(why), "{error}");
-    }
+    assert_eq!(named("grpc://localhost:50051"), Ref::Address("localhost:50051".into()));
+    let error = rendered(vec![named(path)], Filter::default(), false).0.unwrap_err();
+    assert!(error.message.contains("no OCI layout"), "{error}");
 }
 
 #[test]
@@ -190,7 +196,8 @@ fn archives_are_directories() {
     let plain = tar_of(&files);
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gz.write_all(&plain).unwrap();
-    for (name, bytes) in [("c.tar", plain), ("c.tgz", gz.finish().unwrap())] {
+    let zst = zstd::encode_all(&*plain, 0).unwrap();
+    for (name, bytes) in [("c.tar", plain), ("c.tgz", gz.finish().unwrap()), ("c.tzst", zst)] {
         let path = folder.path().join(name);
         fs::write(&path, bytes).unwrap();
         let (_, out, _) = listed(vec![Ref::File(path)], &[], false, "name");
@@ -206,7 +213,7 @@ fn a_template_without_images_is_rendered() {
     fs::write(&template, "schema: olm.template.basic\nentries:\n- {schema: olm.package, name: rose}\n").unwrap();
     let (_, out, _) = rendered(vec![Ref::File(template.clone())], Filter::default(), false);
     assert!(out.contains("\"name\": \"rose\""), "{out}");
-    fs::write(&template, "schema: olm.semver\nstable: {bundles: [{image: example.com/rose:1}]}\n").unwrap();
+    fs::write(&template, "schema: olm.semver\nstable: {bundles: [{image: 'oci:/nowhere'}]}\n").unwrap();
     let error = rendered(vec![Ref::File(template)], Filter::default(), false).0.unwrap_err();
-    assert!(error.message.contains("example.com/rose:1: an image cannot be read yet"), "{error}");
+    assert!(error.message.contains("render: ") && error.message.contains("nowhere"), "{error}");
 }

@@ -26,6 +26,7 @@ pub mod progress;
 pub mod signal;
 pub mod streams;
 pub mod table;
+pub(crate) mod wait;
 
 pub use error::{CliError, ErrorKind};
 pub use main::{Outcome, main};

@@ -12,6 +12,8 @@ const LONGEST_PATH: u64 = 4096;
 const LONGEST_HEADER: u64 = 1 << 20;
 /// A zstd frame that needs a larger window than 128 MB is refused, as by zstd's own tool.
 const WINDOW_LOG: u32 = 27;
+/// How a zstd frame begins.
+pub(crate) const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// A member of a layer. Paths are as they stand in it.
 #[derive(Debug, PartialEq, Eq)]
@@ -137,13 +139,16 @@ fn decompress<'a>(blob: &'a mut impl BufRead, media_type: &str) -> Result<Box<dy
     let start = blob.fill_buf().map_err(CliError::from)?;
     Ok(match start {
         [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(blob)),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(blob)?;
-            decoder.window_log_max(WINDOW_LOG)?;
-            Box::new(decoder)
-        }
+        start if start.starts_with(&ZSTD) => Box::new(unpack_zstd(blob)?),
         _ => Box::new(blob),
     })
+}
+
+/// What is compressed with zstd, within bounded memory.
+pub(crate) fn unpack_zstd<'a, R: BufRead + 'a>(blob: R) -> io::Result<impl Read + 'a> {
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(blob)?;
+    decoder.window_log_max(WINDOW_LOG)?;
+    Ok(decoder)
 }
 
 /// Ends what unpacks to more than is left.

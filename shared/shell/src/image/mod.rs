@@ -29,6 +29,7 @@ use std::time::Duration;
 
 pub use cache::default_cache;
 pub use credentials::Credentials;
+pub(crate) use layer::{ZSTD, unpack_zstd as zstd};
 pub use layout::is_layout;
 use oci_client::Reference;
 pub use pull::{pull, pull_blocking, resolve};

@@ -11,6 +11,7 @@ use super::manifest::{self, Descriptor, Manifest, choose};
 use super::registry::Registry;
 use super::tree::Tree;
 use super::{Content, Location, Options, Wanted};
+use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind};
 
 /// Most indexes between a name and its image.
@@ -32,13 +33,7 @@ pub async fn pull(location: &Location, wanted: Wanted, options: &Options) -> Res
 /// # Errors
 /// As [`pull`].
 pub fn pull_blocking(location: &Location, wanted: Wanted, options: &Options) -> Result<Content, CliError> {
-    match tokio::runtime::Handle::try_current() {
-        Ok(runtime) => runtime.block_on(pull(location, wanted, options)),
-        Err(_) => {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(pull(location, wanted, options))
-        }
-    }
+    block_on(pull(location, wanted, options))
 }
 
 /// The digest that a location stands for now.

@@ -200,8 +200,18 @@ impl Walker {
     }
 }
 
+/// Would a file of a catalog directory be passed over?
+pub(crate) fn is_ignored(directory: &Path, file: &Path) -> bool {
+    let folders = file.ancestors().skip(1).take_while(|folder| folder.starts_with(directory));
+    let matched = |folder: &Path| {
+        let (ignore, _) = Gitignore::new(folder.join(IGNORE_FILE));
+        ignore.matched_path_or_any_parents(file, false).is_ignore()
+    };
+    folders.into_iter().any(matched)
+}
+
 /// A folder with manifests and metadata is a bundle.
-fn is_bundle(folder: &Path) -> bool {
+pub(crate) fn is_bundle(folder: &Path) -> bool {
     ["manifests", "metadata"].iter().all(|half| folder.join(half).is_dir())
 }
 

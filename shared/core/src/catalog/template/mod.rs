@@ -13,6 +13,7 @@ mod substitutes;
 #[cfg(test)]
 mod tests;
 
+pub(super) use semver::package_blob;
 use serde_json::{Map, Value};
 
 use super::meta::Meta;

@@ -242,7 +242,7 @@ fn channels_of(archetype: usize, stream: Stream, members: &[Member]) -> Vec<Chan
 }
 
 /// The package, described as the CSV of a bundle describes itself.
-fn package_blob(name: &str, default_channel: &str, head: Option<&Value>) -> Value {
+pub(in crate::catalog) fn package_blob(name: &str, default_channel: &str, head: Option<&Value>) -> Value {
     let mut package = json!({"schema": "olm.package", "name": name, "defaultChannel": default_channel});
     let properties = head.map_or(&[][..], |head| list(head, &["properties"]));
     let metadata = properties.iter().find(|p| text(p, &["type"]) == CSV_METADATA).map(|p| at(p, &["value"]).clone());

@@ -1,0 +1,492 @@
+//! Bundles are added to a file-based catalog: what has to be written where, so that nothing that is there is written anew.
+//!
+//! ```text
+//!   Catalog + bundles --Catalog::add--> Addition { files, added, notes }      or findings that say why not
+//!     graph   where a bundle goes in a channel, who would be stranded
+//!     files   which document goes into which file
+//!     edit    one document's text, changed in place
+//! ```
+//!
+//! *Guarantees.* A package that is sound stays sound, and whatever was led to a channel's head still is. Nothing here writes:
+//! the caller applies [`FileChange`] to the texts that it has, and loads the result before it writes.
+
+mod edit;
+mod files;
+mod graph;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use self::edit::Edit;
+pub use self::files::FileChange;
+pub use self::graph::Mode;
+use self::graph::Versions;
+use super::blob::{self, BundleBlob, ChannelEntry};
+use super::load::{Blobs, Of};
+use super::{Catalog, MigrationLevel, migrate, template, validate};
+use crate::api::object::{list, text};
+use crate::bundle::property::CSV_METADATA;
+use crate::finding::{Finding, Severity};
+use crate::go::quote;
+use crate::version;
+
+/// How bundles are added.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Where edges come from.
+    pub mode: Mode,
+    /// Channels to add to, in place of those that the bundles' annotations name.
+    pub channels: Vec<String>,
+    /// Default channel of the package, in place of what the annotations say; empty to go by these.
+    pub default_channel: String,
+    /// Image that a bundle directory is pushed to; empty to carry its objects in the catalog.
+    pub image: String,
+    /// How far the bundles' blobs are migrated.
+    pub level: MigrationLevel,
+    /// The catalog's directory, as the paths of its files begin.
+    pub root: String,
+}
+
+/// What adding comes to.
+#[derive(Clone, Debug, Default)]
+pub struct Addition {
+    /// The files that change, by path.
+    pub files: Vec<FileChange>,
+    /// The bundles, in the order in which they were added.
+    pub added: Vec<Added>,
+    /// The packages they are of.
+    pub packages: BTreeSet<String>,
+    /// What people should know of it, as warnings.
+    pub notes: Vec<Finding>,
+}
+
+/// A bundle that is added.
+#[derive(Clone, Debug, Serialize)]
+pub struct Added {
+    /// Name.
+    pub name: String,
+    /// Package.
+    pub package: String,
+    /// Version.
+    pub version: String,
+    /// Image; empty when the catalog carries its objects.
+    pub image: String,
+    /// Its places.
+    pub channels: Vec<AddedTo>,
+    /// File that it is written to.
+    pub file: String,
+}
+
+/// A new entry of a channel.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AddedTo {
+    /// Channel.
+    pub name: String,
+    /// Is it the channel's head now?
+    pub head: bool,
+    /// What it replaces.
+    pub replaces: String,
+    /// What it skips.
+    pub skips: Vec<String>,
+    /// The versions that it skips.
+    pub skip_range: String,
+}
+
+/// A bundle to add.
+#[derive(Clone, Debug)]
+struct New {
+    /// Where it was read from.
+    file: String,
+    name: String,
+    package: String,
+    version: String,
+    channels: Vec<String>,
+    default_channel: String,
+    /// With the edges of its CSV.
+    entry: ChannelEntry,
+    /// Before it is migrated.
+    blob: Value,
+}
+
+/// What becomes of a package.
+#[derive(Debug, Default)]
+struct Package<'a> {
+    name: String,
+    blobs: Option<&'a Blobs>,
+    channels: BTreeMap<String, Channel<'a>>,
+    versions: Versions,
+    /// None while it stays as it is.
+    default_channel: Option<String>,
+    new: Vec<New>,
+}
+
+#[derive(Debug, Default)]
+struct Channel<'a> {
+    /// Where it is in the catalog, if it is.
+    known: Option<&'a Of<blob::ChannelBlob>>,
+    entries: Vec<ChannelEntry>,
+    /// How what is in the catalog changes.
+    edits: Vec<Edit>,
+    /// Names of the entries that are new.
+    new: BTreeSet<String>,
+}
+
+impl Catalog {
+    /// Plans to add all bundles of another catalog.
+    ///
+    /// # Errors
+    /// All reasons why that would break something, or strand an installed version.
+    pub fn add(&self, bundles: &Self, request: &Request) -> Result<Addition, Vec<Finding>> {
+        let mut by_package: BTreeMap<String, Vec<New>> = BTreeMap::new();
+        for new in bundles.new_bundles(request)? {
+            by_package.entry(new.package.clone()).or_default().push(new);
+        }
+        let mut refused = Vec::new();
+        let mut addition = Addition { packages: by_package.keys().cloned().collect(), ..Addition::default() };
+        let mut packages = Vec::new();
+        for (name, new) in by_package {
+            match self.add_to(&name, new, request, &mut addition.notes) {
+                Ok(package) => packages.push(package),
+                Err(findings) => refused.extend(findings),
+            }
+        }
+        if refused.is_empty() {
+            addition.files = self.file_changes(&packages, request).map_err(|finding| vec![finding])?;
+            addition.tell(&packages);
+            Ok(addition)
+        } else {
+            Err(refused)
+        }
+    }
+
+    /// The bundles of a catalog that was made of bundles only.
+    fn new_bundles(&self, request: &Request) -> Result<Vec<New>, Vec<Finding>> {
+        let (mut found, mut refused) = (Vec::new(), Vec::new());
+        for (package, blobs) in &self.packages {
+            let of = blobs.packages.iter().map(|of| &of.place).chain(blobs.channels.iter().map(|of| &of.place)).next();
+            if let Some(place) = of {
+                let finding = Finding::new("not-a-bundle", "a catalog and not a bundle").at(&place.file, place.line);
+                refused.push(finding.hint("name bundle directories, or blobs of the schema olm.bundle alone"));
+                continue;
+            }
+            for of in &blobs.bundles {
+                match new(of, package, request) {
+                    Ok(new) => found.push(new),
+                    Err(finding) => refused.push(finding),
+                }
+            }
+        }
+        if found.is_empty() && refused.is_empty() {
+            refused.push(Finding::new("not-a-bundle", "there is no bundle to add"));
+        }
+        if refused.is_empty() { Ok(found) } else { Err(refused) }
+    }
+
+    /// Puts new bundles of one package into its channels.
+    fn add_to(
+        &self,
+        name: &str,
+        new: Vec<New>,
+        request: &Request,
+        notes: &mut Vec<Finding>,
+    ) -> Result<Package<'_>, Vec<Finding>> {
+        let mut package = self.package_of(name).map_err(|finding| vec![finding])?;
+        let mut refused = Vec::new();
+        for new in in_order(new, request.mode) {
+            match package.add(new, request, notes) {
+                Ok(()) => {}
+                Err(finding) => refused.push(finding),
+            }
+        }
+        if refused.is_empty() {
+            refused.extend(package.check());
+        }
+        if refused.is_empty()
+            && let Err(finding) = package.choose_default(request, notes)
+        {
+            refused.push(finding);
+        }
+        if refused.is_empty() { Ok(package) } else { Err(refused) }
+    }
+
+    /// The package as it is, if it is sound.
+    fn package_of(&self, name: &str) -> Result<Package<'_>, Finding> {
+        let mut package = Package { name: name.to_owned(), ..Package::default() };
+        let Some(blobs) = self.packages.get(name) else { return Ok(package) };
+        if let Some(broken) = validate::package(name, blobs).into_iter().find(|f| f.severity == Severity::Error) {
+            let message = format!("the package is broken already: {}", broken.message);
+            return Err(Finding { message, ..broken });
+        }
+        for of in &blobs.bundles {
+            if let Ok(version) = version::parse_tolerant(blob::version(&of.blob.properties)) {
+                package.versions.insert(of.blob.name.clone(), version);
+            }
+        }
+        for of in &blobs.channels {
+            let channel = Channel { known: Some(of), entries: of.blob.entries.clone(), ..Channel::default() };
+            package.channels.insert(of.blob.name.clone(), channel);
+        }
+        package.blobs = Some(blobs);
+        Ok(package)
+    }
+}
+
+/// Reads a bundle for adding.
+fn new(of: &Of<BundleBlob>, package: &str, request: &Request) -> Result<New, Finding> {
+    let mut blob = of.bundle()?.0;
+    let refuse = |code, message: String| {
+        let on = Finding::new(code, message).at(&of.place.file, of.place.line);
+        on.about(format!("bundle {}", quote(&of.blob.name)))
+    };
+    let name = of.blob.name.clone();
+    let channels = if request.channels.is_empty() { of.blob.channels.clone() } else { request.channels.clone() };
+    for (what, is_empty) in [("name", name.is_empty()), ("package", package.is_empty())] {
+        if is_empty {
+            let hint = "give its CSV a name, and name its package in metadata/annotations.yaml";
+            return Err(refuse("not-a-bundle", format!("the bundle has no {what}")).hint(hint));
+        }
+    }
+    if channels.is_empty() {
+        let hint = "name channels in metadata/annotations.yaml, or with --channel NAME";
+        return Err(refuse("no-channel", "nothing says which channels the bundle goes to".to_owned()).hint(hint));
+    }
+    if !request.image.is_empty() {
+        set_image(&mut blob, &request.image);
+    }
+    let properties = list(&blob, &["properties"]);
+    let csv = migrate::csv(properties).unwrap_or_default();
+    let metadata = properties.iter().find(|p| text(p, &["type"]) == CSV_METADATA);
+    let skip_range = match text(&csv, &["metadata", "annotations", "olm.skipRange"]) {
+        "" => metadata.map_or("", |m| text(m, &["value", "annotations", "olm.skipRange"])),
+        range => range,
+    };
+    let skips = list(&csv, &["spec", "skips"]).iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let entry = ChannelEntry {
+        name: name.clone(),
+        replaces: text(&csv, &["spec", "replaces"]).to_owned(),
+        skips,
+        skip_range: skip_range.to_owned(),
+    };
+    let version = blob::version(&of.blob.properties).to_owned();
+    if let Err(e) = version::parse(&version) {
+        let message = format!("its version {} cannot be read: {e}", quote(&version));
+        return Err(refuse("bad-version", message).hint("set spec.version of the CSV to major.minor.patch"));
+    }
+    Ok(New {
+        file: of.place.file.to_string(),
+        name,
+        package: package.to_owned(),
+        version,
+        channels,
+        default_channel: of.blob.default_channel.clone(),
+        entry,
+        blob,
+    })
+}
+
+/// Names the image of a bundle, which is one of its related images.
+fn set_image(blob: &mut Value, image: &str) {
+    blob["image"] = image.into();
+    let mut images = list(blob, &["relatedImages"]).to_vec();
+    if !images.iter().any(|i| text(i, &["image"]) == image) {
+        images.push(serde_json::json!({"name": "", "image": image}));
+    }
+    images.sort_by(|a, b| text(a, &["image"]).cmp(text(b, &["image"])));
+    blob["relatedImages"] = images.into();
+}
+
+/// Bundles before those that replace or skip them, and lower versions before higher ones.
+fn in_order(mut new: Vec<New>, mode: Mode) -> Vec<New> {
+    new.sort_by(|a, b| match (version::parse(&a.version), version::parse(&b.version)) {
+        (Ok(x), Ok(y)) => version::compare(&x, &y).then_with(|| a.name.cmp(&b.name)),
+        _ => a.name.cmp(&b.name),
+    });
+    if mode != Mode::Replaces {
+        return new;
+    }
+    let mut ordered: Vec<New> = Vec::new();
+    while !new.is_empty() {
+        let follows = |a: &New, b: &New| a.entry.replaces == b.name || a.entry.skips.contains(&b.name);
+        // In a ring nobody is first: then the lowest version is.
+        let first = (0..new.len()).find(|at| !new.iter().any(|other| follows(&new[*at], other))).unwrap_or(0);
+        ordered.push(new.remove(first));
+    }
+    ordered
+}
+
+impl Package<'_> {
+    fn add(&mut self, new: New, request: &Request, notes: &mut Vec<Finding>) -> Result<(), Finding> {
+        let on = |finding: Finding| {
+            let place = if finding.file.is_empty() { finding.at(&new.file, 0) } else { finding };
+            place.about(format!("bundle {} of package {}", quote(&new.name), quote(&new.package)))
+        };
+        let known = self.blobs.map(|b| &b.bundles[..]).unwrap_or_default();
+        if let Some(of) = known.iter().find(|of| of.blob.name == new.name) {
+            let message = format!("it is in the catalog already, at {}", of.place);
+            return Err(on(Finding::new("bundle-exists", message).hint("give what is new another name and version")));
+        }
+        if self.new.iter().any(|other| other.name == new.name) {
+            return Err(on(Finding::new("bundle-exists", "it is to be added twice")));
+        }
+        if new.entry.replaces == new.name || new.entry.skips.contains(&new.name) {
+            let finding = Finding::new("cycle", "it replaces or skips itself");
+            return Err(on(finding.hint("correct replaces and skips of the CSV")));
+        }
+        let of_version = known.iter().map(|of| (&of.blob.name, blob::version(&of.blob.properties)));
+        let of_version = of_version.chain(self.new.iter().map(|n| (&n.name, n.version.as_str())));
+        if let Some((other, _)) = of_version.into_iter().find(|(_, version)| *version == new.version) {
+            let message = format!("version {} is there already, in {other}", new.version);
+            return Err(on(Finding::new("duplicate-version", message).hint("give the bundle another version")));
+        }
+        if let Ok(version) = version::parse(&new.version) {
+            self.versions.insert(new.name.clone(), version);
+        }
+        for channel in &new.channels {
+            let in_channel = |f: Finding| {
+                let message = format!("channel {}: {}", quote(channel), f.message);
+                on(Finding { message, ..f })
+            };
+            let is_new = !self.channels.contains_key(channel);
+            let of = self.channels.entry(channel.clone()).or_default();
+            let before = of.entries.clone();
+            let edits =
+                graph::place(request.mode, &mut of.entries, new.entry.clone(), &self.versions).map_err(in_channel)?;
+            for edit in &edits {
+                if let Edit::Replaces(name, _) = edit {
+                    notes.push(changed(&self.name, channel, name, &before, &new.name));
+                }
+            }
+            of.edits.extend(edits);
+            of.new.insert(new.name.clone());
+            let placed = of.entries.iter().find(|e| e.name == new.name);
+            let replaces = placed.map_or("", |e| e.replaces.as_str());
+            if is_new && !replaces.is_empty() {
+                let message = format!("it replaces {replaces}, which channel {} does not have", quote(channel));
+                let note = Finding::new("dangling-replaces", message).warning();
+                notes.push(on(note.hint("an installed one can be upgraded, but nobody can install it")));
+            }
+        }
+        self.new.push(new);
+        Ok(())
+    }
+
+    /// Everything that would be broken.
+    fn check(&self) -> Vec<Finding> {
+        let mut refused = Vec::new();
+        for (name, channel) in self.channels.iter().filter(|(_, channel)| !channel.new.is_empty()) {
+            let subject = format!("channel {} of package {}", quote(name), quote(&self.name));
+            let place = channel.known.map(|of| &of.place);
+            let on = |f: Finding| {
+                let f = f.about(subject.clone());
+                place.map_or_else(|| f.clone(), |p| f.clone().at(&p.file, p.line))
+            };
+            if let Err(finding) = graph::check(&channel.entries, &channel.new) {
+                refused.push(on(finding));
+                continue;
+            }
+            let before = channel.known.map(|of| &of.blob.entries[..]).unwrap_or_default();
+            let stranded = graph::stranded(before, &channel.entries, &self.versions);
+            if !stranded.is_empty() {
+                let names = stranded.join(", ");
+                let message = format!("whoever has {names} installed would no longer be led to the head");
+                let nodes: Vec<_> = channel.entries.iter().map(super::channel::Node::from).collect();
+                let head = super::channel::head(&nodes).unwrap_or_default();
+                refused.push(on(Finding::new("stranded", message).hint(format!("let {head} skip {names}, too"))));
+            }
+        }
+        refused
+    }
+
+    /// Which channel is the default one from now on.
+    fn choose_default(&mut self, request: &Request, notes: &mut Vec<Finding>) -> Result<(), Finding> {
+        let subject = format!("package {}", quote(&self.name));
+        let version = |name: &str| self.versions.get(name);
+        let newest = self.new.iter().max_by(|a, b| version(&a.name).cmp(&version(&b.name)));
+        let is_newest = newest.is_some_and(|n| self.versions.values().all(|v| Some(v) <= version(&n.name)));
+        let said = match request.default_channel.as_str() {
+            "" => newest.map_or("", |n| n.default_channel.as_str()),
+            asked => asked,
+        };
+        let current = self.blobs.and_then(|b| b.packages.first()).map(|of| of.blob.default_channel.as_str());
+        let wanted = match (current, said) {
+            (Some(_), "") => return Ok(()),
+            // An older bundle does not know what has become of the package since.
+            (Some(current), said) if said == current || request.default_channel.is_empty() && !is_newest => {
+                return Ok(());
+            }
+            (None, "") => match self.channels.keys().next() {
+                Some(only) if self.channels.len() == 1 => only,
+                _ => {
+                    let hint = "name it with --default-channel NAME, or in metadata/annotations.yaml";
+                    let finding = Finding::new("no-default-channel", "nothing says which channel is the default one");
+                    return Err(finding.about(subject).hint(hint));
+                }
+            },
+            (_, said) => said,
+        };
+        if !self.channels.contains_key(wanted) {
+            let known: Vec<&str> = self.channels.keys().map(String::as_str).collect();
+            let message = format!("the default channel {} is none of its channels", quote(wanted));
+            let hint = format!("it has {}: add to {wanted}, too, or say --default-channel", known.join(", "));
+            return Err(Finding::new("no-default-channel", message).about(subject).hint(hint));
+        }
+        if let Some(current) = current {
+            let message = format!("its default channel is {} from now on, and was {}", quote(wanted), quote(current));
+            notes.push(Finding::new("other-default-channel", message).warning().about(subject));
+        }
+        self.default_channel = Some(wanted.to_owned());
+        Ok(())
+    }
+}
+
+/// Tells that an entry that was there has another edge.
+fn changed(package: &str, channel: &str, name: &str, before: &[ChannelEntry], new: &str) -> Finding {
+    let old = before.iter().find(|e| e.name == name).map_or("", |e| e.replaces.as_str());
+    let instead = if old.is_empty() { String::new() } else { format!(" in place of {old}") };
+    Finding::new("other-replaces", format!("{name} replaces {new} from now on{instead}")).warning().about(format!(
+        "channel {} of package {}",
+        quote(channel),
+        quote(package)
+    ))
+}
+
+impl Addition {
+    /// Says what is added, in the order in which it was.
+    fn tell(&mut self, packages: &[Package<'_>]) {
+        for package in packages {
+            for new in &package.new {
+                let to = |(name, channel): (&String, &Channel<'_>)| {
+                    let entry = channel.entries.iter().find(|e| channel.new.contains(&e.name) && e.name == new.name)?;
+                    let nodes: Vec<_> = channel.entries.iter().map(super::channel::Node::from).collect();
+                    let head = super::channel::head(&nodes) == Ok(new.name.as_str());
+                    let ChannelEntry { replaces, skips, skip_range, .. } = entry.clone();
+                    Some(AddedTo { name: name.clone(), head, replaces, skips, skip_range })
+                };
+                let file = self.files.iter().find(|f| f.has(&new.package, &new.name)).map(|f| f.path.clone());
+                self.added.push(Added {
+                    name: new.name.clone(),
+                    package: new.package.clone(),
+                    version: new.version.clone(),
+                    image: text(&new.blob, &["image"]).to_owned(),
+                    channels: package.channels.iter().filter_map(to).collect(),
+                    file: file.unwrap_or_default(),
+                });
+            }
+        }
+    }
+}
+
+/// The blob of a package that is new.
+fn package_blob(package: &Package<'_>) -> Value {
+    let default = package.default_channel.as_deref().unwrap_or_default();
+    let entries = package.channels.get(default).map(|c| &c.entries[..]).unwrap_or_default();
+    let nodes: Vec<_> = entries.iter().map(super::channel::Node::from).collect();
+    let head = super::channel::head(&nodes).ok();
+    let described = package.new.iter().find(|n| Some(n.name.as_str()) == head).map(|n| &n.blob);
+    template::package_blob(&package.name, default, described)
+}

@@ -1,0 +1,249 @@
+//! `kubectl olm catalog add`: bundles become part of a catalog directory.
+//!
+//! *Guarantee.* What is written was loaded before, as [`super::validate`] does, and the packages that bundles were added to are
+//! sound in it.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use olm_core::catalog::{Addition, Request};
+pub use olm_core::catalog::{MigrationLevel, Mode};
+use olm_core::finding::{Finding, Severity};
+use serde_json::{Value, json};
+use similar::TextDiff;
+
+use super::source::{Ref, Source, refused};
+use super::write::{self, Replacement};
+use crate::cli::output::{API_VERSION, Output};
+use crate::cli::table::Table;
+use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+use crate::image;
+use crate::registry::dir;
+use crate::registry::read::{self, Item};
+
+/// What to add, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The catalog.
+    pub directory: PathBuf,
+    /// The bundles.
+    pub bundles: Vec<Ref>,
+    /// Where edges come from.
+    pub mode: Mode,
+    /// Channels, in place of those that the bundles name.
+    pub channels: Vec<String>,
+    /// Default channel, in place of the one that the bundles name.
+    pub default_channel: Option<String>,
+    /// Image that the only bundle is pushed to.
+    pub image: Option<String>,
+    /// How images of bundles are pulled.
+    pub images: image::Options,
+    /// How far the bundles' blobs are migrated.
+    pub level: MigrationLevel,
+    /// Show what would change, and change nothing?
+    pub dry_run: bool,
+    /// The form of the answer.
+    pub output: Output,
+}
+
+/// Adds. The answer is no, and nothing is written, when that would break something or strand an installed version.
+pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let directory = check(options)?;
+    let progress = printer.progress("reading the catalog");
+    let (items, paths) = items(directory)?;
+    let catalog = read::index(items);
+    whole(catalog.findings())?;
+    let bundles = Source::read_whole(&options.bundles, &options.images)?;
+    let request = Request {
+        mode: options.mode,
+        channels: options.channels.clone(),
+        default_channel: options.default_channel.clone().unwrap_or_default(),
+        image: options.image.clone().unwrap_or_default(),
+        level: options.level,
+        root: directory.display().to_string(),
+    };
+    let added = catalog.add(&bundles.catalog, &request);
+    drop(progress);
+    let addition = match added {
+        Ok(addition) => addition,
+        Err(reasons) => {
+            for reason in &reasons {
+                printer.error(&refused(reason, 0));
+            }
+            printer.talk("nothing was written");
+            return Ok(Outcome::Negative);
+        }
+    };
+    let files = files(directory, &addition, &paths)?;
+    verify(directory, &addition, &files, printer)?;
+    addition.notes.iter().for_each(|note| printer.warn(note));
+    if !options.dry_run {
+        let (shown, replacements): (Vec<String>, Vec<Replacement>) = files.into_iter().unzip();
+        write::replace(&replacements)?;
+        for (shown, file) in shown.iter().zip(&replacements) {
+            let what = if file.before.is_some() { "changed" } else { "new" };
+            printer.talk(format_args!("{what}: {shown}"));
+        }
+        print(options, &addition, printer)?;
+    } else if options.output == Output::Table {
+        files.iter().try_for_each(|(shown, file)| printer.data(diff(shown, file)))?;
+    } else {
+        print(options, &addition, printer)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// The directory, if the question makes sense.
+fn check(options: &Options) -> Result<&Path, CliError> {
+    let directory = options.directory.as_path();
+    let at = |error: CliError| error.at(directory.display());
+    if !directory.is_dir() {
+        let hint = format!("name the directory of a catalog; for a new one: mkdir -p {}", directory.display());
+        return Err(at(CliError::usage("not a directory")).hint(hint));
+    }
+    if dir::is_bundle(directory) {
+        let hint = "the catalog comes first, then the bundles";
+        return Err(at(CliError::usage("the directory of a bundle, not of a catalog")).hint(hint));
+    }
+    if directory.join("oci-layout").is_file() {
+        let hint = "render it to a file, and add to the directory of that file";
+        return Err(at(CliError::usage("an OCI layout, which cannot be added to")).hint(hint));
+    }
+    if options.image.is_some() && options.bundles.len() != 1 {
+        let error = CliError::usage("--image names the image of one bundle, and there are several");
+        return Err(error.hint("add them one after the other"));
+    }
+    Ok(directory)
+}
+
+/// What there is to read of the catalog, and where the files are that findings name.
+fn items(directory: &Path) -> Result<(Vec<Item>, BTreeMap<String, PathBuf>), CliError> {
+    let items = dir::items(directory)?;
+    let files = items.iter().filter_map(|item| match item {
+        Item::File(shown, path) => Some((shown.clone(), path.clone())),
+        _ => None,
+    });
+    let files = files.collect();
+    Ok((items, files))
+}
+
+/// An error when something could not be read: it may belong to a package that changes.
+fn whole(findings: &[Finding]) -> Result<(), CliError> {
+    let mut broken = findings.iter().filter(|f| f.severity == Severity::Error);
+    broken.next().map_or(Ok(()), |first| Err(refused(first, broken.count())))
+}
+
+/// The files that change, with their names in messages.
+fn files(
+    directory: &Path,
+    addition: &Addition,
+    paths: &BTreeMap<String, PathBuf>,
+) -> Result<Vec<(String, Replacement)>, CliError> {
+    let mut files = Vec::new();
+    for change in &addition.files {
+        let shown = &change.path;
+        let cannot_read = |e: std::io::Error| CliError::from(e).at(shown);
+        let path = match paths.get(shown) {
+            // A link stays one.
+            Some(path) => path.canonicalize().map_err(cannot_read)?,
+            None => PathBuf::from(shown),
+        };
+        let before = write::read(&path).map_err(cannot_read)?;
+        if !paths.contains_key(shown) && dir::is_ignored(directory, &path) {
+            let error = CliError::input("the new file would be passed over").at(shown);
+            return Err(error.hint("correct .indexignore, which says so"));
+        }
+        let text = before.as_deref().map(std::str::from_utf8).transpose();
+        let text = text.map_err(|_| CliError::input("the file is not UTF-8").at(shown))?;
+        let after = change.apply(text).map_err(|finding| refused(&finding, 0))?.into_bytes();
+        files.push((shown.clone(), Replacement { path, before, after }));
+    }
+    Ok(files)
+}
+
+/// Loads what the catalog is going to be.
+fn verify(
+    directory: &Path,
+    addition: &Addition,
+    files: &[(String, Replacement)],
+    printer: &mut Printer,
+) -> Result<(), CliError> {
+    let mut new: BTreeMap<&str, &Replacement> = files.iter().map(|(shown, file)| (shown.as_str(), file)).collect();
+    let stream =
+        |shown: &str, file: &Replacement| Item::Stream(shown.to_owned(), Box::new(Cursor::new(file.after.clone())));
+    let (items, _) = items(directory)?;
+    let mut items: Vec<Item> = items
+        .into_iter()
+        .map(|item| match item {
+            Item::File(shown, path) => match new.remove(shown.as_str()) {
+                Some(file) => stream(&shown, file),
+                None => Item::File(shown, path),
+            },
+            other => other,
+        })
+        .collect();
+    items.extend(new.into_iter().map(|(shown, file)| stream(shown, file)));
+    let catalog = read::index(items);
+    whole(catalog.findings())?;
+    let load = catalog.load();
+    let mut others: Vec<&str> = Vec::new();
+    for package in &load.set_aside {
+        if addition.packages.contains(package) {
+            let named = format!("package {package:?}");
+            let why = load.findings.iter().find(|f| f.severity == Severity::Error && f.subject.ends_with(&named));
+            let why = why.map_or_else(String::new, ToString::to_string);
+            return Err(CliError::new(ErrorKind::Internal, format!("{named} would be broken: {why}")));
+        }
+        others.push(package);
+    }
+    if !others.is_empty() {
+        printer.warn(format_args!("broken before, and still: {}; validate says why", others.join(", ")));
+    }
+    Ok(())
+}
+
+/// What changes, as `diff -u` shows it.
+fn diff(shown: &str, file: &Replacement) -> String {
+    let before = String::from_utf8_lossy(file.before.as_deref().unwrap_or_default());
+    let after = String::from_utf8_lossy(&file.after);
+    let old = if file.before.is_some() { shown } else { "/dev/null" };
+    TextDiff::from_lines(&*before, &*after).unified_diff().header(old, shown).to_string()
+}
+
+/// Says what was added.
+fn print(options: &Options, addition: &Addition, printer: &mut Printer) -> Result<(), CliError> {
+    match &options.output {
+        Output::Name => addition.added.iter().try_for_each(|b| printer.line(format_args!("bundle/{}", b.name))),
+        Output::Table | Output::Wide => printer.data(table(addition, options.output.is_wide())),
+        Output::Json | Output::Yaml | Output::JsonPath(_) => {
+            let files: Vec<&str> = addition.files.iter().map(|f| f.path.as_str()).collect();
+            let document: Value = json!({
+                "apiVersion": API_VERSION,
+                "kind": "CatalogAddition",
+                "dryRun": options.dry_run,
+                "bundles": addition.added,
+                "files": files,
+            });
+            options.output.object(printer, &document, || Table::new([]))
+        }
+    }
+}
+
+fn table(addition: &Addition, is_wide: bool) -> Table {
+    let narrow = ["NAME", "PACKAGE", "CHANNEL", "HEAD", "REPLACES"];
+    let mut table =
+        Table::new(narrow.into_iter().chain(is_wide.then_some(["SKIPS", "SKIP RANGE", "FILE"]).into_iter().flatten()));
+    for bundle in &addition.added {
+        for to in &bundle.channels {
+            let head = if to.head { "yes" } else { "no" };
+            let mut row = vec![&bundle.name, &bundle.package, &to.name].into_iter().cloned().collect::<Vec<String>>();
+            row.extend([head.to_owned(), to.replaces.clone()]);
+            if is_wide {
+                row.extend([to.skips.join(","), to.skip_range.clone(), bundle.file.clone()]);
+            }
+            table.row(row);
+        }
+    }
+    table
+}

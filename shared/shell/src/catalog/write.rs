@@ -1,0 +1,193 @@
+//! Several files get new contents together, or none does.
+//!
+//! *Guarantee.* Each file has its old or its new content whole at every moment, and keeps its permissions. *Caveat.* When the
+//! process is killed between two files, the first is new and the second is not: no file system changes two at once.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::{Builder, NamedTempFile};
+
+use crate::cli::{CliError, ErrorKind};
+
+/// What is being written has a name that readers of catalogs and of mounted folders pass over.
+const STAGED: &str = "..kubectl-olm-";
+
+/// A file that changes.
+#[derive(Debug)]
+pub(super) struct Replacement {
+    pub(super) path: PathBuf,
+    /// What it was when it was read; none when there was no file.
+    pub(super) before: Option<Vec<u8>>,
+    pub(super) after: Vec<u8>,
+}
+
+/// Writes all files. Folders that are missing are made.
+///
+/// # Errors
+/// Says which file could not be written or has changed since it was read, and what has become of the others.
+pub(super) fn replace(files: &[Replacement]) -> Result<(), CliError> {
+    let mut folders = Vec::new();
+    let written = stage(files, &mut folders).and_then(|staged| swap(files, staged));
+    if written.is_err() {
+        // What is not empty is no longer ours.
+        folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
+    }
+    written
+}
+
+fn stage(files: &[Replacement], folders: &mut Vec<PathBuf>) -> Result<Vec<NamedTempFile>, CliError> {
+    let mut staged = Vec::new();
+    for file in files {
+        let refused = |e: io::Error| cannot_write(&file.path, &e).hint("nothing has changed");
+        make_folder(folder(&file.path), folders).map_err(refused)?;
+        let new = write_beside(&file.path, &file.after).map_err(refused)?;
+        staged.push(new);
+    }
+    for file in files {
+        if read(&file.path).map_err(|e| cannot_write(&file.path, &e))? != file.before {
+            let error = CliError::input("the file has changed since it was read").at(file.path.display());
+            return Err(error.hint("nothing was written: try again"));
+        }
+    }
+    Ok(staged)
+}
+
+fn swap(files: &[Replacement], staged: Vec<NamedTempFile>) -> Result<(), CliError> {
+    for (at, (file, new)) in files.iter().zip(staged).enumerate() {
+        if let Err(e) = new.persist(&file.path) {
+            let error = cannot_write(&file.path, &e.error);
+            let kept: Vec<String> = files[..at].iter().filter_map(|f| put_back(f).err()).collect();
+            return Err(match &kept[..] {
+                [] => error.hint("the other files are as they were"),
+                kept => error.hint(format!("these files are new and could not be put back: {}", kept.join(", "))),
+            });
+        }
+    }
+    for file in files {
+        // A folder that cannot be synced has its new names all the same.
+        let _ = File::open(folder(&file.path)).and_then(|folder| folder.sync_all());
+    }
+    Ok(())
+}
+
+/// Restores a file; the error names it.
+fn put_back(file: &Replacement) -> Result<(), String> {
+    let restored = match &file.before {
+        Some(bytes) => write_beside(&file.path, bytes).and_then(|old| Ok(old.persist(&file.path).map(drop)?)),
+        None => fs::remove_file(&file.path),
+    };
+    restored.map_err(|e| format!("{} ({e})", file.path.display()))
+}
+
+/// A synced file in the same folder and with the same permissions, or those of any new file.
+fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
+    let mut builder = Builder::new();
+    builder.prefix(STAGED);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut new = builder.tempfile_in(folder(path))?;
+    if let Ok(known) = path.metadata() {
+        new.as_file().set_permissions(known.permissions())?;
+    }
+    new.write_all(bytes)?;
+    new.as_file().sync_all()?;
+    Ok(new)
+}
+
+fn make_folder(folder: &Path, made: &mut Vec<PathBuf>) -> io::Result<()> {
+    let missing: Vec<&Path> = folder.ancestors().take_while(|f| !f.as_os_str().is_empty() && !f.exists()).collect();
+    for folder in missing.into_iter().rev() {
+        fs::create_dir(folder)?;
+        made.push(folder.to_owned());
+    }
+    Ok(())
+}
+
+fn folder(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
+}
+
+/// The content of a file; none when there is no file.
+pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> CliError {
+    CliError::new(ErrorKind::Io, format!("cannot write: {error}")).at(path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replacement(path: PathBuf, before: Option<&str>, after: &str) -> Replacement {
+        Replacement { path, before: before.map(|b| b.as_bytes().to_vec()), after: after.as_bytes().to_vec() }
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn all_files_are_written_and_keep_their_permissions() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (folder.path().join("old"), folder.path().join("a/b/new"));
+        fs::write(&old, "1").unwrap();
+        #[cfg(unix)]
+        fs::set_permissions(&old, std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
+        replace(&[replacement(old.clone(), Some("1"), "2"), replacement(new.clone(), None, "3")]).unwrap();
+        assert_eq!((fs::read_to_string(&old).unwrap(), fs::read_to_string(&new).unwrap()), ("2".into(), "3".into()));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode(&old), mode(&new) & 0o600), (0o640, 0o600));
+        }
+        assert_eq!(names(folder.path()), ["a", "old"]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_replaced_leaves_all_as_they_were() {
+        let folder = tempfile::tempdir().unwrap();
+        let [old, new, blocked] = ["old", "made/new", "blocked"].map(|name| folder.path().join(name));
+        fs::write(&old, "1").unwrap();
+        let files = [
+            replacement(old.clone(), Some("1"), "2"),
+            replacement(new, None, "3"),
+            replacement(blocked.clone(), None, "4"),
+        ];
+        let mut folders = Vec::new();
+        let staged = stage(&files, &mut folders).unwrap();
+        // Somebody makes a folder of that name meanwhile.
+        fs::create_dir(&blocked).unwrap();
+        let error = swap(&files, staged).unwrap_err();
+        assert_eq!(error.hint.as_deref(), Some("the other files are as they were"));
+        assert_eq!(fs::read_to_string(&old).unwrap(), "1");
+        assert_eq!(
+            (names(folder.path()), names(&folder.path().join("made"))),
+            (vec!["blocked".into(), "made".into(), "old".into()], vec![])
+        );
+    }
+
+    #[test]
+    fn a_file_that_changed_meanwhile_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rose");
+        fs::write(&path, "theirs").unwrap();
+        let made = folder.path().join("made/new");
+        let error =
+            replace(&[replacement(made, None, "3"), replacement(path.clone(), Some("old"), "ours")]).unwrap_err();
+        assert!(error.message.contains("has changed"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
+        assert_eq!(names(folder.path()), ["rose"]);
+    }
+}
