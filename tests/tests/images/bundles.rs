@@ -275,6 +275,7 @@ fn simulated(given: Option<&Path>) -> (Result<Outcome, CliError>, String) {
         catalog_pods: false,
         images: ImageFlags::default(),
         feature_gates: run::FeatureGates::default(),
+        retry_optional: false,
         output: None,
     };
     let out = Buffer::default();

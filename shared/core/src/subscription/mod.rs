@@ -214,8 +214,7 @@ impl<'w> Pass<'w, '_> {
         let (patience, reasons) = Patience::read(self.settings, self.group.object);
         let images = Images { world: self.world, patience, now: self.now };
         let optional = self.settings.optional_manifests;
-        let install =
-            Install::of(name, &resolution, &self.subscriptions, optional, |csv| namespace.has(csv), &images);
+        let install = Install::of(name, &resolution, &self.subscriptions, optional, |csv| namespace.has(csv), &images);
         let mut install = install.map_err(Unusable::Broken)?;
         if !install.images.is_empty() {
             install.reasons.extend(reasons);
