@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Parser};
 use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags, LogFlags};
 use olm_shell::cli::logging::{self, Usually};
-use olm_shell::run::{CatalogDirectory, CatalogImage, FeatureGates, Mode, Options};
+use olm_shell::run::{BundleImage, CatalogDirectory, CatalogImage, FeatureGates, Mode, Options};
 
 /// Run the controllers of the Operator Lifecycle Manager.
 ///
@@ -38,6 +38,9 @@ pub struct Arguments {
     /// With --simulate: the file-based catalog that stands for a catalog image (may be repeated)
     #[arg(long, value_name = "IMAGE=DIR", requires = "simulate")]
     catalog_image: Vec<CatalogImage>,
+    /// With --simulate: the bundle directory, OCI layout or archive that stands for a bundle image (may be repeated)
+    #[arg(long, value_name = "IMAGE=PATH", requires = "simulate")]
+    bundle_image: Vec<BundleImage>,
     /// Serve catalogs of images and ConfigMaps from pods, as OLM does, for others who dial them; without this they are
     /// read directly
     #[arg(long, conflicts_with = "install_crds")]
@@ -122,6 +125,7 @@ impl From<Arguments> for Options {
             namespace: arguments.namespace,
             catalogs: arguments.catalog,
             catalog_images: arguments.catalog_image,
+            bundle_images: arguments.bundle_image,
             catalog_pods: arguments.catalog_pods,
             images: arguments.images,
             feature_gates: arguments.feature_gates,

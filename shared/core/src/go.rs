@@ -1,7 +1,8 @@
-//! Go's way of writing things down, where OLM's messages and hashed texts depend on it: `%q` and `encoding/json`.
+//! Go's way of writing things down, where OLM's messages and hashed texts depend on it: `%q`, `encoding/json` and durations.
 
 use std::fmt::Write;
 
+use jiff::SignedDuration;
 use serde::Serialize;
 
 /// `%q`: the text in double quotes, with Go's escapes.
@@ -54,6 +55,41 @@ pub fn json(value: &impl Serialize) -> String {
     escaped
 }
 
+/// `time.ParseDuration`; the error is Go's.
+pub fn duration(text: &str) -> Result<SignedDuration, String> {
+    let invalid = || format!("time: invalid duration {}", quote(text));
+    let (negative, mut rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if rest == "0" {
+        return Ok(SignedDuration::ZERO);
+    }
+    if rest.is_empty() {
+        return Err(invalid());
+    }
+    let mut total = 0_f64;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let number: f64 = rest[..digits].parse().map_err(|_| invalid())?;
+        rest = &rest[digits..];
+        let letters = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        let seconds = match &rest[..letters] {
+            "" => return Err(format!("time: missing unit in duration {}", quote(text))),
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            unit => return Err(format!("time: unknown unit {} in duration {}", quote(unit), quote(text))),
+        };
+        total += number * seconds;
+        rest = &rest[letters..];
+    }
+    SignedDuration::try_from_secs_f64(if negative { -total } else { total }).map_err(|_| invalid())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,5 +102,22 @@ mod tests {
     #[test]
     fn escapes_json_as_go_does() {
         assert_eq!(json(&serde_json::json!({"b": "<&>", "a": 1})), r#"{"a":1,"b":"\u003c\u0026\u003e"}"#);
+    }
+
+    #[test]
+    fn durations_are_gos() {
+        for (text, seconds) in
+            [("30m", 1800.0), ("1h30m", 5400.0), ("1.5s", 1.5), ("0", 0.0), ("-5s", -5.0), ("2ms", 0.002)]
+        {
+            assert_eq!(duration(text), Ok(SignedDuration::try_from_secs_f64(seconds).unwrap()), "{text}");
+        }
+        for (text, error) in [
+            ("", "time: invalid duration \"\""),
+            ("5", "time: missing unit in duration \"5\""),
+            ("5x", "time: unknown unit \"x\" in duration \"5x\""),
+            ("soon", "time: invalid duration \"soon\""),
+        ] {
+            assert_eq!(duration(text), Err(error.to_owned()), "{text}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 //!   api, version            know nothing
 //!   structural              knows nothing: the schemas of custom resources
 //!   catalog, bundle         know api, version
-//!   resolver                knows catalog, constraint, world
+//!   resolver, unpack        know catalog, constraint, bundle, world
 //!   controllers             know world and plan, and not each other
 //!   planner                 knows the controllers: it says which key to plan next
 //!   sim                     an in-memory API server, and the loop that simulates with it
@@ -37,6 +37,7 @@ pub mod structural;
 pub mod subscription;
 #[cfg(test)]
 mod testing;
+mod unpack;
 pub mod version;
 pub mod world;
 pub mod yaml;

@@ -7,6 +7,8 @@ pub struct Settings {
     pub global_catalog_namespace: String,
     /// How long an InstallPlan's failing step is retried before the plan fails (reference/catalog-operator.md §5.3).
     pub install_plan_retry_timeout: jiff::SignedDuration,
+    /// How long a bundle's image may take, unless the OperatorGroup says otherwise; zero: as long as it takes (§4.2).
+    pub bundle_unpack_timeout: jiff::SignedDuration,
     /// Namespaces that get copies of global operators even when OLMConfig switches copies off
     /// (`--protectedCopiedCSVNamespaces`, reference/olm-operator.md §5.4).
     pub protected_copied_csv_namespaces: std::collections::BTreeSet<String>,
@@ -48,6 +50,7 @@ impl Default for Settings {
         Self {
             global_catalog_namespace: "olm".to_owned(),
             install_plan_retry_timeout: jiff::SignedDuration::from_mins(1),
+            bundle_unpack_timeout: jiff::SignedDuration::from_mins(10),
             protected_copied_csv_namespaces: std::collections::BTreeSet::new(),
             catalog_pods: None,
             optional_manifests: false,

@@ -14,7 +14,7 @@ const BELOW_CONTROLLERS: [&[&str]; 4] = [
     &["api", "finding", "go", "settings", "structural", "version", "yaml"],
     &["bundle", "catalog", "constraint"],
     &["plan", "world"],
-    &["membership", "rbac", "resolver"],
+    &["membership", "rbac", "resolver", "unpack"],
 ];
 
 /// Knows the controllers.

@@ -35,6 +35,12 @@ impl BundleContent {
         Self { csv_json: csv_json.unwrap_or_default(), objects }
     }
 
+    /// From objects in the order of their files, which is kept: so a bundle is unpacked.
+    pub(crate) fn in_order(objects: &[Value], csv: &Value) -> Self {
+        let objects: Arc<[Arc<str>]> = objects.iter().map(|object| go::json(object).into()).collect();
+        Self { csv_json: go::json(csv).into(), objects }
+    }
+
     /// From the `olm.bundle.object` properties of a blob, base64 of YAML or JSON, in their order; the first CSV is the CSV.
     pub(crate) fn of_properties(properties: &[Value]) -> Result<Self, String> {
         let mut content = Self::default();

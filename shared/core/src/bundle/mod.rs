@@ -3,6 +3,8 @@
 //! ```text
 //!   files (path, bytes) --read--> Bundle --render--> Rendered   what opm render and the registry server answer
 //!                           --steps--> the steps of an InstallPlan --optional--> those it may go on without
+//!                                                                  --reference--> those that have no manifests
+//!   image --shell--> unpack: what is known of getting the files
 //! ```
 //!
 //! The format is `registry+v1` (reference: bundles and catalogs §1). Nothing here reads the disk: the shell does.
@@ -11,10 +13,12 @@ mod content;
 pub mod optional;
 pub mod property;
 mod read;
+pub mod reference;
 mod render;
 pub mod steps;
 #[cfg(test)]
 mod tests;
+mod unpack;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,6 +28,7 @@ pub(crate) use content::{decode_data, is_csv};
 pub use property::Property;
 pub(crate) use render::{blob, related_images};
 use serde_json::Value;
+pub use unpack::{BundleImage, Unpacked, Unpacking};
 
 use crate::api::object::{Gvk, at, list, text};
 

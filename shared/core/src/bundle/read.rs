@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Bundle, File, Property, is_csv};
+use super::{Bundle, BundleContent, File, Property, is_csv};
 use crate::api::object::{entries, list, text};
 use crate::finding::Finding;
 use crate::yaml;
@@ -14,6 +14,21 @@ impl Bundle {
     /// the files are called, the first with annotations, dependencies and properties. Of several CSVs the first counts.
     /// The error is the first thing that makes the bundle unusable; a manifest that is no Kubernetes object is skipped.
     pub fn read(path: &str, files: &[File]) -> Result<Self, Finding> {
+        let (bundle, unreadable) = Self::collect(path, files);
+        bundle.check(unreadable)
+    }
+
+    /// The objects of a bundle to install, from the files of its image: `manifests/NAME`, `metadata/NAME`.
+    ///
+    /// Like OLM's unpacking this asks for nothing but a CSV; what a catalog needs besides is no matter any more.
+    pub(super) fn unpack(files: &[File]) -> Result<BundleContent, Finding> {
+        let (bundle, unreadable) = Self::collect("", files);
+        bundle.check_csv(unreadable.as_ref())?;
+        Ok(BundleContent::in_order(&bundle.objects, &bundle.csv))
+    }
+
+    /// The bundle as far as it can be read, and the first file that cannot.
+    fn collect(path: &str, files: &[File]) -> (Self, Option<Finding>) {
         let mut bundle = Self { path: path.to_owned(), ..Self::default() };
         let mut unreadable = None;
         let mut sorted: Vec<&File> = files.iter().collect();
@@ -33,7 +48,7 @@ impl Bundle {
                 _ => {}
             }
         }
-        bundle.check(unreadable)
+        (bundle, unreadable)
     }
 
     fn add_object(&mut self, object: Value) {
@@ -61,15 +76,21 @@ impl Bundle {
         }
     }
 
+    fn check_csv(&self, unreadable: Option<&Finding>) -> Result<(), Finding> {
+        if !self.csv.is_null() {
+            return Ok(());
+        }
+        // A file that cannot be read is the likely reason.
+        Err(unreadable.cloned().unwrap_or_else(|| {
+            Finding::new("no-csv", "no csv in bundle".to_owned())
+                .at(&self.path, 0)
+                .hint("put a ClusterServiceVersion into the bundle's manifests directory")
+        }))
+    }
+
     fn check(self, unreadable: Option<Finding>) -> Result<Self, Finding> {
         let refused = |code, message: String| Finding::new(code, message).at(&self.path, 0);
-        if self.csv.is_null() {
-            // A file that cannot be read is the likely reason.
-            return Err(unreadable.unwrap_or_else(|| {
-                refused("no-csv", "no csv in bundle".to_owned())
-                    .hint("put a ClusterServiceVersion into the bundle's manifests directory")
-            }));
-        }
+        self.check_csv(unreadable.as_ref())?;
         if self.annotations.is_empty() {
             return Err(unreadable.unwrap_or_else(|| {
                 refused("no-annotations", "Could not find annotations file".to_owned())

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::BundleContent;
 use crate::api::go_json::GoType;
 use crate::api::object::{self, Gvk};
 use crate::api::{hash, labels};
@@ -81,6 +82,20 @@ pub fn of_bundle(
     }
     steps.extend(access(source, namespace, &csv)?);
     Ok(steps)
+}
+
+/// The same from the JSON texts of a catalog or an image; the error is OLM's sentence.
+pub fn of_content(
+    source: &BundleSource<'_>,
+    namespace: &str,
+    content: &BundleContent,
+    properties: &Value,
+) -> Result<Vec<Value>, String> {
+    let fail = |why: String| format!("failed to turn bundle into steps: {why}");
+    let read = |json: &str| serde_json::from_str::<Value>(json).map_err(|e| fail(e.to_string()));
+    let csv = read(&content.csv_json)?;
+    let objects = content.objects.iter().map(|o| read(o)).collect::<Result<Vec<Value>, String>>()?;
+    of_bundle(source, namespace, &csv, &objects, properties).map_err(|e| fail(e.0))
 }
 
 /// ServiceAccounts, Roles and bindings for the permissions in the install strategy, account by account.

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::api::object;
-use crate::go::quote;
+use crate::go::duration;
 
 const DEFAULT: SignedDuration = SignedDuration::from_mins(15);
 
@@ -57,63 +57,11 @@ pub(super) fn of(source: &Value, now: Timestamp) -> Poll {
     Poll::Every { problem, due, delay: delay.max(SignedDuration::from_secs(1)) }
 }
 
-/// Go's `time.ParseDuration`.
-fn duration(text: &str) -> Result<SignedDuration, String> {
-    let invalid = || format!("time: invalid duration {}", quote(text));
-    let (negative, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    if rest == "0" {
-        return Ok(SignedDuration::ZERO);
-    }
-    if rest.is_empty() {
-        return Err(invalid());
-    }
-    let mut total = 0_f64;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let number: f64 = rest[..digits].parse().map_err(|_| invalid())?;
-        rest = &rest[digits..];
-        let letters = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
-        let seconds = match &rest[..letters] {
-            "" => return Err(format!("time: missing unit in duration {}", quote(text))),
-            "ns" => 1e-9,
-            "us" | "µs" | "μs" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            unit => return Err(format!("time: unknown unit {} in duration {}", quote(unit), quote(text))),
-        };
-        total += number * seconds;
-        rest = &rest[letters..];
-    }
-    SignedDuration::try_from_secs_f64(if negative { -total } else { total }).map_err(|_| invalid())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn durations_are_gos() {
-        for (text, seconds) in
-            [("30m", 1800.0), ("1h30m", 5400.0), ("1.5s", 1.5), ("0", 0.0), ("-5s", -5.0), ("2ms", 0.002)]
-        {
-            assert_eq!(duration(text), Ok(SignedDuration::try_from_secs_f64(seconds).unwrap()), "{text}");
-        }
-        for (text, error) in [
-            ("", "time: invalid duration \"\""),
-            ("5", "time: missing unit in duration \"5\""),
-            ("5x", "time: unknown unit \"x\" in duration \"5x\""),
-            ("soon", "time: invalid duration \"soon\""),
-        ] {
-            assert_eq!(duration(text), Err(error.to_owned()), "{text}");
-        }
-    }
 
     #[test]
     fn an_image_is_due_an_interval_after_it_was_made_or_looked_at() {

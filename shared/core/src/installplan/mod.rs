@@ -7,6 +7,7 @@
 //!   optional   which refusals a plan goes on with
 //!   blame      whose step it is that stops all
 //!   rights     what the ServiceAccount whose rights are used may not
+//!   referred   manifests that the InstallPlan does not have itself
 //! ```
 //!
 //! RequiresApproval -> Installing -> Complete | Failed. A pass emits all that can be done now; the last one ends with the one
@@ -18,6 +19,7 @@ mod crd;
 mod execute;
 mod fits;
 mod optional;
+mod referred;
 mod rights;
 #[cfg(test)]
 mod tests;
@@ -76,8 +78,13 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
         status.clear_check(now);
         return Plan::act(status.write(json).into_iter().collect());
     }
+    let whole = match referred::whole(settings, world, json, now) {
+        Ok(whole) => whole,
+        Err(plan) => return plan,
+    };
     let account = rights::account(account);
-    let pass = Pass::over(settings, world, json, world.refusals(key), account.as_ref(), now);
+    let mut pass = Pass::over(settings, world, &whole, world.refusals(key), account.as_ref(), now);
+    referred::refer(json, &mut pass.steps);
     let (namespace, name) = (key.namespace.clone(), key.name.clone());
     let mut events: Vec<Action> = pass.skipped.iter().map(|skipped| skipped.event(json)).collect();
     events.extend(pass.warnings.iter().map(|warning| unfit(json, warning)));

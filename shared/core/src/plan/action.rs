@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::api::catalog_source::Target;
 use crate::api::object::{self, ObjectRef};
+use crate::bundle::{BundleImage, Unpacking};
 use crate::structural::Fit;
 
 /// One request to the API server, or a question to the shell.
@@ -147,6 +148,15 @@ pub enum Question {
     },
     /// Look whether the custom resources that exist fit schemas. It is answered before the work that asks is done.
     Fit(Fit),
+    /// Pull the image of a bundle and read the bundle in it.
+    Unpack {
+        /// The image.
+        image: BundleImage,
+        /// What is known while the attempt is under way.
+        begun: Unpacking,
+    },
+    /// Forget the image of a bundle, and give up pulling it.
+    Forget(BundleImage),
 }
 
 /// What kind of request an action is.
@@ -218,6 +228,12 @@ impl Action {
                 gvk: object::Gvk::new("operators.coreos.com", "v1alpha1", "CatalogSource"),
                 namespace: namespace.clone(),
                 name: name.clone(),
+            },
+            // There is no object of it; what it is for is the next best thing.
+            Self::Ask(Question::Unpack { image, .. } | Question::Forget(image)) => ObjectRef {
+                gvk: object::Gvk::new("operators.coreos.com", "v1alpha1", "CatalogSource"),
+                namespace: image.catalog_namespace.clone(),
+                name: image.catalog.clone(),
             },
         }
     }

@@ -80,6 +80,26 @@ pub enum Reason {
         /// OLM's sentence.
         message: String,
     },
+    /// A bundle exists only as an image, which is not here yet.
+    #[error("bundle {bundle} waits for its image {image}: {message}")]
+    BundleUnpacking {
+        /// Name of the bundle.
+        bundle: String,
+        /// The image.
+        image: String,
+        /// What it waits for.
+        message: String,
+    },
+    /// A bundle exists only as an image, which cannot be had.
+    #[error("bundle {bundle} cannot be unpacked: {message}")]
+    BundleUnpackFailed {
+        /// Name of the bundle.
+        bundle: String,
+        /// The image.
+        image: String,
+        /// Why not.
+        message: String,
+    },
     /// An InstallPlan waits for somebody's approval.
     #[error("InstallPlan {namespace}/{name} waits for approval of {}", csvs.join(", "))]
     ApprovalNeeded {
@@ -267,6 +287,7 @@ impl Reason {
     pub fn severity(&self) -> Severity {
         match self {
             Self::CatalogNotReady { .. }
+            | Self::BundleUnpacking { .. }
             | Self::NotHealthy { .. }
             | Self::WaitsForCsv { .. }
             | Self::InstallPlanWaits { .. } => Severity::Waiting,
@@ -324,8 +345,12 @@ impl Reason {
                 "bind the ServiceAccount to a Role or ClusterRole that has them, or take serviceAccountName out of the \
                  OperatorGroup; kubectl auth can-i --list --as system:serviceaccount:{namespace}:{name} shows what it may"
             ),
+            Self::BundleUnpackFailed { image, .. } => {
+                format!("skopeo inspect docker://{image} shows whether it can be had; it is tried again by itself")
+            }
             Self::Panicked { .. } => "this is a bug of kubectl-olm, please report it with the log".to_owned(),
             Self::Unsatisfiable { .. }
+            | Self::BundleUnpacking { .. }
             | Self::RequirementsNotMet { .. }
             | Self::NotHealthy { .. }
             | Self::InstallPlanWaits { .. }

@@ -143,8 +143,8 @@ impl Planner {
             Event::Learned(key, fact) => {
                 let news = self.world.learn(key.clone(), fact);
                 if news {
-                    if let FactKey::Catalog(namespace, _) = &key {
-                        self.touch(&Read::Fact(FactKey::catalogs_of(namespace)));
+                    if let Some(group) = key.group() {
+                        self.touch(&Read::Fact(group));
                     }
                     self.touch(&Read::Fact(key));
                 }

@@ -18,6 +18,7 @@ use super::{ApiServer, Patch, Preconditions, Propagation, WatchEvent};
 use crate::api::catalog_source::Target;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::api::status::Status;
+use crate::bundle::Unpacked;
 use crate::catalog::{self, Snapshot};
 use crate::plan::{self, Account, Action, Key, Question, Verb};
 use crate::planner::{Answer, Event, Failure, Planner, Work, answer};
@@ -105,6 +106,8 @@ pub struct Simulation {
     local: BTreeMap<(String, String), Arc<Snapshot>>,
     /// What the images of these references hold.
     images: BTreeMap<String, Arc<Snapshot>>,
+    /// What comes of pulling the bundle images of these references.
+    bundles: BTreeMap<String, Unpacked>,
     /// What is read for which CatalogSource.
     connected: BTreeMap<(String, String), Target>,
     happenings: Vec<Happening>,
@@ -128,6 +131,7 @@ impl Simulation {
             registries: BTreeMap::new(),
             local: BTreeMap::new(),
             images: BTreeMap::new(),
+            bundles: BTreeMap::new(),
             connected: BTreeMap::new(),
             happenings: Vec::new(),
             refusals: Vec::new(),
@@ -189,6 +193,11 @@ impl Simulation {
     /// Gives an image content, also in place of another that it had: catalogs notice when they look at it again.
     pub fn give_image(&mut self, reference: &str, snapshot: Arc<Snapshot>) {
         self.images.insert(reference.to_owned(), snapshot);
+    }
+
+    /// Says what comes of pulling a bundle image from now on.
+    pub fn give_bundle(&mut self, reference: &str, unpacked: Unpacked) {
+        self.bundles.insert(reference.to_owned(), unpacked);
     }
 
     /// Makes a local directory's catalog known under the name of a CatalogSource.
@@ -278,6 +287,7 @@ impl Simulation {
         fresh.registries.clone_from(&self.registries);
         fresh.local.clone_from(&self.local);
         fresh.images.clone_from(&self.images);
+        fresh.bundles.clone_from(&self.bundles);
         fresh.learn_locals();
         let mut unfinished = Vec::new();
         while let Some(work) = fresh.planner.next(fresh.now) {
@@ -449,6 +459,20 @@ impl Simulation {
             Action::Ask(Question::Disconnect { namespace, name }) => {
                 self.connected.remove(&(namespace.clone(), name.clone()));
                 self.planner.observe(Event::Learned(FactKey::Catalog(namespace.clone(), name.clone()), None));
+                Ok(None)
+            }
+            Action::Ask(Question::Unpack { image, begun }) => {
+                let nothing = || {
+                    let reference = &image.image;
+                    Unpacked::NotGiven(format!("the content of image {reference} (--bundle-image {reference}=PATH)"))
+                };
+                let unpacked = self.bundles.get(&image.image).cloned().unwrap_or_else(nothing);
+                let fact = Fact::Bundle(begun.clone().end(now, unpacked));
+                self.planner.observe(Event::Learned(FactKey::Bundle(image.clone()), Some(fact)));
+                Ok(None)
+            }
+            Action::Ask(Question::Forget(image)) => {
+                self.planner.observe(Event::Learned(FactKey::Bundle(image.clone()), None));
                 Ok(None)
             }
         }

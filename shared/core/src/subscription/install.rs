@@ -1,5 +1,5 @@
 //! From a resolution to an InstallPlan, and from an InstallPlan back to its Subscriptions (reference/catalog-operator.md §3.8,
-//! §5.1).
+//! §4.1, §5.1).
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,27 @@ use crate::api::object;
 use crate::bundle::optional;
 use crate::bundle::property::{self, Property};
 use crate::bundle::steps::{self, BundleSource};
+use crate::bundle::{BundleContent, BundleImage, reference};
+use crate::catalog::Entry;
+use crate::go;
 use crate::plan::Reason;
 use crate::resolver::{Chosen, Failure, Resolution};
+use crate::unpack::{Images, Pending};
+
+/// Most bytes of manifests in one InstallPlan. etcd takes objects of 1.5 MiB, in which the quotes of manifests are escaped.
+const LARGEST_PLAN: usize = 900_000;
 
 /// What is to be installed.
 #[derive(Debug, Default)]
 pub(super) struct Install {
     /// The steps of the InstallPlan.
     steps: Vec<Value>,
+    /// The bundles that were unpacked from their images.
+    lookups: Vec<Value>,
+    /// The images that some of it is in.
+    pub(super) images: BTreeSet<BundleImage>,
+    /// The bundles whose images are not here: without them nothing is installed.
+    pub(super) pending: Vec<Pending>,
     /// Which Subscription gets which new ClusterServiceVersion.
     updates: Vec<(String, String)>,
     /// Why some of it cannot be installed.
@@ -70,6 +83,7 @@ impl Install {
         subscriptions: &[Subscription<'_>],
         optional_manifests: bool,
         exists: impl Fn(&str) -> bool,
+        images: &Images<'_, '_>,
     ) -> Result<Self, Failure> {
         let mut install = Self::default();
         for Need { chosen, matches } in needs(resolution, subscriptions, exists) {
@@ -80,19 +94,24 @@ impl Install {
                 csv: &entry.name,
                 replaces,
             };
-            match bundle_steps(&source, namespace, chosen)? {
-                Some(mut steps) => {
-                    if optional_manifests {
-                        install.reasons.extend(mark_optional(&mut steps, chosen));
-                    }
-                    install.steps.extend(steps);
-                }
-                None => {
-                    let object = format!("bundle {} of catalog {}/{}", entry.name, catalog.namespace, catalog.name);
-                    let what = "a bundle that only its image contains".to_owned();
-                    return Ok(Self { reasons: vec![Reason::Unsupported { object, what }], ..Self::default() });
-                }
+            let content = inline(chosen);
+            if content.is_none() && entry.bundle_path.is_empty() {
+                let object = format!("bundle {} of catalog {}/{}", entry.name, catalog.namespace, catalog.name);
+                let needs = "objects, or an image, in its catalog".to_owned();
+                return Ok(Self { reasons: vec![Reason::Missing { object, needs }], ..Self::default() });
             }
+            let properties = json!(properties(entry));
+            let steps = match content {
+                Some(content) => {
+                    Some(steps::of_content(&source, namespace, &content, &properties).map_err(Failure::Error)?)
+                }
+                None => install.unpack(&source, namespace, entry, &properties, images),
+            };
+            let mut steps = steps.unwrap_or_default();
+            if optional_manifests {
+                install.reasons.extend(mark_optional(&mut steps, chosen));
+            }
+            install.steps.extend(steps);
             if matches.is_empty() {
                 install.steps.push(steps::of_subscription(&source, namespace, &entry.package, &entry.channel));
             }
@@ -101,6 +120,51 @@ impl Install {
         }
         steps::order(&mut install.steps);
         Ok(install)
+    }
+
+    /// The steps of a bundle from its image; nothing as long as that is not here.
+    fn unpack(
+        &mut self,
+        source: &BundleSource<'_>,
+        namespace: &str,
+        entry: &Entry,
+        properties: &Value,
+        images: &Images<'_, '_>,
+    ) -> Option<Vec<Value>> {
+        let image = BundleImage {
+            namespace: namespace.to_owned(),
+            catalog_namespace: source.catalog_namespace.to_owned(),
+            catalog: source.catalog.to_owned(),
+            image: entry.bundle_path.clone(),
+        };
+        let steps = images.content(&entry.name, &image).and_then(|content| {
+            let steps = steps::of_content(source, namespace, content, properties).and_then(|steps| {
+                // What the Subscription waits for would never appear.
+                match steps.first().map_or("", |s| object::text(s, &["resource", "name"])) {
+                    name if name == entry.name => Ok(steps),
+                    other => Err(format!("it holds {other}, where its catalog says {}", entry.name)),
+                }
+            });
+            steps.map_err(|message| images.broken(&entry.name, &image, message))
+        });
+        self.images.insert(image);
+        let lookup = json!({
+            "path": entry.bundle_path,
+            "identifier": entry.name,
+            "replaces": source.replaces,
+            "catalogSourceRef": { "namespace": source.catalog_namespace, "name": source.catalog },
+            "properties": go::json(&json!({ "properties": properties })),
+        });
+        match steps {
+            Ok(steps) => {
+                self.lookups.push(lookup);
+                Some(steps)
+            }
+            Err(pending) => {
+                self.pending.push(*pending);
+                None
+            }
+        }
     }
 
     /// Names of the ClusterServiceVersions, in the order of the steps.
@@ -161,35 +225,62 @@ impl Install {
             "catalogSources": catalogs,
             "plan": self.steps,
         });
+        if !self.lookups.is_empty() {
+            plan["status"]["bundleLookups"] = json!(self.lookups);
+            self.shorten(&mut plan);
+        }
         plan
     }
 }
 
-/// The steps of one bundle; `None` when the catalog does not carry its objects.
-fn bundle_steps(
-    source: &BundleSource<'_>,
-    namespace: &str,
-    Chosen { catalog, entry, .. }: &Chosen<'_>,
-) -> Result<Option<Vec<Value>>, Failure> {
-    let Some(content) = catalog.snapshot.bundle(&entry.package, &entry.channel, &entry.name) else { return Ok(None) };
-    let fail = |why: String| Failure::Error(format!("failed to turn bundle into steps: {why}"));
-    let read = |json: &str| serde_json::from_str::<Value>(json).map_err(|e| fail(e.to_string()));
-    let csv = read(&content.csv_json)?;
-    // A catalog of images may carry a stand-in, for people to look at.
-    let deployments = object::at(&csv, &["spec", "install", "spec", "deployments"]);
-    if !entry.bundle_path.is_empty() && deployments.is_null() {
-        return Ok(None);
+impl Install {
+    /// Has the steps refer to the manifests that images hold, when the InstallPlan would be too large with them.
+    fn shorten(&self, plan: &mut Value) {
+        let size = |step: &Value| object::text(step, &["resource", "manifest"]).len();
+        if self.steps.iter().map(size).sum::<usize>() <= LARGEST_PLAN {
+            return;
+        }
+        for lookup in &self.lookups {
+            let text = |path: &[&str]| object::text(lookup, path);
+            let source = BundleSource {
+                catalog: text(&["catalogSourceRef", "name"]),
+                catalog_namespace: text(&["catalogSourceRef", "namespace"]),
+                csv: text(&["identifier"]),
+                replaces: text(&["replaces"]),
+            };
+            let manifest = reference::to_manifest(text(&["path"]), &source, text(&["properties"]));
+            for step in plan["status"]["plan"].as_array_mut().into_iter().flatten() {
+                // The Subscription of a dependency is of our own making; what is optional may be made long after.
+                let is_subscription = object::text(step, &["resource", "kind"]) == "Subscription";
+                let stays = is_subscription || object::at(step, &["optional"]) == &Value::Bool(true);
+                if object::text(step, &["resolving"]) == source.csv && !stays {
+                    step["resource"]["manifest"] = manifest.as_str().into();
+                }
+            }
+        }
     }
-    let objects = content.objects.iter().map(|o| read(o)).collect::<Result<Vec<Value>, Failure>>()?;
-    // The resolver's list has some requirements twice.
+}
+
+/// The objects of a bundle that its catalog carries; `None`: at most its image has them.
+fn inline(Chosen { catalog, entry, .. }: &Chosen<'_>) -> Option<BundleContent> {
+    let content = catalog.snapshot.bundle(&entry.package, &entry.channel, &entry.name)?;
+    // A catalog of images may carry a stand-in, for people to look at.
+    let is_whole = || {
+        let csv: Value = serde_json::from_str(&content.csv_json).unwrap_or_default();
+        !object::at(&csv, &["spec", "install", "spec", "deployments"]).is_null()
+    };
+    (entry.bundle_path.is_empty() || is_whole()).then_some(content)
+}
+
+/// The properties of a bundle, once each: the resolver's list has some requirements twice.
+fn properties(entry: &Entry) -> Vec<&Property> {
     let mut properties: Vec<&Property> = Vec::new();
     for property in entry.properties.iter() {
         if !properties.contains(&property) {
             properties.push(property);
         }
     }
-    let properties = json!(properties);
-    steps::of_bundle(source, namespace, &csv, &objects, &properties).map(Some).map_err(|e| fail(e.0))
+    properties
 }
 
 /// Marks the steps that the bundle calls optional, and says what of that cannot be read.
@@ -241,10 +332,14 @@ pub(super) fn link(subscriptions: &mut [Subscription<'_>], plans: &[&Value]) {
     }
 }
 
-/// The package that the CSV in a manifest says it is of.
+/// The package that the CSV in a manifest, or a reference to it, says it is of.
 fn package_of(manifest: &str) -> Option<String> {
-    let csv: Value = serde_json::from_str(manifest).ok()?;
-    let properties: Value = serde_json::from_str(object::annotation(&csv, "operatorframework.io/properties")?).ok()?;
-    let mut packages = object::list(&properties, &["properties"]).iter().filter(|p| p["type"] == property::PACKAGE);
+    let properties = reference::properties(manifest).or_else(|| {
+        let csv: Value = serde_json::from_str(manifest).ok()?;
+        let annotation = object::annotation(&csv, "operatorframework.io/properties")?;
+        let properties: Value = serde_json::from_str(annotation).ok()?;
+        Some(object::at(&properties, &["properties"]).clone())
+    })?;
+    let mut packages = properties.as_array()?.iter().filter(|p| p["type"] == property::PACKAGE);
     packages.next_back().map(|p| object::text(p, &["value", "packageName"]).to_owned())
 }

@@ -31,9 +31,11 @@ use self::installed::Namespace;
 use self::offer::{Source, Unusable};
 use self::status::{Subscription, phase};
 use crate::api::object;
-use crate::plan::{Action, Emit, Key, Plan, Propagation, Reason, Verb};
+use crate::bundle::{BundleImage, reference};
+use crate::plan::{Action, Emit, Key, Plan, Propagation, Question, Reason, Verb};
 use crate::resolver::{self, Failure, Inputs};
 use crate::settings::Settings;
+use crate::unpack::{Images, Patience, Pending, State, UNINSTALLABLE};
 use crate::world::{Reader, kind};
 
 /// How many InstallPlans of a namespace are kept (§5.9).
@@ -49,13 +51,12 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     plans.retain(|p| !object::is_deleting(p));
     let mut subscriptions: Vec<Subscription<'_>> =
         world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|o| Subscription::new(o.json())).collect();
-    if subscriptions.is_empty() && plans.is_empty() {
-        return Plan::nothing();
+    if subscriptions.is_empty() {
+        let mut actions = collect(&plans, &subscriptions);
+        actions.extend(forget(world, namespace, &plans, &BTreeSet::new()));
+        return Plan::act(actions);
     }
     let collected = collect(&plans, &subscriptions);
-    if subscriptions.is_empty() {
-        return Plan::act(collected);
-    }
     let groups: Vec<&Value> = world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| o.json()).collect();
     let group = Group::read(&groups);
     install::link(&mut subscriptions, &plans);
@@ -73,6 +74,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
         subscriptions,
         actions: collected,
         reasons: Vec::new(),
+        again: None,
     };
     if groups.len() == 1 {
         pass.resolve();
@@ -88,16 +90,23 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
 }
 
 /// What the OperatorGroup of the namespace says about resolution.
-struct Group {
+struct Group<'w> {
+    /// The only one, if it is.
+    object: Option<&'w Value>,
     fail_forward: bool,
     excludes_global: bool,
 }
 
-impl Group {
-    fn read(groups: &[&Value]) -> Self {
+impl<'w> Group<'w> {
+    fn read(groups: &[&'w Value]) -> Self {
+        let object = match groups {
+            [only] => Some(*only),
+            _ => None,
+        };
         let says = |path: &[&str], value: &str| matches!(groups, [only] if object::text(only, path) == value);
         let annotation = "olm.operatorframework.io/exclude-global-namespace-resolution";
         Self {
+            object,
             fail_forward: says(&["spec", "upgradeStrategy"], "TechPreviewUnsafeFailForward"),
             excludes_global: says(&["metadata", "annotations", annotation], "true"),
         }
@@ -117,6 +126,19 @@ fn collect(plans: &[&Value], subscriptions: &[Subscription<'_>]) -> Vec<Action> 
     oldest.map(|p| Action::delete(p, Propagation::Background)).collect()
 }
 
+/// Bundle images are forgotten that neither a resolution nor an InstallPlan needs any more.
+fn forget(world: &Reader<'_>, namespace: &str, plans: &[&Value], needed: &BTreeSet<BundleImage>) -> Vec<Action> {
+    let known = world.bundles_of(namespace);
+    if known.is_empty() {
+        return Vec::new();
+    }
+    let installing = plans.iter().filter(|p| phase(p) == "Installing");
+    let lookups = installing.flat_map(|plan| reference::unmade(plan).into_values().flatten());
+    let referred: BTreeSet<BundleImage> = lookups.map(|lookup| lookup.image).collect();
+    let unneeded = known.into_iter().filter(|image| !needed.contains(image) && !referred.contains(image));
+    unneeded.map(|image| Action::Ask(Question::Forget(image.clone()))).collect()
+}
+
 /// One plan in the making.
 struct Pass<'w, 'r> {
     settings: &'w Settings,
@@ -126,10 +148,11 @@ struct Pass<'w, 'r> {
     plans: Vec<&'w Value>,
     /// The InstallPlan whose first status is among the actions.
     filled: Option<Value>,
-    group: Group,
+    group: Group<'w>,
     subscriptions: Vec<Subscription<'w>>,
     actions: Vec<Action>,
     reasons: Vec<Reason>,
+    again: Option<Timestamp>,
 }
 
 impl<'w> Pass<'w, '_> {
@@ -152,15 +175,24 @@ impl<'w> Pass<'w, '_> {
         };
         if self.subscriptions.iter().zip(&busy).all(waits) {
             self.tell_of_lost_csvs(&namespace);
+            self.actions.extend(forget(self.world, &self.key.name, &self.plans, &BTreeSet::new()));
             return;
         }
         match self.resolution(&namespace, &leaving, &busy) {
             Ok(install) => {
                 for subscription in &mut self.subscriptions {
-                    remove(&mut subscription.status, &[RESOLUTION_FAILED, UNPACKING, UNPACK_FAILED]);
+                    remove(&mut subscription.status, &[RESOLUTION_FAILED]);
                 }
+                self.actions.extend(forget(self.world, &self.key.name, &self.plans, &install.images));
                 self.reasons.extend(install.reasons.iter().cloned());
-                self.install(&install);
+                if install.pending.is_empty() {
+                    for subscription in &mut self.subscriptions {
+                        remove(&mut subscription.status, &[UNPACKING, UNPACK_FAILED]);
+                    }
+                    self.install(&install);
+                } else {
+                    self.wait_for(&install.pending);
+                }
             }
             Err(Unusable::NotYet(reasons)) => self.reasons.extend(reasons),
             Err(Unusable::Broken(failure)) => self.fail(&failure),
@@ -169,7 +201,7 @@ impl<'w> Pass<'w, '_> {
     }
 
     fn resolution(
-        &self,
+        &mut self,
         namespace: &Namespace<'w>,
         leaving: &BTreeSet<&str>,
         busy: &[bool],
@@ -185,9 +217,77 @@ impl<'w> Pass<'w, '_> {
         let subscriptions = self.subscriptions.iter().zip(busy).map(|(s, busy)| s.wanted(*busy)).collect();
         let inputs = Inputs { namespace: name, subscriptions, catalogs, broken, installed };
         let resolution = resolver::resolve(&inputs).map_err(Unusable::Broken)?;
+        let (patience, reasons) = Patience::read(self.settings, self.group.object);
+        let images = Images { world: self.world, patience, now: self.now };
         let optional = self.settings.optional_manifests;
-        Install::of(name, &resolution, &self.subscriptions, optional, |csv| namespace.has(csv))
-            .map_err(Unusable::Broken)
+        let install = Install::of(name, &resolution, &self.subscriptions, optional, |csv| namespace.has(csv), &images);
+        let mut install = install.map_err(Unusable::Broken)?;
+        if !install.images.is_empty() {
+            install.reasons.extend(reasons);
+        }
+        Ok(install)
+    }
+
+    /// Asks for the images that are not here, and says in all Subscriptions how it stands with them.
+    fn wait_for(&mut self, pending: &[Pending]) {
+        let (mut failed, mut reason, mut error) = (Vec::new(), UNPACK_FAILED.to_owned(), None);
+        for Pending { image, state, ask, again, .. } in pending {
+            self.actions.extend(ask.clone());
+            self.again = self.again.into_iter().chain(*again).min();
+            match state {
+                State::Failed(UNINSTALLABLE, message) => {
+                    UNINSTALLABLE.clone_into(&mut reason);
+                    failed.push(message.clone());
+                }
+                State::Failed(why, message) => failed.push(format!("{why}: image {image}: {message}")),
+                State::Waits(Some(why)) => error = Some(format!("Bundle image pull failed. {image}: {why}")),
+                State::Waits(None) | State::NotGiven(_) => {}
+            }
+        }
+        let known = self.known(UNPACK_FAILED, pending);
+        let failures = known.as_ref().map(|(_, message)| message.as_str());
+        let of = |p: &Pending| failures.filter(|message| message.contains(&p.image));
+        self.reasons.extend(pending.iter().map(|p| p.reason(of(p))));
+        let message = match (failed.is_empty(), known) {
+            (true, None) => return self.tell_of_unpacking(error, pending),
+            (true, Some((before, message))) => {
+                reason = before;
+                message
+            }
+            (false, _) => format!("Bundle unpacking failed - {}", failed.join("; ")),
+        };
+        for subscription in &mut self.subscriptions {
+            let before = subscription.status.clone();
+            remove(&mut subscription.status, &[UNPACKING]);
+            set_timeless(&mut subscription.status, condition(UNPACK_FAILED, true, &reason, &message));
+            if before != subscription.status {
+                let (regarding, message) = (subscription.json.clone(), message.clone());
+                let reason = UNPACK_FAILED.to_owned();
+                self.actions.push(Action::Emit(Emit { regarding, warning: true, reason, message }));
+            }
+        }
+    }
+
+    /// Says that images are under way, and why the last attempt to pull one failed.
+    fn tell_of_unpacking(&mut self, error: Option<String>, pending: &[Pending]) {
+        let message = error.or_else(|| self.known(UNPACKING, pending).map(|(_, message)| message)).unwrap_or_default();
+        for subscription in &mut self.subscriptions {
+            remove(&mut subscription.status, &[UNPACK_FAILED]);
+            set_timeless(&mut subscription.status, condition(UNPACKING, true, "UnpackingInProgress", &message));
+        }
+    }
+
+    /// What the Subscriptions say of an image that is tried again, reason and message: it stands until the attempt has ended, and
+    /// controllers that have just started do not know better.
+    fn known(&self, kind: &str, pending: &[Pending]) -> Option<(String, String)> {
+        let waits =
+            |message: &str| pending.iter().any(|p| matches!(p.state, State::Waits(_)) && message.contains(&p.image));
+        let conditions = self.subscriptions.iter().flat_map(|s| object::list(&s.status, &["conditions"]));
+        let mut said = conditions.filter(|c| object::text(c, &["type"]) == kind).map(|c| {
+            let of = |key| object::text(c, &[key]).to_owned();
+            (of("reason"), of("message"))
+        });
+        said.find(|(_, message)| waits(message))
     }
 
     fn install(&mut self, install: &Install) {
@@ -227,6 +327,7 @@ impl<'w> Pass<'w, '_> {
         let mut news = false;
         for subscription in &mut self.subscriptions {
             let before = subscription.status.clone();
+            remove(&mut subscription.status, &[UNPACKING]);
             set_timeless(&mut subscription.status, condition(RESOLUTION_FAILED, true, reason, &message));
             news |= before != subscription.status;
         }
@@ -275,6 +376,6 @@ impl<'w> Pass<'w, '_> {
 
     fn finish(mut self) -> Plan {
         self.write_statuses();
-        Plan { actions: self.actions, reasons: self.reasons, ..Plan::default() }
+        Plan { actions: self.actions, reasons: self.reasons, again: self.again, ..Plan::default() }
     }
 }

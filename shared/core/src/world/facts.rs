@@ -1,4 +1,4 @@
-//! What planning needs to know that is not an object: the content of catalogs, the server's version.
+//! What planning needs to know that is not an object: the content of catalogs and of bundle images, the server's version.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use crate::api::catalog_source::Target;
 use crate::api::object::{Gvk, ObjectRef};
 use crate::api::status::Status;
+use crate::bundle::{BundleImage, Unpacking};
 use crate::catalog::Snapshot;
 use crate::plan::{Key, Verb};
 use crate::structural::FitFact;
@@ -17,6 +18,8 @@ use crate::structural::FitFact;
 pub enum FactKey {
     /// The catalog of this namespace and name.
     Catalog(String, String),
+    /// The image of a bundle.
+    Bundle(BundleImage),
     /// The API server's version.
     ServerVersion,
     /// The kinds the API server serves that come neither from a CustomResourceDefinition nor from an APIService.
@@ -33,6 +36,22 @@ impl FactKey {
     pub fn catalogs_of(namespace: &str) -> Self {
         Self::Catalog(namespace.to_owned(), String::new())
     }
+
+    /// Which bundle images are known for a namespace: stands for all of them where reads are noted.
+    pub fn bundles_of(namespace: &str) -> Self {
+        let none = String::new;
+        let namespace = namespace.to_owned();
+        Self::Bundle(BundleImage { namespace, catalog_namespace: none(), catalog: none(), image: none() })
+    }
+
+    /// The key that stands for this one and its like where reads are noted.
+    pub(crate) fn group(&self) -> Option<Self> {
+        match self {
+            Self::Catalog(namespace, _) => Some(Self::catalogs_of(namespace)),
+            Self::Bundle(bundle) => Some(Self::bundles_of(&bundle.namespace)),
+            _ => None,
+        }
+    }
 }
 
 /// A fact.
@@ -40,6 +59,8 @@ impl FactKey {
 pub enum Fact {
     /// A catalog's connection and content.
     Catalog(CatalogFact),
+    /// How far the unpacking of a bundle image is.
+    Bundle(Unpacking),
     /// `gitVersion`, with its `v`.
     ServerVersion(String),
     /// Kinds served by the API server itself.

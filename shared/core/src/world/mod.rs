@@ -189,6 +189,11 @@ impl World {
         store.is_some_and(|s| s.objects.contains_key(&(target.namespace.clone(), target.name.clone())))
     }
 
+    /// Is the image of a bundle being pulled?
+    pub fn is_unpacking(&self) -> bool {
+        self.facts.values().any(|fact| matches!(fact, Fact::Bundle(unpacking) if unpacking.running))
+    }
+
     /// Every object, by kind and name.
     pub fn objects(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.stores.values().flat_map(|s| s.objects.values())

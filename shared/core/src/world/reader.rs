@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{CatalogFact, Fact, FactKey, GroupKind, IndexKey, NamespacedName, Object, Refusal, World};
+use crate::bundle::{BundleImage, Unpacking};
 use crate::plan::Key;
 use crate::structural::{Fit, FitFact};
 
@@ -180,6 +181,25 @@ impl<'w> Reader<'w> {
             })
             .filter(|(_, fact)| fact.is_local())
             .collect()
+    }
+
+    /// How far the unpacking of a bundle image is; `None` when nobody has asked for it.
+    pub fn bundle(&self, image: &BundleImage) -> Option<&'w Unpacking> {
+        match self.fact(FactKey::Bundle(image.clone()))? {
+            Fact::Bundle(unpacking) => Some(unpacking),
+            _ => None,
+        }
+    }
+
+    /// The bundle images that somebody has asked for in a namespace.
+    pub fn bundles_of(&self, namespace: &str) -> Vec<&'w BundleImage> {
+        let start = FactKey::bundles_of(namespace);
+        self.note(Read::Fact(start.clone()));
+        let of_namespace = |key: &'w FactKey| match key {
+            FactKey::Bundle(bundle) if bundle.namespace == namespace => Some(bundle),
+            _ => None,
+        };
+        self.world.facts.range(start..).map_while(|(key, _)| of_namespace(key)).collect()
     }
 
     /// The API server's `gitVersion`.

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::{WatchStreamExt, watcher};
 use olm_core::api::catalog_source::Target;
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::object;
 use olm_core::catalog::{self, Snapshot};
 use olm_core::planner::Event;
 use olm_core::world::{CatalogFact, ConnectionState, Fact, FactKey};
@@ -19,8 +19,9 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::api::Api;
-use crate::cli::{CliError, ErrorKind};
-use crate::image::{self, Content, Credentials, Location};
+use super::puller::{Puller, told};
+use crate::cli::CliError;
+use crate::image::{self, Content, Location};
 use crate::registry;
 use crate::registry::client::{Client, Observation, Settings};
 use crate::run::CatalogDirectory;
@@ -48,6 +49,11 @@ impl Catalogs {
             local.push((FactKey::Catalog(namespace.to_owned(), name.clone()), Arc::new(loaded.snapshot)));
         }
         Ok(Self { local, images })
+    }
+
+    /// Pulls bundle images as catalog images are pulled.
+    pub(super) fn puller(&self, api: &Api) -> Puller {
+        Puller::new(api.clone(), self.images.clone())
     }
 
     /// Tells the planner of the local catalogs, and makes connections from now on.
@@ -104,8 +110,7 @@ impl Connections {
             Target::Address(address) => tokio::spawn(dial(address.clone(), refresh.clone(), sender)),
             Target::Image { reference, secrets } => {
                 let reader = ImageReader {
-                    api: self.api.clone(),
-                    options: self.images.clone(),
+                    puller: Puller::new(self.api.clone(), self.images.clone()),
                     namespace: namespace.to_owned(),
                     secrets: secrets.clone(),
                     refresh: refresh.clone(),
@@ -165,8 +170,7 @@ async fn dial(address: String, refresh: Arc<Notify>, sender: watch::Sender<Obser
 
 /// Reads an image, again when it is asked to, or when that failed.
 struct ImageReader {
-    api: Api,
-    options: image::Options,
+    puller: Puller,
     namespace: String,
     secrets: Vec<String>,
     refresh: Arc<Notify>,
@@ -177,12 +181,8 @@ struct ImageReader {
 
 impl ImageReader {
     async fn run(mut self, reference: String) {
-        let location: Location = match reference.parse() {
-            Ok(location @ Location::Registry(_)) => location,
-            // Nobody but the user of this machine may have its files read.
-            Ok(Location::Layout { .. }) => {
-                return self.failed(&CliError::input(format!("{reference:?} is not an image reference")));
-            }
+        let location = match Puller::location(&reference) {
+            Ok(location) => location,
             Err(e) => return self.failed(&e),
         };
         let mut pause = PAUSES.0;
@@ -210,10 +210,7 @@ impl ImageReader {
     }
 
     fn failed(&self, error: &CliError) {
-        let told = match &error.hint {
-            Some(hint) => format!("{error} ({hint})"),
-            None => error.to_string(),
-        };
+        let told = told(error);
         self.sender.send_modify(|o| {
             o.state = ConnectionState::TransientFailure;
             o.error = Some(told);
@@ -221,7 +218,7 @@ impl ImageReader {
     }
 
     async fn read(&mut self, location: &Location) -> Result<(), CliError> {
-        let options = image::Options { credentials: self.credentials().await?, ..self.options.clone() };
+        let options = self.puller.options(&self.namespace, &self.secrets).await?;
         let known = self.held.as_ref().map(|content| content.digest.as_str());
         if known.is_some() && known == Some(image::resolve(location, &options).await?.as_str()) {
             self.sender.send_modify(|o| (o.state, o.error) = (ConnectionState::Ready, None));
@@ -238,28 +235,6 @@ impl ImageReader {
         });
         self.held = Some(content);
         Ok(())
-    }
-
-    /// The pull secrets as they are now, then the user's own credentials. A secret that is missing may come later.
-    async fn credentials(&self) -> Result<Credentials, CliError> {
-        let mut secrets = Vec::new();
-        for name in &self.secrets {
-            let target =
-                ObjectRef { gvk: Gvk::new("", "v1", "Secret"), namespace: self.namespace.clone(), name: name.clone() };
-            match self.api.get(&target).await {
-                Ok(Some(secret)) => secrets.push(secret),
-                Ok(None) => tracing::info!("pull secret {}/{name} does not exist", self.namespace),
-                Err(refusal) => {
-                    let message = format!("cannot read pull secret {}/{name}: {}", self.namespace, refusal.message);
-                    return Err(CliError::new(ErrorKind::Api, message));
-                }
-            }
-        }
-        let (credentials, problems) = Credentials::of_secrets(&secrets);
-        for problem in problems {
-            tracing::warn!("{problem}");
-        }
-        Ok(credentials.and(self.options.credentials.clone()))
     }
 }
 

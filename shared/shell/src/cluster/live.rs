@@ -13,6 +13,7 @@ use olm_core::world::{Fact, FactKey};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::api::Api;
+use super::bundles::Bundles;
 use super::catalogs::Catalogs;
 use super::execute::{Done, execute};
 use super::lease::Permit;
@@ -80,6 +81,7 @@ pub async fn run(
         api.know(watched.resource.clone()).await;
         tasks.spawn(watch::run(api.clone(), watched, signals_in.clone()));
     }
+    let mut bundles = Bundles::new(catalogs.puller(&api), events_in.clone());
     let mut catalogs = catalogs.start(api.clone(), events_in.clone());
     if let Ok(version) = api.version().await {
         planner.observe(Event::Learned(FactKey::ServerVersion, Some(Fact::ServerVersion(version))));
@@ -102,6 +104,8 @@ pub async fn run(
                         }
                         Action::Ask(Question::Refresh { namespace, name }) => catalogs.refresh(namespace, name),
                         Action::Ask(Question::Disconnect { namespace, name }) => catalogs.disconnect(namespace, name),
+                        Action::Ask(Question::Unpack { image, begun }) => bundles.unpack(image, begun),
+                        Action::Ask(Question::Forget(image)) => bundles.forget(image),
                         _ => {}
                     }
                 }
@@ -127,7 +131,8 @@ pub async fn run(
             observer.unsettled(planner.unsettled() + events.len());
             // What others are still to do is not waited for by an audit, which does nothing to bring it about.
             let waits = !options.audit && options.once && is_waiting(&planner);
-            if options.once && planner.is_quiet() && events.is_empty() && catalogs.are_settled() && !waits {
+            let asks = !catalogs.are_settled() || planner.world().is_unpacking();
+            if options.once && planner.is_quiet() && events.is_empty() && !asks && !waits {
                 return End::Quiet(blocked(&planner));
             }
         }

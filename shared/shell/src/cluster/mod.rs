@@ -3,6 +3,8 @@
 //! ```text
 //!   watch    list and watch of every kind that planning reads    --Event-->  live: Planner
 //!   catalogs connections to registries                           --Event-->   |
+//!   bundles  images of bundles, pulled when asked for            --Event-->   |
+//!     puller   as whom, for both
 //!   execute  actions to requests, answers back to events         <--Work----  +  bounded concurrency
 //!   fit      looks whether custom resources fit a schema         --Event-->  execute asks
 //!   lease    who may write                                       <---may it?---  live, execute
@@ -10,10 +12,12 @@
 //! ```
 
 pub mod api;
+mod bundles;
 pub mod catalogs;
 mod execute;
 mod fit;
 mod interest;
 pub mod lease;
 pub mod live;
+mod puller;
 mod watch;

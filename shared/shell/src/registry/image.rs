@@ -1,13 +1,18 @@
 //! A catalog or a bundle in an image.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
+use olm_core::bundle::Unpacked;
 use olm_core::catalog::{File, Load};
 use olm_core::finding::Finding;
 
 use super::dir;
 use crate::cli::{CliError, ErrorKind};
-use crate::image::{self, Content, Location, Options, Wanted};
+use crate::image::{self, Content, Limits, Location, Options, Wanted};
+
+/// Most bytes of a bundle's files: a hundred times what OLM can install.
+const LARGEST_BUNDLE: u64 = 64 << 20;
 
 /// Pulls a catalog image and reads it. The image must be kept for as long as the catalog is used.
 ///
@@ -28,16 +33,43 @@ pub(crate) fn left_out(location: &Location, content: &Content) -> impl Iterator<
     content.warnings.iter().map(move |warning| Finding::new("left-out", warning.clone()).warning().at(&image, 0))
 }
 
-/// The files of a bundle image, `manifests/NAME` and `metadata/NAME`, by name.
+/// Pulls a bundle image and reads the bundle in it.
+pub async fn unpack(location: &Location, options: &Options) -> Unpacked {
+    let limits = Limits { kept: options.limits.kept.min(LARGEST_BUNDLE), ..options.limits };
+    let content = match image::pull(location, Wanted::Bundle, &Options { limits, ..options.clone() }).await {
+        Ok(content) => content,
+        Err(error) => return failed(&error),
+    };
+    let read = tokio::task::spawn_blocking(move || files(&content.root).map(|files| Unpacked::of_files(&files))).await;
+    match read {
+        Ok(Ok(unpacked)) => unpacked,
+        Ok(Err(error)) => failed(&CliError::from(error)),
+        Err(error) => Unpacked::Later(error.to_string()),
+    }
+}
+
+/// An attempt to unpack a bundle image that ended with an error: may the same succeed later?
+pub fn failed(error: &CliError) -> Unpacked {
+    // The image is named by whoever tells of it.
+    let told = match &error.hint {
+        Some(hint) => format!("{} ({hint})", error.message),
+        None => error.message.clone(),
+    };
+    match error.kind {
+        ErrorKind::Usage | ErrorKind::Input => Unpacked::Refused(told),
+        _ => Unpacked::Later(told),
+    }
+}
+
+/// The files of a bundle directory, `manifests/NAME` and `metadata/NAME`, by name.
 ///
 /// # Errors
-/// It cannot be pulled, or is no bundle.
-pub async fn bundle(location: &Location, options: &Options) -> Result<Vec<File>, CliError> {
-    let content = image::pull(location, Wanted::Bundle, options).await?;
+/// They cannot be read.
+pub fn files(root: &Path) -> io::Result<Vec<File>> {
     let mut files = Vec::new();
     for folder in ["manifests", "metadata"] {
         let mut paths: Vec<PathBuf> = Vec::new();
-        for entry in std::fs::read_dir(content.root.join(folder))? {
+        for entry in std::fs::read_dir(root.join(folder))? {
             paths.push(entry?.path());
         }
         paths.sort();

@@ -41,6 +41,8 @@ pub struct Options {
     pub catalogs: Vec<CatalogDirectory>,
     /// What catalog images hold when simulating, where no image is pulled.
     pub catalog_images: Vec<CatalogImage>,
+    /// What bundle images hold when simulating.
+    pub bundle_images: Vec<BundleImage>,
     /// Serve catalogs of images and ConfigMaps from pods, as OLM does.
     pub catalog_pods: bool,
     /// How registries are asked for images.
@@ -121,13 +123,32 @@ impl FromStr for CatalogImage {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.split_once('=') {
-            Some((reference, directory)) if !reference.is_empty() && !directory.is_empty() => {
-                Ok(Self { reference: reference.to_owned(), directory: directory.into() })
-            }
-            _ => Err("expected IMAGE=DIR".to_owned()),
-        }
+        let (reference, directory) = named(text).ok_or("expected IMAGE=DIR")?;
+        Ok(Self { reference: reference.to_owned(), directory: directory.into() })
     }
+}
+
+/// `--bundle-image REF=PATH`: the bundle that an image holds in a simulation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundleImage {
+    /// The image's reference, as catalogs have it.
+    pub reference: String,
+    /// A bundle directory, or an OCI layout or archive of one: `PATH[:NAME]`.
+    pub path: String,
+}
+
+impl FromStr for BundleImage {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (reference, path) = named(text).ok_or("expected IMAGE=PATH")?;
+        Ok(Self { reference: reference.to_owned(), path: path.to_owned() })
+    }
+}
+
+/// `IMAGE=PATH`
+fn named(text: &str) -> Option<(&str, &str)> {
+    text.split_once('=').filter(|(reference, path)| !reference.is_empty() && !path.is_empty())
 }
 
 /// `--feature-gates NAME=true|false,…`, as Kubernetes has it.

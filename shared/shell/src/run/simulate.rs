@@ -1,20 +1,22 @@
 //! `--simulate`: the controllers on a cluster in memory, told as a story.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use olm_core::api::{crd, object};
+use olm_core::bundle::Unpacked;
 use olm_core::plan::{Key, Reason, Severity};
 use olm_core::sim::{ApiServer, Simulation};
 use serde_json::{Value, json};
 
 use super::script::Script;
 use super::story::Story;
-use super::{CatalogImage, Options, input, live};
+use super::{BundleImage, CatalogImage, Options, input, live};
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
+use crate::image::{self, Location};
 use crate::registry;
 
 /// How much virtual time a simulation may take: longer than every time-out of the controllers.
@@ -130,7 +132,29 @@ fn add_catalogs(
         }
         simulation.give_image(reference, Arc::new(loaded.snapshot));
     }
+    for BundleImage { reference, path } in &options.bundle_images {
+        simulation.give_bundle(reference, bundle_at(path)?);
+    }
     Ok(())
+}
+
+/// What a bundle directory or an OCI layout holds. What is wrong with an image is what would be wrong in a registry.
+fn bundle_at(path: &str) -> Result<Unpacked, CliError> {
+    let folder = Path::new(path);
+    if folder.join("manifests").is_dir() {
+        let files = registry::image::files(folder).map_err(|e| CliError::from(e).at(path))?;
+        return Ok(Unpacked::of_files(&files));
+    }
+    let location: Location = format!("oci:{path}").parse()?;
+    if let Location::Layout { path, .. } = &location {
+        std::fs::metadata(path).map_err(|e| CliError::from(e).at(path.display()))?;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(match runtime.block_on(registry::image::unpack(&location, &image::Options::default())) {
+        // A file stays as it is.
+        Unpacked::Later(message) => Unpacked::Refused(message),
+        unpacked => unpacked,
+    })
 }
 
 fn apply(simulation: &mut Simulation, given: Vec<input::Given>, printer: &mut Printer) -> Result<(), CliError> {

@@ -1,0 +1,102 @@
+//! Manifests that an InstallPlan only refers to: taken from the image of their bundle (reference/catalog-operator.md §4.4).
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::api::object;
+use crate::bundle::reference::{self, Lookup};
+use crate::bundle::steps::{self, BundleSource};
+use crate::plan::{Plan, Reason};
+use crate::settings::Settings;
+use crate::unpack::{Images, Patience, Pending};
+use crate::world::{Reader, kind};
+
+/// The InstallPlan with all manifests in their places; or what is to be done to have them.
+pub(super) fn whole<'p>(
+    settings: &Settings,
+    world: &Reader<'_>,
+    plan: &'p Value,
+    now: Timestamp,
+) -> Result<Cow<'p, Value>, Plan> {
+    let unmade = reference::unmade(plan);
+    if unmade.is_empty() {
+        return Ok(Cow::Borrowed(plan));
+    }
+    let namespace = object::namespace(plan);
+    let group = world.in_namespace(&kind::OPERATOR_GROUP, namespace).next().map(|o| o.json());
+    let images = Images { world, patience: Patience::read(settings, group).0, now };
+    let mut whole = plan.clone();
+    let mut waits = Plan::nothing();
+    for (csv, lookup) in unmade {
+        let made = match &lookup {
+            Some(lookup) => manifests(&images, namespace, csv, lookup).map_err(|pending| told(*pending)),
+            None => Err(missing(plan, &format!("an entry for {csv} in its bundleLookups"))),
+        };
+        match made {
+            Ok(made) => {
+                if let Err(what) = fill(&mut whole, csv, &made) {
+                    waits.reasons.extend(missing(plan, &what).reasons);
+                }
+            }
+            Err(Plan { actions, reasons, again, .. }) => {
+                waits.actions.extend(actions);
+                waits.reasons.extend(reasons);
+                waits.again = waits.again.into_iter().chain(again).min();
+            }
+        }
+    }
+    if waits == Plan::nothing() { Ok(Cow::Owned(whole)) } else { Err(waits) }
+}
+
+/// Steps as they are to be remembered: with the references that they had.
+pub(super) fn refer(plan: &Value, steps: &mut [Value]) {
+    for (step, known) in steps.iter_mut().zip(object::list(plan, &["status", "plan"])) {
+        if reference::is_reference(object::text(known, &["resource", "manifest"])) {
+            step["resource"]["manifest"] = known["resource"]["manifest"].clone();
+        }
+    }
+}
+
+/// The steps of a bundle with their manifests.
+fn manifests(
+    images: &Images<'_, '_>,
+    namespace: &str,
+    csv: &str,
+    Lookup { image, replaces, properties }: &Lookup<'_>,
+) -> Result<Vec<Value>, Box<Pending>> {
+    let content = images.content(csv, image)?;
+    let source = BundleSource { catalog: &image.catalog, catalog_namespace: &image.catalog_namespace, csv, replaces };
+    let steps = steps::of_content(&source, namespace, content, properties);
+    steps.map_err(|message| images.broken(csv, image, message))
+}
+
+/// Puts the manifests of a bundle in the place of references to them. The error says what is not in the image.
+fn fill(plan: &mut Value, csv: &str, made: &[Value]) -> Result<(), String> {
+    let same = |a: &Value, b: &Value| {
+        ["group", "version", "kind", "name"].iter().all(|key| a["resource"][*key] == b["resource"][*key])
+    };
+    for step in plan["status"]["plan"].as_array_mut().into_iter().flatten() {
+        let manifest = object::text(step, &["resource", "manifest"]);
+        if object::text(step, &["resolving"]) != csv || !reference::is_reference(manifest) {
+            continue;
+        }
+        let Some(found) = made.iter().find(|made| same(made, step)) else {
+            let resource = |key| object::text(step, &["resource", key]);
+            return Err(format!("{} {} in the image of {csv}", resource("kind"), resource("name")));
+        };
+        step["resource"]["manifest"] = found["resource"]["manifest"].clone();
+    }
+    Ok(())
+}
+
+fn told(pending: Pending) -> Plan {
+    let reasons = vec![pending.reason(None)];
+    Plan { actions: pending.ask.into_iter().collect(), reasons, again: pending.again, ..Plan::nothing() }
+}
+
+fn missing(plan: &Value, needs: &str) -> Plan {
+    let object = format!("InstallPlan {}/{}", object::namespace(plan), object::name(plan));
+    Plan::wait(Reason::Missing { object, needs: needs.to_owned() })
+}

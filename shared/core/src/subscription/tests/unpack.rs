@@ -1,0 +1,379 @@
+//! Bundles that exist only as images.
+
+use super::*;
+use crate::bundle::{BundleImage, Unpacked, Unpacking};
+use crate::plan::Question;
+
+const IMAGE: &str = "registry.example.com/rose-bundle:1.0.0";
+
+/// A bundle whose objects are in the image only, and these.
+fn in_image(mut message: BundleMessage, image: &str) -> (BundleMessage, BundleContent) {
+    let content = message.content.take().unwrap().read().unwrap();
+    image.clone_into(&mut message.bundle_path);
+    (message, content)
+}
+
+fn rose() -> (BundleMessage, BundleContent) {
+    in_image(bundle("rose", "1.0.0", "", ""), IMAGE)
+}
+
+/// A cluster with a Subscription to a bundle in an image.
+fn subscribed(unpacked: Unpacked) -> Simulation {
+    let mut simulation = cluster(catalog(vec![rose().0]));
+    simulation.give_bundle(IMAGE, unpacked);
+    simulation.apply(subscription("rose", "Automatic", "")).unwrap();
+    simulation
+}
+
+fn later() -> Unpacked {
+    Unpacked::Later("registry.example.com failed with HTTP status 503".to_owned())
+}
+
+fn refused() -> Unpacked {
+    Unpacked::Refused("registry.example.com has no such image".to_owned())
+}
+
+fn pass(simulation: &mut Simulation, minutes: i64) {
+    simulation.settle(SignedDuration::from_mins(minutes));
+}
+
+/// `reason: message` of a condition of the only Subscription.
+fn said(simulation: &Simulation, kind: &str) -> String {
+    let subscription = of_kind(simulation, "Subscription")[0];
+    let found = object::list(subscription, &["status", "conditions"]).iter().find(|c| c["type"] == kind);
+    found.map_or_else(String::new, |c| format!("{}: {}", object::text(c, &["reason"]), object::text(c, &["message"])))
+}
+
+fn reasons(simulation: &Simulation) -> Vec<String> {
+    simulation.planner().reasons().flat_map(|(_, reasons)| reasons).map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_an_image_holds_is_installed_as_what_a_catalog_holds() {
+    let mut inline = cluster(catalog(vec![bundle("rose", "1.0.0", "", "")]));
+    inline.apply(subscription("rose", "Automatic", "")).unwrap();
+    rest(&mut inline);
+    let mut simulation = subscribed(Unpacked::Content(rose().1));
+    rest(&mut simulation);
+    assert_eq!(story(&simulation), "rose.v1.0.0 Succeeded; Complete: rose.v1.0.0; rose AtLatestKnown rose.v1.0.0");
+    assert_eq!(story(&simulation), story(&inline));
+    let plan = |simulation: &Simulation| of_kind(simulation, "InstallPlan")[0]["status"].clone();
+    let (mut ours, theirs) = (plan(&simulation), plan(&inline));
+    let lookups = object::map_mut(&mut ours, &[]).remove("bundleLookups").unwrap();
+    assert_eq!(ours["plan"], theirs["plan"]);
+    assert_eq!(
+        lookups,
+        json!([{
+            "path": IMAGE, "identifier": "rose.v1.0.0", "replaces": "",
+            "catalogSourceRef": { "namespace": "olm", "name": "main" },
+            "properties": "{\"properties\":[{\"type\":\"olm.gvk\",\"value\":{\"group\":\"garden.example.com\",\"kind\":\"Rose\",\
+                           \"version\":\"v1\"}},{\"type\":\"olm.package\",\"value\":{\"packageName\":\"rose\",\"version\":\"1.0.0\"}}]}",
+        }])
+    );
+    // What is installed needs no image any more.
+    let world = simulation.planner().world();
+    assert!(Reader::new(world).bundles_of("garden").is_empty());
+}
+
+#[test]
+fn an_image_and_a_catalog_may_serve_one_install_plan() {
+    let pots = "registry.example.com/pot-bundle:1";
+    let (pot, content) = in_image(bundle("pot", "1.0.0", "", ""), pots);
+    let mut simulation = cluster(catalog(vec![bundle("rose", "1.0.0", "", "Pot"), pot]));
+    simulation.apply(subscription("rose", "Automatic", "")).unwrap();
+    simulation.give_bundle(pots, later());
+    pass(&mut simulation, 1);
+    assert_eq!(story(&simulation), "rose   BundleUnpacking", "half of it is not installed");
+    simulation.give_bundle(pots, Unpacked::Content(content));
+    rest(&mut simulation);
+    assert!(story(&simulation).starts_with("pot.v1.0.0 Succeeded; rose.v1.0.0 Succeeded; Complete: "));
+}
+
+#[test]
+fn what_is_not_given_to_a_simulation_is_waited_for() {
+    let mut simulation = cluster(catalog(vec![rose().0]));
+    simulation.apply(subscription("rose", "Automatic", "")).unwrap();
+    rest(&mut simulation);
+    assert_eq!(story(&simulation), "rose   BundleUnpacking");
+    assert_eq!(said(&simulation, "BundleUnpacking"), "UnpackingInProgress: ");
+    let wanted = format!("needs the content of image {IMAGE} (--bundle-image {IMAGE}=PATH)");
+    assert!(reasons(&simulation)[0].contains(&wanted), "{:?}", reasons(&simulation));
+}
+
+#[test]
+fn what_cannot_succeed_fails_at_once_and_is_tried_again_later() {
+    let mut simulation = subscribed(refused());
+    pass(&mut simulation, 4);
+    assert_eq!(story(&simulation), "rose   BundleUnpackFailed");
+    let failure = format!(
+        "BundleUnpackFailed: Bundle unpacking failed - UnpackFailed: image {IMAGE}: registry.example.com has no such image"
+    );
+    assert_eq!(said(&simulation, "BundleUnpackFailed"), failure);
+    assert_eq!(reasons(&simulation), ["bundle rose.v1.0.0 cannot be unpacked: registry.example.com has no such image"]);
+    // Told once, though it is tried again, also by controllers that have just started.
+    simulation.restart();
+    pass(&mut simulation, 20);
+    let events =
+        |s: &Simulation| s.api().list("", "Event", None).filter(|e| e["reason"] == "BundleUnpackFailed").count();
+    assert_eq!((said(&simulation, "BundleUnpackFailed"), events(&simulation)), (failure, 1));
+    assert_eq!(simulation.replan(), []);
+    simulation.give_bundle(IMAGE, Unpacked::Content(rose().1));
+    pass(&mut simulation, 6);
+    assert_eq!(story(&simulation), "rose.v1.0.0 Succeeded; Complete: rose.v1.0.0; rose AtLatestKnown rose.v1.0.0");
+}
+
+#[test]
+fn what_may_pass_is_tried_again_until_the_deadline() {
+    let mut simulation = subscribed(later());
+    pass(&mut simulation, 9);
+    assert_eq!(
+        said(&simulation, "BundleUnpacking"),
+        format!(
+            "UnpackingInProgress: Bundle image pull failed. {IMAGE}: registry.example.com failed with HTTP status 503"
+        )
+    );
+    let attempts = |s: &Simulation| {
+        let image = Reader::new(s.planner().world()).bundles_of("garden")[0].clone();
+        Reader::new(s.planner().world()).bundle(&image).unwrap().attempts
+    };
+    assert_eq!(simulation.replan(), []);
+    // 1 + 2 + 4 + … + 64 seconds, then every 64: no more than a dozen questions in nine minutes.
+    assert_eq!(attempts(&simulation), 14);
+    pass(&mut simulation, 2);
+    let failure = format!(
+        "BundleUnpackFailed: Bundle unpacking failed - DeadlineExceeded: image {IMAGE}: it was not pulled within 10m: \
+         registry.example.com failed with HTTP status 503"
+    );
+    assert_eq!(story(&simulation), "rose   BundleUnpackFailed");
+    assert_eq!(said(&simulation, "BundleUnpackFailed"), failure);
+    // A new row of attempts does not take the failure back, nor does a new process.
+    pass(&mut simulation, 7);
+    assert!(attempts(&simulation) < 12, "{}", attempts(&simulation));
+    assert_eq!(said(&simulation, "BundleUnpackFailed"), failure);
+    simulation.restart();
+    pass(&mut simulation, 1);
+    assert_eq!(
+        (said(&simulation, "BundleUnpackFailed"), said(&simulation, "BundleUnpacking")),
+        (failure, String::new())
+    );
+    simulation.give_bundle(IMAGE, Unpacked::Content(rose().1));
+    rest(&mut simulation);
+    assert_eq!(story(&simulation), "rose.v1.0.0 Succeeded; Complete: rose.v1.0.0; rose AtLatestKnown rose.v1.0.0");
+}
+
+/// A World in which the bundle is subscribed to, with these annotations on the OperatorGroup and the fact of its image.
+fn waiting(annotations: &Value, fact: Option<Unpacking>) -> World {
+    let mut group = group("garden");
+    group["metadata"]["annotations"] = annotations.clone();
+    let snapshot = catalog(vec![rose().0]);
+    let objects = vec![group, subscription("rose", "Automatic", "")];
+    let mut world = world(objects, Some((ConnectionState::Ready, Some(snapshot))));
+    if let Some(fact) = fact {
+        world.learn(FactKey::Bundle(image()), Some(Fact::Bundle(fact)));
+    }
+    world
+}
+
+fn image() -> BundleImage {
+    let [namespace, catalog_namespace, catalog] = ["garden", "olm", "main"].map(str::to_owned);
+    BundleImage { namespace, catalog_namespace, catalog, image: IMAGE.to_owned() }
+}
+
+fn seconds_ago(seconds: i64) -> Timestamp {
+    start() - SignedDuration::from_secs(seconds)
+}
+
+fn unpacking(since: i64, ended: Option<(i64, Unpacked)>) -> Unpacking {
+    let ended = ended.map(|(ago, unpacked)| (seconds_ago(ago), unpacked));
+    Unpacking { secrets: Vec::new(), since: seconds_ago(since), attempts: 1, running: false, ended }
+}
+
+/// The attempt that is begun now, if one is, when to look again in seconds, and how it is called in the Subscription.
+fn judged(annotations: &Value, fact: Option<Unpacking>) -> (Option<Unpacking>, Option<i64>, String) {
+    let plan = plan_of(&waiting(annotations, fact));
+    let begun = plan.actions.iter().find_map(|a| match a {
+        Action::Ask(Question::Unpack { image: asked, begun }) => {
+            assert_eq!(*asked, image());
+            Some(begun.clone())
+        }
+        _ => None,
+    });
+    let status = plan.actions.iter().find_map(|a| match a {
+        Action::UpdateStatus(o) => object::list(o, &["status", "conditions"])
+            .iter()
+            .find(|c| object::text(c, &["type"]).starts_with("Bundle"))
+            .map(|c| format!("{} {}", object::text(c, &["type"]), object::text(c, &["message"]))),
+        _ => None,
+    });
+    let again = plan.again.map(|at| at.duration_since(start()).as_secs());
+    (begun, again, status.unwrap_or_default())
+}
+
+#[test]
+fn annotations_say_how_long_to_wait_and_when_to_try_again() {
+    let none = json!({});
+    let begun = Unpacking { running: true, ..unpacking(0, None) };
+    assert_eq!(judged(&none, None), (Some(begun.clone()), None, "BundleUnpacking ".to_owned()));
+    let running = |since| Some(Unpacking { running: true, ..unpacking(since, None) });
+    let timeout = |text: &str| json!({ "operatorframework.io/bundle-unpack-timeout": text });
+    for (annotations, since, again, kind) in [
+        (none.clone(), 10, Some(590), "BundleUnpacking "),
+        (timeout("1m"), 10, Some(50), "BundleUnpacking "),
+        (timeout("1m"), 60, None, "BundleUnpackFailed "),
+        (timeout("0"), 6000, None, "BundleUnpacking "),
+        (timeout("-5m"), 10, Some(590), "BundleUnpacking "),
+        (timeout("soon"), 10, Some(590), "BundleUnpacking "),
+    ] {
+        let (asked, looks, said) = judged(&annotations, running(since));
+        assert_eq!((asked, looks), (None, again), "{annotations} {since}");
+        assert!(said.starts_with(kind), "{annotations} {since}: {said}");
+    }
+    let reasons = plan_of(&waiting(&timeout("soon"), running(10))).reasons;
+    assert!(reasons.iter().any(|r| r.to_string().contains("invalid duration \"soon\"")), "{reasons:?}");
+    // A failure is as old as its last attempt.
+    let failed = |ago| Some(unpacking(ago, Some((ago, refused()))));
+    let retry = json!({ "operatorframework.io/bundle-unpack-min-retry-interval": "30s" });
+    assert_eq!(judged(&none, failed(100)).1, Some(200));
+    assert_eq!(judged(&retry, failed(10)).1, Some(20));
+    let (asked, _, said) = judged(&retry, failed(30));
+    let ended = Some((seconds_ago(30), refused()));
+    assert_eq!(asked, Some(Unpacking { ended, ..begun.clone() }));
+    assert!(said.starts_with("BundleUnpackFailed "), "{said}");
+    // Of a row of attempts the next is one more.
+    let (asked, _, _) = judged(&none, Some(unpacking(20, Some((5, later())))));
+    let ended = Some((seconds_ago(5), later()));
+    assert_eq!(asked, Some(Unpacking { since: seconds_ago(20), attempts: 2, ended, ..begun }));
+}
+
+#[test]
+fn other_pull_secrets_are_tried_at_once() {
+    let mut world = waiting(&json!({}), Some(unpacking(10, Some((10, refused())))));
+    world.apply(json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": { "name": "main", "namespace": "olm", "uid": "u-main" },
+        "spec": { "sourceType": "grpc", "address": ADDRESS, "secrets": ["pull"] },
+    }));
+    let asked = plan_of(&world).actions.into_iter().find_map(|a| match a {
+        Action::Ask(Question::Unpack { begun, .. }) => Some(begun.secrets),
+        _ => None,
+    });
+    assert_eq!(asked, Some(vec!["pull".to_owned()]));
+}
+
+#[test]
+fn an_image_must_hold_what_the_catalog_says() {
+    let other = in_image(bundle("rose", "2.0.0", "", ""), IMAGE).1;
+    let bad = BundleContent { csv_json: "{}".into(), objects: [].into() };
+    for (content, words) in [
+        (other, "it holds rose.v2.0.0, where its catalog says rose.v1.0.0"),
+        (bad, "failed to turn bundle into steps: bundle CSV  missing APIVersion"),
+    ] {
+        let mut simulation = subscribed(Unpacked::Content(content));
+        pass(&mut simulation, 12);
+        assert_eq!(
+            said(&simulation, "BundleUnpackFailed"),
+            format!("ErrorPreventedUnpacking: Bundle unpacking failed - image {IMAGE}: {words}")
+        );
+        assert_eq!(simulation.replan(), []);
+        simulation.give_bundle(IMAGE, Unpacked::Content(rose().1));
+        pass(&mut simulation, 6);
+        assert!(story(&simulation).starts_with("rose.v1.0.0 Succeeded"), "{}", story(&simulation));
+    }
+}
+
+/// A ConfigMap that makes a bundle so large that etcd would not take an InstallPlan with it.
+fn large(content: &BundleContent) -> BundleContent {
+    let text = "x".repeat(1_000_000);
+    let large =
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "large" }, "data": { "x": text } });
+    let objects = content.objects.iter().cloned().chain([large.to_string().into()]).collect();
+    BundleContent { objects, ..content.clone() }
+}
+
+#[test]
+fn what_is_too_large_for_an_install_plan_is_referred_to() {
+    let (rose, content) = in_image(bundle("rose", "1.0.0", "", "Pot"), IMAGE);
+    let pots = "registry.example.com/pot-bundle:1";
+    let (pot, small) = in_image(bundle("pot", "1.0.0", "", ""), pots);
+    let mut simulation = cluster(catalog(vec![rose, pot]));
+    simulation.give_bundle(IMAGE, Unpacked::Content(large(&content)));
+    simulation.give_bundle(pots, Unpacked::Content(small));
+    simulation.apply(subscription("rose", "Manual", "")).unwrap();
+    rest(&mut simulation);
+    let plan = of_kind(&simulation, "InstallPlan")[0];
+    assert!(plan.to_string().len() < 100_000, "{plan}");
+    let steps = object::list(plan, &["status", "plan"]);
+    assert_eq!(object::list(plan, &["status", "bundleLookups"]).len(), 2);
+    assert!(steps.iter().any(|s| s["resource"]["name"] == "large"));
+    approve(&mut simulation);
+    let deadline = simulation.now() + SignedDuration::from_mins(10);
+    let mut killed = Vec::new();
+    while simulation.execute_partly(1) || simulation.advance(deadline) != Progress::Quiet {
+        killed.push(simulation.clone());
+    }
+    let undisturbed = story(&simulation);
+    assert!(undisturbed.starts_with("pot.v1.0.0 Succeeded; rose.v1.0.0 Succeeded; Complete: "), "{undisturbed}");
+    let maps = simulation.api().list("", "ConfigMap", Some("garden")).filter(|m| object::name(m) == "large").count();
+    assert_eq!(maps, 1);
+    assert!(Reader::new(simulation.planner().world()).bundles_of("garden").is_empty());
+    for mut simulation in killed.into_iter().step_by(5) {
+        simulation.restart();
+        rest(&mut simulation);
+        assert_eq!(story(&simulation), undisturbed, "killed after {} actions", simulation.actions());
+    }
+}
+
+#[test]
+fn an_install_plan_of_olm_is_taken_over() {
+    let mut simulation = cluster(catalog(vec![rose().0]));
+    simulation.apply(subscription("rose", "Manual", "")).unwrap();
+    simulation.give_bundle(IMAGE, Unpacked::Content(large(&rose().1)));
+    rest(&mut simulation);
+    // As OLM leaves it: with a ConfigMap that is gone, and a registry that does not answer yet.
+    simulation.give_bundle(IMAGE, later());
+    approve(&mut simulation);
+    pass(&mut simulation, 2);
+    let story_of = |phase: &str| format!("{phase}: rose.v1.0.0; rose UpgradePending  InstallPlanPending");
+    assert_eq!(story(&simulation), story_of("Installing"));
+    assert!(reasons(&simulation)[0].contains("waits for its image"), "{:?}", reasons(&simulation));
+    simulation.give_bundle(IMAGE, Unpacked::Content(rose().1));
+    pass(&mut simulation, 2);
+    let needs = "needs ConfigMap large in the image of rose.v1.0.0";
+    assert!(reasons(&simulation)[0].contains(needs), "{:?}", reasons(&simulation));
+    simulation.give_bundle(IMAGE, Unpacked::Content(large(&rose().1)));
+    simulation.restart();
+    rest(&mut simulation);
+    assert!(story(&simulation).starts_with("rose.v1.0.0 Succeeded; Complete: "), "{}", story(&simulation));
+}
+
+#[test]
+fn what_nobody_wants_any_more_is_forgotten() {
+    let mut simulation = subscribed(later());
+    pass(&mut simulation, 1);
+    let known = |s: &Simulation| Reader::new(s.planner().world()).bundles_of("garden").len();
+    assert_eq!(known(&simulation), 1);
+    simulation.delete(&target("Subscription", "rose")).unwrap();
+    rest(&mut simulation);
+    assert_eq!(known(&simulation), 0);
+}
+
+/// The process is killed after every single action of ours; a new one ends where an undisturbed one does.
+#[test]
+fn a_crash_anywhere_while_unpacking_changes_nothing_in_the_end() {
+    let (rose, content) = rose();
+    let mut simulation = cluster(catalog(vec![rose, bundle("rose", "2.0.0", "rose.v1.0.0", "")]));
+    simulation.give_bundle(IMAGE, Unpacked::Content(content));
+    simulation.apply(subscription("rose", "Automatic", "rose.v1.0.0")).unwrap();
+    let deadline = simulation.now() + SignedDuration::from_mins(10);
+    let mut killed = Vec::new();
+    while simulation.execute_partly(1) || simulation.advance(deadline) != Progress::Quiet {
+        killed.push(simulation.clone());
+    }
+    let undisturbed = story(&simulation);
+    assert!(undisturbed.contains("rose AtLatestKnown rose.v2.0.0"), "{undisturbed}");
+    for mut simulation in killed {
+        simulation.restart();
+        rest(&mut simulation);
+        assert_eq!(story(&simulation), undisturbed, "killed after {} actions", simulation.actions());
+    }
+}

@@ -1,0 +1,204 @@
+//! Bundles that exist only as images, for the controllers that need one: asked for, waited for, given up
+//! (reference/catalog-operator.md §2.6, §4).
+//!
+//! ```text
+//!   nothing known --ask--> under way --> Content                     the steps of an InstallPlan
+//!                              |-> Later    --pause, ask--> ...      BundleUnpacking, until the deadline
+//!                              '-> Refused  --interval, ask--> ...   BundleUnpackFailed
+//! ```
+//!
+//! The shell pulls an image, and what comes of it arrives as a fact; there are no Jobs and ConfigMaps. What has failed stays so, in
+//! the Subscriptions as well, until it succeeds: also when the controllers are started anew.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use crate::api::object;
+use crate::bundle::{BundleContent, BundleImage, Unpacked, Unpacking};
+use crate::go;
+use crate::plan::{Action, Question, Reason};
+use crate::settings::Settings;
+use crate::world::{Reader, kind};
+
+/// The condition's reason when an image holds what cannot be installed.
+pub(crate) const UNINSTALLABLE: &str = "ErrorPreventedUnpacking";
+const TIMEOUT: &str = "operatorframework.io/bundle-unpack-timeout";
+const RETRY_INTERVAL: &str = "operatorframework.io/bundle-unpack-min-retry-interval";
+/// When OLM tries again what has failed: its Job is deleted after this time.
+const RETRY: SignedDuration = SignedDuration::from_mins(5);
+/// The first pause after an attempt that may succeed later doubles so often.
+const DOUBLINGS: u32 = 6;
+
+/// How long images are waited for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Patience {
+    /// From the first attempt on; none: for ever.
+    deadline: Option<SignedDuration>,
+    /// From a failure to the next attempt.
+    retry: SignedDuration,
+}
+
+impl Patience {
+    /// As the OperatorGroup's annotations say. What they say wrong counts for nothing; OLM resolves nothing then.
+    pub(crate) fn read(settings: &Settings, group: Option<&Value>) -> (Self, Vec<Reason>) {
+        let mut reasons = Vec::new();
+        let mut said = |key: &str| {
+            let group = group?;
+            let text = object::annotation(group, key)?;
+            match go::duration(text) {
+                Ok(duration) => Some(duration),
+                Err(error) => {
+                    let object = format!("OperatorGroup {}/{}", object::namespace(group), object::name(group));
+                    reasons.push(Reason::Invalid { object, message: format!("annotation {key}: {error}") });
+                    None
+                }
+            }
+        };
+        let timeout = said(TIMEOUT).filter(|t| !t.is_negative()).unwrap_or(settings.bundle_unpack_timeout);
+        let retry = said(RETRY_INTERVAL).filter(SignedDuration::is_positive).unwrap_or(RETRY);
+        (Self { deadline: Some(timeout).filter(SignedDuration::is_positive), retry }, reasons)
+    }
+}
+
+/// A bundle whose image is not here.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    bundle: String,
+    pub(crate) image: String,
+    pub(crate) state: State,
+    /// What to ask for now.
+    pub(crate) ask: Option<Action>,
+    /// When to look again.
+    pub(crate) again: Option<Timestamp>,
+}
+
+/// How it stands with an image that is not here.
+#[derive(Debug, PartialEq)]
+pub(crate) enum State {
+    /// It is waited for; why the last attempt failed.
+    Waits(Option<String>),
+    /// It failed: the condition's reason and the message.
+    Failed(&'static str, String),
+    /// There will be none: what would have to be given.
+    NotGiven(String),
+}
+
+impl Pending {
+    /// Why nothing is installed. `known`: what the Subscriptions say of a failure.
+    pub(crate) fn reason(&self, known: Option<&str>) -> Reason {
+        let (bundle, image) = (self.bundle.clone(), self.image.clone());
+        match (&self.state, known) {
+            (State::NotGiven(needs), _) => Reason::Missing { object: format!("bundle {bundle}"), needs: needs.clone() },
+            (State::Failed(_, message), _) => Reason::BundleUnpackFailed { bundle, image, message: message.clone() },
+            (State::Waits(_), Some(message)) => {
+                Reason::BundleUnpackFailed { bundle, image, message: message.to_owned() }
+            }
+            (State::Waits(error), None) => {
+                let message = error.clone().unwrap_or_else(|| "it is being pulled".to_owned());
+                Reason::BundleUnpacking { bundle, image, message }
+            }
+        }
+    }
+}
+
+/// Looks after the images of bundles.
+pub(crate) struct Images<'w, 'r> {
+    pub(crate) world: &'r Reader<'w>,
+    pub(crate) patience: Patience,
+    pub(crate) now: Timestamp,
+}
+
+impl<'w> Images<'w, '_> {
+    /// What the image of a bundle holds.
+    pub(crate) fn content(&self, bundle: &str, image: &BundleImage) -> Result<&'w BundleContent, Box<Pending>> {
+        let fact = self.world.bundle(image);
+        if let Some(Unpacking { ended: Some((_, Unpacked::Content(content))), .. }) = fact {
+            return Ok(content);
+        }
+        let begun = self.begun(image, fact);
+        let (state, again, due) = match fact {
+            None => (State::Waits(None), None, true),
+            Some(fact) => self.judge(fact),
+        };
+        let other_secrets = fact.is_some_and(|f| !f.running && f.secrets != begun.secrets);
+        Err(pending(bundle, image, self.now, state, again, (due || other_secrets).then_some(begun)))
+    }
+
+    /// The image is here, and holds something that cannot be installed.
+    pub(crate) fn broken(&self, bundle: &str, image: &BundleImage, message: String) -> Box<Pending> {
+        let fact = self.world.bundle(image);
+        let again = fact.and_then(|f| f.ended.as_ref()).and_then(|(at, _)| at.checked_add(self.patience.retry).ok());
+        let due = fact.is_some_and(|f| !f.running) && again.is_some_and(|at| at <= self.now);
+        let state = State::Failed(UNINSTALLABLE, format!("image {}: {message}", image.image));
+        let begun = due.then(|| self.begun(image, fact));
+        pending(bundle, image, self.now, state, again, begun)
+    }
+
+    /// The next attempt: one more of those in a row, or the first of a new row when the last row has come to its end.
+    fn begun(&self, image: &BundleImage, fact: Option<&Unpacking>) -> Unpacking {
+        let source = self.world.json(&kind::CATALOG_SOURCE, &image.catalog_namespace, &image.catalog);
+        let secrets = source.map_or(&[][..], |s| object::list(s, &["spec", "secrets"]));
+        let secrets = secrets.iter().filter_map(Value::as_str).filter(|s| !s.is_empty()).map(str::to_owned).collect();
+        let first = Unpacking { secrets, since: self.now, attempts: 1, running: true, ended: None };
+        match fact {
+            None => first,
+            Some(Unpacking { since, attempts, ended: ended @ Some((_, Unpacked::Later(_))), .. })
+                if !self.is_late(*since) =>
+            {
+                Unpacking { since: *since, attempts: attempts.saturating_add(1), ended: ended.clone(), ..first }
+            }
+            Some(Unpacking { ended, .. }) => Unpacking { ended: ended.clone(), ..first },
+        }
+    }
+
+    fn deadline(&self, since: Timestamp) -> Option<Timestamp> {
+        since.checked_add(self.patience.deadline?).ok()
+    }
+
+    fn is_late(&self, since: Timestamp) -> bool {
+        self.deadline(since).is_some_and(|deadline| deadline <= self.now)
+    }
+
+    /// How it stands, when that may change by itself, and whether to ask again now.
+    fn judge(&self, fact: &Unpacking) -> (State, Option<Timestamp>, bool) {
+        let Unpacking { since, attempts, running, ended, .. } = fact;
+        let deadline = self.deadline(*since);
+        let late = |why: &str| {
+            let timeout = self.patience.deadline.unwrap_or_default();
+            State::Failed("DeadlineExceeded", format!("it was not pulled within {timeout:#}{why}"))
+        };
+        let due = |at: Option<Timestamp>| !running && at.is_some_and(|at| at <= self.now);
+        match ended {
+            None if self.is_late(*since) => (late(""), None, false),
+            None | Some((_, Unpacked::Content(_))) => (State::Waits(None), deadline, false),
+            Some((_, Unpacked::NotGiven(needs))) => (State::NotGiven(needs.clone()), None, false),
+            Some((at, Unpacked::Refused(why))) => {
+                let next = at.checked_add(self.patience.retry).ok();
+                (State::Failed("UnpackFailed", why.clone()), next, due(next))
+            }
+            Some((at, Unpacked::Later(why))) if self.is_late(*since) => {
+                let next = deadline.max(Some(*at)).and_then(|at| at.checked_add(self.patience.retry).ok());
+                (late(&format!(": {why}")), next, due(next))
+            }
+            Some((at, Unpacked::Later(why))) => {
+                let pause = SignedDuration::from_secs(1 << attempts.saturating_sub(1).min(DOUBLINGS));
+                let next = at.checked_add(pause).ok();
+                let again = if *running { deadline } else { next.min(deadline.or(next)) };
+                (State::Waits(Some(why.clone())), again, due(next))
+            }
+        }
+    }
+}
+
+fn pending(
+    bundle: &str,
+    image: &BundleImage,
+    now: Timestamp,
+    state: State,
+    again: Option<Timestamp>,
+    begun: Option<Unpacking>,
+) -> Box<Pending> {
+    let again = again.filter(|at| *at > now);
+    let ask = begun.map(|begun| Action::Ask(Question::Unpack { image: image.clone(), begun }));
+    Box::new(Pending { bundle: bundle.to_owned(), image: image.image.clone(), state, ask, again })
+}

@@ -1,0 +1,148 @@
+//! The images of bundles of a live cluster: pulled when a plan asks for it. When to try again is for plans to say.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use olm_core::bundle::{BundleImage, Unpacked, Unpacking};
+use olm_core::planner::Event;
+use olm_core::world::{Fact, FactKey};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinHandle;
+
+use super::puller::Puller;
+use crate::registry;
+
+/// How many bundle images are pulled at a time. They are small; it is the registries that are spared.
+const AT_A_TIME: usize = 4;
+
+/// Bundle images on their way.
+pub(super) struct Bundles {
+    puller: Puller,
+    events: mpsc::UnboundedSender<Event>,
+    slots: Arc<Semaphore>,
+    tasks: BTreeMap<BundleImage, JoinHandle<()>>,
+}
+
+impl Bundles {
+    pub(super) fn new(puller: Puller, events: mpsc::UnboundedSender<Event>) -> Self {
+        Self { puller, events, slots: Arc::new(Semaphore::new(AT_A_TIME)), tasks: BTreeMap::new() }
+    }
+
+    /// Begins an attempt, and tells the planner of it now and when it has ended.
+    pub(super) fn unpack(&mut self, image: &BundleImage, begun: &Unpacking) {
+        self.end(image);
+        learn(&self.events, image, Some(begun.clone()));
+        let (puller, events, slots) = (self.puller.clone(), self.events.clone(), self.slots.clone());
+        let (asked, begun) = (image.clone(), begun.clone());
+        let task = tokio::spawn(async move {
+            // The semaphore is never closed.
+            let _slot = slots.acquire().await;
+            let unpacked = pull(&puller, &asked, &begun.secrets).await;
+            learn(&events, &asked, Some(begun.end(Timestamp::now(), unpacked)));
+        });
+        self.tasks.insert(image.clone(), task);
+    }
+
+    /// Gives an image up.
+    pub(super) fn forget(&mut self, image: &BundleImage) {
+        self.end(image);
+        learn(&self.events, image, None);
+    }
+
+    fn end(&mut self, image: &BundleImage) {
+        if let Some(task) = self.tasks.remove(image) {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for Bundles {
+    fn drop(&mut self) {
+        self.tasks.values().for_each(JoinHandle::abort);
+    }
+}
+
+fn learn(events: &mpsc::UnboundedSender<Event>, image: &BundleImage, unpacking: Option<Unpacking>) {
+    // The receiver is gone only when the process stops.
+    let _ = events.send(Event::Learned(FactKey::Bundle(image.clone()), unpacking.map(Fact::Bundle)));
+}
+
+async fn pull(puller: &Puller, image: &BundleImage, secrets: &[String]) -> Unpacked {
+    let location = match Puller::location(&image.image) {
+        Ok(location) => location,
+        Err(error) => return registry::image::failed(&error),
+    };
+    match puller.options(&image.catalog_namespace, secrets).await {
+        Ok(options) => registry::image::unpack(&location, &options).await,
+        Err(error) => registry::image::failed(&error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use olm_core::bundle::Unpacked::{Later, Refused};
+
+    use super::*;
+    use crate::cluster::api::Api;
+    use crate::image::Options;
+
+    fn image(reference: &str) -> BundleImage {
+        let [namespace, catalog_namespace, catalog] = ["garden", "olm", "main"].map(str::to_owned);
+        BundleImage { namespace, catalog_namespace, catalog, image: reference.to_owned() }
+    }
+
+    /// Without pull secrets nobody asks the API server anything.
+    fn bundles() -> (Bundles, mpsc::UnboundedReceiver<Event>) {
+        crate::cli::connect::install_crypto_provider();
+        let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let api = Api::new(kube::Client::try_from(nowhere).unwrap());
+        let (events, seen) = mpsc::unbounded_channel();
+        (Bundles::new(Puller::new(api, Options::default()), events), seen)
+    }
+
+    async fn learned(seen: &mut mpsc::UnboundedReceiver<Event>) -> (BundleImage, Option<Unpacking>) {
+        match seen.recv().await.unwrap() {
+            Event::Learned(FactKey::Bundle(image), Some(Fact::Bundle(unpacking))) => (image, Some(unpacking)),
+            Event::Learned(FactKey::Bundle(image), None) => (image, None),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn an_attempt_is_told_when_it_begins_and_when_it_ends() {
+        let (mut bundles, mut seen) = bundles();
+        let begun =
+            Unpacking { secrets: Vec::new(), since: Timestamp::UNIX_EPOCH, attempts: 3, running: true, ended: None };
+        for (reference, words) in [
+            ("127.0.0.1:1/garden/rose:1", "cannot be reached"),
+            ("oci:/etc", "is not an image reference"),
+            ("no image at all", "is not an image reference"),
+        ] {
+            bundles.unpack(&image(reference), &begun);
+            assert_eq!(learned(&mut seen).await, (image(reference), Some(begun.clone())));
+            let (told, ended) = learned(&mut seen).await;
+            let ended = ended.unwrap();
+            assert_eq!((told, ended.running, ended.attempts), (image(reference), false, 3));
+            match ended.ended.unwrap().1 {
+                Later(message) if reference.starts_with("127") => assert!(message.contains(words), "{message}"),
+                Refused(message) => assert!(message.contains(words), "{message}"),
+                other => panic!("{reference}: {other:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_given_up_is_not_told_any_more() {
+        let (mut bundles, mut seen) = bundles();
+        let begun =
+            Unpacking { secrets: Vec::new(), since: Timestamp::UNIX_EPOCH, attempts: 1, running: true, ended: None };
+        let rose = image("127.0.0.1:1/garden/rose:1");
+        bundles.unpack(&rose, &begun);
+        bundles.forget(&rose);
+        assert_eq!(learned(&mut seen).await, (rose.clone(), Some(begun)));
+        assert_eq!(learned(&mut seen).await, (rose, None));
+        drop(bundles);
+        assert!(seen.recv().await.is_none());
+    }
+}

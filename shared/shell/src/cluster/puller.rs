@@ -1,0 +1,61 @@
+//! As whom images are pulled for a cluster, and what is told of those that cannot be.
+
+use olm_core::api::object::{Gvk, ObjectRef};
+
+use super::api::Api;
+use crate::cli::{CliError, ErrorKind};
+use crate::image::{self, Credentials, Location};
+
+/// Pulls images that objects of a cluster name.
+#[derive(Clone)]
+pub(super) struct Puller {
+    api: Api,
+    options: image::Options,
+}
+
+impl Puller {
+    /// `options`: how, and as whom when there are no pull secrets, or they do not fit.
+    pub(super) fn new(api: Api, options: image::Options) -> Self {
+        Self { api, options }
+    }
+
+    /// Where an image is: in a registry, for nobody but the user of this machine may have its files read.
+    pub(super) fn location(reference: &str) -> Result<Location, CliError> {
+        match reference.parse()? {
+            location @ Location::Registry(_) => Ok(location),
+            Location::Layout { .. } => Err(CliError::input(format!("{reference:?} is not an image reference"))),
+        }
+    }
+
+    /// How to pull with pull secrets of a namespace: with what they say now, then with the user's own credentials. A secret that is
+    /// missing may come later.
+    pub(super) async fn options(&self, namespace: &str, secrets: &[String]) -> Result<image::Options, CliError> {
+        let mut found = Vec::new();
+        for name in secrets {
+            let target =
+                ObjectRef { gvk: Gvk::new("", "v1", "Secret"), namespace: namespace.to_owned(), name: name.clone() };
+            match self.api.get(&target).await {
+                Ok(Some(secret)) => found.push(secret),
+                Ok(None) => tracing::info!("pull secret {namespace}/{name} does not exist"),
+                Err(refusal) => {
+                    let message = format!("cannot read pull secret {namespace}/{name}: {}", refusal.message);
+                    return Err(CliError::new(ErrorKind::Api, message));
+                }
+            }
+        }
+        let (credentials, problems) = Credentials::of_secrets(&found);
+        for problem in problems {
+            tracing::warn!("{problem}");
+        }
+        let credentials = credentials.and(self.options.credentials.clone());
+        Ok(image::Options { credentials, ..self.options.clone() })
+    }
+}
+
+/// An error as one sentence for an object's status.
+pub(super) fn told(error: &CliError) -> String {
+    match &error.hint {
+        Some(hint) => format!("{error} ({hint})"),
+        None => error.to_string(),
+    }
+}
