@@ -151,6 +151,18 @@ impl Image {
         )
     }
 
+    /// A bundle in one layer: files of `manifests` and `metadata`, by their paths.
+    pub fn bundle(package: &str, files: &[(impl AsRef<str>, impl AsRef<[u8]>)]) -> Self {
+        let add = |layer: Layer, (path, content): &(_, _)| layer.file(AsRef::<str>::as_ref(path), content);
+        let layer = files.iter().fold(Layer::default(), add);
+        let labels = [
+            ("operators.operatorframework.io.bundle.package.v1", package),
+            ("operators.operatorframework.io.bundle.manifests.v1", "manifests/"),
+            ("operators.operatorframework.io.bundle.metadata.v1", "metadata/"),
+        ];
+        Self::new(&labels, vec![layer.finish(Compression::Gzip)])
+    }
+
     /// An index of images for `os/architecture`.
     pub fn index(images: &[(&str, &Self)]) -> Self {
         let mut blobs = BTreeMap::new();

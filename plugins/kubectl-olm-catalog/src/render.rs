@@ -2,7 +2,7 @@
 
 use olm_shell::catalog::Ref;
 use olm_shell::catalog::render::{self, Filter, MigrationLevel, Options, Range};
-use olm_shell::cli::flags::DataFormat;
+use olm_shell::cli::flags::{DataFormat, ImageFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 
 /// Print the blobs of catalogs, bundles and templates.
@@ -36,11 +36,14 @@ pub(crate) struct Arguments {
     /// Only the images that are mentioned, one a line (with -o yaml, and by whom)
     #[arg(long)]
     images: bool,
+    #[command(flatten)]
+    registries: ImageFlags,
 }
 
 const EXAMPLES: &str = "Examples:
-  # What a catalog says of the bundle in a directory
+  # What a catalog says of the bundle in a directory, and of one in an image
   {cmd} render ./bundle -o yaml
+  {cmd} render registry.example.com/rose-bundle:1.0.0
 
   # One package from 1.2.0 on and what it depends on, as a catalog
   {cmd} render ./catalog --package etcd --version '>=1.2.0' --closure > etcd.json
@@ -55,7 +58,9 @@ fn range(text: &str) -> Result<Range, String> {
 
 /// Renders.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { refs, output, migrate_level, packages, channels, versions, closure, images } = arguments;
+    let Arguments { refs, output, migrate_level, packages, channels, versions, closure, images, registries } =
+        arguments;
     let filter = Filter { packages, channels, versions, closure };
-    render::run(&Options { refs, format: output, level: migrate_level, filter, images }, printer)
+    let pull = registries.options()?;
+    render::run(&Options { refs, format: output, level: migrate_level, filter, images, pull }, printer)
 }

@@ -13,8 +13,8 @@ use tokio::net::{TcpListener, TcpStream};
 use super::{expected, files, pull, refused, small};
 
 /// What is wrong with a registry.
-#[derive(Clone, Copy, PartialEq)]
-enum Fault {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Fault {
     None,
     /// Takes the connection and says nothing.
     Silent,
@@ -35,7 +35,7 @@ enum Fault {
 }
 
 /// A registry of one image on loopback, for as long as the test's runtime runs.
-async fn faulty(image: Image, fault: Fault) -> SocketAddr {
+pub(super) async fn faulty(image: Image, fault: Fault) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let image = Arc::new(image);

@@ -16,7 +16,7 @@ fn plain(registry: &Registry) -> Options {
     Options { plain_http: vec![registry.host().to_owned()], limits: small(), ..Options::default() }
 }
 
-fn secret(registry: &Registry, password: &str) -> serde_json::Value {
+pub(super) fn secret(registry: &Registry, password: &str) -> serde_json::Value {
     let config = json!({ "auths": { registry.host(): { "auth": STANDARD.encode(format!("{USER}:{password}")) } } });
     json!({
         "kind": "Secret", "metadata": { "name": "pull", "namespace": "olm" }, "type": "kubernetes.io/dockerconfigjson",

@@ -13,6 +13,7 @@ use super::source::{Ref, Source, refused};
 use crate::cli::flags::DataFormat;
 use crate::cli::output::API_VERSION;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+use crate::image;
 
 /// What to render, and how.
 #[derive(Clone, Debug)]
@@ -27,12 +28,14 @@ pub struct Options {
     pub filter: Filter,
     /// Only the references of all images, once each?
     pub images: bool,
+    /// How images among the refs, and those that templates name, are pulled.
+    pub pull: image::Options,
 }
 
 /// Prints the blobs. Nothing is printed when some of the input cannot be read, or the filter asks for what is not there.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let progress = printer.progress("reading");
-    let mut source = Source::read_whole(&options.refs)?;
+    let mut source = Source::read_whole(&options.refs, &options.pull)?;
     drop(progress);
     let told = source.catalog.filter(&options.filter);
     if let Some(first) = told.iter().find(|f| f.severity == Severity::Error) {

@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use flate2::read::MultiGzDecoder;
-use olm_core::catalog::{Catalog, Parsed, Template};
+use olm_core::bundle::Bundle;
+use olm_core::catalog::{Catalog, Meta, MigrationLevel, Parsed, Template};
 use olm_core::finding::{Finding, Severity};
 use olm_core::yaml;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::cli::{CliError, ErrorKind};
-use crate::image::{self, Content, Location, Wanted};
+use crate::image::{self, Content, Kind, Location, Wanted};
 use crate::registry::read::{self, Item};
 use crate::registry::{self, dir};
 
@@ -121,8 +122,8 @@ impl Source {
     }
 
     /// The same, and an error when some of it could not be read: what comes out of it must be whole.
-    pub(super) fn read_whole(refs: &[Ref]) -> Result<Self, CliError> {
-        let source = Self::read(refs)?;
+    pub(super) fn read_whole(refs: &[Ref], images: &image::Options) -> Result<Self, CliError> {
+        let source = Self::read_with(refs, images)?;
         let mut broken = source.catalog.findings().iter().filter(|f| f.severity == Severity::Error);
         match broken.next() {
             None => Ok(source),
@@ -170,16 +171,23 @@ impl Reader<'_> {
                 stdin.by_ref().take(HEAD).read_to_end(&mut head).map_err(refuse)?;
                 self.stream(named, What::of(&head), Cursor::new(head).chain(stdin))?;
             }
-            Ref::Layout(path) => self.image(&Location::Layout { path: path.clone(), name: None })?,
-            Ref::Image(reference) => self.image(&reference.parse()?)?,
+            Ref::Layout(path) => self.image(&Location::Layout { path: path.clone(), name: None }, "")?,
+            Ref::Image(reference) => self.image(&reference.parse()?, reference)?,
             Ref::CatalogSource(_) => return Err(not_yet(named)),
         }
         Ok(())
     }
 
-    fn image(&mut self, location: &Location) -> Result<(), CliError> {
-        let content = image::pull_blocking(location, Wanted::Catalog, self.images)?;
-        self.items.extend(dir::items_shown_as(&content.root, Path::new(&location.to_string()))?);
+    fn image(&mut self, location: &Location, reference: &str) -> Result<(), CliError> {
+        let content = image::pull_blocking(location, Wanted::Any, self.images)?;
+        let shown = location.to_string();
+        match content.kind {
+            Kind::Catalog => self.items.extend(dir::items_shown_as(&content.root, Path::new(&shown))?),
+            Kind::Bundle => self.items.push(Item::Parsed(match bundle(location, reference, &content) {
+                Ok(blob) => Parsed::metas(&shown, vec![Meta::new(blob)]),
+                Err(finding) => Parsed::finding(finding),
+            })),
+        }
         self.items.extend(registry::image::left_out(location, &content).map(|f| Item::Parsed(Parsed::finding(f))));
         self.held.images.push(content);
         Ok(())
@@ -192,7 +200,8 @@ impl Reader<'_> {
             What::Template => {
                 let mut bytes = Vec::new();
                 from.read_to_end(&mut bytes).map_err(refuse)?;
-                let rendered = Template::read(&named.to_string(), &bytes, None).and_then(|t| t.render(&mut pull));
+                let rendered = Template::read(&named.to_string(), &bytes, None)
+                    .and_then(|t| t.render(&mut |image| pull(image, self.images)));
                 let blobs = rendered.map_err(|finding| refused(&finding, 0))?;
                 self.items.push(Item::Parsed(Parsed::metas(&named.to_string(), blobs)));
             }
@@ -216,19 +225,39 @@ impl Reader<'_> {
     }
 }
 
+/// The blob of the bundle in an image, as opm has it; `reference` is what people call the image.
+fn bundle(location: &Location, reference: &str, content: &Content) -> Result<Value, Finding> {
+    let shown = location.to_string();
+    let files = registry::image::files(&content.root)
+        .map_err(|e| Finding::new("unreadable-file", e.to_string()).at(&shown, 0))?
+        .into_iter()
+        .map(|file| olm_core::bundle::File::new(format!("{shown}/{}", file.path), file.bytes))
+        .collect::<Vec<_>>();
+    let reference = match location {
+        Location::Registry(_) => reference.trim_start_matches("docker://"),
+        // Where it will be pulled from nobody knows yet.
+        Location::Layout { .. } => "",
+    };
+    Ok(Bundle::read(&shown, &files)?.render()?.blob(reference))
+}
+
 /// The blobs of an image that a template names.
-fn pull(image: &str) -> Result<Vec<Value>, String> {
-    Err(not_yet(&Ref::Image(image.to_owned())).to_string())
+fn pull(image: &str, options: &image::Options) -> Result<Vec<Value>, String> {
+    let told = |e: CliError| e.to_string();
+    let location: Location = image.parse().map_err(told)?;
+    let content = image::pull_blocking(&location, Wanted::Any, options).map_err(told)?;
+    if content.kind == Kind::Bundle {
+        return bundle(&location, image, &content).map(|blob| vec![blob]).map_err(|finding| finding.message);
+    }
+    let items = dir::items_shown_as(&content.root, Path::new(image)).map_err(told)?;
+    let blobs = read::index(items);
+    blobs.blobs(MigrationLevel::None).map(|blob| blob.map(|b| b.0).map_err(|finding| finding.message)).collect()
 }
 
 fn not_yet(named: &Ref) -> CliError {
-    let what = match named {
-        Ref::CatalogSource(_) => "a CatalogSource",
-        _ => "an image",
-    };
-    CliError::usage(format!("{what} cannot be read yet"))
+    CliError::usage("a CatalogSource cannot be read yet")
         .at(named)
-        .hint("name a directory, a file, an archive, or - for standard input")
+        .hint("name a directory, a file, an archive, an image, or - for standard input")
 }
 
 /// What a file holds.

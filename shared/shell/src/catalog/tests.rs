@@ -47,7 +47,14 @@ fn validated(refs: Vec<Ref>, format: Format, strict: bool) -> Ran {
 }
 
 fn rendered(refs: Vec<Ref>, filter: Filter, images: bool) -> Ran {
-    let options = render::Options { refs, format: DataFormat::Json, level: MigrationLevel::None, filter, images };
+    let options = render::Options {
+        refs,
+        format: DataFormat::Json,
+        level: MigrationLevel::None,
+        filter,
+        images,
+        pull: crate::image::Options::default(),
+    };
     ran(|printer| render::run(&options, printer))
 }
 
@@ -206,7 +213,7 @@ fn a_template_without_images_is_rendered() {
     fs::write(&template, "schema: olm.template.basic\nentries:\n- {schema: olm.package, name: rose}\n").unwrap();
     let (_, out, _) = rendered(vec![Ref::File(template.clone())], Filter::default(), false);
     assert!(out.contains("\"name\": \"rose\""), "{out}");
-    fs::write(&template, "schema: olm.semver\nstable: {bundles: [{image: example.com/rose:1}]}\n").unwrap();
+    fs::write(&template, "schema: olm.semver\nstable: {bundles: [{image: 'oci:/nowhere'}]}\n").unwrap();
     let error = rendered(vec![Ref::File(template)], Filter::default(), false).0.unwrap_err();
-    assert!(error.message.contains("example.com/rose:1: an image cannot be read yet"), "{error}");
+    assert!(error.message.contains("render: ") && error.message.contains("nowhere"), "{error}");
 }
