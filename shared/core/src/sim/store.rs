@@ -138,11 +138,11 @@ impl Store {
         object
     }
 
-    /// Lets the objects of a kind be read in another version: no write.
-    pub(super) fn set_api_version(&mut self, group: &str, kind: &str, api_version: &str) {
+    /// Lets the objects of a kind be read in another way: no write.
+    pub(super) fn read_as(&mut self, group: &str, kind: &str, mut read: impl FnMut(&mut Value)) {
         let objects = self.objects.get_mut(&(group.to_owned(), kind.to_owned()));
         for object in objects.into_iter().flat_map(BTreeMap::values_mut) {
-            map_mut(Arc::make_mut(object), &[]).insert("apiVersion".into(), api_version.into());
+            read(Arc::make_mut(object));
         }
     }
 

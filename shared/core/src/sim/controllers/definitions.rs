@@ -4,10 +4,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::api_server::ApiServer;
-use super::super::kinds::ResourceKind;
+use super::super::kinds::{KindSchema, ResourceKind};
 use super::super::writes::{CRD_CLEANUP, Propagation};
 use super::{Condition, condition, set_condition};
 use crate::api::object::{at, generation, is_deleting, list, map_mut, text, uid};
+use crate::structural;
 
 pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
     let unsettled = |crd: &Value| {
@@ -65,7 +66,13 @@ fn establish(server: &mut ApiServer, crd: &Value, now: Timestamp) {
 fn serve(server: &mut ApiServer, crd: &Value) {
     let Some(kind) = ResourceKind::from_crd(crd) else { return };
     if server.served.insert(uid(crd).to_owned(), generation(crd)) != Some(generation(crd)) {
-        server.store.set_api_version(&kind.group, &kind.kind, &kind.storage_api_version());
+        let api_version = kind.storage_api_version();
+        server.store.read_as(&kind.group, &kind.kind, |object| {
+            map_mut(object, &[]).insert("apiVersion".into(), api_version.clone().into());
+            if let Some(KindSchema::Structural(schema)) = kind.version(&kind.storage_version).map(|v| &v.schema) {
+                structural::default(schema, object);
+            }
+        });
         server.register(kind);
     }
 }
