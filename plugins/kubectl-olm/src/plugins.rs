@@ -10,7 +10,7 @@ use olm_shell::cli::{CliError, name};
 
 /// The plugins that belong to this release, with the line that help has for them.
 const KNOWN: [(&str, &str); 2] = [
-    ("catalog", "List, check and render the catalogs that operators are chosen from"),
+    ("catalog", "List, check, compare, serve and write the catalogs that operators are chosen from"),
     ("run", "Run OLM's controllers on a cluster, as an audit, or simulated on files"),
 ];
 
