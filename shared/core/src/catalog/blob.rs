@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::piece::Text;
 use super::stored::Span;
@@ -84,6 +84,22 @@ pub(super) struct ChannelEntry {
     pub(super) skips: Vec<String>,
     #[serde(rename = "skipRange", deserialize_with = "or_default")]
     pub(super) skip_range: String,
+}
+
+impl ChannelEntry {
+    /// The entry as a channel's blob has it.
+    pub(super) fn to_value(&self) -> Value {
+        let mut value = json!({"name": self.name});
+        for (key, text) in [("replaces", &self.replaces), ("skipRange", &self.skip_range)] {
+            if !text.is_empty() {
+                value[key] = text.as_str().into();
+            }
+        }
+        if !self.skips.is_empty() {
+            value["skips"] = self.skips.clone().into();
+        }
+        value
+    }
 }
 
 #[derive(Debug, Default)]

@@ -254,19 +254,7 @@ impl Reduced for super::blob::PackageBlob {
 
 impl Reduced for ChannelBlob {
     fn apply(&self, blob: &mut Value) {
-        let entry = |entry: &ChannelEntry| {
-            let mut value = serde_json::json!({"name": entry.name});
-            for (key, text) in [("replaces", &entry.replaces), ("skipRange", &entry.skip_range)] {
-                if !text.is_empty() {
-                    value[key] = text.as_str().into();
-                }
-            }
-            if !entry.skips.is_empty() {
-                value["skips"] = entry.skips.clone().into();
-            }
-            value
-        };
-        set(blob, "entries", self.entries.iter().map(entry).collect());
+        set(blob, "entries", self.entries.iter().map(ChannelEntry::to_value).collect());
     }
 }
 

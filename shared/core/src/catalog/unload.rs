@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::blob::ChannelEntry;
 use super::{Entry, Meta, Package, Property, Snapshot};
 use crate::bundle::property::BUNDLE_OBJECT;
 
@@ -55,16 +56,13 @@ impl Snapshot {
 }
 
 fn entry(entry: &Entry) -> Value {
-    let mut value = json!({"name": entry.name});
-    for (key, text) in [("replaces", &entry.replaces), ("skipRange", &entry.skip_range)] {
-        if let Some(text) = text {
-            value[key] = text.as_str().into();
-        }
-    }
-    if !entry.skips.is_empty() {
-        value["skips"] = entry.skips.clone().into();
-    }
-    value
+    let entry = ChannelEntry {
+        name: entry.name.clone(),
+        replaces: entry.replaces.clone().unwrap_or_default(),
+        skips: entry.skips.clone(),
+        skip_range: entry.skip_range.clone().unwrap_or_default(),
+    };
+    entry.to_value()
 }
 
 fn deprecations(package: &Package) -> Option<Value> {

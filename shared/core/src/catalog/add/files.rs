@@ -6,11 +6,11 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use super::super::Catalog;
-use super::super::blob::Place;
+use super::super::blob::{ChannelEntry, Place};
 use super::super::load::{Blobs, Of};
 use super::super::meta::Meta;
 use super::edit::{self, Edit};
-use super::{Package, Request, graph, package_blob};
+use super::{Package, Request, package_blob};
 use crate::api::object::text;
 use crate::finding::Finding;
 use crate::yaml::Format;
@@ -190,7 +190,7 @@ impl Files<'_> {
         let mut documents = Vec::new();
         for (name, channel) in package.channels.iter().filter(|(_, c)| !c.new.is_empty()) {
             let Some(of) = channel.known else {
-                let entries: Vec<Value> = channel.entries.iter().map(graph::value).collect();
+                let entries: Vec<Value> = channel.entries.iter().map(ChannelEntry::to_value).collect();
                 let blob = json!({"schema": "olm.channel", "package": package.name, "name": name, "entries": entries});
                 documents.push(blob);
                 continue;

@@ -106,7 +106,7 @@ pub(super) fn place(
             }
         }
     }
-    edits.push(Edit::Entry(value(&new)));
+    edits.push(Edit::Entry(new.to_value()));
     entries.push(new);
     Ok(edits)
 }
@@ -114,20 +114,6 @@ pub(super) fn place(
 fn unknown_version(name: &str) -> Finding {
     Finding::new("no-version", format!("the version of {name} is not known, so it has no place among versions"))
         .hint("add it with --mode replaces")
-}
-
-/// An entry as a blob has it.
-pub(super) fn value(entry: &ChannelEntry) -> serde_json::Value {
-    let mut value = serde_json::json!({"name": entry.name});
-    for (key, text) in [("replaces", &entry.replaces), ("skipRange", &entry.skip_range)] {
-        if !text.is_empty() {
-            value[key] = text.as_str().into();
-        }
-    }
-    if !entry.skips.is_empty() {
-        value["skips"] = entry.skips.clone().into();
-    }
-    value
 }
 
 /// Is what became of a channel still one? `new` are the names of the entries that were put into it.
