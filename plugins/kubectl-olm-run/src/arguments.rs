@@ -41,8 +41,8 @@ pub struct Arguments {
     /// With --simulate: the bundle directory, OCI layout or archive that stands for a bundle image (may be repeated)
     #[arg(long, value_name = "IMAGE=PATH", requires = "simulate")]
     bundle_image: Vec<BundleImage>,
-    /// Serve catalogs of images and ConfigMaps from pods, as OLM does, for others who dial them; without this they are
-    /// read directly
+    /// Serve catalogs of images and ConfigMaps from pods, as OLM does, for others who dial them, and let Jobs unpack bundles;
+    /// without this all are read directly
     #[arg(long, conflicts_with = "install_crds")]
     catalog_pods: bool,
     /// Namespace of OLM: its catalogs are global, every namespace sees them, and the Lease of the process that writes is here

@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 use crate::control_plane::{ControlPlane, Options};
 
 /// What the controllers log when they have seen the whole cluster.
-const STARTED: &str = "planning starts";
+const STARTED: &str = "the cluster is known";
 const ADMINISTRATORS: &str = "system:masters";
 /// The users as whom measuring programs and controllers ask, so that an audit log tells them apart from all else.
 const BENCH: &str = "bench";
