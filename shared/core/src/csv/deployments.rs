@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::ensure;
 use super::model::Csv;
+use super::serving::{self, Server};
 use crate::api::go_json::GoType;
 use crate::api::object;
 use crate::api::{hash, labels};
@@ -25,20 +27,28 @@ pub(super) enum Unhealthy {
     Waiting(String),
     /// It exceeded its progress deadline.
     Timeout(String),
+    /// Nobody can tell what it should be: the certificate that it serves with is missing.
+    Unknown,
 }
 
 impl Unhealthy {
     pub(super) fn message(&self) -> &str {
         match self {
             Self::Changed(m) | Self::Missing(m) | Self::Waiting(m) | Self::Timeout(m) => m,
+            Self::Unknown => "calculated deployment install is bad",
         }
     }
 }
 
-/// The Deployment for an entry of the strategy. `now` of owners' uids: the ClusterServiceVersion is the only owner.
-pub(super) fn desired(csv: Csv<'_>, entry: &Value) -> Value {
+/// The Deployment for an entry of the strategy; the ClusterServiceVersion is its only owner. `None`: it serves with a certificate that
+/// there is not.
+fn desired(world: &Reader<'_>, csv: Csv<'_>, entry: &Value) -> Option<Value> {
     let name = object::text(entry, &["name"]);
-    let mut spec = GoType::DEPLOYMENT_SPEC.normalise(object::at(entry, &["spec"]));
+    let mut spec = object::at(entry, &["spec"]).clone();
+    if let Some(server) = Server::of(csv, entry) {
+        serving::mount(server, &server.pair(world)?, &mut spec);
+    }
+    let mut spec = GoType::DEPLOYMENT_SPEC.normalise(&spec);
     let annotations = object::map_mut(&mut spec, &["template", "metadata", "annotations"]);
     for (key, value) in object::entries(csv.json, &["metadata", "annotations"]) {
         annotations.insert(key.to_owned(), value.into());
@@ -65,7 +75,7 @@ pub(super) fn desired(csv: Csv<'_>, entry: &Value) -> Value {
     labels::set_owner(&mut deployment, csv.json);
     object::set_label(&mut deployment, SPEC_HASH, &hash::deep_hash(GoType::DEPLOYMENT_SPEC, &spec));
     object::map_mut(&mut deployment, &[]).insert("spec".to_owned(), spec);
-    deployment
+    Some(deployment)
 }
 
 /// Overrides an environment variable in place, or appends it.
@@ -82,13 +92,14 @@ fn set_env(container: &mut Value, name: &str, value: &str) {
     }
 }
 
-/// Writes that bring the Deployments of the strategy about, in the strategy's order, and remove those it no longer names.
+/// Writes that bring the Deployments of the strategy about, in the strategy's order, and remove those it no longer names. Those whose
+/// certificate is missing are left as they are.
 pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
     let mut actions = Vec::new();
     let mut names = Vec::new();
     for entry in csv.deployments() {
-        let desired = desired(csv, entry);
-        names.push(object::name(&desired).to_owned());
+        names.push(object::text(entry, &["name"]).to_owned());
+        let Some(desired) = desired(world, csv, entry) else { continue };
         match world.json(&kind::DEPLOYMENT, csv.namespace(), object::name(&desired)) {
             None => actions.push(Action::Create(desired)),
             Some(live) => actions.extend(overwrite(live, desired).map(Action::Update)),
@@ -108,16 +119,7 @@ pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
 /// The live Deployment with the desired spec, owner and labels; what others put into its metadata stays. `None`: it is so.
 fn overwrite(live: &Value, desired: Value) -> Option<Value> {
     let mut new = live.clone();
-    for (key, value) in object::entries(&desired, &["metadata", "labels"]) {
-        object::set_label(&mut new, key, value);
-    }
-    let mut owners: Vec<Value> = object::list(live, &["metadata", "ownerReferences"])
-        .iter()
-        .filter(|o| object::text(o, &["kind"]) != "ClusterServiceVersion")
-        .cloned()
-        .collect();
-    owners.extend(object::list(&desired, &["metadata", "ownerReferences"]).iter().cloned());
-    object::map_mut(&mut new, &["metadata"]).insert("ownerReferences".to_owned(), owners.into());
+    ensure::take_over(&mut new, &desired);
     let same_spec = object::covers(object::at(live, &["spec"]), object::at(&desired, &["spec"]));
     if same_spec && new == *live {
         return None;
@@ -132,7 +134,7 @@ fn overwrite(live: &Value, desired: Value) -> Option<Value> {
 /// ClusterServiceVersion was mended is written again instead of being waited for.
 pub(super) fn check(world: &Reader<'_>, csv: Csv<'_>) -> Result<(), Unhealthy> {
     for entry in csv.deployments() {
-        let desired = desired(csv, entry);
+        let desired = desired(world, csv, entry).ok_or(Unhealthy::Unknown)?;
         let name = object::name(&desired);
         let live = world
             .json(&kind::DEPLOYMENT, csv.namespace(), name)

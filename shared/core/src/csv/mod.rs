@@ -8,20 +8,29 @@
 //!   gates         what must hold in every phase: one OperatorGroup, supported install modes, no API clash
 //!   requirements  CRDs, APIs, ServiceAccounts and their rights
 //!   deployments   what the install strategy makes, and whether it is there and available
+//!   serving       Service, certificate and rights of Deployments that the API server calls
+//!     pair        reading a certificate
+//!   apiservices   APIs that they serve
+//!   webhooks      admission and conversion
 //!   status        recording a transition
 //! ```
 //!
 //! One plan makes one transition; the next is planned when its write was observed.
 
+mod apiservices;
 mod deployments;
+mod ensure;
 mod gates;
 mod model;
+mod pair;
 mod requirements;
+mod serving;
 mod status;
 #[cfg(test)]
 mod tests;
 mod transition;
 mod upgrade;
+mod webhooks;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -65,6 +74,8 @@ struct Step {
     transition: Option<status::Transition>,
     /// `status.requirementStatus`, when it was looked at.
     requirements: Option<Vec<Value>>,
+    /// Since when certificates are valid and when they are made anew, when they were installed.
+    certificates: Option<(Timestamp, Timestamp)>,
     /// Why it goes no further.
     reasons: Vec<Reason>,
     /// When to look again.
@@ -95,14 +106,19 @@ impl Step {
         self
     }
 
+    fn certified(mut self, validity: Option<(Timestamp, Timestamp)>) -> Self {
+        self.certificates = validity;
+        self
+    }
+
     fn again_at(mut self, at: Option<Timestamp>) -> Self {
         self.again = at;
         self
     }
 
-    fn into_plan(self, csv: Csv<'_>, now: Timestamp) -> Plan {
-        let mut actions = self.before;
-        actions.extend(status::record(csv, self.transition.as_ref(), self.requirements.as_deref(), now));
+    fn into_plan(mut self, csv: Csv<'_>, now: Timestamp) -> Plan {
+        let mut actions = std::mem::take(&mut self.before);
+        actions.extend(status::record(csv, &self, now));
         Plan { actions, unordered: false, reasons: self.reasons, again: self.again }
     }
 }
@@ -131,8 +147,13 @@ fn finalize(world: &Reader<'_>, csv: Csv<'_>) -> Plan {
     if !finalizers.iter().any(|f| f == FINALIZER) {
         return Plan::nothing();
     }
-    const CLEANED: [&str; 4] =
-        ["ClusterRoleBinding", "ClusterRole", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
+    const CLEANED: [&str; 5] = [
+        "APIService",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+    ];
     let owned = world.indexed(IndexKey::OwnerLabels {
         kind: "ClusterServiceVersion".to_owned(),
         namespace: csv.namespace().to_owned(),
@@ -153,6 +174,11 @@ fn finalize(world: &Reader<'_>, csv: Csv<'_>) -> Plan {
         } else {
             plan
         };
+    }
+    let mut actions = webhooks::retreat(world, csv);
+    actions.extend(serving::retreat(world, csv));
+    if !actions.is_empty() {
+        return Plan::act(actions);
     }
     let mut new = csv.json.clone();
     let rest: Vec<Value> = finalizers.iter().filter(|f| *f != FINALIZER).cloned().collect();

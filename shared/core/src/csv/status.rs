@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::Step;
 use super::model::Csv;
 use crate::api::object;
 use crate::plan::{Action, Emit};
@@ -24,27 +25,31 @@ impl Transition {
     }
 }
 
-/// The actions that record a transition and, if given, the state of the requirements. Empty when the status says so already.
-pub(super) fn record(
-    csv: Csv<'_>,
-    transition: Option<&Transition>,
-    requirements: Option<&[Value]>,
-    now: Timestamp,
-) -> Vec<Action> {
+/// The actions that record what a step came to. Empty when the status says so already.
+pub(super) fn record(csv: Csv<'_>, step: &Step, now: Timestamp) -> Vec<Action> {
     let mut new = csv.json.clone();
     let status = object::map_mut(&mut new, &["status"]);
     status.entry("cleanup").or_insert_with(|| json!({}));
     let mut changed = false;
-    if let Some(requirements) = requirements {
+    if let Some(requirements) = &step.requirements {
         let old = status.get("requirementStatus").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         if old != requirements {
             changed = true;
-            status.insert("requirementStatus".to_owned(), requirements.into());
+            status.insert("requirementStatus".to_owned(), requirements.as_slice().into());
+        }
+    }
+    if let Some((since, until)) = step.certificates {
+        for (field, at) in [("certsLastUpdated", since), ("certsRotateAt", until)] {
+            let time = Value::from(object::time(at));
+            changed |= status.get(field) != Some(&time);
+            status.insert(field.to_owned(), time);
         }
     }
     let mut actions = Vec::new();
-    let moves =
-        transition.filter(|t| (t.phase, t.reason, t.message.as_str()) != (csv.phase(), csv.reason(), csv.message()));
+    let moves = step
+        .transition
+        .as_ref()
+        .filter(|t| (t.phase, t.reason, t.message.as_str()) != (csv.phase(), csv.reason(), csv.message()));
     if let Some(Transition { phase, reason, message }) = moves {
         changed = true;
         let time = Value::from(object::time(now));

@@ -5,7 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::deployments::{self, Unhealthy};
 use super::model::{Csv, siblings};
 use super::requirements::{self, Requirements};
-use super::{Step, upgrade};
+use super::webhooks::{self, Broken};
+use super::{Step, apiservices, serving, upgrade};
 use crate::api::object;
 use crate::plan::{Action, Key, Propagation, Reason, Verb};
 use crate::world::{Reader, Refusal, kind};
@@ -26,9 +27,9 @@ pub(super) fn next(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) 
     match csv.phase() {
         "" => Step::to("Pending", "RequirementsUnknown", "requirements not yet checked"),
         "Pending" => pending(world, csv),
-        "InstallReady" => install_ready(world, csv, key),
+        "InstallReady" => install_ready(world, csv, key, now),
         "Installing" => installing(world, csv, now),
-        "Succeeded" => succeeded(world, csv),
+        "Succeeded" => succeeded(world, csv, now),
         "Failed" => failed_again(world, csv, key, now),
         "Replacing" => replacing(world, csv),
         "Deleting" => Step::stay().after(vec![Action::delete(csv.json, Propagation::Background)]),
@@ -94,12 +95,15 @@ fn pending(world: &Reader<'_>, csv: Csv<'_>) -> Step {
             .with(&found)
             .because(misses(csv, &found));
     }
-    if let Some(unsupported) = unsupported(csv) {
-        return Step::stay().with(&found).because(unsupported);
+    if let Some(step) = invalid_webhooks(csv) {
+        return step.with(&found);
     }
     if let Some(owner) = conflicting_owner(world, csv) {
         let step = Step::to("Failed", "OwnerConflict", "conflicting CRD owner in namespace").with(&found);
         return failed(csv, step).because(waits_for(csv, owner, "it owns the same CustomResourceDefinition"));
+    }
+    if apiservices::unadoptable(world, csv).is_some() {
+        return failed(csv, Step::to("Failed", "OwnerConflict", "unable to adopt APIService").with(&found));
     }
     if let Some(old) = replaced
         && old.phase() != "Replacing"
@@ -117,19 +121,6 @@ fn pending(world: &Reader<'_>, csv: Csv<'_>) -> Step {
 
 fn phase_text(csv: Csv<'_>) -> &str {
     if csv.phase().is_empty() { "new" } else { csv.phase() }
-}
-
-/// Parts of a ClusterServiceVersion that this version of kubectl-olm does not install yet: it says so and leaves it Pending
-/// instead of reporting an operator as installed whose webhooks or APIs are missing.
-fn unsupported(csv: Csv<'_>) -> Option<Reason> {
-    let part = if !csv.webhooks().is_empty() {
-        "spec.webhookdefinitions"
-    } else if !csv.owned_api_services().is_empty() {
-        "spec.apiservicedefinitions.owned"
-    } else {
-        return None;
-    };
-    Some(Reason::Unsupported { object: csv_ref(csv), what: part.to_owned() })
 }
 
 /// Another ClusterServiceVersion of the namespace, outside the chain of replacements in both directions, that owns one of its CRDs.
@@ -162,21 +153,43 @@ fn conflicting_owner<'w>(world: &Reader<'w>, csv: Csv<'w>) -> Option<Csv<'w>> {
         .find(|c| c.owned_crd_names().any(|name| owned.contains(&name)))
 }
 
-/// What the API server refused of this ClusterServiceVersion's install.
-fn install_refusal<'w>(world: &Reader<'w>, key: &Key) -> Option<&'w Refusal> {
-    world
-        .refusals(key)
-        .iter()
-        .find(|r| r.target.gvk.kind == "Deployment" && matches!(r.verb, Verb::Create | Verb::Update) && !r.is_stale())
+fn invalid_webhooks(csv: Csv<'_>) -> Option<Step> {
+    let problem = webhooks::invalid(csv)?;
+    Some(failed(csv, Step::to("Failed", "InvalidWebhookDescription", problem)))
 }
 
-fn install_ready(world: &Reader<'_>, csv: Csv<'_>, key: &Key) -> Step {
-    if let Some(refusal) = install_refusal(world, key) {
-        let message = format!("install strategy failed: {}", refusal.status.message);
-        return failed(csv, Step::to("Failed", "InstallComponentFailed", message));
+/// What the API server refused of this ClusterServiceVersion's install, and is not to be tried again yet.
+fn install_refusal<'w>(world: &Reader<'w>, key: &Key, now: Timestamp) -> Option<&'w Refusal> {
+    let is_install = |r: &&Refusal| {
+        let own = [kind::CLUSTER_SERVICE_VERSION, kind::OPERATOR_GROUP].iter().any(|k| k.kind == r.target.gvk.kind);
+        !own && matches!(r.verb, Verb::Create | Verb::Update | Verb::Patch)
+    };
+    world.refusals(key).iter().filter(is_install).find(|r| !r.is_stale() && r.retry_at > now)
+}
+
+/// Why the install cannot go on now.
+fn install_failure(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> Option<Step> {
+    let refusal = install_refusal(world, key, now);
+    let why = webhooks::obstacle(world, csv).or_else(|| refusal.map(|r| r.status.message.clone()))?;
+    let step = Step::to("Failed", "InstallComponentFailed", format!("install strategy failed: {why}"));
+    Some(failed(csv, step).again_at(refusal.map(|r| r.retry_at)))
+}
+
+/// Certificates are made first: nothing else can be written without them.
+fn install_ready(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> Step {
+    if let Some(failure) = install_failure(world, csv, key, now) {
+        return failure;
     }
+    let mut actions = serving::prepare(world, csv, now);
+    if serving::is_rotation_due(world, csv, now) {
+        return Step::stay().after(actions);
+    }
+    actions.extend(deployments::install(world, csv));
+    actions.extend(apiservices::install(world, csv));
+    actions.extend(webhooks::install(world, csv));
     Step::to("Installing", "InstallSucceeded", "waiting for install components to report healthy")
-        .after(deployments::install(world, csv))
+        .after(actions)
+        .certified(serving::validity(world, csv))
 }
 
 fn not_healthy(csv: Csv<'_>, message: &str) -> Reason {
@@ -187,17 +200,31 @@ fn not_healthy(csv: Csv<'_>, message: &str) -> Reason {
     }
 }
 
-/// The check of what was installed; what is not good goes to `phase` with `reason`.
+/// The check of what was installed; what is not good goes to `phase` with `reason` (§1.5). Webhooks that are no longer declared go.
 fn check(world: &Reader<'_>, csv: Csv<'_>, phase: &'static str, reason: &'static str) -> Step {
-    match deployments::check(world, csv) {
-        Ok(()) => Step::to("Succeeded", "InstallSucceeded", "install strategy completed with no errors"),
+    let deployments = deployments::check(world, csv);
+    match &deployments {
         Err(Unhealthy::Timeout(why)) => {
-            failed(csv, Step::to("Failed", "InstallCheckFailed", format!("install failed: {why}")))
+            return failed(csv, Step::to("Failed", "InstallCheckFailed", format!("install failed: {why}")));
         }
-        Err(Unhealthy::Changed(why)) => Step::to("InstallReady", reason, format!("installing: {why}")),
-        Err(unhealthy) => Step::to(phase, reason, format!("installing: {}", unhealthy.message()))
-            .because(not_healthy(csv, unhealthy.message())),
+        Err(Unhealthy::Changed(why)) => return Step::to("InstallReady", reason, format!("installing: {why}")),
+        Err(unknown @ Unhealthy::Unknown) => return Step::to("Pending", "NeedsReinstall", unknown.message()),
+        Ok(()) | Err(Unhealthy::Missing(_) | Unhealthy::Waiting(_)) => {}
     }
+    let waits = |message: &str, why: &str| Step::to(phase, reason, message).because(not_healthy(csv, why));
+    if let Some(why) = apiservices::unavailable(world, csv) {
+        return waits("apiServices not installed", &why);
+    }
+    match webhooks::check(world, csv) {
+        Err(Broken::Failed(why)) => return Step::to("InstallReady", reason, format!("Webhook install failed: {why}")),
+        Err(Broken::Missing) => return waits("webhooks not installed", "webhooks not installed"),
+        Ok(()) => {}
+    }
+    let step = match deployments {
+        Ok(()) => Step::to("Succeeded", "InstallSucceeded", "install strategy completed with no errors"),
+        Err(unhealthy) => waits(&format!("installing: {}", unhealthy.message()), unhealthy.message()),
+    };
+    step.after(webhooks::surplus(world, csv))
 }
 
 fn installing(world: &Reader<'_>, csv: Csv<'_>, now: Timestamp) -> Step {
@@ -210,9 +237,15 @@ fn installing(world: &Reader<'_>, csv: Csv<'_>, now: Timestamp) -> Step {
     step.again_at(Some(deadline))
 }
 
-fn succeeded(world: &Reader<'_>, csv: Csv<'_>) -> Step {
+fn succeeded(world: &Reader<'_>, csv: Csv<'_>, now: Timestamp) -> Step {
     if let Some(new) = csv.replacements(world).first() {
         return Step::to("Replacing", "BeingReplaced", format!("being replaced by csv: {}", new.name()));
+    }
+    if let Some(problems) = api_service_problems(world, csv) {
+        return failed(csv, Step::to("Failed", "APIServiceResourceIssue", problems));
+    }
+    if serving::is_rotation_due(world, csv, now) {
+        return Step::to("Pending", "NeedsCertRotation", "CSV owns resources that require a cert refresh");
     }
     let found = match requirements::check(world, csv) {
         Ok(found) => found,
@@ -223,7 +256,18 @@ fn succeeded(world: &Reader<'_>, csv: Csv<'_>) -> Step {
             .with(&found)
             .because(misses(csv, &found));
     }
-    check(world, csv, "Failed", "ComponentUnhealthy").with(&found)
+    let rotation = serving::validity(world, csv).map(|(_, rotates_at)| rotates_at);
+    check(world, csv, "Failed", "ComponentUnhealthy").with(&found).again_at(rotation)
+}
+
+/// What is wrong with owned APIServices, as Go joins errors.
+fn api_service_problems(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
+    let problems = apiservices::problems(world, csv);
+    match &problems[..] {
+        [] => None,
+        [one] => Some(one.clone()),
+        several => Some(format!("[{}]", several.join(", "))),
+    }
 }
 
 fn failed_again(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> Step {
@@ -251,7 +295,8 @@ fn failed_again(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> 
         Ok(found) => found,
         Err(error) => return invalid_strategy(csv, error),
     };
-    if csv.reason() == "OwnerConflict" && conflicting_owner(world, csv).is_some() {
+    let taken = || conflicting_owner(world, csv).is_some() || apiservices::unadoptable(world, csv).is_some();
+    if csv.reason() == "OwnerConflict" && taken() {
         return failed(csv, Step::stay().with(&found));
     }
     if !found.met() {
@@ -259,8 +304,14 @@ fn failed_again(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> 
             .with(&found)
             .because(misses(csv, &found));
     }
-    if let Some(refusal) = install_refusal(world, key).filter(|r| r.retry_at > now) {
-        return failed(csv, Step::stay().with(&found)).again_at(Some(refusal.retry_at));
+    if let Some(step) = invalid_webhooks(csv).or_else(|| install_failure(world, csv, key, now)) {
+        return step.with(&found);
+    }
+    if let Some(problems) = api_service_problems(world, csv) {
+        return Step::to("Pending", "APIServiceResourcesNeedReinstall", problems).with(&found);
+    }
+    if serving::is_rotation_due(world, csv, now) {
+        return Step::to("Pending", "NeedsCertRotation", "owned APIServices need cert refresh").with(&found);
     }
     check(world, csv, "Pending", "NeedsReinstall").with(&found)
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::certificate::Certificate;
 use crate::api::catalog_source::Target;
 use crate::api::object::{self, ObjectRef};
 use crate::bundle::{BundleImage, Unpacking};
@@ -40,6 +41,8 @@ pub enum Action {
     Ask(Question),
     /// A request that is made with the rights of a ServiceAccount, not with our own.
     As(Account, Box<Self>),
+    /// A create or update of a Secret, into which a new certificate is put when it is executed.
+    Certify(Certificate, Box<Self>),
 }
 
 /// A ServiceAccount whose rights are used.
@@ -204,7 +207,7 @@ impl Action {
             Self::Delete { .. } => Verb::Delete,
             Self::Emit(_) => Verb::Emit,
             Self::Ask(_) => Verb::Ask,
-            Self::As(_, action) => action.verb(),
+            Self::As(_, action) | Self::Certify(_, action) => action.verb(),
         }
     }
 
@@ -214,7 +217,7 @@ impl Action {
             Self::Create(o) | Self::Update(o) | Self::UpdateStatus(o) => ObjectRef::of(o),
             Self::Patch { target, .. } | Self::Delete { target, .. } => target.clone(),
             Self::Emit(emit) => ObjectRef::of(&emit.regarding),
-            Self::As(_, action) => action.target(),
+            Self::As(_, action) | Self::Certify(_, action) => action.target(),
             Self::Ask(Question::Fit(fit)) => ObjectRef {
                 gvk: object::Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
                 namespace: String::new(),
@@ -242,7 +245,7 @@ impl Action {
     pub fn writes(&self) -> bool {
         match self {
             Self::Emit(_) | Self::Ask(_) => false,
-            Self::As(_, action) => action.writes(),
+            Self::As(_, action) | Self::Certify(_, action) => action.writes(),
             _ => true,
         }
     }

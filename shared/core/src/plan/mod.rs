@@ -6,9 +6,11 @@
 //! ```
 
 mod action;
+pub mod certificate;
 mod reason;
 
 pub use action::{Account, Action, Emit, Propagation, Question, Verb};
+pub use certificate::{Certificate, Issued};
 use jiff::Timestamp;
 pub use reason::{Culprit, Reason, Severity};
 

@@ -22,7 +22,7 @@ pub enum Answer {
 /// What follows from the answer to an action. `Ok(None)` is the answer to a delete that left nothing.
 pub fn answer(action: &Action, result: &Result<Option<Value>, Status>) -> Answer {
     match (action, result) {
-        (Action::As(_, action), _) => answer(action, result),
+        (Action::As(_, action) | Action::Certify(_, action), _) => answer(action, result),
         (Action::Emit(_) | Action::Ask(_), _) => Answer::Nothing,
         (_, Ok(Some(object))) => Answer::Observed(Event::Applied(trimmed(object))),
         (Action::Delete { target, uid, .. }, Ok(None)) => Answer::Observed(Event::Absent(target.clone(), uid.clone())),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::{ApiServer, Patch, Preconditions, Propagation, WatchEvent};
+use super::{ApiServer, Patch, Preconditions, Propagation, WatchEvent, certificate};
 use crate::api::catalog_source::Target;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::api::status::Status;
@@ -307,12 +307,14 @@ impl Simulation {
         unfinished
     }
 
-    /// Goes on until nothing is left to do, or `limit` has passed on the virtual clock. `true`: nothing is left to do.
+    /// Goes on until nothing is left to do, or `limit` has passed on the virtual clock. `true`: nothing is left to do for at least as
+    /// long again (certificates are made anew after two years).
     pub fn settle(&mut self, limit: SignedDuration) -> bool {
         let deadline = self.now + limit;
         while self.now <= deadline {
             if self.advance(deadline) == Progress::Quiet {
-                return self.planner.wakeup().is_none() && self.api.next_wakeup().is_none();
+                let wakeup = [self.planner.wakeup(), self.api.next_wakeup()].into_iter().flatten().min();
+                return wakeup.is_none_or(|at| at > deadline + limit);
             }
         }
         false
@@ -407,6 +409,10 @@ impl Simulation {
             Action::As(account, action) => {
                 self.authorize(account, action)?;
                 self.request(action)
+            }
+            Action::Certify(certificate, action) => {
+                let action = certificate::issue(certificate).complete(action);
+                self.request(&action)
             }
             Action::Create(object) => self.api.create(object.clone(), now).map(Some),
             Action::Update(object) => self.api.update(object.clone(), None, now).map(Some),

@@ -1,11 +1,15 @@
 //! What of an object is not kept in memory: what planning never reads and no write needs. That is `managedFields` (the API server
-//! keeps its own when they are not sent) and the schemas of CustomResourceDefinitions (which are only ever patched).
+//! keeps its own when they are not sent), the schemas of CustomResourceDefinitions (which are only ever patched), and the private
+//! keys of OLM's serving certificates (which are only ever made anew).
 
 use serde_json::Value;
+
+use crate::plan::certificate;
 
 /// Fields within objects and, where a list is on the way, within its entries.
 const OF_ALL: &[&str] = &["metadata", "managedFields"];
 const OF_DEFINITIONS: &[&str] = &["spec", "versions", "schema"];
+const OF_CERTIFICATES: &[&str] = &["data", certificate::KEY];
 
 /// Drops it.
 pub fn trim(object: &mut Value) {
@@ -20,7 +24,11 @@ pub fn trimmed(object: &Value) -> Value {
 }
 
 fn dropped(object: &Value) -> &'static [&'static [&'static str]] {
-    if object["kind"] == "CustomResourceDefinition" { &[OF_ALL, OF_DEFINITIONS] } else { &[OF_ALL] }
+    match object["kind"].as_str() {
+        Some("CustomResourceDefinition") => &[OF_ALL, OF_DEFINITIONS],
+        Some("Secret") if !object["data"][certificate::AUTHORITY].is_null() => &[OF_ALL, OF_CERTIFICATES],
+        _ => &[OF_ALL],
+    }
 }
 
 fn remove(value: &mut Value, path: &[&str]) {
@@ -77,5 +85,13 @@ mod tests {
         trim(&mut other);
         assert_eq!(other["metadata"], json!({ "name": "roses" }));
         assert_eq!(other["spec"], object("Rose")["spec"]);
+    }
+    #[test]
+    fn private_keys_of_serving_certificates_are_dropped() {
+        let secret = |data: Value| json!({ "apiVersion": "v1", "kind": "Secret", "data": data });
+        let ours = secret(json!({ "olmCAKey": "YQ==", "tls.crt": "Yg==", "tls.key": "Yw==" }));
+        assert_eq!(trimmed(&ours)["data"], json!({ "olmCAKey": "YQ==", "tls.crt": "Yg==" }));
+        let theirs = secret(json!({ "tls.crt": "Yg==", "tls.key": "Yw==" }));
+        assert_eq!(trimmed(&theirs), theirs, "a bundle's own Secret is compared with what it should be");
     }
 }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::api::Api;
+use super::certificate;
 use super::fit;
 use super::lease::Permit;
 
@@ -86,6 +87,11 @@ async fn one(api: &Api, permit: &Permit, action: &Action, events: &mpsc::Unbound
 async fn request(api: &Api, action: &Action) -> Result<Option<Value>, Status> {
     match action {
         Action::As(account, action) => Box::pin(request(&api.with_rights_of(account), action)).await,
+        Action::Certify(wanted, action) => {
+            let issued = certificate::issue(wanted);
+            let issued = issued.map_err(|error| Status::new(0, "NoCertificate", error.to_string()))?;
+            Box::pin(request(api, &issued.complete(action))).await
+        }
         Action::Create(object) => api.create(object).await.map(Some),
         Action::Update(object) => api.update(object, None).await.map(Some),
         Action::UpdateStatus(object) => api.update(object, Some("status")).await.map(Some),

@@ -6,6 +6,7 @@
 //!   bundles  images of bundles, pulled when asked for            --Event-->   |
 //!     puller   as whom, for both
 //!   execute  actions to requests, answers back to events         <--Work----  +  bounded concurrency
+//!     certificate  what Secrets of servers get
 //!   fit      looks whether custom resources fit a schema         --Event-->  execute asks
 //!   lease    who may write                                       <---may it?---  live, execute
 //!   api      requests with whole objects as JSON
@@ -14,6 +15,7 @@
 pub mod api;
 mod bundles;
 pub mod catalogs;
+mod certificate;
 mod execute;
 mod fit;
 mod interest;

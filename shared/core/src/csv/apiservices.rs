@@ -1,0 +1,133 @@
+//! APIs that an operator serves itself: their APIServices, whose they are, and whether they answer (reference/olm-operator.md §3.3,
+//! §3.4).
+
+use serde_json::{Value, json};
+
+use super::ensure::ensure;
+use super::model::Csv;
+use super::serving::{self, Server};
+use crate::api::{labels, object};
+use crate::plan::Action;
+use crate::plan::certificate::AUTHORITY_HASH;
+use crate::world::{Reader, kind};
+
+/// What OLM gives every APIService: the groups of Kubernetes come first.
+const GROUP_PRIORITY: i64 = 2000;
+const VERSION_PRIORITY: i64 = 15;
+
+/// The name of the APIService of a description.
+pub(super) fn name(description: &Value) -> String {
+    format!("{}.{}", object::text(description, &["version"]), object::text(description, &["group"]))
+}
+
+fn live<'w>(world: &Reader<'w>, description: &Value) -> Option<&'w Value> {
+    world.json(&kind::API_SERVICE, "", &name(description))
+}
+
+/// An APIService that this ClusterServiceVersion owns by its spec and must not take: it is not OLM's, or another's.
+pub(super) fn unadoptable(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
+    let taken = |d: &&Value| live(world, d).is_some_and(|service| !is_adoptable(world, csv, service));
+    csv.owned_api_services().iter().find(taken).map(name)
+}
+
+/// Is it this ClusterServiceVersion's, of the one that it replaces, or of one that goes?
+fn is_adoptable(world: &Reader<'_>, csv: Csv<'_>, service: &Value) -> bool {
+    let label = |key| object::label(service, key).unwrap_or_default();
+    let (owner, namespace) = (label(labels::OWNER), label(labels::OWNER_NAMESPACE));
+    if owner.is_empty() || label(labels::OWNER_KIND) != "ClusterServiceVersion" {
+        return false;
+    }
+    if namespace == csv.namespace() && [csv.name(), csv.replaces()].contains(&owner) {
+        return true;
+    }
+    let owner = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, owner).map(|json| Csv { json });
+    owner.is_none_or(|owner| ["Replacing", "Deleting"].contains(&owner.phase()))
+}
+
+/// Writes that bring the APIServices about. Servers without a certificate are left out.
+pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
+    let wanted = csv.owned_api_services().iter().filter_map(|description| {
+        let server = Server::named(csv, description)?;
+        let pair = server.pair(world)?;
+        let live = live(world, description);
+        let mut service = json!({
+            "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": { "name": name(description), "labels": { labels::MANAGED: "true" } },
+            "spec": {
+                "group": object::text(description, &["group"]),
+                "version": object::text(description, &["version"]),
+                "service": reference(csv, server, description),
+                "caBundle": pair.bundle,
+            },
+        });
+        if live.is_none() {
+            service["spec"]["groupPriorityMinimum"] = GROUP_PRIORITY.into();
+            service["spec"]["versionPriority"] = VERSION_PRIORITY.into();
+        }
+        labels::set_owner(&mut service, csv.json);
+        ensure(live, service)
+    });
+    wanted.collect()
+}
+
+fn reference(csv: Csv<'_>, server: Server<'_>, description: &Value) -> Value {
+    json!({ "namespace": csv.namespace(), "name": server.service(), "port": serving::port(description) })
+}
+
+/// What is wrong with the APIServices and with what serves them, in OLM's words; empty when nothing is.
+pub(super) fn problems(world: &Reader<'_>, csv: Csv<'_>) -> Vec<String> {
+    let mut problems = Vec::new();
+    for description in csv.owned_api_services() {
+        let name = name(description);
+        let Some(service) = live(world, description) else {
+            problems.push(format!("apiservice.apiregistration.k8s.io {name:?} not found"));
+            continue;
+        };
+        if !is_adoptable(world, csv, service) {
+            problems.push(format!("{name} is unadoptable"));
+            continue;
+        }
+        let Some(server) = Server::named(csv, description) else { continue };
+        problems.extend(server.problems(world));
+        if !object::covers(object::at(service, &["spec", "service"]), &reference(csv, server, description)) {
+            problems.push("found APIService and service reference mismatch".to_owned());
+        }
+        let Some(pair) = server.pair(world) else {
+            problems.push(format!("secret {:?} not found", server.secret()));
+            continue;
+        };
+        if object::text(service, &["spec", "caBundle"]) != pair.bundle {
+            problems.push(format!("secret {} CA cert hash does not match expected", server.secret()));
+        }
+        let deployment = world.json(&kind::DEPLOYMENT, csv.namespace(), server.name());
+        let mounted =
+            |d| object::text(d, &["spec", "template", "metadata", "annotations", AUTHORITY_HASH]) == pair.hash;
+        match deployment {
+            None => problems.push(format!("deployment.apps {:?} not found", server.name())),
+            Some(deployment) if !mounted(deployment) => {
+                problems.push(format!("deployment {} CA cert hash does not match expected", server.name()));
+            }
+            Some(_) => {}
+        }
+    }
+    problems.dedup();
+    problems
+}
+
+/// An owned API that is not there, or does not answer, and why.
+pub(super) fn unavailable(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
+    csv.owned_api_services().iter().find_map(|description| {
+        let Some(service) = live(world, description) else {
+            return Some(format!("APIService {} does not exist", name(description)));
+        };
+        let available =
+            object::list(service, &["status", "conditions"]).iter().find(|c| object::text(c, &["type"]) == "Available");
+        match available {
+            Some(c) if object::text(c, &["status"]) == "True" => None,
+            Some(c) => {
+                Some(format!("APIService {} is not available: {}", name(description), object::text(c, &["message"])))
+            }
+            None => Some(format!("APIService {} is not available yet", name(description))),
+        }
+    })
+}

@@ -1,0 +1,73 @@
+//! Bringing objects about that somebody else may have made, or written to.
+
+use serde_json::Value;
+
+use crate::api::object;
+use crate::plan::Action;
+
+/// The write that makes an object say what is desired; what others put into it stays. `None`: it does.
+pub(super) fn ensure(live: Option<&Value>, desired: Value) -> Option<Action> {
+    let Some(live) = live else { return Some(Action::Create(desired)) };
+    let new = overlaid(live, &desired);
+    (new != *live).then_some(Action::Update(new))
+}
+
+fn overlaid(live: &Value, desired: &Value) -> Value {
+    let mut new = live.clone();
+    take_over(&mut new, desired);
+    for (field, wanted) in desired.as_object().into_iter().flatten() {
+        if matches!(field.as_str(), "apiVersion" | "kind" | "metadata") {
+            continue;
+        }
+        match wanted {
+            Value::Object(parts) => {
+                for (part, wanted) in parts {
+                    if !says(object::at(&new, &[field, part]), part, wanted) {
+                        object::map_mut(&mut new, &[field]).insert(part.clone(), wanted.clone());
+                    }
+                }
+            }
+            _ if !says(object::at(&new, &[field]), field, wanted) => {
+                object::map_mut(&mut new, &[]).insert(field.clone(), wanted.clone());
+            }
+            _ => {}
+        }
+    }
+    new
+}
+
+/// Does a field say what is wanted? Defaults are no difference; but a selector that asks for more selects something else.
+fn says(actual: &Value, field: &str, wanted: &Value) -> bool {
+    match (actual, wanted) {
+        _ if field.to_ascii_lowercase().ends_with("selector") => actual == wanted,
+        (Value::Object(actual), Value::Object(wanted)) => {
+            wanted.iter().all(|(field, wanted)| says(actual.get(field).unwrap_or(&Value::Null), field, wanted))
+        }
+        (Value::Array(actual), Value::Array(wanted)) => {
+            actual.len() == wanted.len() && actual.iter().zip(wanted).all(|(a, w)| says(a, "", w))
+        }
+        _ => object::covers(actual, wanted),
+    }
+}
+
+/// Gives an object the desired labels, and the desired owner in place of another ClusterServiceVersion: the one that was replaced.
+pub(super) fn take_over(object: &mut Value, desired: &Value) {
+    for (key, value) in object::entries(desired, &["metadata", "labels"]) {
+        object::set_label(object, key, value);
+    }
+    let owners = object::list(desired, &["metadata", "ownerReferences"]);
+    if !owners.is_empty() {
+        let owners = with_owners(object, owners);
+        object::map_mut(object, &["metadata"]).insert("ownerReferences".to_owned(), owners.into());
+    }
+}
+
+/// The owners of an object, these in place of ClusterServiceVersions.
+pub(super) fn with_owners(object: &Value, owners: &[Value]) -> Vec<Value> {
+    let others = object::list(object, &["metadata", "ownerReferences"]).iter().filter(|o| !is_csv(o));
+    others.chain(owners).cloned().collect()
+}
+
+fn is_csv(owner: &Value) -> bool {
+    object::text(owner, &["kind"]) == "ClusterServiceVersion"
+}
