@@ -3,13 +3,14 @@
 
 use serde_json::{Value, json};
 
+use super::config::Config;
 use super::ensure::ensure;
 use super::model::Csv;
 use super::serving::{self, Server};
 use crate::api::{labels, object};
-use crate::plan::Action;
 use crate::plan::certificate::AUTHORITY_HASH;
-use crate::world::{Reader, kind};
+use crate::plan::{Action, Key, Propagation};
+use crate::world::{GroupKind, IndexKey, Reader, kind};
 
 /// What OLM gives every APIService: the groups of Kubernetes come first.
 const GROUP_PRIORITY: i64 = 2000;
@@ -63,6 +64,9 @@ pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
         if live.is_none() {
             service["spec"]["groupPriorityMinimum"] = GROUP_PRIORITY.into();
             service["spec"]["versionPriority"] = VERSION_PRIORITY.into();
+            for (key, value) in Config::of(world, csv).iter().flat_map(|config| config.annotations()) {
+                object::set_annotation(&mut service, key, value);
+            }
         }
         labels::set_owner(&mut service, csv.json);
         ensure(live, service)
@@ -130,4 +134,19 @@ pub(super) fn unavailable(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
             None => Some(format!("APIService {} is not available yet", name(description))),
         }
     })
+}
+
+/// Deletes the APIServices of a ClusterServiceVersion that is gone: its finalizer was taken off by hand (§7.4).
+pub(super) fn orphans(world: &Reader<'_>, key: &Key) -> Vec<Action> {
+    let owned = world.indexed(IndexKey::OwnerLabels {
+        kind: "ClusterServiceVersion".to_owned(),
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+    });
+    owned
+        .iter()
+        .map(|o| o.json())
+        .filter(|o| GroupKind::of(o) == kind::API_SERVICE && !object::is_deleting(o))
+        .map(|o| Action::delete(o, Propagation::Background))
+        .collect()
 }

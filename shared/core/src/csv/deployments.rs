@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::config::{Config, merge};
 use super::ensure;
 use super::model::Csv;
 use super::serving::{self, Server};
@@ -48,17 +49,22 @@ fn desired(world: &Reader<'_>, csv: Csv<'_>, entry: &Value) -> Option<Value> {
     if let Some(server) = Server::of(csv, entry) {
         serving::mount(server, &server.pair(world)?, &mut spec);
     }
-    let mut spec = GoType::DEPLOYMENT_SPEC.normalise(&spec);
     let annotations = object::map_mut(&mut spec, &["template", "metadata", "annotations"]);
     for (key, value) in object::entries(csv.json, &["metadata", "annotations"]) {
         annotations.insert(key.to_owned(), value.into());
     }
+    let config = Config::of(world, csv);
+    if let Some(config) = config {
+        config.inject(&mut spec);
+    }
     if let Some(containers) = spec.pointer_mut("/template/spec/containers").and_then(Value::as_array_mut) {
         for container in containers {
-            set_env(container, CONDITION_ENV, csv.name());
+            let env = json!({ "name": CONDITION_ENV, "value": csv.name() });
+            merge(object::map_mut(container, &[]), "env", &[env], |a, b| a["name"] == b["name"]);
         }
     }
     object::map_mut(&mut spec, &[]).insert("revisionHistoryLimit".to_owned(), json!(1));
+    let spec = GoType::DEPLOYMENT_SPEC.normalise(&spec);
     let mut deployment = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -71,25 +77,14 @@ fn desired(world: &Reader<'_>, csv: Csv<'_>, entry: &Value) -> Option<Value> {
     for (key, value) in object::entries(entry, &["label"]) {
         object::set_label(&mut deployment, key, value);
     }
+    for (key, value) in config.iter().flat_map(|config| config.annotations()) {
+        object::set_annotation(&mut deployment, key, value);
+    }
     object::set_label(&mut deployment, labels::MANAGED, "true");
     labels::set_owner(&mut deployment, csv.json);
     object::set_label(&mut deployment, SPEC_HASH, &hash::deep_hash(GoType::DEPLOYMENT_SPEC, &spec));
     object::map_mut(&mut deployment, &[]).insert("spec".to_owned(), spec);
     Some(deployment)
-}
-
-/// Overrides an environment variable in place, or appends it.
-fn set_env(container: &mut Value, name: &str, value: &str) {
-    let env = object::map_mut(container, &[]).entry("env").or_insert_with(|| json!([]));
-    if !env.is_array() {
-        *env = json!([]);
-    }
-    let Some(env) = env.as_array_mut() else { return };
-    let wanted = json!({ "name": name, "value": value });
-    match env.iter_mut().find(|e| object::text(e, &["name"]) == name) {
-        Some(existing) => *existing = wanted,
-        None => env.push(wanted),
-    }
 }
 
 /// Writes that bring the Deployments of the strategy about, in the strategy's order, and remove those it no longer names. Those whose
@@ -120,12 +115,27 @@ pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
 fn overwrite(live: &Value, desired: Value) -> Option<Value> {
     let mut new = live.clone();
     ensure::take_over(&mut new, &desired);
+    set_annotations(&mut new, live, &desired);
     let same_spec = object::covers(object::at(live, &["spec"]), object::at(&desired, &["spec"]));
     if same_spec && new == *live {
         return None;
     }
     object::map_mut(&mut new, &[]).insert("spec".to_owned(), object::at(&desired, &["spec"]).clone());
     Some(new)
+}
+
+/// The annotations of a Subscription's config, in place of those that an earlier one gave to the Deployment and its pods.
+fn set_annotations(new: &mut Value, live: &Value, desired: &Value) {
+    let wanted = object::at(desired, &["metadata", "annotations"]);
+    for (key, value) in object::entries(live, &["metadata", "annotations"]) {
+        let in_pods = object::text(live, &["spec", "template", "metadata", "annotations", key]) == value;
+        if in_pods && wanted.get(key).is_none() {
+            object::map_mut(new, &["metadata", "annotations"]).remove(key);
+        }
+    }
+    for (key, value) in object::entries(desired, &["metadata", "annotations"]) {
+        object::set_annotation(new, key, value);
+    }
 }
 
 /// Are all Deployments of the strategy there, as desired, and available? The first that is not says why.

@@ -8,6 +8,7 @@
 //!   gates         what must hold in every phase: one OperatorGroup, supported install modes, no API clash
 //!   requirements  CRDs, APIs, ServiceAccounts and their rights
 //!   deployments   what the install strategy makes, and whether it is there and available
+//!     config      what a Subscription wants of them
 //!   serving       Service, certificate and rights of Deployments that the API server calls
 //!     pair        reading a certificate
 //!   apiservices   APIs that they serve
@@ -18,6 +19,7 @@
 //! One plan makes one transition; the next is planned when its write was observed.
 
 mod apiservices;
+mod config;
 mod deployments;
 mod ensure;
 mod gates;
@@ -45,7 +47,7 @@ use crate::world::{IndexKey, Reader, kind};
 /// Plans for one ClusterServiceVersion.
 pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     let Some(json) = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name) else {
-        return Plan::nothing();
+        return Plan::act(apiservices::orphans(world, key));
     };
     let csv = Csv { json };
     if membership::is_copy(json) {

@@ -12,6 +12,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::config::merge;
 use super::ensure::{ensure, with_owners};
 use super::model::Csv;
 use super::pair::{LIFETIME, Pair};
@@ -172,8 +173,12 @@ impl<'a> Server<'a> {
     }
 
     /// The Secret: made with a certificate unless it has a good one, and taken over from the ClusterServiceVersion that was replaced.
+    /// One that goes is waited for.
     fn certify(self, world: &Reader<'_>, now: Timestamp) -> Option<Action> {
         let live = world.json(&kind::SECRET, self.csv.namespace(), &self.secret());
+        if live.is_some_and(object::is_deleting) {
+            return None;
+        }
         let owner = object::owner_reference(self.csv.json, false);
         if self.pair(world).is_some_and(|pair| !pair.is_due(now)) {
             return live.and_then(|live| adopt(live, owner));
@@ -342,28 +347,16 @@ pub(super) fn mount(server: Server<'_>, pair: &Pair<'_>, spec: &mut Value) {
     for (volume, path) in mounted {
         let name = volume["name"].clone();
         let mount = json!({ "name": name, "mountPath": path });
-        put(spec, &["template", "spec"], "volumes", volume, |v| v["name"] == name);
+        merge(object::map_mut(spec, &["template", "spec"]), "volumes", &[volume], |a, b| a["name"] == b["name"]);
         for container in
             spec.pointer_mut("/template/spec/containers").and_then(Value::as_array_mut).into_iter().flatten()
         {
             if !object::list(container, &["volumeMounts"]).iter().any(|m| m["name"] == name) {
-                put(container, &[], "volumeMounts", mount.clone(), |m| m["mountPath"] == path);
+                let container = object::map_mut(container, &[]);
+                merge(container, "volumeMounts", &[mount.clone()], |a, b| a["mountPath"] == b["mountPath"]);
             }
         }
     }
     object::map_mut(spec, &["template", "metadata", "annotations"])
         .insert(AUTHORITY_HASH.to_owned(), pair.hash.as_str().into());
-}
-
-/// Puts an entry into a list, in the place of one like it.
-fn put(object: &mut Value, path: &[&str], field: &str, entry: Value, is_like_it: impl Fn(&Value) -> bool) {
-    let list = object::map_mut(object, path).entry(field).or_insert(Value::Null);
-    if !list.is_array() {
-        *list = json!([]);
-    }
-    let Some(list) = list.as_array_mut() else { return };
-    match list.iter_mut().find(|old| is_like_it(old)) {
-        Some(old) => *old = entry,
-        None => list.push(entry),
-    }
 }

@@ -19,7 +19,7 @@ const OPERATOR_GROUP_REASONS: [&str; 4] =
     ["NoTargetNamespaces", "NoOperatorGroup", "TooManyOperatorGroups", "UnsupportedOperatorGroup"];
 
 pub(super) fn next(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> Step {
-    let installs = matches!(csv.phase(), "InstallReady" | "Installing" | "Succeeded" | "Failed");
+    let installs = matches!(csv.phase(), "Pending" | "InstallReady" | "Installing" | "Succeeded" | "Failed");
     if installs && csv.strategy() != "deployment" {
         let message = "install strategy invalid: unrecognized install strategy";
         return failed(csv, Step::to("Failed", "InvalidInstallStrategy", message));
@@ -182,7 +182,7 @@ fn install_ready(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) ->
     }
     let mut actions = serving::prepare(world, csv, now);
     if serving::is_rotation_due(world, csv, now) {
-        return Step::stay().after(actions);
+        return Step::stay().after(actions).because(not_healthy(csv, "its certificates are made"));
     }
     actions.extend(deployments::install(world, csv));
     actions.extend(apiservices::install(world, csv));
@@ -295,8 +295,8 @@ fn failed_again(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> 
         Ok(found) => found,
         Err(error) => return invalid_strategy(csv, error),
     };
-    let taken = || conflicting_owner(world, csv).is_some() || apiservices::unadoptable(world, csv).is_some();
-    if csv.reason() == "OwnerConflict" && taken() {
+    let conflict = csv.reason() == "OwnerConflict" && conflicting_owner(world, csv).is_some();
+    if conflict || apiservices::unadoptable(world, csv).is_some() {
         return failed(csv, Step::stay().with(&found));
     }
     if !found.met() {

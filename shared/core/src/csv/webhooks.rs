@@ -304,9 +304,8 @@ pub(super) fn check(world: &Reader<'_>, csv: Csv<'_>) -> Result<(), Broken> {
 /// Writes that let CustomResourceDefinitions do without conversion when the one goes who converts, unless another has taken over.
 /// Else their custom resources could not even be deleted.
 pub(super) fn retreat(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
-    if !csv.replacements(world).is_empty() {
-        return Vec::new();
-    }
+    let replacements = csv.replacements(world);
+    let is_taken_over = |crd: &str| replacements.iter().any(|new| conversions(*new).any(|(_, name)| name == crd));
     let is_ours = |description: &Value, crd: &Value| {
         let path = ["spec", "conversion", "webhook", "clientConfig", "service"];
         let server = Server::named(csv, description);
@@ -314,6 +313,7 @@ pub(super) fn retreat(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
             && server.is_some_and(|s| object::text(object::at(crd, &path), &["name"]) == s.service())
     };
     conversions(csv)
+        .filter(|(_, name)| !is_taken_over(name))
         .filter_map(|(d, name)| Some((d, world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", name)?)))
         .filter(|(d, crd)| is_ours(d, crd) && !object::is_deleting(crd))
         .map(|(_, crd)| convert(crd, json!({ "strategy": "None", "webhook": null })))

@@ -216,14 +216,6 @@ pub enum Reason {
         /// What is left out, and why.
         message: String,
     },
-    /// A part of an object that this version does not handle.
-    #[error("{object}: {what} is not supported by this version of kubectl-olm")]
-    Unsupported {
-        /// The object.
-        object: String,
-        /// The part.
-        what: String,
-    },
     /// Something that an object refers to is not there.
     #[error("{object} needs {needs}, which does not exist")]
     Missing {
@@ -360,7 +352,6 @@ impl Reason {
             | Self::Invalid { .. }
             | Self::Ignored { .. }
             | Self::Missing { .. }
-            | Self::Unsupported { .. }
             | Self::Refused { .. } => return None,
         })
     }

@@ -45,6 +45,10 @@ pub(super) fn of(change: &Change) -> Vec<Key> {
             IndexKey::OwnerLabels { kind, namespace, name } if *kind == kind::OPERATOR_GROUP.kind => {
                 keys.push(Key::new(C::OperatorGroup, namespace, name));
             }
+            // Its owner may be gone.
+            IndexKey::OwnerLabels { namespace, name, .. } if change.kind == kind::API_SERVICE => {
+                keys.push(Key::new(C::ClusterServiceVersion, namespace, name));
+            }
             _ => {}
         }
     }

@@ -199,12 +199,13 @@ impl World {
         self.stores.values().flat_map(|s| s.objects.values())
     }
 
-    /// Are these reads of single objects and facts only, none of which is known?
+    /// Are these reads of single objects, of owners' objects, and of facts only, none of which is known?
     pub(crate) fn knows_none_of(&self, reads: &BTreeSet<Read>) -> bool {
         reads.iter().all(|read| match read {
             Read::Object(gk, name) => !self.stores.get(gk).is_some_and(|s| s.objects.contains_key(name)),
             Read::Fact(FactKey::Refusals(_)) => true,
             Read::Fact(key) => !self.facts.contains_key(key),
+            Read::Index(key @ IndexKey::OwnerLabels { .. }) => !self.index.contains_key(key),
             Read::Kind(_) | Read::Names(_) | Read::Namespace(..) | Read::Index(_) => false,
         })
     }

@@ -39,8 +39,49 @@ fn params(wanted: &Certificate, key: &KeyPair, hosts: Vec<String>) -> Result<Cer
     let date = |at: Timestamp| date_time_ymd(1970, 1, 1) + Duration::from_secs(at.as_second().unsigned_abs());
     params.not_before = date(wanted.not_before);
     params.not_after = date(wanted.not_after);
-    let mut serial = Sha256::digest(key.public_key_der())[..8].to_vec();
+    let mut serial = Sha256::digest(key.public_key_pem())[..8].to_vec();
     serial[0] &= 0x7f;
     params.serial_number = Some(SerialNumber::from(serial));
     Ok(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls::client::WebPkiServerVerifier;
+    use rustls::client::danger::ServerCertVerifier;
+    use rustls::crypto::ring;
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+    use rustls::{RootCertStore, ServerConfig};
+
+    use super::*;
+
+    #[test]
+    fn who_trusts_the_authority_trusts_the_server_for_its_hosts_and_its_time() {
+        let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
+        let later: Timestamp = "2028-11-20T12:00:00Z".parse().unwrap();
+        let hosts = ["gate-service.garden", "gate-service.garden.svc"].map(str::to_owned).to_vec();
+        let Issued { authority, certificate, key } =
+            issue(&Certificate { hosts, not_before: now, not_after: later }).unwrap();
+        let provider = Arc::new(ring::default_provider());
+        let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(der(&authority)).unwrap();
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build().unwrap();
+        let trusts = |host: &str, second: i64| {
+            let name = ServerName::try_from(host.to_owned()).unwrap();
+            let at = UnixTime::since_unix_epoch(Duration::from_secs(second.unsigned_abs()));
+            verifier.verify_server_cert(&der(&certificate), &[], &name, &[], at).is_ok()
+        };
+        let (from, until) = (now.as_second(), later.as_second());
+        assert!(trusts("gate-service.garden.svc", from) && trusts("gate-service.garden", until));
+        assert!(!trusts("gate-service.field.svc", from), "another host");
+        assert!(!trusts("gate-service.garden.svc", from - 1) && !trusts("gate-service.garden.svc", until + 1));
+        // It is refused when the key is of another certificate.
+        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+        config.with_no_client_auth().with_single_cert(vec![der(&certificate)], key).unwrap();
+    }
 }

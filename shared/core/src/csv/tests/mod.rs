@@ -1,3 +1,7 @@
+mod config;
+mod serving;
+mod webhooks;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
