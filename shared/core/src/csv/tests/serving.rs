@@ -168,8 +168,8 @@ fn certificates_are_made_anew_a_day_before_their_end() {
     let history: Vec<&str> =
         object::list(csv, &["status", "conditions"]).iter().map(|c| object::text(c, &["reason"])).collect();
     assert_eq!(
-        history[4..],
-        ["NeedsCertRotation", "AllRequirementsMet", "InstallSucceeded", "InstallSucceeded"],
+        history[5..],
+        ["NeedsCertRotation", "AllRequirementsMet", "InstallSucceeded", "InstallWaiting", "InstallSucceeded"],
         "{history:?}"
     );
     assert_eq!(csv["status"]["certsRotateAt"], "2030-11-18T12:00:01Z");
@@ -279,15 +279,15 @@ fn operators_in_two_namespaces_share_what_has_one_name() {
             subjects.collect::<Vec<_>>().join(" ")
         })
     };
-    for namespace in ["garden", "field"] {
-        simulation.apply(csv(namespace, "1", "", &admission())).unwrap();
+    for (namespace, version) in [("garden", "1"), ("field", "2")] {
+        simulation.apply(csv(namespace, version, "", &admission())).unwrap();
         rest(&mut simulation);
     }
     assert_eq!(shared(&simulation), ["garden field", "garden field"]);
     simulation.delete(&csv_ref("garden", "rose.v1")).unwrap();
     rest(&mut simulation);
     assert_eq!(shared(&simulation), ["field", "field"]);
-    simulation.delete(&csv_ref("field", "rose.v1")).unwrap();
+    simulation.delete(&csv_ref("field", "rose.v2")).unwrap();
     rest(&mut simulation);
     assert_eq!(shared(&simulation), ["", ""]);
     assert!(configurations(&simulation).is_empty());
