@@ -11,9 +11,11 @@ use crate::plan::{Action, Plan, Reason};
 use crate::rbac::Granted;
 use crate::world::{GroupKind, IndexKey, Reader, kind};
 
-/// Plans what is missing.
+/// Plans what is missing. While requirements are not met the InstallPlan may still be at writing rights: those that make others
+/// needless must not come too late.
 pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, copies: &Copies<'_>, plan: &mut Plan) {
-    if object::list(original, &["spec", "install", "spec", "permissions"]).is_empty() {
+    let pending = object::text(original, &["status", "phase"]) == "Pending";
+    if pending || object::list(original, &["spec", "install", "spec", "permissions"]).is_empty() {
         return;
     }
     if group.is_global() {

@@ -330,6 +330,10 @@ fn rbac(world: &World) -> BTreeMap<String, Value> {
 fn a_global_groups_rights_are_promoted() {
     let mut world = world(&[""]);
     give_rights(&mut world);
+    world.apply(with_status(original(""), "phase", "Pending"));
+    settle(&mut world);
+    assert!(rbac(&world).is_empty(), "its InstallPlan may be at giving it what it needs");
+    world.apply(original(""));
     settle(&mut world);
     let found = rbac(&world);
     let labels = json!({
