@@ -18,6 +18,11 @@ use olm_tests::scenario::{all, judge};
 /// What comes before every scenario is the same for all: the controllers are killed in it for this one only.
 const FROM_THE_BEGINNING: &str = "csv-simple";
 
+/// A run of more actions than this is killed after some of them only, evenly spread: each time costs as much as the rest of the run.
+const MANY_ACTIONS: usize = 400;
+/// After so many of them.
+const KILLS_OF_MANY: usize = 10;
+
 fn main() -> Result<ExitCode> {
     let arguments = Arguments::from_args();
     let passing = judge::passing()?;
@@ -52,6 +57,10 @@ fn after_each(scenario: &Scenario) -> Result<()> {
         while run.go_on()? == Went::On {}
     }
     let mut actions = run.engine().simulation().actions();
+    let mut undisturbed = run.clone();
+    undisturbed.play()?;
+    let all = undisturbed.engine().simulation().actions() - actions;
+    let step = if all > MANY_ACTIONS { all / KILLS_OF_MANY } else { 1 };
     loop {
         // Where the undisturbed run was before each of the actions of a step.
         let mut forks = Vec::new();
@@ -59,7 +68,8 @@ fn after_each(scenario: &Scenario) -> Result<()> {
             let before = run.clone();
             let went = run.go_on()?;
             let done = run.engine().simulation().actions();
-            forks.extend((actions + 1..=done).map(|action| (action, before.clone())));
+            forks
+                .extend((actions + 1..=done).filter(|n| n.is_multiple_of(step)).map(|action| (action, before.clone())));
             actions = done;
             if went != Went::On {
                 break went;
