@@ -353,7 +353,7 @@ pub(super) fn mount(server: Server<'_>, pair: &Pair<'_>, spec: &mut Value) {
         {
             if !object::list(container, &["volumeMounts"]).iter().any(|m| m["name"] == name) {
                 let container = object::map_mut(container, &[]);
-                merge(container, "volumeMounts", &[mount.clone()], |a, b| a["mountPath"] == b["mountPath"]);
+                merge(container, "volumeMounts", std::slice::from_ref(&mount), |a, b| a["mountPath"] == b["mountPath"]);
             }
         }
     }

@@ -74,7 +74,7 @@ fn time(at: Timestamp) -> Vec<u8> {
 
 /// A value of that tag: its length, then its parts.
 fn der(tag: u8, parts: &[impl AsRef<[u8]>]) -> Vec<u8> {
-    let content: Vec<u8> = parts.iter().flat_map(|part| part.as_ref()).copied().collect();
+    let content: Vec<u8> = parts.iter().flat_map(AsRef::as_ref).copied().collect();
     let length = content.len();
     let mut out = match length {
         0..0x80 => vec![tag, length as u8],
