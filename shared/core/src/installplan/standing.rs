@@ -80,9 +80,9 @@ impl Standing {
         matches!(self.phase.as_str(), "Complete" | "Failed")
     }
 
-    /// Does it wait for somebody's approval?
+    /// Does it wait for somebody's approval? One that a newer plan supersedes should not get it.
     pub fn is_pending(&self) -> bool {
-        self.phase == "RequiresApproval" && !self.approved
+        self.phase == "RequiresApproval" && !self.approved && self.superseded_by.is_none()
     }
 }
 
