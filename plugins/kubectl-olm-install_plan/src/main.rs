@@ -1,6 +1,7 @@
 //! `kubectl olm install-plan`: arguments in, [`olm_shell::installplan`] does the work.
 
 mod list;
+mod wait;
 
 use std::process::ExitCode;
 
@@ -23,10 +24,12 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     List(Box<list::Arguments>),
+    Wait(Box<wait::Arguments>),
 }
 
 fn main() -> ExitCode {
     cli::main(|arguments: Arguments, printer| match arguments.command {
         Command::List(arguments) => list::run(*arguments, printer),
+        Command::Wait(arguments) => wait::run(*arguments, printer),
     })
 }
