@@ -1,5 +1,6 @@
 //! `kubectl olm install-plan`: arguments in, [`olm_shell::installplan`] does the work.
 
+mod approve;
 mod list;
 mod wait;
 
@@ -23,12 +24,14 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Approve(Box<approve::Arguments>),
     List(Box<list::Arguments>),
     Wait(Box<wait::Arguments>),
 }
 
 fn main() -> ExitCode {
     cli::main(|arguments: Arguments, printer| match arguments.command {
+        Command::Approve(arguments) => approve::run(*arguments, printer),
         Command::List(arguments) => list::run(*arguments, printer),
         Command::Wait(arguments) => wait::run(*arguments, printer),
     })

@@ -7,6 +7,8 @@
 //!                     named     which plans are meant, and why nobody may look at them
 //! ```
 
+pub mod approve;
 pub mod list;
 mod named;
+pub mod policy;
 pub mod wait;

@@ -27,6 +27,12 @@ pub(super) fn plan_ref(namespace: &str, name: &str) -> ObjectRef {
     ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
+/// There is none.
+pub(super) fn not_found(what: &str, name: &str, namespace: &str) -> CliError {
+    CliError::new(ErrorKind::Api, format!("there is no {what} {name:?} in namespace {namespace}"))
+        .hint("kubectl olm install-plan list -A lists the plans of all namespaces")
+}
+
 /// Why the API server does not let somebody do something to InstallPlans, and what to try.
 pub(super) fn refused(refusal: &Status, verb: &str, namespace: &str) -> CliError {
     const RESOURCE: &str = "installplans.operators.coreos.com";

@@ -189,7 +189,7 @@ impl Waiting<'_> {
         let (Of::Subscription(name) | Of::Plan(name)) = of;
         let Some(seen) = self.seen(sight, printer)? else { return Ok(None) };
         let Some(subscription) = seen else {
-            return Err(not_found("Subscription", name, self.namespace));
+            return Err(named::not_found("Subscription", name, self.namespace));
         };
         self.world.apply(subscription.clone());
         let of_status = [&["status", "installPlanRef", "name"][..], &["status", "installplan", "name"]];
@@ -227,7 +227,7 @@ impl Waiting<'_> {
                     )?;
                     Ok(Some(Outcome::Negative))
                 }
-                Of::Plan(_) => Err(not_found("InstallPlan", name, self.namespace)),
+                Of::Plan(_) => Err(named::not_found("InstallPlan", name, self.namespace)),
                 // Its Subscription will name another.
                 Of::Subscription(_) => {
                     self.looked = true;
@@ -354,11 +354,6 @@ impl Waiting<'_> {
     fn interrupted(&self) -> CliError {
         CliError::new(ErrorKind::Unreachable, format!("stopped before it was {}: {}", self.until.word(), self.stands()))
     }
-}
-
-fn not_found(what: &str, name: &str, namespace: &str) -> CliError {
-    CliError::new(ErrorKind::Api, format!("there is no {what} {name:?} in namespace {namespace}"))
-        .hint("kubectl olm install-plan list -A lists the plans of all namespaces")
 }
 
 #[cfg(test)]
