@@ -44,8 +44,20 @@ pub struct Explanation {
     pub irreversible: Vec<Irreversible>,
     /// What would come next: InstallPlans that are made when this one is complete.
     pub afterwards: Vec<Next>,
-    /// What could not be read, so that something may be missing here: `list secrets in namespace garden`.
-    pub unread: Vec<String>,
+    /// What could not be read, so that something may be missing here.
+    pub unread: Vec<Unread>,
+}
+
+/// Something that could not be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unread {
+    /// What: `secrets`, `roles.rbac.authorization.k8s.io`; or in words, when it is no resource.
+    pub resource: String,
+    /// Where; empty: in all namespaces, or in none.
+    pub namespace: String,
+    /// What was refused and why, a sentence without a full stop.
+    pub message: String,
 }
 
 /// The InstallPlan.
@@ -274,6 +286,21 @@ pub enum Escalation {
     ClusterWide,
     /// It runs what it likes: it creates or enters Pods, or asks for tokens of ServiceAccounts, in every namespace.
     Execution,
+}
+
+impl Escalation {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Wildcard => "wildcards",
+            Self::Secrets => "secrets",
+            Self::Escalate => "escalate",
+            Self::Bind => "bind",
+            Self::Impersonate => "impersonate",
+            Self::ClusterWide => "writing in the whole cluster",
+            Self::Execution => "running what it likes",
+        }
+    }
 }
 
 /// A CustomResourceDefinition that comes or changes.
