@@ -44,6 +44,11 @@ pub fn properties(manifest: &str) -> Option<Value> {
     list(object::text(&parse(manifest)?, &["properties"]))
 }
 
+/// What the bundle of a manifest that is referred to replaces.
+pub fn replaces(manifest: &str) -> Option<String> {
+    Some(object::text(&parse(manifest)?, &["replaces"]).to_owned())
+}
+
 /// Lists from `{"properties":[…]}`.
 fn list(text: &str) -> Option<Value> {
     let properties: Value = serde_json::from_str(text).ok()?;

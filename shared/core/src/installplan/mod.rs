@@ -7,6 +7,7 @@
 //!   optional   which refusals a plan goes on with
 //!   blame      whose step it is that stops all
 //!   rights     what the ServiceAccount whose rights are used may not
+//!   standing   where a plan stands, for those who only look
 //!   referred   manifests that the InstallPlan does not have itself
 //! ```
 //!
@@ -21,6 +22,7 @@ mod fits;
 mod optional;
 mod referred;
 mod rights;
+pub mod standing;
 #[cfg(test)]
 mod tests;
 

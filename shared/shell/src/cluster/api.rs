@@ -127,6 +127,26 @@ impl Api {
         resources.get(gvk).cloned().ok_or_else(missing)
     }
 
+    /// Everything that the API server serves, which is known from then on.
+    pub async fn discover(&self) -> Result<Vec<Resource>, Status> {
+        let core = self.client.list_core_api_versions_aggregated().await.map_err(status)?;
+        let groups = self.client.list_api_groups_aggregated().await.map_err(status)?;
+        let mut found = Vec::new();
+        for group in core.items.into_iter().chain(groups.items) {
+            let name = group.metadata.and_then(|m| m.name).unwrap_or_default();
+            for version in group.versions {
+                let of = version.version.unwrap_or_default();
+                found.extend(version.resources.into_iter().filter_map(|resource| {
+                    let kind = resource.response_kind?.kind?;
+                    let namespaced = resource.scope.as_deref() == Some("Namespaced");
+                    Some(Resource { gvk: Gvk::new(&name, &of, &kind), plural: resource.resource?, namespaced })
+                }));
+            }
+        }
+        self.resources.lock().await.extend(found.iter().map(|resource| (resource.gvk.clone(), resource.clone())));
+        Ok(found)
+    }
+
     /// GET. `None` when it is not there.
     pub async fn get(&self, target: &ObjectRef) -> Result<Option<Value>, Status> {
         let resource = self.resource(&target.gvk).await?;
