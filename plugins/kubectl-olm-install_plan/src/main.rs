@@ -1,5 +1,6 @@
 //! `kubectl olm install-plan`: arguments in, [`olm_shell::installplan`] does the work.
 
+mod explain;
 mod list;
 
 use std::process::ExitCode;
@@ -22,11 +23,13 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Explain(Box<explain::Arguments>),
     List(Box<list::Arguments>),
 }
 
 fn main() -> ExitCode {
     cli::main(|arguments: Arguments, printer| match arguments.command {
+        Command::Explain(arguments) => explain::run(*arguments, printer),
         Command::List(arguments) => list::run(*arguments, printer),
     })
 }
