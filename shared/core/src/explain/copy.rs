@@ -42,7 +42,8 @@ pub struct Explainer {
 impl Explainer {
     /// Copies the cluster. `settings` are the choices of the controllers that run in it.
     pub fn new(settings: &Settings, cluster: Cluster) -> Self {
-        let Cluster { mut objects, kinds, kinds_are_complete, server_version, catalogs, bundles, unread, now } = cluster;
+        let Cluster { mut objects, kinds, kinds_are_complete, server_version, catalogs, bundles, unread, now } =
+            cluster;
         let approvals = hold(&mut objects);
         let has_node = objects.iter().any(|o| object::text(o, &["kind"]) == "Node");
         let defines = |name: &str| objects.iter().any(|o| object::text(o, &["kind"]) == CRD && object::name(o) == name);
@@ -185,7 +186,8 @@ impl Explainer {
         let name = match subscription {
             Some(name) => {
                 // A refusal leaves the Subscription as it was: then nothing comes of it, and that is what is told.
-                let _ = before.patch(&subscription_ref(namespace, &name), Patch::Merge(json!({ "spec": source })), None);
+                let _ =
+                    before.patch(&subscription_ref(namespace, &name), Patch::Merge(json!({ "spec": source })), None);
                 name
             }
             None => {

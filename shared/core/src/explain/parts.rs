@@ -88,7 +88,8 @@ fn described(webhook: &Value, change: Change, csv: &str) -> Webhook {
     let rule = |rule: &Value| {
         let groups = texts(rule, "apiGroups");
         let resources = texts(rule, "resources").into_iter().flat_map(|resource| {
-            let named = |group: &String| if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
+            let named =
+                |group: &String| if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
             groups.iter().map(named).collect::<Vec<_>>()
         });
         format!("{} {}", texts(rule, "operations").join(", "), resources.collect::<Vec<_>>().join(", "))
@@ -143,8 +144,8 @@ pub(super) fn bundles(trial: &Trial) -> Vec<Bundle> {
     let plan = trial.reasons(Controller::InstallPlan, object::name(&trial.plan));
     let resolution = trial.reasons(Controller::Resolution, &trial.namespace);
     for reason in plan.iter().chain(resolution) {
-        let (Reason::BundleUnpacking { bundle, image, message } | Reason::BundleUnpackFailed { bundle, image, message }) =
-            reason
+        let (Reason::BundleUnpacking { bundle, image, message }
+        | Reason::BundleUnpackFailed { bundle, image, message }) = reason
         else {
             continue;
         };
@@ -212,7 +213,9 @@ pub(super) fn irreversible(trial: &Trial, explanation: &Explanation) -> Vec<Irre
                 add(object, "it stays, with its custom resources, when the operator is deleted".to_owned());
             }
             (_, Some((_, new))) => {
-                let message = format!("what is written from then on is stored in version {new}: older definitions do not know it");
+                let message = format!(
+                    "what is written from then on is stored in version {new}: older definitions do not know it"
+                );
                 add(object, message);
             }
             (_, None) if !crd.removed_versions.is_empty() => {

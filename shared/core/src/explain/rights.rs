@@ -139,11 +139,17 @@ fn grants<'s>(api: &'s ApiServer, accounts: &BTreeSet<String>) -> Of<'s> {
         let Some(role) = api.find(RBAC, kind, place, name) else { continue };
         let scope = Some(place).filter(|place| !place.is_empty()).map(str::to_owned);
         for subject in subjects {
-            let rules = object::list(role, &["rules"]).iter().map(|rule| (rule, format!("{kind} {name}")));
+            let rules = object::list(role, &["rules"]).iter().filter(|rule| !is_of_olm(rule));
+            let rules = rules.map(|rule| (rule, format!("{kind} {name}")));
             all.entry((subject, scope.clone())).or_default().rules.extend(rules);
         }
     }
     all
+}
+
+/// Every operator may write its own OperatorCondition, whatever its bundle says.
+fn is_of_olm(rule: &Value) -> bool {
+    texts(rule, "apiGroups") == ["operators.coreos.com"] && texts(rule, "resources") == ["operatorconditions"]
 }
 
 /// What is in `new` that `old` does not grant.
@@ -260,7 +266,8 @@ mod tests {
     use super::*;
 
     fn marks(namespace: Option<&str>, rule: Value) -> Vec<Escalation> {
-        let right = Right { namespace: namespace.map(str::to_owned), ..uncovered(&rule, &Granted::of(Vec::new())).remove(0) };
+        let right =
+            Right { namespace: namespace.map(str::to_owned), ..uncovered(&rule, &Granted::of(Vec::new())).remove(0) };
         escalations(&right, &BTreeSet::from(["garden.example.com".to_owned()]))
     }
 
@@ -289,12 +296,14 @@ mod tests {
 
     #[test]
     fn only_what_is_new_is_gained() {
-        let known = json!({ "apiGroups": ["", "apps"], "resources": ["pods", "deployments"], "verbs": ["get", "list"] });
+        let known =
+            json!({ "apiGroups": ["", "apps"], "resources": ["pods", "deployments"], "verbs": ["get", "list"] });
         let wanted = json!({
             "apiGroups": ["", "apps"], "resources": ["pods", "secrets"], "verbs": ["get", "list", "delete"],
         });
         let gained = uncovered(&wanted, &Granted::of(vec![&known]));
-        let told: Vec<_> = gained.iter().map(|r| (r.api_groups.join("+"), r.resources.join("+"), r.verbs.join("+"))).collect();
+        let told: Vec<_> =
+            gained.iter().map(|r| (r.api_groups.join("+"), r.resources.join("+"), r.verbs.join("+"))).collect();
         let part = |a: &str, b: &str, c: &str| (a.to_owned(), b.to_owned(), c.to_owned());
         assert_eq!(told, [part("+apps", "pods", "delete"), part("+apps", "secrets", "get+list+delete")]);
         assert!(uncovered(&known, &Granted::of(vec![&known])).is_empty());

@@ -51,7 +51,10 @@ fn explained(cluster: Cluster, subject: &Subject) -> Explanation {
 fn look_own() {
     let cluster = cluster(&scenarios().join("upgrade-manual-steps"), &["main"], "01-subscribe-with-startingcsv.yaml");
     let mut e = explained(cluster, &subscription("rose"));
-    for o in &mut e.objects { o.before = Value::Null; o.after = Value::Null; }
+    for o in &mut e.objects {
+        o.before = Value::Null;
+        o.after = Value::Null;
+    }
     eprintln!("{}", serde_json::to_string_pretty(&e).unwrap());
 }
 
@@ -64,9 +67,14 @@ fn look() {
     ] {
         let Some(data) = data() else { return };
         let cluster = cluster(&data.join("scenarios").join(scenario), &["main"], file);
-        for o in &cluster.objects { eprintln!("{} {}", object::text(o, &["kind"]), object::name(o)); }
+        for o in &cluster.objects {
+            eprintln!("{} {}", object::text(o, &["kind"]), object::name(o));
+        }
         let mut e = explained(cluster, &subscription(name));
-        for o in &mut e.objects { o.before = Value::Null; o.after = Value::Null; }
+        for o in &mut e.objects {
+            o.before = Value::Null;
+            o.after = Value::Null;
+        }
         eprintln!("{}", serde_json::to_string_pretty(&e).unwrap());
     }
 }

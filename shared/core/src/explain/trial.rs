@@ -37,7 +37,12 @@ pub(super) struct Trial {
 
 impl Trial {
     /// Tries out a plan; without a name, nothing.
-    pub(super) fn of_plan(before: &Simulation, namespace: &str, name: Option<&str>, subscription: Option<&str>) -> Self {
+    pub(super) fn of_plan(
+        before: &Simulation,
+        namespace: &str,
+        name: Option<&str>,
+        subscription: Option<&str>,
+    ) -> Self {
         let mut before = before.clone();
         before.take_happenings();
         before.take_refusals();

@@ -12,7 +12,7 @@ pub(super) fn judge(trial: &Trial, explanation: &Explanation) -> Verdict {
     crds(explanation, &mut reasons);
     plan(trial, explanation, &mut reasons);
     unread(trial, explanation, &mut reasons);
-    operators(explanation, &mut reasons);
+    operators(trial, explanation, &mut reasons);
     rights(explanation, &mut reasons);
     notes(trial, explanation, &mut reasons);
     reasons.sort_by_key(|because| std::cmp::Reverse(because.result));
@@ -96,7 +96,8 @@ fn plan(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
         };
         let unserved = message.contains("api-server resource not found");
         unserved && reasons_have(reasons, "unserved")
-            || (message.contains("existing CRs") || message.contains("risk of data loss")) && reasons_have(reasons, "crd")
+            || (message.contains("existing CRs") || message.contains("risk of data loss"))
+                && reasons_have(reasons, "crd")
     };
     let mut found: Vec<Because> = Vec::new();
     for reason in trial.reasons(Controller::InstallPlan, name) {
@@ -104,7 +105,9 @@ fn plan(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
             continue;
         }
         let result = match reason {
-            Reason::BundleUnpacking { .. } | Reason::BundleUnpackFailed { .. } | Reason::Missing { .. } => Outcome::Unknown,
+            Reason::BundleUnpacking { .. } | Reason::BundleUnpackFailed { .. } | Reason::Missing { .. } => {
+                Outcome::Unknown
+            }
             _ => Outcome::WouldFail,
         };
         let mut text = reason.to_string();
@@ -178,7 +181,7 @@ fn unread(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
     }
 }
 
-fn operators(explanation: &Explanation, reasons: &mut Vec<Because>) {
+fn operators(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
     let fails = reasons.iter().any(|because| because.result == Outcome::WouldFail);
     for csv in &explanation.csvs {
         match csv.change {
@@ -196,8 +199,12 @@ fn operators(explanation: &Explanation, reasons: &mut Vec<Because>) {
         // A plan that fails leaves its operators unfinished.
         let is_well = matches!(csv.phase.as_str(), "Succeeded" | "Replacing" | "Deleting");
         if !is_well && !fails && csv.change != CsvChange::Remove && !csv.phase.is_empty() {
+            // What this version does not do, OLM may.
+            let why = trial.reasons(Controller::ClusterServiceVersion, &csv.name);
+            let is_ours = why.iter().any(|reason| matches!(reason, Reason::Unsupported { .. }));
+            let result = if is_ours { Outcome::Unknown } else { Outcome::WouldFail };
             let message = format!("{} would stay {}: {}", csv.name, csv.phase, csv.message);
-            reasons.push(because(Outcome::WouldFail, "csv", message, ""));
+            reasons.push(because(result, "csv", message, ""));
         }
     }
     let names = |bystander: bool| -> Vec<&str> {
@@ -233,7 +240,7 @@ fn rights(explanation: &Explanation, reasons: &mut Vec<Because>) {
         kinds.dedup();
         let kinds: Vec<&str> = kinds.into_iter().map(super::Escalation::words).collect();
         let message = format!("{account} gains rights that reach far: {}", kinds.join(", "));
-        reasons.push(because(Outcome::NeedsDecision, "escalation", message, "rbac.gained has each of them"));
+        reasons.push(because(Outcome::NeedsDecision, "escalation", message, ""));
     }
 }
 

@@ -97,11 +97,8 @@ impl ApiServer {
 
     /// Has that namespace.
     pub fn make_namespace(&mut self, namespace: &str, now: Timestamp) {
-        let target = ObjectRef {
-            gvk: Gvk::new("", "v1", "Namespace"),
-            namespace: String::new(),
-            name: namespace.to_owned(),
-        };
+        let target =
+            ObjectRef { gvk: Gvk::new("", "v1", "Namespace"), namespace: String::new(), name: namespace.to_owned() };
         if self.get(&target).is_none() {
             let made = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
             // A name that is none is the objects' fault, and refused where they are written.

@@ -370,3 +370,75 @@ fn tell(told: Vec<(ObjectRef, Said)>, options: &Options, printer: &mut Printer) 
     }
     Ok(outcome)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use kube::client::Body;
+
+    use super::*;
+    use crate::cluster::api::Resource;
+
+    /// An API server that answers PATCH with a code, and GET with the plan; and what it was sent.
+    async fn server(code: u16, plan: Value) -> (Api, Arc<Mutex<Vec<String>>>) {
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        let log = sent.clone();
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let (log, plan) = (log.clone(), plan.clone());
+            async move {
+                let is_patch = request.method() == http::Method::PATCH;
+                let body = request.into_body().collect_bytes().await.unwrap();
+                log.lock().unwrap().push(String::from_utf8(body.to_vec()).unwrap());
+                let (status, answer) = if is_patch && code != 200 {
+                    (code, json!({"kind": "Status", "status": "Failure", "code": code, "reason": "Conflict", "message": "no"}))
+                } else {
+                    (200, plan)
+                };
+                http::Response::builder().status(status).body(Body::from(answer.to_string().into_bytes()))
+            }
+        });
+        let api = Api::new(kube::Client::new(service, "default"));
+        let gvk = plan_ref("garden", "a").gvk;
+        api.know(Resource { gvk, plural: "installplans".to_owned(), namespaced: true }).await;
+        (api, sent)
+    }
+
+    async fn given(code: u16, approved: bool) -> (Said, Vec<String>) {
+        let plan = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
+            "metadata": {"name": "a", "namespace": "garden", "annotations": {APPROVED_BY: "joe"}},
+            "spec": {"approved": approved},
+        });
+        let (api, sent) = server(code, plan).await;
+        let candidate = Candidate {
+            target: plan_ref("garden", "a"),
+            uid: "u".to_owned(),
+            resource_version: "7".to_owned(),
+            explanation: Explanation { hash: "sha256:0".to_owned(), ..Explanation::default() },
+        };
+        let said = give(&api, &candidate, Some("jane"), DryRun::None).await;
+        let sent = sent.lock().unwrap().clone();
+        (said, sent)
+    }
+
+    #[tokio::test]
+    async fn what_is_approved_is_the_version_that_was_looked_at() {
+        let (said, sent) = given(200, true).await;
+        assert!(matches!(said, Said::Approved));
+        let patch: Value = serde_json::from_str(&sent[0]).unwrap();
+        let metadata = &patch["metadata"];
+        assert_eq!((&metadata["uid"], &metadata["resourceVersion"]), (&json!("u"), &json!("7")));
+        let annotations = &metadata["annotations"];
+        assert_eq!((&annotations[APPROVED_BY], &annotations[APPROVED_HASH]), (&json!("jane"), &json!("sha256:0")));
+        assert_eq!(patch["spec"], json!({"approved": true}));
+    }
+
+    #[tokio::test]
+    async fn a_plan_that_changed_is_not_approved_unless_somebody_else_did() {
+        let (said, sent) = given(409, false).await;
+        assert!(matches!(said, Said::Refused(_)));
+        assert_eq!(sent.len(), 2, "{sent:?}");
+        assert!(matches!(given(409, true).await.0, Said::Already(how) if how == " by joe"));
+    }
+}
