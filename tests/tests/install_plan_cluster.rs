@@ -13,9 +13,9 @@ use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::image;
 use olm_shell::installplan::approve::{self, DryRun};
 use olm_shell::installplan::explain::{self, Asked, Form};
+use olm_shell::installplan::list;
 use olm_shell::installplan::policy::Terms;
 use olm_shell::installplan::wait::{self, Of, Until};
-use olm_shell::installplan::list;
 use olm_shell::run::{self, CatalogDirectory, FeatureGates, Mode};
 use olm_tests::control_plane::{ControlPlane, Options, skipped};
 use serde_json::Value;
@@ -156,9 +156,18 @@ fn plans_are_listed_explained_approved_and_awaited() {
     // Who may look looks, and changes nothing.
     kubectl(&["create", "clusterrole", "reader", "--verb=get,list,watch", "--resource=*.*"]);
     kubectl(&["create", "clusterrolebinding", "reader", "--clusterrole=reader", "--user=reader"]);
-    kubectl(&["create", "role", "plans", "-n", NAMESPACE, "--verb=get,list,watch", "--resource=installplans.operators.coreos.com"]);
+    kubectl(&[
+        "create",
+        "role",
+        "plans",
+        "-n",
+        NAMESPACE,
+        "--verb=get,list,watch",
+        "--resource=installplans.operators.coreos.com",
+    ]);
     kubectl(&["create", "rolebinding", "plans", "-n", NAMESPACE, "--role=plans", "--user=clerk"]);
-    let everything = "installplans,subscriptions,clusterserviceversions,crd,serviceaccounts,roles,rolebindings,secrets,configmaps";
+    let everything =
+        "installplans,subscriptions,clusterserviceversions,crd,serviceaccounts,roles,rolebindings,secrets,configmaps";
     let all = || kubectl(&["get", everything, "-A", "-o", "json"]);
     let before = all();
     let reader = User(plane.kubeconfig_for("reader", None).unwrap());
@@ -171,9 +180,19 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let clerk = User(plane.kubeconfig_for("clerk", None).unwrap());
     let (answer, text, talk) = clerk.lists(false, "name");
     assert_eq!(answer, Ok(Outcome::Done), "{talk}");
-    assert!(text.contains(&first) && talk.contains("not allowed to list subscriptions.operators.coreos.com in namespace"), "{talk}");
+    assert!(
+        text.contains(&first) && talk.contains("not allowed to list subscriptions.operators.coreos.com in namespace"),
+        "{talk}"
+    );
     let nobody = User(plane.kubeconfig_for("nobody", None).unwrap());
-    assert!(nobody.lists(false, "").0.unwrap_err().message.contains("listing installplans in namespace old-town is forbidden"));
+    assert!(
+        nobody
+            .lists(false, "")
+            .0
+            .unwrap_err()
+            .message
+            .contains("listing installplans in namespace old-town is forbidden")
+    );
 
     // On terms that are not kept nobody approves.
     let other = Terms { explained: Some("sha256:0123456789abcdef".to_owned()), ..Terms::default() };
@@ -217,7 +236,8 @@ fn plans_are_listed_explained_approved_and_awaited() {
     assert_eq!(answer, Ok(Outcome::Done), "{text}{talk}");
     assert_eq!(text, format!("installplan.operators.coreos.com/{first} approved\n"));
     assert!(talk.contains("tea-house.v1.0.0") && talk.contains(&hash), "{talk}");
-    let plan: Value = serde_json::from_str(&kubectl(&["get", "installplan", &first, "-n", NAMESPACE, "-o", "json"])).unwrap();
+    let plan: Value =
+        serde_json::from_str(&kubectl(&["get", "installplan", &first, "-n", NAMESPACE, "-o", "json"])).unwrap();
     let annotations = &plan["metadata"]["annotations"];
     assert_eq!(annotations["kubectl-olm/approved-hash"], hash.as_str());
     assert!(!annotations["kubectl-olm/approved-by"].as_str().unwrap().is_empty());
@@ -235,9 +255,19 @@ fn plans_are_listed_explained_approved_and_awaited() {
     assert_eq!(answer, Ok(Outcome::Done), "{text}{talk}");
     let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(events.len() > 1, "{text}");
-    assert_eq!(events.last().map(|event| (&event["phase"], &event["reached"])), Some((&"Complete".into(), &true.into())));
+    assert_eq!(
+        events.last().map(|event| (&event["phase"], &event["reached"])),
+        Some((&"Complete".into(), &true.into()))
+    );
     assert_eq!(admin.waits(Of::Plan(first.clone()), Until::Failed, PATIENCE).0, Ok(Outcome::Negative));
-    assert!(admin.waits(Of::Plan("gone".to_owned()), Until::Failed, PATIENCE).0.unwrap_err().message.contains("there is no InstallPlan"));
+    assert!(
+        admin
+            .waits(Of::Plan("gone".to_owned()), Until::Failed, PATIENCE)
+            .0
+            .unwrap_err()
+            .message
+            .contains("there is no InstallPlan")
+    );
 
     // What comes next, for everything that waits.
     let second = pending(&admin);
@@ -245,7 +275,11 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let stays = "csvs.all(x, x.from != null && semver(x.to).major() == semver(x.from).major())";
     let options = approve::Options { plans: Vec::new(), ..admin.approval("", policy(stays)) };
     let (answer, text, talk) = asked(|printer| approve::run(&options, printer));
-    assert_eq!((answer, text), (Ok(Outcome::Done), format!("installplan.operators.coreos.com/{second} approved\n")), "{talk}");
+    assert_eq!(
+        (answer, text),
+        (Ok(Outcome::Done), format!("installplan.operators.coreos.com/{second} approved\n")),
+        "{talk}"
+    );
     work(plane.kubeconfig());
     let of = Of::Subscription("tea-house".to_owned());
     assert_eq!(admin.waits(of, Until::Complete, PATIENCE).0, Ok(Outcome::Done));

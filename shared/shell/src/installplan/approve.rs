@@ -96,7 +96,9 @@ enum Said {
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let terms = options.terms.understood()?;
     if options.terms.explained.is_some() && options.plans.len() != 1 {
-        return Err(CliError::usage("--explained is the hash of one explanation").hint("name the one plan that it is of"));
+        return Err(
+            CliError::usage("--explained is the hash of one explanation").hint("name the one plan that it is of")
+        );
     }
     if options.namespaces.all_namespaces && !options.plans.is_empty() {
         return Err(CliError::usage("a plan that is named is of one namespace").hint("-A goes with --all"));
@@ -107,7 +109,9 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -> Result<Outcome, CliError> {
     let mut seen = look(options, printer).await?;
     if let Some(gap) = seen.gaps.iter().find(|gap| gap.resource.starts_with("installplans.")) {
-        return Err(CliError::new(ErrorKind::Api, gap.to_string()).hint("kubectl auth can-i --list shows what is allowed"));
+        return Err(
+            CliError::new(ErrorKind::Api, gap.to_string()).hint("kubectl auth can-i --list shows what is allowed")
+        );
     }
     let Some(api) = seen.api().cloned() else { return Ok(Outcome::Done) };
     let plans = chosen(options, &seen)?;
@@ -259,7 +263,10 @@ async fn is_same(seen: &mut Seen, candidate: &Candidate, images: &image::Options
 }
 
 fn changed() -> Refusal {
-    Refusal::new("it, or what it would do, has changed since it was looked at", "run the command again, and look at it again")
+    Refusal::new(
+        "it, or what it would do, has changed since it was looked at",
+        "run the command again, and look at it again",
+    )
 }
 
 fn question(candidates: &[Candidate]) -> String {
@@ -304,7 +311,8 @@ fn is_approved(plan: &Value) -> bool {
 
 /// ` by jane at 2026-…`, as far as the plan says.
 fn by_whom(plan: &Value) -> String {
-    let said = |key, word: &str| object::annotation(plan, key).map(|text| format!(" {word} {text}")).unwrap_or_default();
+    let said =
+        |key, word: &str| object::annotation(plan, key).map(|text| format!(" {word} {text}")).unwrap_or_default();
     said(APPROVED_BY, "by") + &said(APPROVED_AT, "at")
 }
 
@@ -320,7 +328,9 @@ fn already(plan: &Value, standing: &Standing) -> String {
 async fn who(api: &Api, printer: &mut Printer) -> Option<String> {
     let review = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
     match api.create(&review).await {
-        Ok(answer) => Some(object::text(&answer, &["status", "userInfo", "username"]).to_owned()).filter(|n| !n.is_empty()),
+        Ok(answer) => {
+            Some(object::text(&answer, &["status", "userInfo", "username"]).to_owned()).filter(|n| !n.is_empty())
+        }
         Err(Status { message, .. }) => {
             printer.warn(format_args!("the server does not say who approves, so it is not noted: {message}"));
             None
@@ -334,7 +344,8 @@ fn tell(told: Vec<(ObjectRef, Said)>, options: &Options, printer: &mut Printer) 
     let alone = told.len() == 1;
     let mut failures = 0;
     for (ObjectRef { namespace, name, .. }, said) in told {
-        let place = if options.namespaces.all_namespaces { format!(" in namespace {namespace}") } else { String::new() };
+        let place =
+            if options.namespaces.all_namespaces { format!(" in namespace {namespace}") } else { String::new() };
         let mut line = |what: &str| printer.line(format_args!("installplan.operators.coreos.com/{name}{place} {what}"));
         let hint = match said {
             Said::Approved => {
@@ -391,7 +402,10 @@ mod tests {
                 let body = request.into_body().collect_bytes().await.unwrap();
                 log.lock().unwrap().push(String::from_utf8(body.to_vec()).unwrap());
                 let (status, answer) = if is_patch && code != 200 {
-                    (code, json!({"kind": "Status", "status": "Failure", "code": code, "reason": "Conflict", "message": "no"}))
+                    (
+                        code,
+                        json!({"kind": "Status", "status": "Failure", "code": code, "reason": "Conflict", "message": "no"}),
+                    )
                 } else {
                     (200, plan)
                 };

@@ -106,7 +106,8 @@ impl Understood {
         let riding: Vec<&str> = riding.filter(|csv| !self.only_csvs.iter().any(|only| only == csv)).collect();
         if !riding.is_empty() && !self.allow_bystanders {
             let why = format!("operators that do not need each other ride along: {}", riding.join(", "));
-            let hint = "OLM approves all of a plan or nothing: --allow-bystanders takes them all, --only-csv names them";
+            let hint =
+                "OLM approves all of a plan or nothing: --allow-bystanders takes them all, --only-csv names them";
             return Ok(Some(Refusal::new(why, hint)));
         }
         if self.policies.is_empty() {
@@ -166,7 +167,11 @@ mod tests {
             bystander,
             ..Csv::default()
         };
-        Explanation { csvs: vec![csv("rose"), csv("pot")], hash: "sha256:0123456789abcdef".to_owned(), ..Explanation::default() }
+        Explanation {
+            csvs: vec![csv("rose"), csv("pot")],
+            hash: "sha256:0123456789abcdef".to_owned(),
+            ..Explanation::default()
+        }
     }
 
     #[test]
@@ -189,15 +194,23 @@ mod tests {
             (Terms { only_csvs: own(&["rose"]), ..none.clone() }, false, Some("it brings more than rose: pot")),
             (Terms { explained: Some("sha256:0123456789abcdef".to_owned()), ..none.clone() }, false, None),
             (Terms { explained: Some("0123456789ab".to_owned()), ..none.clone() }, false, None),
-            (Terms { explained: Some("ffffffffffff".to_owned()), ..none.clone() }, false, Some("not what was explained")),
+            (
+                Terms { explained: Some("ffffffffffff".to_owned()), ..none.clone() },
+                false,
+                Some("not what was explained"),
+            ),
             (Terms { policies: own(&["rbac.escalates == false"]), ..none.clone() }, false, None),
             (
-                Terms { policies: own(&["csvs.all(x, semver(x.to).major() == semver(x.from).major())"]), ..none.clone() },
+                Terms {
+                    policies: own(&["csvs.all(x, semver(x.to).major() == semver(x.from).major())"]),
+                    ..none.clone()
+                },
                 false,
                 Some("it does not hold that csvs.all"),
             ),
         ] {
-            let told = terms.understood().unwrap().refusal(&standing_of("RequiresApproval", false), &explanation(bystander));
+            let told =
+                terms.understood().unwrap().refusal(&standing_of("RequiresApproval", false), &explanation(bystander));
             match (told.unwrap(), why) {
                 (None, None) => {}
                 (Some(refused), Some(why)) => assert!(refused.why.contains(why), "{}", refused.why),
