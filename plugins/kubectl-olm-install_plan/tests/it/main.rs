@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod list;
+mod verbs;
 
 use std::path::Path;
 
@@ -23,7 +24,7 @@ fn said(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
 
 #[test]
 fn the_help_tree() {
-    let pages = [&["--help"][..], &["approve", "--help"], &["list", "--help"], &["wait", "--help"]];
+    let pages = [&["--help"][..], &["approve", "--help"], &["explain", "--help"], &["list", "--help"], &["wait", "--help"]];
     let tree: Vec<String> = pages
         .iter()
         .map(|page| {

@@ -313,7 +313,7 @@ impl Reason {
                 format!("leave one: kubectl -n {namespace} delete operatorgroup NAME")
             }
             Self::ApprovalNeeded { namespace, name, .. } => format!(
-                "kubectl -n {namespace} patch installplan {name} --type merge -p '{{\"spec\":{{\"approved\":true}}}}'"
+                "kubectl olm install-plan approve {name} -n {namespace} says what it would do, and asks"
             ),
             Self::CatalogNotReady { namespace, name, .. } => {
                 format!("kubectl -n {namespace} get catalogsource {name} -o yaml shows the address that is dialled")
