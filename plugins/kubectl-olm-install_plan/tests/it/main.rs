@@ -24,7 +24,8 @@ fn said(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
 
 #[test]
 fn the_help_tree() {
-    let pages = [&["--help"][..], &["approve", "--help"], &["explain", "--help"], &["list", "--help"], &["wait", "--help"]];
+    let pages =
+        [&["--help"][..], &["approve", "--help"], &["explain", "--help"], &["list", "--help"], &["wait", "--help"]];
     let tree: Vec<String> = pages
         .iter()
         .map(|page| {

@@ -27,10 +27,20 @@ fn questions_that_make_no_sense_are_refused_before_anybody_is_asked() {
         &["wait", "install-a", "--subscription", "rose"],
         &["wait", "install-a", "--for", "deleted"],
         &["wait", "install-a"],
-        &["approve", "install-a", "--server", "http://127.0.0.1:1"],
     ]
     .into_iter()
     .map(|arguments| format!("$ kubectl olm install-plan {}\n{}", arguments.join(" "), refused(arguments)))
     .collect();
     insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn a_server_that_does_not_answer() {
+    for arguments in [&["list"][..], &["approve", "install-a"]] {
+        let talk = refused(&[arguments, &["--server", "http://127.0.0.1:1"]].concat());
+        assert!(talk.starts_with("error: no answer from the server: "), "{talk}");
+    }
+    // Who waits asks again, and looks once when there is no time.
+    let talk = refused(&["wait", "install-a", "--timeout", "0", "--server", "http://127.0.0.1:1"]);
+    assert!(talk.contains("it is asked again") && talk.contains("error: no answer from the server: "), "{talk}");
 }

@@ -341,6 +341,11 @@ impl Waiting<'_> {
     fn out_of_time(&mut self, timeout: Duration, printer: &mut Printer) -> Result<Outcome, CliError> {
         let after =
             if timeout.is_zero() { String::new() } else { format!(" after {}", crate::cli::table::age(timeout)) };
+        if let (None, Some(trouble)) = (&self.last, &self.trouble) {
+            let message = format!("no answer from the server{after}: {trouble}");
+            let hint = "is the cluster up, and is this the right context? kubectl config current-context";
+            return Err(CliError::new(ErrorKind::Unreachable, message).hint(hint));
+        }
         if self.json {
             let told = json!({ "timedOut": true, "message": self.stands() });
             self.tell(told, "", printer)?;
