@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod explain;
 mod list;
 
 use std::path::Path;
@@ -23,7 +24,7 @@ fn said(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
 
 #[test]
 fn the_help_tree() {
-    let pages = [&["--help"][..], &["list", "--help"]];
+    let pages = [&["--help"][..], &["explain", "--help"], &["list", "--help"]];
     let tree: Vec<String> = pages
         .iter()
         .map(|page| {
