@@ -30,7 +30,7 @@ pub struct Explainer {
     /// The cluster as it was read.
     pub(super) read: Simulation,
     /// The same when everything has happened that happens anyway. Nothing is installed or upgraded in it: every plan waits.
-    settled: Simulation,
+    pub(super) settled: Simulation,
     /// How Subscriptions want their plans approved, by namespace and name: in the copies all are Manual.
     pub(super) approvals: BTreeMap<(String, String), String>,
     pub(super) catalogs: BTreeMap<(String, String), Arc<Snapshot>>,
@@ -98,7 +98,7 @@ impl Explainer {
         explanation.deprecations = parts::deprecations(&trial, self);
         explanation.irreversible = parts::irreversible(&trial, &explanation);
         explanation.afterwards = trial::afterwards(&trial, self);
-        explanation.verdict = verdict::judge(&trial, &explanation);
+        explanation.verdict = verdict::judge(&trial, self, &explanation);
         explanation.hash = explanation.digest();
         Ok(explanation)
     }
@@ -119,7 +119,10 @@ impl Explainer {
                 Ok(self.of_subscription(namespace, name))
             }
             Subject::Package { namespace, package, range } => match self.subscribed(namespace, package) {
-                Some(name) => Ok(self.of_subscription(namespace, &name)),
+                Some(name) => {
+                    let trial = self.of_subscription(namespace, &name);
+                    Ok(Trial { wanted: range.clone().map(|range| (package.clone(), range)), ..trial })
+                }
                 None => self.subscribe(namespace, package, range.as_ref()),
             },
             Subject::Bundle { namespace, bundle } => Ok(self.offer(namespace, bundle)),
@@ -180,26 +183,47 @@ impl Explainer {
         let subscription = self.subscribed(namespace, &bundle.package);
         let known = subscription.as_ref().and_then(|name| self.read.api().find(OLM, "Subscription", namespace, name));
         let installed = known.map_or("", |s| object::text(s, &["status", "installedCSV"]));
-        let mut before = self.settled.clone();
+        // From before any plan was made, for a Subscription takes nothing else while one waits.
+        let mut before = self.read.clone();
+        self.forget_waiting(&mut before, namespace);
         before.add_local_catalog(namespace, CATALOG, Arc::new(offered(bundle, installed)));
-        let source = json!({ "source": CATALOG, "sourceNamespace": namespace, "channel": CATALOG });
+        let mut spec = json!({ "source": CATALOG, "sourceNamespace": namespace, "channel": CATALOG });
         let name = match subscription {
             Some(name) => {
+                spec["startingCSV"] = Value::Null;
                 // A refusal leaves the Subscription as it was: then nothing comes of it, and that is what is told.
-                let _ =
-                    before.patch(&subscription_ref(namespace, &name), Patch::Merge(json!({ "spec": source })), None);
+                let _ = before.patch(&subscription_ref(namespace, &name), Patch::Merge(json!({ "spec": spec })), None);
+                before.settle(BEFORE);
                 name
             }
             None => {
-                let mut spec = source;
                 spec["name"] = bundle.package.as_str().into();
                 spec["installPlanApproval"] = "Manual".into();
                 self.add_subscription(&mut before, namespace, &bundle.package, spec);
                 bundle.package.clone()
             }
         };
-        before.settle(BEFORE);
         Trial::of_subscription(&before, namespace, &name)
+    }
+
+    /// Takes the plans away that wait for approval, and what Subscriptions say of them.
+    fn forget_waiting(&self, before: &mut Simulation, namespace: &str) {
+        let plans = self.read.api().list(OLM, "InstallPlan", Some(namespace));
+        for plan in plans.filter(|plan| object::text(plan, &["status", "phase"]) == "RequiresApproval") {
+            let linked = |s: &&Value| object::text(s, &["status", "installPlanRef", "name"]) == object::name(plan);
+            for subscription in self.read.api().list(OLM, "Subscription", Some(namespace)).filter(linked) {
+                let installed = object::at(subscription, &["status", "installedCSV"]);
+                let state = if installed.is_null() { Value::Null } else { "AtLatestKnown".into() };
+                let status = json!({
+                    "installPlanRef": null, "installplan": null, "installPlanGeneration": null,
+                    "currentCSV": installed, "state": state,
+                });
+                let patch = Patch::Merge(json!({ "status": status }));
+                // What is refused stays, and nothing comes of the question: that is told.
+                let _ = before.patch(&ObjectRef::of(subscription), patch, Some("status"));
+            }
+            let _ = before.delete(&ObjectRef::of(plan));
+        }
     }
 
     fn add_subscription(&self, before: &mut Simulation, namespace: &str, name: &str, spec: Value) {
@@ -239,7 +263,7 @@ fn missing(kind: &str, namespace: &str, name: &str) -> Error {
     Error::NotFound { what: format!("{kind} {name} in namespace {namespace}") }
 }
 
-pub(super) fn subscription_ref(namespace: &str, name: &str) -> ObjectRef {
+fn subscription_ref(namespace: &str, name: &str) -> ObjectRef {
     reference("Subscription", namespace, name)
 }
 

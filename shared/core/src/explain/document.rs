@@ -433,7 +433,7 @@ pub struct Deprecation {
 pub struct Irreversible {
     /// What it is about: `Kind name`.
     pub object: String,
-    /// A sentence without a full stop.
+    /// What becomes of it: a sentence whose subject is the object, without a full stop.
     pub message: String,
 }
 

@@ -204,13 +204,13 @@ pub(super) fn irreversible(trial: &Trial, explanation: &Explanation) -> Vec<Irre
     let mut add = |object: String, message: String| all.push(Irreversible { object, message });
     for csv in explanation.csvs.iter().filter(|csv| matches!(csv.change, CsvChange::Upgrade | CsvChange::Downgrade)) {
         let old = csv.replaces.as_deref().unwrap_or_default();
-        add(format!("{CSV} {}", csv.name), format!("OLM does not go back to {old} by itself"));
+        add(format!("{CSV} {}", csv.name), format!("has no way back to {old} by OLM"));
     }
     for crd in &explanation.crds {
         let object = format!("CustomResourceDefinition {}", crd.name);
         match (&crd.change, &crd.storage) {
             (Change::Create, _) => {
-                add(object, "it stays, with its custom resources, when the operator is deleted".to_owned());
+                add(object, "stays when the operator is deleted, with its custom resources".to_owned());
             }
             (_, Some((_, new))) => {
                 let message = format!(
@@ -220,7 +220,7 @@ pub(super) fn irreversible(trial: &Trial, explanation: &Explanation) -> Vec<Irre
             }
             (_, None) if !crd.removed_versions.is_empty() => {
                 let versions = crd.removed_versions.join(", ");
-                add(object, format!("what asks for version {versions} gets no answer any more"));
+                add(object, format!("is not served in version {versions} any more"));
             }
             _ => {}
         }
@@ -228,7 +228,7 @@ pub(super) fn irreversible(trial: &Trial, explanation: &Explanation) -> Vec<Irre
     for object in &explanation.objects {
         let is_crd = object.gvk.kind == "CustomResourceDefinition";
         if object.change == Change::Create && object.by == By::Step && !is_crd && stays(trial, object) {
-            let message = "nothing owns it: it stays when the operator is deleted".to_owned();
+            let message = "stays when the operator is deleted, for nothing owns it".to_owned();
             add(format!("{} {}", object.gvk.kind, object.name), message);
         }
     }

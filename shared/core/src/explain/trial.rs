@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::copy::{Explainer, OLM, reference, subscription_ref};
+use super::copy::{Explainer, OLM, reference};
 use super::{Next, Plan};
 use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status;
-use crate::plan::{Action, Controller, Key, Reason};
+use crate::plan::{Controller, Key, Reason};
 use crate::sim::{Happening, Patch, Progress, Simulation};
+use crate::version::Range;
 
 /// How much virtual time a plan gets: longer than every time-out of the controllers.
 const AFTER: SignedDuration = SignedDuration::from_mins(15);
@@ -23,6 +24,8 @@ pub(super) struct Trial {
     pub(super) namespace: String,
     /// The Subscription that was asked about, if one was.
     pub(super) subscription: Option<String>,
+    /// The versions of a package that were asked for, although a Subscription decides.
+    pub(super) wanted: Option<(String, Range)>,
     /// The plan before it was approved; null: there is none, and nothing is to be done.
     pub(super) plan: Value,
     /// The cluster before.
@@ -50,6 +53,7 @@ impl Trial {
         let mut trial = Self {
             namespace: namespace.to_owned(),
             subscription: subscription.map(str::to_owned),
+            wanted: None,
             plan: plan.unwrap_or_default(),
             after: before.clone(),
             before,
@@ -83,7 +87,7 @@ impl Trial {
         }
         for (_, action, status) in self.after.take_refusals() {
             if !crate::world::Refusal::tells_stale(action.verb(), &status) || status.is_not_found() {
-                self.refusals.insert(target(&action), status);
+                self.refusals.insert(action.target(), status);
             }
         }
     }
@@ -164,10 +168,6 @@ impl Trial {
     }
 }
 
-fn target(action: &Action) -> ObjectRef {
-    action.target()
-}
-
 fn approve(simulation: &mut Simulation, namespace: &str, plan: &str) {
     // One that is approved already stays as it is.
     let approved = Patch::Merge(json!({ "spec": { "approved": true } }));
@@ -204,9 +204,4 @@ pub(super) fn afterwards(trial: &Trial, explainer: &Explainer) -> Vec<Next> {
         simulation.take_refusals();
     }
     next
-}
-
-/// A reference to the Subscription that was asked about.
-pub(super) fn asked(trial: &Trial) -> Option<ObjectRef> {
-    trial.subscription.as_ref().map(|name| subscription_ref(&trial.namespace, name))
 }

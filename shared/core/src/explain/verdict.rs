@@ -1,17 +1,21 @@
 //! Whether all goes well, from all that was found.
 
-use super::trial::{Trial, asked};
+use super::copy::Explainer;
+use super::trial::Trial;
 use super::{Because, Change, CsvChange, Deprecation, Explanation, Outcome, Right, Verdict};
 use crate::api::object;
 use crate::plan::{Controller, Reason};
+use crate::version;
 
 /// Judges.
-pub(super) fn judge(trial: &Trial, explanation: &Explanation) -> Verdict {
+pub(super) fn judge(trial: &Trial, explainer: &Explainer, explanation: &Explanation) -> Verdict {
     let mut reasons = Vec::new();
     served(explanation, &mut reasons);
     crds(explanation, &mut reasons);
     plan(trial, explanation, &mut reasons);
+    catalog(trial, explainer, &mut reasons);
     unread(trial, explanation, &mut reasons);
+    wanted(trial, explanation, &mut reasons);
     operators(trial, explanation, &mut reasons);
     rights(explanation, &mut reasons);
     notes(trial, explanation, &mut reasons);
@@ -117,7 +121,7 @@ fn plan(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
         let hint = if result == Outcome::Unknown { String::new() } else { hint(reason) };
         found.push(because(result, "plan", text, hint));
     }
-    if asked(trial).is_some() && trial.plan.is_null() {
+    if trial.subscription.is_some() && trial.plan.is_null() {
         for reason in trial.reasons(Controller::Resolution, &trial.namespace) {
             let result = match reason {
                 Reason::CatalogNotReady { .. }
@@ -160,6 +164,22 @@ fn unresolved(trial: &Trial) -> Option<Because> {
     Some(because(Outcome::WouldFail, "resolution", object::text(failed, &["message"]), ""))
 }
 
+/// Without the content of its catalog nobody can tell what a Subscription gets.
+fn catalog(trial: &Trial, explainer: &Explainer, reasons: &mut Vec<Because>) {
+    let name = trial.subscription.as_deref().filter(|_| trial.plan.is_null());
+    let Some(subscription) = name.and_then(|name| trial.subscriptions().find(|s| object::name(s) == name)) else {
+        return;
+    };
+    let [namespace, source] = ["sourceNamespace", "source"].map(|key| object::text(subscription, &["spec", key]));
+    if explainer.catalogs.contains_key(&(namespace.to_owned(), source.to_owned())) {
+        return;
+    }
+    reasons.retain(|because| because.reason != "resolution");
+    let message = format!("the content of catalog {namespace}/{source} is not known");
+    let hint = format!("a directory can stand in for it: --catalog {source}.{namespace}=DIR");
+    reasons.push(because(Outcome::Unknown, "catalog", message, hint));
+}
+
 fn unread(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
     for bundle in explanation.bundles.iter().filter(|bundle| !bundle.unpacked) {
         let message = format!("the content of bundle {} is not known: {}", bundle.csv, bundle.message);
@@ -179,6 +199,20 @@ fn unread(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
         let result = if matters { Outcome::Unknown } else { Outcome::Safe };
         reasons.push(because(result, "unread", unread.message.clone(), ""));
     }
+}
+
+/// Are the versions that were asked for those that the Subscription gets?
+fn wanted(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
+    let Some((package, range)) = &trial.wanted else { return };
+    let fits = |version: &str| version::parse_tolerant(version).is_ok_and(|version| range.contains(&version));
+    let gets = explanation.csvs.iter().find(|csv| csv.package == *package).and_then(|csv| csv.to.as_deref());
+    let subscription = trial.subscription.as_deref().unwrap_or_default();
+    let message = match gets {
+        Some(version) if fits(version) => return,
+        Some(version) => format!("Subscription {subscription} gets version {version} next, which is none of {range}"),
+        None => format!("Subscription {subscription} gets no other version of {package} now"),
+    };
+    reasons.push(because(Outcome::WouldFail, "range", message, ""));
 }
 
 fn operators(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
@@ -215,7 +249,8 @@ fn operators(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because
         let message = if others.is_empty() {
             format!("the plan is for several operators, and approving it means all of them: {}", bystanders.join(", "))
         } else {
-            format!("{} ride along: they are in the same plan and would be installed as well", bystanders.join(", "))
+            let ride = if bystanders.len() == 1 { "rides along: it is" } else { "ride along: they are" };
+            format!("{} {ride} in the same plan, and would be installed as well", bystanders.join(", "))
         };
         let hint = "all Subscriptions of a namespace share a plan: namespaces of their own keep operators apart";
         reasons.push(because(Outcome::NeedsDecision, "bystanders", message, hint));
@@ -260,7 +295,7 @@ fn notes(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
         note("deletion", format!("{deleted} objects are deleted"));
     }
     if trial.plan.is_null() && reasons.is_empty() {
-        let message = "nothing is to be done: what is wanted is there, and no newer version is on offer";
+        let message = "what is wanted is there, and no newer version is on offer";
         reasons.push(because(Outcome::Safe, "nothing", message, ""));
     } else if !trial.plan.is_null() && object::text(&trial.plan, &["status", "phase"]) == "Complete" {
         reasons.push(because(Outcome::Safe, "complete", "the plan is complete: there is nothing left to do", ""));

@@ -16,6 +16,14 @@ const SHOWN: usize = 8;
 struct Section {
     title: String,
     items: Vec<Item>,
+    /// Are its items sentences of their own?
+    is_list: bool,
+}
+
+impl Section {
+    fn of(title: &str) -> Self {
+        Self { title: title.to_owned(), items: Vec::new(), is_list: false }
+    }
 }
 
 /// A line, what belongs under it, and what changes line by line.
@@ -37,8 +45,9 @@ pub(super) fn text(explanation: &Explanation, details: bool) -> String {
     let mut text = format!("{}\n", title(explanation));
     for section in sections(explanation, details) {
         let _ = writeln!(text, "\n{}", section.title);
+        let bullet = if section.is_list { "- " } else { "" };
         for Item { line, under, diff } in section.items {
-            let _ = writeln!(text, "  {line}");
+            let _ = writeln!(text, "  {bullet}{line}");
             for line in under {
                 let _ = writeln!(text, "      {line}");
             }
@@ -98,7 +107,7 @@ pub fn summary(explanation: &Explanation) -> String {
 fn title(Explanation { namespace, plan, .. }: &Explanation) -> String {
     let Plan { name, exists, phase, approval, approved, .. } = plan;
     if approval.is_empty() {
-        return format!("Nothing to install in namespace {namespace}");
+        return format!("No InstallPlan comes in namespace {namespace}");
     }
     if !exists {
         let then = match approved {
@@ -119,9 +128,11 @@ fn title(Explanation { namespace, plan, .. }: &Explanation) -> String {
 
 fn verdict_line(explanation: &Explanation) -> &'static str {
     match explanation.verdict.result {
+        Outcome::Safe if explanation.plan.approval.is_empty() => "Nothing is to be done:",
         Outcome::Safe => "Safe: it would succeed.",
         Outcome::NeedsDecision => "It would succeed, but somebody should decide whether it may:",
-        Outcome::Unknown => "Nobody can tell whether it would succeed:",
+        Outcome::Unknown => "Too little is known to tell whether it would succeed:",
+        Outcome::WouldFail if explanation.plan.approval.is_empty() => "None can be made:",
         Outcome::WouldFail => "It would fail:",
     }
 }
@@ -153,7 +164,7 @@ fn list(title: &str, mut items: Vec<Item>, shown: usize) -> Section {
         items.truncate(shown);
         items.push(Item::of(format!("and {more} more (--details shows them)")));
     }
-    Section { title: title.to_owned(), items }
+    Section { items, ..Section::of(title) }
 }
 
 fn verdict(explanation: &Explanation) -> Section {
@@ -162,17 +173,17 @@ fn verdict(explanation: &Explanation) -> Section {
         let note = if is_note { "note: " } else { "" };
         let hint = Some(&because.hint).filter(|hint| !hint.is_empty());
         let under = hint.map(|hint| format!("hint: {hint}")).into_iter().collect();
-        Item { line: format!("- {note}{}", because.message), under, ..Item::default() }
+        Item { line: format!("{note}{}", because.message), under, ..Item::default() }
     });
-    let mut items: Vec<Item> = reasons.collect();
+    let items: Vec<Item> = reasons.collect();
     if items.is_empty() {
         let line = match explanation.plan.approval.is_empty() {
             true => "What is wanted is there.",
             false => "Every object can be made, and no right reaches further than before.",
         };
-        items.push(Item::of(line));
+        return Section { items: vec![Item::of(line)], ..Section::of(verdict_line(explanation)) };
     }
-    Section { title: verdict_line(explanation).to_owned(), items }
+    Section { items, is_list: true, ..Section::of(verdict_line(explanation)) }
 }
 
 fn csv_line(csv: &Csv) -> String {
@@ -211,7 +222,7 @@ fn operators(explanation: &Explanation) -> Section {
         under.extend(comes_to);
         Item { line: csv_line(csv), under, ..Item::default() }
     });
-    Section { title: "Operators:".to_owned(), items: items.collect() }
+    Section { items: items.collect(), ..Section::of("Operators:") }
 }
 
 fn word(change: Change) -> &'static str {
@@ -254,7 +265,7 @@ fn objects(explanation: &Explanation, details: bool) -> Section {
         }
         items
     };
-    Section { title, items }
+    Section { items, ..Section::of(&title) }
 }
 
 fn object_item(object: &Object) -> Item {
@@ -319,12 +330,13 @@ fn rights(explanation: &Explanation, details: bool) -> Section {
     if !rbac.aggregated.is_empty() {
         let n = rbac.aggregated.len();
         let under = if details { rbac.aggregated.clone() } else { Vec::new() };
-        let line =
-            format!("{n} ClusterRoles change that people are given by admin, edit and view, or by the OperatorGroup");
+        let line = format!(
+            "{n} ClusterRoles change that give people rights: what admin, edit and view, and the OperatorGroup, hand out"
+        );
         items.push(Item { line, under, ..Item::default() });
     }
     let title = if rbac.escalates { "Rights (! reaches far):" } else { "Rights:" };
-    Section { title: title.to_owned(), items }
+    Section { items, ..Section::of(title) }
 }
 
 fn told(right: &Right) -> String {
@@ -432,17 +444,17 @@ fn irreversible(explanation: &Explanation, shown: usize) -> Section {
         }
     }
     let item = |(message, objects): (&str, Vec<&str>)| match &objects[..] {
-        [one] => Item::of(format!("{one}: {message}")),
+        [one] => Item::of(format!("{one} {message}")),
         many => {
             let named = many.len().min(shown);
             let mut under: Vec<String> = many[..named].iter().map(|object| (*object).to_owned()).collect();
             if named < many.len() {
                 under.push(format!("and {} more", many.len() - named));
             }
-            Item { line: format!("{} objects, each: {message}", many.len()), under, ..Item::default() }
+            Item { line: format!("each of these {} {message}:", many.len()), under, ..Item::default() }
         }
     };
-    Section { title: "What does not come back:".to_owned(), items: sentences.into_iter().map(item).collect() }
+    Section { items: sentences.into_iter().map(item).collect(), ..Section::of("What cannot be undone:") }
 }
 
 fn afterwards(explanation: &Explanation) -> Section {
@@ -450,7 +462,7 @@ fn afterwards(explanation: &Explanation) -> Section {
         let when = if next.needs_approval { "when somebody approves it" } else { "without anybody being asked" };
         Item::of(format!("{}, {when}", next.csvs.join(", ")))
     });
-    Section { title: "Afterwards:".to_owned(), items: items.collect() }
+    Section { items: items.collect(), ..Section::of("Afterwards:") }
 }
 
 fn unread(explanation: &Explanation) -> Vec<Item> {
