@@ -34,11 +34,21 @@ fn states(golden: &Path) -> Vec<(String, Vec<Value>)> {
     let recording = documents(golden).unwrap().remove(0);
     let mut objects: BTreeMap<String, Value> = BTreeMap::new();
     let steps = recording["steps"].as_array().into_iter().flatten();
+    let matters = |name: &str| {
+        ["InstallPlan/", "Subscription/", "ClusterServiceVersion/", "OperatorGroup/"]
+            .iter()
+            .any(|kind| name.starts_with(kind))
+    };
     let after = steps.map(|step| {
         for gone in step["gone"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             objects.remove(gone);
         }
-        for (name, object) in step["changed"].as_object().into_iter().flatten() {
+        for (name, object) in step["changed"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(name, object)| matters(name) && object.is_object())
+        {
             objects.insert(name.clone(), as_it_was(object.clone()));
         }
         (step["name"].as_str().unwrap_or_default().to_owned(), objects.values().cloned().collect())

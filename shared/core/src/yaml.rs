@@ -5,15 +5,18 @@
 //! documents and read few of them. A file that is too large to hold comes in pieces: [`whole`] says where to cut them.
 
 mod checked;
+mod old;
 pub(crate) mod outline;
 
 use std::cell::RefCell;
 
 use memchr::memmem;
+use serde::Serialize;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
 use self::checked::Checked;
+pub(crate) use self::old::Word;
 
 /// Why a text could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +47,16 @@ impl Format {
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
+/// What a YAML text says, and what of it may be meant otherwise.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) value: Value,
+    /// Keys that stand twice in one mapping.
+    pub(crate) repeated: Vec<String>,
+    /// Words without quotes that are not their text.
+    pub(crate) words: Vec<Word>,
+}
+
 /// One document of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
@@ -62,17 +75,12 @@ impl Document<'_> {
     pub fn value(&self) -> Result<Value, Error> {
         match self.format {
             Format::Json => serde_json::from_str(self.text).map_err(|e| self.json_error(&e)),
-            Format::Yaml => self.yaml(self.text),
+            Format::Yaml => self.read(self.text).map(|read| read.value),
         }
     }
 
     /// Reads a YAML text that stands for the document's own, line for line.
-    fn yaml(&self, text: &str) -> Result<Value, Error> {
-        self.checked_yaml(text).map(|(value, _)| value)
-    }
-
-    /// The same, with the keys that stand twice in one mapping.
-    pub(crate) fn checked_yaml(&self, text: &str) -> Result<(Value, Vec<String>), Error> {
+    pub(crate) fn read(&self, text: &str) -> Result<Read, Error> {
         let repeated = RefCell::default();
         // Only the untyped value resolves YAML's merge keys, and few texts have any.
         let parsed = if text.contains("<<") {
@@ -83,11 +91,17 @@ impl Document<'_> {
         } else {
             Checked { repeated: &repeated }.deserialize(serde_yaml::Deserializer::from_str(text))
         };
-        let value = parsed.map_err(|e| {
+        let mut value = parsed.map_err(|e| {
             let within = e.location().map_or(1, |l| l.line());
             Error { line: self.line + within - 1, message: e.to_string() }
         })?;
-        Ok((value, repeated.into_inner()))
+        let mut words = Vec::new();
+        if old::is_suspect(&value)
+            && let Some(outline) = outline::outline(text)
+        {
+            old::replace(&mut value, &outline, &mut words);
+        }
+        Ok(Read { value, repeated: repeated.into_inner(), words })
     }
 
     /// The error of a parser of this document's JSON, with the line in the whole.
@@ -115,6 +129,14 @@ pub fn documents_at(bytes: &[u8], format: Format, line: usize, offset: usize) ->
         Format::Json => json_documents(body, line, offset),
         Format::Yaml => yaml_documents(body, line, offset),
     })
+}
+
+/// A value as YAML that YAML 1.1 and YAML 1.2 read alike.
+///
+/// # Errors
+/// The value has a map whose keys are no text.
+pub fn to_string(value: &impl Serialize) -> Result<String, serde_yaml::Error> {
+    serde_yaml::to_string(value).map(old::quote)
 }
 
 /// The first document of a text as JSON; `null` for an empty text.
@@ -251,8 +273,8 @@ mod tests {
 
     #[test]
     fn merge_keys_and_repeated_keys() {
-        let text = "base: &b {x: 1, y: 2}\nmade:\n  <<: *b\n  y: 3\n";
-        assert_eq!(values(text)[0].1["made"], json!({"x": 1, "y": 3}));
+        let text = "base: &b {x: 1, z: 2}\nmade:\n  <<: *b\n  z: 3\n";
+        assert_eq!(values(text)[0].1["made"], json!({"x": 1, "z": 3}));
         assert_eq!(values("a: 1\na: 2\n")[0].1, json!({"a": 2}));
     }
 

@@ -11,15 +11,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::house::sources;
+use crate::house::{manifests, sources};
 
-/// Builds a plugin as it is released, stripped, and gives its path.
+/// Builds a plugin as it is released, stripped, and gives its path. All plugins decide together on the features of what they
+/// depend on, so that the next one needs no other dependencies.
 pub fn release(package: &str) -> Result<PathBuf> {
-    let build = Command::new(env!("CARGO"))
-        .current_dir(sources::root())
-        .args(["build", "--release", "--locked", "--message-format", "json-render-diagnostics", "--package", package])
-        .stderr(std::process::Stdio::inherit())
-        .output()?;
+    let mut build = Command::new(env!("CARGO"));
+    build.current_dir(sources::root()).args(["build", "--release", "--locked", "--bin", package]);
+    build.arg("--message-format=json-render-diagnostics");
+    for plugin in manifests::members()?.into_iter().filter(|member| member.file.starts_with("plugins")) {
+        build.args(["--package", &plugin.name]);
+    }
+    let build = build.stderr(std::process::Stdio::inherit()).output()?;
     ensure!(build.status.success(), "cannot build {package}");
     let messages = serde_json::Deserializer::from_slice(&build.stdout).into_iter::<Value>().filter_map(Result::ok);
     let executables = messages.filter_map(|message| message.get("executable")?.as_str().map(PathBuf::from));

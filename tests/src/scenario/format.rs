@@ -192,10 +192,13 @@ impl Scenario {
         self.script.steps.iter().any(|step| !step.faults.is_empty())
     }
 
-    /// Does the recording show pods of catalogs? Ours makes them only when asked to.
+    /// Does the recording show pods of catalogs, or Jobs that unpack bundles? Ours makes them only when asked to.
     pub fn has_catalog_pods(&self) -> Result<bool> {
         let golden = self.golden()?;
-        Ok(golden.steps.iter().any(|step| step.objects.keys().any(|id| id.starts_with("Pod/"))))
+        Ok(golden
+            .steps
+            .iter()
+            .any(|step| step.objects.keys().any(|id| id.starts_with("Pod/") || id.starts_with("Job/"))))
     }
 
     /// What was recorded from the real OLM.

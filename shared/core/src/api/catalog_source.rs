@@ -260,3 +260,8 @@ impl std::fmt::Display for Target {
         }
     }
 }
+
+/// When the image of a container is pulled: what a digest names never changes (reference/catalog-operator.md §1.4).
+pub fn pull_policy(image: &str) -> &'static str {
+    if image.contains('@') { "IfNotPresent" } else { "Always" }
+}

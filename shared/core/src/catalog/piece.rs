@@ -101,6 +101,11 @@ impl Parsed {
                     .hint("remove one of them"),
                 );
             }
+            for Said { line, word, means } in &text.words {
+                let message = format!("{word} without quotes is {means}, as in YAML 1.1, and not a text");
+                let finding = Finding::new("not-a-text", message).warning().at(path, *line);
+                self.findings.push(finding.hint(format!("write '{word}' if the text is meant, else {means}")));
+            }
             blob::read(&text, Span::new(file, document), path, document)
         });
         match read {
@@ -125,22 +130,42 @@ pub(super) struct Text<'a> {
     large: Vec<&'a str>,
     /// Keys that stand twice in one object of the YAML.
     pub(super) repeated: Vec<String>,
+    /// Words of the YAML that are not the text that they look like.
+    words: Vec<Said>,
+}
+
+/// A word that stands for something else, and on which line of the file.
+struct Said {
+    line: usize,
+    word: String,
+    means: String,
 }
 
 impl<'a> Text<'a> {
     fn read(document: &Document<'a>) -> Result<Self, yaml::Error> {
         if document.format == Format::Json {
-            return Ok(Self { json: Cow::Borrowed(document.text), large: Vec::new(), repeated: Vec::new() });
+            return Ok(Self {
+                json: Cow::Borrowed(document.text),
+                large: Vec::new(),
+                repeated: Vec::new(),
+                words: Vec::new(),
+            });
         }
         // YAML is slow to read and base64 is most of some catalogs, so it is read without.
         if let Some((short, large)) = without_large(document.text) {
-            let (value, repeated) = document.checked_yaml(&short)?;
-            if count_stand_ins(&value) == Some(large.len()) {
-                return Ok(Self { json: Cow::Owned(value.to_string()), large, repeated });
+            let read = document.read(&short)?;
+            if count_stand_ins(&read.value) == Some(large.len()) {
+                return Ok(Self::of(document, &short, read, large));
             }
         }
-        let (value, repeated) = document.checked_yaml(document.text)?;
-        Ok(Self { json: Cow::Owned(value.to_string()), large: Vec::new(), repeated })
+        Ok(Self::of(document, document.text, document.read(document.text)?, Vec::new()))
+    }
+
+    /// What was read of a text that stands for the document's own, line for line.
+    fn of(document: &Document<'a>, text: &str, read: yaml::Read, large: Vec<&'a str>) -> Self {
+        let line = |at: usize| document.line + memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count();
+        let words = read.words.into_iter().map(|yaml::Word { at, word, means }| Said { line: line(at), word, means });
+        Self { json: Cow::Owned(read.value.to_string()), large, repeated: read.repeated, words: words.collect() }
     }
 
     /// The `data` of an `olm.bundle.object` in full.

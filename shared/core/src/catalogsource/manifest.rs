@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::api::catalog_source::pull_policy;
 use crate::api::go_json::GoType;
 use crate::api::hash::deep_hash;
 use crate::api::object;
@@ -324,8 +325,4 @@ pub(super) fn has_images(pod: &Value, wanted: &Value) -> bool {
         object::list(object, &["spec", kind]).iter().map(|c| object::text(c, &["image"]).to_owned()).collect()
     };
     ["containers", "initContainers"].iter().all(|kind| images(pod, kind) == images(wanted, kind))
-}
-
-fn pull_policy(image: &str) -> &'static str {
-    if image.contains('@') { "IfNotPresent" } else { "Always" }
 }

@@ -5,6 +5,7 @@
 //!   poll       when an image's tag is looked at again
 //!   pods       --catalog-pods: the objects that serve a catalog as OLM does
 //!     manifest    what they look like
+//!     update      a pod beside the one that serves, to see whether the image's tag has moved
 //! ```
 //!
 //! Content is read by the shell and arrives as a fact. Without `--catalog-pods` images and ConfigMaps are read directly, and the
@@ -16,6 +17,7 @@ mod poll;
 mod template;
 #[cfg(test)]
 mod tests;
+mod update;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -38,6 +40,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     if let Some(update) = template::apply(world, &mut work) {
         return Plan::act(vec![update]);
     }
+    work.poll(settings);
     let target = match Origin::of(source) {
         Origin::Invalid(message) => {
             work.complain("SpecInvalidError", &message);
@@ -68,10 +71,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
         Origin::ConfigMap(config_map) => Ok(Target::ConfigMap(config_map.to_owned())),
     };
     match target {
-        Ok(target) => {
-            work.poll(settings);
-            work.connect(target)
-        }
+        Ok(target) => work.connect(target),
         Err(plan) => plan,
     }
 }
@@ -110,6 +110,8 @@ struct Work<'w> {
     /// Before the status is written.
     actions: Vec<Action>,
     reasons: Vec<Reason>,
+    /// Is it time to look whether the image's tag has moved?
+    due: bool,
     /// Is the image looked at now?
     refresh: bool,
     again: Option<Timestamp>,
@@ -121,7 +123,17 @@ impl<'w> Work<'w> {
         // Both are told anew, or not any more.
         status.remove("reason");
         status.remove("message");
-        Self { source, fact, now, status, actions: Vec::new(), reasons: Vec::new(), refresh: false, again: None }
+        Self {
+            source,
+            fact,
+            now,
+            status,
+            actions: Vec::new(),
+            reasons: Vec::new(),
+            due: false,
+            refresh: false,
+            again: None,
+        }
     }
 
     fn complain(&mut self, reason: &str, message: &str) {
@@ -146,18 +158,22 @@ impl<'w> Work<'w> {
                 if let Some(problem) = problem {
                     self.complain("InvalidIntervalError", &problem);
                 }
-                // Pods are looked at in their own way.
-                if settings.catalog_pods.is_some() || self.fact.is_none() {
-                    return;
-                }
-                if due <= self.now {
-                    self.status.insert("latestImageRegistryPoll".to_owned(), object::time(self.now).into());
-                    self.refresh = true;
-                } else {
+                self.due = due <= self.now;
+                if !self.due {
                     self.again = self.now.checked_add(delay).ok();
+                }
+                // What pods serve is looked at by a pod.
+                self.refresh = self.due && settings.catalog_pods.is_none() && self.fact.is_some();
+                if self.refresh {
+                    self.polled();
                 }
             }
         }
+    }
+
+    /// Notes that the image is looked at.
+    fn polled(&mut self) {
+        self.status.insert("latestImageRegistryPoll".to_owned(), object::time(self.now).into());
     }
 
     /// Has the target read, and tells how that goes.

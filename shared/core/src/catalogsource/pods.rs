@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::Work;
 use super::manifest::{CATALOG, Manifests, POD_HASH, PORT, REVISION, SERVICE_HASH, Served, has_images};
+use super::{Work, update};
 use crate::api::catalog_source::{Origin, Target};
 use crate::api::object;
 use crate::plan::{Action, Plan, Propagation};
@@ -47,6 +47,9 @@ pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>)
         .is_some_and(|enforced| enforced == "restricted");
     let pod = manifests.pod(account, restricted);
     let replaced = replace_pods(world, work, &pod);
+    if !replaced && matches!(manifests.served, Served::Image(_)) {
+        update::look(world, work, &pod);
+    }
     let service = manifests.service();
     let hash = object::label(&service, SERVICE_HASH).map(str::to_owned);
     let differs = |known: &Value| object::label(known, SERVICE_HASH).map(str::to_owned) != hash;
@@ -88,13 +91,15 @@ fn misses_label(known: &Value, wanted: &Value) -> bool {
     object::entries(wanted, &["metadata", "labels"]).any(|(key, value)| object::label(known, key) != Some(value))
 }
 
+/// The pods that a label says to be of the CatalogSource, without those that are going.
+pub(super) fn labelled<'w>(world: &Reader<'w>, source: &Value, label: &str) -> impl Iterator<Item = &'w Value> {
+    let pods = world.in_namespace(&kind::POD, object::namespace(source)).map(|pod| pod.json());
+    pods.filter(move |pod| object::label(pod, label) == Some(object::name(source)) && !object::is_deleting(pod))
+}
+
 /// One pod as it should be, in place of all others. Tells whether one was made.
 fn replace_pods(world: &Reader<'_>, work: &mut Work<'_>, wanted: &Value) -> bool {
-    let (namespace, name) = (object::namespace(work.source), object::name(work.source));
-    let live = world
-        .in_namespace(&kind::POD, namespace)
-        .map(|pod| pod.json())
-        .filter(|pod| object::label(pod, CATALOG) == Some(name) && !object::is_deleting(pod));
+    let live = labelled(world, work.source, CATALOG);
     let is_right = |pod: &Value| {
         let same = |label| object::label(pod, label) == object::label(wanted, label);
         same(POD_HASH) && same(REVISION) && has_images(pod, wanted)
@@ -104,7 +109,10 @@ fn replace_pods(world: &Reader<'_>, work: &mut Work<'_>, wanted: &Value) -> bool
         let conditions = object::list(pod, &["status", "conditions"]);
         conditions.iter().any(|c| c["type"] == "DisruptionTarget" && c["status"] == "True")
     };
-    let (good, bad): (Vec<&Value>, Vec<&Value>) = live.partition(|pod| is_right(pod) && !is_dead(pod));
+    let (mut good, mut bad): (Vec<&Value>, Vec<&Value>) = live.partition(|pod| is_right(pod) && !is_dead(pod));
+    // The one that has taken over from another is the younger.
+    good.sort_by_key(|pod| object::text(pod, &["metadata", "creationTimestamp"]));
+    bad.extend(good.drain(..good.len().saturating_sub(1)));
     if good.is_empty() {
         // The new one comes first: the old ones serve until then.
         work.actions.push(Action::Create(wanted.clone()));

@@ -402,3 +402,66 @@ fn drift_of_what_serves_a_catalog_is_undone() {
     let dead = json!({ "conditions": [{ "type": "DisruptionTarget", "status": "True" }] });
     assert_eq!(after(&|o| o.get_mut("Pod/pictures-x").unwrap()["status"] = dead.clone()), ["create Pod", "delete Pod"]);
 }
+
+/// What is done with pods when it is time to look for another image: `DELETE name`, `CREATE of TAKES-OVER`, `LABEL name`.
+fn looks(pods: &[Value]) -> Vec<String> {
+    let settings = Settings { catalog_pods: Some(CatalogPods::default()), ..Settings::default() };
+    let mut source = pictures();
+    source["metadata"]["creationTimestamp"] = "2026-11-21T11:00:00Z".into();
+    source["spec"]["updateStrategy"] = json!({ "registryPoll": { "interval": "30m" } });
+    let made = with_pods(pictures(), Some(unreachable()));
+    let mut world = World::new();
+    for object in made.values().filter(|o| !matches!(object::text(o, &["kind"]), "CatalogSource" | "Pod")) {
+        world.apply(object.clone());
+    }
+    source["status"] = made["CatalogSource/pictures"]["status"].clone();
+    world.apply(source);
+    world.learn(FactKey::Catalog("olm".to_owned(), "pictures".to_owned()), Some(Fact::Catalog(unreachable())));
+    for (n, given) in pods.iter().enumerate() {
+        let mut pod = made["Pod/pictures-x"].clone();
+        pod["metadata"]["creationTimestamp"] = object::time(now()).replace("12:00:00", &format!("12:00:{n:02}")).into();
+        json_patch::merge(&mut pod, given);
+        pod["metadata"]["uid"] = pod["metadata"]["name"].clone();
+        world.apply(pod);
+    }
+    let key = Key::new(Controller::CatalogSource, "olm", "pictures");
+    let plan = super::plan(&settings, &Reader::new(&world), &key, now());
+    let label = |pod: &Value, label| object::label(pod, label).unwrap_or_default().to_owned();
+    let done = plan.actions.iter().filter_map(|action| match action {
+        Action::Create(pod) => {
+            let takes_over = label(pod, "catalogsource.operators.coreos.com/update");
+            Some(format!("CREATE {:?} of {takes_over}", label(pod, "olm.catalogSource")))
+        }
+        Action::Patch { target, patch, .. } => Some(format!("LABEL {} {}", target.name, patch["metadata"]["labels"])),
+        Action::Delete { target, .. } => Some(format!("DELETE {}", target.name)),
+        _ => None,
+    });
+    done.collect()
+}
+
+#[test]
+fn a_pod_of_a_newer_image_takes_over() {
+    let pod = |name: &str, image: &str, ready: &str| {
+        json!({ "metadata": { "name": name }, "status": {
+            "phase": "Running", "containerStatuses": [{ "imageID": image }], "conditions": [{ "type": "Ready", "status": ready }],
+        } })
+    };
+    let new = |image: &str, ready: &str| {
+        let mut pod = pod("new", image, ready);
+        let labels = json!({ "olm.catalogSource": "", "catalogsource.operators.coreos.com/update": "pictures" });
+        pod["metadata"]["labels"] = labels;
+        pod
+    };
+    let old = pod("old", "sha256:1", "True");
+    assert_eq!(looks(std::slice::from_ref(&old)), ["CREATE \"\" of pictures"]);
+    assert_eq!(looks(&[old.clone(), new("", "False")]), [""; 0], "it is waited for");
+    assert_eq!(looks(&[old.clone(), new("sha256:1", "True")]), ["DELETE new"], "nothing has moved");
+    let taken = r#"LABEL new {"catalogsource.operators.coreos.com/update":"","olm.catalogSource":"pictures"}"#;
+    assert_eq!(looks(&[old.clone(), new("sha256:2", "True")]), [taken, "DELETE old"]);
+    let mut crashing = new("", "False");
+    crashing["status"]["containerStatuses"][0]["state"] = json!({ "waiting": { "reason": "CrashLoopBackOff" } });
+    assert_eq!(looks(&[old.clone(), crashing]), ["DELETE new"]);
+    let mut taken_over = new("sha256:2", "True");
+    taken_over["metadata"]["labels"] = json!({ "catalogsource.operators.coreos.com/update": "" });
+    assert_eq!(looks(&[old, taken_over])[..1], ["DELETE old"], "of two that serve the younger stays");
+}

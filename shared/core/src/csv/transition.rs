@@ -105,7 +105,12 @@ fn pending(world: &Reader<'_>, csv: Csv<'_>) -> Step {
         && old.phase() != "Replacing"
     {
         let message = format!("it is {} and has to be Replacing", phase_text(old));
-        return Step::stay().with(&found).because(waits_for(csv, old, message));
+        // What was missing a moment ago is there now: a look at it in between must not leave its text behind.
+        let step = match csv.reason() {
+            "RequirementsNotMet" => Step::to("Pending", "RequirementsUnknown", "requirements not yet checked"),
+            _ => Step::stay(),
+        };
+        return step.with(&found).because(waits_for(csv, old, message));
     }
     Step::to("InstallReady", "AllRequirementsMet", "all requirements found, attempting install").with(&found)
 }

@@ -26,7 +26,7 @@ pub(super) fn whole<'p>(
     }
     let namespace = object::namespace(plan);
     let group = world.in_namespace(&kind::OPERATOR_GROUP, namespace).next().map(|o| o.json());
-    let images = Images { world, patience: Patience::read(settings, group).0, now };
+    let images = Images { world, settings, patience: Patience::read(settings, group).0, now };
     let mut whole = plan.clone();
     let mut waits = Plan::nothing();
     for (csv, lookup) in unmade {
@@ -68,7 +68,7 @@ fn manifests(
 ) -> Result<Vec<Value>, Box<Pending>> {
     let content = images.content(csv, image)?;
     let source = BundleSource { catalog: &image.catalog, catalog_namespace: &image.catalog_namespace, csv, replaces };
-    let steps = steps::of_content(&source, namespace, content, properties);
+    let steps = steps::of_content(&source, namespace, &content, properties);
     steps.map_err(|message| images.broken(csv, image, message))
 }
 
@@ -92,8 +92,7 @@ fn fill(plan: &mut Value, csv: &str, made: &[Value]) -> Result<(), String> {
 }
 
 fn told(pending: Pending) -> Plan {
-    let reasons = vec![pending.reason(None)];
-    Plan { actions: pending.ask.into_iter().collect(), reasons, again: pending.again, ..Plan::nothing() }
+    Plan { reasons: vec![pending.reason(None)], actions: pending.actions, again: pending.again, ..Plan::nothing() }
 }
 
 fn missing(plan: &Value, needs: &str) -> Plan {

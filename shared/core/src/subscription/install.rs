@@ -138,7 +138,7 @@ impl Install {
             image: entry.bundle_path.clone(),
         };
         let steps = images.content(&entry.name, &image).and_then(|content| {
-            let steps = steps::of_content(source, namespace, content, properties).and_then(|steps| {
+            let steps = steps::of_content(source, namespace, &content, properties).and_then(|steps| {
                 // What the Subscription waits for would never appear.
                 match steps.first().map_or("", |s| object::text(s, &["resource", "name"])) {
                     name if name == entry.name => Ok(steps),

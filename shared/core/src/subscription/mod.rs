@@ -212,7 +212,7 @@ impl<'w> Pass<'w, '_> {
         let inputs = Inputs { namespace: name, subscriptions, catalogs, broken, installed };
         let resolution = resolver::resolve(&inputs).map_err(Unusable::Broken)?;
         let (patience, reasons) = Patience::read(self.settings, self.group.object);
-        let images = Images { world: self.world, patience, now: self.now };
+        let images = Images { world: self.world, settings: self.settings, patience, now: self.now };
         let optional = self.settings.optional_manifests;
         let install = Install::of(name, &resolution, &self.subscriptions, optional, |csv| namespace.has(csv), &images);
         let mut install = install.map_err(Unusable::Broken)?;
@@ -225,8 +225,8 @@ impl<'w> Pass<'w, '_> {
     /// Asks for the images that are not here, and says in all Subscriptions how it stands with them.
     fn wait_for(&mut self, pending: &[Pending]) {
         let (mut failed, mut reason, mut error) = (Vec::new(), UNPACK_FAILED.to_owned(), None);
-        for Pending { image, state, ask, again, .. } in pending {
-            self.actions.extend(ask.clone());
+        for Pending { image, state, actions, again, .. } in pending {
+            self.actions.extend(actions.iter().cloned());
             self.again = self.again.into_iter().chain(*again).min();
             match state {
                 State::Failed(UNINSTALLABLE, message) => {

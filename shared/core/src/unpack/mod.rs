@@ -7,8 +7,11 @@
 //!                              '-> Refused  --interval, ask--> ...   BundleUnpackFailed
 //! ```
 //!
-//! The shell pulls an image, and what comes of it arrives as a fact; there are no Jobs and ConfigMaps. What has failed stays so, in
-//! the Subscriptions as well, until it succeeds: also when the controllers are started anew.
+//! The shell pulls an image, and what comes of it arrives as a fact; there are no Jobs and ConfigMaps, unless catalogs are served
+//! by pods ([`job`]). What has failed stays so, in the Subscriptions as well, until it succeeds: also when the controllers are
+//! started anew.
+
+mod job;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -36,6 +39,8 @@ pub(crate) struct Patience {
     deadline: Option<SignedDuration>,
     /// From a failure to the next attempt.
     retry: SignedDuration,
+    /// The same, when the OperatorGroup says it.
+    said_retry: Option<SignedDuration>,
 }
 
 impl Patience {
@@ -55,8 +60,9 @@ impl Patience {
             }
         };
         let timeout = said(TIMEOUT).filter(|t| !t.is_negative()).unwrap_or(settings.bundle_unpack_timeout);
-        let retry = said(RETRY_INTERVAL).filter(SignedDuration::is_positive).unwrap_or(RETRY);
-        (Self { deadline: Some(timeout).filter(SignedDuration::is_positive), retry }, reasons)
+        let said_retry = said(RETRY_INTERVAL).filter(SignedDuration::is_positive);
+        let deadline = Some(timeout).filter(SignedDuration::is_positive);
+        (Self { deadline, retry: said_retry.unwrap_or(RETRY), said_retry }, reasons)
     }
 }
 
@@ -66,8 +72,8 @@ pub(crate) struct Pending {
     bundle: String,
     pub(crate) image: String,
     pub(crate) state: State,
-    /// What to ask for now.
-    pub(crate) ask: Option<Action>,
+    /// What to do now.
+    pub(crate) actions: Vec<Action>,
     /// When to look again.
     pub(crate) again: Option<Timestamp>,
 }
@@ -104,16 +110,22 @@ impl Pending {
 /// Looks after the images of bundles.
 pub(crate) struct Images<'w, 'r> {
     pub(crate) world: &'r Reader<'w>,
+    pub(crate) settings: &'r Settings,
     pub(crate) patience: Patience,
     pub(crate) now: Timestamp,
 }
 
-impl<'w> Images<'w, '_> {
+impl Images<'_, '_> {
     /// What the image of a bundle holds.
-    pub(crate) fn content(&self, bundle: &str, image: &BundleImage) -> Result<&'w BundleContent, Box<Pending>> {
+    pub(crate) fn content(&self, bundle: &str, image: &BundleImage) -> Result<BundleContent, Box<Pending>> {
+        let source = self.world.json(&kind::CATALOG_SOURCE, &image.catalog_namespace, &image.catalog);
+        // A directory may stand in for a CatalogSource that is not there, and could own nothing.
+        if let Some((pods, source)) = self.settings.catalog_pods.as_ref().zip(source) {
+            return job::content(self, pods, bundle, image, source);
+        }
         let fact = self.world.bundle(image);
         if let Some(Unpacking { ended: Some((_, Unpacked::Content(content))), .. }) = fact {
-            return Ok(content);
+            return Ok(content.clone());
         }
         let begun = self.begun(image, fact);
         let (state, again, due) = match fact {
@@ -200,5 +212,6 @@ fn pending(
 ) -> Box<Pending> {
     let again = again.filter(|at| *at > now);
     let ask = begun.map(|begun| Action::Ask(Question::Unpack { image: image.clone(), begun }));
-    Box::new(Pending { bundle: bundle.to_owned(), image: image.image.clone(), state, ask, again })
+    let actions = ask.into_iter().collect();
+    Box::new(Pending { bundle: bundle.to_owned(), image: image.image.clone(), state, actions, again })
 }

@@ -63,6 +63,7 @@ kinds! {
     SERVICE_ACCOUNT = "" / "ServiceAccount";
     SECRET = "" / "Secret";
     CONFIG_MAP = "" / "ConfigMap";
+    JOB = "batch" / "Job";
     DEPLOYMENT = "apps" / "Deployment";
     NETWORK_POLICY = "networking.k8s.io" / "NetworkPolicy";
     ROLE = "rbac.authorization.k8s.io" / "Role";

@@ -14,7 +14,7 @@ pub(crate) struct Node {
 
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// `is_plain`: it stands there without quotes.
+    /// `is_plain`: it stands there without quotes and without a tag.
     Scalar { text: String, is_plain: bool },
     /// `is_flow`: in brackets, as in JSON.
     List { items: Vec<Node>, is_flow: bool },
@@ -55,11 +55,12 @@ pub(crate) fn outline(text: &str) -> Option<Node> {
         let (event, span) = event.ok()?;
         let range = span.byte_range()?;
         let done = match event {
-            Event::Scalar(value, style, ..) => {
+            Event::Scalar(value, style, _, tag) => {
                 // A value that is not there stands for null, and has the range of what is near it.
                 let is_there = value != "~" || text.get(range.clone()) == Some("~");
                 let range = if is_there { range } else { range.start..range.start };
-                let kind = Kind::Scalar { text: value.into_owned(), is_plain: style == ScalarStyle::Plain };
+                let kind =
+                    Kind::Scalar { text: value.into_owned(), is_plain: style == ScalarStyle::Plain && tag.is_none() };
                 Node { range, kind }
             }
             Event::Alias(_) => Node { range, kind: Kind::Alias },

@@ -103,7 +103,7 @@ pub fn json(value: &impl Serialize) -> Result<String, CliError> {
 
 /// A value as a YAML document.
 pub fn yaml(value: &impl Serialize) -> Result<String, CliError> {
-    serde_yaml::to_string(value).map_err(internal)
+    olm_core::yaml::to_string(value).map_err(internal)
 }
 
 fn internal(error: impl std::fmt::Display) -> CliError {

@@ -68,8 +68,9 @@ const KINDS: [(&str, &str, &str, &str, bool, Part); 22] = [
 ];
 
 /// What is watched besides when catalogs are served from pods.
-const KINDS_OF_PODS: [(&str, &str, &str, &str, bool, Part); 2] = [
+const KINDS_OF_PODS: [(&str, &str, &str, &str, bool, Part); 3] = [
     ("", "v1", "Pod", "pods", true, Part::Managed),
+    ("batch", "v1", "Job", "jobs", true, Part::Managed),
     ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", true, Part::Managed),
 ];
 

@@ -36,8 +36,9 @@ pub fn binary() -> Result<PathBuf> {
 
 fn build() -> Result<PathBuf> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // The whole workspace decides on the features of dependencies, as it does when all tests are built: nothing is built twice.
-    cargo.current_dir(repository()).args(["build", "--workspace", "--bin", NAME]);
+    // The plugins' own tests come with their binaries, and have the features of dependencies that all tests together have:
+    // `cargo build` would build half of the dependencies once more.
+    cargo.current_dir(repository()).args(["test", "--no-run", "--workspace", "--test", "it"]);
     cargo.arg("--message-format=json-render-diagnostics");
     // What cargo tells a test about itself would be news to build scripts, and a reason to build their crates again.
     for (name, _) in std::env::vars_os() {

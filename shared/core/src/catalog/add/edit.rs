@@ -7,7 +7,7 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use crate::yaml::outline::{Kind, Node, outline};
-use crate::yaml::{Document, Format};
+use crate::yaml::{self, Document, Format};
 
 /// A change of an `olm.channel` or `olm.package` blob.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,7 +159,7 @@ impl Writer<'_> {
             let quotes = self.text[last.range.clone()].contains('"');
             inline(value, quotes)?
         } else {
-            let lines = serde_yaml::to_string(value).ok()?;
+            let lines = yaml::to_string(value).ok()?;
             let inner = format!("\n{indent} {}", " ".repeat(gap));
             lines.trim_end().lines().collect::<Vec<_>>().join(&inner)
         };
@@ -187,7 +187,7 @@ impl Writer<'_> {
             if self.text[..end].ends_with('\r') {
                 end -= 1;
             }
-            let lines = serde_yaml::to_string(&json!({ (key): value })).ok()?;
+            let lines = yaml::to_string(&json!({ (key): value })).ok()?;
             return Some((end..end, lines.trim_end().lines().map(|line| format!("\n{indent}{line}")).collect()));
         }
         let quotes = self.is_json || self.text[known.range.clone()].starts_with('"');
@@ -280,7 +280,7 @@ fn pretty(value: &Value, indent: &str, unit: &str) -> Option<String> {
 
 /// A scalar as YAML, with quotes where it needs some.
 fn plain(value: &Value, in_flow: bool) -> Option<String> {
-    let text = serde_yaml::to_string(value).ok()?;
+    let text = yaml::to_string(value).ok()?;
     let text = text.trim_end();
     if text.contains('\n') || in_flow && text.contains([',', '[', ']', '{', '}']) {
         return json_text(value);
@@ -359,12 +359,12 @@ mod tests {
         check(
             "entries:\n- name: b # head\n  skipRange: '<1.0.0'\n- name: a\n",
             &moved,
-            "entries:\n- name: b # head\n  skips:\n  - x\n  - y\n  replaces: c\n  skipRange: '<1.0.0'\n- name: a\n",
+            "entries:\n- name: b # head\n  skips:\n  - x\n  - 'y'\n  replaces: c\n  skipRange: '<1.0.0'\n- name: a\n",
         );
         check(
             "entries:\n- replaces: 'a' # old\n  name: b\n  skips: [z]\n",
             &moved,
-            "entries:\n- replaces: \"c\" # old\n  name: b\n  skips: [z, x, y]\n",
+            "entries:\n- replaces: \"c\" # old\n  name: b\n  skips: [z, x, 'y']\n",
         );
         check(
             "{\n  \"entries\": [\n    {\n      \"name\": \"b\",\n      \"skips\": [\n        \"z\"\n      ]\n    }\n  ]\n}",

@@ -13,7 +13,7 @@ use super::edit::{self, Edit};
 use super::{Package, Request, package_blob};
 use crate::api::object::text;
 use crate::finding::Finding;
-use crate::yaml::Format;
+use crate::yaml::{self, Format};
 
 /// How a file changes.
 #[derive(Clone, Debug)]
@@ -130,7 +130,7 @@ impl FileChange {
 }
 
 fn yaml(value: &impl serde::Serialize) -> Result<String, String> {
-    serde_yaml::to_string(value).map_err(|e| e.to_string())
+    yaml::to_string(value).map_err(|e| e.to_string())
 }
 
 /// JSON as opm indents it.

@@ -211,6 +211,20 @@ fn malformed_optional_manifests_are_told_and_refuse_nothing() {
 }
 
 #[test]
+fn words_that_are_no_text_are_told() {
+    let load = load_text(&CATALOG.replace(
+        "- {type: olm.gvk.required",
+        "- {type: taste, value: {sweet: yes, 'on': 'no'}}\n- {type: olm.gvk.required",
+    ));
+    let [finding] = &load.findings[..] else { panic!("{:?}", load.findings) };
+    assert_eq!(
+        (finding.code, finding.message.as_str()),
+        ("not-a-text", "yes without quotes is true, as in YAML 1.1, and not a text")
+    );
+    assert!(refused(&load).is_empty());
+}
+
+#[test]
 fn equality_sees_inline_objects_and_edges() {
     let inline = |object: &str| {
         use base64::Engine as _;

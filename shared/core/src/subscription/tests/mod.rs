@@ -118,8 +118,12 @@ fn subscription(name: &str, approval: &str, starting: &str) -> Value {
 
 /// A cluster with a catalog and an OperatorGroup in `garden`, at rest.
 fn cluster(snapshot: Arc<Snapshot>) -> Simulation {
+    cluster_with(snapshot, Settings::default())
+}
+
+fn cluster_with(snapshot: Arc<Snapshot>, settings: Settings) -> Simulation {
     let api = ApiServer::with_stock_objects(1, start()).with_node("n1", start());
-    let mut simulation = Simulation::new(api, Settings::default(), start());
+    let mut simulation = Simulation::new(api, settings, start());
     for crd in crd::all() {
         simulation.apply(crd.clone()).unwrap();
     }

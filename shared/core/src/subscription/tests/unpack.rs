@@ -1,8 +1,14 @@
 //! Bundles that exist only as images.
 
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::*;
 use crate::bundle::{BundleImage, Unpacked, Unpacking};
 use crate::plan::Question;
+use crate::settings::CatalogPods;
 
 const IMAGE: &str = "registry.example.com/rose-bundle:1.0.0";
 
@@ -376,4 +382,70 @@ fn a_crash_anywhere_while_unpacking_changes_nothing_in_the_end() {
         rest(&mut simulation);
         assert_eq!(story(&simulation), undisturbed, "killed after {} actions", simulation.actions());
     }
+}
+
+/// A cluster in which Jobs unpack, with the Subscription; and the name of what they make.
+fn with_jobs() -> (Simulation, String) {
+    let settings = Settings { catalog_pods: Some(CatalogPods::default()), ..Settings::default() };
+    let mut simulation = cluster_with(catalog(vec![rose().0]), settings);
+    simulation.apply(subscription("rose", "Automatic", "")).unwrap();
+    simulation.settle(SignedDuration::from_secs(10));
+    let name = object::name(in_olm(&simulation, "batch", "Job")[0]).to_owned();
+    (simulation, name)
+}
+
+fn in_olm<'s>(simulation: &'s Simulation, group: &str, kind: &str) -> Vec<&'s Value> {
+    simulation.api().list(group, kind, Some("olm")).collect()
+}
+
+#[test]
+fn what_a_job_has_unpacked_is_installed() {
+    let (mut simulation, name) = with_jobs();
+    assert_eq!(story(&simulation), "rose   BundleUnpacking");
+    let rbac = "rbac.authorization.k8s.io";
+    for (group, kind) in [("", "ConfigMap"), (rbac, "Role"), (rbac, "RoleBinding"), ("", "ServiceAccount")] {
+        assert!(in_olm(&simulation, group, kind).iter().any(|o| object::name(o) == name), "{kind}");
+    }
+    let mut delivered =
+        in_olm(&simulation, "", "ConfigMap").into_iter().find(|o| object::name(o) == name).unwrap().clone();
+    object::map_mut(&mut delivered, &["metadata"]).remove("resourceVersion");
+    delivered["metadata"]["annotations"] = json!({ "olm.contentEncoding": "gzip+base64" });
+    let zip = |text: &str| {
+        let mut zipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        zipped.write_all(text.as_bytes()).unwrap();
+        STANDARD.encode(STANDARD.encode(zipped.finish().unwrap()))
+    };
+    let content = rose().1;
+    let files = content.objects.iter().enumerate().map(|(n, text)| (format!("{n}.yaml"), Value::from(zip(text))));
+    let properties = ("properties.yaml".to_owned(), Value::from(zip("properties: []\n")));
+    delivered["binaryData"] = files.chain([properties]).collect::<serde_json::Map<_, _>>().into();
+    let mut broken = delivered.clone();
+    broken["binaryData"]["0.yaml"] = "bm90IGd6aXA=".into();
+    simulation.apply(broken).unwrap();
+    simulation.settle(SignedDuration::from_secs(10));
+    let said = said(&simulation, "BundleUnpackFailed");
+    assert!(said.contains(&format!("0.yaml of ConfigMap {name}: not base64")), "{said}");
+    simulation.apply(delivered).unwrap();
+    rest(&mut simulation);
+    assert_eq!(story(&simulation), "rose.v1.0.0 Succeeded; Complete: rose.v1.0.0; rose AtLatestKnown rose.v1.0.0");
+}
+
+#[test]
+fn a_job_that_failed_says_why_and_gets_another_where_the_group_says_so() {
+    let (mut simulation, name) = with_jobs();
+    let mut group = of_kind(&simulation, "OperatorGroup")[0].clone();
+    group["metadata"]["annotations"] = json!({ "operatorframework.io/bundle-unpack-min-retry-interval": "1m" });
+    simulation.apply(group).unwrap();
+    let failed = json!({ "status": { "conditions": [{
+        "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit",
+        "lastTransitionTime": object::time(simulation.now()),
+    }] } });
+    let job = object::ObjectRef::of(in_olm(&simulation, "batch", "Job")[0]);
+    simulation.patch(&job, Patch::Merge(failed), Some("status")).unwrap();
+    simulation.settle(SignedDuration::from_secs(10));
+    let why = format!("BackoffLimitExceeded: image {IMAGE}: Job has reached the specified backoff limit");
+    assert!(said(&simulation, "BundleUnpackFailed").ends_with(&why), "{}", said(&simulation, "BundleUnpackFailed"));
+    simulation.settle(SignedDuration::from_secs(70));
+    let jobs: Vec<&str> = in_olm(&simulation, "batch", "Job").into_iter().map(object::name).collect();
+    assert!(jobs.len() == 2 && jobs.iter().all(|job| job.starts_with(&name[..58])), "{jobs:?}");
 }

@@ -1,0 +1,329 @@
+//! Bundles unpacked by Jobs, as OLM does it (`--catalog-pods`; reference/catalog-operator.md §4.2 to §4.4).
+//!
+//! ```text
+//!   CatalogSource <-- ConfigMap <-- Role, ServiceAccount, RoleBinding, Job     each owned by the one before
+//!                         '---- the Job's pod writes the bundle's files there
+//! ```
+
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::{Images, Pending, State};
+use crate::api::catalog_source::pull_policy;
+use crate::api::{labels, object};
+use crate::bundle::{BundleContent, BundleImage, decode_data, is_csv};
+use crate::plan::{Action, Propagation};
+use crate::settings::CatalogPods;
+use crate::world::{GroupKind, Reader, kind};
+use crate::yaml;
+
+/// On the Job and its pods.
+const REFERENCE: &str = "operatorframework.io/bundle-unpack-ref";
+/// How many characters of the image's hash name its objects: as many as a label may have.
+const NAME: usize = 63;
+/// How many of them are left when a name has a random end.
+const NAME_OF_RETRY: usize = 58;
+/// So many Jobs that have failed are kept.
+const FAILED_JOBS: usize = 5;
+/// More than a ConfigMap's bytes can stand for, unless somebody means harm.
+const LARGEST_FILE: u64 = 64 << 20;
+
+/// What the Job of a bundle has delivered; or what there is to do, and how it stands.
+pub(super) fn content(
+    images: &Images<'_, '_>,
+    pods: &CatalogPods,
+    bundle: &str,
+    image: &BundleImage,
+    source: &Value,
+) -> Result<BundleContent, Box<Pending>> {
+    let job = Job { images, pods, image, source, name: name(&image.image) };
+    let pending = |actions: Vec<Action>, state: State| {
+        let (bundle, image) = (bundle.to_owned(), image.image.clone());
+        Err(Box::new(Pending { bundle, image, state, actions, again: None }))
+    };
+    let Some(config_map) = images.world.json(&kind::CONFIG_MAP, &image.catalog_namespace, &job.name) else {
+        return pending(vec![Action::Create(job.config_map())], State::Waits(None));
+    };
+    let actions = job.access(config_map);
+    let (best, surplus) = job.jobs();
+    let Some(best) = best else {
+        let make = Action::Create(job.job(config_map, false));
+        return pending(actions.into_iter().chain([make]).collect(), State::Waits(None));
+    };
+    let mut actions: Vec<Action> =
+        actions.into_iter().chain(surplus.iter().map(|job| Action::delete(job, Propagation::Background))).collect();
+    if let Some(failed) = condition(best, "Failed") {
+        let why = match object::text(failed, &["reason"]) {
+            "DeadlineExceeded" => "DeadlineExceeded",
+            "BackoffLimitExceeded" => "BackoffLimitExceeded",
+            _ => "JobFailed",
+        };
+        let state = State::Failed(why, object::text(failed, &["message"]).to_owned());
+        let since = object::parse_time(object::text(failed, &["lastTransitionTime"]));
+        let next = since.zip(images.patience.said_retry).and_then(|(since, retry)| since.checked_add(retry).ok());
+        if next.is_some_and(|next| next <= images.now) {
+            actions.push(Action::Create(job.job(config_map, true)));
+        }
+        return pending(actions, state).map_err(|mut pending| {
+            pending.again = next.filter(|next| *next > images.now);
+            pending
+        });
+    }
+    if !object::covers(object::at(best, &["spec"]), &job.spec()) {
+        actions.push(Action::delete(best, Propagation::Background));
+        return pending(actions, State::Waits(None));
+    }
+    if condition(best, "Complete").is_none() {
+        return pending(actions, State::Waits(job.held_up(best)));
+    }
+    match read(config_map) {
+        Ok(Some(content)) if actions.is_empty() => Ok(content),
+        Ok(_) => pending(actions, State::Waits(None)),
+        Err(message) => pending(actions, State::Failed("UnpackFailed", message)),
+    }
+}
+
+/// The name of all objects of an image.
+fn name(image: &str) -> String {
+    let digest = Sha256::digest(image.as_bytes());
+    let mut name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    name.truncate(NAME);
+    name
+}
+
+fn condition<'j>(job: &'j Value, kind: &str) -> Option<&'j Value> {
+    object::list(job, &["status", "conditions"]).iter().find(|c| c["type"] == kind && c["status"] == "True")
+}
+
+/// Does the pull fail?
+fn is_pull(reason: &str) -> bool {
+    matches!(reason, "ImagePullBackOff" | "ErrImagePull")
+}
+
+struct Job<'j, 'w, 'r> {
+    images: &'j Images<'w, 'r>,
+    pods: &'j CatalogPods,
+    image: &'j BundleImage,
+    source: &'j Value,
+    name: String,
+}
+
+impl<'w> Job<'_, 'w, '_> {
+    fn world(&self) -> &Reader<'w> {
+        self.images.world
+    }
+
+    fn object(&self, api_version: &str, kind: &str, owner: &Value) -> Value {
+        json!({
+            "apiVersion": api_version, "kind": kind,
+            "metadata": {
+                "name": self.name, "namespace": self.image.catalog_namespace, "labels": { labels::MANAGED: "true" },
+                "ownerReferences": [{
+                    "apiVersion": object::text(owner, &["apiVersion"]), "kind": object::text(owner, &["kind"]),
+                    "name": object::name(owner), "uid": object::uid(owner),
+                    "controller": false, "blockOwnerDeletion": false,
+                }],
+            },
+        })
+    }
+
+    fn config_map(&self) -> Value {
+        self.object("v1", "ConfigMap", self.source)
+    }
+
+    /// What lets the Job's pod write the ConfigMap, as far as it is not there.
+    fn access(&self, config_map: &Value) -> Vec<Action> {
+        let rbac = "rbac.authorization.k8s.io/v1";
+        let mut role = self.object(rbac, "Role", config_map);
+        role["rules"] = json!([{
+            "apiGroups": [""], "resources": ["configmaps"], "resourceNames": [self.name], "verbs": ["create", "get", "update"],
+        }]);
+        let account = self.object("v1", "ServiceAccount", config_map);
+        let mut binding = self.object(rbac, "RoleBinding", config_map);
+        binding["subjects"] =
+            json!([{ "kind": "ServiceAccount", "name": self.name, "namespace": self.image.catalog_namespace }]);
+        binding["roleRef"] = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": self.name });
+        let known = |kind: &GroupKind| self.world().json(kind, &self.image.catalog_namespace, &self.name);
+        let mut actions = Vec::new();
+        match known(&kind::ROLE) {
+            None => actions.push(Action::Create(role)),
+            Some(known) if !object::list(known, &["rules"]).contains(&role["rules"][0]) => {
+                let mut mended = known.clone();
+                let rules = object::list(known, &["rules"]).iter().chain([&role["rules"][0]]);
+                mended["rules"] = rules.cloned().collect();
+                actions.push(Action::Update(mended));
+            }
+            Some(_) => {}
+        }
+        if known(&kind::SERVICE_ACCOUNT).is_none() {
+            actions.push(Action::Create(account));
+        }
+        match known(&kind::ROLE_BINDING) {
+            None => actions.push(Action::Create(binding)),
+            Some(known) if known["subjects"] != binding["subjects"] || known["roleRef"] != binding["roleRef"] => {
+                actions.push(Action::delete(known, Propagation::Background));
+                actions.push(Action::Create(binding));
+            }
+            Some(_) => {}
+        }
+        actions
+    }
+
+    /// The Job that counts: the newest, one that has not failed first; and those that have failed and are too many.
+    fn jobs(&self) -> (Option<&'w Value>, Vec<&'w Value>) {
+        let jobs = self.world().in_namespace(&kind::JOB, &self.image.catalog_namespace).map(|job| job.json());
+        let mut jobs: Vec<&Value> = jobs
+            .filter(|job| {
+                let reference = object::label(job, REFERENCE);
+                let is_ours =
+                    reference == Some(self.name.as_str()) || reference.is_none() && object::name(job) == self.name;
+                is_ours && !object::is_deleting(job)
+            })
+            .collect();
+        let created = |job: &Value| object::text(job, &["metadata", "creationTimestamp"]).to_owned();
+        jobs.sort_by_key(|job| (condition(job, "Failed").is_some(), std::cmp::Reverse(created(job))));
+        let best = jobs.first().copied();
+        let mut failed: Vec<&Value> = jobs.into_iter().filter(|job| condition(job, "Failed").is_some()).collect();
+        // The oldest tells how it began.
+        failed.pop();
+        (best, failed.split_off(failed.len().min(FAILED_JOBS - 1)))
+    }
+
+    fn job(&self, config_map: &Value, again: bool) -> Value {
+        let mut job = self.object("batch/v1", "Job", config_map);
+        let metadata = object::map_mut(&mut job, &["metadata"]);
+        if again {
+            metadata.remove("name");
+            metadata.insert("generateName".to_owned(), self.name[..NAME_OF_RETRY].into());
+        }
+        metadata.insert("labels".to_owned(), self.labels());
+        job["spec"] = self.spec();
+        job
+    }
+
+    fn labels(&self) -> Value {
+        json!({ labels::MANAGED: "true", REFERENCE: self.name })
+    }
+
+    fn spec(&self) -> Value {
+        let (bundle, util) =
+            (json!({ "name": "bundle", "mountPath": "/bundle" }), json!({ "name": "util", "mountPath": "/util" }));
+        let container = |name: &str, image: &str, command: Value, mounts: &[&Value]| {
+            json!({
+                "name": name, "image": image, "command": command, "volumeMounts": mounts,
+                "resources": { "requests": { "cpu": "10m", "memory": "50Mi" } },
+                "securityContext": {
+                    "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] }, "readOnlyRootFilesystem": true,
+                },
+                "terminationMessagePolicy": "FallbackToLogsOnError",
+            })
+        };
+        let (namespace, image) = (&self.image.catalog_namespace, &self.image.image);
+        let extract =
+            json!(["opm", "alpha", "bundle", "extract", "-m", "/bundle/", "-n", namespace, "-c", self.name, "-z"]);
+        let mut extract = container("extract", &self.pods.opm_image, extract, &[&bundle]);
+        extract["env"] = json!([{ "name": "CONTAINER_IMAGE", "value": image }]);
+        let copy = json!(["/bin/cp", "-Rv", "/bin/cpb", "/util/cpb"]);
+        let copy = container("util", &self.pods.util_image, copy, &[&util]);
+        let mut pull = container("pull", image, json!(["/util/cpb", "/bundle"]), &[&bundle, &util]);
+        pull["imagePullPolicy"] = pull_policy(image).into();
+        let architecture = |value: &str| json!({ "key": "kubernetes.io/arch", "operator": "Equal", "value": value });
+        let node = |what: &str| json!({ "key": format!("node.kubernetes.io/{what}"), "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 120 });
+        let mut tolerations: Vec<Value> = ["amd64", "arm64", "ppc64le", "s390x"].map(architecture).into();
+        tolerations
+            .push(json!({ "key": "node-role.kubernetes.io/master", "operator": "Exists", "effect": "NoSchedule" }));
+        tolerations.extend(["unreachable", "not-ready"].map(node));
+        let mut security = json!({ "seccompProfile": { "type": "RuntimeDefault" } });
+        if self.pods.set_workload_user_id {
+            security["runAsUser"] = 1001.into();
+            security["runAsNonRoot"] = true.into();
+        }
+        let mut pod = json!({
+            "serviceAccountName": self.name, "restartPolicy": "Never", "securityContext": security,
+            "nodeSelector": { "kubernetes.io/os": "linux" }, "tolerations": tolerations,
+            "initContainers": [copy, pull], "containers": [extract],
+            "volumes": [{ "name": "bundle", "emptyDir": {} }, { "name": "util", "emptyDir": {} }],
+        });
+        let secrets = object::list(self.source, &["spec", "secrets"]).iter().filter_map(Value::as_str);
+        let secrets: Vec<Value> = secrets.filter(|s| !s.is_empty()).map(|name| json!({ "name": name })).collect();
+        if !secrets.is_empty() {
+            pod["imagePullSecrets"] = secrets.into();
+        }
+        let mut spec = json!({
+            "backoffLimit": 3, "ttlSecondsAfterFinished": 300,
+            "template": { "metadata": { "name": self.name, "labels": self.labels() }, "spec": pod },
+        });
+        if let Some(deadline) = self.images.patience.deadline {
+            spec["activeDeadlineSeconds"] = deadline.as_secs().into();
+        }
+        spec
+    }
+
+    /// Why the Job's pods do not start: what their first containers that are not ready say.
+    fn held_up(&self, job: &Value) -> Option<String> {
+        let pods = self.world().in_namespace(&kind::POD, &self.image.catalog_namespace).map(|pod| pod.json());
+        let pods = pods.filter(|pod| object::label(pod, "job-name") == Some(object::name(job)));
+        let mut said = pods.filter(|pod| object::text(pod, &["status", "phase"]) == "Pending").flat_map(|pod| {
+            let waiting = object::list(pod, &["status", "initContainerStatuses"]).iter();
+            waiting.filter(|status| status["ready"] != true).filter_map(move |status| {
+                let waiting = |field| object::text(status, &["state", "waiting", field]);
+                is_pull(waiting("reason")).then(|| {
+                    let (reason, message) = (waiting("reason"), waiting("message"));
+                    format!("{reason} in pod {}/{}: {message}", object::namespace(pod), object::name(pod))
+                })
+            })
+        });
+        said.next()
+    }
+}
+
+/// The objects that a ConfigMap holds; none: it is still empty.
+fn read(config_map: &Value) -> Result<Option<BundleContent>, String> {
+    let zipped = object::annotation(config_map, "olm.contentEncoding") == Some("gzip+base64");
+    let (mut objects, mut csv) = (Vec::new(), None);
+    let entries = ["data", "binaryData"].into_iter().flat_map(|field| {
+        object::at(config_map, &[field]).as_object().into_iter().flatten().map(move |(key, text)| (key, field, text))
+    });
+    let mut entries: Vec<_> = entries.collect();
+    entries.sort_by_key(|(key, ..)| *key);
+    for (key, field, text) in entries {
+        let said = |e: String| format!("{key} of ConfigMap {}: {e}", object::name(config_map));
+        let mut bytes = text.as_str().unwrap_or_default().as_bytes().to_vec();
+        if field == "binaryData" {
+            bytes = base64(&bytes).map_err(said)?;
+        }
+        if zipped {
+            bytes = unzip(&base64(&bytes).map_err(said)?).map_err(said)?;
+        }
+        let object = yaml::first(&bytes).map_err(|e| said(e.to_string()))?;
+        // Such as properties.yaml.
+        if object::text(&object, &["kind"]).is_empty() {
+            continue;
+        }
+        if csv.is_none() && is_csv(&object) {
+            csv = Some(object.clone());
+        }
+        objects.push(object);
+    }
+    match csv {
+        Some(csv) => Ok(Some(BundleContent::in_order(&objects, &csv))),
+        None if objects.is_empty() => Ok(None),
+        None => Err(format!("ConfigMap {} holds no ClusterServiceVersion", object::name(config_map))),
+    }
+}
+
+fn base64(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    decode_data(std::str::from_utf8(bytes).map_err(|_| "not base64".to_owned())?)
+}
+
+fn unzip(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    GzDecoder::new(bytes).take(LARGEST_FILE + 1).read_to_end(&mut out).map_err(|e| format!("not gzip: {e}"))?;
+    if u64::try_from(out.len()).is_ok_and(|length| length <= LARGEST_FILE) {
+        return Ok(out);
+    }
+    Err(format!("more than {} MiB", LARGEST_FILE >> 20))
+}
