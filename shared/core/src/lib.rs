@@ -8,6 +8,7 @@
 //!   controllers             know world and plan, and not each other
 //!   planner                 knows the controllers: it says which key to plan next
 //!   sim                     an in-memory API server, and the loop that simulates with it
+//!   explain                 what an InstallPlan would do: tried out in a simulation
 //! ```
 //!
 //! No clock, randomness, environment, file, network or terminal: time, ids and random suffixes are arguments.
@@ -20,6 +21,7 @@ pub mod catalogsource;
 pub mod constraint;
 pub mod copiedcsv;
 pub mod csv;
+pub mod explain;
 pub mod finding;
 pub mod go;
 pub mod installplan;

@@ -5,6 +5,8 @@
 //!   cli        arguments, streams, tables, prompts, errors: what every plugin shares
 //!   cluster    a live cluster: watches, requests, the loop
 //!   image      images: pulled from registries, read from OCI layouts
+//!   installplan `kubectl olm install-plan`
+//!   observe    what is there, as a World: a cluster that is only read, or files
 //!   registry   catalogs: directories, and the gRPC protocol on both sides
 //!   run        `kubectl olm run`: live, --audit and --simulate
 //!   version    what runs here and on the server
@@ -14,6 +16,8 @@ pub mod catalog;
 pub mod cli;
 pub mod cluster;
 pub mod image;
+pub mod installplan;
+pub mod observe;
 pub mod registry;
 pub mod run;
 pub mod version;

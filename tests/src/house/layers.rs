@@ -20,8 +20,11 @@ const BELOW_CONTROLLERS: [&[&str]; 4] = [
 /// Knows the controllers.
 const PLANNER: &str = "planner";
 
-/// Knows everything.
+/// Knows everything but what tries it out.
 const SIM: &str = "sim";
+
+/// Tries things out in `sim`.
+const EXPLAIN: &str = "explain";
 
 /// Where a module of olm-core stands; higher knows lower.
 fn height(module: &str) -> usize {
@@ -29,6 +32,7 @@ fn height(module: &str) -> usize {
     match module {
         PLANNER => controllers + 1,
         SIM => controllers + 2,
+        EXPLAIN => controllers + 3,
         _ => BELOW_CONTROLLERS.iter().position(|layer| layer.contains(&module)).unwrap_or(controllers),
     }
 }

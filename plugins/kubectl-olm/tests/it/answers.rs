@@ -30,15 +30,14 @@ fn help_is_spelled_in_every_way_that_people_ask_for_it() {
 
 #[test]
 fn help_lists_the_plugins_that_are_there() {
-    let home =
-        Home::new().with("kubectl-olm-install_plan", "echo-arguments").with("kubectl-olm_brew", "echo-arguments");
+    let home = Home::new().with("kubectl-olm-tea_pot", "echo-arguments").with("kubectl-olm_brew", "echo-arguments");
     let page = stdout(&home, &["help"]);
     // However long the paths are and wherever they make a line break.
     let unbroken = |page: &str| page.split_whitespace().collect::<Vec<_>>().join(" ");
     let words = unbroken(&page);
     assert!(words.contains(" run Run OLM's controllers "), "{page}");
     assert!(words.contains(" (not installed) "), "{page}");
-    for (word, file) in [("install-plan", "kubectl-olm-install_plan"), ("brew", "kubectl-olm_brew")] {
+    for (word, file) in [("tea-pot", "kubectl-olm-tea_pot"), ("brew", "kubectl-olm_brew")] {
         assert!(words.contains(&format!(" {word} {} ", home.path(file).display())), "{page}");
     }
     let installed = stdout(&home.with("kubectl-olm-run", "echo-arguments"), &["help"]);

@@ -2,14 +2,19 @@
 //! §4.4). What is there can be had again from the bundle's image, which the InstallPlan names as well.
 
 use std::collections::BTreeMap;
+use std::io::Read as _;
 
+use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::BundleImage;
 use super::steps::BundleSource;
+use super::{BundleContent, BundleImage, decode_data, is_csv};
 use crate::api::object;
-use crate::go;
+use crate::{go, yaml};
+
+/// Most bytes of a file in a ConfigMap, which itself may have a MiB.
+const LARGEST_FILE: u64 = 64 << 20;
 
 /// A bundle that an InstallPlan looks up in its image.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,19 +49,51 @@ pub fn properties(manifest: &str) -> Option<Value> {
     list(object::text(&parse(manifest)?, &["properties"]))
 }
 
+/// What the bundle of a manifest that is referred to replaces.
+pub fn replaces(manifest: &str) -> Option<String> {
+    Some(object::text(&parse(manifest)?, &["replaces"]).to_owned())
+}
+
 /// Lists from `{"properties":[…]}`.
 fn list(text: &str) -> Option<Value> {
     let properties: Value = serde_json::from_str(text).ok()?;
     Some(object::at(&properties, &["properties"]).clone()).filter(Value::is_array)
 }
 
+/// The name of the ConfigMap, in the namespace of its catalog, in which OLM keeps what was in a bundle's image (§4.2).
+pub fn config_map_name(image: &str) -> String {
+    let digest: String = Sha256::digest(image).iter().map(|byte| format!("{byte:02x}")).collect();
+    // The name of an object may have so many characters.
+    digest[..63].to_owned()
+}
+
+/// What such a ConfigMap keeps: its files are compressed, and encoded once more than JSON asks for (§4.4).
+///
+/// # Errors
+/// Say what cannot be read.
+pub fn content(config_map: &Value) -> Result<BundleContent, String> {
+    let mut files: Vec<(&str, &str)> = object::entries(config_map, &["binaryData"]).collect();
+    files.sort_unstable();
+    let mut objects = Vec::new();
+    for (name, data) in files {
+        let read = |what: String| format!("{name}: {what}");
+        let bytes = decode_data(data).map_err(read)?;
+        let packed = decode_data(&String::from_utf8_lossy(&bytes)).map_err(read)?;
+        let mut text = Vec::new();
+        let mut file = GzDecoder::new(&packed[..]).take(LARGEST_FILE);
+        file.read_to_end(&mut text).map_err(|e| read(e.to_string()))?;
+        // What is no object, such as properties, is no matter here.
+        objects.extend(yaml::first(&text).ok().filter(|object| !object::text(object, &["kind"]).is_empty()));
+    }
+    let csv = objects.iter().find(|object| is_csv(object)).ok_or("it has no ClusterServiceVersion")?;
+    Ok(BundleContent::in_order(&objects, csv))
+}
+
 /// The text that refers to any manifest of the bundle in an image, as OLM writes it.
 pub fn to_manifest(image: &str, source: &BundleSource<'_>, properties: &str) -> String {
-    let name: String = Sha256::digest(image).iter().map(|byte| format!("{byte:02x}")).collect();
     go::json(&json!({
         "kind": "ConfigMap",
-        // The name of an object may have so many characters.
-        "name": &name[..63],
+        "name": config_map_name(image),
         "namespace": source.catalog_namespace,
         "catalogSourceName": source.catalog,
         "catalogSourceNamespace": source.catalog_namespace,
@@ -97,6 +134,9 @@ fn lookup<'p>(plan: &'p Value, csv: &str) -> Option<Lookup<'p>> {
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+
     use super::*;
 
     fn source() -> BundleSource<'static> {
@@ -118,6 +158,27 @@ mod tests {
         for manifest in [config_map.to_string(), "{".to_owned(), "\"catalogSourceName\"".to_owned()] {
             assert!(!is_reference(&manifest), "{manifest}");
         }
+    }
+
+    #[test]
+    fn what_olm_has_unpacked_is_read() {
+        let packed = |text: &str| {
+            let mut file = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+            std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+            STANDARD.encode(STANDARD.encode(file.finish().unwrap()))
+        };
+        let csv =
+            "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: rose.v1.0.0}\n";
+        let config_map = json!({ "binaryData": {
+            "rose.csv.yaml": packed(csv),
+            "crd.yaml": packed("kind: CustomResourceDefinition\nmetadata: {name: roses}\n"),
+            "properties.yaml": packed("properties: []\n"),
+        } });
+        let content = content(&config_map).unwrap();
+        assert_eq!(content.objects.len(), 2);
+        assert!(content.objects[0].contains("\"roses\"") && content.csv_json.contains("rose.v1.0.0"));
+        assert!(super::content(&json!({ "binaryData": { "a": "!" } })).unwrap_err().starts_with("a: not base64"));
+        assert!(super::content(&json!({})).is_err());
     }
 
     #[test]

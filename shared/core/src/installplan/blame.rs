@@ -25,12 +25,14 @@ pub(super) fn culprit(world: &Reader<'_>, plan: &Value, step: usize) -> Culprit 
     Culprit { csv, subscriptions, others: others.into_iter().collect() }
 }
 
-/// The bundle for which a plan has failed, as far as its status tells: of the steps that are not done the one whose object the
-/// message names, or else the first.
+/// The bundle for which a plan has failed, as far as its status tells.
 pub(super) fn of_failed(world: &Reader<'_>, plan: &Value) -> Culprit {
+    open(plan).map_or_else(Culprit::default, |(index, _)| culprit(world, plan, index))
+}
+
+/// The step at which a plan stands: of the steps that are not done the one whose object the message names, or else the first.
+pub(super) fn open(plan: &Value) -> Option<(usize, &Value)> {
     let message = object::text(plan, &["status", "message"]);
-    let is_done =
-        |s: &Value| matches!(object::text(s, &["status"]), "Created" | "Present" | super::optional::NOT_CREATED);
     let steps = object::list(plan, &["status", "plan"]);
     let open = || steps.iter().enumerate().filter(|(_, step)| !is_done(step));
     let is_named = |step: &Value| {
@@ -38,6 +40,10 @@ pub(super) fn of_failed(world: &Reader<'_>, plan: &Value) -> Culprit {
         let mut words = message.split(|c: char| c.is_whitespace() || matches!(c, '"' | ':' | ','));
         !name.is_empty() && words.any(|word| word == name)
     };
-    let blamed = open().find(|(_, step)| is_named(step)).or_else(|| open().next());
-    blamed.map_or_else(Culprit::default, |(index, _)| culprit(world, plan, index))
+    open().find(|(_, step)| is_named(step)).or_else(|| open().next())
+}
+
+/// Is nothing left to do for the step?
+pub(super) fn is_done(step: &Value) -> bool {
+    matches!(object::text(step, &["status"]), "Created" | "Present" | super::optional::NOT_CREATED)
 }

@@ -49,15 +49,10 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
             Outcome::Wait(WAITING, waiting(step))
         };
     }
-    let versions = object::list(&desired, &["spec", "versions"]);
-    let has = |version: &&Value| {
-        versions.iter().any(|v| &v["name"] == *version) || object::at(&desired, &["spec", "version"]) == *version
-    };
-    if let Some(gone) = object::list(live, &["status", "storedVersions"]).iter().find(|v| !has(v)) {
+    if let Some(gone) = lost_version(live, &desired) {
         let message = format!(
-            "risk of data loss updating {name:?}: new CRD removes version {} that is listed as a stored version on the \
-             existing CRD",
-            gone.as_str().unwrap_or_default()
+            "risk of data loss updating {name:?}: new CRD removes version {gone} that is listed as a stored version on the \
+             existing CRD"
         );
         return Outcome::Fail(message, None);
     }
@@ -95,6 +90,16 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
     let uid = object::uid(live).to_owned();
     let action = Action::Patch { target: apply::target(step), uid, patch };
     Outcome::Act { action, after: "Present", blind: true, warning }
+}
+
+/// The first of the versions in which objects may be stored that the new definition does not have.
+pub(super) fn lost_version<'l>(live: &'l Value, desired: &Value) -> Option<&'l str> {
+    let versions = object::list(desired, &["spec", "versions"]);
+    let has = |version: &&Value| {
+        versions.iter().any(|v| &v["name"] == *version) || object::at(desired, &["spec", "version"]) == *version
+    };
+    let gone = object::list(live, &["status", "storedVersions"]).iter().find(|v| !has(v))?;
+    Some(gone.as_str().unwrap_or_default())
 }
 
 /// The ClusterServiceVersions that this one replaces, each as `namespace/name`. The newest may not be there yet: the plan has it.

@@ -44,7 +44,7 @@ pub(super) fn existing(world: &Reader<'_>, live: &Value, desired: &Value, now: T
 }
 
 /// What is to be asked: about every version that is served now, and will be. None: there is no such version, or no schema.
-fn question(live: &Value, desired: &Value) -> Option<Fit> {
+pub(super) fn question(live: &Value, desired: &Value) -> Option<Fit> {
     let served = |crd: &Value| -> Vec<(String, Value)> {
         let versions = object::list(crd, &["spec", "versions"]).iter();
         let versions = versions.filter(|v| object::at(v, &["served"]) == &Value::Bool(true));

@@ -7,6 +7,7 @@
 //!   optional   which refusals a plan goes on with
 //!   blame      whose step it is that stops all
 //!   rights     what the ServiceAccount whose rights are used may not
+//!   standing   where a plan stands, for those who only look
 //!   referred   manifests that the InstallPlan does not have itself
 //! ```
 //!
@@ -21,6 +22,7 @@ mod fits;
 mod optional;
 mod referred;
 mod rights;
+pub mod standing;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +33,7 @@ use self::execute::{Error, Pass, Stop};
 use crate::api::object;
 use crate::plan::{Action, Emit, Key, Plan, Reason};
 use crate::settings::Settings;
+use crate::structural::Fit;
 use crate::world::{Reader, Refusal, kind};
 
 /// Plans for one InstallPlan.
@@ -135,6 +138,16 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
             fails_at.into_iter().chain(again).fold(plan, Plan::again_at)
         }
     }
+}
+
+/// Which custom resources a step looks at before it replaces their definition; none when there is nothing to look at (§5.5).
+pub fn fitting(live: &Value, desired: &Value) -> Option<Fit> {
+    fits::question(live, desired)
+}
+
+/// The version that a definition loses although objects may be stored in it, for which its step is refused (§5.5).
+pub fn lost_version<'l>(live: &'l Value, desired: &Value) -> Option<&'l str> {
+    crd::lost_version(live, desired)
 }
 
 /// The Event that custom resources do not fit their new definition, unless its webhook converts them (§5.5).

@@ -48,6 +48,11 @@ impl<'w> Granted<'w> {
         Self { rules }
     }
 
+    /// What these rules grant.
+    pub fn of(rules: Vec<&'w Value>) -> Self {
+        Self { rules }
+    }
+
     /// Is everything granted that the rule asks for?
     ///
     /// # Errors

@@ -17,6 +17,7 @@ mod defaults;
 mod ids;
 mod kinds;
 mod lists;
+mod load;
 mod patch;
 mod selector;
 mod simulation;

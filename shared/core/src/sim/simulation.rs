@@ -100,6 +100,8 @@ pub struct Simulation {
     planner: Planner,
     settings: Settings,
     now: Timestamp,
+    /// What the API server calls itself.
+    version: String,
     /// What answers at which address.
     registries: BTreeMap<String, Arc<Snapshot>>,
     /// Catalogs of local directories, by namespace and name.
@@ -128,6 +130,7 @@ impl Simulation {
             planner,
             settings,
             now,
+            version: SERVER_VERSION.to_owned(),
             registries: BTreeMap::new(),
             local: BTreeMap::new(),
             images: BTreeMap::new(),
@@ -182,6 +185,13 @@ impl Simulation {
     /// What was refused since the last call.
     pub fn take_refusals(&mut self) -> Vec<(Key, Action, Status)> {
         std::mem::take(&mut self.refusals)
+    }
+
+    /// Lets the API server call itself something else than [`SERVER_VERSION`].
+    pub fn report_version(&mut self, version: &str) {
+        version.clone_into(&mut self.version);
+        let fact = Fact::ServerVersion(version.to_owned());
+        self.planner.observe(Event::Learned(FactKey::ServerVersion, Some(fact)));
     }
 
     /// Serves a catalog at an address; it replaces what was served there. Clients notice at once.
@@ -284,6 +294,7 @@ impl Simulation {
     /// What controllers that know nothing but the API server's objects would do now: nothing, when all is done.
     pub fn replan(&self) -> Vec<(Key, String)> {
         let mut fresh = Self::new(self.api.clone(), self.settings.clone(), self.now);
+        fresh.report_version(&self.version);
         fresh.registries.clone_from(&self.registries);
         fresh.local.clone_from(&self.local);
         fresh.images.clone_from(&self.images);
@@ -332,8 +343,7 @@ impl Simulation {
     pub fn restart(&mut self) {
         self.planner = Planner::new(self.settings.clone());
         self.connected.clear();
-        let version = Fact::ServerVersion(SERVER_VERSION.to_owned());
-        self.planner.observe(Event::Learned(FactKey::ServerVersion, Some(version)));
+        self.report_version(&self.version.clone());
         self.watch(&Actor::Kubernetes);
         for object in self.api.iter() {
             self.planner.observe(Event::Applied(trimmed(object)));

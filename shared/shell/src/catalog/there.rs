@@ -2,15 +2,14 @@
 
 use std::path::PathBuf;
 
-use olm_core::api::object::{self, Gvk};
-use olm_core::api::status::Status;
+use olm_core::api::object;
 use olm_core::world::World;
 use serde_json::{Value, json};
 
 use crate::cli::flags::ClusterFlags;
-use crate::cli::{CliError, ErrorKind, Printer};
-use crate::cluster::api::{Api, Resource};
-use crate::run::input;
+use crate::cli::{CliError, Printer};
+use crate::cluster::api::Api;
+use crate::observe::{self, Gap, KINDS, Need, files};
 
 /// Where it is read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,15 +32,6 @@ enum Namespaces {
     One(String),
 }
 
-/// How much of it is needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
-    /// Subscriptions and ClusterServiceVersions.
-    Installed,
-    /// Also what says how they are resolved: OperatorGroups and InstallPlans.
-    Resolution,
-}
-
 /// What was read.
 #[derive(Default)]
 pub(super) struct Read {
@@ -51,14 +41,6 @@ pub(super) struct Read {
     /// Are its OperatorGroups known? Of a cluster they are, unless listing them is forbidden.
     pub(super) knows_groups: bool,
 }
-
-const KINDS: [(&str, &str, &str, bool); 4] = [
-    ("v1alpha1", "Subscription", "subscriptions", true),
-    ("v1alpha1", "ClusterServiceVersion", "clusterserviceversions", true),
-    ("v1", "OperatorGroup", "operatorgroups", false),
-    ("v1alpha1", "InstallPlan", "installplans", false),
-];
-const GROUP: &str = "operators.coreos.com";
 
 impl There {
     /// From the files, else from the cluster that the flags choose, else nowhere.
@@ -101,9 +83,11 @@ impl There {
 }
 
 /// Objects of files. Of an empty namespace are all.
-fn of_files(files: &[PathBuf], asked: Option<String>) -> Result<Read, CliError> {
-    let mut objects: Vec<Value> = input::read(files)?.into_iter().map(|given| given.object).collect();
-    objects.retain(|o| KINDS.iter().any(|(_, kind, ..)| object::text(o, &["kind"]) == *kind));
+fn of_files(paths: &[PathBuf], asked: Option<String>) -> Result<Read, CliError> {
+    let mut objects: Vec<Value> = files::read(paths)?.into_iter().map(|given| given.object).collect();
+    objects.retain(|o| {
+        KINDS.iter().any(|known| known.kind == object::text(o, &["kind"]) && known.need <= Need::Resolution)
+    });
     let mut namespaces: Vec<String> = objects.iter().map(|o| object::namespace(o).to_owned()).collect();
     namespaces.retain(|n| !n.is_empty());
     namespaces.sort();
@@ -136,7 +120,7 @@ fn of_files(files: &[PathBuf], asked: Option<String>) -> Result<Read, CliError> 
 fn of_cluster(flags: &ClusterFlags, asked: Namespaces, need: Need, printer: &mut Printer) -> Result<Read, CliError> {
     let progress = printer.progress("reading what is installed");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let mut untold = Vec::new();
+    let mut gaps = Vec::new();
     let read = runtime.block_on(async {
         let config = flags.config().await?;
         let namespace = match asked {
@@ -146,54 +130,14 @@ fn of_cluster(flags: &ClusterFlags, asked: Namespaces, need: Need, printer: &mut
         };
         let api = Api::new(kube::Client::try_from(config)?);
         let mut world = World::new();
-        let mut knows_groups = need == Need::Resolution;
-        for (version, kind, plural, is_needed) in KINDS {
-            if !is_needed && need == Need::Installed {
-                continue;
-            }
-            let gvk = Gvk::new(GROUP, version, kind);
-            let resource = Resource { gvk, plural: plural.to_owned(), namespaced: true };
-            // Copies of ClusterServiceVersions can be ten thousands, and are of no use here.
-            let labels = if kind == "ClusterServiceVersion" { "!olm.copiedFrom" } else { "" };
-            let namespace = namespace.as_deref().unwrap_or_default();
-            match api.list_whole(&resource, namespace, labels).await {
-                Ok(objects) => {
-                    for object in objects {
-                        world.apply(object);
-                    }
-                }
-                Err(refusal) if !is_needed && refusal.is_forbidden() => {
-                    knows_groups &= kind != "OperatorGroup";
-                    untold.push(refused(&refusal, plural, namespace));
-                }
-                Err(refusal) => return Err(refused(&refusal, plural, namespace)),
-            }
-        }
+        gaps = observe::list(&api, namespace.as_deref().unwrap_or_default(), need, &mut world).await?;
+        let is_of_groups = |gap: &Gap| gap.resource.starts_with("operatorgroups");
+        let knows_groups = need == Need::Resolution && !gaps.iter().any(is_of_groups);
         Ok(Read { world, namespace, knows_groups })
     });
     drop(progress);
-    for refusal in untold {
-        printer.warn(format_args!("{refusal}; the answer does without"));
+    for gap in gaps {
+        printer.warn(format_args!("{gap}; the answer does without"));
     }
     read
-}
-
-/// Why objects cannot be listed, and what to do about it.
-fn refused(refusal: &Status, plural: &str, namespace: &str) -> CliError {
-    let (place, option) = match namespace {
-        "" => ("all namespaces".to_owned(), "-A".to_owned()),
-        one => (format!("namespace {one}"), format!("-n {one}")),
-    };
-    match refusal.code {
-        403 => CliError::new(ErrorKind::Api, format!("listing {plural} in {place} is forbidden: {}", refusal.message))
-            .hint(format!("see what is allowed with: kubectl auth can-i list {plural}.{GROUP} {option}")),
-        404 => CliError::new(ErrorKind::Api, format!("the cluster does not serve {plural}.{GROUP}"))
-            .hint("OLM's CRDs are not installed there: is this the right context?"),
-        0 => CliError::new(ErrorKind::Unreachable, format!("no answer from the server: {}", refusal.message))
-            .hint("is the cluster up, and is this the right context? kubectl config current-context"),
-        _ => CliError::new(
-            ErrorKind::Api,
-            format!("the server refused to list {plural} in {place}: {}", refusal.message),
-        ),
-    }
 }

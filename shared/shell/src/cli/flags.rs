@@ -7,8 +7,10 @@ use clap::{ArgAction, Args, ValueEnum};
 use serde_json::Value;
 
 use super::output::Output;
+use super::selector::LabelQuery;
 use super::{CliError, Printer};
 use crate::image;
+use crate::observe::catalogs::CatalogDirectory;
 
 const CLUSTER: &str = "Cluster options";
 
@@ -105,12 +107,30 @@ pub struct NamespaceFlags {
     pub all_namespaces: bool,
 }
 
+/// What a command looks at: a cluster, or files instead of it.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SourceFlags {
+    /// Look at the objects in these files and folders instead of a cluster: a must-gather, or what kubectl get -o yaml
+    /// prints (may be repeated). A folder's own catalogs/NAME/ stand in for CatalogSources
+    #[arg(long, value_name = "DIR|FILE")]
+    pub from: Vec<PathBuf>,
+    /// File-based catalog in a directory that stands in for a CatalogSource (may be repeated); without NAMESPACE it is global
+    #[arg(long = "catalog", value_name = "NAME[.NAMESPACE]=DIR")]
+    pub catalogs: Vec<CatalogDirectory>,
+    /// Namespace whose catalogs every namespace sees [default: olm, or openshift-marketplace where that has catalogs]
+    #[arg(long, value_name = "NAMESPACE")]
+    pub catalog_namespace: Option<String>,
+    /// The cluster.
+    #[command(flatten)]
+    pub cluster: ClusterFlags,
+}
+
 /// Which objects a command looks at.
 #[derive(Args, Clone, Debug, Default)]
 pub struct SelectorFlags {
     /// Label query: '=', '==', '!=', 'in', 'notin' and bare keys, all of which must hold (-l a=b,c!=d)
-    #[arg(short = 'l', long)]
-    pub selector: Option<String>,
+    #[arg(short = 'l', long, value_name = "QUERY")]
+    pub selector: Option<LabelQuery>,
 }
 
 /// How objects are printed.

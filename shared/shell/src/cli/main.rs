@@ -14,6 +14,8 @@ pub enum Outcome {
     Done,
     /// The answer is no (findings, blocked, unsatisfiable, not approved): exit code 1.
     Negative,
+    /// There is an answer, and it is that nobody can tell: exit code 2.
+    Unknown,
 }
 
 impl From<Outcome> for ExitCode {
@@ -21,6 +23,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Done => Self::SUCCESS,
             Outcome::Negative => Self::from(1),
+            Outcome::Unknown => Self::from(2),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   main     parses the arguments, calls the plugin's body, turns its answer into text and an exit code
 //!    ├ name       how the user spells this program: `kubectl olm run`
-//!    ├ flags      kubectl's flags as clap arguments      ─ connect    flags -> kube's configuration
+//!    ├ flags      kubectl's flags as clap arguments      ─ connect    flags -> kube's configuration; selector: -l
 //!    ├ streams    stdout is data, stderr is talk         ─ confirm, progress: talk on a terminal only
 //!    ├ output     -o json|yaml|name|wide|jsonpath=…      ─ table, jsonpath
 //!    ├ findings   what is wrong with files, in the forms that tools read
@@ -23,6 +23,7 @@ pub mod main;
 pub mod name;
 pub mod output;
 pub mod progress;
+pub mod selector;
 pub mod signal;
 pub mod streams;
 pub mod table;

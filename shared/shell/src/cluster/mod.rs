@@ -8,6 +8,7 @@
 //!   execute  actions to requests, answers back to events         <--Work----  +  bounded concurrency
 //!     certificate  what Secrets of servers get
 //!   fit      looks whether custom resources fit a schema         --Event-->  execute asks
+//!   follow   one object, for commands that wait
 //!   lease    who may write                                       <---may it?---  live, execute
 //!   api      requests with whole objects as JSON
 //! ```
@@ -18,6 +19,7 @@ pub mod catalogs;
 mod certificate;
 mod execute;
 mod fit;
+pub(crate) mod follow;
 mod interest;
 pub mod lease;
 pub mod live;

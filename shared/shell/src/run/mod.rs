@@ -3,8 +3,7 @@
 //! ```text
 //!   live      a cluster: live and --audit       guard      what must be so before
 //!                                               endpoints  health and metrics
-//!   simulate  a cluster in memory               input      the objects it starts from
-//!                                               script     steps, when a folder has a scenario.yaml
+//!   simulate  a cluster in memory               script     steps, when a folder has a scenario.yaml
 //!                                               story      what happened, in lines
 //!   crds      --install-crds
 //! ```
@@ -12,7 +11,6 @@
 mod crds;
 mod endpoints;
 mod guard;
-pub(crate) mod input;
 mod live;
 mod script;
 mod simulate;
@@ -27,6 +25,7 @@ use olm_core::settings::{CatalogPods, Settings};
 
 use crate::cli::flags::{ClusterFlags, DataFormat, ImageFlags};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+pub use crate::observe::catalogs::CatalogDirectory;
 
 /// What `kubectl olm run` was asked to do.
 #[derive(Clone, Debug)]
@@ -80,34 +79,6 @@ pub enum Mode {
     Simulate(Vec<PathBuf>),
     /// Install or update the CRDs of OLM's resources, and nothing else.
     InstallCrds,
-}
-
-/// `--catalog NAME[.NAMESPACE]=DIR`: a file-based catalog in a local directory, under the name of a CatalogSource.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CatalogDirectory {
-    /// Name of the CatalogSource.
-    pub name: String,
-    /// Its namespace; the global catalog namespace when not said.
-    pub namespace: Option<String>,
-    /// The directory.
-    pub directory: PathBuf,
-}
-
-impl FromStr for CatalogDirectory {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (catalog, directory) = text.split_once('=').ok_or("expected NAME[.NAMESPACE]=DIR")?;
-        // A CatalogSource's name may hold dots, a namespace may not.
-        let (name, namespace) = match catalog.rsplit_once('.') {
-            Some((name, namespace)) => (name, Some(namespace)),
-            None => (catalog, None),
-        };
-        if name.is_empty() || namespace == Some("") || directory.is_empty() {
-            return Err("expected NAME[.NAMESPACE]=DIR".to_owned());
-        }
-        Ok(Self { name: name.to_owned(), namespace: namespace.map(str::to_owned), directory: directory.into() })
-    }
 }
 
 /// `--catalog-image REF=DIR`: the file-based catalog that an image stands for in a simulation.
@@ -227,16 +198,6 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_catalog_has_a_name_perhaps_a_namespace_and_a_directory() {
-        let catalog = |text: &str| text.parse::<CatalogDirectory>().map(|c| (c.name, c.namespace));
-        assert_eq!(catalog("tea=dir"), Ok(("tea".to_owned(), None)));
-        assert_eq!(catalog("tea.house.shop=a=b"), Ok(("tea.house".to_owned(), Some("shop".to_owned()))));
-        for wrong in ["tea", "=dir", "tea=", "tea.=dir", ".ns=dir"] {
-            assert!(catalog(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn gates_are_known_and_true_or_false() {

@@ -10,8 +10,8 @@ use olm_core::sim::{Patch, Simulation};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::input;
 use crate::cli::CliError;
+use crate::observe::files;
 use crate::registry;
 
 /// The file that makes a folder a script.
@@ -72,7 +72,7 @@ impl Script {
         if !file.is_file() {
             return Ok(None);
         }
-        let text = fs::read_to_string(&file).map_err(|e| input::unreadable(&file, &e))?;
+        let text = fs::read_to_string(&file).map_err(|e| files::unreadable(&file, &e))?;
         let mut script: Self = serde_yaml::from_str(&text).map_err(|e| {
             let line = e.location().map_or(1, |l| l.line());
             CliError::input(format!("this is no scenario: {e}"))
@@ -84,7 +84,7 @@ impl Script {
     }
 
     /// The objects that a step applies.
-    pub(super) fn objects(&self, step: &Step) -> Result<Vec<input::Given>, CliError> {
+    pub(super) fn objects(&self, step: &Step) -> Result<Vec<files::Given>, CliError> {
         let files: Vec<PathBuf> = step
             .apply
             .iter()
@@ -92,7 +92,7 @@ impl Script {
                 |file| if file.contains('/') { self.folder.join(file) } else { self.folder.join("objects").join(file) },
             )
             .collect();
-        input::read(&files)
+        files::read(&files)
     }
 
     /// Does what a step does beside applying objects.

@@ -13,10 +13,11 @@ use serde_json::{Value, json};
 
 use super::script::Script;
 use super::story::Story;
-use super::{BundleImage, CatalogImage, Options, input, live};
+use super::{BundleImage, CatalogImage, Options, live};
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image::{self, Location};
+use crate::observe::files;
 use crate::registry;
 
 /// How much virtual time a simulation may take: longer than every time-out of the controllers.
@@ -29,7 +30,7 @@ const SEED: u64 = 1;
 /// Simulates what the controllers make of the objects in these files and folders.
 pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -> Result<Outcome, CliError> {
     let (scripts, others) = split(paths)?;
-    let given = input::read(&others)?;
+    let given = files::read(&others)?;
     if given.is_empty() && scripts.is_empty() {
         return Err(CliError::input("there are no objects to simulate")
             .hint("give files or folders with Subscriptions, OperatorGroups and the like"));
@@ -114,7 +115,7 @@ fn add_catalogs(
         catalogs.push((namespace, catalog.name.clone(), catalog.directory.clone()));
     }
     for folder in paths.iter().filter(|p| p.is_dir()) {
-        for (name, directory) in input::catalogs_in(folder)? {
+        for (name, directory) in files::catalogs_in(folder)? {
             catalogs.push((options.namespace.clone(), name, directory));
         }
     }
@@ -157,10 +158,10 @@ fn bundle_at(path: &str) -> Result<Unpacked, CliError> {
     })
 }
 
-fn apply(simulation: &mut Simulation, given: Vec<input::Given>, printer: &mut Printer) -> Result<(), CliError> {
+fn apply(simulation: &mut Simulation, given: Vec<files::Given>, printer: &mut Printer) -> Result<(), CliError> {
     let mut namespaces: BTreeSet<String> =
         simulation.api().list("", "Namespace", None).map(|n| object::name(n).to_owned()).collect();
-    for input::Given { object, place } in given {
+    for files::Given { object, place } in given {
         if object::text(&object, &["kind"]) == "Namespace" {
             namespaces.insert(object::name(&object).to_owned());
         }

@@ -1,4 +1,4 @@
-//! The objects that a simulation starts from: YAML and JSON files, and folders of them.
+//! Objects in files: YAML and JSON, folders of them, and what a must-gather holds.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ pub(crate) struct Given {
 }
 
 /// The folder inside a given folder whose folders are catalogs.
-pub(super) const CATALOGS: &str = "catalogs";
+const CATALOGS: &str = "catalogs";
 
 /// Reads all objects of the files and folders, in the order in which they can be created: namespaces and CRDs come first.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Given>, CliError> {
@@ -26,7 +26,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Given>, CliError> {
     for path in paths {
         let files = if path.is_dir() { files_in(path)? } else { vec![path.clone()] };
         for file in files {
-            read_file(&file, &mut given)?;
+            read_file(&file, &mut |value, place| add(value, place, &mut given))?;
         }
     }
     given.sort_by_key(|g| match object::text(&g.object, &["kind"]) {
@@ -35,6 +35,49 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Given>, CliError> {
         _ => 2,
     });
     Ok(given)
+}
+
+/// What files hold that a program wrote, and not only for us.
+#[derive(Default)]
+pub(crate) struct Gathered {
+    pub(crate) given: Vec<Given>,
+    /// What the API server said of the kinds that it serves.
+    pub(crate) discovery: Vec<Value>,
+    /// Why files of folders, or parts of them, were left out.
+    pub(crate) left_out: Vec<CliError>,
+}
+
+/// The kinds of documents that an API server's discovery consists of.
+const DISCOVERY: [&str; 2] = ["APIResourceList", "APIGroupDiscoveryList"];
+
+/// Reads what was gathered from a cluster. In a folder, what is no object is left out; a file that is named has to be right.
+pub(crate) fn gather(paths: &[PathBuf]) -> Result<Gathered, CliError> {
+    let mut gathered = Gathered::default();
+    for path in paths {
+        if !path.is_dir() {
+            gathered.take(path)?;
+            continue;
+        }
+        for file in files_in(path)? {
+            if let Err(why) = gathered.take(&file) {
+                gathered.left_out.push(why);
+            }
+        }
+    }
+    Ok(gathered)
+}
+
+impl Gathered {
+    fn take(&mut self, file: &Path) -> Result<(), CliError> {
+        let Self { given, discovery, .. } = self;
+        read_file(file, &mut |value, place| {
+            if DISCOVERY.contains(&object::text(&value, &["kind"])) {
+                discovery.push(value);
+                return Ok(());
+            }
+            add(value, place, given)
+        })
+    }
 }
 
 /// The YAML and JSON files below a folder, in lexical order, without its catalogs.
@@ -59,7 +102,7 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
 }
 
 /// The catalogs of a given folder: `catalogs/NAME/`, by name.
-pub(super) fn catalogs_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
+pub(crate) fn catalogs_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
     let catalogs = folder.join(CATALOGS);
     if !catalogs.is_dir() {
         return Ok(Vec::new());
@@ -75,11 +118,12 @@ pub(super) fn catalogs_in(folder: &Path) -> Result<Vec<(String, PathBuf)>, CliEr
     Ok(found)
 }
 
-pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> CliError {
+pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> CliError {
     CliError::new(ErrorKind::Io, format!("cannot read: {error}")).at(path.display())
 }
 
-fn read_file(file: &Path, given: &mut Vec<Given>) -> Result<(), CliError> {
+/// Hands over every document of a file with its place.
+fn read_file(file: &Path, take: &mut dyn FnMut(Value, &str) -> Result<(), CliError>) -> Result<(), CliError> {
     let bytes = fs::read(file).map_err(|e| unreadable(file, &e))?;
     let broken = |e: yaml::Error| {
         CliError::input(e.message)
@@ -89,7 +133,7 @@ fn read_file(file: &Path, given: &mut Vec<Given>) -> Result<(), CliError> {
     for document in yaml::documents(&bytes).map_err(broken)? {
         let value = document.value().map_err(broken)?;
         let place = format!("{}:{}", file.display(), document.line);
-        add(value, &place, given)?;
+        take(value, &place)?;
     }
     Ok(())
 }
@@ -168,6 +212,23 @@ mod tests {
             assert!(error.message.contains(what), "{error:?} should say {what:?} at line {line}");
             assert!(error.hint.is_some());
         }
+    }
+
+    #[test]
+    fn what_a_folder_holds_besides_is_left_out() {
+        let folder = folder(&[
+            (
+                "namespaces/n/core/secrets.yaml",
+                "apiVersion: v1\nkind: SecretList\nitems:\n- {apiVersion: v1, kind: Secret, metadata: {name: s}}\n",
+            ),
+            ("metrics.json", "[1, 2]"),
+            ("broken.yaml", "a: ["),
+            ("apis.json", r#"{"kind":"APIResourceList","groupVersion":"v1","resources":[]}"#),
+        ]);
+        let gathered = gather(&[folder.path().to_owned()]).unwrap();
+        assert_eq!(names(&gathered.given), ["s"]);
+        assert_eq!((gathered.discovery.len(), gathered.left_out.len()), (1, 2));
+        assert!(gather(&[folder.path().join("broken.yaml")]).is_err());
     }
 
     #[test]

@@ -1,0 +1,43 @@
+//! `kubectl olm install-plan list`.
+
+use olm_shell::cli::flags::{NamespaceFlags, OutputFlags, SelectorFlags, SourceFlags};
+use olm_shell::cli::{CliError, Outcome, Printer};
+use olm_shell::installplan::list::{self, Options};
+
+/// List InstallPlans: what each brings in whose place, how far it is, and what it waits for.
+///
+/// The reason is told as OLM wrote it into the plan, with the bundle that it is about when a plan has several. A plan that is
+/// superseded has a newer one beside it in its namespace. With --from, plans of all namespaces are listed unless -n names one.
+#[derive(Debug, clap::Args)]
+#[command(before_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Only those that wait for approval
+    #[arg(long)]
+    pending: bool,
+    #[command(flatten)]
+    output: OutputFlags,
+    #[command(flatten)]
+    namespaces: NamespaceFlags,
+    #[command(flatten)]
+    selector: SelectorFlags,
+    #[command(flatten)]
+    source: SourceFlags,
+}
+
+const EXAMPLES: &str = "Examples:
+  # What waits for approval anywhere on the cluster?
+  {cmd} list -A --pending
+
+  # Where do the plans of this namespace stand, step by step?
+  {cmd} list -n apps -o wide
+
+  # The same of a must-gather
+  {cmd} list --from ./must-gather
+";
+
+/// Lists.
+pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let Arguments { pending, output, namespaces, selector, source } = arguments;
+    let (selector, output) = (selector.selector, output.output);
+    list::run(&Options { source, namespaces, selector, pending, output }, printer)
+}

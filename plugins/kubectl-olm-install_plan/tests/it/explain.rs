@@ -1,0 +1,73 @@
+//! `explain` as a user meets it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::said;
+
+/// The quick start's cluster and catalog.
+fn quickstart() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/quickstart")
+}
+
+fn explain(arguments: &[&str]) -> (i32, String, String) {
+    let arguments: Vec<&str> = ["explain", "--from", "."].into_iter().chain(arguments.iter().copied()).collect();
+    said(&quickstart(), &arguments)
+}
+
+#[test]
+fn a_package_with_its_dependency() {
+    let (code, out, err) = explain(&["--package", "tea-house"]);
+    insta::assert_snapshot!(format!("exit {code}\n{out}{err}"));
+    let (_, markdown, _) = explain(&["--package", "tea-house", "-o", "markdown"]);
+    insta::assert_snapshot!(markdown);
+}
+
+#[test]
+fn the_document_says_all_that_the_text_says() {
+    let (code, out, _) = explain(&["--package", "samovar", "-o", "json"]);
+    let document: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (document["apiVersion"].as_str(), document["kind"].as_str()),
+        (Some("kubectl-olm/v1"), Some("InstallPlanExplanation"))
+    );
+    assert_eq!(document["csvs"][0]["to"], "2.3.0");
+    assert!(document["hash"].as_str().unwrap().starts_with("sha256:"));
+    let (same, hash, _) = explain(&["--package", "samovar", "-o", "jsonpath={.hash}"]);
+    assert_eq!(code, same);
+    assert!(hash.starts_with("sha256:"), "{hash}");
+}
+
+#[test]
+fn what_nobody_can_tell_is_no_no() {
+    let arguments = ["explain", "--from", "cluster.yaml", "--subscription", "tea-house"];
+    let (code, out, err) = said(&quickstart(), &arguments);
+    assert_eq!((code, err.as_str()), (2, ""));
+    assert!(out.contains("the content of catalog olm/market is not known"), "{out}");
+}
+
+#[test]
+fn a_bundle_in_place_of_what_a_subscription_would_get() {
+    let (_, out, _) = explain(&["--bundle", "catalogs/market/bundles/tea-house.v1.1.0"]);
+    assert!(out.contains("install tea-house 1.1.0 (tea-house.v1.1.0)"), "{out}");
+    let (code, out, _) = explain(&["--package", "tea-house@1.1.0"]);
+    assert!(out.contains("Subscription tea-house gets version 1.0.0 next, which is none of =1.1.0"), "{out}");
+    assert_eq!(code, 1);
+}
+
+#[test]
+fn questions_without_an_answer() {
+    for (arguments, words) in [
+        (&["no-such-plan"][..], "there is no InstallPlan no-such-plan"),
+        (&["--subscription", "none"], "there is no Subscription none"),
+        (&["--package", "coffee"], "none of the catalogs that are known has package coffee"),
+        (&["--package", "tea-house@>>1"], "no range of versions"),
+        (&["--bundle", "./nowhere"], "nowhere"),
+        (&["one", "--package", "two"], "cannot be used with"),
+    ] {
+        let (code, out, err) = explain(arguments);
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
+        assert!(err.contains(words), "{arguments:?}: {err}");
+    }
+}

@@ -1,0 +1,127 @@
+//! What becomes of CustomResourceDefinitions, and of the custom resources that exist.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::copy::Explainer;
+use super::trial::Trial;
+use super::{Change, Crd, csvs};
+use crate::api::object;
+use crate::installplan;
+use crate::structural::Fitting;
+
+const GROUP: &str = "apiextensions.k8s.io";
+const KIND: &str = "CustomResourceDefinition";
+
+/// The CustomResourceDefinitions of the plan, by name, as far as they are in a version that the cluster serves.
+pub(super) fn changes(trial: &Trial, explainer: &Explainer) -> Vec<Crd> {
+    let steps = trial.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == KIND);
+    let mut crds: Vec<Crd> = Vec::new();
+    for step in steps {
+        let Some(desired) = csvs::manifest(step) else { continue };
+        let name = object::text(step, &["resource", "name"]);
+        if crds.iter().any(|known| known.name == name) {
+            continue;
+        }
+        let live = trial.before.api().find(GROUP, KIND, "", name);
+        let version = object::text(step, &["resource", "version"]);
+        if live.is_none() && !trial.before.api().served_versions(GROUP, KIND).contains(&version) {
+            // It cannot be made, which is told elsewhere.
+            continue;
+        }
+        crds.push(match live {
+            Some(live) => compared(trial, explainer, live, &desired),
+            None => Crd {
+                name: name.to_owned(),
+                change: Change::Create,
+                safe: true,
+                added_versions: served(&desired),
+                existing: Some(0),
+                ..Crd::default()
+            },
+        });
+    }
+    crds.sort_by(|a, b| a.name.cmp(&b.name));
+    crds
+}
+
+fn compared(trial: &Trial, explainer: &Explainer, live: &Value, desired: &Value) -> Crd {
+    let name = object::name(live);
+    let (old, new) = (served(live), served(desired));
+    let only_in = |one: &[String], other: &[String]| -> Vec<String> {
+        one.iter().filter(|version| !other.contains(version)).cloned().collect()
+    };
+    let is_unread = explainer.unread.iter().any(|unread| unread.resource == name);
+    let of = |path: &[&str]| object::text(live, path);
+    let (group, kind) = (of(&["spec", "group"]), of(&["spec", "names", "kind"]));
+    let existing = trial.before.api().list(group, kind, None).count() as u64;
+    let after = trial.after.api().find(GROUP, KIND, "", name);
+    let is_changed = after.is_some_and(|after| after["spec"] != live["spec"]) || !object::covers(live, &spec(desired));
+    let mut crd = Crd {
+        name: name.to_owned(),
+        change: if is_changed { Change::Update } else { Change::Unchanged },
+        safe: true,
+        added_versions: only_in(&new, &old),
+        removed_versions: only_in(&old, &new),
+        storage: Some((storage(live), storage(desired))).filter(|(old, new)| old != new),
+        existing: (!is_unread).then_some(existing),
+        ..Crd::default()
+    };
+    if let Some(question) = installplan::fitting(live, desired) {
+        let mut fitting = Fitting::new(&question);
+        for (version, _) in &question.schemas {
+            for custom in trial.before.api().list(group, kind, None) {
+                let mut custom = custom.clone();
+                let api_version = format!("{group}/{version}");
+                object::map_mut(&mut custom, &[]).insert("apiVersion".to_owned(), api_version.into());
+                fitting.look(version, custom);
+            }
+        }
+        let found = fitting.end(Timestamp::UNIX_EPOCH, None);
+        crd.misfit_count = found.misfits;
+        crd.misfits = found.first.iter().map(|m| format!("{} ({}): {}", m.name, m.version, m.problem)).collect();
+    }
+    let message = match installplan::lost_version(live, desired) {
+        Some(version) => format!(
+            "version {version} goes, and objects may still be stored in it (status.storedVersions): OLM refuses that"
+        ),
+        None if crd.misfit_count > 0 && converts(desired) => format!(
+            "{} do not fit the new schema; OLM goes on all the same, since a webhook converts them",
+            counted(crd.misfit_count, existing)
+        ),
+        None if crd.misfit_count > 0 => {
+            format!("{} do not fit the new schema: OLM refuses that", counted(crd.misfit_count, existing))
+        }
+        None if is_unread && is_changed => "its custom resources could not be read".to_owned(),
+        None => String::new(),
+    };
+    crd.safe = message.is_empty();
+    crd.message = message;
+    crd
+}
+
+fn counted(misfits: u64, existing: u64) -> String {
+    // Each counts once a version that it can be read in.
+    format!("{} of {existing} existing objects", misfits.min(existing))
+}
+
+fn spec(crd: &Value) -> Value {
+    serde_json::json!({ "spec": crd["spec"] })
+}
+
+/// Does a webhook convert its objects from one version to another?
+pub(super) fn converts(crd: &Value) -> bool {
+    object::text(crd, &["spec", "conversion", "strategy"]) == "Webhook"
+}
+
+fn served(crd: &Value) -> Vec<String> {
+    let versions = object::list(crd, &["spec", "versions"]).iter();
+    let served = versions.filter(|v| object::at(v, &["served"]) == &Value::Bool(true));
+    served.map(|v| object::text(v, &["name"]).to_owned()).collect()
+}
+
+fn storage(crd: &Value) -> String {
+    let mut versions = object::list(crd, &["spec", "versions"]).iter();
+    let storage = versions.find(|v| object::at(v, &["storage"]) == &Value::Bool(true));
+    storage.map_or("", |v| object::text(v, &["name"])).to_owned()
+}

@@ -1,0 +1,140 @@
+//! The operators that come, go or change.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::copy::{Explainer, OLM, is_copied};
+use super::trial::Trial;
+use super::{Csv, CsvChange, why};
+use crate::api::object;
+use crate::bundle::{property, reference};
+use crate::plan::Controller;
+use crate::version;
+
+const KIND: &str = "ClusterServiceVersion";
+
+/// The ClusterServiceVersions of the plan in the order of its steps, and those that go without one in their place.
+pub(super) fn changes(trial: &Trial, explainer: &Explainer) -> Vec<Csv> {
+    let reasons = why::chosen(trial, explainer);
+    let mut csvs: Vec<Csv> = Vec::new();
+    for step in trial.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == KIND) {
+        let name = object::text(step, &["resource", "name"]);
+        let manifest = manifest(step).unwrap_or_default();
+        let after = find(trial, name, true).unwrap_or(&manifest);
+        let before = find(trial, name, false);
+        let replaced = Some(object::text(after, &["spec", "replaces"])).filter(|old| find(trial, old, false).is_some());
+        let old = replaced.and_then(|old| find(trial, old, false));
+        let (from, to) = (old.and_then(version_of), version_of(after));
+        let subscriptions = trial.subscriptions_of(name);
+        csvs.push(Csv {
+            name: name.to_owned(),
+            package: package(after).unwrap_or_default(),
+            replaces: replaced.map(str::to_owned),
+            change: match (before, &from, &to) {
+                (Some(_), ..) => CsvChange::None,
+                (None, Some(from), Some(to)) if is_older(to, from) => CsvChange::Downgrade,
+                _ if replaced.is_some() => CsvChange::Upgrade,
+                _ => CsvChange::Install,
+            },
+            from,
+            to,
+            bystander: false,
+            dependency: is_dependency(trial, name, &subscriptions),
+            subscriptions,
+            because: reasons.get(name).cloned().unwrap_or_default(),
+            phase: find(trial, name, true).map_or("", |csv| object::text(csv, &["status", "phase"])).to_owned(),
+            message: message(trial, name),
+        });
+    }
+    mark_bystanders(trial, &mut csvs);
+    csvs.extend(removed(trial, &csvs));
+    csvs
+}
+
+fn find<'t>(trial: &'t Trial, name: &str, afterwards: bool) -> Option<&'t Value> {
+    let simulation = if afterwards { &trial.after } else { &trial.before };
+    simulation.api().find(OLM, KIND, &trial.namespace, name)
+}
+
+/// The manifest of a step; none when it cannot be read, or is elsewhere.
+pub(super) fn manifest(step: &Value) -> Option<Value> {
+    let manifest = object::text(step, &["resource", "manifest"]);
+    if reference::is_reference(manifest) { None } else { serde_json::from_str(manifest).ok() }
+}
+
+fn version_of(csv: &Value) -> Option<String> {
+    Some(object::text(csv, &["spec", "version"])).filter(|version| !version.is_empty()).map(str::to_owned)
+}
+
+fn is_older(one: &str, other: &str) -> bool {
+    match (version::parse_tolerant(one), version::parse_tolerant(other)) {
+        (Ok(one), Ok(other)) => version::compare(&one, &other).is_lt(),
+        _ => false,
+    }
+}
+
+/// The package that a ClusterServiceVersion says it is of.
+fn package(csv: &Value) -> Option<String> {
+    let properties: Value = serde_json::from_str(object::annotation(csv, "operatorframework.io/properties")?).ok()?;
+    let mut packages = object::list(&properties, &["properties"]).iter().filter(|p| p["type"] == property::PACKAGE);
+    packages.next_back().map(|p| object::text(p, &["value", "packageName"]).to_owned())
+}
+
+/// Is a ClusterServiceVersion there for others only: does the plan, or did one before it, make its Subscription?
+fn is_dependency(trial: &Trial, csv: &str, subscriptions: &[String]) -> bool {
+    let made = |step: &Value| {
+        object::text(step, &["resource", "kind"]) == "Subscription" && object::text(step, &["resolving"]) == csv
+    };
+    let generated = |name: &String| {
+        let subscription = trial.subscriptions().find(|s| object::name(s) == name);
+        subscription.is_some_and(|s| object::annotation(s, "olm.generated-by").is_some())
+    };
+    if subscriptions.is_empty() { trial.steps().iter().any(made) } else { subscriptions.iter().all(generated) }
+}
+
+/// Marks what rides along: what is neither for the Subscription asked about nor there for others. Without one that was asked about,
+/// operators that share a plan and do not need each other are each a bystander of the others.
+fn mark_bystanders(trial: &Trial, csvs: &mut [Csv]) {
+    let own: BTreeSet<&String> =
+        csvs.iter().filter(|csv| !csv.dependency).flat_map(|csv| csv.subscriptions.first()).collect();
+    let several = own.len() > 1;
+    for csv in csvs.iter_mut().filter(|csv| !csv.dependency) {
+        csv.bystander = match &trial.subscription {
+            Some(asked) => !csv.subscriptions.contains(asked),
+            None => several,
+        };
+    }
+}
+
+/// What a ClusterServiceVersion waits for in the end, or why it failed.
+fn message(trial: &Trial, name: &str) -> String {
+    let reasons = trial.reasons(Controller::ClusterServiceVersion, name);
+    if let [reason, ..] = reasons {
+        return reason.to_string();
+    }
+    match find(trial, name, true) {
+        Some(csv) if object::text(csv, &["status", "phase"]) != "Succeeded" => {
+            object::text(csv, &["status", "message"]).to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
+/// The ClusterServiceVersions that go, and nothing of the plan takes their place.
+fn removed(trial: &Trial, csvs: &[Csv]) -> Vec<Csv> {
+    let before = trial.before.api().list(OLM, KIND, Some(&trial.namespace));
+    let is_gone = |csv: &&Value| {
+        let name = object::name(csv);
+        let is_replaced = csvs.iter().any(|new| new.replaces.as_deref() == Some(name) || new.name == name);
+        !is_copied(csv) && !object::is_deleting(csv) && !is_replaced && find(trial, name, true).is_none()
+    };
+    let gone = before.filter(is_gone).map(|csv| Csv {
+        name: object::name(csv).to_owned(),
+        package: package(csv).unwrap_or_default(),
+        from: version_of(csv),
+        change: CsvChange::Remove,
+        ..Csv::default()
+    });
+    gone.collect()
+}

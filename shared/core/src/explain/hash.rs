@@ -1,0 +1,80 @@
+//! A digest of what a plan would do, to which an approval can be bound.
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use super::Explanation;
+
+/// The parts that may change while the plan would still do the same: how it is judged and told, what was read, what comes later.
+const NOT_WHAT_IT_DOES: [&str; 6] = ["hash", "verdict", "unread", "afterwards", "deprecations", "bundles"];
+
+impl Explanation {
+    /// A digest, `sha256:…`, of what the plan would do: the same whenever it would do the same to the same objects, whatever their
+    /// resource versions and the time. Another when the plan, or an object that it would change, is another.
+    pub fn digest(&self) -> String {
+        let mut document = serde_json::to_value(self).unwrap_or_default();
+        if let Value::Object(fields) = &mut document {
+            fields.retain(|field, _| !NOT_WHAT_IT_DOES.contains(&field.as_str()));
+            if let Some(Value::Object(plan)) = fields.get_mut("plan") {
+                // Approval is what the digest is asked for. A plan that is to come does what it does when it is there.
+                for field in ["name", "exists", "phase", "approved", "superseded"] {
+                    plan.remove(field);
+                }
+            }
+            forget(fields, "csvs", &["because"]);
+            forget(fields, "crds", &["existing", "misfits", "misfitCount", "message"]);
+        }
+        let digest = Sha256::digest(sorted(document).to_string());
+        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("sha256:{hex}")
+    }
+}
+
+/// Takes fields away from every entry of a list.
+fn forget(document: &mut Map<String, Value>, list: &str, fields: &[&str]) {
+    for entry in document.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+        for field in fields {
+            entry.as_object_mut().map(|entry| entry.remove(*field));
+        }
+    }
+}
+
+/// The same with the keys of all maps in order, whatever order they are kept in.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<(String, Value)> = map.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+            Value::Object(entries.into_iter().collect::<Map<_, _>>())
+        }
+        Value::Array(items) => items.into_iter().map(sorted).collect(),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Because, Explanation, Object, Outcome};
+
+    #[test]
+    fn the_digest_is_of_what_is_done() {
+        let object = Object { name: "rose".to_owned(), after: json!({ "b": 1, "a": [2] }), ..Object::default() };
+        let first = Explanation { objects: vec![object.clone()], ..Explanation::default() };
+        let mut second = first.clone();
+        second.objects[0].after = json!({ "a": [2], "b": 1 });
+        second.verdict.result = Outcome::NeedsDecision;
+        second.verdict.reasons.push(Because::default());
+        second.plan.approved = true;
+        second.hash = first.digest();
+        assert_eq!(first.digest(), second.digest());
+        assert!(first.digest().starts_with("sha256:"));
+        second.objects[0].after = json!({ "a": [3], "b": 1 });
+        assert_ne!(first.digest(), second.digest());
+        // A plan that is made meanwhile and does the same is the same.
+        let mut third = first.clone();
+        third.plan.name = "install-2".to_owned();
+        assert_eq!(first.digest(), third.digest());
+    }
+}

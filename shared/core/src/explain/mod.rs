@@ -1,0 +1,132 @@
+//! What an InstallPlan would do, before it does it: also one that does not exist yet.
+//!
+//! ```text
+//!   Cluster --copy--> Simulation, every plan held back, settled --approve the one asked about, settle--> trial: before, after
+//!
+//!   trial -> objects   what is written and deleted          rights    what accounts may do then
+//!            csvs      which operators come, and why        crds      what custom resources become of it
+//!            served    kinds that nobody serves             parts     images, webhooks, optional objects, what stays
+//!         -> verdict   -> Explanation (document), with the digest (hash) that approvals are bound to
+//! ```
+//!
+//! The controllers themselves decide, on a copy: nothing here knows better than they what would happen. Only what they do not say
+//! in so many words is worked out from the objects: rights, images, what does not come back.
+//!
+//! *Guarantees*: deterministic; nothing is written anywhere but in the copy. *Caveats*: in the copy Pods always start, nobody else
+//! acts, and admission webhooks of others do not exist.
+
+mod copy;
+mod crds;
+mod csvs;
+mod document;
+mod hash;
+mod objects;
+mod parts;
+mod rights;
+mod served;
+#[cfg(test)]
+mod tests;
+mod trial;
+mod verdict;
+mod why;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+pub use self::copy::Explainer;
+pub use self::document::*;
+use crate::api::object::Gvk;
+use crate::bundle::{Rendered, Unpacked};
+use crate::catalog::Snapshot;
+use crate::version::Range;
+
+/// A cluster as it was read.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    /// The objects, whole: CustomResourceDefinitions with their schemas, and custom resources where a plan changes their definition.
+    pub objects: Vec<Value>,
+    /// Kinds that the cluster serves, and whether their objects are in namespaces, where that is known. Kubernetes' own and those of
+    /// CustomResourceDefinitions go without saying.
+    pub kinds: BTreeMap<Gvk, Option<bool>>,
+    /// Are these all that it serves?
+    pub kinds_are_complete: bool,
+    /// The API server's `gitVersion`; empty when it is not known.
+    pub server_version: String,
+    /// The content of catalogs, by namespace and name.
+    pub catalogs: BTreeMap<(String, String), Arc<Snapshot>>,
+    /// What is in the images of bundles, by reference.
+    pub bundles: BTreeMap<String, Unpacked>,
+    /// What could not be read.
+    pub unread: Vec<Unread>,
+    /// When it was read.
+    pub now: Timestamp,
+}
+
+/// What is asked about.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// An InstallPlan that is there.
+    Plan {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// What a Subscription installs or upgrades next, whether there is a plan for it or not.
+    Subscription {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// What subscribing to a package would do, or what comes next for the Subscription that there is.
+    Package {
+        /// Where.
+        namespace: String,
+        /// The package.
+        package: String,
+        /// The versions that will do; `None`: any.
+        range: Option<Range>,
+    },
+    /// What installing a bundle would do, or upgrading to it, as if a catalog had it.
+    Bundle {
+        /// Where.
+        namespace: String,
+        /// The bundle as a catalog would have it.
+        bundle: Box<Rendered>,
+    },
+}
+
+impl Subject {
+    /// The namespace that it is about.
+    pub fn namespace(&self) -> &str {
+        match self {
+            Self::Plan { namespace, .. }
+            | Self::Subscription { namespace, .. }
+            | Self::Package { namespace, .. }
+            | Self::Bundle { namespace, .. } => namespace,
+        }
+    }
+}
+
+/// Why a question has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// What is asked about is not there.
+    #[error("there is no {what}")]
+    NotFound {
+        /// `InstallPlan install-abcde in namespace garden`
+        what: String,
+    },
+    /// No catalog that is known has the package.
+    #[error("none of the catalogs that are known has {what}{}", if .catalogs.is_empty() { ": there are none".to_owned() } else { format!(" ({})", .catalogs.join(", ")) })]
+    NotOffered {
+        /// `package etcd in versions >=1.0.0`
+        what: String,
+        /// The catalogs, `namespace/name`.
+        catalogs: Vec<String>,
+    },
+}

@@ -1,0 +1,60 @@
+//! Kinds that a plan needs and the cluster does not serve.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::objects::gvk;
+use super::trial::Trial;
+use super::{Unserved, csvs};
+use crate::api::object::{self, Gvk};
+
+/// The kinds of steps that neither the cluster serves nor the plan brings, by ClusterServiceVersion and kind.
+pub(super) fn missing(trial: &Trial) -> Vec<Unserved> {
+    let brought = brought(trial);
+    let api = trial.before.api();
+    let all: BTreeSet<&str> = trial.steps().iter().map(|s| object::text(s, &["resolving"])).collect();
+    let mut missing: BTreeMap<(&str, Gvk), Unserved> = BTreeMap::new();
+    for step in trial.steps() {
+        let gvk = gvk(step);
+        let served = api.served_versions(&gvk.group, &gvk.kind);
+        if served.contains(&gvk.version.as_str()) || brought.contains(&gvk) || is_done(step) {
+            continue;
+        }
+        let csv = object::text(step, &["resolving"]);
+        let others = all.iter().filter(|other| **other != csv && !other.is_empty());
+        let entry = missing.entry((csv, gvk.clone())).or_insert_with(|| Unserved {
+            served: served.into_iter().map(str::to_owned).collect(),
+            csv: csv.to_owned(),
+            subscriptions: trial.subscriptions_of(csv),
+            holds_up: others.map(|other| (*other).to_owned()).collect(),
+            optional: true,
+            gvk,
+            ..Unserved::default()
+        });
+        entry.optional &= object::at(step, &["optional"]) == &Value::Bool(true);
+        entry.objects.push(object::text(step, &["resource", "name"]).to_owned());
+    }
+    let mut missing: Vec<Unserved> = missing.into_values().collect();
+    for unserved in missing.iter_mut().filter(|unserved| unserved.optional) {
+        unserved.holds_up.clear();
+    }
+    missing
+}
+
+fn is_done(step: &Value) -> bool {
+    matches!(object::text(step, &["status"]), "Created" | "Present" | "NotCreated")
+}
+
+/// The kinds that the CustomResourceDefinitions of the plan define.
+fn brought(trial: &Trial) -> BTreeSet<Gvk> {
+    let is_crd = |s: &&Value| object::text(s, &["resource", "kind"]) == "CustomResourceDefinition";
+    let mut brought = BTreeSet::new();
+    for crd in trial.steps().iter().filter(is_crd).filter_map(csvs::manifest) {
+        let (group, kind) = (object::text(&crd, &["spec", "group"]), object::text(&crd, &["spec", "names", "kind"]));
+        for version in object::list(&crd, &["spec", "versions"]) {
+            brought.insert(Gvk::new(group, object::text(version, &["name"]), kind));
+        }
+    }
+    brought
+}

@@ -1,0 +1,303 @@
+//! Whether all goes well, from all that was found.
+
+use super::copy::Explainer;
+use super::trial::Trial;
+use super::{Because, Change, CsvChange, Deprecation, Explanation, Outcome, Right, Verdict};
+use crate::api::object;
+use crate::plan::{Controller, Reason};
+use crate::version;
+
+/// Judges.
+pub(super) fn judge(trial: &Trial, explainer: &Explainer, explanation: &Explanation) -> Verdict {
+    let mut reasons = Vec::new();
+    served(explanation, &mut reasons);
+    crds(explanation, &mut reasons);
+    plan(trial, explanation, &mut reasons);
+    catalog(trial, explainer, &mut reasons);
+    unread(trial, explanation, &mut reasons);
+    wanted(trial, explanation, &mut reasons);
+    operators(trial, explanation, &mut reasons);
+    rights(explanation, &mut reasons);
+    notes(trial, explanation, &mut reasons);
+    reasons.sort_by_key(|because| std::cmp::Reverse(because.result));
+    Verdict { result: reasons.iter().map(|because| because.result).max().unwrap_or_default(), reasons }
+}
+
+fn because(result: Outcome, reason: &str, message: impl Into<String>, hint: impl Into<String>) -> Because {
+    Because { result, reason: reason.to_owned(), message: message.into(), hint: hint.into() }
+}
+
+fn served(explanation: &Explanation, reasons: &mut Vec<Because>) {
+    let namespace = &explanation.namespace;
+    for unserved in explanation.unserved.iter().filter(|unserved| !unserved.optional) {
+        let of = match &unserved.subscriptions[..] {
+            [] => String::new(),
+            [one] => format!(" of Subscription {one}"),
+            many => format!(" of Subscriptions {}", many.join(", ")),
+        };
+        let held = match &unserved.holds_up[..] {
+            [] => String::new(),
+            others => format!(", and {} in the same plan with it", others.join(", ")),
+        };
+        let kind = &unserved.gvk.kind;
+        let message = match &unserved.served[..] {
+            [] => format!("bundle {}{of} needs {}, which this cluster does not serve", unserved.csv, api(unserved)),
+            versions => format!(
+                "bundle {}{of} has {kind}s of {}, of which this cluster serves {} only",
+                unserved.csv,
+                unserved.gvk.api_version(),
+                versions.join(", ")
+            ),
+        };
+        let hint = match &unserved.subscriptions[..] {
+            [] => "another version of the operator may do without it".to_owned(),
+            names => format!(
+                "unsubscribe it, and a plan without it is made: kubectl -n {namespace} delete subscription {}",
+                names.join(" ")
+            ),
+        };
+        reasons.push(because(Outcome::WouldFail, "unserved", format!("{message}: it cannot be installed{held}"), hint));
+    }
+}
+
+fn api(unserved: &super::Unserved) -> String {
+    format!("{} ({})", unserved.gvk.kind, unserved.gvk.api_version())
+}
+
+fn crds(explanation: &Explanation, reasons: &mut Vec<Because>) {
+    for crd in explanation.crds.iter().filter(|crd| !crd.safe) {
+        let result = match crd.existing {
+            None => Outcome::Unknown,
+            Some(_) if crd.message.contains("webhook converts") => Outcome::NeedsDecision,
+            Some(_) => Outcome::WouldFail,
+        };
+        let first = crd.misfits.first().map(|misfit| format!(": {misfit}")).unwrap_or_default();
+        let hint = match crd.misfits.first() {
+            Some(_) => "mend or delete the objects that are named",
+            None if result == Outcome::WouldFail => {
+                "write every object of the kind once, so that it is stored in the storage version, then take the old version out \
+                 of the definition's status.storedVersions"
+            }
+            None => "",
+        };
+        let message = format!("CustomResourceDefinition {}: {}{first}", crd.name, crd.message);
+        reasons.push(because(result, "crd", message, hint));
+    }
+    for crd in explanation.crds.iter().filter(|crd| crd.safe && !crd.removed_versions.is_empty()) {
+        let versions = crd.removed_versions.join(", ");
+        let message = format!("CustomResourceDefinition {} is not served in version {versions} any more", crd.name);
+        let hint = "whatever still asks for that version will fail: look for it before";
+        reasons.push(because(Outcome::NeedsDecision, "crd", message, hint));
+    }
+}
+
+/// How the plan itself ends.
+fn plan(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
+    let name = object::name(&trial.plan);
+    let is_told = |reason: &Reason| {
+        let (Reason::InstallPlanFailed { message, .. } | Reason::InstallPlanRetries { message, .. }) = reason else {
+            return false;
+        };
+        let unserved = message.contains("api-server resource not found");
+        unserved && reasons_have(reasons, "unserved")
+            || (message.contains("existing CRs") || message.contains("risk of data loss"))
+                && reasons_have(reasons, "crd")
+    };
+    let mut found: Vec<Because> = Vec::new();
+    for reason in trial.reasons(Controller::InstallPlan, name) {
+        if is_told(reason) || matches!(reason, Reason::OptionalNotCreated { .. }) {
+            continue;
+        }
+        let result = match reason {
+            Reason::BundleUnpacking { .. } | Reason::BundleUnpackFailed { .. } | Reason::Missing { .. } => {
+                Outcome::Unknown
+            }
+            _ => Outcome::WouldFail,
+        };
+        let mut text = reason.to_string();
+        if !explanation.plan.exists {
+            text = text.replace(&format!("InstallPlan {}/{name}", trial.namespace), "the InstallPlan");
+        }
+        let hint = if result == Outcome::Unknown { String::new() } else { hint(reason) };
+        found.push(because(result, "plan", text, hint));
+    }
+    if trial.subscription.is_some() && trial.plan.is_null() {
+        for reason in trial.reasons(Controller::Resolution, &trial.namespace) {
+            let result = match reason {
+                Reason::CatalogNotReady { .. }
+                | Reason::BundleUnpacking { .. }
+                | Reason::BundleUnpackFailed { .. }
+                | Reason::Missing { .. } => Outcome::Unknown,
+                _ => Outcome::WouldFail,
+            };
+            found.push(because(result, "resolution", reason.to_string(), hint(reason)));
+        }
+        found.extend(unresolved(trial));
+    }
+    reasons.extend(found);
+}
+
+fn reasons_have(reasons: &[Because], what: &str) -> bool {
+    reasons.iter().any(|because| because.reason == what && because.result == Outcome::WouldFail)
+}
+
+/// What a person could do. Approval is what they are about to decide.
+fn hint(reason: &Reason) -> String {
+    match reason {
+        Reason::ApprovalNeeded { .. } => String::new(),
+        reason => reason.hint().unwrap_or_default(),
+    }
+}
+
+/// What the Subscription that was asked about says of its resolution.
+fn unresolved(trial: &Trial) -> Option<Because> {
+    let name = trial.subscription.as_deref()?;
+    let subscription = trial.subscriptions().find(|s| object::name(s) == name)?;
+    let conditions = object::list(subscription, &["status", "conditions"]);
+    let failed = conditions
+        .iter()
+        .find(|c| object::text(c, &["type"]) == "ResolutionFailed" && object::text(c, &["status"]) == "True")?;
+    let already = trial.reasons(Controller::Resolution, &trial.namespace);
+    if already.iter().any(|reason| matches!(reason, Reason::Unsatisfiable { .. })) {
+        return None;
+    }
+    Some(because(Outcome::WouldFail, "resolution", object::text(failed, &["message"]), ""))
+}
+
+/// Without the content of its catalog nobody can tell what a Subscription gets.
+fn catalog(trial: &Trial, explainer: &Explainer, reasons: &mut Vec<Because>) {
+    let name = trial.subscription.as_deref().filter(|_| trial.plan.is_null());
+    let Some(subscription) = name.and_then(|name| trial.subscriptions().find(|s| object::name(s) == name)) else {
+        return;
+    };
+    let [namespace, source] = ["sourceNamespace", "source"].map(|key| object::text(subscription, &["spec", key]));
+    if explainer.catalogs.contains_key(&(namespace.to_owned(), source.to_owned())) {
+        return;
+    }
+    reasons.retain(|because| because.reason != "resolution");
+    let message = format!("the content of catalog {namespace}/{source} is not known");
+    let hint = format!("a directory can stand in for it: --catalog {source}.{namespace}=DIR");
+    reasons.push(because(Outcome::Unknown, "catalog", message, hint));
+}
+
+fn unread(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
+    for bundle in explanation.bundles.iter().filter(|bundle| !bundle.unpacked) {
+        let message = format!("the content of bundle {} is not known: {}", bundle.csv, bundle.message);
+        reasons.retain(|because| !(because.reason == "plan" && because.message.contains(&bundle.csv)));
+        reasons.retain(|because| !(because.reason == "resolution" && because.message.contains(&bundle.csv)));
+        reasons.push(because(Outcome::Unknown, "unpack", message, ""));
+    }
+    for unread in &explanation.unread {
+        let plural = |kind: &str, group: &str| {
+            let found = trial.before.api().kind(group, kind).or_else(|| trial.after.api().kind(group, kind));
+            found.map(crate::sim::ResourceKind::resource)
+        };
+        let matters = explanation.objects.iter().any(|o| {
+            let same_place = unread.namespace.is_empty() || unread.namespace == o.namespace;
+            same_place && plural(&o.gvk.kind, &o.gvk.group).as_ref() == Some(&unread.resource)
+        });
+        let result = if matters { Outcome::Unknown } else { Outcome::Safe };
+        reasons.push(because(result, "unread", unread.message.clone(), ""));
+    }
+}
+
+/// Are the versions that were asked for those that the Subscription gets?
+fn wanted(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
+    let Some((package, range)) = &trial.wanted else { return };
+    let fits = |version: &str| version::parse_tolerant(version).is_ok_and(|version| range.contains(&version));
+    let gets = explanation.csvs.iter().find(|csv| csv.package == *package).and_then(|csv| csv.to.as_deref());
+    let subscription = trial.subscription.as_deref().unwrap_or_default();
+    let message = match gets {
+        Some(version) if fits(version) => return,
+        Some(version) => format!("Subscription {subscription} gets version {version} next, which is none of {range}"),
+        None => format!("Subscription {subscription} gets no other version of {package} now"),
+    };
+    reasons.push(because(Outcome::WouldFail, "range", message, ""));
+}
+
+fn operators(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
+    let fails = reasons.iter().any(|because| because.result == Outcome::WouldFail);
+    for csv in &explanation.csvs {
+        match csv.change {
+            CsvChange::Remove => {
+                let message = format!("operator {} goes, and nothing takes its place", csv.name);
+                reasons.push(because(Outcome::NeedsDecision, "removal", message, ""));
+            }
+            CsvChange::Downgrade => {
+                let from = csv.from.as_deref().unwrap_or_default();
+                let message = format!("{} is older than version {from}, which it replaces", csv.name);
+                reasons.push(because(Outcome::NeedsDecision, "downgrade", message, ""));
+            }
+            _ => {}
+        }
+        // A plan that fails leaves its operators unfinished.
+        let is_well = matches!(csv.phase.as_str(), "Succeeded" | "Replacing" | "Deleting");
+        if !is_well && !fails && csv.change != CsvChange::Remove && !csv.phase.is_empty() {
+            // What this version does not do, OLM may.
+            let why = trial.reasons(Controller::ClusterServiceVersion, &csv.name);
+            let is_ours = why.iter().any(|reason| matches!(reason, Reason::Unsupported { .. }));
+            let result = if is_ours { Outcome::Unknown } else { Outcome::WouldFail };
+            let message = format!("{} would stay {}: {}", csv.name, csv.phase, csv.message);
+            reasons.push(because(result, "csv", message, ""));
+        }
+    }
+    let names = |bystander: bool| -> Vec<&str> {
+        explanation.csvs.iter().filter(|csv| csv.bystander == bystander).map(|csv| csv.name.as_str()).collect()
+    };
+    let (bystanders, others) = (names(true), names(false));
+    if !bystanders.is_empty() {
+        let message = if others.is_empty() {
+            format!("the plan is for several operators, and approving it means all of them: {}", bystanders.join(", "))
+        } else {
+            let ride = if bystanders.len() == 1 { "rides along: it is" } else { "ride along: they are" };
+            format!("{} {ride} in the same plan, and would be installed as well", bystanders.join(", "))
+        };
+        let hint = "all Subscriptions of a namespace share a plan: namespaces of their own keep operators apart";
+        reasons.push(because(Outcome::NeedsDecision, "bystanders", message, hint));
+    }
+    if explanation.plan.superseded {
+        let message = "there is a newer InstallPlan in the namespace: this one is of the past";
+        reasons.push(because(Outcome::NeedsDecision, "superseded", message, "explain the newer one"));
+    }
+}
+
+fn rights(explanation: &Explanation, reasons: &mut Vec<Because>) {
+    let mut accounts: Vec<&String> = explanation.rbac.gained.iter().map(|right| &right.account).collect();
+    accounts.dedup();
+    for account in accounts {
+        let gained = explanation.rbac.gained.iter().filter(|right| right.account == *account);
+        let marked: Vec<&Right> = gained.filter(|right| !right.escalations.is_empty()).collect();
+        if marked.is_empty() {
+            continue;
+        }
+        let mut kinds: Vec<_> = marked.iter().flat_map(|right| right.escalations.iter().copied()).collect();
+        kinds.sort();
+        kinds.dedup();
+        let kinds: Vec<&str> = kinds.into_iter().map(super::Escalation::words).collect();
+        let message = format!("{account} gains rights that reach far: {}", kinds.join(", "));
+        reasons.push(because(Outcome::NeedsDecision, "escalation", message, ""));
+    }
+}
+
+/// What is worth a word, and nobody has to decide.
+fn notes(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
+    let mut note = |reason: &str, message: String| reasons.push(because(Outcome::Safe, reason, message, ""));
+    for optional in explanation.optional.iter().filter(|optional| optional.skipped) {
+        let message = format!("the plan goes on without optional {} {}", optional.gvk.kind, optional.name);
+        note("optional", format!("{message}: {}", optional.message));
+    }
+    for deprecation in &explanation.deprecations {
+        let Deprecation { what, name, message, .. } = deprecation;
+        note("deprecated", format!("{what} {name} is deprecated: {message}"));
+    }
+    let deleted = explanation.objects.iter().filter(|o| o.change == Change::Delete && o.by == super::By::Step).count();
+    if deleted > 0 {
+        note("deletion", format!("{deleted} objects are deleted"));
+    }
+    if trial.plan.is_null() && reasons.is_empty() {
+        let message = "what is wanted is there, and no newer version is on offer";
+        reasons.push(because(Outcome::Safe, "nothing", message, ""));
+    } else if !trial.plan.is_null() && object::text(&trial.plan, &["status", "phase"]) == "Complete" {
+        reasons.push(because(Outcome::Safe, "complete", "the plan is complete: there is nothing left to do", ""));
+    }
+}

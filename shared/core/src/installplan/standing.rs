@@ -1,0 +1,251 @@
+//! Where an InstallPlan stands, as its status tells whoever executes it: for those who only look.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{blame, crd};
+use crate::api::object;
+use crate::bundle::reference;
+use crate::plan::Reason;
+use crate::settings::Settings;
+use crate::world::{Reader, kind};
+
+/// How a message about a failure that is not the last begins (reference/catalog-operator.md §5.3).
+const RETRYING: &str = "retrying execution due to error: ";
+
+/// Where an InstallPlan stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Standing {
+    /// `status.phase`; empty when nobody has written it.
+    pub phase: String,
+    /// `Automatic` or `Manual`.
+    pub approval: String,
+    /// Has somebody approved it?
+    pub approved: bool,
+    /// The ClusterServiceVersions that it brings.
+    pub csvs: Vec<Change>,
+    /// How many of its steps are done, and of how many.
+    pub steps: (usize, usize),
+    /// The step that is to be done next, or that failed, when it is not complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<Step>,
+    /// The plan of the same namespace that came after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<String>,
+    /// Why it is not complete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+}
+
+/// A ClusterServiceVersion, and the one in whose place it comes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What is or was installed; none when there is nothing before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// What comes.
+    pub to: String,
+}
+
+/// An object that a plan makes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// What became of it so far.
+    pub status: String,
+    /// The ClusterServiceVersion of the bundle that it belongs to.
+    pub resolving: String,
+}
+
+impl std::fmt::Display for Change {
+    /// `a → b`, or `b`
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.from {
+            Some(from) => write!(f, "{from} → {}", self.to),
+            None => f.write_str(&self.to),
+        }
+    }
+}
+
+impl Standing {
+    /// Will nobody ever change it again by himself?
+    pub fn is_final(&self) -> bool {
+        matches!(self.phase.as_str(), "Complete" | "Failed")
+    }
+
+    /// Does it wait for somebody's approval? One that a newer plan supersedes should not get it.
+    pub fn is_pending(&self) -> bool {
+        self.phase == "RequiresApproval" && !self.approved && self.superseded_by.is_none()
+    }
+}
+
+/// Where the plan stands. `settings` are those of whoever executes it.
+pub fn standing(settings: &Settings, world: &Reader<'_>, plan: &Value) -> Standing {
+    let steps = object::list(plan, &["status", "plan"]);
+    let done = steps.iter().filter(|step| blame::is_done(step)).count();
+    let phase = object::text(plan, &["status", "phase"]).to_owned();
+    let approved = object::at(plan, &["spec", "approved"]) == &Value::Bool(true);
+    let step = (phase != "Complete").then(|| blame::open(plan)).flatten().map(|(_, step)| Step {
+        kind: object::text(step, &["resource", "kind"]).to_owned(),
+        name: object::text(step, &["resource", "name"]).to_owned(),
+        status: object::text(step, &["status"]).to_owned(),
+        resolving: object::text(step, &["resolving"]).to_owned(),
+    });
+    let reason = reason(settings, world, plan, &phase, approved, step.as_ref());
+    Standing {
+        approval: object::text(plan, &["spec", "approval"]).to_owned(),
+        csvs: changes(world, plan),
+        steps: (done, steps.len()),
+        superseded_by: superseded_by(world, plan).filter(|_| !matches!(phase.as_str(), "Complete" | "Failed")),
+        phase,
+        approved,
+        step,
+        reason,
+    }
+}
+
+fn reason(
+    settings: &Settings,
+    world: &Reader<'_>,
+    plan: &Value,
+    phase: &str,
+    approved: bool,
+    step: Option<&Step>,
+) -> Option<Reason> {
+    let (namespace, name) = (object::namespace(plan).to_owned(), object::name(plan).to_owned());
+    let waits = |message: &str| {
+        let (namespace, name, message) = (namespace.clone(), name.clone(), message.to_owned());
+        Some(Reason::InstallPlanWaits { namespace, name, message })
+    };
+    let message = object::text(plan, &["status", "message"]);
+    match phase {
+        "Complete" => None,
+        "Failed" => {
+            let (message, culprit) = (message.to_owned(), blame::of_failed(world, plan));
+            Some(Reason::InstallPlanFailed { namespace, name, message, culprit })
+        }
+        "RequiresApproval" if approved => waits("it is approved, and nobody has begun with it yet"),
+        "RequiresApproval" => {
+            let csvs = names(plan).map(str::to_owned).collect();
+            Some(Reason::ApprovalNeeded { namespace, name, csvs })
+        }
+        "Installing" => {
+            if let Some(reason) = unchecked(world, plan) {
+                return Some(reason);
+            }
+            if let Some(message) = message.strip_prefix(RETRYING) {
+                let message = message.to_owned();
+                let started = object::parse_time(object::text(plan, &["status", "startTime"]));
+                // What is forbidden is tried for ever.
+                let is_final = !message.contains("is forbidden");
+                let ends = |started: Timestamp| started + settings.install_plan_retry_timeout;
+                let fails_at = started.filter(|_| is_final).map(ends);
+                let culprit = blame::of_failed(world, plan);
+                return Some(Reason::InstallPlanRetries { namespace, name, message, culprit, fails_at });
+            }
+            let steps = object::list(plan, &["status", "plan"]);
+            match (steps.iter().find(|s| object::text(s, &["status"]) == crd::WAITING), step) {
+                (Some(waiting), _) => waits(&crd::waiting(waiting)),
+                (None, Some(Step { kind, name, .. })) => waits(&format!("{kind} {name} comes next")),
+                (None, None) => waits("all its steps are done, and nobody has said so yet"),
+            }
+        }
+        _ => {
+            let object = format!("InstallPlan {namespace}/{name}");
+            let message = "it has no steps: OLM carries out what it has planned itself, and nothing else".to_owned();
+            Some(Reason::Invalid { object, message })
+        }
+    }
+}
+
+/// What keeps all plans of the namespace from being executed.
+fn unchecked(world: &Reader<'_>, plan: &Value) -> Option<Reason> {
+    let conditions = object::list(plan, &["status", "conditions"]);
+    let failed = conditions.iter().find(|c| object::text(c, &["reason"]) == "InstallCheckFailed")?;
+    let namespace = object::namespace(plan).to_owned();
+    let groups = world.in_namespace(&kind::OPERATOR_GROUP, &namespace);
+    let mut names: Vec<String> = groups.map(|group| object::name(group.json()).to_owned()).collect();
+    let message = object::text(failed, &["message"]);
+    Some(match names.len() {
+        0 if message.starts_with("no operator group found") => Reason::NoOperatorGroup { namespace },
+        1 => Reason::Invalid {
+            object: format!("OperatorGroup {namespace}/{}", names.remove(0)),
+            message: message.to_owned(),
+        },
+        0 => Reason::Invalid {
+            object: format!("the OperatorGroup of namespace {namespace}"),
+            message: message.to_owned(),
+        },
+        _ => Reason::TooManyOperatorGroups { namespace, names },
+    })
+}
+
+/// The names of the ClusterServiceVersions that the plan brings.
+fn names(plan: &Value) -> impl Iterator<Item = &str> {
+    object::list(plan, &["spec", "clusterServiceVersionNames"]).iter().filter_map(Value::as_str)
+}
+
+/// What the plan brings, and in whose place.
+pub fn changes(world: &Reader<'_>, plan: &Value) -> Vec<Change> {
+    names(plan)
+        .map(|to| Change { from: replaced(plan, to).filter(|from| was_there(world, plan, from)), to: to.to_owned() })
+        .collect()
+}
+
+/// What a ClusterServiceVersion of the plan says that it replaces.
+fn replaced(plan: &Value, csv: &str) -> Option<String> {
+    let lookups = object::list(plan, &["status", "bundleLookups"]);
+    let lookup = lookups.iter().find(|lookup| object::text(lookup, &["identifier"]) == csv);
+    let of_lookup = lookup.map(|lookup| object::text(lookup, &["replaces"]).to_owned());
+    let of_step = || {
+        let is_of_csv = |step: &&Value| {
+            let text = |key| object::text(step, &["resource", key]);
+            text("kind") == "ClusterServiceVersion" && text("name") == csv
+        };
+        let step = object::list(plan, &["status", "plan"]).iter().find(is_of_csv)?;
+        let manifest = object::text(step, &["resource", "manifest"]);
+        if let Some(replaces) = reference::replaces(manifest) {
+            return Some(replaces);
+        }
+        let manifest: Value = serde_json::from_str(manifest).ok()?;
+        Some(object::text(&manifest, &["spec", "replaces"]).to_owned())
+    };
+    of_lookup.filter(|name| !name.is_empty()).or_else(of_step).filter(|name| !name.is_empty())
+}
+
+/// Is or was that ClusterServiceVersion installed? A bundle says what it replaces also where nothing was before.
+fn was_there(world: &Reader<'_>, plan: &Value, csv: &str) -> bool {
+    let namespace = object::namespace(plan);
+    if world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, csv).is_some() {
+        return true;
+    }
+    let mut plans = world.in_namespace(&kind::INSTALL_PLAN, namespace).map(|o| o.json());
+    plans.any(|other| generation(other) < generation(plan) && names(other).any(|name| name == csv))
+}
+
+fn generation(plan: &Value) -> i64 {
+    object::at(plan, &["spec", "generation"]).as_i64().unwrap_or_default()
+}
+
+/// The newest plan of the namespace that came after this one. OLM looks at the newest only when it resolves, but still carries out an
+/// old one that somebody approves.
+pub fn superseded_by(world: &Reader<'_>, plan: &Value) -> Option<String> {
+    let plans = world.in_namespace(&kind::INSTALL_PLAN, object::namespace(plan)).map(|o| o.json());
+    let newest = plans.max_by_key(|other| generation(other))?;
+    // Generations count from 1; plans that somebody made, and those of old OLMs, have none.
+    (generation(plan) > 0 && generation(newest) > generation(plan)).then(|| object::name(newest).to_owned())
+}
+
+/// The Subscriptions that the plan was made for: of its namespace, and with a ClusterServiceVersion of it as their current one.
+pub fn subscriptions<'w>(world: &Reader<'w>, plan: &Value) -> Vec<&'w Value> {
+    let csvs: BTreeSet<&str> = names(plan).collect();
+    let all = world.in_namespace(&kind::SUBSCRIPTION, object::namespace(plan)).map(|o| o.json());
+    all.filter(|s| csvs.contains(object::text(s, &["status", "currentCSV"]))).collect()
+}

@@ -1,0 +1,234 @@
+//! `kubectl olm install-plan explain`: what a plan would do, before it does it.
+//!
+//! ```text
+//!   observe --Seen--> read      what the explanation needs, and what the first attempt at it asks for
+//!                        |
+//!              olm_core::explain::Explainer    tries the plan out on a copy
+//!                        |
+//!                     report    sections of lines --> text for people, markdown for reviews; or the document itself
+//! ```
+//!
+//! *Guarantee*: nothing is written to the cluster.
+
+mod diff;
+mod read;
+mod report;
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use olm_core::api::object;
+use olm_core::bundle::Bundle;
+use olm_core::explain::{Explanation, Outcome as Result_, Subject};
+use olm_core::version::{self, Range};
+use olm_core::world::{Reader, kind};
+use serde_json::{Value, json};
+
+pub use self::read::explain;
+pub use self::report::summary;
+use crate::cli::flags::{NamespaceFlags, SourceFlags};
+use crate::cli::output::{API_VERSION, Output};
+use crate::cli::table::Table;
+use crate::cli::wait::block_on;
+use crate::cli::{CliError, Outcome, Printer};
+use crate::image::{self, Location, Wanted};
+use crate::observe::{self, Need, Seen};
+use crate::registry;
+
+/// Namespace of what is asked about when nothing names one.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// What is asked about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// These plans; none: those that wait for approval.
+    Plans(Vec<String>),
+    /// What this Subscription gets next.
+    Subscription(String),
+    /// What this bundle would do: a directory, an image, an OCI layout.
+    Bundle(String),
+    /// What subscribing to a package would do: `PACKAGE` or `PACKAGE@RANGE`.
+    Package(String),
+}
+
+/// The form of the answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Form {
+    /// Sentences, for the terminal.
+    Text,
+    /// Sentences, for reviews.
+    Markdown,
+    /// The document.
+    Document(Output),
+}
+
+impl FromStr for Form {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "" | "text" => Ok(Self::Text),
+            "markdown" => Ok(Self::Markdown),
+            other => match other.parse() {
+                Ok(Output::Table | Output::Wide | Output::Name) | Err(_) => {
+                    Err("expected json, yaml, markdown or jsonpath=TEMPLATE".to_owned())
+                }
+                Ok(output) => Ok(Self::Document(output)),
+            },
+        }
+    }
+}
+
+/// What is asked, of whom, and how it is told.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What is asked about.
+    pub asked: Asked,
+    /// Where it is read.
+    pub source: SourceFlags,
+    /// In which namespace.
+    pub namespaces: NamespaceFlags,
+    /// Files that count as if they had been applied.
+    pub on_top: Vec<PathBuf>,
+    /// How images are pulled.
+    pub images: image::Options,
+    /// Do the controllers go on without optional objects?
+    pub optional_manifests: bool,
+    /// Is everything told, with what changes line by line?
+    pub details: bool,
+    /// The form of the answer.
+    pub form: Form,
+}
+
+/// Explains, and says whether all would go well.
+///
+/// # Errors
+/// What is asked about is not there, or nothing can be said of it.
+pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let (explanations, gaps) = block_on(explanations(options, printer))?;
+    for gap in gaps {
+        printer.warn(gap);
+    }
+    if explanations.is_empty() {
+        printer
+            .talk("No InstallPlan waits for approval. What would come next is told with --subscription or --package.");
+        return Ok(Outcome::Done);
+    }
+    match &options.form {
+        Form::Text => {
+            for (index, explanation) in explanations.iter().enumerate() {
+                if index > 0 {
+                    printer.line("")?;
+                }
+                printer.data(report::text(explanation, options.details))?;
+            }
+        }
+        Form::Markdown => {
+            explanations.iter().try_for_each(|e| printer.data(report::markdown(e, options.details)))?;
+        }
+        Form::Document(output) => {
+            let documents: Vec<Value> = explanations.iter().map(document).collect();
+            match &documents[..] {
+                [one] => output.object(printer, one, || Table::new([]))?,
+                several => output.objects(printer, several, || Table::new([]))?,
+            }
+        }
+    }
+    let worst = explanations.iter().map(|e| e.verdict.result).max().unwrap_or_default();
+    match worst {
+        Result_::Safe => Ok(Outcome::Done),
+        Result_::NeedsDecision | Result_::WouldFail => Ok(Outcome::Negative),
+        Result_::Unknown => Ok(Outcome::Unknown),
+    }
+}
+
+/// The explanation as a document of its own.
+pub fn document(explanation: &Explanation) -> Value {
+    let mut document = json!({ "apiVersion": API_VERSION, "kind": "InstallPlanExplanation" });
+    if let (Some(document), Ok(Value::Object(told))) = (document.as_object_mut(), serde_json::to_value(explanation)) {
+        document.extend(told);
+    }
+    document
+}
+
+async fn explanations(options: &Options, printer: &mut Printer) -> Result<(Vec<Explanation>, Vec<String>), CliError> {
+    let Options { asked, source, namespaces, on_top, images, optional_manifests, .. } = options;
+    let mut seen = observe::look(source, namespaces, on_top, Need::Planning, printer).await?;
+    seen.settings.optional_manifests = *optional_manifests;
+    let mut explanations = Vec::new();
+    for subject in subjects(asked, &seen, images).await? {
+        explanations.push(explain(&mut seen, &subject, images, printer).await?);
+    }
+    let untold = if explanations.is_empty() { seen.gaps.iter().map(ToString::to_string).collect() } else { Vec::new() };
+    Ok((explanations, untold))
+}
+
+/// What is asked about, in the namespace that is looked at.
+async fn subjects(asked: &Asked, seen: &Seen, images: &image::Options) -> Result<Vec<Subject>, CliError> {
+    let namespace = || seen.namespace.clone().or_else(|| only_namespace(seen));
+    let namespace = || namespace().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
+    Ok(match asked {
+        Asked::Plans(names) if names.is_empty() => {
+            let world = Reader::new(&seen.world);
+            let waits = |plan: &&Value| object::text(plan, &["status", "phase"]) == "RequiresApproval";
+            let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| seen.is_asked(plan));
+            let subject = |plan: &Value| Subject::Plan {
+                namespace: object::namespace(plan).to_owned(),
+                name: object::name(plan).to_owned(),
+            };
+            plans.filter(waits).map(subject).collect()
+        }
+        Asked::Plans(names) => {
+            names.iter().map(|name| Subject::Plan { namespace: namespace(), name: name.clone() }).collect()
+        }
+        Asked::Subscription(name) => vec![Subject::Subscription { namespace: namespace(), name: name.clone() }],
+        Asked::Package(wanted) => {
+            let (package, range) = package(wanted)?;
+            vec![Subject::Package { namespace: namespace(), package, range }]
+        }
+        Asked::Bundle(reference) => {
+            let bundle = bundle(reference, images).await?.render();
+            let bundle = bundle.map_err(|finding| CliError::input(finding.to_string()).at(reference))?;
+            vec![Subject::Bundle { namespace: namespace(), bundle: Box::new(bundle) }]
+        }
+    })
+}
+
+/// The namespace that has all Subscriptions and InstallPlans.
+fn only_namespace(seen: &Seen) -> Option<String> {
+    let world = Reader::new(&seen.world);
+    let all = [kind::SUBSCRIPTION, kind::INSTALL_PLAN, kind::OPERATOR_GROUP];
+    let objects = all.iter().flat_map(|kind| world.all(kind));
+    let mut namespaces: Vec<&str> = objects.map(|o| object::namespace(o.json())).collect();
+    namespaces.sort_unstable();
+    namespaces.dedup();
+    if let [only] = namespaces[..] { Some(only.to_owned()) } else { None }
+}
+
+/// `PACKAGE` or `PACKAGE@RANGE`.
+fn package(text: &str) -> Result<(String, Option<Range>), CliError> {
+    let Some((package, range)) = text.split_once('@') else { return Ok((text.to_owned(), None)) };
+    let exact = version::parse_tolerant(range).is_ok();
+    let range = if exact { format!("={range}") } else { range.to_owned() };
+    let read = Range::parse(&range).map_err(|e| {
+        CliError::usage(format!("{range:?} is no range of versions: {e}"))
+            .hint("write it as catalogs do: >=1.2.0 <2.0.0")
+    })?;
+    Ok((package.to_owned(), Some(read)))
+}
+
+/// The bundle in a directory or an image.
+async fn bundle(reference: &str, images: &image::Options) -> Result<Bundle, CliError> {
+    let folder = PathBuf::from(reference);
+    let folder = if folder.join("manifests").is_dir() {
+        folder
+    } else {
+        let location: Location = reference.parse()?;
+        image::pull(&location, Wanted::Bundle, images).await?.root.clone()
+    };
+    let files = registry::image::files(&folder).map_err(|e| CliError::from(e).at(reference))?;
+    Bundle::read("", &files).map_err(|finding| CliError::input(finding.to_string()).at(reference))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,470 @@
+//! An explanation in sentences: sections of items, for a terminal or as markdown.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use olm_core::explain::{
+    By, Change, Crd, Csv, CsvChange, Explanation, Object, Optional, Outcome, Plan, Right, Webhook,
+};
+
+use super::diff;
+
+/// Of more items of a kind only the first are shown, unless details are asked for.
+const SHOWN: usize = 8;
+
+/// What belongs together.
+struct Section {
+    title: String,
+    items: Vec<Item>,
+    /// Are its items sentences of their own?
+    is_list: bool,
+}
+
+impl Section {
+    fn of(title: &str) -> Self {
+        Self { title: title.to_owned(), items: Vec::new(), is_list: false }
+    }
+}
+
+/// A line, what belongs under it, and what changes line by line.
+#[derive(Default)]
+struct Item {
+    line: String,
+    under: Vec<String>,
+    diff: String,
+}
+
+impl Item {
+    fn of(line: impl Into<String>) -> Self {
+        Self { line: line.into(), ..Self::default() }
+    }
+}
+
+/// For a terminal.
+pub(super) fn text(explanation: &Explanation, details: bool) -> String {
+    let mut text = format!("{}\n", title(explanation));
+    for section in sections(explanation, details) {
+        let _ = writeln!(text, "\n{}", section.title);
+        let bullet = if section.is_list { "- " } else { "" };
+        for Item { line, under, diff } in section.items {
+            let _ = writeln!(text, "  {bullet}{line}");
+            for line in under {
+                let _ = writeln!(text, "      {line}");
+            }
+            for line in diff.lines() {
+                let _ = writeln!(text, "      {line}");
+            }
+        }
+    }
+    let _ = writeln!(text, "\nHash: {}", explanation.hash);
+    text
+}
+
+/// For a review.
+pub(super) fn markdown(explanation: &Explanation, details: bool) -> String {
+    let mut text = format!("# {}\n", escaped(&title(explanation)));
+    for section in sections(explanation, details) {
+        let _ = writeln!(text, "\n## {}\n", escaped(section.title.trim_end_matches(':')));
+        for Item { line, under, diff } in section.items {
+            let _ = writeln!(text, "- {}", escaped(&line));
+            for line in under {
+                let _ = writeln!(text, "  - {}", escaped(&line));
+            }
+            if !diff.is_empty() {
+                let indented: String = diff.lines().map(|line| format!("  {line}\n")).collect();
+                let _ = writeln!(text, "\n  ```diff\n{indented}  ```");
+            }
+        }
+    }
+    let _ = writeln!(text, "\nHash: `{}`", explanation.hash);
+    text
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
+        if matches!(c, '*' | '_' | '`' | '<' | '[' | '|') {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+/// What is to be known before approving: the verdict and the operators.
+pub fn summary(explanation: &Explanation) -> String {
+    let mut text = String::new();
+    for csv in &explanation.csvs {
+        let _ = writeln!(text, "{}", csv_line(csv));
+    }
+    let _ = writeln!(text, "{}", verdict_line(explanation));
+    for because in explanation.verdict.reasons.iter().filter(|b| b.result != Outcome::Safe) {
+        let _ = writeln!(text, "  - {}", because.message);
+    }
+    text
+}
+
+fn title(Explanation { namespace, plan, .. }: &Explanation) -> String {
+    let Plan { name, exists, phase, approval, approved, .. } = plan;
+    if approval.is_empty() {
+        return format!("No InstallPlan comes in namespace {namespace}");
+    }
+    if !exists {
+        let then = match approved {
+            true => "it would be executed at once",
+            false => "it would wait for approval",
+        };
+        return format!("An InstallPlan to come in namespace {namespace}: {then}");
+    }
+    let state = match phase.as_str() {
+        "RequiresApproval" => "waits for approval",
+        "Installing" => "is being executed",
+        "Complete" => "is complete",
+        "Failed" => "has failed",
+        _ => "is new",
+    };
+    format!("InstallPlan {name} in namespace {namespace}: {state}")
+}
+
+fn verdict_line(explanation: &Explanation) -> &'static str {
+    match explanation.verdict.result {
+        Outcome::Safe if explanation.plan.approval.is_empty() => "Nothing is to be done:",
+        Outcome::Safe => "Safe: it would succeed.",
+        Outcome::NeedsDecision => "It would succeed, but somebody should decide whether it may:",
+        Outcome::Unknown => "Too little is known to tell whether it would succeed:",
+        Outcome::WouldFail if explanation.plan.approval.is_empty() => "None can be made:",
+        Outcome::WouldFail => "It would fail:",
+    }
+}
+
+fn sections(explanation: &Explanation, details: bool) -> Vec<Section> {
+    let shown = if details { usize::MAX } else { SHOWN };
+    let sections = [
+        verdict(explanation),
+        operators(explanation),
+        objects(explanation, details),
+        rights(explanation, details),
+        crds(explanation, details, shown),
+        list("Images:", images(explanation), shown),
+        list("Webhooks:", explanation.webhooks.iter().filter_map(webhook).collect(), shown),
+        list("Optional objects:", explanation.optional.iter().map(optional).collect(), shown),
+        list("Bundles whose content is not here:", bundles(explanation), shown),
+        list("Deprecated:", deprecations(explanation), shown),
+        irreversible(explanation, shown),
+        afterwards(explanation),
+        list("Not read, so that something may be missing here:", unread(explanation), shown),
+    ];
+    sections.into_iter().filter(|section| !section.items.is_empty()).collect()
+}
+
+/// A section of which only the first items are shown.
+fn list(title: &str, mut items: Vec<Item>, shown: usize) -> Section {
+    let more = items.len().saturating_sub(shown);
+    if more > 1 {
+        items.truncate(shown);
+        items.push(Item::of(format!("and {more} more (--details shows them)")));
+    }
+    Section { items, ..Section::of(title) }
+}
+
+fn verdict(explanation: &Explanation) -> Section {
+    let reasons = explanation.verdict.reasons.iter().map(|because| {
+        let is_note = because.result == Outcome::Safe && explanation.verdict.result != Outcome::Safe;
+        let note = if is_note { "note: " } else { "" };
+        let hint = Some(&because.hint).filter(|hint| !hint.is_empty());
+        let under = hint.map(|hint| format!("hint: {hint}")).into_iter().collect();
+        Item { line: format!("{note}{}", because.message), under, ..Item::default() }
+    });
+    let items: Vec<Item> = reasons.collect();
+    if items.is_empty() {
+        let line = match explanation.plan.approval.is_empty() {
+            true => "What is wanted is there.",
+            false => "Every object can be made, and no right reaches further than before.",
+        };
+        return Section { items: vec![Item::of(line)], ..Section::of(verdict_line(explanation)) };
+    }
+    Section { items, is_list: true, ..Section::of(verdict_line(explanation)) }
+}
+
+fn csv_line(csv: &Csv) -> String {
+    let Csv { name, package, replaces, from, to, change, .. } = csv;
+    let package = if package.is_empty() { name } else { package };
+    let versions = match (from, to) {
+        (Some(from), Some(to)) => format!("{from} -> {to}"),
+        (None, Some(version)) | (Some(version), None) => version.clone(),
+        (None, None) => String::new(),
+    };
+    let names = match replaces {
+        Some(old) => format!("{old} -> {name}"),
+        None => name.clone(),
+    };
+    let does = match change {
+        CsvChange::Install => "install",
+        CsvChange::Upgrade => "upgrade",
+        CsvChange::Downgrade => "downgrade",
+        CsvChange::Remove => "remove",
+        CsvChange::None => "keep",
+    };
+    format!("{does} {package} {versions} ({names})")
+}
+
+fn operators(explanation: &Explanation) -> Section {
+    let items = explanation.csvs.iter().map(|csv| {
+        let mut under: Vec<String> = csv.because.iter().map(|because| format!("because {because}")).collect();
+        if csv.bystander {
+            under.push("it rides along: it is in the same plan, and nobody asked for it here".to_owned());
+        }
+        let comes_to = match csv.phase.as_str() {
+            "" | "Succeeded" | "Replacing" | "Deleting" => None,
+            phase if csv.message.is_empty() => Some(format!("it would stay {phase}")),
+            phase => Some(format!("it would stay {phase}: {}", csv.message)),
+        };
+        under.extend(comes_to);
+        Item { line: csv_line(csv), under, ..Item::default() }
+    });
+    Section { items: items.collect(), ..Section::of("Operators:") }
+}
+
+fn word(change: Change) -> &'static str {
+    match change {
+        Change::Create => "create",
+        Change::Update => "update",
+        Change::Delete => "delete",
+        Change::Unchanged => "leave",
+        Change::Refused => "refused",
+        Change::Skipped => "skip",
+        Change::NotReached => "not reached",
+    }
+}
+
+fn objects(explanation: &Explanation, details: bool) -> Section {
+    let all = &explanation.objects;
+    let count = |change: Change| all.iter().filter(|o| o.change == change).count();
+    let counts = [
+        (Change::Create, "created"),
+        (Change::Update, "updated"),
+        (Change::Delete, "deleted"),
+        (Change::Unchanged, "unchanged"),
+        (Change::Refused, "refused"),
+        (Change::Skipped, "skipped"),
+        (Change::NotReached, "not reached"),
+    ];
+    let counts = counts.into_iter().map(|(change, word)| (count(change), word)).filter(|(n, _)| *n > 0);
+    let counts: Vec<String> = counts.map(|(n, word)| format!("{n} {word}")).collect();
+    let title = format!("Objects: {}", counts.join(", "));
+    let items = if details {
+        let told = |object: &Object| Item { diff: diff::lines(&object.before, &object.after), ..object_item(object) };
+        all.iter().map(told).collect()
+    } else {
+        let of_steps = all.iter().filter(|o| o.by == By::Step && o.change != Change::Unchanged);
+        let mut items = grouped(of_steps);
+        let others = grouped(all.iter().filter(|o| o.by != By::Step));
+        if !others.is_empty() {
+            items.push(Item::of("and as a consequence:"));
+            items.extend(others.into_iter().map(|item| Item { line: format!("  {}", item.line), ..item }));
+        }
+        items
+    };
+    Section { items, ..Section::of(&title) }
+}
+
+fn object_item(object: &Object) -> Item {
+    let Object { gvk, namespace, name, change, by, message, .. } = object;
+    let by = match by {
+        By::Step => "",
+        By::Olm => " (by OLM, for it)",
+        By::GarbageCollection => " (what it belongs to is gone)",
+    };
+    let path = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
+    let under = Some(message.clone()).filter(|message| !message.is_empty()).into_iter().collect();
+    Item { line: format!("{} {} {path}{by}", word(*change), gvk.kind), under, ..Item::default() }
+}
+
+/// One line for each kind and what happens to it, in the order in which they come.
+fn grouped<'o>(objects: impl Iterator<Item = &'o Object>) -> Vec<Item> {
+    let mut groups: Vec<((Change, &str), Vec<&Object>)> = Vec::new();
+    for object in objects {
+        let key = (object.change, object.gvk.kind.as_str());
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(object),
+            None => groups.push((key, vec![object])),
+        }
+    }
+    let item = |((change, kind), group): ((Change, &str), Vec<&Object>)| match &group[..] {
+        [one] => Item::of(format!("{} {kind} {}", word(change), one.name)),
+        [first, second] => Item::of(format!("{} 2 {kind}s: {}, {}", word(change), first.name, second.name)),
+        [first, ..] => {
+            let n = group.len();
+            Item::of(format!("{} {n} {kind}s: {} and {} more", word(change), first.name, n - 1))
+        }
+        [] => Item::default(),
+    };
+    groups.into_iter().map(item).collect()
+}
+
+fn rights(explanation: &Explanation, details: bool) -> Section {
+    let rbac = &explanation.rbac;
+    let mut items = Vec::new();
+    for (word, rights) in [("gains", &rbac.gained), ("loses", &rbac.lost)] {
+        let mut accounts: BTreeMap<&str, Vec<&Right>> = BTreeMap::new();
+        for right in rights {
+            accounts.entry(&right.account).or_default().push(right);
+        }
+        for (account, rights) in accounts {
+            let (marked, ordinary): (Vec<_>, Vec<_>) = rights.into_iter().partition(|r| !r.escalations.is_empty());
+            let shown = if details { usize::MAX } else { SHOWN };
+            let mut under: Vec<String> = marked.iter().take(shown).map(|right| format!("! {}", told(right))).collect();
+            let more = marked.len().saturating_sub(shown);
+            if more > 0 {
+                under.push(format!("! and {more} more that reach far"));
+            }
+            match ordinary.len() {
+                0 => {}
+                n if details || marked.is_empty() && n <= SHOWN => under.extend(ordinary.iter().map(|r| told(r))),
+                1 => under.push("and 1 ordinary right".to_owned()),
+                n => under.push(format!("{}{n} ordinary rights", if marked.is_empty() { "" } else { "and " })),
+            }
+            items.push(Item { line: format!("{account} {word}"), under, ..Item::default() });
+        }
+    }
+    if !rbac.aggregated.is_empty() {
+        let n = rbac.aggregated.len();
+        let under = if details { rbac.aggregated.clone() } else { Vec::new() };
+        let line = format!(
+            "{n} ClusterRoles change that give people rights: what admin, edit and view, and the OperatorGroup, hand out"
+        );
+        items.push(Item { line, under, ..Item::default() });
+    }
+    let title = if rbac.escalates { "Rights (! reaches far):" } else { "Rights:" };
+    Section { items, ..Section::of(title) }
+}
+
+fn told(right: &Right) -> String {
+    let Right { namespace, api_groups, resources, resource_names, non_resource_urls, verbs, escalations, .. } = right;
+    let place = match namespace {
+        Some(namespace) => format!(" in namespace {namespace}"),
+        None => " everywhere".to_owned(),
+    };
+    let groups: Vec<&str> = api_groups.iter().map(String::as_str).filter(|group| !group.is_empty()).collect();
+    let what = if resources.is_empty() {
+        non_resource_urls.join(", ")
+    } else {
+        let groups = if groups.is_empty() { String::new() } else { format!(" of {}", groups.join(", ")) };
+        format!("{}{groups}", resources.join(", "))
+    };
+    let named =
+        if resource_names.is_empty() { String::new() } else { format!(" called {}", resource_names.join(", ")) };
+    let marks: Vec<&str> = escalations.iter().map(|escalation| escalation.words()).collect();
+    let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join(", ")) };
+    format!("{} {what}{named}{place}{marks}", verbs.join(", "))
+}
+
+fn crds(explanation: &Explanation, details: bool, shown: usize) -> Section {
+    let worth = |crd: &&Crd| details || crd.change != Change::Unchanged || !crd.safe;
+    let items = explanation.crds.iter().filter(worth).map(|crd| {
+        let mut told = vec![word(crd.change).to_owned()];
+        if crd.change != Change::Create && !crd.added_versions.is_empty() {
+            told.push(format!("now also in {}", crd.added_versions.join(", ")));
+        }
+        if !crd.removed_versions.is_empty() {
+            told.push(format!("no longer in {}", crd.removed_versions.join(", ")));
+        }
+        if let Some((old, new)) = &crd.storage {
+            told.push(format!("stored in {new} instead of {old}"));
+        }
+        match crd.existing {
+            _ if crd.change == Change::Create || !crd.safe => {}
+            None => told.push("its objects could not be read".to_owned()),
+            Some(0) => told.push("there are no objects of it".to_owned()),
+            Some(1) => told.push("the object there is fits".to_owned()),
+            Some(n) => told.push(format!("all {n} objects fit")),
+        }
+        let mut under = Vec::new();
+        if !crd.safe {
+            under.push(format!("! {}", crd.message));
+            under.extend(crd.misfits.iter().cloned());
+        }
+        Item { line: format!("{}: {}", crd.name, told.join("; ")), under, ..Item::default() }
+    });
+    list("CustomResourceDefinitions:", items.collect(), shown)
+}
+
+fn images(explanation: &Explanation) -> Vec<Item> {
+    let images = &explanation.images;
+    let by_tag = |image: &String| {
+        let moves = images.by_tag.contains(image);
+        if moves { " (by tag: what it is may change)" } else { "" }
+    };
+    let added = images.added.iter().map(|image| Item::of(format!("+ {image}{}", by_tag(image))));
+    let removed = images.removed.iter().map(|image| Item::of(format!("- {image}")));
+    added.chain(removed).collect()
+}
+
+fn webhook(webhook: &Webhook) -> Option<Item> {
+    let Webhook { name, r#type, change, rules, failure_policy, .. } = webhook;
+    if *change == Change::Unchanged {
+        return None;
+    }
+    let without = match failure_policy.as_str() {
+        "Fail" => "; without an answer requests fail",
+        "Ignore" => "; without an answer requests go on",
+        _ => "",
+    };
+    Some(Item::of(format!("{} {type} {name}: {}{without}", word(*change), rules.join("; "))))
+}
+
+fn optional(optional: &Optional) -> Item {
+    let Optional { gvk, name, skipped, message, .. } = optional;
+    match skipped {
+        true => Item::of(format!("skip {} {name}: {message}", gvk.kind)),
+        false => Item::of(format!("make {} {name}", gvk.kind)),
+    }
+}
+
+fn bundles(explanation: &Explanation) -> Vec<Item> {
+    let missing = explanation.bundles.iter().filter(|bundle| !bundle.unpacked);
+    missing.map(|bundle| Item::of(format!("{} ({}): {}", bundle.csv, bundle.image, bundle.message))).collect()
+}
+
+fn deprecations(explanation: &Explanation) -> Vec<Item> {
+    let told = explanation
+        .deprecations
+        .iter()
+        .map(|d| Item::of(format!("{} {} (Subscription {}): {}", d.what, d.name, d.subscription, d.message)));
+    told.collect()
+}
+
+/// The same sentence is told once.
+fn irreversible(explanation: &Explanation, shown: usize) -> Section {
+    let mut sentences: Vec<(&str, Vec<&str>)> = Vec::new();
+    for one in &explanation.irreversible {
+        match sentences.iter_mut().find(|(message, _)| *message == one.message) {
+            Some((_, objects)) => objects.push(&one.object),
+            None => sentences.push((&one.message, vec![&one.object])),
+        }
+    }
+    let item = |(message, objects): (&str, Vec<&str>)| match &objects[..] {
+        [one] => Item::of(format!("{one} {message}")),
+        many => {
+            let named = many.len().min(shown);
+            let mut under: Vec<String> = many[..named].iter().map(|object| (*object).to_owned()).collect();
+            if named < many.len() {
+                under.push(format!("and {} more", many.len() - named));
+            }
+            Item { line: format!("each of these {} {message}:", many.len()), under, ..Item::default() }
+        }
+    };
+    Section { items: sentences.into_iter().map(item).collect(), ..Section::of("What cannot be undone:") }
+}
+
+fn afterwards(explanation: &Explanation) -> Section {
+    let items = explanation.afterwards.iter().map(|next| {
+        let when = if next.needs_approval { "when somebody approves it" } else { "without anybody being asked" };
+        Item::of(format!("{}, {when}", next.csvs.join(", ")))
+    });
+    Section { items: items.collect(), ..Section::of("Afterwards:") }
+}
+
+fn unread(explanation: &Explanation) -> Vec<Item> {
+    explanation.unread.iter().map(|unread| Item::of(unread.message.clone())).collect()
+}

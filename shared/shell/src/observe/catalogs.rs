@@ -1,0 +1,161 @@
+//! Catalogs that are looked into: directories that stand in for CatalogSources, and what CatalogSources of a cluster hold.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use olm_core::api::catalog_source::{Origin, Target};
+use olm_core::api::object;
+use olm_core::catalog::Snapshot;
+use olm_core::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, kind};
+use serde_json::Value;
+
+use super::{Gap, Seen, files};
+use crate::cli::flags::SourceFlags;
+use crate::cli::{CliError, Printer};
+use crate::cluster::once::{self, Fetched};
+use crate::{image, registry};
+use olm_core::settings::Settings;
+
+/// `--catalog NAME[.NAMESPACE]=DIR`: a file-based catalog in a local directory, under the name of a CatalogSource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatalogDirectory {
+    /// Name of the CatalogSource.
+    pub name: String,
+    /// Its namespace; the global catalog namespace when not said.
+    pub namespace: Option<String>,
+    /// The directory.
+    pub directory: PathBuf,
+}
+
+impl FromStr for CatalogDirectory {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (catalog, directory) = text.split_once('=').ok_or("expected NAME[.NAMESPACE]=DIR")?;
+        // A CatalogSource's name may hold dots, a namespace may not.
+        let (name, namespace) = match catalog.rsplit_once('.') {
+            Some((name, namespace)) => (name, Some(namespace)),
+            None => (catalog, None),
+        };
+        if name.is_empty() || namespace == Some("") || directory.is_empty() {
+            return Err("expected NAME[.NAMESPACE]=DIR".to_owned());
+        }
+        Ok(Self { name: name.to_owned(), namespace: namespace.map(str::to_owned), directory: directory.into() })
+    }
+}
+
+/// A directory, and the CatalogSource that it stands for.
+pub(super) struct StandIn {
+    namespace: String,
+    name: String,
+    directory: PathBuf,
+}
+
+/// The directories that were named, and those in the folders that were named: `catalogs/NAME/`.
+pub(super) fn given(source: &SourceFlags, settings: &Settings) -> Result<Vec<StandIn>, CliError> {
+    let global = || settings.global_catalog_namespace.clone();
+    let mut found = Vec::new();
+    for folder in source.from.iter().filter(|path| path.is_dir()) {
+        let catalogs = files::catalogs_in(folder)?.into_iter();
+        found.extend(catalogs.map(|(name, directory)| StandIn { namespace: global(), name, directory }));
+    }
+    found.extend(source.catalogs.iter().map(|CatalogDirectory { name, namespace, directory }| StandIn {
+        namespace: namespace.clone().unwrap_or_else(global),
+        name: name.clone(),
+        directory: directory.clone(),
+    }));
+    Ok(found)
+}
+
+impl StandIn {
+    /// Makes its content known.
+    pub(super) fn load_into(self, seen: &mut Seen, printer: &mut Printer) -> Result<(), CliError> {
+        let Self { namespace, name, directory } = self;
+        let loaded = registry::dir::load(&directory)?;
+        for finding in &loaded.findings {
+            printer.warn(finding);
+        }
+        let fact = CatalogFact::local(Arc::new(loaded.snapshot), seen.at);
+        seen.world.learn(FactKey::Catalog(namespace, name), Some(Fact::Catalog(fact)));
+        Ok(())
+    }
+}
+
+impl Seen {
+    /// Reads what the CatalogSources of a cluster hold that are on offer in a namespace, and for which no directory stands in.
+    /// What cannot be had is a gap.
+    pub async fn read_catalogs(&mut self, namespace: &str, images: &image::Options, printer: &Printer) {
+        let Some(api) = self.api().cloned() else { return };
+        let sources: Vec<Value> = {
+            let world = Reader::new(&self.world);
+            let global = self.settings.global_catalog_namespace.as_str();
+            let namespaces = std::collections::BTreeSet::from([namespace, global]);
+            let all = namespaces.into_iter().flat_map(|n| world.in_namespace(&kind::CATALOG_SOURCE, n));
+            let of = |source: &Value| {
+                let is_known = world.catalog(object::namespace(source), object::name(source)).is_some();
+                !is_known && !matches!(Origin::of(source), Origin::Invalid(_))
+            };
+            all.map(|o| o.json()).filter(|source| of(source)).cloned().collect()
+        };
+        let progress = printer.progress("reading catalogs");
+        for source in &sources {
+            let (namespace, name) = (object::namespace(source).to_owned(), object::name(source).to_owned());
+            progress.doing(format!("reading catalog {namespace}/{name}"));
+            let read = match once::fetch(&api, images, source).await {
+                Ok(fetched) => content(fetched).await,
+                Err(error) => Err(error),
+            };
+            let fact = match read {
+                Ok(snapshot) => CatalogFact {
+                    snapshot: Some(snapshot),
+                    ..CatalogFact::new(target(source), ConnectionState::Ready, self.at)
+                },
+                Err(error) => {
+                    self.gaps.push(Gap::catalog(&namespace, &name, error.to_string()));
+                    CatalogFact {
+                        error: Some(error.to_string()),
+                        ..CatalogFact::new(target(source), ConnectionState::TransientFailure, self.at)
+                    }
+                }
+            };
+            self.world.learn(FactKey::Catalog(namespace, name), Some(Fact::Catalog(fact)));
+        }
+    }
+}
+
+async fn content(fetched: Fetched) -> Result<Arc<Snapshot>, CliError> {
+    let folder = match fetched {
+        Fetched::Snapshot(snapshot) => return Ok(snapshot),
+        Fetched::Image(image) => image.1,
+    };
+    let load = tokio::task::spawn_blocking(move || registry::dir::load(&folder.root));
+    let load = load.await.map_err(|e| CliError::new(crate::cli::ErrorKind::Internal, e.to_string()))??;
+    Ok(Arc::new(load.snapshot))
+}
+
+/// What a CatalogSource has its content from.
+fn target(source: &Value) -> Target {
+    let secrets = object::list(source, &["spec", "secrets"]).iter().filter_map(Value::as_str).map(str::to_owned);
+    match Origin::of(source) {
+        Origin::Address(address) => Target::Address(address.to_owned()),
+        Origin::Image(image) => Target::Image { reference: image.to_owned(), secrets: secrets.collect() },
+        Origin::ConfigMap(name) => Target::ConfigMap(name.to_owned()),
+        Origin::Invalid(_) => Target::Directory,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_catalog_has_a_name_perhaps_a_namespace_and_a_directory() {
+        let catalog = |text: &str| text.parse::<CatalogDirectory>().map(|c| (c.name, c.namespace));
+        assert_eq!(catalog("tea=dir"), Ok(("tea".to_owned(), None)));
+        assert_eq!(catalog("tea.house.shop=a=b"), Ok(("tea.house".to_owned(), Some("shop".to_owned()))));
+        for wrong in ["tea", "=dir", "tea=", "tea.=dir", ".ns=dir"] {
+            assert!(catalog(wrong).is_err(), "{wrong}");
+        }
+    }
+}

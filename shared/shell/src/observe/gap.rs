@@ -1,0 +1,96 @@
+//! What could not be read, and how to see why.
+
+use std::fmt;
+
+use olm_core::api::object::ObjectRef;
+use olm_core::api::status::Status;
+use serde::Serialize;
+
+use super::Kind;
+
+/// Something that could not be read, so that nothing is known of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Gap {
+    /// `list` or `get`.
+    pub verb: &'static str,
+    /// `secrets`, `installplans.operators.coreos.com`; or the kind of a single object.
+    pub resource: String,
+    /// The namespace; empty for all, or for none.
+    pub namespace: String,
+    /// The name of a single object.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Is it that the rights are missing? Else something is wrong.
+    pub forbidden: bool,
+    /// What the API server said.
+    pub message: String,
+}
+
+impl Gap {
+    /// A list.
+    pub(super) fn list(kind: &Kind, namespace: &str, refusal: &Status) -> Self {
+        Self {
+            verb: "list",
+            resource: kind.resource(),
+            namespace: if kind.namespaced { namespace.to_owned() } else { String::new() },
+            name: String::new(),
+            forbidden: super::is_lack_of_rights(refusal),
+            message: refusal.message.clone(),
+        }
+    }
+
+    /// A single object.
+    pub(super) fn get(target: &ObjectRef, refusal: &Status) -> Self {
+        let ObjectRef { gvk, namespace, name } = target;
+        let resource = if gvk.group.is_empty() { gvk.kind.clone() } else { format!("{}.{}", gvk.kind, gvk.group) };
+        Self {
+            verb: "get",
+            resource,
+            namespace: namespace.clone(),
+            name: name.clone(),
+            forbidden: super::is_lack_of_rights(refusal),
+            message: refusal.message.clone(),
+        }
+    }
+
+    /// Which kinds there are.
+    pub(super) fn discovery(refusal: &Status) -> Self {
+        Self {
+            verb: "list",
+            resource: "the kinds that the API server serves".to_owned(),
+            namespace: String::new(),
+            name: String::new(),
+            forbidden: super::is_lack_of_rights(refusal),
+            message: refusal.message.clone(),
+        }
+    }
+
+    /// A catalog.
+    pub(super) fn catalog(namespace: &str, name: &str, message: String) -> Self {
+        Self {
+            verb: "get",
+            resource: "the content of catalogsources.operators.coreos.com".to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            forbidden: false,
+            message,
+        }
+    }
+}
+
+impl fmt::Display for Gap {
+    /// `not allowed to list secrets in namespace garden`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { verb, resource, namespace, name, forbidden, message } = self;
+        f.write_str(if *forbidden { "not allowed" } else { "not possible" })?;
+        write!(f, " to {verb} {resource}")?;
+        if !name.is_empty() {
+            write!(f, " {name}")?;
+        }
+        if !namespace.is_empty() {
+            write!(f, " in namespace {namespace}")?;
+        }
+        if *forbidden { Ok(()) } else { write!(f, ": {message}") }
+    }
+}

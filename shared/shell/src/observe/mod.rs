@@ -1,0 +1,200 @@
+//! What is there, looked at once and left as it is: the objects of a cluster or of files, as a World.
+//!
+//! ```text
+//!   files     YAML and JSON: what somebody wrote down, a must-gather   --+
+//!   cluster   lists, as far as the rights to read go                   --+--> Seen { world, served, gaps }
+//!   catalogs  directories, and CatalogSources, as facts                --+
+//!   served    which kinds the API server knows, as far as that is known
+//!   gap       what could not be read
+//! ```
+//!
+//! *Guarantees*: nothing is ever written. What may not be read is a [`Gap`], and an error only where nothing can be said without it.
+
+pub mod catalogs;
+mod cluster;
+pub(crate) mod files;
+mod gap;
+mod served;
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use olm_core::api::object::{self, ObjectRef};
+use olm_core::api::status::Status;
+use olm_core::settings::Settings;
+use olm_core::world::{Reader, World, kind};
+use serde_json::Value;
+
+use self::cluster::Kind;
+pub(crate) use self::cluster::{KINDS, list};
+pub use self::gap::Gap;
+pub use self::served::Served;
+use crate::cli::flags::{NamespaceFlags, SourceFlags};
+use crate::cli::{CliError, Printer};
+use crate::cluster::api::Api;
+
+/// Where OLM keeps the catalogs that every namespace sees, unless it says otherwise: upstream, and on OpenShift.
+const GLOBAL: [&str; 2] = ["olm", "openshift-marketplace"];
+
+/// How much is needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Need {
+    /// Subscriptions and ClusterServiceVersions.
+    Installed,
+    /// Also what says how they are resolved: OperatorGroups and InstallPlans.
+    Resolution,
+    /// The same, but what has to be there are the InstallPlans.
+    Plans,
+    /// Also CatalogSources, and what executing InstallPlans reads: CustomResourceDefinitions, ServiceAccounts, and RBAC.
+    Planning,
+}
+
+/// What was seen.
+pub struct Seen {
+    /// The objects, and the catalogs as facts.
+    pub world: World,
+    /// The namespace to look at; none for all.
+    pub namespace: Option<String>,
+    /// Which kinds the API server knows.
+    pub served: Served,
+    /// What could not be read.
+    pub gaps: Vec<Gap>,
+    /// The choices that controllers would make here.
+    pub settings: Settings,
+    /// When.
+    pub at: Timestamp,
+    /// The cluster; none when files were read.
+    api: Option<Api>,
+}
+
+/// Looks at what the flags name: a cluster, or files instead of it. `on_top` are files that count as if they had been applied.
+///
+/// # Errors
+/// The flags contradict each other, files cannot be read, nobody answers, or not with OLM's kinds; or a kind without which nothing
+/// can be said may not be listed.
+pub async fn look(
+    source: &SourceFlags,
+    namespaces: &NamespaceFlags,
+    on_top: &[PathBuf],
+    need: Need,
+    printer: &mut Printer,
+) -> Result<Seen, CliError> {
+    let mut seen = if source.from.is_empty() {
+        cluster::look(source, namespaces, need, printer).await?
+    } else {
+        of_files(source, namespaces, printer)?
+    };
+    for files::Given { mut object, .. } in files::read(on_top)? {
+        // It is newer than whatever was seen.
+        object::map_mut(&mut object, &["metadata"]).remove("resourceVersion");
+        seen.place(&mut object);
+        seen.served.add_object(&object);
+        seen.world.apply(object);
+    }
+    let global = source.catalog_namespace.clone().or_else(|| global(&seen.world));
+    if let Some(global) = global {
+        seen.settings.global_catalog_namespace = global;
+    }
+    for catalog in catalogs::given(source, &seen.settings)? {
+        catalog.load_into(&mut seen, printer)?;
+    }
+    Ok(seen)
+}
+
+/// The namespace that has CatalogSources and is known to be OLM's.
+fn global(world: &World) -> Option<String> {
+    let world = Reader::new(world);
+    GLOBAL.into_iter().find(|name| world.in_namespace(&kind::CATALOG_SOURCE, name).next().is_some()).map(str::to_owned)
+}
+
+fn of_files(source: &SourceFlags, namespaces: &NamespaceFlags, printer: &mut Printer) -> Result<Seen, CliError> {
+    if source.cluster.is_given() {
+        return Err(CliError::usage("objects are read from files or from a cluster, not from both")
+            .hint("leave out either --from or --context and its like"));
+    }
+    let gathered = files::gather(&source.from)?;
+    if let [first, ..] = &gathered.left_out[..] {
+        let n = gathered.left_out.len();
+        let what = if n == 1 { "1 file holds".to_owned() } else { format!("{n} files hold") };
+        printer.warn(format_args!(
+            "{what} no Kubernetes objects that can be read, and what is in there is left out: {first}"
+        ));
+    }
+    let namespace = if namespaces.all_namespaces { None } else { namespaces.namespace.clone() };
+    let mut seen = Seen {
+        world: World::new(),
+        namespace,
+        served: Served::default(),
+        gaps: Vec::new(),
+        settings: Settings::default(),
+        at: Timestamp::now(),
+        api: None,
+    };
+    gathered.discovery.iter().for_each(|list| seen.served.add_discovery(list));
+    for files::Given { mut object, .. } in gathered.given {
+        seen.place(&mut object);
+        seen.served.add_object(&object);
+        seen.world.apply(object);
+    }
+    Ok(seen)
+}
+
+impl Seen {
+    /// The cluster that was looked at; none when files were read.
+    pub fn api(&self) -> Option<&Api> {
+        self.api.as_ref()
+    }
+
+    /// Is the object in a namespace that is looked at?
+    pub fn is_asked(&self, object: &Value) -> bool {
+        self.namespace.as_deref().is_none_or(|namespace| namespace == object::namespace(object))
+    }
+
+    /// Says what could not be read.
+    pub fn tell_gaps(&self, printer: &mut Printer) {
+        for gap in &self.gaps {
+            printer.warn(format_args!("{gap}; the answer does without"));
+        }
+    }
+
+    /// Looks at single objects, whatever their kinds: those that are there are in the World afterwards. What may not be read is
+    /// a gap; kinds that are not served are not there.
+    pub async fn look_at(&mut self, targets: impl IntoIterator<Item = ObjectRef>) {
+        let Some(api) = self.api.clone() else { return };
+        let missing: Vec<ObjectRef> = targets.into_iter().filter(|target| !self.world.knows(target)).collect();
+        for (target, answer) in cluster::get(&api, missing).await {
+            match answer {
+                Ok(Some(object)) => {
+                    self.world.apply(object);
+                }
+                Ok(None) => {}
+                Err(refusal) if refusal.is_not_found() => {}
+                Err(refusal) => self.gaps.push(Gap::get(&target, &refusal)),
+            }
+        }
+    }
+
+    /// Puts an object that says no namespace where kubectl would put it, if it needs one.
+    fn place(&self, object: &mut Value) {
+        if !object::namespace(object).is_empty() {
+            return;
+        }
+        let gvk = object::gvk(object);
+        let namespaced = KINDS
+            .iter()
+            .find(|known| (known.group, known.kind) == (gvk.group.as_str(), gvk.kind.as_str()))
+            .is_some_and(|known| known.namespaced);
+        if namespaced || self.served.is_namespaced(&gvk) == Some(true) {
+            let namespace = self.namespace.as_deref().unwrap_or("default");
+            object::map_mut(object, &["metadata"]).insert("namespace".to_owned(), namespace.into());
+        }
+    }
+}
+
+/// A refusal that says that somebody may not, as opposed to the API server being in trouble.
+fn is_lack_of_rights(refusal: &Status) -> bool {
+    matches!(refusal.code, 401 | 403)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Which kinds an API server knows: from its discovery, or as far as files tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use olm_core::api::object::{self, Gvk};
+use serde_json::Value;
+
+/// Which kinds an API server knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Those that are known, and whether their objects are in namespaces, if that is known as well.
+    kinds: BTreeMap<Gvk, Option<bool>>,
+    /// Groups and kinds of which all versions are known, since a CustomResourceDefinition names them.
+    defined: BTreeSet<(String, String)>,
+    /// Are these all kinds of the core group, and all of the other groups?
+    complete: (bool, bool),
+}
+
+impl Served {
+    /// Does it serve that kind in that version? None: nobody knows.
+    pub fn serves(&self, gvk: &Gvk) -> Option<bool> {
+        if self.kinds.contains_key(gvk) {
+            return Some(true);
+        }
+        let complete = if gvk.group.is_empty() { self.complete.0 } else { self.complete.1 };
+        (complete || self.defined.contains(&(gvk.group.clone(), gvk.kind.clone()))).then_some(false)
+    }
+
+    /// Are objects of that kind in namespaces, whatever the version? None: nobody knows.
+    pub fn is_namespaced(&self, gvk: &Gvk) -> Option<bool> {
+        self.kinds
+            .iter()
+            .filter(|(known, _)| (&known.group, &known.kind) == (&gvk.group, &gvk.kind))
+            .find_map(|(_, namespaced)| *namespaced)
+    }
+
+    /// The kinds that are known to be served.
+    pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
+        self.kinds.keys()
+    }
+
+    /// Are these all that there are?
+    pub fn is_complete(&self) -> bool {
+        self.complete == (true, true)
+    }
+
+    /// A kind that is served.
+    pub(super) fn add(&mut self, gvk: Gvk, namespaced: Option<bool>) {
+        let known = self.kinds.entry(gvk).or_default();
+        *known = known.or(namespaced);
+    }
+
+    /// These are all.
+    pub(super) fn complete(&mut self) {
+        self.complete = (true, true);
+    }
+
+    /// What an object tells: that its kind is served; a CustomResourceDefinition, what it defines.
+    pub(super) fn add_object(&mut self, json: &Value) {
+        let gvk = object::gvk(json);
+        if gvk.group == "apiextensions.k8s.io" && gvk.kind == "CustomResourceDefinition" {
+            let text = |path: &[&str]| object::text(json, path);
+            let namespaced = text(&["spec", "scope"]) == "Namespaced";
+            self.defined.insert((text(&["spec", "group"]).to_owned(), text(&["spec", "names", "kind"]).to_owned()));
+            for version in object::list(json, &["spec", "versions"]) {
+                if object::at(version, &["served"]) == &Value::Bool(true) {
+                    let gvk = Gvk::new(
+                        text(&["spec", "group"]),
+                        object::text(version, &["name"]),
+                        text(&["spec", "names", "kind"]),
+                    );
+                    self.add(gvk, Some(namespaced));
+                }
+            }
+        }
+        self.add(gvk, None);
+    }
+
+    /// What a document of the API server's discovery tells: an `APIResourceList`, or an `APIGroupDiscoveryList`.
+    pub(super) fn add_discovery(&mut self, list: &Value) {
+        for resource in object::list(list, &["resources"]) {
+            if object::text(resource, &["name"]).contains('/') {
+                continue;
+            }
+            let of_list =
+                Gvk::from_api_version(object::text(list, &["groupVersion"]), object::text(resource, &["kind"]));
+            let [group, version] = ["group", "version"].map(|key| object::text(resource, &[key]));
+            let own = !version.is_empty();
+            let gvk = if own { Gvk::new(group, version, &of_list.kind) } else { of_list };
+            self.add(gvk, object::at(resource, &["namespaced"]).as_bool());
+        }
+        for group in object::list(list, &["items"]) {
+            if object::name(group).is_empty() {
+                self.complete.0 = true;
+            } else {
+                self.complete.1 = true;
+            }
+            for version in object::list(group, &["versions"]) {
+                for resource in object::list(version, &["resources"]) {
+                    let gvk = Gvk::new(
+                        object::name(group),
+                        object::text(version, &["version"]),
+                        object::text(resource, &["responseKind", "kind"]),
+                    );
+                    self.add(gvk, Some(object::text(resource, &["scope"]) == "Namespaced"));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_named_is_absent_only_where_all_are_named() {
+        let mut served = Served::default();
+        let serves = |served: &Served, group, version, kind| served.serves(&Gvk::new(group, version, kind));
+        assert_eq!(serves(&served, "apps", "v1", "Deployment"), None);
+        served.add_object(&json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "roses.garden"},
+            "spec": {"group": "garden", "scope": "Namespaced", "names": {"kind": "Rose"}, "versions": [
+                {"name": "v1", "served": true}, {"name": "v1beta1", "served": false},
+            ]},
+        }));
+        assert_eq!(serves(&served, "garden", "v1", "Rose"), Some(true));
+        assert_eq!(serves(&served, "garden", "v1beta1", "Rose"), Some(false));
+        assert_eq!(served.is_namespaced(&Gvk::new("garden", "v2", "Rose")), Some(true));
+        assert_eq!(serves(&served, "garden", "v1", "Tulip"), None);
+        served.add_discovery(&json!({"kind": "APIResourceList", "groupVersion": "apps/v1", "resources": [
+            {"name": "deployments", "kind": "Deployment", "namespaced": true},
+            {"name": "deployments/scale", "group": "autoscaling", "version": "v1", "kind": "Scale", "namespaced": true},
+        ]}));
+        assert_eq!(serves(&served, "apps", "v1", "Deployment"), Some(true));
+        assert_eq!(serves(&served, "apps", "v1beta1", "Deployment"), None);
+        assert_eq!(serves(&served, "autoscaling", "v1", "Scale"), None);
+        served.add_discovery(&json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "batch"}, "versions": [
+            {"version": "v1", "resources": [{"resource": "jobs", "responseKind": {"kind": "Job"}, "scope": "Namespaced"}]},
+        ]}]}));
+        assert_eq!(serves(&served, "batch", "v1", "Job"), Some(true));
+        assert_eq!(serves(&served, "batch", "v1beta1", "CronJob"), Some(false));
+        assert_eq!(serves(&served, "", "v1", "Pod"), None);
+        assert!(!served.is_complete());
+    }
+}

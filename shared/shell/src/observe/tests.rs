@@ -1,0 +1,70 @@
+//! What files tell.
+
+use super::*;
+use crate::cli::streams::Buffer;
+use crate::cli::wait::block_on;
+
+fn seen(files: &[(&str, &str)], on_top: Option<&str>, flags: &[&str]) -> Result<(Seen, String), CliError> {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let source = SourceFlags {
+        from: vec![folder.path().to_owned()],
+        catalogs: flags.iter().map(|f| f.replace("DIR", folder.path().to_str().unwrap()).parse().unwrap()).collect(),
+        ..SourceFlags::default()
+    };
+    let top = on_top.map(|text| {
+        let path = folder.path().join("top");
+        std::fs::write(&path, text).unwrap();
+        path
+    });
+    let err = Buffer::default();
+    let mut printer = Printer::to(Buffer::default(), err.clone());
+    let namespaces = NamespaceFlags { namespace: Some("garden".to_owned()), all_namespaces: false };
+    let on_top: Vec<_> = top.into_iter().collect();
+    let seen = block_on(look(&source, &namespaces, &on_top, Need::Planning, &mut printer))?;
+    Ok((seen, err.text()))
+}
+
+const GROUP: &str = "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: all, namespace: garden, resourceVersion: '7'}\n";
+
+#[test]
+fn what_is_on_top_counts_and_what_has_no_namespace_gets_one() {
+    let top = "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: all}\nspec: {upgradeStrategy: Default}\n";
+    let (seen, _) = seen(&[("og.yaml", GROUP), ("x.json", "[]")], Some(top), &[]).unwrap();
+    let world = Reader::new(&seen.world);
+    let groups: Vec<_> = world.in_namespace(&kind::OPERATOR_GROUP, "garden").collect();
+    assert_eq!(groups.len(), 1);
+    assert_eq!(object::text(groups[0].json(), &["spec", "upgradeStrategy"]), "Default");
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_left_out() {
+    let (seen, said) = seen(&[("og.yaml", GROUP), ("x.json", "[]"), ("y.yaml", "a: [")], None, &[]).unwrap();
+    assert_eq!(seen.world.objects().count(), 1);
+    assert!(said.contains("2 files hold no Kubernetes objects"), "{said}");
+}
+
+#[test]
+fn directories_stand_in_for_catalogs_of_the_namespace_that_has_them() {
+    let source = "apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: a, namespace: openshift-marketplace}\n";
+    let catalog = "schema: olm.package\nname: rose\ndefaultChannel: c\n---\nschema: olm.channel\npackage: rose\nname: c\nentries: [{name: rose.v1}]\n---\nschema: olm.bundle\npackage: rose\nname: rose.v1\nimage: example.com/rose:1\nproperties: [{type: olm.package, value: {packageName: rose, version: 1.0.0}}]\n";
+    let files = [("cs.yaml", source), ("catalogs/tea/catalog.yaml", catalog)];
+    let (seen, said) = seen(&files, None, &["mine.garden=DIR/catalogs/tea"]).unwrap();
+    assert_eq!(said, "");
+    let world = Reader::new(&seen.world);
+    assert!(world.catalog("openshift-marketplace", "tea").is_some());
+    assert!(world.catalog("garden", "mine").is_some());
+}
+
+#[test]
+fn files_and_a_cluster_contradict_each_other() {
+    let mut source = SourceFlags { from: vec!["/nowhere".into()], ..SourceFlags::default() };
+    source.cluster.context = Some("mine".to_owned());
+    let mut printer = Printer::to(Buffer::default(), Buffer::default());
+    let looked = block_on(look(&source, &NamespaceFlags::default(), &[], Need::Planning, &mut printer));
+    assert_eq!(looked.err().unwrap().kind, crate::cli::ErrorKind::Usage);
+}
