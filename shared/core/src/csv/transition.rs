@@ -26,7 +26,7 @@ pub(super) fn next(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) 
     match csv.phase() {
         "" => Step::to("Pending", "RequirementsUnknown", "requirements not yet checked"),
         "Pending" => pending(world, csv),
-        "InstallReady" => install_ready(world, csv, key),
+        "InstallReady" => install_ready(world, csv, key, now),
         "Installing" => installing(world, csv, now),
         "Succeeded" => succeeded(world, csv),
         "Failed" => failed_again(world, csv, key, now),
@@ -162,16 +162,14 @@ fn conflicting_owner<'w>(world: &Reader<'w>, csv: Csv<'w>) -> Option<Csv<'w>> {
         .find(|c| c.owned_crd_names().any(|name| owned.contains(&name)))
 }
 
-/// What the API server refused of this ClusterServiceVersion's install.
-fn install_refusal<'w>(world: &Reader<'w>, key: &Key) -> Option<&'w Refusal> {
-    world
-        .refusals(key)
-        .iter()
-        .find(|r| r.target.gvk.kind == "Deployment" && matches!(r.verb, Verb::Create | Verb::Update) && !r.is_stale())
+/// What the API server refused of this ClusterServiceVersion's install, and is not to be tried again yet.
+fn install_refusal<'w>(world: &Reader<'w>, key: &Key, now: Timestamp) -> Option<&'w Refusal> {
+    let is_install = |r: &&Refusal| r.target.gvk.kind == "Deployment" && matches!(r.verb, Verb::Create | Verb::Update);
+    world.refusals(key).iter().filter(is_install).find(|r| !r.is_stale() && r.retry_at > now)
 }
 
-fn install_ready(world: &Reader<'_>, csv: Csv<'_>, key: &Key) -> Step {
-    if let Some(refusal) = install_refusal(world, key) {
+fn install_ready(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> Step {
+    if let Some(refusal) = install_refusal(world, key, now) {
         let message = format!("install strategy failed: {}", refusal.status.message);
         return failed(csv, Step::to("Failed", "InstallComponentFailed", message));
     }
@@ -259,7 +257,7 @@ fn failed_again(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> 
             .with(&found)
             .because(misses(csv, &found));
     }
-    if let Some(refusal) = install_refusal(world, key).filter(|r| r.retry_at > now) {
+    if let Some(refusal) = install_refusal(world, key, now) {
         return failed(csv, Step::stay().with(&found)).again_at(Some(refusal.retry_at));
     }
     check(world, csv, "Pending", "NeedsReinstall").with(&found)
