@@ -90,7 +90,7 @@ impl ClusterEngine {
         runtime.block_on(client.apply(&namespace("olm")))?;
         let proxy = proxy(&runtime, &plane)?;
         let seen_through = proxy.as_ref().map(FaultyApi::kubeconfig);
-        let controllers = Controllers::start(seen_through.as_deref().unwrap_or(plane.kubeconfig()), flags)?;
+        let controllers = Controllers::start(seen_through.as_deref().unwrap_or_else(|| plane.kubeconfig()), flags)?;
         let (sender, shown) = channel();
         for (api_version, kind, plural) in WATCHED {
             runtime.spawn(client.clone().follow(Gvk::from_api_version(api_version, kind), plural, sender.clone()));

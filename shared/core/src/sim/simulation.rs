@@ -587,7 +587,7 @@ impl Simulation {
              \"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n{}",
             self.api
                 .kind("rbac.authorization.k8s.io", object::text(object, &["kind"]))
-                .map_or_else(String::new, |k| k.resource()),
+                .map_or_else(String::new, super::kinds::ResourceKind::resource),
             object::name(object),
             account.user(),
             account.namespace,

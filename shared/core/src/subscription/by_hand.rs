@@ -67,7 +67,7 @@ pub(super) fn resolve(
     let subscriptions = wishes.iter().map(|wish| wish.wanted(false)).collect();
     let inputs = Inputs { namespace, subscriptions, catalogs, broken, installed };
     let (patience, mut reasons) = Patience::read(settings, group.object);
-    let images = Images { world, patience, now };
+    let images = Images { world, settings, patience, now };
     let install = resolver::resolve(&inputs).and_then(|resolution| {
         Install::of(namespace, &resolution, &wishes, settings.optional_manifests, |csv| there.has(csv), &images)
     });
@@ -79,7 +79,7 @@ pub(super) fn resolve(
     reasons.extend(install.pending.iter().map(|pending| pending.reason(None)));
     if !install.pending.is_empty() || install.is_empty() {
         let again = install.pending.iter().filter_map(|pending| pending.again).min();
-        let actions = install.pending.into_iter().filter_map(|pending| pending.ask).collect();
+        let actions = install.pending.into_iter().flat_map(|pending| pending.actions).collect();
         return Plan { actions, reasons, again, ..Plan::nothing() };
     }
     let manual = object::at(plan, &["spec", "approved"]) != &Value::Bool(true);
