@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod control_plane;
 pub mod data;
+pub mod faulty_api;
 pub mod house;
 pub mod images;
 pub mod registry;

@@ -1,5 +1,5 @@
 //! The controllers are killed and started anew, and every step of a scenario ends with the same objects all the same: for each
-//! scenario that passes on `sim`, in one run after every action, and after each action in a run of its own.
+//! scenario that passes on `sim`, in one run after every action (what may be in flight together done in the opposite order), and after each action in a run of its own.
 //! What may differ then and only then is in `differences.yaml`, as `engine: crash`.
 
 use std::process::ExitCode;
@@ -44,6 +44,7 @@ fn after_every(scenario: &Scenario) -> Result<()> {
     let data = data();
     let mut engine = SimEngine::start_for(scenario)?;
     engine.simulation().crash(Crashes::AfterEvery);
+    engine.simulation().turn_batches();
     Expected::of(scenario)?.check(Run::new(engine, scenario, data.as_deref()))
 }
 

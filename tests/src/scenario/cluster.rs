@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
@@ -22,10 +23,11 @@ use self::controllers::Controllers;
 pub use self::controllers::binary;
 use super::catalog::load;
 use super::engine::{Engine, Progress, WATCHED};
-use super::format::{PatchSpec, Scenario};
+use super::format::{FaultSpec, PatchSpec, Scenario};
 use super::runner::namespace;
 use super::store::Change;
 use crate::control_plane::{ControlPlane, Options};
+use crate::faulty_api::{Call, Fault, FaultyApi};
 
 /// How long the API server may take to answer the first list of every kind.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -36,19 +38,49 @@ const PATIENCE_OF_RECORDINGS: u32 = 3;
 pub struct ClusterEngine {
     // In the order in which they are dropped: first those who talk to the API server.
     controllers: Controllers,
+    proxy: Option<FaultyApi>,
+    faults: Arc<Mutex<Vec<FaultSpec>>>,
     catalogs: BTreeMap<String, Server>,
     shown: Receiver<Seen>,
     /// Shown, but not yet asked for.
     pending: Vec<Change>,
     client: Client,
     runtime: Runtime,
-    _plane: ControlPlane,
+    plane: ControlPlane,
     started: Instant,
 }
 
 impl ClusterEngine {
     /// Starts a cluster of its own for a scenario, with OLM's CRDs and our controllers.
     pub fn start(scenario: &Scenario) -> Result<Self> {
+        let mut flags = scenario.script.flags.clone();
+        flags.extend(scenario.has_catalog_pods()?.then(|| "--catalog-pods".to_owned()));
+        let faults: Arc<Mutex<Vec<FaultSpec>>> = Arc::default();
+        let known = faults.clone();
+        let judge = move |call: &Call| {
+            known.lock().unwrap_or_else(PoisonError::into_inner).iter_mut().find_map(|f| f.meets(call))
+        };
+        let mut engine = if scenario.has_faults() {
+            Self::start_faulty(&flags, judge)?
+        } else {
+            Self::start_with(&flags, |_, _| Ok(None))?
+        };
+        engine.faults = faults;
+        Ok(engine)
+    }
+
+    /// Starts a cluster of its own whose controllers are told these flags, and see the API server through a [`FaultyApi`].
+    pub fn start_faulty(flags: &[String], judge: impl FnMut(&Call) -> Option<Fault> + Send + 'static) -> Result<Self> {
+        let proxy = |runtime: &Runtime, plane: &ControlPlane| {
+            runtime.block_on(FaultyApi::start(plane.kubeconfig(), judge)).map(Some)
+        };
+        Self::start_with(flags, proxy)
+    }
+
+    fn start_with(
+        flags: &[String],
+        proxy: impl FnOnce(&Runtime, &ControlPlane) -> Result<Option<FaultyApi>>,
+    ) -> Result<Self> {
         // Before the cluster, as it may have to be built.
         controllers::binary()?;
         let plane = ControlPlane::start_with(Options { crds: crd::all(), ..Options::default() })?;
@@ -56,15 +88,17 @@ impl ClusterEngine {
         let client = runtime.block_on(Client::connect(plane.kubeconfig()))?;
         // The controllers' Lease is in there.
         runtime.block_on(client.apply(&namespace("olm")))?;
-        let controllers = Controllers::start(plane.kubeconfig(), scenario.has_catalog_pods()?, &scenario.script.flags)?;
+        let proxy = proxy(&runtime, &plane)?;
+        let seen_through = proxy.as_ref().map(FaultyApi::kubeconfig);
+        let controllers = Controllers::start(seen_through.as_deref().unwrap_or_else(|| plane.kubeconfig()), flags)?;
         let (sender, shown) = channel();
         for (api_version, kind, plural) in WATCHED {
             runtime.spawn(client.clone().follow(Gvk::from_api_version(api_version, kind), plural, sender.clone()));
         }
         let started = Instant::now();
         let catalogs = BTreeMap::new();
-        let mut engine =
-            Self { controllers, catalogs, shown, pending: vec![], client, runtime, _plane: plane, started };
+        let (faults, pending) = (Arc::default(), vec![]);
+        let mut engine = Self { controllers, proxy, faults, catalogs, shown, pending, client, runtime, plane, started };
         engine.wait_for_lists()?;
         Ok(engine)
     }
@@ -109,6 +143,12 @@ impl Engine for ClusterEngine {
         self.runtime.block_on(self.client.delete(target))
     }
 
+    fn fault(&mut self, fault: &FaultSpec) -> Result<()> {
+        anyhow::ensure!(self.proxy.is_some(), "no proxy is in front of the API server");
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).push(fault.clone());
+        Ok(())
+    }
+
     fn list(&mut self, resource: &Gvk, plural: &str) -> Result<Vec<Value>> {
         self.runtime.block_on(self.client.list(resource, plural))
     }
@@ -147,7 +187,7 @@ impl Engine for ClusterEngine {
     }
 
     fn unfinished(&mut self) -> Result<Vec<String>> {
-        self.controllers.audit()
+        self.controllers.audit(self.plane.kubeconfig())
     }
 
     fn log(&self) -> String {

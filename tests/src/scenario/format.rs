@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::condition::Condition;
 use crate::data::documents;
+use crate::faulty_api::{Call, Fault};
 
 /// A scenario: what happens, and the folder with what it needs for that.
 #[derive(Clone, Debug)]
@@ -120,6 +121,22 @@ pub struct FaultSpec {
     pub message: String,
     /// How often; ever after when absent.
     pub times: Option<u32>,
+}
+
+impl FaultSpec {
+    /// What becomes of that call, if it is one that the refusal is for and has not been given often enough.
+    pub fn meets(&mut self, call: &Call) -> Option<Fault> {
+        let Self { verb, kind, name, code, reason, message, times } = self;
+        let is_it = call.verb == verb && call.is_of(kind) && call.name == *name && call.subresource.is_empty();
+        if !is_it || *times == Some(0) {
+            return None;
+        }
+        *times = times.map(|times| times - 1);
+        Some(match *code {
+            0 => Fault::Drop { reached: false },
+            code => Fault::Refused { code, reason: reason.clone(), message: message.clone() },
+        })
+    }
 }
 
 /// Another directory for a catalog.

@@ -115,9 +115,6 @@ pub fn trials<E: Engine>(
     let trials = names.into_iter().map(|name| {
         let is_listed = listed.contains(&name);
         match scenarios.remove(&name) {
-            Some(scenario) if engine == "cluster" && scenario.has_faults() => {
-                Trial::test(name, || Ok(())).with_ignored_flag(true).with_kind("skipped, only the simulation refuses")
-            }
             Some(scenario) if !scenario.needs_data() || data().is_some() => {
                 let start = start.clone();
                 Trial::test(name, move || test(engine, &scenario, is_listed, is_named, start)).with_kind(engine)

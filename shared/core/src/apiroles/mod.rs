@@ -26,7 +26,7 @@ pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
         .filter(|csv| !membership::is_copy(csv) && !object::is_deleting(csv));
     let Some(csv) = csv else { return Plan::nothing() };
     let actions = wanted(world, csv).iter().filter_map(|role| ensure(world, role)).collect();
-    Plan { actions, unordered: true, ..Plan::default() }
+    Plan::unordered(actions)
 }
 
 /// The ClusterRoles for all that is provided and there.

@@ -264,7 +264,7 @@ impl<'w> Work<'w> {
             let (namespace, name) = (object::namespace(self.source).to_owned(), object::name(self.source).to_owned());
             self.actions.push(Action::Ask(Question::Refresh { namespace, name }));
         }
-        Plan { actions: self.actions, unordered: false, reasons: self.reasons, again: self.again }
+        Plan { actions: self.actions, reasons: self.reasons, again: self.again, ..Plan::nothing() }
     }
 
     fn write(&self) -> Option<Action> {

@@ -32,10 +32,10 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key) -> Plan {
     let original =
         world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name).filter(|csv| !membership::is_copy(csv));
     let Some(original) = original else {
-        return unordered(copies.delete_unless(|_| false).collect());
+        return Plan::unordered(copies.delete_unless(|_| false).collect());
     };
     let Some(group) = offering_group(world, original) else {
-        return unordered(copies.delete_unless(|copy| may_stay(original, copy)).collect());
+        return Plan::unordered(copies.delete_unless(|copy| may_stay(original, copy)).collect());
     };
     let offered = Offered::of(settings, world, group);
     let mut actions: Vec<Action> = copies.delete_unless(|copy| offered.contains(object::namespace(copy))).collect();
@@ -51,13 +51,9 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key) -> Plan {
             None => {}
         }
     }
-    let mut plan = unordered(actions);
+    let mut plan = Plan::unordered(actions);
     target_rbac::ensure(world, original, group, &copies, &mut plan);
     plan
-}
-
-fn unordered(actions: Vec<Action>) -> Plan {
-    Plan { actions, unordered: true, ..Plan::default() }
 }
 
 /// The copies of a ClusterServiceVersion by namespace.

@@ -64,7 +64,29 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
         gates::Verdict::Pass => transition::next(world, csv, key, now),
         gates::Verdict::Stop(step) => step,
     };
-    step.into_plan(csv, now)
+    scoped(step, &groups).into_plan(csv, now)
+}
+
+/// What a ClusterServiceVersion installs is written with the rights of the ServiceAccount that its OperatorGroup names, if it names
+/// one (§4.10): all that comes before its own status.
+fn scoped(mut step: Step, groups: &[membership::Group<'_>]) -> Step {
+    let [group] = groups else { return step };
+    let installs = |action: &Action| action.writes() && action.target().gvk.kind != "ClusterServiceVersion";
+    if !step.before.iter().any(installs) {
+        return step;
+    }
+    match group.account() {
+        Ok(account) => {
+            let scoped =
+                |action: Action| if installs(&action) { action.with_rights_of(account.as_ref()) } else { action };
+            step.before = step.before.into_iter().map(scoped).collect();
+            step
+        }
+        Err(name) => Step::stay().because(Reason::Missing {
+            object: object::ObjectRef::of(group.0).to_string(),
+            needs: format!("ServiceAccount {name}"),
+        }),
+    }
 }
 
 /// What one pass over the state machine comes to.
@@ -121,7 +143,7 @@ impl Step {
     fn into_plan(mut self, csv: Csv<'_>, now: Timestamp) -> Plan {
         let mut actions = std::mem::take(&mut self.before);
         actions.extend(status::record(csv, &self, now));
-        Plan { actions, unordered: false, reasons: self.reasons, again: self.again }
+        Plan { actions, reasons: self.reasons, again: self.again, ..Plan::nothing() }
     }
 }
 

@@ -233,12 +233,8 @@ fn operators(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because
         // A plan that fails leaves its operators unfinished.
         let is_well = matches!(csv.phase.as_str(), "Succeeded" | "Replacing" | "Deleting");
         if !is_well && !fails && csv.change != CsvChange::Remove && !csv.phase.is_empty() {
-            // What this version does not do, OLM may.
-            let why = trial.reasons(Controller::ClusterServiceVersion, &csv.name);
-            let is_ours = why.iter().any(|reason| matches!(reason, Reason::Unsupported { .. }));
-            let result = if is_ours { Outcome::Unknown } else { Outcome::WouldFail };
             let message = format!("{} would stay {}: {}", csv.name, csv.phase, csv.message);
-            reasons.push(because(result, "csv", message, ""));
+            reasons.push(because(Outcome::WouldFail, "csv", message, ""));
         }
     }
     let names = |bystander: bool| -> Vec<&str> {

@@ -53,6 +53,22 @@ impl Outcome {
     }
 }
 
+/// The type of Secrets in which Kubernetes keeps a ServiceAccount's token.
+const TOKEN: &str = "kubernetes.io/service-account-token";
+
+/// Does what an action makes refer to others that the same bundle may make? A binding to a role that is not there is refused, and
+/// the token of a ServiceAccount that is not there is deleted.
+pub(super) fn refers(action: &Action) -> bool {
+    match action {
+        Action::As(_, action) => refers(action),
+        Action::Create(object) | Action::Update(object) => {
+            let is_binding = matches!(object::text(object, &["kind"]), "RoleBinding" | "ClusterRoleBinding");
+            is_binding || object::text(object, &["type"]) == TOKEN
+        }
+        _ => false,
+    }
+}
+
 /// Who owns what a step makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owned {
@@ -107,6 +123,32 @@ fn handling_of_any(world: &Reader<'_>, gvk: &Gvk) -> (bool, Owned, bool) {
         None => !OF_THE_CLUSTER.contains(&gvk.kind.as_str()) && !gvk.kind.ends_with("WebhookConfiguration"),
     };
     if scoped { (true, Owned::ByCsv, true) } else { (false, Owned::ByLabels, true) }
+}
+
+/// Steps of which each is done whatever becomes of the others. All else is done in the order of the steps, as by OLM: what comes
+/// after a refusal is not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Together {
+    /// They define APIs.
+    Definitions,
+    /// They need a ClusterServiceVersion at most, and APIs that are served.
+    Objects,
+}
+
+/// Which steps may be in flight together with this one.
+pub(super) fn together(world: &Reader<'_>, step: &Value, optional: bool) -> Option<Together> {
+    let gvk = gvk(step);
+    match gvk.kind.as_str() {
+        "ClusterServiceVersion" | "Subscription" => None,
+        "CustomResourceDefinition" => (gvk.version == "v1").then_some(Together::Definitions),
+        _ if optional => Some(Together::Objects),
+        // A bundle may bring what this cluster does not serve.
+        "PodDisruptionBudget" | "NetworkPolicy" | "PriorityClass" => (gvk.version == "v1").then_some(Together::Objects),
+        _ if handling(&gvk.kind).is_some_and(|(_, _, carried)| carried) => {
+            super::optional::served_since(world, step).map(|_| Together::Objects)
+        }
+        _ => Some(Together::Objects),
+    }
 }
 
 /// The kind that a step makes.
@@ -306,8 +348,10 @@ fn merged(live: &Value, desired: &Value) -> Value {
     if object::text(&desired, &["kind"]) == "Service" && !selector.is_null() {
         new["spec"]["selector"] = selector.clone();
     }
+    // The token of a ServiceAccount is put in by Kubernetes.
+    let is_token = object::text(&desired, &["type"]) == TOKEN;
     for key in ["data", "binaryData"] {
-        if desired.get(key).is_none() {
+        if desired.get(key).is_none() && !is_token {
             object::map_mut(&mut new, &[]).remove(key);
         }
     }

@@ -16,9 +16,6 @@ pub(super) fn culprit(world: &Reader<'_>, plan: &Value, step: usize) -> Culprit 
     let Some(csv) = steps.get(step).map(resolving) else { return Culprit::default() };
     let others: BTreeSet<String> =
         steps.iter().map(resolving).filter(|other| *other != csv && !other.is_empty()).collect();
-    if others.is_empty() {
-        return Culprit { csv, ..Culprit::default() };
-    }
     let subscriptions = world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|s| s.json());
     let asked_for_it = subscriptions.filter(|s| object::text(s, &["status", "currentCSV"]) == csv);
     let subscriptions = asked_for_it.map(|s| object::name(s).to_owned()).collect();

@@ -57,7 +57,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
         return Outcome::Fail(message, None);
     }
     let mut warning = None;
-    match fits::existing(world, live, &desired, now) {
+    match fits::existing(world, plan, live, &desired, now) {
         Fits::Yes => {}
         Fits::Unknown(question) => return Outcome::Ask(question),
         Fits::Unreadable(refusal, again) if refusal.is_forbidden() => {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::apply::{self, Outcome};
+use super::apply::{self, Outcome, Together};
 use super::optional::{self, Skipped};
 use super::{Refusal, crd};
 use crate::api::object;
@@ -17,10 +17,10 @@ const INVALID: &str = "the InstallPlan contains invalid data";
 pub(super) struct Pass {
     /// The steps with their outcomes, as far as they are certain once `actions` are done.
     pub(super) steps: Vec<Value>,
-    /// What to do now, in order.
-    pub(super) actions: Vec<Action>,
+    /// What to do now, in batches of what does not depend on each other.
+    pub(super) actions: Vec<Vec<Action>>,
     /// What was refused before and is to be tried again, and what comes after it.
-    pub(super) retry: Vec<Action>,
+    pub(super) retry: Vec<Vec<Action>>,
     /// Optional steps that the plan goes on without from now on.
     pub(super) skipped: Vec<Skipped>,
     /// What to warn of once `actions` are done.
@@ -45,7 +45,9 @@ pub(super) struct Error {
     pub(super) step: usize,
     /// Does time make it a failure of the plan?
     pub(super) is_final: bool,
-    /// When to look again at what would not be seen.
+    /// How often in a row the API server has refused it.
+    pub(super) attempts: u32,
+    /// When it is tried again, or looked at again if that would not be seen.
     pub(super) again: Option<Timestamp>,
 }
 
@@ -54,6 +56,7 @@ struct Planned {
     step: usize,
     action: Action,
     after: &'static str,
+    together: Option<Together>,
     blind: bool,
     optional: bool,
     warning: Option<String>,
@@ -85,7 +88,8 @@ impl Pass {
         let mut csvs_to_come: Vec<String> = Vec::new();
         for (index, step) in steps.iter_mut().enumerate() {
             let is_optional = optional::is(settings, step);
-            let fail = |message: String, is_final, again| Some(Error { message, step: index, is_final, again });
+            let fail =
+                |message: String, is_final, again| Some(Error { message, step: index, is_final, attempts: 0, again });
             match object::text(step, &["status"]) {
                 "Created" | "Present" => continue,
                 optional::NOT_CREATED if is_optional => continue,
@@ -121,7 +125,10 @@ impl Pass {
                     // Definitions are of the whole cluster: nobody's operator may be without them, as OLM sees it.
                     let account = account.filter(|_| kind != "CustomResourceDefinition");
                     let action = action.with_rights_of(account);
-                    found.planned.push(Planned { step: index, action, after, blind, optional: is_optional, warning });
+                    let together = apply::together(world, step, is_optional);
+                    let planned =
+                        Planned { step: index, action, after, together, blind, optional: is_optional, warning };
+                    found.planned.push(planned);
                 }
                 Outcome::Ask(question) => {
                     let what = format!("it looks whether every {} fits the new schema of its CRD", question.kind);
@@ -165,17 +172,18 @@ impl Found {
         let Self { planned, questions, skipped, waits, error } = self;
         // What may or may not be needed is sent only with the write that remembers it.
         let waiting = waits.is_some() && error.is_none();
-        let (mut actions, mut warnings) = (Vec::new(), Vec::new());
-        for Planned { step, action, after, blind, warning, .. } in planned {
+        let (mut actions, mut warnings) = (Batches::default(), Vec::new());
+        for Planned { step, action, after, together, blind, warning, .. } in planned {
             if blind && waiting {
                 continue;
             }
             steps[step]["status"] = after.into();
-            actions.push(action);
+            actions.push(together, action);
             warnings.extend(warning);
         }
-        if error.is_none() {
-            actions.extend(questions);
+        let mut actions = actions.end();
+        if error.is_none() && !questions.is_empty() {
+            actions.push(questions);
         }
         let stop = match (waits, error) {
             (_, Some(error)) => Some(Stop::Error(error)),
@@ -187,21 +195,47 @@ impl Found {
 
     fn refused(self, mut steps: Vec<Value>, at: usize, refusal: &Refusal) -> Pass {
         let Self { planned, skipped, .. } = self;
-        let step = planned[at].step;
+        let Planned { step, together, .. } = planned[at];
         let message = apply::refusal(&steps[step], refusal);
-        let error = Error { message, step, is_final: !refusal.status.is_forbidden(), again: None };
-        let (mut actions, mut retry, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
-        for (index, Planned { step, action, after, blind, warning, .. }) in planned.into_iter().enumerate() {
-            if index >= at {
-                retry.push(action);
-            } else if blind {
+        let (is_final, attempts) = (!refusal.status.is_forbidden(), refusal.attempts);
+        let error = Error { message, step, is_final, attempts, again: Some(refusal.retry_at) };
+        // Where the batch of the refused one begins.
+        let before = planned[..at].iter().rposition(|p| together.is_none() || p.together != together);
+        let batch = before.map_or(0, |last| last + 1);
+        let (mut actions, mut retry, mut warnings) = (Batches::default(), Batches::default(), Vec::new());
+        for (index, Planned { step, action, after, together, blind, warning, .. }) in planned.into_iter().enumerate() {
+            if blind && index < batch {
                 // It went through, or the refused one would not have been tried.
                 steps[step]["status"] = after.into();
                 warnings.extend(warning);
+            } else if blind || index >= at {
+                retry.push(together, action);
             } else {
-                actions.push(action);
+                actions.push(together, action);
             }
         }
+        let (actions, retry) = (actions.end(), retry.end());
         Pass { steps, actions, retry, skipped, warnings, stop: Some(Stop::Error(error)) }
+    }
+}
+
+/// Actions in their order, those in one batch that may be in flight together.
+#[derive(Default)]
+struct Batches(Vec<(Option<Together>, Vec<Action>)>);
+
+impl Batches {
+    fn push(&mut self, together: Option<Together>, action: Action) {
+        match self.0.last_mut() {
+            Some((last, batch)) if together.is_some() && *last == together => batch.push(action),
+            _ => self.0.push((together, vec![action])),
+        }
+    }
+
+    fn end(self) -> Vec<Vec<Action>> {
+        let in_two = |(_, batch): (_, Vec<Action>)| {
+            let (after, before): (Vec<_>, Vec<_>) = batch.into_iter().partition(apply::refers);
+            [before, after]
+        };
+        self.0.into_iter().flat_map(in_two).filter(|batch| !batch.is_empty()).collect()
     }
 }

@@ -11,8 +11,12 @@ use crate::world::Reader;
 
 /// How long it is believed that they fit: other steps may come first.
 const BELIEVED: SignedDuration = SignedDuration::from_secs(30);
-/// How soon they are looked at again when they do not: as often as OLM tries a plan again.
-const AGAIN: SignedDuration = SignedDuration::from_secs(5);
+/// How soon they are looked at again when they do not, if nobody sees one of them change: then it is at once.
+const AGAIN: SignedDuration = SignedDuration::from_secs(30);
+/// How soon they are read again when they could not be. The pause grows with the time that has passed since the plan was started.
+const READ_AGAIN: SignedDuration = SignedDuration::from_secs(5);
+/// The longest pause.
+const READ_LATEST: SignedDuration = SignedDuration::from_mins(5);
 
 /// The answer.
 pub(super) enum Fits {
@@ -27,18 +31,23 @@ pub(super) enum Fits {
 }
 
 /// Looks at what is known of the custom resources of a definition that is to be replaced.
-pub(super) fn existing(world: &Reader<'_>, live: &Value, desired: &Value, now: Timestamp) -> Fits {
+pub(super) fn existing(world: &Reader<'_>, plan: &Value, live: &Value, desired: &Value, now: Timestamp) -> Fits {
     let Some(question) = question(live, desired) else { return Fits::Yes };
     let Some(found) = world.fits(&question) else { return Fits::Unknown(question) };
-    let is_well = found.misfits == 0 && found.refusal.is_none();
-    let lasts = if is_well { BELIEVED } else { AGAIN };
-    if now >= found.at + lasts {
+    let started = object::parse_time(object::text(plan, &["status", "startTime"])).unwrap_or(found.at);
+    let lasts = match &found.refusal {
+        _ if found.misfits > 0 => AGAIN,
+        Some(_) => ((found.at.duration_since(started)) / 2).clamp(READ_AGAIN, READ_LATEST),
+        None => BELIEVED,
+    };
+    let until = found.at + lasts;
+    if now >= until {
         return Fits::Unknown(question);
     }
     match &found.refusal {
         // What was found before that is certain all the same.
-        _ if found.misfits > 0 => Fits::No(told(&question, found), found.at + AGAIN),
-        Some(refusal) => Fits::Unreadable(refusal.clone(), found.at + AGAIN),
+        _ if found.misfits > 0 => Fits::No(told(&question, found), until),
+        Some(refusal) => Fits::Unreadable(refusal.clone(), until),
         None => Fits::Yes,
     }
 }

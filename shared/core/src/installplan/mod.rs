@@ -57,6 +57,11 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
             Plan::wait(Reason::ApprovalNeeded { namespace, name, csvs: csvs.map(str::to_owned).collect() })
         }
         "Installing" => install(settings, world, key, json, now),
+        "Failed" if is_attenuated(json) && rights::touched_since(world, json) => {
+            let mut status = Status::of(json);
+            status.put("phase", "Installing");
+            Plan::act(status.write(json).into_iter().collect())
+        }
         "Failed" => {
             let message = object::text(json, &["status", "message"]).to_owned();
             Plan::wait(Reason::InstallPlanFailed { namespace, name, message, culprit: blame::of_failed(world, json) })
@@ -64,6 +69,11 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
         "Complete" if settings.optional_manifests => optional::after_all(settings, world, key, json, now),
         _ => Plan::nothing(),
     }
+}
+
+/// Was it executed with the rights of a ServiceAccount?
+fn is_attenuated(plan: &Value) -> bool {
+    !object::at(plan, &["status", "attenuatedServiceAccountRef"]).is_null()
 }
 
 fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now: Timestamp) -> Plan {
@@ -100,19 +110,16 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
             status.put_start(started);
             status.forget("message");
             status.installed(true, "", "", now);
-            let mut actions = pass.actions;
-            actions.extend(status.write(json));
-            actions.extend(events);
-            Plan::act(actions)
+            Plan::in_batches(then(pass.actions, status.write(json), events))
         }
         Some(Stop::Wait(message)) => {
-            let mut actions = pass.actions;
-            if !pass.skipped.is_empty() {
-                // What was given up is remembered at once: the refusal will be forgotten.
-                actions.extend(status.write(json));
-            }
-            actions.extend(events);
-            Plan::act(actions).because(Reason::InstallPlanWaits { namespace, name, message })
+            // What was given up is remembered at once: the refusal will be forgotten.
+            let write = status.write(json).filter(|_| !pass.skipped.is_empty());
+            Plan::in_batches(then(pass.actions, write, events)).because(Reason::InstallPlanWaits {
+                namespace,
+                name,
+                message,
+            })
         }
         Some(Stop::Error(Error { message, step, is_final: true, .. })) if now >= deadline => {
             status.put("phase", "Failed");
@@ -123,19 +130,20 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
             let actions = status.write(json).into_iter().chain(events).collect();
             Plan::act(actions).because(Reason::InstallPlanFailed { namespace, name, message, culprit })
         }
-        Some(Stop::Error(Error { message, step, is_final, again })) => {
+        Some(Stop::Error(Error { message, step, is_final, attempts, again })) => {
             status.put_start(started);
             status.put("message", format!("retrying execution due to error: {message}"));
             status.clear_check(now);
-            let mut actions = pass.actions;
-            actions.extend(status.write(json));
-            actions.extend(events);
-            actions.extend(pass.retry);
+            let mut batches = then(pass.actions, status.write(json), events);
+            batches.extend(pass.retry);
             let (culprit, fails_at) = (blame::culprit(world, json, step), is_final.then_some(deadline));
-            let reason = Reason::InstallPlanRetries { namespace, name, message, culprit, fails_at };
-            let mut plan = Plan::act(actions).because(reason);
+            let reason =
+                Reason::InstallPlanRetries { namespace, name, message, culprit, attempts, next_at: again, fails_at };
+            let mut plan = Plan::in_batches(batches).because(reason);
             plan.reasons.extend(account.and_then(|account| rights::missing(world, json, &account)));
-            fails_at.into_iter().chain(again).fold(plan, Plan::again_at)
+            // What the API server refused is tried again without that.
+            let looks_again = again.filter(|_| attempts == 0);
+            fails_at.into_iter().chain(looks_again).fold(plan, Plan::again_at)
         }
     }
 }
@@ -148,6 +156,12 @@ pub fn fitting(live: &Value, desired: &Value) -> Option<Fit> {
 /// The version that a definition loses although objects may be stored in it, for which its step is refused (§5.5).
 pub fn lost_version<'l>(live: &'l Value, desired: &Value) -> Option<&'l str> {
     crd::lost_version(live, desired)
+}
+
+/// The batches, then the write of the status, then the events.
+fn then(mut batches: Vec<Vec<Action>>, write: Option<Action>, events: Vec<Action>) -> Vec<Vec<Action>> {
+    batches.extend(write.into_iter().chain(events).map(|action| vec![action]));
+    batches
 }
 
 /// The Event that custom resources do not fit their new definition, unless its webhook converts them (§5.5).

@@ -75,7 +75,7 @@ pub(super) fn is_settling(world: &Reader<'_>, step: &Value, refusal: &Refusal) -
 }
 
 /// Since when the API that the step needs has been served, if a CustomResourceDefinition brings it.
-fn served_since(world: &Reader<'_>, step: &Value) -> Option<Timestamp> {
+pub(super) fn served_since(world: &Reader<'_>, step: &Value) -> Option<Timestamp> {
     let gvk = apply::gvk(step);
     let definitions = world.indexed(IndexKey::Definition(gvk.group.clone(), gvk.kind.clone()));
     let serves = |crd: &&Value| {

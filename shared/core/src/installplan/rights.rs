@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::apply;
 use crate::api::object;
 use crate::plan::{Account, Reason};
-use crate::rbac::Granted;
-use crate::world::{GroupKind, IndexKey, Reader};
+use crate::rbac::{self, Granted};
+use crate::world::{GroupKind, IndexKey, Reader, kind};
 
 /// The ServiceAccount that a reference names.
 pub(super) fn account(reference: &Value) -> Option<Account> {
@@ -45,9 +45,47 @@ pub(super) fn missing(world: &Reader<'_>, plan: &Value, account: &Account) -> Op
             let place = if namespaced { format!("in namespace {namespace}") } else { "in the cluster".to_owned() };
             rights.insert(format!("{verb} {plural}{group} {place}"));
         }
+        // Who writes a Role gives rights away, which they need to have.
+        for rule in gives_away(world, plan, step, owner) {
+            let place = if namespaced { format!("in namespace {namespace}") } else { "in the cluster".to_owned() };
+            rights.insert(format!("grant {} {place}", rbac::described(&rule)));
+        }
     }
     let (namespace, name) = (account.namespace.clone(), account.name.clone());
     (!rights.is_empty()).then(|| Reason::RightsMissing { namespace, name, rights: rights.into_iter().collect() })
+}
+
+/// What a step that makes a Role, or a binding of one, would grant although the ServiceAccount does not have it.
+fn gives_away(world: &Reader<'_>, plan: &Value, step: &Value, account: (&str, &str)) -> Vec<Value> {
+    if apply::gvk(step).group != kind::ROLE.group {
+        return Vec::new();
+    }
+    let Ok(mut object) = apply::manifest(step) else { return Vec::new() };
+    let namespace = object::namespace(plan);
+    let is_namespaced = matches!(object::text(&object, &["kind"]), "Role" | "RoleBinding");
+    let metadata = object::map_mut(&mut object, &["metadata"]);
+    metadata.insert("namespace".to_owned(), if is_namespaced { namespace } else { "" }.into());
+    rbac::escalation(world, account, &object, |role, name| {
+        let steps = object::list(plan, &["status", "plan"]).iter();
+        let mut made = steps.filter(|s| apply::gvk(s).kind == role && object::text(s, &["resource", "name"]) == name);
+        let known = || {
+            let kind = if role == "Role" { &kind::ROLE } else { &kind::CLUSTER_ROLE };
+            world.json(kind, if role == "Role" { namespace } else { "" }, name).cloned()
+        };
+        let role = made.next().and_then(|step| apply::manifest(step).ok()).or_else(known).unwrap_or_default();
+        object::list(&role, &["rules"]).to_vec()
+    })
+}
+
+/// Has the rights of ServiceAccounts in the namespace been touched since the plan was written (§5.7)? What one etcd keeps has its
+/// versions in the order of the writes.
+pub(super) fn touched_since(world: &Reader<'_>, plan: &Value) -> bool {
+    let version = |object: &Value| object::resource_version(object).parse::<u64>().ok();
+    let Some(written) = version(plan) else { return false };
+    let namespace = object::namespace(plan);
+    [&kind::ROLE, &kind::ROLE_BINDING, &kind::SERVICE_ACCOUNT]
+        .into_iter()
+        .any(|kind| world.in_namespace(kind, namespace).any(|o| version(o.json()).is_some_and(|v| v > written)))
 }
 
 /// The plural of a kind, and whether its objects are in namespaces; none for kinds that nobody knows here.

@@ -148,7 +148,17 @@ fn reason(
                 let ends = |started: Timestamp| started + settings.install_plan_retry_timeout;
                 let fails_at = started.filter(|_| is_final).map(ends);
                 let culprit = blame::of_failed(world, plan);
-                return Some(Reason::InstallPlanRetries { namespace, name, message, culprit, fails_at });
+                // How often, and when next, only who carries it out knows.
+                let (attempts, next_at) = (0, None);
+                return Some(Reason::InstallPlanRetries {
+                    namespace,
+                    name,
+                    message,
+                    culprit,
+                    attempts,
+                    next_at,
+                    fails_at,
+                });
             }
             let steps = object::list(plan, &["status", "plan"]);
             match (steps.iter().find(|s| object::text(s, &["status"]) == crd::WAITING), step) {

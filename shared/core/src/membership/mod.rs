@@ -22,7 +22,7 @@ pub use self::apis::{Apis, Provision, provision};
 pub use self::install_modes::supports;
 use crate::api::go_json::GoType;
 use crate::api::{labels, object};
-use crate::plan::Action;
+use crate::plan::{Account, Action};
 use crate::world::{Reader, kind};
 
 /// On a member, and copied with it: the name of its OperatorGroup.
@@ -52,6 +52,20 @@ impl<'a> Group<'a> {
     /// The namespaces it targets as recorded in its status; exactly `""` when it is global.
     pub fn targets(self) -> BTreeSet<&'a str> {
         object::list(self.0, &["status", "namespaces"]).iter().filter_map(Value::as_str).collect()
+    }
+
+    /// The ServiceAccount with whose rights its members are installed, if it names one.
+    ///
+    /// # Errors
+    /// The name of one that has not been found.
+    pub fn account(self) -> Result<Option<Account>, &'a str> {
+        let wanted = object::text(self.0, &["spec", "serviceAccountName"]);
+        let found = |key| object::text(self.0, &["status", "serviceAccountRef", key]).to_owned();
+        match wanted {
+            "" => Ok(None),
+            _ if found("name") == wanted => Ok(Some(Account { namespace: found("namespace"), name: found("name") })),
+            _ => Err(wanted),
+        }
     }
 
     /// Does it target all namespaces?

@@ -19,7 +19,7 @@ pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
     if let Some(csv) = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name) {
         below_csv(world, csv, &mut actions);
     }
-    Plan { actions, unordered: true, ..Plan::default() }
+    Plan::unordered(actions)
 }
 
 /// The name of an Operator: `PACKAGE.NAMESPACE`, cut to what fits into a label's key.

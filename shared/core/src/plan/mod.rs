@@ -7,11 +7,13 @@
 
 mod action;
 pub mod certificate;
+mod order;
 mod reason;
 
 pub use action::{Account, Action, Emit, Propagation, Question, Verb};
 pub use certificate::{Certificate, Issued};
 use jiff::Timestamp;
+pub use order::Order;
 pub use reason::{Culprit, Reason, Severity};
 
 /// The controllers: each plans for keys of its own.
@@ -77,10 +79,10 @@ impl std::fmt::Display for Key {
 #[must_use = "a plan that is not executed or reported was made for nothing"]
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// What to do, in order: the first action that is refused ends the plan.
+    /// What to do.
     pub actions: Vec<Action>,
-    /// May the actions be done in any order, each whatever becomes of the others?
-    pub unordered: bool,
+    /// How the actions follow each other.
+    pub order: Order,
     /// Why nothing (more) is done.
     pub reasons: Vec<Reason>,
     /// When to plan this key again although nothing changed.
@@ -96,6 +98,17 @@ impl Plan {
     /// These actions, in order.
     pub fn act(actions: Vec<Action>) -> Self {
         Self { actions, ..Self::default() }
+    }
+
+    /// These actions, each whatever becomes of the others.
+    pub fn unordered(actions: Vec<Action>) -> Self {
+        Self { actions, order: Order::Any, ..Self::default() }
+    }
+
+    /// These actions, batch by batch: those of a batch may be in flight together.
+    pub fn in_batches(batches: Vec<Vec<Action>>) -> Self {
+        let order = Order::Batches(batches.iter().map(Vec::len).collect());
+        Self { actions: batches.into_iter().flatten().collect(), order, ..Self::default() }
     }
 
     /// Nothing to do, for this reason.

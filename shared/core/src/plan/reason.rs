@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::api::object::ObjectRef;
+use crate::api::object::{self, ObjectRef};
 
 /// How bad it is that nothing is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -29,10 +29,10 @@ pub struct Culprit {
 }
 
 impl std::fmt::Display for Culprit {
-    /// What is to be added to a sentence: nothing when no other bundle suffers.
+    /// What is to be added to a sentence; nothing when nobody knows whose step it was.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { csv, subscriptions, others } = self;
-        if others.is_empty() {
+        if csv.is_empty() {
             return Ok(());
         }
         let of = match &subscriptions[..] {
@@ -40,7 +40,9 @@ impl std::fmt::Display for Culprit {
             [one] => format!(" of Subscription {one}"),
             several => format!(" of Subscriptions {}", several.join(", ")),
         };
-        write!(f, " (that is bundle {csv}{of}, and it holds up {})", others.join(", "))
+        let holds_up =
+            if others.is_empty() { String::new() } else { format!(", and it holds up {}", others.join(", ")) };
+        write!(f, " (that is bundle {csv}{of}{holds_up})")
     }
 }
 
@@ -143,7 +145,7 @@ pub enum Reason {
         message: String,
     },
     /// A step of an InstallPlan failed and is tried again.
-    #[error("InstallPlan {namespace}/{name} tries again: {message}{culprit}")]
+    #[error("InstallPlan {namespace}/{name} tries again: {message}{culprit}{}", tried(*attempts, *next_at))]
     InstallPlanRetries {
         /// Namespace of the plan.
         namespace: String,
@@ -153,6 +155,10 @@ pub enum Reason {
         message: String,
         /// Whose step it is.
         culprit: Culprit,
+        /// How often in a row the API server has refused it; 0 when it was not asked.
+        attempts: u32,
+        /// When it is tried, or looked at, again, if nothing changes before.
+        next_at: Option<Timestamp>,
         /// When the plan fails if it goes on like that; some failures never end a plan.
         fails_at: Option<Timestamp>,
     },
@@ -256,6 +262,17 @@ pub enum Reason {
     },
 }
 
+/// How an attempt is told, after a sentence.
+fn tried(attempts: u32, next_at: Option<Timestamp>) -> String {
+    let next = next_at.map(|at| format!("next at {}", object::time(at)));
+    match (attempts, next) {
+        (0, None) => String::new(),
+        (0, Some(next)) => format!(" ({next})"),
+        (_, None) => format!(" ({attempts}×)"),
+        (_, Some(next)) => format!(" ({attempts}×, {next})"),
+    }
+}
+
 /// What helps against a failure of an InstallPlan that is known by its words.
 fn mend(message: &str) -> Option<&'static str> {
     Some(match message {
@@ -265,13 +282,39 @@ fn mend(message: &str) -> Option<&'static str> {
              status --type merge -p '{\"status\":{\"storedVersions\":[...]}}'"
         }
         m if m.starts_with("error validating existing CRs") => {
-            "mend or delete the objects that are named: as long as the plan tries again they are looked at every few seconds"
+            "mend or delete the objects that are named: as long as the plan tries again, it goes on as soon as they fit"
         }
         m if m.starts_with("api-server resource not found") => {
             "install what serves that API, or another version of the operator: a bundle needs all its kinds"
         }
         _ => return None,
     })
+}
+
+/// What helps against a failure of an InstallPlan: to mend its cause, or to give up the bundle whose step it is.
+fn mend_plan(namespace: &str, plan: &str, message: &str, culprit: &Culprit, failed: bool) -> Option<String> {
+    let cause = mend(message);
+    let Culprit { csv, subscriptions, others } = culprit;
+    let anew = format!("then kubectl -n {namespace} delete installplan {plan}: a new plan is made");
+    let mended = match (cause, failed) {
+        (Some(cause), true) => Some(format!("{cause}; {anew}")),
+        (Some(cause), false) => Some(cause.to_owned()),
+        (None, true) => Some(format!("mend the cause, {anew}")),
+        (None, false) => None,
+    };
+    let give_up = format!(
+        "kubectl -n {namespace} delete subscription {} and kubectl -n {namespace} delete clusterserviceversion {csv}",
+        subscriptions.join(" ")
+    );
+    match (subscriptions.is_empty(), others.is_empty()) {
+        (false, false) => Some(format!(
+            "{}, or unsubscribe: {give_up}; then delete the InstallPlan, and the other Subscriptions with their \
+             ClusterServiceVersions, and make those Subscriptions anew",
+            cause.unwrap_or("mend the cause")
+        )),
+        (false, true) if cause.is_some() => mended.map(|mended| format!("{mended}; or give it up: {give_up}")),
+        _ => mended,
+    }
 }
 
 impl Reason {
@@ -310,32 +353,18 @@ impl Reason {
             Self::CatalogNotReady { namespace, name, .. } => {
                 format!("kubectl -n {namespace} get catalogsource {name} -o yaml shows the address that is dialled")
             }
-            Self::InstallPlanFailed { namespace, culprit, .. }
-            | Self::InstallPlanRetries { namespace, culprit, .. }
-                if !culprit.others.is_empty() && !culprit.subscriptions.is_empty() =>
-            {
-                let Culprit { csv, subscriptions, .. } = culprit;
-                format!(
-                    "mend the cause, or unsubscribe: kubectl -n {namespace} delete subscription {} and kubectl -n {namespace} \
-                     delete clusterserviceversion {csv}; then delete the InstallPlan, and the other Subscriptions with their \
-                     ClusterServiceVersions, and make those Subscriptions anew",
-                    subscriptions.join(" ")
-                )
+            Self::InstallPlanFailed { namespace, name, message, culprit } => {
+                return mend_plan(namespace, name, message, culprit, true);
             }
-            Self::InstallPlanFailed { message, .. } | Self::InstallPlanRetries { message, .. }
-                if mend(message).is_some() =>
-            {
-                return mend(message).map(str::to_owned);
-            }
-            Self::InstallPlanFailed { namespace, name, .. } => {
-                format!("mend the cause, then kubectl -n {namespace} delete installplan {name}: a new plan is made")
+            Self::InstallPlanRetries { namespace, name, message, culprit, .. } => {
+                return mend_plan(namespace, name, message, culprit, false);
             }
             Self::OptionalNotCreated { namespace, name, .. } => {
                 format!("the Events of kubectl -n {namespace} describe installplan {name} say why")
             }
             Self::RightsMissing { namespace, name, .. } => format!(
-                "bind the ServiceAccount to a Role or ClusterRole that has them, or take serviceAccountName out of the \
-                 OperatorGroup; kubectl auth can-i --list --as system:serviceaccount:{namespace}:{name} shows what it may"
+                "bind the ServiceAccount to a Role or ClusterRole that has them (what it is to grant it needs to have itself, or the verbs \
+                 escalate and bind for the bundle's roles), or take serviceAccountName out of the OperatorGroup; kubectl auth can-i --list --as system:serviceaccount:{namespace}:{name} shows what it may"
             ),
             Self::BundleUnpackFailed { image, .. } => {
                 format!("skopeo inspect docker://{image} shows whether it can be had; it is tried again by itself")
@@ -346,7 +375,6 @@ impl Reason {
             | Self::RequirementsNotMet { .. }
             | Self::NotHealthy { .. }
             | Self::InstallPlanWaits { .. }
-            | Self::InstallPlanRetries { .. }
             | Self::CsvFailed { .. }
             | Self::WaitsForCsv { .. }
             | Self::Invalid { .. }

@@ -29,7 +29,7 @@ use serde_json::Value;
 
 use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status;
-use crate::plan::{Action, Key, Plan, Reason, Verb};
+use crate::plan::{Action, Key, Order, Plan, Reason, Verb};
 use crate::world::{Change, Fact, FactKey, GroupKind, Read, Reader, Refusal, World};
 
 /// How many plans in a row may act before a key is made to pause: two controllers that undo each other's work must not spin.
@@ -58,10 +58,10 @@ pub enum Event {
 pub struct Work {
     /// For whom.
     pub key: Key,
-    /// What, in order.
+    /// What.
     pub actions: Vec<Action>,
-    /// May the order be ignored, and each be done whatever becomes of the others?
-    pub unordered: bool,
+    /// How the actions follow each other.
+    pub order: Order,
 }
 
 /// An action that the API server refused.
@@ -177,7 +177,7 @@ impl Planner {
             self.set_reasons(&key, plan.reasons);
             if !plan.actions.is_empty() {
                 self.running.insert(key.clone());
-                return Some(Work { key, actions: plan.actions, unordered: plan.unordered });
+                return Some(Work { key, actions: plan.actions, order: plan.order });
             }
         }
         None
@@ -280,11 +280,16 @@ impl Planner {
         refusals.retain(|id, r| planned.contains(id) || now < r.retry_at + backoff::LONGEST);
         let held = |a: &Action| refusals.get(&(a.verb(), a.target())).filter(|r| r.retry_at > now);
         let mut shown: Vec<&Refusal> = plan.actions.iter().filter_map(held).collect();
-        if plan.unordered {
+        if plan.order == Order::Any {
             plan.actions.retain(|a| held(a).is_none());
-        } else if let Some(first) = plan.actions.iter().position(|a| held(a).is_some()) {
-            plan.actions.truncate(first);
-            shown.truncate(1);
+        } else {
+            // Whether another action of its batch is needed may be unknown, so that it would be done again and again meanwhile.
+            let batches = plan.order.batches(plan.actions.len());
+            let waits = batches.into_iter().find(|batch| plan.actions[batch.clone()].iter().any(|a| held(a).is_some()));
+            if let Some(batch) = waits {
+                shown = plan.actions[batch.clone()].iter().filter_map(held).collect();
+                plan.actions.truncate(batch.start);
+            }
         }
         for refusal in shown {
             let Refusal { verb, target, status, attempts, retry_at, .. } = refusal;

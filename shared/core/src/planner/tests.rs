@@ -184,3 +184,23 @@ fn pauses_of_keys_that_failed_together_differ() {
     let pauses: std::collections::BTreeSet<_> = (0..20).map(|n| backoff::pause(&key(&n.to_string()), 5)).collect();
     assert!(pauses.len() > 10, "{pauses:?}");
 }
+
+#[test]
+fn a_batch_waits_as_a_whole_for_what_was_refused_of_it_and_so_does_what_comes_after() {
+    let mut planner = planner(|reader, key, _| {
+        if key.controller != Controller::Adoption || reader.json(&kind::SUBSCRIPTION, "tea", &key.name).is_none() {
+            return Plan::nothing();
+        }
+        let create = |name| Action::Create(role(name));
+        Plan::in_batches(vec![vec![create("a")], vec![create("b"), create("c")], vec![create("d")]])
+    });
+    planner.observe(Event::Applied(subscription("pot", 1)));
+    let work = planner.next(now()).unwrap();
+    assert_eq!(work.order.batches(4).len(), 3);
+    let refused = Failure { action: work.actions[2].clone(), status: Status::new(500, "InternalError", "oh") };
+    planner.done(&work.key, &work.actions[..2], vec![refused], now());
+    let held = planner.next(now()).unwrap();
+    assert_eq!(held.actions, work.actions[..1], "only what comes before the batch");
+    let shown: Vec<&Reason> = planner.reasons().flat_map(|(_, reasons)| reasons).collect();
+    assert!(matches!(shown[..], [Reason::Refused { attempts: 1, .. }]), "{shown:?}");
+}

@@ -4,10 +4,14 @@
 //! user has no groups, so that bindings to `system:serviceaccounts` do not count, and `pods/log` is compared whole, so that a
 //! grant of `*/log` does not cover it.
 
+mod escalation;
+
 use serde_json::Value;
 
 use crate::api::object;
 use crate::world::{IndexKey, Reader, kind};
+
+pub use self::escalation::{described, escalation};
 
 /// A rule that can be granted to nobody. Its text is what OLM puts into the CSV's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

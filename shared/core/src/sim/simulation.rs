@@ -22,10 +22,10 @@ use crate::bundle::Unpacked;
 use crate::catalog::{self, Snapshot};
 use crate::plan::{self, Account, Action, Key, Question, Verb};
 use crate::planner::{Answer, Event, Failure, Planner, Work, answer};
-use crate::rbac::Granted;
+use crate::rbac::{self, Granted};
 use crate::settings::Settings;
 use crate::structural::Fitting;
-use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, trimmed};
+use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, kind, trimmed};
 
 /// How long a request takes on the virtual clock.
 const REQUEST: SignedDuration = SignedDuration::from_millis(2);
@@ -93,6 +93,22 @@ pub enum Progress {
     Quiet,
 }
 
+/// A rule as the API server writes it into a refusal.
+fn go_rule(rule: &Value) -> String {
+    let fields = [
+        ("NonResourceURLs", "nonResourceURLs"),
+        ("APIGroups", "apiGroups"),
+        ("Resources", "resources"),
+        ("ResourceNames", "resourceNames"),
+        ("Verbs", "verbs"),
+    ];
+    let said = fields.into_iter().filter(|(_, field)| !object::list(rule, &[field]).is_empty()).map(|(name, field)| {
+        let items: Vec<String> = object::list(rule, &[field]).iter().map(Value::to_string).collect();
+        format!("{name}:[{}]", items.join(" "))
+    });
+    format!("{{{}}}", said.collect::<Vec<_>>().join(", "))
+}
+
 /// A simulated cluster. A copy of it goes its own way from where it was made.
 #[derive(Clone)]
 pub struct Simulation {
@@ -119,6 +135,10 @@ pub struct Simulation {
     /// The actions without effect after which a process has died already.
     deadly: BTreeSet<(Key, Verb, ObjectRef)>,
     faults: Vec<Fault>,
+    /// Kinds of custom resources, by group and kind, some of which did not fit a schema: what was found holds until one changes.
+    unfit: BTreeMap<(String, String), FactKey>,
+    /// Is what may be in flight together executed from its end?
+    backwards: bool,
 }
 
 impl Simulation {
@@ -142,6 +162,8 @@ impl Simulation {
             crashes: Crashes::Never,
             deadly: BTreeSet::new(),
             faults: Vec::new(),
+            unfit: BTreeMap::new(),
+            backwards: false,
         };
         simulation.restart();
         simulation
@@ -165,6 +187,11 @@ impl Simulation {
     /// Lets the controllers' process die from now on.
     pub fn crash(&mut self, crashes: Crashes) {
         self.crashes = crashes;
+    }
+
+    /// Executes what may be in flight together in the opposite order from now on: it must not matter.
+    pub fn turn_batches(&mut self) {
+        self.backwards = true;
     }
 
     /// Lets the API server refuse requests of the controllers from now on.
@@ -354,14 +381,40 @@ impl Simulation {
     fn execute(&mut self, work: &Work, limit: usize) {
         let mut succeeded = Vec::new();
         let mut failures = Vec::new();
-        let actor = Actor::Controller(work.key.clone());
-        for action in work.actions.iter().take(limit) {
+        let mut left = limit;
+        for batch in work.order.batches(work.actions.len()) {
+            if !failures.is_empty() {
+                break;
+            }
+            let mut together: Vec<&Action> = work.actions[batch].iter().collect();
+            if self.backwards {
+                together.reverse();
+            }
+            together.truncate(left);
+            left -= together.len();
+            if self.execute_batch(&work.key, &together, &mut succeeded, &mut failures) {
+                return self.restart();
+            }
+        }
+        self.planner.done(&work.key, &succeeded, failures, self.now);
+    }
+
+    /// Executes what may be in flight together. `true`: the process died meanwhile.
+    fn execute_batch(
+        &mut self,
+        key: &Key,
+        together: &[&Action],
+        succeeded: &mut Vec<Action>,
+        failures: &mut Vec<Failure>,
+    ) -> bool {
+        let actor = Actor::Controller(key.clone());
+        for &action in together {
             self.now += REQUEST;
             self.actions += usize::from(action.writes());
             let result = self.request(action);
             let effect = self.watch(&actor);
-            if self.dies(&work.key, action, effect) {
-                return self.restart();
+            if self.dies(key, action, effect) {
+                return true;
             }
             match answer(action, &result) {
                 Answer::Observed(event) => {
@@ -379,15 +432,12 @@ impl Simulation {
             match result {
                 Ok(_) => succeeded.push(action.clone()),
                 Err(status) => {
-                    self.refusals.push((work.key.clone(), action.clone(), status.clone()));
+                    self.refusals.push((key.clone(), action.clone(), status.clone()));
                     failures.push(Failure { action: action.clone(), status });
-                    if !work.unordered {
-                        break;
-                    }
                 }
             }
         }
-        self.planner.done(&work.key, &succeeded, failures, self.now);
+        false
     }
 
     /// Does the process die now, after this action?
@@ -469,7 +519,11 @@ impl Simulation {
                     }
                 }
                 let key = FactKey::Fits(question.crd.clone(), question.digest());
-                self.planner.observe(Event::Learned(key, Some(Fact::Fits(fitting.end(now, None)))));
+                let found = fitting.end(now, None);
+                if found.misfits > 0 {
+                    self.unfit.insert((question.group.clone(), question.kind.clone()), key.clone());
+                }
+                self.planner.observe(Event::Learned(key, Some(Fact::Fits(found))));
                 Ok(None)
             }
             Action::Ask(Question::Disconnect { namespace, name }) => {
@@ -494,7 +548,7 @@ impl Simulation {
         }
     }
 
-    /// Refuses what RBAC does not grant the ServiceAccount. *Caveat*: who may write Roles may give rights away that it does not have.
+    /// Refuses what RBAC does not grant the ServiceAccount, or what it would grant others without having it.
     fn authorize(&self, account: &Account, action: &Action) -> Result<(), Status> {
         let (target, verb) = (
             action.target(),
@@ -516,7 +570,7 @@ impl Simulation {
         let reader = Reader::new(self.planner.world());
         let granted = Granted::to(&reader, (&account.namespace, &account.name), kind.namespaced.then_some(namespace));
         if granted.allows(&rule).is_ok_and(|allowed| allowed) {
-            return Ok(());
+            return self.may_grant(&reader, account, action);
         }
         let named = if name.is_empty() { String::new() } else { format!(" {name:?}") };
         let place =
@@ -527,6 +581,33 @@ impl Simulation {
             account.user(),
             kind.plural,
             kind.group,
+        );
+        Err(Status::new(403, "Forbidden", message))
+    }
+
+    fn may_grant(&self, reader: &Reader<'_>, account: &Account, action: &Action) -> Result<(), Status> {
+        let (Action::Create(object) | Action::Update(object)) = action else { return Ok(()) };
+        let rules_of = |role: &str, name: &str| {
+            let kind = if role == "Role" { &kind::ROLE } else { &kind::CLUSTER_ROLE };
+            let namespace = if role == "Role" { object::namespace(object) } else { "" };
+            let found = reader.json(kind, namespace, name).map(|role| object::list(role, &["rules"]).to_vec());
+            found.unwrap_or_default()
+        };
+        let lacking = rbac::escalation(reader, (&account.namespace, &account.name), object, rules_of);
+        if lacking.is_empty() {
+            return Ok(());
+        }
+        let rules: Vec<String> = lacking.iter().map(go_rule).collect();
+        let message = format!(
+            "{} {:?} is forbidden: user {:?} (groups=[\"system:serviceaccounts\" \"system:serviceaccounts:{}\" \
+             \"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n{}",
+            self.api
+                .kind("rbac.authorization.k8s.io", object::text(object, &["kind"]))
+                .map_or_else(String::new, super::kinds::ResourceKind::resource),
+            object::name(object),
+            account.user(),
+            account.namespace,
+            rules.join("\n"),
         );
         Err(Status::new(403, "Forbidden", message))
     }
@@ -596,7 +677,11 @@ impl Simulation {
         let any = !changes.is_empty();
         for change in changes {
             let (WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object)) = &change;
-            if object::text(object, &["kind"]) == "ConfigMap" {
+            let gvk = object::gvk(object);
+            if let Some(found) = self.unfit.remove(&(gvk.group, gvk.kind.clone())) {
+                self.planner.observe(Event::Learned(found, None));
+            }
+            if gvk.kind == "ConfigMap" {
                 config_maps.push((object::namespace(object).to_owned(), object::name(object).to_owned()));
             }
             self.planner.observe(match &change {

@@ -216,7 +216,13 @@ impl Install {
         }
     }
 
-    fn filled(&self, plan: &Value, manual: bool) -> Value {
+    /// Is there nothing to install?
+    pub(super) fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The InstallPlan with its first status.
+    pub(super) fn filled(&self, plan: &Value, manual: bool) -> Value {
         let catalogs: BTreeSet<&str> =
             self.steps.iter().map(|s| object::text(s, &["resource", "sourceName"])).collect();
         let mut plan = plan.clone();

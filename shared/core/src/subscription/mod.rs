@@ -6,6 +6,7 @@
 //!   status      each Subscription: its CSV, its InstallPlan, health of catalogs, deprecations
 //!   installed   the CSVs that are there, and which of them are about to go
 //!   install     resolution -> InstallPlan, and Subscriptions -> the InstallPlan that was made for them
+//!   by_hand     InstallPlans that people make, naming ClusterServiceVersions
 //!   there       the same, for those who only ask what would be installed
 //! ```
 //!
@@ -13,6 +14,7 @@
 //! *Guarantees*: all is recomputed from the World. An InstallPlan that was made before a crash is recognised by its generation,
 //! which no Subscription has recorded yet.
 
+mod by_hand;
 mod conditions;
 mod install;
 mod installed;
@@ -58,7 +60,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     if subscriptions.is_empty() {
         let mut actions = collect(&plans, &subscriptions);
         actions.extend(forget(world, namespace, &plans, &BTreeSet::new()));
-        return Plan::act(actions);
+        return made_by_hand(settings, world, namespace, &plans, now, Plan::act(actions));
     }
     let collected = collect(&plans, &subscriptions);
     let groups: Vec<&Value> = world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| o.json()).collect();
@@ -90,7 +92,28 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
             _ => Reason::TooManyOperatorGroups { namespace, names },
         });
     }
-    pass.finish()
+    let plans = pass.plans.clone();
+    made_by_hand(settings, world, namespace, &plans, now, pass.finish())
+}
+
+/// The plan, and what is to be done about InstallPlans that people have made.
+fn made_by_hand(
+    settings: &Settings,
+    world: &Reader<'_>,
+    namespace: &str,
+    plans: &[&Value],
+    now: Timestamp,
+    mut plan: Plan,
+) -> Plan {
+    let groups: Vec<&Value> = world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| o.json()).collect();
+    let group = Group::read(&groups);
+    for made in by_hand::unresolved(plans) {
+        let Plan { actions, reasons, again, .. } = by_hand::resolve(settings, world, &group, made, now);
+        plan.actions.extend(actions);
+        plan.reasons.extend(reasons);
+        plan.again = plan.again.into_iter().chain(again).min();
+    }
+    plan
 }
 
 /// What the OperatorGroup of the namespace says about resolution.
@@ -133,7 +156,7 @@ fn collect(plans: &[&Value], subscriptions: &[Subscription<'_>]) -> Vec<Action> 
 /// Bundle images are forgotten that neither a resolution nor an InstallPlan needs any more.
 fn forget(world: &Reader<'_>, namespace: &str, plans: &[&Value], needed: &BTreeSet<BundleImage>) -> Vec<Action> {
     let known = world.bundles_of(namespace);
-    if known.is_empty() {
+    if known.is_empty() || by_hand::unresolved(plans).next().is_some() {
         return Vec::new();
     }
     let installing = plans.iter().filter(|p| phase(p) == "Installing");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
@@ -14,6 +15,9 @@ use tokio::sync::Mutex;
 
 /// Field manager of everything that is written by `kubectl olm`.
 const MANAGER: &str = "kubectl-olm";
+
+/// How long the API server may take to answer: after a minute it gives up a request by itself.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Where a kind lives in the API: its plural, and whether it has namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +71,8 @@ pub struct Api {
     resources: Arc<Mutex<BTreeMap<Gvk, Resource>>>,
     /// With whose rights objects are read and written, if not with our own.
     account: Option<Account>,
+    /// How long an answer is waited for.
+    patience: Duration,
 }
 
 /// A page of a list: objects, the list's resourceVersion, and where the next page starts.
@@ -82,7 +88,12 @@ pub struct Page {
 impl Api {
     /// A client. Its configuration should have kube's own retries off: the planner retries.
     pub fn new(client: kube::Client) -> Self {
-        Self { client, resources: Arc::default(), account: None }
+        Self { client, resources: Arc::default(), account: None, patience: PATIENCE }
+    }
+
+    /// The same client, which waits no longer than that for an answer. A watch may go on for ever once it has begun.
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// The same client, but what it does to objects it does with the rights of a ServiceAccount.
@@ -97,7 +108,7 @@ impl Api {
 
     /// The API server's `gitVersion`.
     pub async fn version(&self) -> Result<String, Status> {
-        self.client.apiserver_version().await.map(|v| v.git_version).map_err(status)
+        self.answer(self.client.apiserver_version()).await.map(|v| v.git_version)
     }
 
     /// Makes a kind known without asking the API server.
@@ -111,13 +122,13 @@ impl Api {
             return Ok(known.clone());
         }
         let listed = if gvk.group.is_empty() {
-            self.client.list_core_api_resources(&gvk.version).await
+            self.answer(self.client.list_core_api_resources(&gvk.version)).await
         } else {
-            self.client.list_api_group_resources(&gvk.api_version()).await
+            self.answer(self.client.list_api_group_resources(&gvk.api_version())).await
         };
         let missing =
             || Status::new(404, "NotFound", format!("the server does not serve {} in {}", gvk.kind, gvk.api_version()));
-        let listed = listed.map_err(status).map_err(|s| if s.code == 404 { missing() } else { s })?;
+        let listed = listed.map_err(|s| if s.code == 404 { missing() } else { s })?;
         let mut resources = self.resources.lock().await;
         for found in listed.resources.into_iter().filter(|r| !r.name.contains('/')) {
             let gvk = Gvk::new(&gvk.group, &gvk.version, &found.kind);
@@ -279,7 +290,7 @@ impl Api {
         resource: &Resource,
         depth: Depth,
     ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
-        let events = self.client.request_events::<Value>(request.map_err(unsendable)?).await.map_err(status)?;
+        let events = self.answer(self.client.request_events::<Value>(request.map_err(unsendable)?)).await?;
         let resource = resource.clone();
         Ok(events.map(move |event| {
             let mut event = event.map_err(status)?;
@@ -364,7 +375,13 @@ impl Api {
                 request.headers_mut().append(http::HeaderName::from_static(name), value);
             }
         }
-        self.client.request::<Value>(request).await.map_err(status)
+        self.answer(self.client.request::<Value>(request)).await
+    }
+
+    /// The answer, if there is one in time.
+    async fn answer<T>(&self, answer: impl Future<Output = kube::Result<T>>) -> Result<T, Status> {
+        let none = |_| Status::new(0, "NoAnswer", format!("no answer within {} s", self.patience.as_secs_f32()));
+        tokio::time::timeout(self.patience, answer).await.map_err(none)?.map_err(status)
     }
 }
 

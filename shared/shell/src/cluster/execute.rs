@@ -16,6 +16,9 @@ use super::certificate;
 use super::fit;
 use super::lease::Permit;
 
+/// How many actions of a key are in flight at a time: few enough that one key does not crowd out the others.
+const IN_FLIGHT: usize = 8;
+
 /// What happened to a piece of work.
 #[derive(Debug)]
 pub(super) struct Done {
@@ -24,32 +27,24 @@ pub(super) struct Done {
     pub(super) failures: Vec<Failure>,
 }
 
-/// Executes work in order (or all of it, when the order does not matter) and reports every answer as an event before it ends.
+/// Executes work, batch by batch, and reports every answer as an event before it ends.
 pub(super) async fn execute(api: &Api, permit: &Permit, work: Work, events: &mpsc::UnboundedSender<Event>) -> Done {
     let mut succeeded = Vec::new();
     let mut failures = Vec::new();
-    if work.unordered {
-        // Few enough at a time that one key does not crowd out the others.
-        let mut results = stream::iter(work.actions.clone())
+    for batch in work.order.batches(work.actions.len()) {
+        if !failures.is_empty() {
+            break;
+        }
+        let mut results = stream::iter(work.actions[batch].to_vec())
             .map(|action| async move {
                 let result = one(api, permit, &action, events).await;
                 (action, result)
             })
-            .buffered(8);
+            .buffered(IN_FLIGHT);
         while let Some((action, result)) = results.next().await {
             match result {
                 Ok(()) => succeeded.push(action),
                 Err(status) => failures.push(Failure { action, status }),
-            }
-        }
-    } else {
-        for action in &work.actions {
-            match one(api, permit, action, events).await {
-                Ok(()) => succeeded.push(action.clone()),
-                Err(status) => {
-                    failures.push(Failure { action: action.clone(), status });
-                    break;
-                }
             }
         }
     }
@@ -62,8 +57,16 @@ async fn one(api: &Api, permit: &Permit, action: &Action, events: &mpsc::Unbound
     }
     if let Action::Ask(Question::Fit(question)) = action {
         let key = FactKey::Fits(question.crd.clone(), question.digest());
-        let found = fit::look(api, question).await;
-        // The receiver is gone only when the process stops.
+        let (found, since) = fit::look(api, question).await;
+        if found.misfits > 0 {
+            let (api, question, key, events) = (api.clone(), question.clone(), key.clone(), events.clone());
+            tokio::spawn(async move {
+                if fit::changes(&api, &question, &since).await {
+                    // What was found may be so no longer. Here and below: the receiver is gone only when the process stops.
+                    let _ = events.send(Event::Learned(key, None));
+                }
+            });
+        }
         let _ = events.send(Event::Learned(key, Some(Fact::Fits(found))));
         return Ok(());
     }

@@ -1,40 +1,80 @@
 //! Looks at the custom resources of the cluster, page by page, whether they fit schemas.
 
+use std::time::Duration;
+
+use futures::StreamExt;
 use jiff::Timestamp;
+use kube::core::WatchEvent;
 use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
 use olm_core::structural::{Fit, FitFact, Fitting};
 
-use super::api::{Api, Resource};
+use super::api::{Api, Depth, Resource};
 
 /// How often a list is begun anew because its pages became too old to go on with.
 const TRIES: usize = 3;
 
-/// Reads every custom resource in every version that is asked for. No more than a page is held at a time.
-pub(super) async fn look(api: &Api, question: &Fit) -> FitFact {
+/// How long a change of a custom resource is waited for: by then they are looked at again anyway.
+const WATCHED: Duration = Duration::from_secs(30);
+
+/// Who mends one may mend the next a moment later.
+const SETTLES: Duration = Duration::from_secs(1);
+
+/// Reads every custom resource in every version that is asked for. No more than a page is held at a time. Answers what was found,
+/// and the resourceVersion of the list that was begun first.
+pub(super) async fn look(api: &Api, question: &Fit) -> (FitFact, String) {
     let mut tries = 0;
     loop {
         tries += 1;
-        let mut fitting = Fitting::new(question);
-        match read(api, question, &mut fitting).await {
-            Ok(()) => return fitting.end(Timestamp::now(), None),
+        let (mut fitting, mut since) = (Fitting::new(question), String::new());
+        match read(api, question, &mut fitting, &mut since).await {
+            Ok(()) => return (fitting.end(Timestamp::now(), None), since),
             // Begun anew, it would count what it has counted: the first attempt is forgotten.
             Err(refusal) if refusal.code == 410 && tries < TRIES => {}
-            Err(refusal) => return fitting.end(Timestamp::now(), Some(refusal)),
+            Err(refusal) => return (fitting.end(Timestamp::now(), Some(refusal)), since),
         }
     }
 }
 
-async fn read(api: &Api, question: &Fit, fitting: &mut Fitting<'_>) -> Result<(), Status> {
+/// Waits until a custom resource has changed since that resourceVersion. `false`: none has been seen to change.
+pub(super) async fn changes(api: &Api, question: &Fit, since: &str) -> bool {
+    let Some((version, _)) = question.schemas.first() else { return false };
+    let seen = async {
+        let mut events =
+            std::pin::pin!(api.watch_at(&resource(question, version), Depth::Metadata, "", since).await.ok()?);
+        while let Some(event) = events.next().await {
+            match event.ok()? {
+                WatchEvent::Bookmark(_) => {}
+                WatchEvent::Error(_) => return None,
+                _ => return Some(()),
+            }
+        }
+        None
+    };
+    let seen = tokio::time::timeout(WATCHED, seen).await.ok().flatten().is_some();
+    if seen {
+        tokio::time::sleep(SETTLES).await;
+    }
+    seen
+}
+
+fn resource(question: &Fit, version: &str) -> Resource {
+    Resource {
+        gvk: Gvk::new(&question.group, version, &question.kind),
+        plural: question.plural.clone(),
+        namespaced: question.namespaced,
+    }
+}
+
+async fn read(api: &Api, question: &Fit, fitting: &mut Fitting<'_>, since: &mut String) -> Result<(), Status> {
     for (version, _) in &question.schemas {
-        let resource = Resource {
-            gvk: Gvk::new(&question.group, version, &question.kind),
-            plural: question.plural.clone(),
-            namespaced: question.namespaced,
-        };
+        let resource = resource(question, version);
         let mut token = String::new();
         loop {
             let page = api.list(&resource, "", &token).await?;
+            if since.is_empty() {
+                since.clone_from(&page.resource_version);
+            }
             page.objects.into_iter().for_each(|object| fitting.look(version, object));
             if page.next.is_empty() {
                 break;

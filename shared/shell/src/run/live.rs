@@ -1,6 +1,7 @@
 //! Live and `--audit`: the controllers against a cluster.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
@@ -119,10 +120,15 @@ impl Live<'_> {
 
 /// A client for the cluster that the flags name.
 pub(super) async fn connect(options: &Options) -> Result<Api, CliError> {
-    let config = options.cluster.config().await?;
+    let mut config = options.cluster.config().await?;
+    // It is about requests: a watch in which nothing happens goes on.
+    config.read_timeout = None;
     let server = config.cluster_url.to_string();
     let client = kube::Client::try_from(config).map_err(status).map_err(|s| unreachable(&s, &server))?;
-    let api = Api::new(client);
+    let mut api = Api::new(client);
+    if let Some(limit) = options.cluster.request_timeout {
+        api = api.with_patience(if limit.is_zero() { Duration::MAX } else { limit });
+    }
     match api.version().await {
         Ok(_) => Ok(api),
         Err(refusal) => Err(unreachable(&refusal, &server)),

@@ -62,7 +62,6 @@ fn build() -> Result<PathBuf> {
 pub(super) struct Controllers {
     process: Child,
     folder: TempDir,
-    kubeconfig: PathBuf,
     /// What an audit is told as well.
     flags: Vec<String>,
     log: Arc<Mutex<String>>,
@@ -87,12 +86,10 @@ fn keep(stderr: ChildStderr, log: &Mutex<String>, serving: &Sender<String>) {
 
 impl Controllers {
     /// Starts them on the kubeconfig's cluster.
-    pub(super) fn start(kubeconfig: &Path, catalog_pods: bool, flags: &[String]) -> Result<Self> {
+    pub(super) fn start(kubeconfig: &Path, flags: &[String]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let mut flags = flags.to_vec();
-        flags.extend(catalog_pods.then(|| "--catalog-pods".to_owned()));
         let mut process = command(kubeconfig, &["-v", "4", "--metrics-address", "127.0.0.1:0"])?
-            .args(&flags)
+            .args(flags)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -103,8 +100,8 @@ impl Controllers {
             let log = log.clone();
             std::thread::spawn(move || keep(stderr, &log, &sender));
         }
-        let kubeconfig = kubeconfig.to_owned();
-        let mut controllers = Self { process, folder, kubeconfig, flags, log, metrics: String::new() };
+        let flags = flags.to_vec();
+        let mut controllers = Self { process, folder, flags, log, metrics: String::new() };
         match serving.recv_timeout(START_TIMEOUT) {
             Ok(address) => controllers.metrics = address,
             Err(_) => bail!("{NAME} does not serve metrics:\n{}", controllers.log()),
@@ -132,10 +129,10 @@ impl Controllers {
         }
     }
 
-    /// What they would do if they started now, in an audit's words.
-    pub(super) fn audit(&self) -> Result<Vec<String>> {
+    /// What they would do if they started now on the kubeconfig's cluster, in an audit's words.
+    pub(super) fn audit(&self, kubeconfig: &Path) -> Result<Vec<String>> {
         let errors = self.folder.path().join("audit-errors");
-        let mut audit = command(&self.kubeconfig, &["--audit", "--once"])?;
+        let mut audit = command(kubeconfig, &["--audit", "--once"])?;
         audit.args(&self.flags);
         let mut audit = audit.stdout(Stdio::piped()).stderr(File::create(&errors)?).spawn().context(NAME)?;
         let stdout = audit.stdout.take();

@@ -3,6 +3,7 @@
 mod fits;
 mod optional;
 mod rights;
+mod together;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};

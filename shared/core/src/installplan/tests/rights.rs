@@ -103,3 +103,74 @@ fn an_account_that_is_not_found_stops_the_plan() {
         assert!(matches!(plan.reasons[..], [Reason::Missing { .. }]));
     }
 }
+
+/// `Role all` and a binding of it to the account of the plan, with these rules.
+fn grant(world: &mut World, rules: &Value) {
+    let metadata = json!({ "name": "all", "namespace": "garden" });
+    world.apply(json!({ "apiVersion": RBAC, "kind": "Role", "metadata": metadata, "rules": rules }));
+    world.apply(json!({
+        "apiVersion": RBAC, "kind": "RoleBinding", "metadata": metadata, "roleRef": { "kind": "Role", "name": "all" },
+        "subjects": [{ "kind": "ServiceAccount", "name": "gardener", "namespace": "garden" }],
+    }));
+}
+
+#[test]
+fn rights_that_would_be_given_away_are_missing_too() {
+    let rules = json!([{ "apiGroups": ["", "apps"], "resources": ["secrets"], "verbs": ["get", "list"] }]);
+    let binding = json!({ "roleRef": { "kind": "Role", "name": "reader" }, "subjects": [] });
+    let steps =
+        [simple(RBAC, "Role", "reader", &json!({ "rules": rules })), simple(RBAC, "RoleBinding", "reader", &binding)];
+    let mut done = csv_step();
+    done["status"] = "Created".into();
+    let mut installing = install_plan("Installing", &[&[done][..], &steps].concat());
+    let group = group("gardener", "gardener");
+    installing["status"]["attenuatedServiceAccountRef"] = group["status"]["serviceAccountRef"].clone();
+    let mut world = with_account(group, &[installing, csv()]);
+    let write =
+        json!({ "apiGroups": [RBAC.split('/').next()], "resources": ["roles", "rolebindings"], "verbs": ["create"] });
+    let create = plan(&world, at(0)).actions[0].clone();
+    refuse(&mut world, &create, 403, "Forbidden", "no");
+    let missing = |world: &World| {
+        plan(world, at(0)).reasons.into_iter().find_map(|r| match r {
+            Reason::RightsMissing { rights, .. } => Some(rights),
+            _ => None,
+        })
+    };
+    grant(&mut world, &json!([write, { "apiGroups": [""], "resources": ["*"], "verbs": ["get"] }]));
+    let lacks = ["grant get, list secrets.apps in namespace garden", "grant list secrets in namespace garden"];
+    assert_eq!(missing(&world).unwrap(), lacks);
+    let may = |verbs: &[&str]| json!({ "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "resourceNames": ["reader"], "verbs": verbs });
+    grant(&mut world, &json!([write, may(&["escalate"]), { "apiGroups": [""], "resources": ["*"], "verbs": ["get"] }]));
+    assert_eq!(missing(&world).unwrap(), lacks, "it may write the Role, but not bind it");
+    grant(&mut world, &json!([write, may(&["escalate", "bind"])]));
+    assert_eq!(missing(&world), None);
+}
+
+#[test]
+fn a_plan_that_failed_is_tried_again_when_rbac_of_its_namespace_changes() {
+    let mut failed = install_plan("Failed", &steps());
+    failed["metadata"]["resourceVersion"] = "10".into();
+    let role = |version: &str, namespace: &str| {
+        let metadata = json!({ "name": "reader", "namespace": namespace, "resourceVersion": version });
+        json!({ "apiVersion": RBAC, "kind": "Role", "metadata": metadata, "rules": [] })
+    };
+    let planned = |failed: &Value, role: Value| told(&plan(&world(&[failed.clone(), role]), at(0)));
+    assert_eq!(planned(&failed, role("11", "garden")), [] as [&str; 0], "it used our own rights");
+    failed["status"]["attenuatedServiceAccountRef"] = json!({ "namespace": "garden", "name": "gardener" });
+    assert_eq!(planned(&failed, role("9", "garden")), [] as [&str; 0]);
+    assert_eq!(planned(&failed, role("11", "meadow")), [] as [&str; 0]);
+    assert_eq!(planned(&failed, role("11", "garden")), ["Installing  [Unknown Unknown Unknown Unknown]"]);
+}
+
+#[test]
+fn the_token_that_kubernetes_puts_into_a_secret_stays() {
+    let token = json!({ "type": "kubernetes.io/service-account-token", "metadata": { "name": "token" } });
+    let secret = simple("v1", "Secret", "token", &token);
+    let mut live = old("v1", "Secret", "token", &json!({ "data": { "token": "eA==" } }));
+    live["type"] = "kubernetes.io/service-account-token".into();
+    let mut done = csv_step();
+    done["status"] = "Created".into();
+    let world = world(&[install_plan("Installing", &[done, secret]), csv(), live]);
+    let written = object_of(&plan(&world, at(0)), Verb::Update, "Secret");
+    assert_eq!(written["data"], json!({ "token": "eA==" }));
+}

@@ -1,5 +1,6 @@
 //! Subscriptions from nothing to installed, in simulation, and single plans where a simulation does not tell enough.
 
+mod by_hand;
 mod unpack;
 mod worlds;
 

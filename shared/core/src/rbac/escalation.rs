@@ -1,0 +1,77 @@
+//! What a ServiceAccount would give away and does not have: the API server lets nobody write a Role, or bind one, that grants more
+//! than they may themselves, unless they may `escalate` it, or `bind` it.
+
+use serde_json::{Value, json};
+
+use super::{Granted, texts};
+use crate::api::object;
+use crate::world::Reader;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// The rules that writing this Role, ClusterRole, or binding of one would grant, and that the ServiceAccount of that namespace and
+/// name does not have. `rules_of` tells the rules of the role (kind, name) that a binding refers to. Empty: it may be written.
+pub fn escalation(
+    world: &Reader<'_>,
+    account: (&str, &str),
+    object: &Value,
+    rules_of: impl Fn(&str, &str) -> Vec<Value>,
+) -> Vec<Value> {
+    let role = |path: &[&str]| object::text(object, path);
+    let namespace = Some(object::namespace(object)).filter(|namespace| !namespace.is_empty());
+    let (verb, kind, name, rules) = match object::text(object, &["kind"]) {
+        kind @ ("Role" | "ClusterRole") => {
+            ("escalate", kind, object::name(object), object::list(object, &["rules"]).to_vec())
+        }
+        "RoleBinding" | "ClusterRoleBinding" => {
+            let (kind, name) = (role(&["roleRef", "kind"]), role(&["roleRef", "name"]));
+            ("bind", kind, name, rules_of(kind, name))
+        }
+        _ => return Vec::new(),
+    };
+    let granted = Granted::to(world, account, namespace);
+    let plural = format!("{}s", kind.to_lowercase());
+    let may = json!({ "verbs": [verb], "apiGroups": [GROUP], "resources": [plural], "resourceNames": [name] });
+    let is_granted = |rule: &Value| granted.allows(rule).is_ok_and(|granted| granted);
+    if is_granted(&may) { Vec::new() } else { rules.iter().flat_map(|rule| lacking(rule, is_granted)).collect() }
+}
+
+/// The parts of a rule that are not granted: one for each resource, and one for the URLs.
+fn lacking(rule: &Value, is_granted: impl Fn(&Value) -> bool) -> Vec<Value> {
+    let part = |part: Value| {
+        let mut part = part;
+        let lacks = |verb: &&str| {
+            part["verbs"] = json!([verb]);
+            !is_granted(&part)
+        };
+        let verbs: Vec<&str> = texts(rule, "verbs").into_iter().filter(lacks).collect();
+        part["verbs"] = json!(verbs);
+        (!verbs.is_empty()).then_some(part)
+    };
+    let mut parts = Vec::new();
+    for group in texts(rule, "apiGroups") {
+        for resource in texts(rule, "resources") {
+            let mut one = json!({ "apiGroups": [group], "resources": [resource] });
+            if !object::list(rule, &["resourceNames"]).is_empty() {
+                one["resourceNames"] = rule["resourceNames"].clone();
+            }
+            parts.extend(part(one));
+        }
+    }
+    for url in texts(rule, "nonResourceURLs") {
+        parts.extend(part(json!({ "nonResourceURLs": [url] })));
+    }
+    parts
+}
+
+/// A rule about one API group, as people say it: `create, get deployments.apps`.
+pub fn described(rule: &Value) -> String {
+    let verbs = texts(rule, "verbs").join(", ");
+    let group = texts(rule, "apiGroups").first().copied().unwrap_or_default().to_owned();
+    let of = |resource: &str| if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
+    let what: Vec<String> = texts(rule, "resources").into_iter().map(of).collect();
+    let what = if what.is_empty() { texts(rule, "nonResourceURLs").join(", ") } else { what.join(", ") };
+    let names = texts(rule, "resourceNames");
+    let named = if names.is_empty() { String::new() } else { format!(" named {}", names.join(", ")) };
+    format!("{verbs} {what}{named}")
+}

@@ -1,0 +1,132 @@
+//! InstallPlans that people make: they name ClusterServiceVersions, and get the steps for those and for what those need, as if
+//! somebody subscribed to them. OLM's design has them; OLM itself leaves them alone.
+
+use serde_json::{Value, json};
+
+use super::install::Install;
+use super::installed::Namespace;
+use super::offer::{self, Unusable};
+use super::status::{Subscription, phase};
+use super::{Group, There};
+use crate::api::object;
+use crate::catalog::Entry;
+use crate::plan::{Action, Plan, Reason};
+use crate::resolver::{self, Catalog, Failure, Inputs};
+use crate::settings::Settings;
+use crate::unpack::{Images, Patience};
+use crate::world::Reader;
+
+/// The phase of one that cannot be resolved.
+const PLANNING: &str = "Planning";
+
+/// Those of a namespace's InstallPlans that somebody made and that have no steps yet.
+pub(super) fn unresolved<'w>(plans: &[&'w Value]) -> impl Iterator<Item = &'w Value> {
+    plans.iter().copied().filter(|plan| {
+        let owners = object::list(plan, &["metadata", "ownerReferences"]);
+        let is_made_for_a_subscription = owners.iter().any(|o| object::text(o, &["kind"]) == "Subscription");
+        matches!(phase(plan), "" | PLANNING) && !named(plan).is_empty() && !is_made_for_a_subscription
+    })
+}
+
+fn named(plan: &Value) -> Vec<&str> {
+    object::list(plan, &["spec", "clusterServiceVersionNames"]).iter().filter_map(Value::as_str).collect()
+}
+
+/// Gives the plan its steps, or says why it has none.
+pub(super) fn resolve(
+    settings: &Settings,
+    world: &Reader<'_>,
+    group: &Group<'_>,
+    plan: &Value,
+    now: jiff::Timestamp,
+) -> Plan {
+    let namespace = object::namespace(plan);
+    let there = Namespace::read(world, namespace);
+    let missing: Vec<&str> = named(plan).into_iter().filter(|csv| !there.has(csv)).collect();
+    if missing.is_empty() {
+        return failed(plan, &Failure::Error("all that it names is there already".to_owned()), now);
+    }
+    let sources = offer::sources(world, settings, namespace, !group.excludes_global);
+    let (catalogs, broken) = match offer::catalogs(&sources, |_| true) {
+        Ok(catalogs) => catalogs,
+        Err(Unusable::NotYet(reasons)) => return Plan { reasons, ..Plan::nothing() },
+        Err(Unusable::Broken(failure)) => return failed(plan, &failure, now),
+    };
+    let mut wishes = Vec::new();
+    for csv in missing {
+        match wish(plan, csv, &catalogs) {
+            Some(wish) => wishes.push(wish),
+            None => return failed(plan, &Failure::Error(format!("no catalog has ClusterServiceVersion {csv}")), now),
+        }
+    }
+    let wishes: Vec<Subscription<'_>> = wishes.iter().map(Subscription::new).collect();
+    let installed = match There::read(world, namespace) {
+        Ok(there) => there.installed,
+        Err(failure) => return failed(plan, &failure, now),
+    };
+    let subscriptions = wishes.iter().map(|wish| wish.wanted(false)).collect();
+    let inputs = Inputs { namespace, subscriptions, catalogs, broken, installed };
+    let (patience, mut reasons) = Patience::read(settings, group.object);
+    let images = Images { world, settings, patience, now };
+    let install = resolver::resolve(&inputs).and_then(|resolution| {
+        Install::of(namespace, &resolution, &wishes, settings.optional_manifests, |csv| there.has(csv), &images)
+    });
+    let install = match install {
+        Ok(install) => install,
+        Err(failure) => return failed(plan, &failure, now),
+    };
+    reasons.extend(install.reasons.iter().cloned());
+    reasons.extend(install.pending.iter().map(|pending| pending.reason(None)));
+    if !install.pending.is_empty() || install.is_empty() {
+        let again = install.pending.iter().filter_map(|pending| pending.again).min();
+        let actions = install.pending.into_iter().flat_map(|pending| pending.actions).collect();
+        return Plan { actions, reasons, again, ..Plan::nothing() };
+    }
+    let manual = object::at(plan, &["spec", "approved"]) != &Value::Bool(true);
+    Plan { reasons, ..Plan::act(vec![Action::UpdateStatus(install.filled(plan, manual))]) }
+}
+
+/// A Subscription, which is never written, to the bundle of that name: of the catalog that the plan names, or else of the best that
+/// has it.
+fn wish(plan: &Value, csv: &str, catalogs: &[Catalog<'_>]) -> Option<Value> {
+    let [source, of] = ["source", "sourceNamespace"].map(|key| object::text(plan, &["spec", key]));
+    let is_meant = |c: &&Catalog<'_>| (source.is_empty() || c.name == source) && (of.is_empty() || c.namespace == of);
+    let entry = |c: &Catalog<'_>| -> Option<Entry> { c.snapshot.entries().find(|e| e.name == csv).cloned() };
+    let mut found: Vec<(&Catalog<'_>, Entry)> =
+        catalogs.iter().filter(is_meant).filter_map(|c| Some((c, entry(c)?))).collect();
+    found.sort_by_key(|(catalog, _)| -catalog.priority);
+    let (catalog, entry) = found.first()?;
+    Some(json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": { "name": csv, "namespace": object::namespace(plan) },
+        "spec": {
+            "name": entry.package, "channel": entry.channel, "startingCSV": csv,
+            "source": catalog.name, "sourceNamespace": catalog.namespace,
+        },
+    }))
+}
+
+/// Says in the plan that it cannot be resolved.
+fn failed(plan: &Value, failure: &Failure, now: jiff::Timestamp) -> Plan {
+    let message = failure.to_string();
+    let known = object::list(plan, &["status", "conditions"]).iter().any(|c| object::text(c, &["message"]) == message);
+    let mut actions = Vec::new();
+    if !known {
+        let reason = match failure {
+            Failure::Unsatisfiable(_) => "DependenciesConflict",
+            Failure::Error(_) => "PlanUnknown",
+        };
+        let time = object::time(now);
+        let mut new = plan.clone();
+        new["status"] = json!({
+            "phase": PLANNING, "catalogSources": [],
+            "conditions": [{
+                "type": "Resolved", "status": "False", "reason": reason, "message": message,
+                "lastUpdateTime": time, "lastTransitionTime": time,
+            }],
+        });
+        actions.push(Action::UpdateStatus(new));
+    }
+    let object = object::ObjectRef::of(plan).to_string();
+    Plan::act(actions).because(Reason::Invalid { object, message })
+}

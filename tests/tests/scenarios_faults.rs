@@ -1,0 +1,108 @@
+//! Sick connections lose nothing: an install on a real control plane, in which every other call of the controllers fails, ends with
+//! the same objects all the same. In each run a call fails in another way, so that in the end each has failed in every way.
+//! What may differ then and only then is in `differences.yaml`, as `engine: faults`.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, ensure};
+use libtest_mimic::{Arguments, Trial};
+use olm_tests::control_plane;
+use olm_tests::faulty_api::{Call, Fault};
+use olm_tests::scenario::cluster::ClusterEngine;
+use olm_tests::scenario::differences::wanted;
+use olm_tests::scenario::engine::Engine as _;
+use olm_tests::scenario::runner::Run;
+use olm_tests::scenario::{all, judge};
+
+/// A ClusterServiceVersion with a CRD, RBAC and a Deployment.
+const SCENARIO: &str = "install-automatic";
+
+/// How long an answer is waited for: every silence costs that.
+const PATIENCE: &str = "--request-timeout=2s";
+
+/// What must have failed at least, or this shows less than it says.
+const FAILS: [(&str, &str); 10] = [
+    ("create", "installplans"),
+    ("update", "installplans"),
+    ("update", "subscriptions"),
+    ("create", "clusterserviceversions"),
+    ("update", "clusterserviceversions"),
+    ("create", "customresourcedefinitions"),
+    ("create", "serviceaccounts"),
+    ("create", "roles"),
+    ("create", "rolebindings"),
+    ("create", "deployments"),
+];
+
+fn ways() -> [(&'static str, Fault); 6] {
+    let refused = |code, reason: &str| {
+        let message = format!("{reason} it is");
+        Fault::Refused { code, reason: reason.to_owned(), message }
+    };
+    [
+        ("500", refused(500, "InternalError")),
+        ("429", refused(429, "TooManyRequests")),
+        ("no answer", Fault::Silence { reached: false }),
+        ("no answer to what is done", Fault::Silence { reached: true }),
+        ("dropped", Fault::Drop { reached: false }),
+        ("dropped when done", Fault::Drop { reached: true }),
+    ]
+}
+
+fn main() -> Result<ExitCode> {
+    let mut arguments = Arguments::from_args();
+    // A control plane keeps a core busy.
+    arguments.test_threads.get_or_insert(2);
+    let mut trials = Vec::new();
+    if !control_plane::skipped() {
+        for (first, (way, _)) in ways().into_iter().enumerate() {
+            trials.push(Trial::test(format!("{SCENARIO}, the first call: {way}"), move || Ok(survives(first)?)));
+        }
+    }
+    Ok(libtest_mimic::run(&arguments, trials).exit_code())
+}
+
+/// Which calls have failed, and how often they came. Every call fails the first time and goes through the second, and so on.
+#[derive(Default)]
+struct Seen {
+    calls: BTreeMap<Call, usize>,
+    began: bool,
+}
+
+impl Seen {
+    fn judge(&mut self, call: &Call, first: usize) -> Option<Fault> {
+        // Controllers that cannot even ask what is served, and who else is there, do not begin.
+        self.began |= (call.verb, call.resource.as_str()) == ("list", "clusterserviceversions");
+        if !self.began || call.verb.is_empty() {
+            return None;
+        }
+        let number = self.calls.len();
+        let times = self.calls.entry(call.clone()).or_insert(0);
+        *times += 1;
+        let ways = ways();
+        (*times % 2 == 1).then(|| ways[(number + first) % ways.len()].1.clone())
+    }
+}
+
+fn survives(first: usize) -> Result<()> {
+    let mut scenarios = all()?;
+    let scenario = scenarios.remove(SCENARIO).context("there is no such scenario")?;
+    let seen: Arc<Mutex<Seen>> = Arc::default();
+    let known = seen.clone();
+    let judged = move |call: &Call| known.lock().unwrap_or_else(PoisonError::into_inner).judge(call, first);
+    let engine = ClusterEngine::start_faulty(&[PATIENCE.to_owned()], judged)?;
+    let mut run = Run::new(engine, &scenario, None);
+    let found = run.play().with_context(|| format!("the controllers' words:\n{}", run.engine().log()))?;
+    let report = judge::end_report(SCENARIO, "faults", &scenario.golden()?, &found, &wanted()?);
+    ensure!(report.is_empty(), "{report}\n{}", run.engine().log());
+    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    for (verb, resource) in FAILS {
+        ensure!(
+            seen.calls.keys().any(|c| c.verb == verb && c.resource == resource),
+            "nothing failed to {verb} {resource}"
+        );
+    }
+    Ok(())
+}
