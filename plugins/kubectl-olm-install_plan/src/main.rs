@@ -1,7 +1,9 @@
 //! `kubectl olm install-plan`: arguments in, [`olm_shell::installplan`] does the work.
 
+mod approve;
 mod explain;
 mod list;
+mod wait;
 
 use std::process::ExitCode;
 
@@ -10,7 +12,7 @@ use olm_shell::cli;
 
 /// Look into InstallPlans: what stands between a resolution and the objects on the cluster.
 ///
-/// It works on clusters that OLM looks after, and on those of kubectl olm run. Only rights to read are needed; what may not be
+/// It works on clusters that OLM looks after, and on those of kubectl olm run. To look, rights to read are enough; what may not be
 /// read is told, and the answer does without where it can.
 ///
 /// Exit codes: 0 done, 1 the answer is no (with reasons), 2 could not answer.
@@ -23,13 +25,17 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Approve(Box<approve::Arguments>),
     Explain(Box<explain::Arguments>),
     List(Box<list::Arguments>),
+    Wait(Box<wait::Arguments>),
 }
 
 fn main() -> ExitCode {
     cli::main(|arguments: Arguments, printer| match arguments.command {
+        Command::Approve(arguments) => approve::run(*arguments, printer),
         Command::Explain(arguments) => explain::run(*arguments, printer),
         Command::List(arguments) => list::run(*arguments, printer),
+        Command::Wait(arguments) => wait::run(*arguments, printer),
     })
 }

@@ -11,7 +11,7 @@ use olm_shell::cli::{CliError, name};
 /// The plugins that belong to this release, with the line that help has for them.
 const KNOWN: [(&str, &str); 3] = [
     ("catalog", "List, check, compare, serve and write the catalogs that operators are chosen from"),
-    ("install-plan", "List the InstallPlans of a cluster, and say what each waits for"),
+    ("install-plan", "Explain InstallPlans before they are carried out, list, approve and await them"),
     ("run", "Run OLM's controllers on a cluster, as an audit, or simulated on files"),
 ];
 

@@ -4,6 +4,7 @@
 
 mod explain;
 mod list;
+mod verbs;
 
 use std::path::Path;
 
@@ -24,7 +25,8 @@ fn said(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
 
 #[test]
 fn the_help_tree() {
-    let pages = [&["--help"][..], &["explain", "--help"], &["list", "--help"]];
+    let pages =
+        [&["--help"][..], &["approve", "--help"], &["explain", "--help"], &["list", "--help"], &["wait", "--help"]];
     let tree: Vec<String> = pages
         .iter()
         .map(|page| {

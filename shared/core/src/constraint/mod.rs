@@ -14,7 +14,7 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-pub use self::cel::Rule;
+pub use self::cel::{Error as CelError, Policy, Rule};
 use crate::api::object::{self, Gvk};
 use crate::bundle::property::{self, Property};
 use crate::go::quote;

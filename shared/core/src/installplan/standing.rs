@@ -239,7 +239,8 @@ fn generation(plan: &Value) -> i64 {
 pub fn superseded_by(world: &Reader<'_>, plan: &Value) -> Option<String> {
     let plans = world.in_namespace(&kind::INSTALL_PLAN, object::namespace(plan)).map(|o| o.json());
     let newest = plans.max_by_key(|other| generation(other))?;
-    (generation(newest) > generation(plan)).then(|| object::name(newest).to_owned())
+    // Generations count from 1; plans that somebody made, and those of old OLMs, have none.
+    (generation(plan) > 0 && generation(newest) > generation(plan)).then(|| object::name(newest).to_owned())
 }
 
 /// The Subscriptions that the plan was made for: of its namespace, and with a ClusterServiceVersion of it as their current one.

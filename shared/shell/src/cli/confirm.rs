@@ -8,6 +8,9 @@ pub fn confirm(printer: &mut Printer, question: &str, yes: bool) -> Result<bool,
     if yes {
         return Ok(true);
     }
+    if let Some(answer) = printer.answer(question) {
+        return Ok(answer);
+    }
     if !printer.is_interactive() {
         return Err(CliError::usage(format!("{question} Nobody can answer: this is not a terminal"))
             .hint("pass --yes to go ahead without being asked"));

@@ -18,7 +18,11 @@ pub struct Printer {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
     talks_to_a_person: bool,
+    answers: Option<Answers>,
 }
+
+/// Answers questions in the place of a person.
+type Answers = Box<dyn FnMut(&str) -> bool + Send>;
 
 impl Printer {
     /// The streams of this process. Colours reach stderr only when it is a terminal and `NO_COLOR` is not set.
@@ -27,6 +31,7 @@ impl Printer {
             out: Box::new(io::stdout()),
             err: Box::new(anstream::stderr()),
             talks_to_a_person: io::stdin().is_terminal() && io::stderr().is_terminal(),
+            answers: None,
         }
     }
 
@@ -36,7 +41,19 @@ impl Printer {
             out: Box::new(out),
             err: Box::new(anstream::StripStream::new(Box::new(err) as Box<dyn Write + Send>)),
             talks_to_a_person: false,
+            answers: None,
         }
+    }
+
+    /// The same with somebody who answers questions.
+    #[must_use]
+    pub fn answered_by(self, answers: impl FnMut(&str) -> bool + Send + 'static) -> Self {
+        Self { answers: Some(Box::new(answers)), ..self }
+    }
+
+    /// The answer to a question, if there is somebody who answers without a terminal.
+    pub(super) fn answer(&mut self, question: &str) -> Option<bool> {
+        self.answers.as_mut().map(|answers| answers(question))
     }
 
     /// Is somebody there to answer a question?

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::{Stream, StreamExt};
 use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::core::{Request, WatchEvent};
-use olm_core::api::object::{Gvk, ObjectRef};
+use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::plan::Account;
 use serde_json::Value;
@@ -245,6 +245,40 @@ impl Api {
             Depth::Whole => request.watch(&params, from),
             Depth::Metadata => request.watch_metadata(&params, from),
         };
+        self.events(request, resource, depth).await
+    }
+
+    /// A LIST of one object: the object, if it is there, and the resourceVersion to watch from.
+    pub async fn list_one(&self, target: &ObjectRef) -> Result<(Option<Value>, String), Status> {
+        let resource = self.resource(&target.gvk).await?;
+        let params = ListParams::default().fields(&format!("metadata.name={}", target.name));
+        let mut list = self.send(Request::new(resource.path(&target.namespace)).list(&params)).await?;
+        let version = object::resource_version(&list).to_owned();
+        let mut object = list.pointer_mut("/items/0").map(Value::take);
+        if let Some(object) = &mut object {
+            resource.name(object);
+        }
+        Ok((object, version))
+    }
+
+    /// WATCH of one object, from a resourceVersion on.
+    pub async fn watch_one(
+        &self,
+        target: &ObjectRef,
+        from: &str,
+    ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
+        let resource = self.resource(&target.gvk).await?;
+        let params = WatchParams::default().fields(&format!("metadata.name={}", target.name));
+        let request = Request::new(resource.path(&target.namespace)).watch(&params, from);
+        self.events(request, &resource, Depth::Whole).await
+    }
+
+    async fn events(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+        resource: &Resource,
+        depth: Depth,
+    ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
         let events = self.client.request_events::<Value>(request.map_err(unsendable)?).await.map_err(status)?;
         let resource = resource.clone();
         Ok(events.map(move |event| {
@@ -286,6 +320,14 @@ impl Api {
     pub async fn merge(&self, target: &ObjectRef, patch: &Value) -> Result<Value, Status> {
         let resource = self.resource(&target.gvk).await?;
         let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let request = Request::new(resource.path(&target.namespace));
+        self.send(request.patch(&target.name, &params, &Patch::Merge(patch))).await
+    }
+
+    /// PATCH with a JSON merge patch, of which the server only says what would become of it.
+    pub async fn rehearse_merge(&self, target: &ObjectRef, patch: &Value) -> Result<Value, Status> {
+        let params = PatchParams { dry_run: true, field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
+        let resource = self.resource(&target.gvk).await?;
         let request = Request::new(resource.path(&target.namespace));
         self.send(request.patch(&target.name, &params, &Patch::Merge(patch))).await
     }

@@ -7,6 +7,7 @@
 //!     puller   as whom, for both
 //!   execute  actions to requests, answers back to events         <--Work----  +  bounded concurrency
 //!   fit      looks whether custom resources fit a schema         --Event-->  execute asks
+//!   follow   one object, for commands that wait
 //!   lease    who may write                                       <---may it?---  live, execute
 //!   api      requests with whole objects as JSON
 //! ```
@@ -16,6 +17,7 @@ mod bundles;
 pub mod catalogs;
 mod execute;
 mod fit;
+pub(crate) mod follow;
 mod interest;
 pub mod lease;
 pub mod live;

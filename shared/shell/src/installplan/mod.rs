@@ -3,9 +3,14 @@
 //! ```text
 //!   observe --Seen--> list      where the plans stand, and what each waits for
 //!                     explain   what they would do
-//!                     named     which plans are meant
+//!                     approve   yes to what was explained   --> policy    may it be approved?
+//!                     wait      until a plan is complete, approved or failed
+//!                     named     which plans are meant, and why nobody may look at them
 //! ```
 
+pub mod approve;
 pub mod explain;
 pub mod list;
 mod named;
+pub mod policy;
+pub mod wait;

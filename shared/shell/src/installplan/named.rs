@@ -3,13 +3,52 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use olm_core::api::object;
+use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::status::Status;
 use serde_json::Value;
 
-use crate::cli::table;
+use crate::cli::flags::ClusterFlags;
+use crate::cli::{CliError, ErrorKind, table};
+use crate::cluster::api::Api;
 
 /// What nobody knows.
 const UNKNOWN: &str = "<unknown>";
+
+/// A connection to the cluster, and the namespace to work in.
+pub(super) async fn connect(cluster: &ClusterFlags, namespace: Option<&str>) -> Result<(Api, String), CliError> {
+    let config = cluster.config().await?;
+    let namespace = namespace.unwrap_or(&config.default_namespace).to_owned();
+    Ok((Api::new(kube::Client::try_from(config)?), namespace))
+}
+
+/// The InstallPlan of that name.
+pub(super) fn plan_ref(namespace: &str, name: &str) -> ObjectRef {
+    let gvk = Gvk::new("operators.coreos.com", "v1alpha1", "InstallPlan");
+    ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+/// There is none.
+pub(super) fn not_found(what: &str, name: &str, namespace: &str) -> CliError {
+    CliError::new(ErrorKind::Api, format!("there is no {what} {name:?} in namespace {namespace}"))
+        .hint("kubectl olm install-plan list -A lists the plans of all namespaces")
+}
+
+/// Why the API server does not let somebody do something to InstallPlans, and what to try.
+pub(super) fn refused(refusal: &Status, verb: &str, namespace: &str) -> CliError {
+    const RESOURCE: &str = "installplans.operators.coreos.com";
+    match refusal.code {
+        0 => CliError::new(ErrorKind::Unreachable, format!("no answer from the server: {}", refusal.message))
+            .hint("is the cluster up, and is this the right context? kubectl config current-context"),
+        404 => CliError::new(ErrorKind::Api, format!("the cluster does not serve {RESOURCE}"))
+            .hint("OLM's CRDs are not installed there: is this the right context?"),
+        401 | 403 => CliError::new(
+            ErrorKind::Api,
+            format!("not allowed to {verb} in namespace {namespace}: {}", refusal.message),
+        )
+        .hint(format!("see what is allowed with: kubectl auth can-i {verb} {RESOURCE} -n {namespace}")),
+        _ => CliError::new(ErrorKind::Api, format!("the server refused: {}", refusal.message)),
+    }
+}
 
 /// How long an object has been there, as kubectl shows it.
 pub(super) fn age(object: &Value, now: Timestamp) -> String {

@@ -29,6 +29,8 @@ pub(super) enum Type {
     Map(Box<Self>, Box<Self>),
     /// The type of types.
     OfTypes,
+    /// A semantic version: text that is compared in its own way.
+    Semver,
 }
 
 impl fmt::Display for Type {
@@ -46,6 +48,7 @@ impl fmt::Display for Type {
             Self::List(element) => write!(f, "list({element})"),
             Self::Map(key, value) => write!(f, "map({key}, {value})"),
             Self::OfTypes => f.write_str("type"),
+            Self::Semver => f.write_str("semver"),
         }
     }
 }
@@ -89,13 +92,49 @@ impl Type {
 /// Complaints, each with its line and column.
 pub(super) type Complaints = Vec<((usize, usize), String)>;
 
-/// The type of a rule, or all that is wrong with it, from left to right.
+/// The type of a rule about the properties of a bundle, or all that is wrong with it, from left to right.
 pub(super) fn check(program: &Program) -> Result<Type, Complaints> {
     let properties = Type::list(Type::map(Type::Text, Type::Any));
+    check_with(program, BTreeMap::from([("properties", properties)]), global, method)
+}
+
+/// The same of a policy about a document with these fields.
+pub(super) fn check_policy(program: &Program, fields: &[String]) -> Result<Type, Complaints> {
+    let fields = fields.iter().map(|field| (field.as_str(), Type::Dyn)).collect();
+    let of_versions = |name: &str, operands: &[Type]| match name {
+        "semver" => Some(overloads(operands, &[(&[Type::Text], Type::Semver)])),
+        "isSemver" => Some(overloads(operands, &[(&[Type::Text], Type::Bool)])),
+        _ => None,
+    };
+    let of_a_version = |name: &str, operands: &[Type]| {
+        use Type::{Bool, Int, Semver};
+        match name {
+            "major" | "minor" | "patch" => Some(overloads(operands, &[(&[Semver], Int)])),
+            "isLessThan" | "isGreaterThan" => Some(overloads(operands, &[(&[Semver, Semver], Bool)])),
+            "compareTo" => Some(overloads(operands, &[(&[Semver, Semver], Int)])),
+            _ => None,
+        }
+    };
+    check_with(
+        program,
+        fields,
+        move |name, operands| of_versions(name, operands).unwrap_or_else(|| global(name, operands)),
+        move |name, operands| of_a_version(name, operands).unwrap_or_else(|| method(name, operands)),
+    )
+}
+
+fn check_with<'e>(
+    program: &'e Program,
+    variables: BTreeMap<&'e str, Type>,
+    global: impl Fn(&str, &[Type]) -> Found + 'e,
+    method: impl Fn(&str, &[Type]) -> Found + 'e,
+) -> Result<Type, Complaints> {
     let mut checker = Checker {
         source: program.source_info(),
-        variables: BTreeMap::from([("properties", properties)]),
+        variables,
         complaints: Vec::new(),
+        global: Box::new(global),
+        method: Box::new(method),
     };
     let found = checker.expression(program.expression());
     if checker.complaints.is_empty() {
@@ -109,6 +148,10 @@ struct Checker<'e> {
     source: &'e SourceInfo,
     variables: BTreeMap<&'e str, Type>,
     complaints: Complaints,
+    /// The functions that there are, by name and operands.
+    global: Box<dyn Fn(&str, &[Type]) -> Found + 'e>,
+    /// The same of those that are called on a target, which is the first operand.
+    method: Box<dyn Fn(&str, &[Type]) -> Found + 'e>,
 }
 
 impl<'e> Checker<'e> {
@@ -211,7 +254,7 @@ impl<'e> Checker<'e> {
         if ["duration", "timestamp"].contains(&name) {
             return self.complain(id, format!("{name}s are not supported by kubectl-olm"));
         }
-        let function = if target.is_some() { method } else { global };
+        let function = if target.is_some() { &self.method } else { &self.global };
         let operands: Vec<Type> = target.iter().cloned().chain(arguments.iter().cloned()).collect();
         match function(name, &operands) {
             Some(Ok(found)) => found,

@@ -56,13 +56,22 @@ impl Size {
     }
 }
 
-/// The work to evaluate an expression, at most; saturates.
+/// The work to evaluate an expression about the properties of a bundle, at most; saturates.
 pub(super) fn of(expression: &IdedExpr, properties: &[Property]) -> u64 {
     let each = properties.iter().map(|p| Size::of(2).with(Size::of(p.type_.len())).with(Size::of_json(&p.value)));
     let all = each.fold(Size::of(properties.len()), Size::with);
-    let mut variables = BTreeMap::from([("properties", all)]);
-    // The properties are made into values of the evaluator first.
-    estimate(expression, &mut variables).1.saturating_add(all.weight)
+    of_variables(expression, BTreeMap::from([("properties", all)]))
+}
+
+/// The same about the fields of a document.
+pub(super) fn of_fields<'e>(expression: &'e IdedExpr, fields: impl Iterator<Item = (&'e str, &'e Value)>) -> u64 {
+    of_variables(expression, fields.map(|(name, value)| (name, Size::of_json(value))).collect())
+}
+
+fn of_variables<'e>(expression: &'e IdedExpr, mut variables: BTreeMap<&'e str, Size>) -> u64 {
+    // The variables are made into values of the evaluator first.
+    let made = variables.values().fold(0_u64, |all, size| all.saturating_add(size.weight));
+    estimate(expression, &mut variables).1.saturating_add(made)
 }
 
 /// The size of the result, and the work.

@@ -3,6 +3,7 @@
 //! ```text
 //!   text --(limits, parser of the cel crate)--> expression --check--> Rule        a rule must be understood and be of type bool
 //!   Rule + properties --cost--> not too much work --(evaluator of the cel crate)--> bool, or why not
+//!   policy   the same about the fields of a document
 //! ```
 //!
 //! The crate parses and evaluates. It checks no types, so the checks that OLM makes when it reads a rule are ours, and it has no
@@ -11,6 +12,7 @@
 
 mod check;
 mod cost;
+mod policy;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,6 +22,7 @@ use cel::objects::{Key, Map};
 use cel::{Context, ExecutionError, Program};
 use serde_json::Value;
 
+pub use self::policy::Policy;
 use crate::bundle::property::Property;
 use crate::version;
 
@@ -53,8 +56,7 @@ impl fmt::Debug for Rule {
 impl Rule {
     /// Reads a rule. The error is that of OLM's CEL library where it is about names, types and syntax.
     pub fn compile(text: &str) -> Result<Self, Error> {
-        limit(text)?;
-        let program = Program::compile(text).map_err(|errors| syntax_errors(text, &errors))?;
+        let program = parse(text)?;
         let found = check::check(&program).map_err(|complaints| Error(describe(text, complaints)))?;
         if found != check::Type::Bool {
             return Err(Error("cel expressions must have type Bool".to_owned()));
@@ -69,9 +71,7 @@ impl Rule {
 
     /// Does it hold of these properties?
     pub fn evaluate(&self, properties: &[Property]) -> Result<bool, Error> {
-        if cost::of(self.program.expression(), properties) > cost::LIMIT {
-            return Err(Error("the rule asks for too much work".to_owned()));
-        }
+        bound(cost::of(self.program.expression(), properties))?;
         let list = properties.iter().map(|p| {
             let fields = [("type", cel::Value::from(p.type_.as_str())), ("value", to_cel(&p.value))];
             cel::Value::Map(Map { map: Arc::new(fields.into_iter().map(|(k, v)| (Key::from(k), v)).collect()) })
@@ -79,12 +79,25 @@ impl Rule {
         let mut context = Context::default();
         context.add_variable_from_value("properties", cel::Value::List(Arc::new(list.collect())));
         context.add_function("semver_compare", semver_compare).map_err(|e| Error(e.to_string()))?;
-        match self.program.execute(&context) {
-            Ok(cel::Value::Bool(holds)) => Ok(holds),
-            Ok(_) => Err(Error("no such overload".to_owned())),
-            Err(error) => Err(Error(in_words(&error))),
-        }
+        execute(&self.program, &context)
     }
+}
+
+fn parse(text: &str) -> Result<Program, Error> {
+    limit(text)?;
+    Program::compile(text).map_err(|errors| syntax_errors(text, &errors))
+}
+
+fn execute(program: &Program, context: &Context<'_, '_>) -> Result<bool, Error> {
+    match program.execute(context) {
+        Ok(cel::Value::Bool(holds)) => Ok(holds),
+        Ok(_) => Err(Error("no such overload".to_owned())),
+        Err(error) => Err(Error(in_words(&error))),
+    }
+}
+
+fn bound(cost: u64) -> Result<(), Error> {
+    if cost > cost::LIMIT { Err(Error("the rule asks for too much work".to_owned())) } else { Ok(()) }
 }
 
 /// A bound on the work of the parser and the depth of what it makes.

@@ -1,0 +1,185 @@
+//! Rules about a document, such as an explanation of what an InstallPlan would do: `rbac.escalates == false`.
+//!
+//! The fields of the document are the variables, and what is a whole number there is one here. Versions are compared with the functions
+//! that Kubernetes has for them in CEL: `semver(x).major()`, `minor()`, `patch()`, `isLessThan(y)`, `isGreaterThan(y)`, `compareTo(y)`,
+//! and `isSemver(x)`.
+
+use std::sync::Arc;
+
+use cel::extractors::This;
+use cel::objects::{Key, Map};
+use cel::{Context, ExecutionError, Program};
+use serde_json::Value;
+
+use super::check::{self, Type};
+use super::{Error, bound, cost, describe, execute, parse};
+use crate::version::{self, Version};
+
+/// A rule about a document that was understood.
+#[derive(Clone)]
+pub struct Policy {
+    text: String,
+    program: Arc<Program>,
+    fields: Vec<String>,
+}
+
+impl std::fmt::Debug for Policy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Policy").field(&self.text).finish()
+    }
+}
+
+impl Policy {
+    /// Reads a rule about documents with the fields of this one. The error shows where it is wrong.
+    pub fn compile(text: &str, example: &Value) -> Result<Self, Error> {
+        let program = parse(text)?;
+        let fields: Vec<String> = example.as_object().into_iter().flatten().map(|(field, _)| field.clone()).collect();
+        let found = check::check_policy(&program, &fields).map_err(|complaints| Error(describe(text, complaints)))?;
+        if !matches!(found, Type::Bool | Type::Dyn) {
+            return Err(Error(format!("a policy is true or false; this one is of type {found}")));
+        }
+        Ok(Self { text: text.to_owned(), program: Arc::new(program), fields })
+    }
+
+    /// The rule as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Does it hold of the document?
+    pub fn holds(&self, document: &Value) -> Result<bool, Error> {
+        let null = Value::Null;
+        let fields = || self.fields.iter().map(|name| (name.as_str(), document.get(name).unwrap_or(&null)));
+        bound(cost::of_fields(self.program.expression(), fields()))?;
+        let mut context = Context::default();
+        for (name, value) in fields() {
+            context.add_variable_from_value(name, to_cel(value));
+        }
+        let declared = context
+            .add_function("semver", |text: cel::Value| read(&text).map(|v| cel::Value::from(v.to_string())))
+            .and_then(|()| {
+                context.add_function("isSemver", |text: cel::Value| Ok::<_, ExecutionError>(read(&text).is_ok()))
+            })
+            .and_then(|()| context.add_function("major", |This(v): This<Arc<String>>| part(&v, |v| v.major)))
+            .and_then(|()| context.add_function("minor", |This(v): This<Arc<String>>| part(&v, |v| v.minor)))
+            .and_then(|()| context.add_function("patch", |This(v): This<Arc<String>>| part(&v, |v| v.patch)))
+            .and_then(|()| {
+                context.add_function("compareTo", |This(a): This<Arc<String>>, b: Arc<String>| compare(&a, &b))
+            })
+            .and_then(|()| {
+                let less = |This(a): This<Arc<String>>, b: Arc<String>| Ok::<_, ExecutionError>(compare(&a, &b)? < 0);
+                context.add_function("isLessThan", less)
+            })
+            .and_then(|()| {
+                let more = |This(a): This<Arc<String>>, b: Arc<String>| Ok::<_, ExecutionError>(compare(&a, &b)? > 0);
+                context.add_function("isGreaterThan", more)
+            });
+        declared.map_err(|e| Error(e.to_string()))?;
+        execute(&self.program, &context)
+    }
+}
+
+/// JSON as CEL has it, with whole numbers.
+fn to_cel(value: &Value) -> cel::Value {
+    match value {
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => whole.into(),
+            None => number.as_f64().unwrap_or_default().into(),
+        },
+        Value::Array(list) => cel::Value::List(Arc::new(list.iter().map(to_cel).collect())),
+        Value::Object(map) => {
+            let map = map.iter().map(|(key, value)| (Key::from(key.as_str()), to_cel(value))).collect();
+            cel::Value::Map(Map { map: Arc::new(map) })
+        }
+        other => super::to_cel(other),
+    }
+}
+
+fn read(text: &cel::Value) -> Result<Version, ExecutionError> {
+    let refused = |text: &str| ExecutionError::function_error("semver", format!("semver({text}): this is no version"));
+    match text {
+        cel::Value::String(text) => of_text(text),
+        other => Err(refused(&super::printed(other))),
+    }
+}
+
+fn of_text(text: &str) -> Result<Version, ExecutionError> {
+    let refused = |_| ExecutionError::function_error("semver", format!("semver({text:?}): this is no version"));
+    version::parse_tolerant(text).map_err(refused)
+}
+
+fn part(text: &str, of: impl Fn(&Version) -> u64) -> Result<i64, ExecutionError> {
+    Ok(i64::try_from(of(&of_text(text)?)).unwrap_or(i64::MAX))
+}
+
+fn compare(a: &str, b: &str) -> Result<i64, ExecutionError> {
+    Ok(version::compare(&of_text(a)?, &of_text(b)?) as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn document() -> Value {
+        json!({
+            "rbac": { "escalates": false, "gained": [] },
+            "crds": [{ "name": "roses.garden", "safe": true, "misfitCount": 0 }],
+            "csvs": [{ "name": "rose.v1.10.0", "from": "1.9.0", "to": "1.10.0" }],
+            "objects": [],
+        })
+    }
+
+    fn holds(text: &str, document: &Value) -> Result<bool, String> {
+        Policy::compile(text, document).and_then(|policy| policy.holds(document)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn policies_hold_or_do_not() {
+        let document = document();
+        for (text, wanted) in [
+            (
+                "rbac.escalates == false && crds.all(c, c.safe) && csvs.all(x, semver(x.to).major() == semver(x.from).major())",
+                true,
+            ),
+            ("rbac.escalates", false),
+            ("csvs.all(x, semver(x.to).minor() == semver(x.from).minor())", false),
+            ("csvs.exists(x, semver(x.from).isLessThan(semver(x.to)))", true),
+            ("csvs[0].to.startsWith('1.10') && semver(csvs[0].to).patch() == 0", true),
+            ("semver(csvs[0].to).compareTo(semver('v1.9')) == 1", true),
+            ("csvs.all(x, isSemver(x.to)) && !isSemver('rose')", true),
+            ("size(objects) == 0 && crds[0].misfitCount < 1", true),
+            ("'rbac' in {'rbac': 1} ? true : false", true),
+        ] {
+            assert_eq!(holds(text, &document), Ok(wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_before_it_is_asked() {
+        for (text, why) in [
+            ("rback.escalates", "undeclared reference to 'rback'"),
+            ("1 + 1", "true or false"),
+            ("semver('1.0.0') < semver('2.0.0')", "no matching overload"),
+            ("csvs.all(x, x.to.major() == 1) &&", "Syntax error"),
+            ("major('1.0.0') == 1", "undeclared reference to 'major'"),
+        ] {
+            let error = Policy::compile(text, &document()).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_an_error() {
+        let mut document = document();
+        document["csvs"][0]["from"] = Value::Null;
+        let text = "csvs.all(x, semver(x.to).major() == semver(x.from).major())";
+        assert!(holds(text, &document).unwrap_err().contains("this is no version"));
+        assert!(holds("csvs.all(x, x.nothing == 1)", &document).unwrap_err().contains("no such key"));
+        assert!(holds("rbac.gained", &document).is_err());
+        document["objects"] = json!(vec![json!({ "name": "x" }); 3000]);
+        let much = "objects.all(a, objects.all(b, objects.all(c, a.name + b.name != c.name)))";
+        assert_eq!(holds(much, &document), Err("the rule asks for too much work".to_owned()));
+    }
+}

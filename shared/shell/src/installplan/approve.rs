@@ -1,0 +1,458 @@
+//! `kubectl olm install-plan approve`: yes to exactly what was explained.
+//!
+//! ```text
+//!   plans --standing--> not for approval? --explain--> terms kept? --summary, question--> still the same? --patch--> approved
+//! ```
+//!
+//! *Guarantees*: what is approved is the plan at the resourceVersion that was looked at, and what it would do was looked at last
+//! before anybody was asked, and again after the answer. A plan that changed in between is not approved.
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use jiff::Timestamp;
+use olm_core::api::object::{self, ObjectRef};
+use olm_core::api::status::Status;
+use olm_core::explain::{Explanation, Subject};
+use olm_core::installplan::standing::{self, Standing};
+use olm_core::world::{Reader, kind};
+use serde_json::{Value, json};
+
+use super::explain::{explain, summary};
+use super::named::{self, plan_ref};
+use super::policy::{self, Refusal, Terms, Understood};
+use super::wait::{self, Of, Until};
+use crate::cli::confirm::confirm;
+use crate::cli::flags::{ClusterFlags, NamespaceFlags, SourceFlags};
+use crate::cli::selector::LabelQuery;
+use crate::cli::wait::block_on;
+use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+use crate::cluster::api::Api;
+use crate::image;
+use crate::observe::{self, Need, Seen};
+
+/// Who has approved a plan, when, and the hash of the explanation of what it would do.
+const APPROVED_BY: &str = "kubectl-olm/approved-by";
+const APPROVED_AT: &str = "kubectl-olm/approved-at";
+const APPROVED_HASH: &str = "kubectl-olm/approved-hash";
+
+/// What to approve, and on which terms.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cluster.
+    pub cluster: ClusterFlags,
+    /// The namespaces.
+    pub namespaces: NamespaceFlags,
+    /// The plans; none: all that wait for approval.
+    pub plans: Vec<String>,
+    /// Of all, those with these labels.
+    pub selector: Option<LabelQuery>,
+    /// What is asked of them.
+    pub terms: Terms,
+    /// Go ahead without asking?
+    pub yes: bool,
+    /// Only say what would be done.
+    pub dry_run: DryRun,
+    /// Wait until they are complete, at most so long.
+    pub wait: Option<Duration>,
+    /// How images of bundles are pulled.
+    pub images: image::Options,
+    /// Do the controllers go on without optional objects?
+    pub optional_manifests: bool,
+}
+
+/// How far an approval goes that is only tried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DryRun {
+    /// It is not tried out: it is given.
+    #[default]
+    None,
+    /// Everything is looked at, and nothing is sent.
+    Client,
+    /// The server says whether it would take it.
+    Server,
+}
+
+/// A plan that may be approved, as it was looked at.
+struct Candidate {
+    target: ObjectRef,
+    uid: String,
+    resource_version: String,
+    explanation: Explanation,
+}
+
+/// What became of one.
+enum Said {
+    Approved,
+    Already(String),
+    Refused(Refusal),
+    Failed(CliError),
+}
+
+/// Approves.
+///
+/// # Errors
+/// There is no such plan, it cannot be explained, or the server refuses.
+pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let terms = options.terms.understood()?;
+    if options.terms.explained.is_some() && options.plans.len() != 1 {
+        return Err(
+            CliError::usage("--explained is the hash of one explanation").hint("name the one plan that it is of")
+        );
+    }
+    if options.namespaces.all_namespaces && !options.plans.is_empty() {
+        return Err(CliError::usage("a plan that is named is of one namespace").hint("-A goes with --all"));
+    }
+    block_on(approve(options, &terms, printer))
+}
+
+async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let mut seen = look(options, printer).await?;
+    if let Some(gap) = seen.gaps.iter().find(|gap| gap.resource.starts_with("installplans.")) {
+        return Err(
+            CliError::new(ErrorKind::Api, gap.to_string()).hint("kubectl auth can-i --list shows what is allowed")
+        );
+    }
+    let Some(api) = seen.api().cloned() else { return Ok(Outcome::Done) };
+    let plans = chosen(options, &seen)?;
+    if plans.is_empty() {
+        printer.talk("No InstallPlan waits for approval");
+        return Ok(Outcome::Done);
+    }
+    let mut told: Vec<(ObjectRef, Said)> = Vec::new();
+    let mut candidates = Vec::new();
+    for target in plans {
+        match examine(&mut seen, &target, terms, &options.images, printer).await {
+            Ok(candidate) => candidates.push(candidate),
+            Err(said) => told.push((target, said)),
+        }
+    }
+    for candidate in &candidates {
+        let Candidate { target, explanation, .. } = candidate;
+        printer.talk(format_args!("InstallPlan {} in namespace {}:", target.name, target.namespace));
+        summary(explanation).lines().for_each(|line| printer.talk(format_args!("  {line}")));
+        printer.talk(format_args!("  {}", explanation.hash));
+    }
+    let asks = !options.yes && options.dry_run == DryRun::None && !candidates.is_empty();
+    if asks {
+        if !confirm(printer, &question(&candidates), false)? {
+            printer.talk("Nothing was approved");
+            return Ok(Outcome::Negative);
+        }
+        // Reading takes a while.
+        seen = look(options, printer).await?;
+    }
+    let who = if options.dry_run == DryRun::Client || candidates.is_empty() { None } else { who(&api, printer).await };
+    let mut approved = Vec::new();
+    for candidate in candidates {
+        let target = candidate.target.clone();
+        let said = if asks && !is_same(&mut seen, &candidate, &options.images, printer).await {
+            Said::Refused(changed())
+        } else {
+            give(&api, &candidate, who.as_deref(), options.dry_run).await
+        };
+        if matches!(said, Said::Approved | Said::Already(_)) {
+            approved.push(target.clone());
+        }
+        told.push((target, said));
+    }
+    let outcome = tell(told, options, printer)?;
+    match options.wait {
+        Some(timeout) if options.dry_run == DryRun::None => {
+            let mut worst = outcome;
+            for ObjectRef { namespace, name, .. } in approved {
+                let of = Of::Plan(name);
+                let ended = wait::plan(&api, &namespace, &of, Until::Complete, timeout, false, printer).await?;
+                if ended != Outcome::Done {
+                    worst = ended;
+                }
+            }
+            Ok(worst)
+        }
+        _ => Ok(outcome),
+    }
+}
+
+async fn look(options: &Options, printer: &mut Printer) -> Result<Seen, CliError> {
+    let source = SourceFlags { cluster: options.cluster.clone(), ..SourceFlags::default() };
+    let mut seen = observe::look(&source, &options.namespaces, &[], Need::Planning, printer).await?;
+    seen.settings.optional_manifests = options.optional_manifests;
+    Ok(seen)
+}
+
+/// The plans that are meant.
+fn chosen(options: &Options, seen: &Seen) -> Result<Vec<ObjectRef>, CliError> {
+    let world = Reader::new(&seen.world);
+    let namespace = seen.namespace.as_deref().unwrap_or_default();
+    let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| seen.is_asked(plan));
+    if options.plans.is_empty() {
+        let waits = |plan: &&Value| standing::standing(&seen.settings, &world, plan).is_pending();
+        let labels = |plan: &&Value| options.selector.as_ref().is_none_or(|query| query.selects(plan));
+        return Ok(plans.filter(waits).filter(labels).map(ObjectRef::of).collect());
+    }
+    let mut targets: Vec<ObjectRef> = Vec::new();
+    for name in &options.plans {
+        // kubectl prints names with their kinds.
+        let name = name.rsplit('/').next().unwrap_or_default();
+        let target = plan_ref(namespace, name);
+        if world.json(&kind::INSTALL_PLAN, namespace, name).is_none() {
+            return Err(named::not_found("InstallPlan", name, namespace));
+        }
+        if !targets.contains(&target) {
+            targets.push(target);
+        }
+    }
+    Ok(targets)
+}
+
+/// Looks whether a plan may be approved, and what it would do.
+async fn examine(
+    seen: &mut Seen,
+    target: &ObjectRef,
+    terms: &Understood,
+    images: &image::Options,
+    printer: &mut Printer,
+) -> Result<Candidate, Said> {
+    let gone = || Said::Failed(named::not_found("InstallPlan", &target.name, &target.namespace));
+    let plan = plan_in(seen, target).ok_or_else(gone)?;
+    let standing = standing_in(seen, &plan);
+    if standing.approved {
+        return Err(Said::Already(already(&plan, &standing)));
+    }
+    if let Some(refusal) = policy::standing_refusal(&target.name, &standing) {
+        return Err(Said::Refused(refusal));
+    }
+    let explanation = explained(seen, target, images, printer).await.map_err(Said::Failed)?;
+    if let Some(refusal) = terms.refusal(&standing, &explanation).map_err(Said::Failed)? {
+        return Err(Said::Refused(refusal));
+    }
+    Ok(Candidate {
+        target: target.clone(),
+        uid: object::uid(&plan).to_owned(),
+        resource_version: object::resource_version(&plan).to_owned(),
+        explanation,
+    })
+}
+
+fn plan_in(seen: &Seen, target: &ObjectRef) -> Option<Value> {
+    Reader::new(&seen.world).json(&kind::INSTALL_PLAN, &target.namespace, &target.name).cloned()
+}
+
+fn standing_in(seen: &Seen, plan: &Value) -> Standing {
+    standing::standing(&seen.settings, &Reader::new(&seen.world), plan)
+}
+
+async fn explained(
+    seen: &mut Seen,
+    target: &ObjectRef,
+    images: &image::Options,
+    printer: &mut Printer,
+) -> Result<Explanation, CliError> {
+    let subject = Subject::Plan { namespace: target.namespace.clone(), name: target.name.clone() };
+    explain(seen, &subject, images, printer).await
+}
+
+/// Is the plan as it was, and would it do the same?
+async fn is_same(seen: &mut Seen, candidate: &Candidate, images: &image::Options, printer: &mut Printer) -> bool {
+    let now = plan_in(seen, &candidate.target);
+    if now.is_none_or(|plan| object::resource_version(&plan) != candidate.resource_version) {
+        return false;
+    }
+    let explanation = explained(seen, &candidate.target, images, printer).await;
+    explanation.is_ok_and(|explanation| explanation.hash == candidate.explanation.hash)
+}
+
+fn changed() -> Refusal {
+    Refusal::new(
+        "it, or what it would do, has changed since it was looked at",
+        "run the command again, and look at it again",
+    )
+}
+
+fn question(candidates: &[Candidate]) -> String {
+    match candidates {
+        [Candidate { target, .. }] => format!("Approve InstallPlan {} in namespace {}?", target.name, target.namespace),
+        several => format!("Approve these {} InstallPlans?", several.len()),
+    }
+}
+
+/// Approves one plan, at the version that was looked at.
+async fn give(api: &Api, candidate: &Candidate, who: Option<&str>, dry_run: DryRun) -> Said {
+    let Candidate { target, uid, resource_version, explanation } = candidate;
+    let mut annotations = json!({ APPROVED_AT: object::time(Timestamp::now()), APPROVED_HASH: explanation.hash });
+    if let Some(who) = who {
+        annotations[APPROVED_BY] = who.into();
+    }
+    let patch = json!({
+        "metadata": { "uid": uid, "resourceVersion": resource_version, "annotations": annotations },
+        "spec": { "approved": true },
+    });
+    let answer = match dry_run {
+        DryRun::Client => return Said::Approved,
+        DryRun::Server => api.rehearse_merge(target, &patch).await,
+        DryRun::None => api.merge(target, &patch).await,
+    };
+    match answer {
+        Ok(_) => Said::Approved,
+        Err(refusal) if refusal.is_conflict() => match api.get(target).await {
+            Ok(Some(plan)) if is_approved(&plan) => Said::Already(by_whom(&plan)),
+            _ => Said::Refused(changed()),
+        },
+        Err(refusal) if refusal.is_not_found() => {
+            Said::Failed(named::not_found("InstallPlan", &target.name, &target.namespace))
+        }
+        Err(refusal) => Said::Failed(named::refused(&refusal, "patch", &target.namespace)),
+    }
+}
+
+fn is_approved(plan: &Value) -> bool {
+    object::at(plan, &["spec", "approved"]) == &Value::Bool(true)
+}
+
+/// ` by jane at 2026-…`, as far as the plan says.
+fn by_whom(plan: &Value) -> String {
+    let said =
+        |key, word: &str| object::annotation(plan, key).map(|text| format!(" {word} {text}")).unwrap_or_default();
+    said(APPROVED_BY, "by") + &said(APPROVED_AT, "at")
+}
+
+fn already(plan: &Value, standing: &Standing) -> String {
+    let phase = match standing.phase.as_str() {
+        "RequiresApproval" | "" => String::new(),
+        phase => format!(", it is {phase}"),
+    };
+    by_whom(plan) + &phase
+}
+
+/// As whom the server knows us.
+async fn who(api: &Api, printer: &mut Printer) -> Option<String> {
+    let review = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
+    match api.create(&review).await {
+        Ok(answer) => {
+            Some(object::text(&answer, &["status", "userInfo", "username"]).to_owned()).filter(|n| !n.is_empty())
+        }
+        Err(Status { message, .. }) => {
+            printer.warn(format_args!("the server does not say who approves, so it is not noted: {message}"));
+            None
+        }
+    }
+}
+
+/// Tells of each plan in a line.
+fn tell(told: Vec<(ObjectRef, Said)>, options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let mut outcome = Outcome::Done;
+    let alone = told.len() == 1;
+    let mut failures = 0;
+    for (ObjectRef { namespace, name, .. }, said) in told {
+        let place =
+            if options.namespaces.all_namespaces { format!(" in namespace {namespace}") } else { String::new() };
+        let mut line = |what: &str| printer.line(format_args!("installplan.operators.coreos.com/{name}{place} {what}"));
+        let hint = match said {
+            Said::Approved => {
+                line(match options.dry_run {
+                    DryRun::None => "approved",
+                    DryRun::Client => "approved (dry run)",
+                    DryRun::Server => "approved (server dry run)",
+                })?;
+                continue;
+            }
+            Said::Already(how) => {
+                line(&format!("was approved already{how}"))?;
+                continue;
+            }
+            Said::Refused(Refusal { why, hint }) => {
+                outcome = Outcome::Negative;
+                line(&format!("not approved: {why}"))?;
+                Some(hint)
+            }
+            Said::Failed(error) if alone => return Err(error),
+            Said::Failed(error) => {
+                failures += 1;
+                line(&format!("not approved: {error}"))?;
+                error.hint
+            }
+        };
+        if let Some(hint) = hint {
+            printer.talk(format_args!("hint: {hint}"));
+        }
+    }
+    if failures > 0 {
+        return Err(CliError::new(ErrorKind::Api, format!("{failures} of the plans could not be approved")));
+    }
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use kube::client::Body;
+
+    use super::*;
+    use crate::cluster::api::Resource;
+
+    /// An API server that answers PATCH with a code, and GET with the plan; and what it was sent.
+    async fn server(code: u16, plan: Value) -> (Api, Arc<Mutex<Vec<String>>>) {
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        let log = sent.clone();
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let (log, plan) = (log.clone(), plan.clone());
+            async move {
+                let is_patch = request.method() == http::Method::PATCH;
+                let body = request.into_body().collect_bytes().await.unwrap();
+                log.lock().unwrap().push(String::from_utf8(body.to_vec()).unwrap());
+                let (status, answer) = if is_patch && code != 200 {
+                    (
+                        code,
+                        json!({"kind": "Status", "status": "Failure", "code": code, "reason": "Conflict", "message": "no"}),
+                    )
+                } else {
+                    (200, plan)
+                };
+                http::Response::builder().status(status).body(Body::from(answer.to_string().into_bytes()))
+            }
+        });
+        let api = Api::new(kube::Client::new(service, "default"));
+        let gvk = plan_ref("garden", "a").gvk;
+        api.know(Resource { gvk, plural: "installplans".to_owned(), namespaced: true }).await;
+        (api, sent)
+    }
+
+    async fn given(code: u16, approved: bool) -> (Said, Vec<String>) {
+        let plan = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
+            "metadata": {"name": "a", "namespace": "garden", "annotations": {APPROVED_BY: "joe"}},
+            "spec": {"approved": approved},
+        });
+        let (api, sent) = server(code, plan).await;
+        let candidate = Candidate {
+            target: plan_ref("garden", "a"),
+            uid: "u".to_owned(),
+            resource_version: "7".to_owned(),
+            explanation: Explanation { hash: "sha256:0".to_owned(), ..Explanation::default() },
+        };
+        let said = give(&api, &candidate, Some("jane"), DryRun::None).await;
+        let sent = sent.lock().unwrap().clone();
+        (said, sent)
+    }
+
+    #[tokio::test]
+    async fn what_is_approved_is_the_version_that_was_looked_at() {
+        let (said, sent) = given(200, true).await;
+        assert!(matches!(said, Said::Approved));
+        let patch: Value = serde_json::from_str(&sent[0]).unwrap();
+        let metadata = &patch["metadata"];
+        assert_eq!((&metadata["uid"], &metadata["resourceVersion"]), (&json!("u"), &json!("7")));
+        let annotations = &metadata["annotations"];
+        assert_eq!((&annotations[APPROVED_BY], &annotations[APPROVED_HASH]), (&json!("jane"), &json!("sha256:0")));
+        assert_eq!(patch["spec"], json!({"approved": true}));
+    }
+
+    #[tokio::test]
+    async fn a_plan_that_changed_is_not_approved_unless_somebody_else_did() {
+        let (said, sent) = given(409, false).await;
+        assert!(matches!(said, Said::Refused(_)));
+        assert_eq!(sent.len(), 2, "{sent:?}");
+        assert!(matches!(given(409, true).await.0, Said::Already(how) if how == " by joe"));
+    }
+}

@@ -1,0 +1,231 @@
+//! May a plan be approved? What is asked of it, besides that somebody wants it.
+
+use olm_core::constraint::Policy;
+use olm_core::explain::Explanation;
+use olm_core::installplan::standing::Standing;
+
+use crate::cli::CliError;
+
+/// What is asked of a plan.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// The hash of the explanation that somebody has read, or the beginning of it.
+    pub explained: Option<String>,
+    /// May operators ride along that nobody asked about?
+    pub allow_bystanders: bool,
+    /// What has to hold of the explanation, in CEL.
+    pub policies: Vec<String>,
+    /// The only ClusterServiceVersions that it may bring; none: any.
+    pub only_csvs: Vec<String>,
+}
+
+/// Why a plan is not approved, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) why: String,
+    pub(super) hint: String,
+}
+
+impl Refusal {
+    pub(super) fn new(why: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { why: why.into(), hint: hint.into() }
+    }
+}
+
+/// So many characters of a hash tell explanations apart.
+const HASH: usize = 12;
+
+/// The terms, understood.
+pub(super) struct Understood {
+    explained: Option<String>,
+    allow_bystanders: bool,
+    policies: Vec<Policy>,
+    only_csvs: Vec<String>,
+}
+
+impl Terms {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// A policy or the hash is not one.
+    pub(super) fn understood(&self) -> Result<Understood, CliError> {
+        let example = serde_json::to_value(Explanation::default()).unwrap_or_default();
+        let policies = self.policies.iter().map(|text| {
+            Policy::compile(text, &example).map_err(|error| {
+                CliError::usage(format!("--if is no policy: {error}"))
+                    .hint("its variables are the fields of: kubectl olm install-plan explain -o json")
+            })
+        });
+        let explained = self.explained.as_deref().map(|hash| hash.strip_prefix("sha256:").unwrap_or(hash));
+        if let Some(hash) = explained
+            && (hash.len() < HASH || !hash.chars().all(|c| c.is_ascii_hexdigit()))
+        {
+            return Err(CliError::usage(format!("--explained {hash:?} is no hash of an explanation"))
+                .hint(format!("explain prints it; its first {HASH} characters are enough")));
+        }
+        Ok(Understood {
+            explained: explained.map(str::to_owned),
+            allow_bystanders: self.allow_bystanders,
+            policies: policies.collect::<Result<_, _>>()?,
+            only_csvs: self.only_csvs.clone(),
+        })
+    }
+}
+
+/// Can nobody approve it, as it stands?
+pub(super) fn standing_refusal(name: &str, standing: &Standing) -> Option<Refusal> {
+    if let Some(newer) = &standing.superseded_by {
+        let hint = format!("it would install what is out of date; look at {newer} instead, and delete {name}");
+        return Some(Refusal::new(format!("superseded by {newer}"), hint));
+    }
+    (standing.phase != "RequiresApproval").then(|| {
+        let why = standing.reason.as_ref().map_or_else(|| "it waits for nobody".to_owned(), ToString::to_string);
+        Refusal::new(why, "only plans that OLM has made and that wait can be approved")
+    })
+}
+
+impl Understood {
+    /// What the plan would do that it may not; none when it may be approved.
+    ///
+    /// # Errors
+    /// A policy has no answer for it.
+    pub(super) fn refusal(&self, standing: &Standing, explanation: &Explanation) -> Result<Option<Refusal>, CliError> {
+        if let Some(hash) = &self.explained
+            && !explanation.hash.trim_start_matches("sha256:").starts_with(hash.as_str())
+        {
+            let why = format!("what it would do is not what was explained: it is {} now", explanation.hash);
+            return Ok(Some(Refusal::new(why, "explain it again, and see what has changed")));
+        }
+        let others = standing.csvs.iter().map(|csv| csv.to.as_str());
+        let others: Vec<&str> = others.filter(|csv| !self.only_csvs.iter().any(|only| only == csv)).collect();
+        if !self.only_csvs.is_empty() && !others.is_empty() {
+            let why = format!("it brings more than {}: {}", self.only_csvs.join(", "), others.join(", "));
+            return Ok(Some(Refusal::new(why, "name these as well with --only-csv, if they may come")));
+        }
+        let riding = explanation.csvs.iter().filter(|csv| csv.bystander).map(|csv| csv.name.as_str());
+        let riding: Vec<&str> = riding.filter(|csv| !self.only_csvs.iter().any(|only| only == csv)).collect();
+        if !riding.is_empty() && !self.allow_bystanders {
+            let why = format!("operators that do not need each other ride along: {}", riding.join(", "));
+            let hint =
+                "OLM approves all of a plan or nothing: --allow-bystanders takes them all, --only-csv names them";
+            return Ok(Some(Refusal::new(why, hint)));
+        }
+        if self.policies.is_empty() {
+            return Ok(None);
+        }
+        let document = serde_json::to_value(explanation).unwrap_or_default();
+        for policy in &self.policies {
+            match policy.holds(&document) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let hint = "explain it, and see what it would do";
+                    return Ok(Some(Refusal::new(format!("it does not hold that {}", policy.text()), hint)));
+                }
+                Err(error) => {
+                    return Err(CliError::input(format!("nobody can tell whether {} holds: {error}", policy.text()))
+                        .hint("x.from is null for an operator that is new, which x.from == null tells"));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use olm_core::explain::Csv;
+    use olm_core::installplan::standing;
+    use olm_core::settings::Settings;
+    use olm_core::world::{Reader, World};
+    use serde_json::json;
+
+    use super::*;
+
+    fn plan(phase: &str, generation: i64) -> serde_json::Value {
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
+            "metadata": {"namespace": "garden", "name": format!("install-{generation}")},
+            "spec": {"approval": "Manual", "approved": false, "generation": generation, "clusterServiceVersionNames": ["rose", "pot"]},
+            "status": {"phase": phase},
+        })
+    }
+
+    fn standing_of(phase: &str, with_newer: bool) -> Standing {
+        let mut world = World::new();
+        world.apply(plan(phase, 1));
+        if with_newer {
+            world.apply(plan("RequiresApproval", 2));
+        }
+        standing::standing(&Settings::default(), &Reader::new(&world), &plan(phase, 1))
+    }
+
+    fn explanation(bystander: bool) -> Explanation {
+        let csv = |name: &str| Csv {
+            name: name.to_owned(),
+            to: Some("2.0.0".to_owned()),
+            from: Some("1.0.0".to_owned()),
+            bystander,
+            ..Csv::default()
+        };
+        Explanation {
+            csvs: vec![csv("rose"), csv("pot")],
+            hash: "sha256:0123456789abcdef".to_owned(),
+            ..Explanation::default()
+        }
+    }
+
+    #[test]
+    fn some_plans_are_not_for_approval() {
+        assert_eq!(standing_refusal("install-1", &standing_of("RequiresApproval", false)), None);
+        let refused = standing_refusal("install-1", &standing_of("RequiresApproval", true)).unwrap();
+        assert_eq!(refused.why, "superseded by install-2");
+        assert!(standing_refusal("install-1", &standing_of("", false)).unwrap().why.contains("no steps"));
+    }
+
+    #[test]
+    fn the_terms_are_kept() {
+        let own = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+        let none = Terms::default();
+        for (terms, bystander, why) in [
+            (none.clone(), false, None),
+            (none.clone(), true, Some("ride along: rose, pot")),
+            (Terms { allow_bystanders: true, ..none.clone() }, true, None),
+            (Terms { only_csvs: own(&["rose", "pot"]), ..none.clone() }, true, None),
+            (Terms { only_csvs: own(&["rose"]), ..none.clone() }, false, Some("it brings more than rose: pot")),
+            (Terms { explained: Some("sha256:0123456789abcdef".to_owned()), ..none.clone() }, false, None),
+            (Terms { explained: Some("0123456789ab".to_owned()), ..none.clone() }, false, None),
+            (
+                Terms { explained: Some("ffffffffffff".to_owned()), ..none.clone() },
+                false,
+                Some("not what was explained"),
+            ),
+            (Terms { policies: own(&["rbac.escalates == false"]), ..none.clone() }, false, None),
+            (
+                Terms {
+                    policies: own(&["csvs.all(x, semver(x.to).major() == semver(x.from).major())"]),
+                    ..none.clone()
+                },
+                false,
+                Some("it does not hold that csvs.all"),
+            ),
+        ] {
+            let told =
+                terms.understood().unwrap().refusal(&standing_of("RequiresApproval", false), &explanation(bystander));
+            match (told.unwrap(), why) {
+                (None, None) => {}
+                (Some(refused), Some(why)) => assert!(refused.why.contains(why), "{}", refused.why),
+                (refused, why) => panic!("{terms:?}: {refused:?} instead of {why:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn terms_that_make_no_sense_are_refused() {
+        let own = |text: &str| vec![text.to_owned()];
+        assert!(Terms { policies: own("csv.all(x, true)"), ..Terms::default() }.understood().is_err());
+        assert!(Terms { explained: Some("yes".to_owned()), ..Terms::default() }.understood().is_err());
+        let unclear = Terms { policies: own("csvs.all(x, semver(x.package).major() == 1)"), ..Terms::default() };
+        let told = unclear.understood().unwrap().refusal(&standing_of("RequiresApproval", false), &explanation(false));
+        assert!(told.unwrap_err().message.contains("this is no version"));
+    }
+}

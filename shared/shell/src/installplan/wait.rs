@@ -1,0 +1,403 @@
+//! `kubectl olm install-plan wait`: until a plan is complete, approved or failed, or cannot become so any more.
+//!
+//! ```text
+//!   Subscription --names--> plan --Standing--> judge: reached | never, for this cause | not yet
+//! ```
+
+use std::time::Duration;
+
+use clap::ValueEnum;
+use jiff::Timestamp;
+use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::installplan::standing::{self, Standing};
+use olm_core::plan::Reason;
+use olm_core::settings::Settings;
+use olm_core::world::{Reader, World};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::named::{self, plan_ref};
+use crate::cli::flags::ClusterFlags;
+use crate::cli::output::API_VERSION;
+use crate::cli::wait::block_on;
+use crate::cli::{CliError, ErrorKind, Outcome, Printer, signal};
+use crate::cluster::api::Api;
+use crate::cluster::follow::{self, Sight, follow};
+use crate::observe::{self, Need};
+
+/// What is waited for, and how long.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cluster.
+    pub cluster: ClusterFlags,
+    /// The namespace; the context's, when there is none.
+    pub namespace: Option<String>,
+    /// Whose plan.
+    pub of: Of,
+    /// What should become of it.
+    pub until: Until,
+    /// How long; nothing: look once.
+    pub timeout: Duration,
+    /// A JSON document in a line for every change, instead of words?
+    pub json: bool,
+}
+
+/// Which plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// The one of this name.
+    Plan(String),
+    /// The one that this Subscription's status names, and the next when it names another.
+    Subscription(String),
+}
+
+/// What should become of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Until {
+    /// All its objects are made.
+    Complete,
+    /// Somebody has approved it, or nobody has to.
+    Approved,
+    /// It has failed.
+    Failed,
+}
+
+impl Until {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Approved => "approved",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Has it come to pass?
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Judgement {
+    Reached,
+    /// It will not any more, for this cause.
+    Never(String),
+    NotYet,
+}
+
+fn judge(until: Until, standing: &Standing) -> Judgement {
+    match (until, standing.phase.as_str()) {
+        (Until::Complete, "Complete") | (Until::Failed, "Failed") => Judgement::Reached,
+        (Until::Approved, phase) if standing.approved || matches!(phase, "Installing" | "Complete" | "Failed") => {
+            Judgement::Reached
+        }
+        (Until::Complete, "Failed") => {
+            Judgement::Never(standing.reason.as_ref().map_or_else(|| "it has failed".to_owned(), ToString::to_string))
+        }
+        (Until::Failed, "Complete") => Judgement::Never("it is complete".to_owned()),
+        _ => Judgement::NotYet,
+    }
+}
+
+/// Waits, and says how it ended: with what was waited for, or (the answer no) with what cannot pass any more, or out of time.
+///
+/// # Errors
+/// There is no such plan or Subscription, nobody may look at it, or somebody stopped the waiting.
+pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    block_on(async {
+        let (api, namespace) = named::connect(&options.cluster, options.namespace.as_deref()).await?;
+        plan(&api, &namespace, &options.of, options.until, options.timeout, options.json, printer).await
+    })
+}
+
+/// The same for those who are connected already.
+pub(super) async fn plan(
+    api: &Api,
+    namespace: &str,
+    of: &Of,
+    until: Until,
+    timeout: Duration,
+    json: bool,
+    printer: &mut Printer,
+) -> Result<Outcome, CliError> {
+    let mut world = World::new();
+    // What is said besides the plan itself is better with its surroundings, and possible without.
+    observe::list(api, namespace, Need::Resolution, &mut world).await.ok();
+    let mut waiting = Waiting { namespace, until, json, world, told: None, last: None, trouble: None, looked: false };
+    let mut plan = None;
+    let mut plans = None;
+    let mut subscriptions = None;
+    match of {
+        Of::Plan(name) => plans = Some(waiting.turn_to(api, name, &mut plan)),
+        Of::Subscription(name) => {
+            let gvk = Gvk::new("operators.coreos.com", "v1alpha1", "Subscription");
+            let target = ObjectRef { gvk, namespace: namespace.to_owned(), name: name.clone() };
+            subscriptions = Some(follow(api, target));
+        }
+    }
+    let end = tokio::time::sleep(timeout);
+    let (mut end, mut stopped) = (std::pin::pin!(end), std::pin::pin!(signal::stopped()));
+    loop {
+        let ended = tokio::select! {
+            biased;
+            Some(sight) = next(&mut subscriptions) => {
+                let named = waiting.subscription(of, sight, printer)?;
+                if let Some(name) = named.filter(|name| plan.as_ref() != Some(name)) {
+                    plans = Some(waiting.turn_to(api, &name, &mut plan));
+                }
+                None
+            }
+            Some(sight) = next(&mut plans) => waiting.plan(plan.as_deref().unwrap_or_default(), of, sight, printer)?,
+            () = &mut end, if waiting.looked || !timeout.is_zero() => Some(waiting.out_of_time(timeout, printer)?),
+            () = &mut stopped => return Err(waiting.interrupted()),
+        };
+        if let Some(outcome) = ended {
+            return Ok(outcome);
+        }
+    }
+}
+
+/// The next sight of what is followed, if anything is.
+async fn next(followed: &mut Option<UnboundedReceiver<Sight>>) -> Option<Sight> {
+    match followed {
+        Some(receiver) => receiver.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+struct Waiting<'a> {
+    namespace: &'a str,
+    until: Until,
+    json: bool,
+    /// The plan and its surroundings, as they were when the waiting began.
+    world: World,
+    /// What was told last, so that it is told once.
+    told: Option<Value>,
+    /// Where the plan stood last.
+    last: Option<(String, Standing)>,
+    /// The trouble of the server that was told last.
+    trouble: Option<String>,
+    /// Has everything been looked at that there is to see?
+    looked: bool,
+}
+
+impl Waiting<'_> {
+    /// From now on this plan is followed.
+    fn turn_to(&self, api: &Api, name: &str, plan: &mut Option<String>) -> UnboundedReceiver<Sight> {
+        *plan = Some(name.to_owned());
+        follow(api, plan_ref(self.namespace, name))
+    }
+
+    /// The plan that the Subscription names now.
+    fn subscription(&mut self, of: &Of, sight: Sight, printer: &mut Printer) -> Result<Option<String>, CliError> {
+        let (Of::Subscription(name) | Of::Plan(name)) = of;
+        let Some(seen) = self.seen(sight, printer)? else { return Ok(None) };
+        let Some(subscription) = seen else {
+            return Err(named::not_found("Subscription", name, self.namespace));
+        };
+        self.world.apply(subscription.clone());
+        let of_status = [&["status", "installPlanRef", "name"][..], &["status", "installplan", "name"]];
+        let plan = of_status.into_iter().map(|path| object::text(&subscription, path)).find(|name| !name.is_empty());
+        self.looked |= plan.is_none();
+        if plan.is_none() && self.last.is_none() {
+            let failed = object::list(&subscription, &["status", "conditions"])
+                .iter()
+                .find(|c| object::text(c, &["type"]) == "ResolutionFailed" && object::text(c, &["status"]) == "True");
+            let why = match failed {
+                Some(failed) => format!("it cannot be resolved: {}", object::text(failed, &["message"])),
+                None => "it has no InstallPlan yet".to_owned(),
+            };
+            self.tell(
+                json!({ "subscription": name, "message": why }),
+                &format!("Subscription {name}: {why}"),
+                printer,
+            )?;
+        }
+        Ok(plan.map(str::to_owned))
+    }
+
+    /// Looks at the plan.
+    fn plan(&mut self, name: &str, of: &Of, sight: Sight, printer: &mut Printer) -> Result<Option<Outcome>, CliError> {
+        let Some(seen) = self.seen(sight, printer)? else { return Ok(None) };
+        let Some(plan) = seen else {
+            let was_there = self.last.as_ref().is_some_and(|(last, _)| last == name);
+            return match of {
+                Of::Plan(_) if was_there => {
+                    let why = "it was deleted while it was waited for";
+                    self.tell(
+                        json!({ "name": name, "deleted": true, "message": why }),
+                        &format!("{name}: {why}"),
+                        printer,
+                    )?;
+                    Ok(Some(Outcome::Negative))
+                }
+                Of::Plan(_) => Err(named::not_found("InstallPlan", name, self.namespace)),
+                // Its Subscription will name another.
+                Of::Subscription(_) => {
+                    self.looked = true;
+                    Ok(None)
+                }
+            };
+        };
+        self.looked = true;
+        self.world.apply(plan.clone());
+        let standing = standing::standing(&Settings::default(), &Reader::new(&self.world), &plan);
+        let judgement = judge(self.until, &standing);
+        self.tell_plan(name, &standing, &judgement, printer)?;
+        self.last = Some((name.to_owned(), standing));
+        match judgement {
+            Judgement::NotYet => Ok(None),
+            Judgement::Reached => {
+                if !self.json {
+                    printer.line(format_args!("installplan.operators.coreos.com/{name} {}", self.until.word()))?;
+                }
+                Ok(Some(Outcome::Done))
+            }
+            Judgement::Never(cause) => {
+                let hint = self.last.as_ref().and_then(|(_, s)| s.reason.as_ref()).and_then(Reason::hint);
+                let never = CliError::new(
+                    ErrorKind::Api,
+                    format!("InstallPlan {name} will not be {}: {cause}", self.until.word()),
+                );
+                printer.error(&hint.into_iter().fold(never, CliError::hint));
+                Ok(Some(Outcome::Negative))
+            }
+        }
+    }
+
+    /// What there is to see; nothing while the server is in trouble, of which it is told once.
+    fn seen(&mut self, sight: Sight, printer: &mut Printer) -> Result<Option<Option<Value>>, CliError> {
+        match sight {
+            Ok(seen) => {
+                self.trouble = None;
+                Ok(Some(seen))
+            }
+            Err(refusal) if follow::lasts(&refusal) => Err(named::refused(&refusal, "watch", self.namespace)),
+            Err(refusal) => {
+                self.looked = true;
+                if self.trouble.as_ref() != Some(&refusal.message) {
+                    printer.warn(format_args!("no answer from the server, it is asked again: {}", refusal.message));
+                    self.trouble = Some(refusal.message);
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn tell_plan(
+        &mut self,
+        name: &str,
+        standing: &Standing,
+        judgement: &Judgement,
+        printer: &mut Printer,
+    ) -> Result<(), CliError> {
+        let (done, all) = standing.steps;
+        let message = standing.reason.as_ref().map(ToString::to_string);
+        let mut told = serde_json::to_value(standing).unwrap_or_default();
+        told["name"] = name.into();
+        told["steps"] = json!({ "done": done, "all": all });
+        if let Some(message) = &message {
+            told["message"] = message.clone().into();
+        }
+        told["reached"] = (*judgement == Judgement::Reached).into();
+        told["final"] = (*judgement != Judgement::NotYet).into();
+        let phase = if standing.phase.is_empty() { "no phase" } else { &standing.phase };
+        let why = message.map(|message| format!("; {message}")).unwrap_or_default();
+        self.tell(told, &format!("{name}: {phase}, {done} of {all} steps{why}"), printer)
+    }
+
+    /// Tells a change: as a line of JSON on stdout, or in words on stderr.
+    fn tell(&mut self, what: Value, words: &str, printer: &mut Printer) -> Result<(), CliError> {
+        if self.told.as_ref() == Some(&what) {
+            return Ok(());
+        }
+        self.told = Some(what.clone());
+        if !self.json {
+            printer.talk(words);
+            return Ok(());
+        }
+        let mut event = json!({
+            "apiVersion": API_VERSION,
+            "kind": "InstallPlanEvent",
+            "time": Timestamp::now().to_string(),
+            "namespace": self.namespace,
+        });
+        if let (Some(event), Value::Object(what)) = (event.as_object_mut(), what) {
+            event.extend(what);
+        }
+        printer.line(event)?;
+        // Whoever reads along should not wait for the next one.
+        printer.flush()
+    }
+
+    /// How it stood when nobody waited any longer.
+    fn stands(&self) -> String {
+        match &self.last {
+            None => "no InstallPlan was seen".to_owned(),
+            Some((name, standing)) => {
+                let why = standing.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+                let phase = if standing.phase.is_empty() { "without a phase" } else { &standing.phase };
+                format!("InstallPlan {name} is {phase}{why}")
+            }
+        }
+    }
+
+    fn out_of_time(&mut self, timeout: Duration, printer: &mut Printer) -> Result<Outcome, CliError> {
+        let after =
+            if timeout.is_zero() { String::new() } else { format!(" after {}", crate::cli::table::age(timeout)) };
+        if let (None, Some(trouble)) = (&self.last, &self.trouble) {
+            let message = format!("no answer from the server{after}: {trouble}");
+            let hint = "is the cluster up, and is this the right context? kubectl config current-context";
+            return Err(CliError::new(ErrorKind::Unreachable, message).hint(hint));
+        }
+        if self.json {
+            let told = json!({ "timedOut": true, "message": self.stands() });
+            self.tell(told, "", printer)?;
+        }
+        let error = CliError::new(ErrorKind::Api, format!("not {}{after}: {}", self.until.word(), self.stands()));
+        let hint = self.last.as_ref().and_then(|(_, s)| s.reason.as_ref()).and_then(Reason::hint);
+        printer.error(&hint.into_iter().fold(error, CliError::hint));
+        Ok(Outcome::Negative)
+    }
+
+    fn interrupted(&self) -> CliError {
+        CliError::new(ErrorKind::Unreachable, format!("stopped before it was {}: {}", self.until.word(), self.stands()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(phase: &str, approved: bool) -> Standing {
+        let plan = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan", "metadata": {"namespace": "garden", "name": "p"},
+            "spec": {"approved": approved, "approval": "Manual", "clusterServiceVersionNames": ["rose"]},
+            "status": {"phase": phase, "message": "no"},
+        });
+        standing::standing(&Settings::default(), &Reader::new(&World::new()), &plan)
+    }
+
+    #[test]
+    fn terminal_states_end_the_waiting_whatever_was_hoped_for() {
+        use Until::{Approved, Complete, Failed};
+        for (until, phase, approved, reached) in [
+            (Complete, "RequiresApproval", false, None),
+            (Complete, "Installing", true, None),
+            (Complete, "Complete", true, Some(true)),
+            (Complete, "Failed", true, Some(false)),
+            (Approved, "RequiresApproval", false, None),
+            (Approved, "RequiresApproval", true, Some(true)),
+            (Approved, "Complete", true, Some(true)),
+            (Failed, "Installing", true, None),
+            (Failed, "Failed", true, Some(true)),
+            (Failed, "Complete", true, Some(false)),
+        ] {
+            let judged = match judge(until, &standing(phase, approved)) {
+                Judgement::Reached => Some(true),
+                Judgement::Never(cause) => {
+                    assert!(!cause.is_empty());
+                    Some(false)
+                }
+                Judgement::NotYet => None,
+            };
+            assert_eq!(judged, reached, "{until:?} {phase} {approved}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! `kubectl olm install-plan` on a real API server: looking changes nothing, an approval is bound to what was looked at, and rights
+//! that are missing are told.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use olm_core::api::crd;
+use olm_shell::cli::flags::{ClusterFlags, ImageFlags, NamespaceFlags, SourceFlags};
+use olm_shell::cli::streams::Buffer;
+use olm_shell::cli::{CliError, Outcome, Printer};
+use olm_shell::image;
+use olm_shell::installplan::approve::{self, DryRun};
+use olm_shell::installplan::explain::{self, Asked, Form};
+use olm_shell::installplan::list;
+use olm_shell::installplan::policy::Terms;
+use olm_shell::installplan::wait::{self, Of, Until};
+use olm_shell::run::{self, CatalogDirectory, FeatureGates, Mode};
+use olm_tests::control_plane::{ControlPlane, Options, skipped};
+use serde_json::Value;
+
+const NAMESPACE: &str = "old-town";
+/// What controllers do to a small plan takes seconds.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// What a user asks, as whom.
+struct User(PathBuf);
+
+/// The answer, and what was printed and said.
+type Asked_ = (Result<Outcome, CliError>, String, String);
+
+fn asked(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> Asked_ {
+    let (out, err) = (Buffer::default(), Buffer::default());
+    let answer = run(&mut Printer::to(out.clone(), err.clone()));
+    (answer, out.text(), err.text())
+}
+
+impl User {
+    fn cluster(&self) -> ClusterFlags {
+        ClusterFlags { kubeconfig: Some(self.0.clone()), ..ClusterFlags::default() }
+    }
+
+    fn namespaces() -> NamespaceFlags {
+        NamespaceFlags { namespace: Some(NAMESPACE.to_owned()), all_namespaces: false }
+    }
+
+    fn source(&self) -> SourceFlags {
+        SourceFlags { cluster: self.cluster(), ..SourceFlags::default() }
+    }
+
+    fn lists(&self, pending: bool, output: &str) -> Asked_ {
+        let (source, namespaces, output) = (self.source(), Self::namespaces(), output.parse().unwrap());
+        let options = list::Options { source, namespaces, selector: None, pending, output };
+        asked(|printer| list::run(&options, printer))
+    }
+
+    /// The hash of what the plan would do.
+    fn explains(&self, plan: &str) -> String {
+        let options = explain::Options {
+            asked: Asked::Plans(vec![plan.to_owned()]),
+            source: self.source(),
+            namespaces: Self::namespaces(),
+            on_top: Vec::new(),
+            images: image::Options::of_user(),
+            optional_manifests: false,
+            details: false,
+            form: Form::Document("json".parse().unwrap()),
+        };
+        let (answer, text, talk) = asked(|printer| explain::run(&options, printer));
+        assert!(answer.is_ok(), "{answer:?} {talk}");
+        serde_json::from_str::<Value>(&text).unwrap()["hash"].as_str().unwrap().to_owned()
+    }
+
+    fn approval(&self, plan: &str, terms: Terms) -> approve::Options {
+        approve::Options {
+            cluster: self.cluster(),
+            namespaces: Self::namespaces(),
+            plans: vec![plan.to_owned()],
+            selector: None,
+            terms,
+            yes: true,
+            dry_run: DryRun::None,
+            wait: None,
+            images: image::Options::of_user(),
+            optional_manifests: false,
+        }
+    }
+
+    fn approves(&self, plan: &str, terms: Terms) -> Asked_ {
+        let options = self.approval(plan, terms);
+        asked(|printer| approve::run(&options, printer))
+    }
+
+    fn waits(&self, of: Of, until: Until, timeout: Duration) -> Asked_ {
+        let namespace = Some(NAMESPACE.to_owned());
+        let options = wait::Options { cluster: self.cluster(), namespace, of, until, timeout, json: true };
+        asked(|printer| wait::run(&options, printer))
+    }
+}
+
+/// Lets the controllers work until nothing is left to do but what waits for approval.
+fn work(kubeconfig: &Path) {
+    let market = concat!(env!("CARGO_MANIFEST_DIR"), "/quickstart/catalogs/market");
+    let options = run::Options {
+        mode: Mode::Live { once: true, take_over: false, lease: false, metrics: None, health: None },
+        cluster: ClusterFlags { kubeconfig: Some(kubeconfig.to_owned()), ..ClusterFlags::default() },
+        namespace: "olm".to_owned(),
+        catalogs: vec![format!("market={market}").parse::<CatalogDirectory>().unwrap()],
+        catalog_images: Vec::new(),
+        bundle_images: Vec::new(),
+        catalog_pods: false,
+        images: ImageFlags::default(),
+        feature_gates: FeatureGates::default(),
+        retry_optional: false,
+        output: None,
+    };
+    let (answer, _, talk) = asked(|printer| run::run(&options, printer));
+    assert!(answer.is_ok(), "{answer:?} {talk}");
+}
+
+/// The plan that waits for approval.
+fn pending(user: &User) -> String {
+    let (answer, text, talk) = user.lists(true, "name");
+    assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+    text.trim_end().strip_prefix("installplan.operators.coreos.com/").unwrap_or_else(|| panic!("{text}")).to_owned()
+}
+
+fn policy(text: &str) -> Terms {
+    Terms { policies: vec![text.to_owned()], ..Terms::default() }
+}
+
+#[test]
+fn plans_are_listed_explained_approved_and_awaited() {
+    if skipped() {
+        return;
+    }
+    let plane = ControlPlane::start_with(Options { crds: crd::all(), ..Options::default() }).unwrap();
+    let kubectl = |arguments: &[&str]| {
+        let output = plane.kubectl(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cluster.yaml");
+    let cluster = include_str!("../quickstart/cluster.yaml");
+    std::fs::write(&file, cluster.replace("installPlanApproval: Automatic", "installPlanApproval: Manual")).unwrap();
+    kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    work(plane.kubeconfig());
+
+    let admin = User(plane.kubeconfig().to_owned());
+    let first = pending(&admin);
+    let (_, table, _) = admin.lists(false, "");
+    assert!(table.contains("Manual     RequiresApproval") && table.contains("waits for approval"), "{table}");
+
+    // Who may look looks, and changes nothing.
+    kubectl(&["create", "clusterrole", "reader", "--verb=get,list,watch", "--resource=*.*"]);
+    kubectl(&["create", "clusterrolebinding", "reader", "--clusterrole=reader", "--user=reader"]);
+    kubectl(&[
+        "create",
+        "role",
+        "plans",
+        "-n",
+        NAMESPACE,
+        "--verb=get,list,watch",
+        "--resource=installplans.operators.coreos.com",
+    ]);
+    kubectl(&["create", "rolebinding", "plans", "-n", NAMESPACE, "--role=plans", "--user=clerk"]);
+    let everything =
+        "installplans,subscriptions,clusterserviceversions,crd,serviceaccounts,roles,rolebindings,secrets,configmaps";
+    let all = || kubectl(&["get", everything, "-A", "-o", "json"]);
+    let before = all();
+    let reader = User(plane.kubeconfig_for("reader", None).unwrap());
+    let hash = reader.explains(&first);
+    assert_eq!(hash, admin.explains(&first));
+    let (answer, _, _) = reader.approves(&first, Terms::default());
+    let refused = answer.unwrap_err();
+    assert!(refused.message.starts_with("not allowed to patch in namespace old-town"), "{refused}");
+    assert!(refused.hint.unwrap().contains("kubectl auth can-i patch installplans.operators.coreos.com -n old-town"));
+    let clerk = User(plane.kubeconfig_for("clerk", None).unwrap());
+    let (answer, text, talk) = clerk.lists(false, "name");
+    assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+    assert!(
+        text.contains(&first) && talk.contains("not allowed to list subscriptions.operators.coreos.com in namespace"),
+        "{talk}"
+    );
+    let nobody = User(plane.kubeconfig_for("nobody", None).unwrap());
+    assert!(
+        nobody
+            .lists(false, "")
+            .0
+            .unwrap_err()
+            .message
+            .contains("listing installplans in namespace old-town is forbidden")
+    );
+
+    // On terms that are not kept nobody approves.
+    let other = Terms { explained: Some("sha256:0123456789abcdef".to_owned()), ..Terms::default() };
+    let only = Terms { only_csvs: vec!["tea-house.v1.0.0".to_owned()], ..Terms::default() };
+    for (terms, why) in [
+        (other, "what it would do is not what was explained"),
+        (only, "it brings more than tea-house.v1.0.0: samovar.v2.3.0"),
+        (policy("size(csvs) == 1"), "it does not hold that size(csvs) == 1"),
+    ] {
+        let (answer, text, talk) = admin.approves(&first, terms);
+        assert_eq!(answer, Ok(Outcome::Negative), "{text}{talk}");
+        assert!(text.contains(why), "{text}");
+    }
+    for (dry_run, said) in [(DryRun::Client, "approved (dry run)"), (DryRun::Server, "approved (server dry run)")] {
+        let options = approve::Options { dry_run, ..admin.approval(&first, Terms::default()) };
+        let (answer, text, talk) = asked(|printer| approve::run(&options, printer));
+        assert_eq!((answer, text.contains(said)), (Ok(Outcome::Done), true), "{text}{talk}");
+    }
+    assert_eq!(before, all());
+    let (answer, text, _) = admin.waits(Of::Plan(first.clone()), Until::Approved, Duration::ZERO);
+    assert_eq!(answer, Ok(Outcome::Negative));
+    assert!(text.contains(r#""phase":"RequiresApproval""#), "{text}");
+
+    // A plan that changes while somebody reads is not approved.
+    let kubeconfig = plane.kubeconfig().to_owned();
+    let (tool, plan) = (plane.tool("kubectl"), first.clone());
+    let touch = move |question: &str| {
+        assert!(question.starts_with("Approve InstallPlan install-"), "{question}");
+        let mut kubectl = std::process::Command::new(&tool);
+        let kubectl = kubectl.arg("--kubeconfig").arg(&kubeconfig);
+        kubectl.args(["annotate", "installplan", &plan, "-n", NAMESPACE, "seen=yes"]).output().unwrap().status.success()
+    };
+    let (out, err) = (Buffer::default(), Buffer::default());
+    let mut printer = Printer::to(out.clone(), err.clone()).answered_by(touch);
+    let options = approve::Options { yes: false, ..admin.approval(&first, Terms::default()) };
+    assert_eq!(approve::run(&options, &mut printer), Ok(Outcome::Negative), "{}", err.text());
+    assert!(out.text().contains("has changed since it was looked at"), "{}", out.text());
+
+    // Yes to what was explained.
+    let (answer, text, talk) = admin.approves(&first, Terms { explained: Some(hash.clone()), ..Terms::default() });
+    assert_eq!(answer, Ok(Outcome::Done), "{text}{talk}");
+    assert_eq!(text, format!("installplan.operators.coreos.com/{first} approved\n"));
+    assert!(talk.contains("tea-house.v1.0.0") && talk.contains(&hash), "{talk}");
+    let plan: Value =
+        serde_json::from_str(&kubectl(&["get", "installplan", &first, "-n", NAMESPACE, "-o", "json"])).unwrap();
+    let annotations = &plan["metadata"]["annotations"];
+    assert_eq!(annotations["kubectl-olm/approved-hash"], hash.as_str());
+    assert!(!annotations["kubectl-olm/approved-by"].as_str().unwrap().is_empty());
+    let (answer, text, _) = admin.approves(&first, Terms::default());
+    assert_eq!(answer, Ok(Outcome::Done));
+    assert!(text.contains("was approved already by "), "{text}");
+    assert_eq!(admin.waits(Of::Plan(first.clone()), Until::Approved, Duration::ZERO).0, Ok(Outcome::Done));
+
+    // It is watched until it is complete; nothing else can become of it then.
+    let (answer, text, talk) = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| admin.waits(Of::Plan(first.clone()), Until::Complete, PATIENCE));
+        work(plane.kubeconfig());
+        waiting.join().unwrap()
+    });
+    assert_eq!(answer, Ok(Outcome::Done), "{text}{talk}");
+    let events: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(events.len() > 1, "{text}");
+    assert_eq!(
+        events.last().map(|event| (&event["phase"], &event["reached"])),
+        Some((&"Complete".into(), &true.into()))
+    );
+    assert_eq!(admin.waits(Of::Plan(first.clone()), Until::Failed, PATIENCE).0, Ok(Outcome::Negative));
+    assert!(
+        admin
+            .waits(Of::Plan("gone".to_owned()), Until::Failed, PATIENCE)
+            .0
+            .unwrap_err()
+            .message
+            .contains("there is no InstallPlan")
+    );
+
+    // What comes next, for everything that waits.
+    let second = pending(&admin);
+    assert_ne!(first, second);
+    let stays = "csvs.all(x, x.from != null && semver(x.to).major() == semver(x.from).major())";
+    let options = approve::Options { plans: Vec::new(), ..admin.approval("", policy(stays)) };
+    let (answer, text, talk) = asked(|printer| approve::run(&options, printer));
+    assert_eq!(
+        (answer, text),
+        (Ok(Outcome::Done), format!("installplan.operators.coreos.com/{second} approved\n")),
+        "{talk}"
+    );
+    work(plane.kubeconfig());
+    let of = Of::Subscription("tea-house".to_owned());
+    assert_eq!(admin.waits(of, Until::Complete, PATIENCE).0, Ok(Outcome::Done));
+}
