@@ -93,7 +93,11 @@ impl Garden {
         let (out, err) = (Buffer::default(), Buffer::default());
         let answer = explain::run(&options, &mut Printer::to(out.clone(), err.clone()));
         let answer = answer.map_or_else(|error| error.to_string(), |outcome| format!("{outcome:?}"));
-        format!("{answer}\n\n{}{}", out.text(), err.text())
+        let mut told = format!("{answer}\n\n{}{}", out.text(), err.text());
+        for (name, folder) in &self.catalogs {
+            told = told.replace(&folder.path().display().to_string(), name);
+        }
+        told
     }
 
     /// Approves the plan that waits.

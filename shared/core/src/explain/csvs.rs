@@ -97,7 +97,7 @@ fn is_dependency(trial: &Trial, csv: &str, subscriptions: &[String]) -> bool {
 /// operators that share a plan and do not need each other are each a bystander of the others.
 fn mark_bystanders(trial: &Trial, csvs: &mut [Csv]) {
     let own: BTreeSet<&String> =
-        csvs.iter().filter(|csv| !csv.dependency).flat_map(|csv| csv.subscriptions.first()).collect();
+        csvs.iter().filter(|csv| !csv.dependency).filter_map(|csv| csv.subscriptions.first()).collect();
     let several = own.len() > 1;
     for csv in csvs.iter_mut().filter(|csv| !csv.dependency) {
         csv.bystander = match &trial.subscription {

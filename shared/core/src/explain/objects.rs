@@ -96,10 +96,9 @@ fn touched(happenings: &[Happening]) -> BTreeMap<Id, By> {
 /// Is it something that OLM or Kubernetes write down for themselves?
 fn is_bookkeeping(json: &Value) -> bool {
     match object::text(json, &["kind"]) {
-        "ReplicaSet" | "Pod" | "Event" | "Endpoints" | "EndpointSlice" | "Lease" | "InstallPlan" | "Operator"
-        | "OLMConfig" | "CatalogSource" => true,
-        // They are shown where a step makes them.
-        "Subscription" => true,
+        // Subscriptions are shown where a step makes them.
+        "Subscription" | "ReplicaSet" | "Pod" | "Event" | "Endpoints" | "EndpointSlice" | "Lease" | "InstallPlan"
+        | "Operator" | "OLMConfig" | "CatalogSource" => true,
         "ClusterServiceVersion" | "Role" | "RoleBinding" => is_copied(json),
         _ => false,
     }

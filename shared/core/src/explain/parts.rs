@@ -206,17 +206,18 @@ pub(super) fn irreversible(trial: &Trial, explanation: &Explanation) -> Vec<Irre
         let old = csv.replaces.as_deref().unwrap_or_default();
         add(format!("{CSV} {}", csv.name), format!("has no way back to {old} by OLM"));
     }
-    for crd in &explanation.crds {
+    let is_reached = |name: &str| {
+        let found = explanation.objects.iter().find(|o| o.gvk.kind == "CustomResourceDefinition" && o.name == name);
+        found.is_some_and(|o| matches!(o.change, Change::Create | Change::Update))
+    };
+    for crd in explanation.crds.iter().filter(|crd| is_reached(&crd.name)) {
         let object = format!("CustomResourceDefinition {}", crd.name);
         match (&crd.change, &crd.storage) {
             (Change::Create, _) => {
                 add(object, "stays when the operator is deleted, with its custom resources".to_owned());
             }
             (_, Some((_, new))) => {
-                let message = format!(
-                    "what is written from then on is stored in version {new}: older definitions do not know it"
-                );
-                add(object, message);
+                add(object, format!("stores what is written from then on in version {new}, unknown to the one before"));
             }
             (_, None) if !crd.removed_versions.is_empty() => {
                 let versions = crd.removed_versions.join(", ");

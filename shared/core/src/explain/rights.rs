@@ -9,7 +9,7 @@ use super::{Escalation, Rbac, Right};
 use crate::api::labels;
 use crate::api::object;
 use crate::rbac::Granted;
-use crate::sim::{ApiServer, WatchEvent};
+use crate::sim::{ApiServer, Simulation, WatchEvent};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// Verbs that change nothing.
@@ -38,7 +38,7 @@ pub(super) fn changes(trial: &Trial) -> Rbac {
         return Rbac::default();
     }
     let own = own_groups(trial);
-    let [before, after] = [&trial.before, &trial.after].map(|simulation| simulation.api());
+    let [before, after] = [&trial.before, &trial.after].map(Simulation::api);
     let accounts: BTreeSet<String> = [before, after].into_iter().flat_map(|api| changed.accounts(api)).collect();
     let [old, new] = [before, after].map(|api| grants(api, &accounts));
     let mut gained = difference(&new, &old);
@@ -166,7 +166,28 @@ fn difference(new: &Of<'_>, old: &Of<'_>) -> Vec<Right> {
             }
         }
     }
-    rights.into_iter().collect()
+    let rights: Vec<Right> = rights.into_iter().collect();
+    let rules: Vec<Value> = rights.iter().map(as_rule).collect();
+    let covers = |one: usize, other: usize| {
+        let (a, b) = (&rights[one], &rights[other]);
+        a.account == b.account
+            && (a.namespace == b.namespace || a.namespace.is_none())
+            && Granted::of(vec![&rules[one]]).allows(&rules[other]).unwrap_or(false)
+    };
+    // Of two that say the same the first stays.
+    let is_said = |other: usize| {
+        (0..rights.len()).any(|one| one != other && covers(one, other) && (one < other || !covers(other, one)))
+    };
+    let kept: Vec<bool> = (0..rights.len()).map(|right| !is_said(right)).collect();
+    rights.iter().zip(kept).filter(|(_, kept)| *kept).map(|(right, _)| right.clone()).collect()
+}
+
+fn as_rule(right: &Right) -> Value {
+    let Right { api_groups, resources, resource_names, non_resource_urls, verbs, .. } = right;
+    json!({
+        "verbs": verbs, "apiGroups": api_groups, "resources": resources, "resourceNames": resource_names,
+        "nonResourceURLs": non_resource_urls,
+    })
 }
 
 fn texts(rule: &Value, field: &str) -> Vec<String> {

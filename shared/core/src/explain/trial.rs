@@ -16,6 +16,9 @@ use crate::version::Range;
 /// How much virtual time a plan gets: longer than every time-out of the controllers.
 const AFTER: SignedDuration = SignedDuration::from_mins(15);
 
+/// How much virtual time a repair gets until there is another plan.
+const REPAIR: SignedDuration = SignedDuration::from_mins(1);
+
 /// How many plans that follow are looked for.
 const LOOKED_AHEAD: usize = 20;
 
@@ -145,9 +148,10 @@ impl Trial {
             let key = (object::namespace(s).to_owned(), object::name(s).to_owned());
             explainer.approvals.get(&key).map_or("Automatic", String::as_str)
         };
-        let is_manual = match exists {
-            true => object::text(&self.plan, &["spec", "approval"]) == "Manual",
-            false => self.subscriptions().any(|s| wants(s) == "Manual"),
+        let is_manual = if exists {
+            object::text(&self.plan, &["spec", "approval"]) == "Manual"
+        } else {
+            self.subscriptions().any(|s| wants(s) == "Manual")
         };
         let generation = |plan: &Value| object::at(plan, &["spec", "generation"]).as_i64().unwrap_or_default();
         let mut others = explainer.read.api().list(OLM, "InstallPlan", Some(&self.namespace));
@@ -168,6 +172,23 @@ impl Trial {
     }
 }
 
+/// Would there be a plan without a ClusterServiceVersion if its Subscriptions were deleted, and the plan?
+pub(super) fn helps(trial: &Trial, subscriptions: &[String], without: &str) -> bool {
+    let mut simulation = trial.before.clone();
+    for name in subscriptions {
+        // What is gone already is as good.
+        let _ = simulation.delete(&reference("Subscription", &trial.namespace, name));
+    }
+    let _ = simulation.delete(&reference("InstallPlan", &trial.namespace, object::name(&trial.plan)));
+    simulation.settle(REPAIR);
+    let mut plans = simulation.api().list(OLM, "InstallPlan", Some(&trial.namespace));
+    plans.any(|plan| {
+        let csvs = object::list(plan, &["spec", "clusterServiceVersionNames"]);
+        let waits = object::text(plan, &["status", "phase"]) == "RequiresApproval";
+        waits && !csvs.is_empty() && !csvs.iter().any(|csv| csv == without)
+    })
+}
+
 fn approve(simulation: &mut Simulation, namespace: &str, plan: &str) {
     // One that is approved already stays as it is.
     let approved = Patch::Merge(json!({ "spec": { "approved": true } }));
@@ -176,6 +197,9 @@ fn approve(simulation: &mut Simulation, namespace: &str, plan: &str) {
 
 /// The plans that follow this one: those that need nobody's approval one after the other, until one does.
 pub(super) fn afterwards(trial: &Trial, explainer: &Explainer) -> Vec<Next> {
+    if trial.phase() != "Complete" {
+        return Vec::new();
+    }
     let mut simulation = trial.after.clone();
     let mut seen: BTreeSet<String> = BTreeSet::from([object::name(&trial.plan).to_owned()]);
     let known = trial.before.api().list(OLM, "InstallPlan", Some(&trial.namespace));

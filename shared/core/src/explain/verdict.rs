@@ -1,7 +1,7 @@
 //! Whether all goes well, from all that was found.
 
 use super::copy::Explainer;
-use super::trial::Trial;
+use super::trial::{self, Trial};
 use super::{Because, Change, CsvChange, Deprecation, Explanation, Outcome, Right, Verdict};
 use crate::api::object;
 use crate::plan::{Controller, Reason};
@@ -10,7 +10,7 @@ use crate::version;
 /// Judges.
 pub(super) fn judge(trial: &Trial, explainer: &Explainer, explanation: &Explanation) -> Verdict {
     let mut reasons = Vec::new();
-    served(explanation, &mut reasons);
+    served(trial, explanation, &mut reasons);
     crds(explanation, &mut reasons);
     plan(trial, explanation, &mut reasons);
     catalog(trial, explainer, &mut reasons);
@@ -27,7 +27,7 @@ fn because(result: Outcome, reason: &str, message: impl Into<String>, hint: impl
     Because { result, reason: reason.to_owned(), message: message.into(), hint: hint.into() }
 }
 
-fn served(explanation: &Explanation, reasons: &mut Vec<Because>) {
+fn served(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
     let namespace = &explanation.namespace;
     for unserved in explanation.unserved.iter().filter(|unserved| !unserved.optional) {
         let of = match &unserved.subscriptions[..] {
@@ -49,12 +49,19 @@ fn served(explanation: &Explanation, reasons: &mut Vec<Because>) {
                 versions.join(", ")
             ),
         };
-        let hint = match &unserved.subscriptions[..] {
-            [] => "another version of the operator may do without it".to_owned(),
-            names => format!(
-                "unsubscribe it, and a plan without it is made: kubectl -n {namespace} delete subscription {}",
-                names.join(" ")
+        let plan = object::name(&trial.plan);
+        let delete = format!("kubectl -n {namespace} delete subscription {}", unserved.subscriptions.join(" "));
+        let hint = match (&unserved.subscriptions[..], &unserved.holds_up[..]) {
+            ([], _) => "another version of the operator may do without it".to_owned(),
+            (_, []) => format!("nothing else is in the plan: unsubscribe it with {delete}"),
+            (names, _) if !trial::helps(trial, names, &unserved.csv) => {
+                format!("unsubscribe it with {delete}; then make the other Subscriptions anew")
+            }
+            _ if explanation.plan.exists => format!(
+                "without it there is a plan for the others (this was tried): {delete} && kubectl -n {namespace} delete \
+                 installplan {plan}"
             ),
+            _ => format!("without it there is a plan for the others (this was tried): {delete}"),
         };
         reasons.push(because(Outcome::WouldFail, "unserved", format!("{message}: it cannot be installed{held}"), hint));
     }

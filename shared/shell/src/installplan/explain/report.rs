@@ -12,6 +12,9 @@ use super::diff;
 /// Of more items of a kind only the first are shown, unless details are asked for.
 const SHOWN: usize = 8;
 
+/// So much is told of what an operator waits for, in characters.
+const LONG: usize = 160;
+
 /// What belongs together.
 struct Section {
     title: String,
@@ -110,10 +113,7 @@ fn title(Explanation { namespace, plan, .. }: &Explanation) -> String {
         return format!("No InstallPlan comes in namespace {namespace}");
     }
     if !exists {
-        let then = match approved {
-            true => "it would be executed at once",
-            false => "it would wait for approval",
-        };
+        let then = if *approved { "it would be executed at once" } else { "it would wait for approval" };
         return format!("An InstallPlan to come in namespace {namespace}: {then}");
     }
     let state = match phase.as_str() {
@@ -141,7 +141,7 @@ fn sections(explanation: &Explanation, details: bool) -> Vec<Section> {
     let shown = if details { usize::MAX } else { SHOWN };
     let sections = [
         verdict(explanation),
-        operators(explanation),
+        operators(explanation, details),
         objects(explanation, details),
         rights(explanation, details),
         crds(explanation, details, shown),
@@ -177,9 +177,10 @@ fn verdict(explanation: &Explanation) -> Section {
     });
     let items: Vec<Item> = reasons.collect();
     if items.is_empty() {
-        let line = match explanation.plan.approval.is_empty() {
-            true => "What is wanted is there.",
-            false => "Every object can be made, and no right reaches further than before.",
+        let line = if explanation.plan.approval.is_empty() {
+            "What is wanted is there."
+        } else {
+            "Every object can be made, and no right reaches further than before."
         };
         return Section { items: vec![Item::of(line)], ..Section::of(verdict_line(explanation)) };
     }
@@ -208,7 +209,7 @@ fn csv_line(csv: &Csv) -> String {
     format!("{does} {package} {versions} ({names})")
 }
 
-fn operators(explanation: &Explanation) -> Section {
+fn operators(explanation: &Explanation, details: bool) -> Section {
     let items = explanation.csvs.iter().map(|csv| {
         let mut under: Vec<String> = csv.because.iter().map(|because| format!("because {because}")).collect();
         if csv.bystander {
@@ -217,12 +218,20 @@ fn operators(explanation: &Explanation) -> Section {
         let comes_to = match csv.phase.as_str() {
             "" | "Succeeded" | "Replacing" | "Deleting" => None,
             phase if csv.message.is_empty() => Some(format!("it would stay {phase}")),
-            phase => Some(format!("it would stay {phase}: {}", csv.message)),
+            phase if details => Some(format!("it would stay {phase}: {}", csv.message)),
+            phase => Some(format!("it would stay {phase}: {}", shortened(&csv.message))),
         };
         under.extend(comes_to);
         Item { line: csv_line(csv), under, ..Item::default() }
     });
     Section { items: items.collect(), ..Section::of("Operators:") }
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONG) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
 }
 
 fn word(change: Change) -> &'static str {
@@ -292,14 +301,22 @@ fn grouped<'o>(objects: impl Iterator<Item = &'o Object>) -> Vec<Item> {
     }
     let item = |((change, kind), group): ((Change, &str), Vec<&Object>)| match &group[..] {
         [one] => Item::of(format!("{} {kind} {}", word(change), one.name)),
-        [first, second] => Item::of(format!("{} 2 {kind}s: {}, {}", word(change), first.name, second.name)),
+        [first, second] => Item::of(format!("{} 2 {}: {}, {}", word(change), plural(kind), first.name, second.name)),
         [first, ..] => {
-            let n = group.len();
-            Item::of(format!("{} {n} {kind}s: {} and {} more", word(change), first.name, n - 1))
+            let (n, kind) = (group.len(), plural(kind));
+            Item::of(format!("{} {n} {kind}: {} and {} more", word(change), first.name, n - 1))
         }
         [] => Item::default(),
     };
     groups.into_iter().map(item).collect()
+}
+
+fn plural(kind: &str) -> String {
+    match kind.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o']) => format!("{stem}ies"),
+        _ if kind.ends_with('s') => format!("{kind}es"),
+        _ => format!("{kind}s"),
+    }
 }
 
 fn rights(explanation: &Explanation, details: bool) -> Section {
@@ -415,10 +432,9 @@ fn webhook(webhook: &Webhook) -> Option<Item> {
 
 fn optional(optional: &Optional) -> Item {
     let Optional { gvk, name, skipped, message, .. } = optional;
-    match skipped {
-        true => Item::of(format!("skip {} {name}: {message}", gvk.kind)),
-        false => Item::of(format!("make {} {name}", gvk.kind)),
-    }
+    let told =
+        if *skipped { format!("skip {} {name}: {message}", gvk.kind) } else { format!("make {} {name}", gvk.kind) };
+    Item::of(told)
 }
 
 fn bundles(explanation: &Explanation) -> Vec<Item> {
