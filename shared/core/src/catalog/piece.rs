@@ -164,7 +164,8 @@ impl<'a> Text<'a> {
     /// What was read of a text that stands for the document's own, line for line.
     fn of(document: &Document<'a>, text: &str, read: yaml::Read, large: Vec<&'a str>) -> Self {
         let line = |at: usize| document.line + memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count();
-        let words = read.words.into_iter().map(|yaml::Word { at, word, means }| Said { line: line(at), word, means });
+        let words =
+            read.words.into_iter().map(|yaml::Word { at, text, means }| Said { line: line(at), word: text, means });
         Self { json: Cow::Owned(read.value.to_string()), large, repeated: read.repeated, words: words.collect() }
     }
 

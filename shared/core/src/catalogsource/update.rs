@@ -72,9 +72,7 @@ fn is_another_image(old: &Value, new: &Value) -> bool {
 /// The image of the catalog that a pod runs: of its second init container when opm is extracted into it, else of its only one.
 fn image_id(pod: &Value) -> Option<&str> {
     let of = |field| object::list(pod, &["status", field]);
-    let container = match (of("initContainerStatuses"), of("containerStatuses")) {
-        ([_, catalog], [_]) | ([], [catalog]) => catalog,
-        _ => return None,
-    };
+    let statuses = (of("initContainerStatuses"), of("containerStatuses"));
+    let (([_, container], [_]) | ([], [container])) = statuses else { return None };
     Some(object::text(container, &["imageID"])).filter(|id| !id.is_empty())
 }

@@ -16,7 +16,7 @@ pub(super) fn judge(trial: &Trial, explainer: &Explainer, explanation: &Explanat
     catalog(trial, explainer, &mut reasons);
     unread(trial, explanation, &mut reasons);
     wanted(trial, explanation, &mut reasons);
-    operators(trial, explanation, &mut reasons);
+    operators(explanation, &mut reasons);
     rights(explanation, &mut reasons);
     notes(trial, explanation, &mut reasons);
     reasons.sort_by_key(|because| std::cmp::Reverse(because.result));
@@ -222,7 +222,7 @@ fn wanted(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
     reasons.push(because(Outcome::WouldFail, "range", message, ""));
 }
 
-fn operators(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
+fn operators(explanation: &Explanation, reasons: &mut Vec<Because>) {
     let fails = reasons.iter().any(|because| because.result == Outcome::WouldFail);
     for csv in &explanation.csvs {
         match csv.change {

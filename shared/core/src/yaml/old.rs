@@ -13,7 +13,7 @@ pub(crate) struct Word {
     /// Offset in the text.
     pub(crate) at: usize,
     /// As it stands there.
-    pub(crate) word: String,
+    pub(crate) text: String,
     /// What it stands for, as JSON.
     pub(crate) means: String,
 }
@@ -126,7 +126,7 @@ pub(super) fn replace(value: &mut Value, node: &Node, words: &mut Vec<Word>) {
             if let Some((text, means)) = word(node)
                 && value.as_str() == Some(text)
             {
-                words.push(Word { at: node.range.start, word: text.to_owned(), means: means.to_string() });
+                words.push(Word { at: node.range.start, text: text.to_owned(), means: means.to_string() });
                 *value = means;
             }
         }
@@ -138,7 +138,7 @@ fn rename(map: &mut Map<String, Value>, key: &Node, words: &mut Vec<Word>) {
         && let Some(value) = map.remove(text)
     {
         let means = means.to_string();
-        words.push(Word { at: key.range.start, word: text.to_owned(), means: means.clone() });
+        words.push(Word { at: key.range.start, text: text.to_owned(), means: means.clone() });
         map.insert(means, value);
     }
 }
@@ -168,9 +168,9 @@ mod tests {
             "s": 0.5, "t": "_1", "u": "08x", "v": [false, "no"], "w": 0,
         });
         assert_eq!(found.value, expected);
-        let words: Vec<&str> = found.words.iter().map(|word| word.word.as_str()).collect();
+        let words: Vec<&str> = found.words.iter().map(|word| word.text.as_str()).collect();
         assert!(words.contains(&"yes") && words.contains(&"014") && !words.contains(&"nO"), "{words:?}");
-        assert!(found.words.iter().all(|word| text[word.at..].starts_with(&word.word)), "{:?}", found.words);
+        assert!(found.words.iter().all(|word| text[word.at..].starts_with(&word.text)), "{:?}", found.words);
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl There {
 fn of_files(paths: &[PathBuf], asked: Option<String>) -> Result<Read, CliError> {
     let mut objects: Vec<Value> = files::read(paths)?.into_iter().map(|given| given.object).collect();
     objects.retain(|o| {
-        KINDS.iter().any(|known| known.kind == object::text(o, &["kind"]) && known.need <= Need::Resolution)
+        KINDS.iter().any(|known| known.name == object::text(o, &["kind"]) && known.need <= Need::Resolution)
     });
     let mut namespaces: Vec<String> = objects.iter().map(|o| object::namespace(o).to_owned()).collect();
     namespaces.retain(|n| !n.is_empty());

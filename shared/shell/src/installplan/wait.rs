@@ -72,6 +72,9 @@ impl Until {
     }
 }
 
+/// What the server has of a name.
+struct Seen(Option<Value>);
+
 /// Has it come to pass?
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Judgement {
@@ -187,7 +190,7 @@ impl Waiting<'_> {
     /// The plan that the Subscription names now.
     fn subscription(&mut self, of: &Of, sight: Sight, printer: &mut Printer) -> Result<Option<String>, CliError> {
         let (Of::Subscription(name) | Of::Plan(name)) = of;
-        let Some(seen) = self.seen(sight, printer)? else { return Ok(None) };
+        let Some(Seen(seen)) = self.seen(sight, printer)? else { return Ok(None) };
         let Some(subscription) = seen else {
             return Err(named::not_found("Subscription", name, self.namespace));
         };
@@ -214,7 +217,7 @@ impl Waiting<'_> {
 
     /// Looks at the plan.
     fn plan(&mut self, name: &str, of: &Of, sight: Sight, printer: &mut Printer) -> Result<Option<Outcome>, CliError> {
-        let Some(seen) = self.seen(sight, printer)? else { return Ok(None) };
+        let Some(Seen(seen)) = self.seen(sight, printer)? else { return Ok(None) };
         let Some(plan) = seen else {
             let was_there = self.last.as_ref().is_some_and(|(last, _)| last == name);
             return match of {
@@ -262,11 +265,11 @@ impl Waiting<'_> {
     }
 
     /// What there is to see; nothing while the server is in trouble, of which it is told once.
-    fn seen(&mut self, sight: Sight, printer: &mut Printer) -> Result<Option<Option<Value>>, CliError> {
+    fn seen(&mut self, sight: Sight, printer: &mut Printer) -> Result<Option<Seen>, CliError> {
         match sight {
             Ok(seen) => {
                 self.trouble = None;
-                Ok(Some(seen))
+                Ok(Some(Seen(seen)))
             }
             Err(refusal) if follow::lasts(&refusal) => Err(named::refused(&refusal, "watch", self.namespace)),
             Err(refusal) => {

@@ -26,7 +26,7 @@ const REQUESTS: usize = 16;
 pub(crate) struct Kind {
     pub(crate) group: &'static str,
     version: &'static str,
-    pub(crate) kind: &'static str,
+    pub(crate) name: &'static str,
     plural: &'static str,
     pub(crate) namespaced: bool,
     /// For what.
@@ -36,11 +36,11 @@ pub(crate) struct Kind {
 const fn kind(
     group: &'static str,
     version: &'static str,
-    kind: &'static str,
+    name: &'static str,
     plural: &'static str,
     need: Need,
 ) -> Kind {
-    Kind { group, version, kind, plural, namespaced: true, need }
+    Kind { group, version, name, plural, namespaced: true, need }
 }
 
 impl Kind {
@@ -51,8 +51,8 @@ impl Kind {
     /// Can nothing that is asked be said without it?
     fn is_vital(&self, need: Need) -> bool {
         match need {
-            Need::Installed | Need::Resolution => ["Subscription", "ClusterServiceVersion"].contains(&self.kind),
-            Need::Plans => self.kind == "InstallPlan",
+            Need::Installed | Need::Resolution => ["Subscription", "ClusterServiceVersion"].contains(&self.name),
+            Need::Plans => self.name == "InstallPlan",
             Need::Planning => false,
         }
     }
@@ -91,10 +91,8 @@ pub(super) async fn look(
 ) -> Result<Seen, CliError> {
     let progress = printer.progress("reading the cluster");
     let config = source.cluster.config().await?;
-    let namespace = match namespaces.all_namespaces {
-        true => None,
-        false => Some(namespaces.namespace.as_ref().unwrap_or(&config.default_namespace).clone()),
-    };
+    let of_context = || namespaces.namespace.as_ref().unwrap_or(&config.default_namespace).clone();
+    let namespace = (!namespaces.all_namespaces).then(of_context);
     let api = Api::new(kube::Client::try_from(config)?);
     let mut world = World::new();
     let mut gaps = list(&api, namespace.as_deref().unwrap_or_default(), need, &mut world).await?;
@@ -109,7 +107,9 @@ pub(super) async fn look(
         }
         match api.discover().await {
             Ok(resources) => {
-                resources.into_iter().for_each(|r| served.add(r.gvk, Some(r.namespaced)));
+                for resource in resources {
+                    served.add(resource.gvk, Some(resource.namespaced));
+                }
                 served.complete();
             }
             Err(refusal) => gaps.push(Gap::discovery(&refusal)),
@@ -150,7 +150,7 @@ fn is_fatal(refusal: &Status, kind: &Kind, need: Need) -> bool {
 
 /// The catalogs that every namespace sees; there may be none.
 async fn list_catalogs(api: &Api, namespace: &str, world: &mut World) -> Option<Gap> {
-    let catalogs = KINDS.iter().find(|kind| kind.kind == "CatalogSource")?;
+    let catalogs = KINDS.iter().find(|kind| kind.name == "CatalogSource")?;
     match listed(api, catalogs, namespace).await {
         Ok(objects) => objects.into_iter().for_each(|object| {
             world.apply(object);
@@ -161,10 +161,10 @@ async fn list_catalogs(api: &Api, namespace: &str, world: &mut World) -> Option<
 }
 
 async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<Vec<Value>, Status> {
-    let Kind { group, version, kind, plural, namespaced, .. } = *kind;
-    let resource = Resource { gvk: Gvk::new(group, version, kind), plural: plural.to_owned(), namespaced };
+    let Kind { group, version, name, plural, namespaced, .. } = *kind;
+    let resource = Resource { gvk: Gvk::new(group, version, name), plural: plural.to_owned(), namespaced };
     // Copies of ClusterServiceVersions can be ten thousands, and are of no use here.
-    let labels = if kind == "ClusterServiceVersion" { "!olm.copiedFrom" } else { "" };
+    let labels = if name == "ClusterServiceVersion" { "!olm.copiedFrom" } else { "" };
     api.list_whole(&resource, namespace, labels).await
 }
 

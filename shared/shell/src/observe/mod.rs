@@ -182,7 +182,7 @@ impl Seen {
         let gvk = object::gvk(object);
         let namespaced = KINDS
             .iter()
-            .find(|known| (known.group, known.kind) == (gvk.group.as_str(), gvk.kind.as_str()))
+            .find(|known| (known.group, known.name) == (gvk.group.as_str(), gvk.kind.as_str()))
             .is_some_and(|known| known.namespaced);
         if namespaced || self.served.is_namespaced(&gvk) == Some(true) {
             let namespace = self.namespace.as_deref().unwrap_or("default");

@@ -144,14 +144,17 @@ fn check_with<'e>(
     Err(checker.complaints)
 }
 
+/// What a function of that name answers to operands of these types.
+type Functions<'e> = Box<dyn Fn(&str, &[Type]) -> Found + 'e>;
+
 struct Checker<'e> {
     source: &'e SourceInfo,
     variables: BTreeMap<&'e str, Type>,
     complaints: Complaints,
     /// The functions that there are, by name and operands.
-    global: Box<dyn Fn(&str, &[Type]) -> Found + 'e>,
+    global: Functions<'e>,
     /// The same of those that are called on a target, which is the first operand.
-    method: Box<dyn Fn(&str, &[Type]) -> Found + 'e>,
+    method: Functions<'e>,
 }
 
 impl<'e> Checker<'e> {

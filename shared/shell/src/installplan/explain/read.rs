@@ -133,7 +133,7 @@ impl More {
         if seen.api().is_none() {
             return any;
         }
-        let is_listed = |gvk: &Gvk| KINDS.iter().any(|k| (k.group, k.kind) == (gvk.group.as_str(), gvk.kind.as_str()));
+        let is_listed = |gvk: &Gvk| KINDS.iter().any(|k| (k.group, k.name) == (gvk.group.as_str(), gvk.kind.as_str()));
         let touched = explanation.objects.iter().filter(|o| o.change == Change::Create && !is_listed(&o.gvk));
         let new: Vec<ObjectRef> = touched
             .map(|o| ObjectRef { gvk: o.gvk.clone(), namespace: o.namespace.clone(), name: o.name.clone() })
