@@ -121,9 +121,10 @@ fn renamed(bundle: &Value, package: &str, version: &str) -> Value {
             property["value"] = json!({"packageName": package, "version": version});
         }
     }
-    // opm takes no catalog with these.
+    // opm takes no catalog with references that are none: URLs, and words that were to be replaced.
+    let is_none = |image: &str| image.contains("://") || image.contains(|c: char| c.is_ascii_uppercase());
     for image in bundle["relatedImages"].as_array_mut().into_iter().flatten() {
-        if image["image"].as_str().is_some_and(|image| image.contains("://")) {
+        if image["image"].as_str().is_some_and(is_none) {
             image["image"] = "".into();
         }
     }

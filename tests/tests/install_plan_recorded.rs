@@ -83,8 +83,9 @@ fn every_recorded_plan_stands_where_its_status_says() {
                 let reason = plan["reason"]["reason"].as_str().unwrap_or_default();
                 plans += 1;
                 match plan["phase"].as_str().unwrap() {
-                    // OLM calls a plan complete although a definition was not established the last time it looked.
-                    "Complete" => assert!(reason.is_empty() && done > 0, "{told}"),
+                    // Of its steps not all are done: OLM calls a plan complete although a definition was not established the last
+                    // time it looked. And what differed between recordings is no status.
+                    "Complete" => assert!(reason.is_empty(), "{told}"),
                     "RequiresApproval" => assert!(reason == "ApprovalNeeded" && done == 0, "{told}"),
                     "Failed" => {
                         failed += 1;
