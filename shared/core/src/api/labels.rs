@@ -14,6 +14,8 @@ pub const OWNER_NAMESPACE: &str = "olm.owner.namespace";
 pub const OWNER_KIND: &str = "olm.owner.kind";
 /// On Roles and bindings made for a permission: the hash of what they grant, or to whom.
 pub const PERMISSIONS_HASH: &str = "olm.permissions.hash";
+/// On Deployments: the hash of the spec that is wanted.
+pub const DEPLOYMENT_SPEC_HASH: &str = "olm.deployment-spec-hash";
 /// What the keys of labels start with that make an object a component of an Operator.
 pub const COMPONENT: &str = "operators.coreos.com/";
 /// On copies of ClusterServiceVersions and of their RBAC: the namespace of the original.

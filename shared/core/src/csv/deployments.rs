@@ -14,8 +14,6 @@ use crate::world::{IndexKey, Reader, kind};
 
 /// Environment variable by which an operator finds its OperatorCondition.
 const CONDITION_ENV: &str = "OPERATOR_CONDITION_NAME";
-/// The label with the hash of the desired spec.
-const SPEC_HASH: &str = "olm.deployment-spec-hash";
 
 /// Why a Deployment is not as it should be (§1.7).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +80,7 @@ fn desired(world: &Reader<'_>, csv: Csv<'_>, entry: &Value) -> Option<Value> {
     }
     object::set_label(&mut deployment, labels::MANAGED, "true");
     labels::set_owner(&mut deployment, csv.json);
-    object::set_label(&mut deployment, SPEC_HASH, &hash::deep_hash(GoType::DEPLOYMENT_SPEC, &spec));
+    object::set_label(&mut deployment, labels::DEPLOYMENT_SPEC_HASH, &hash::deep_hash(GoType::DEPLOYMENT_SPEC, &spec));
     object::map_mut(&mut deployment, &[]).insert("spec".to_owned(), spec);
     Some(deployment)
 }
@@ -176,8 +174,8 @@ fn unchanged(csv: Csv<'_>, live: &Value, desired: &Value) -> Result<(), Unhealth
             Some(_) => {}
         }
     }
-    let new = object::label(desired, SPEC_HASH).unwrap_or_default();
-    match object::label(live, SPEC_HASH) {
+    let new = object::label(desired, labels::DEPLOYMENT_SPEC_HASH).unwrap_or_default();
+    match object::label(live, labels::DEPLOYMENT_SPEC_HASH) {
         None => Err(Unhealthy::Changed(format!("deployment {name} doesn't have a spec hash, update it"))),
         Some(old) if old != new => {
             Err(Unhealthy::Changed(format!("deployment changed old hash={old}, new hash={new}")))

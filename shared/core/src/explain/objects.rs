@@ -197,7 +197,8 @@ pub(super) fn told(json: &Value) -> Value {
         owner.as_object_mut().map(|owner| owner.remove("uid"));
     }
     if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
-        labels.retain(|key, _| !key.starts_with(labels::COMPONENT));
+        // The hash is another one for every certificate.
+        labels.retain(|key, _| !key.starts_with(labels::COMPONENT) && key != labels::DEPLOYMENT_SPEC_HASH);
     }
     if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
         annotations.retain(|key, _| !OF_CONTROLLERS.contains(&key.as_str()));
