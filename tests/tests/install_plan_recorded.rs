@@ -100,7 +100,7 @@ fn every_recorded_plan_stands_where_its_status_says() {
             }
         }
     }
-    assert!(plans > 100 && failed > 3, "{plans} plans, {failed} of them failed");
+    assert!(plans > 80 && failed > 2, "{plans} plans, {failed} of them failed");
 }
 
 #[test]
