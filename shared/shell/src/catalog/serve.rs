@@ -103,7 +103,7 @@ impl Drop for Task {
 }
 
 impl Serving {
-    /// Reads everything, and then listens: an open port means that the content is there.
+    /// Takes the port, reads everything, and serves then: whoever connects before is answered when the content is there.
     ///
     /// # Errors
     /// A source cannot be read at all, or it cannot listen.
