@@ -74,9 +74,13 @@ pub fn config_map_name(image: &str) -> String {
 pub fn content(config_map: &Value) -> Result<BundleContent, String> {
     let mut files: Vec<(&str, &str)> = object::entries(config_map, &["binaryData"]).collect();
     files.sort_unstable();
+    let of = match object::name(config_map) {
+        "" => String::new(),
+        config_map => format!(" of ConfigMap {config_map}"),
+    };
     let mut objects = Vec::new();
     for (name, data) in files {
-        let read = |what: String| format!("{name}: {what}");
+        let read = |what: String| format!("{name}{of}: {what}");
         let bytes = decode_data(data).map_err(read)?;
         let packed = decode_data(&String::from_utf8_lossy(&bytes)).map_err(read)?;
         let mut text = Vec::new();

@@ -5,31 +5,22 @@
 //!                         '---- the Job's pod writes the bundle's files there
 //! ```
 
-use std::io::Read as _;
-
-use flate2::read::GzDecoder;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::{Images, Pending, State};
 use crate::api::catalog_source::pull_policy;
 use crate::api::{labels, object};
-use crate::bundle::{BundleContent, BundleImage, decode_data, is_csv};
+use crate::bundle::{BundleContent, BundleImage, reference};
 use crate::plan::{Action, Propagation};
 use crate::settings::CatalogPods;
 use crate::world::{GroupKind, Reader, kind};
-use crate::yaml;
 
 /// On the Job and its pods.
 const REFERENCE: &str = "operatorframework.io/bundle-unpack-ref";
-/// How many characters of the image's hash name its objects: as many as a label may have.
-const NAME: usize = 63;
-/// How many of them are left when a name has a random end.
+/// How many characters of the name are left when it gets a random end.
 const NAME_OF_RETRY: usize = 58;
 /// So many Jobs that have failed are kept.
 const FAILED_JOBS: usize = 5;
-/// More than a ConfigMap's bytes can stand for, unless somebody means harm.
-const LARGEST_FILE: u64 = 64 << 20;
 
 /// What the Job of a bundle has delivered; or what there is to do, and how it stands.
 pub(super) fn content(
@@ -39,7 +30,7 @@ pub(super) fn content(
     image: &BundleImage,
     source: &Value,
 ) -> Result<BundleContent, Box<Pending>> {
-    let job = Job { images, pods, image, source, name: name(&image.image) };
+    let job = Job { images, pods, image, source, name: reference::config_map_name(&image.image) };
     let pending = |actions: Vec<Action>, state: State| {
         let (bundle, image) = (bundle.to_owned(), image.image.clone());
         Err(Box::new(Pending { bundle, image, state, actions, again: None }))
@@ -79,19 +70,10 @@ pub(super) fn content(
     if condition(best, "Complete").is_none() {
         return pending(actions, State::Waits(job.held_up(best)));
     }
-    match read(config_map) {
-        Ok(Some(content)) if actions.is_empty() => Ok(content),
-        Ok(_) => pending(actions, State::Waits(None)),
-        Err(message) => pending(actions, State::Failed("UnpackFailed", message)),
+    if !actions.is_empty() || object::at(config_map, &["binaryData"]).is_null() {
+        return pending(actions, State::Waits(None));
     }
-}
-
-/// The name of all objects of an image.
-fn name(image: &str) -> String {
-    let digest = Sha256::digest(image.as_bytes());
-    let mut name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    name.truncate(NAME);
-    name
+    reference::content(config_map).or_else(|message| pending(actions, State::Failed("UnpackFailed", message)))
 }
 
 fn condition<'j>(job: &'j Value, kind: &str) -> Option<&'j Value> {
@@ -278,52 +260,4 @@ impl<'w> Job<'_, 'w, '_> {
         });
         said.next()
     }
-}
-
-/// The objects that a ConfigMap holds; none: it is still empty.
-fn read(config_map: &Value) -> Result<Option<BundleContent>, String> {
-    let zipped = object::annotation(config_map, "olm.contentEncoding") == Some("gzip+base64");
-    let (mut objects, mut csv) = (Vec::new(), None);
-    let entries = ["data", "binaryData"].into_iter().flat_map(|field| {
-        object::at(config_map, &[field]).as_object().into_iter().flatten().map(move |(key, text)| (key, field, text))
-    });
-    let mut entries: Vec<_> = entries.collect();
-    entries.sort_by_key(|(key, ..)| *key);
-    for (key, field, text) in entries {
-        let said = |e: String| format!("{key} of ConfigMap {}: {e}", object::name(config_map));
-        let mut bytes = text.as_str().unwrap_or_default().as_bytes().to_vec();
-        if field == "binaryData" {
-            bytes = base64(&bytes).map_err(said)?;
-        }
-        if zipped {
-            bytes = unzip(&base64(&bytes).map_err(said)?).map_err(said)?;
-        }
-        let object = yaml::first(&bytes).map_err(|e| said(e.to_string()))?;
-        // Such as properties.yaml.
-        if object::text(&object, &["kind"]).is_empty() {
-            continue;
-        }
-        if csv.is_none() && is_csv(&object) {
-            csv = Some(object.clone());
-        }
-        objects.push(object);
-    }
-    match csv {
-        Some(csv) => Ok(Some(BundleContent::in_order(&objects, &csv))),
-        None if objects.is_empty() => Ok(None),
-        None => Err(format!("ConfigMap {} holds no ClusterServiceVersion", object::name(config_map))),
-    }
-}
-
-fn base64(bytes: &[u8]) -> Result<Vec<u8>, String> {
-    decode_data(std::str::from_utf8(bytes).map_err(|_| "not base64".to_owned())?)
-}
-
-fn unzip(bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let mut out = Vec::new();
-    GzDecoder::new(bytes).take(LARGEST_FILE + 1).read_to_end(&mut out).map_err(|e| format!("not gzip: {e}"))?;
-    if u64::try_from(out.len()).is_ok_and(|length| length <= LARGEST_FILE) {
-        return Ok(out);
-    }
-    Err(format!("more than {} MiB", LARGEST_FILE >> 20))
 }
