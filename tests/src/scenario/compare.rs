@@ -234,7 +234,8 @@ fn diff(expected: &Value, found: &Value, path: &str, out: &mut Vec<What>) {
             diff_entries(stable, |k| (a.get(k), b.get(k)), |k| format!("{path}[{k}]"), out);
         }
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            for (n, (a, b)) in a.iter().zip(b).enumerate() {
+            let b = in_order_of(a, b);
+            for (n, (a, b)) in a.iter().zip(&b).enumerate() {
                 diff(a, b, &format!("{path}[{n}]"), out);
             }
         }
@@ -265,6 +266,20 @@ fn diff_entries<'a>(
             (Some(a), Some(b)) => diff(a, b, &path(key), out),
             (None, None) => {}
         }
+    }
+}
+
+/// The entries of `b`; when both lists have conditions of the same types, in the order of `a`: who sets which condition first depends
+/// on timing, and nobody goes by it.
+fn in_order_of(a: &[Value], b: &[Value]) -> Vec<Value> {
+    let by_type = |entries: &[Value]| -> Option<BTreeMap<String, Value>> {
+        entries.iter().map(|entry| Some((entry["type"].as_str()?.to_owned(), entry.clone()))).collect()
+    };
+    match (by_type(a), by_type(b)) {
+        (Some(x), Some(y)) if x.len() == b.len() && x.keys().eq(y.keys()) => {
+            a.iter().map(|entry| y[text(entry, &["type"])].clone()).collect()
+        }
+        _ => b.to_vec(),
     }
 }
 

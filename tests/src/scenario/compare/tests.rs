@@ -68,6 +68,18 @@ fn unstable_matches_anything_and_nothing() {
 }
 
 #[test]
+fn the_order_of_conditions_says_nothing() {
+    let a = json!({"type": "A", "status": "True"});
+    let b = json!({"type": "B", "status": "True"});
+    assert!(lines(json!([a, b]), json!([b, a])).is_empty());
+    let other = ["! [0].status: expected \"True\", found \"False\""];
+    assert_eq!(lines(json!([a, b]), json!([b, {"type": "A", "status": "False"}])), other);
+    // Two of a type are a history.
+    assert_eq!(lines(json!([a, a, b]), json!([a, b, a])).len(), 2);
+    assert_eq!(lines(json!([a]), json!([b])), ["! [0].type: expected \"A\", found \"B\""]);
+}
+
+#[test]
 fn a_history_may_have_more_in_between() {
     let golden = json!({"conditions": {"<these in this order, others may be between>": ["a", "b", "c"]}});
     assert!(lines(golden.clone(), json!({"conditions": ["a", "x", "b", "c", "y"]})).is_empty());
