@@ -9,9 +9,10 @@ use std::process::ExitCode;
 use olm_shell::cli::{CliError, name};
 
 /// The plugins that belong to this release, with the line that help has for them.
-const KNOWN: [(&str, &str); 3] = [
+const KNOWN: [(&str, &str); 4] = [
     ("catalog", "List, check, compare, serve and write the catalogs that operators are chosen from"),
     ("install-plan", "Explain InstallPlans before they are carried out, list, approve and await them"),
+    ("operatorgroup", "Find clashes of OperatorGroups before they happen; compile, create and delete groups"),
     ("run", "Run OLM's controllers on a cluster, as an audit, or simulated on files"),
 ];
 

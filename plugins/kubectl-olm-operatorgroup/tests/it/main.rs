@@ -1,0 +1,35 @@
+//! `kubectl-olm-operatorgroup` as a user meets it.
+
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use std::path::Path;
+
+use assert_cmd::Command;
+
+fn operatorgroup(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-olm-operatorgroup"));
+    command.env_clear().args(arguments);
+    command
+}
+
+/// Exit code, stdout and stderr.
+#[expect(dead_code, reason = "the verbs' tests use it")]
+fn said(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let output = operatorgroup(arguments).current_dir(folder).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_help_tree() {
+    let verbs = ["compile", "create", "delete", "intersect", "lint"];
+    let tree: Vec<String> = std::iter::once("--help".to_owned())
+        .chain(verbs.map(|verb| format!("{verb} --help")))
+        .map(|page| {
+            let said = operatorgroup(&page.split(' ').collect::<Vec<_>>()).assert().success().stderr("");
+            let text = String::from_utf8_lossy(&said.get_output().stdout).into_owned();
+            format!("$ kubectl olm operatorgroup {page}\n{text}")
+        })
+        .collect();
+    insta::assert_snapshot!(tree.join("\n"));
+}
