@@ -7,6 +7,7 @@
 //!   image      images: pulled from registries, read from OCI layouts
 //!   installplan `kubectl olm install-plan`
 //!   observe    what is there, as a World: a cluster that is only read, or files
+//!   operatorgroup `kubectl olm operatorgroup`
 //!   registry   catalogs: directories, and the gRPC protocol on both sides
 //!   run        `kubectl olm run`: live, --audit and --simulate
 //!   version    what runs here and on the server
@@ -18,6 +19,7 @@ pub mod cluster;
 pub mod image;
 pub mod installplan;
 pub mod observe;
+pub mod operatorgroup;
 pub mod registry;
 pub mod run;
 pub mod version;

@@ -6,8 +6,10 @@
 //!        |        --olm.providedAPIs (only ever pruned here)
 //!        +------- roles --> olm.og.NAME.{admin,edit,view}-HASH, filled by Kubernetes' aggregation
 //!   namespace: the labels of the namespaces that groups target
+//!   intersection: which groups get into each other's way; it decides nothing
 //! ```
 
+pub mod intersection;
 mod namespace;
 mod roles;
 #[cfg(test)]

@@ -3,16 +3,18 @@
 use futures::future::join_all;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
-use olm_core::api::object::{Gvk, ObjectRef};
+use olm_core::api::labels;
+use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
+use olm_core::membership;
 use olm_core::settings::Settings;
-use olm_core::world::{Fact, FactKey, World};
-use serde_json::Value;
+use olm_core::world::{Fact, FactKey, World, trim};
+use serde_json::{Value, json};
 
-use super::{GLOBAL, Gap, Need, Seen, Served};
+use super::{GLOBAL, Gap, Need, Seen, Served, is_lack_of_rights};
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::{CliError, ErrorKind, Printer};
-use crate::cluster::api::{Api, Resource};
+use crate::cluster::api::{Api, Depth, Resource};
 
 /// OLM's group.
 const OLM: &str = "operators.coreos.com";
@@ -54,7 +56,14 @@ impl Kind {
             Need::Installed | Need::Resolution => ["Subscription", "ClusterServiceVersion"].contains(&self.name),
             Need::Plans => self.name == "InstallPlan",
             Need::Planning => false,
+            Need::Groups | Need::Tenancy => self.name == "OperatorGroup",
         }
+    }
+
+    /// Where it lives in the API.
+    fn located(&self) -> Resource {
+        let Self { group, version, name, plural, namespaced, .. } = *self;
+        Resource { gvk: Gvk::new(group, version, name), plural: plural.to_owned(), namespaced }
     }
 
     /// `installplans.operators.coreos.com`
@@ -123,24 +132,84 @@ pub(super) async fn look(
     Ok(Seen { world, namespace, served, gaps, settings, at: Timestamp::now(), api: Some(api) })
 }
 
-/// Lists what is needed into the World, in one namespace or (when it is empty) in all.
+/// Lists what is needed into the World, in one namespace or (when it is empty) in all. What has to be seen of all namespaces is
+/// listed in the one where that is not allowed.
 ///
 /// # Errors
 /// A kind without which nothing can be said cannot be listed.
 pub(crate) async fn list(api: &Api, namespace: &str, need: Need, world: &mut World) -> Result<Vec<Gap>, CliError> {
-    let wanted: Vec<&Kind> = KINDS.iter().filter(|kind| kind.need <= need).collect();
-    let answers = join_all(wanted.iter().map(|kind| listed(api, kind, namespace))).await;
+    let mut wanted: Vec<&Kind> = KINDS.iter().filter(|kind| need.includes(kind)).collect();
     let mut gaps = Vec::new();
-    for (kind, answer) in wanted.into_iter().zip(answers) {
-        match answer {
-            Ok(objects) => objects.into_iter().for_each(|object| {
-                world.apply(object);
-            }),
-            Err(refusal) if !is_fatal(&refusal, kind, need) => gaps.push(Gap::list(kind, namespace, &refusal)),
-            Err(refusal) => return Err(refused(&refusal, kind, namespace)),
+    let places = if need.is_wide() && !namespace.is_empty() { vec!["", namespace] } else { vec![namespace] };
+    for (at, place) in places.iter().enumerate() {
+        let answers = join_all(wanted.iter().map(|kind| listed(api, kind, place))).await;
+        let mut narrower = Vec::new();
+        for (kind, answer) in wanted.into_iter().zip(answers) {
+            match answer {
+                Ok(objects) => take(objects, need, world),
+                Err(refusal) if at + 1 < places.len() && kind.namespaced && is_lack_of_rights(&refusal) => {
+                    gaps.push(Gap::list(kind, place, &refusal));
+                    narrower.push(kind);
+                }
+                Err(refusal) if !is_fatal(&refusal, kind, need) => gaps.push(Gap::list(kind, place, &refusal)),
+                Err(refusal) => return Err(refused(&refusal, kind, place)),
+            }
         }
+        wanted = narrower;
+    }
+    if need == Need::Tenancy
+        && let Err(refusal) = list_copies(api, world).await
+    {
+        gaps.extend(csvs().map(|kind| Gap::list(kind, "", &refusal)).filter(|gap| !gaps.contains(gap)));
     }
     Ok(gaps)
+}
+
+fn take(objects: Vec<Value>, need: Need, world: &mut World) {
+    for mut object in objects {
+        // These are many.
+        if need.is_wide() {
+            trim(&mut object);
+        }
+        world.apply(object);
+    }
+}
+
+fn csvs() -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.name == "ClusterServiceVersion")
+}
+
+/// Lists the copies of ClusterServiceVersions, page by page, for they can be ten thousands, and keeps of each whose it is.
+async fn list_copies(api: &Api, world: &mut World) -> Result<(), Status> {
+    let Some(kind) = csvs() else { return Ok(()) };
+    let mut next = String::new();
+    loop {
+        let page = api.list_at(&kind.located(), Depth::Metadata, labels::COPIED_FROM, &next).await?;
+        for object in page.objects {
+            world.apply(copy(&object));
+        }
+        next = page.next;
+        if next.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+/// What is kept of a copy.
+fn copy(object: &Value) -> Value {
+    let metadata = object::at(object, &["metadata"]);
+    let mut kept = json!({ "labels": { labels::COPIED_FROM: object::label(object, labels::COPIED_FROM) } });
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"] {
+        if !metadata[field].is_null() {
+            kept[field] = metadata[field].clone();
+        }
+    }
+    for key in [membership::OPERATOR_GROUP, membership::OPERATOR_NAMESPACE] {
+        if let Some(value) = object::annotation(object, key) {
+            kept["annotations"][key] = value.into();
+        }
+    }
+    json!({ "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": kept })
 }
 
 /// Without an answer, and without OLM's kinds, there is nothing to say.
@@ -161,11 +230,9 @@ async fn list_catalogs(api: &Api, namespace: &str, world: &mut World) -> Option<
 }
 
 async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<Vec<Value>, Status> {
-    let Kind { group, version, name, plural, namespaced, .. } = *kind;
-    let resource = Resource { gvk: Gvk::new(group, version, name), plural: plural.to_owned(), namespaced };
     // Copies of ClusterServiceVersions can be ten thousands, and are of no use here.
-    let labels = if name == "ClusterServiceVersion" { "!olm.copiedFrom" } else { "" };
-    api.list_whole(&resource, namespace, labels).await
+    let labels = if kind.name == "ClusterServiceVersion" { "!olm.copiedFrom" } else { "" };
+    api.list_whole(&kind.located(), namespace, labels).await
 }
 
 /// Gets single objects, with the answers in the order of the questions.

@@ -47,6 +47,30 @@ pub enum Need {
     Plans,
     /// Also CatalogSources, and what executing InstallPlans reads: CustomResourceDefinitions, ServiceAccounts, and RBAC.
     Planning,
+    /// What says which OperatorGroups get into each other's way, of all namespaces whichever is asked about: namespaces,
+    /// OperatorGroups, ClusterServiceVersions and Subscriptions.
+    Groups,
+    /// Also what the controllers make of that: copies of ClusterServiceVersions (as far as they say whose they are), ServiceAccounts,
+    /// and RBAC.
+    Tenancy,
+}
+
+impl Need {
+    /// Is that looked at?
+    pub(crate) fn includes(self, kind: &Kind) -> bool {
+        const GROUPS: [&str; 4] = ["Namespace", "OperatorGroup", "ClusterServiceVersion", "Subscription"];
+        const TENANCY: [&str; 5] = ["ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
+        match self {
+            Self::Groups => GROUPS.contains(&kind.name),
+            Self::Tenancy => GROUPS.contains(&kind.name) || TENANCY.contains(&kind.name),
+            Self::Installed | Self::Resolution | Self::Plans | Self::Planning => kind.need <= self,
+        }
+    }
+
+    /// Does it matter what is in other namespaces than the one that is asked about?
+    fn is_wide(self) -> bool {
+        matches!(self, Self::Groups | Self::Tenancy)
+    }
 }
 
 /// What was seen.

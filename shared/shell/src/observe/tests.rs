@@ -1,5 +1,7 @@
 //! What files tell.
 
+use serde_json::json;
+
 use super::*;
 use crate::cli::streams::Buffer;
 use crate::cli::wait::block_on;
@@ -67,4 +69,48 @@ fn files_and_a_cluster_contradict_each_other() {
     let mut printer = Printer::to(Buffer::default(), Buffer::default());
     let looked = block_on(look(&source, &NamespaceFlags::default(), &[], Need::Planning, &mut printer));
     assert_eq!(looked.err().unwrap().kind, crate::cli::ErrorKind::Usage);
+}
+
+/// A cluster that lets lists be made in one namespace only, but for ClusterServiceVersions, of which there is a copy.
+async fn narrow() -> (Result<Vec<Gap>, CliError>, World) {
+    let service = tower::service_fn(|request: http::Request<kube::client::Body>| async move {
+        let uri = request.uri().to_string();
+        let list = |items: Value| (200, json!({ "metadata": { "resourceVersion": "9" }, "items": items }));
+        let copy = json!([{ "metadata": {
+            "name": "rose.v1", "namespace": "park", "labels": { "olm.copiedFrom": "garden", "team": "roses" },
+            "annotations": { "olm.operatorGroup": "all", "alm-examples": "[]" },
+        } }]);
+        let (status, answer) = match uri.split(['?', '/']).filter(|part| *part == "garden").count() {
+            1 if uri.contains("/operatorgroups") => {
+                list(json!([{ "metadata": { "name": "all", "namespace": "garden" } }]))
+            }
+            1 => list(json!([])),
+            _ if uri.contains("/clusterserviceversions") && uri.contains("labelSelector=olm.copiedFrom") => list(copy),
+            _ if uri.contains("/clusterserviceversions") => list(json!([])),
+            _ => (403, json!({ "kind": "Status", "code": 403, "reason": "Forbidden", "message": "no" })),
+        };
+        http::Response::builder().status(status).body(kube::client::Body::from(answer.to_string().into_bytes()))
+    });
+    let api = Api::new(kube::Client::new(service, "default"));
+    let mut world = World::new();
+    let listed = list(&api, "garden", Need::Tenancy, &mut world).await;
+    (listed, world)
+}
+
+#[tokio::test]
+async fn tenancy_is_of_all_namespaces_or_else_of_the_one_that_may_be_read() {
+    let (listed, world) = narrow().await;
+    let gaps: Vec<String> = listed.unwrap().iter().map(ToString::to_string).collect();
+    let kinds = ["subscriptions.operators.coreos.com", "operatorgroups.operators.coreos.com", "namespaces"];
+    let kinds = kinds.into_iter().chain(["serviceaccounts"]);
+    let rbac = ["roles", "rolebindings", "clusterroles", "clusterrolebindings"];
+    let rbac = rbac.map(|plural| format!("{plural}.rbac.authorization.k8s.io"));
+    let expected: Vec<String> =
+        kinds.map(str::to_owned).chain(rbac).map(|kind| format!("not allowed to list {kind}")).collect();
+    assert_eq!(gaps, expected);
+    let objects: Vec<Value> = world.objects().map(|o| o.json().clone()).collect();
+    let [copy, group] = &objects[..] else { panic!("{objects:?}") };
+    assert_eq!(object::name(group), "all");
+    let kept = json!({ "name": "rose.v1", "namespace": "park", "labels": { "olm.copiedFrom": "garden" }, "annotations": { "olm.operatorGroup": "all" } });
+    assert_eq!((&copy["kind"], &copy["metadata"]), (&json!("ClusterServiceVersion"), &kept));
 }

@@ -1,0 +1,331 @@
+//! Which OperatorGroups intersect, in which namespaces, and on which APIs they clash (reference/olm-operator.md §4.6; design:
+//! OperatorGroups, "OperatorGroup Intersection").
+//!
+//! ```text
+//!   World --of--> Scope of each group (reach, annotated, members)
+//!                   --pairs--> all that intersect      --clashes--> those that claim the same APIs
+//!                   --fates--> the row of the design's table that holds for each member
+//! ```
+//!
+//! *Guarantees*: symmetric, and in the order of namespaces and names. The namespaces are those that a group's spec asks for, whether
+//! its status says so already or not, so that a group can be looked at before it exists. Its own namespace always counts.
+
+mod bits;
+mod row;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use self::bits::Bits;
+pub use self::row::Row;
+use crate::api::object;
+use crate::membership::{self, Apis, Group};
+use crate::world::{Reader, kind};
+
+/// How all OperatorGroups of a World lie to each other.
+pub struct Intersections<'w> {
+    scopes: Vec<Scope<'w>>,
+    /// The namespaces that some group names or selects, or is in, by their bits.
+    namespaces: Vec<String>,
+    /// The APIs that some group claims, and which do.
+    claims: BTreeMap<String, Claims>,
+}
+
+/// An OperatorGroup, and what counts when it is compared with others.
+pub struct Scope<'w> {
+    /// The group.
+    pub group: Group<'w>,
+    /// The namespaces it targets, or is about to; exactly `""` when it is global.
+    pub targets: BTreeSet<String>,
+    /// The APIs that its annotation names.
+    pub annotated: Apis,
+    /// The ClusterServiceVersions that are its members, or are about to be: none when there are several groups in the namespace.
+    pub members: Vec<Member<'w>>,
+    /// When it was created; none when it has not been yet.
+    pub created: Option<Timestamp>,
+    reach: Reach,
+}
+
+/// A ClusterServiceVersion in an OperatorGroup whose targets it supports.
+pub struct Member<'w> {
+    /// The ClusterServiceVersion.
+    pub csv: &'w Value,
+    /// The APIs that it provides.
+    pub provides: Apis,
+}
+
+/// The namespaces that count when groups are compared: targets and own.
+enum Reach {
+    Everywhere,
+    Namespaces(Bits),
+}
+
+#[derive(Default)]
+struct Claims {
+    /// Groups whose annotation names the API.
+    annotated: BTreeSet<usize>,
+    /// Groups with a member that provides it.
+    provided: BTreeSet<usize>,
+}
+
+/// Two OperatorGroups that intersect, by their places in [`Intersections::scopes`]; `a` comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pair {
+    /// The one.
+    pub a: usize,
+    /// The other.
+    pub b: usize,
+}
+
+impl Pair {
+    /// Two groups in either order.
+    pub fn new(one: usize, other: usize) -> Self {
+        Self { a: one.min(other), b: one.max(other) }
+    }
+}
+
+/// Two OperatorGroups that intersect and claim the same APIs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clash {
+    /// The groups.
+    pub pair: Pair,
+    /// The APIs, each `Kind.version.group`, sorted.
+    pub apis: Vec<String>,
+}
+
+/// Who of two groups has an API in its annotation, which is what OLM goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// This one, and not the other: members of the other fail.
+    One(usize),
+    /// Both: members of the first that OLM looks at give way, and fail.
+    Both,
+    /// Nobody yet: whoever OLM looks at first gets it, and members of the other fail.
+    Nobody,
+}
+
+/// What OLM makes of a member because of what its and other groups provide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fate<'w> {
+    /// Its group.
+    pub group: usize,
+    /// The ClusterServiceVersion.
+    pub csv: &'w Value,
+    /// The row of the table.
+    pub row: Row,
+    /// What it provides, and other groups that intersect have in their annotations.
+    pub contested: Apis,
+    /// These groups.
+    pub others: BTreeSet<usize>,
+}
+
+impl<'w> Intersections<'w> {
+    /// Looks at all OperatorGroups.
+    pub fn of(world: &Reader<'w>) -> Self {
+        let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+        let mut number = |name: &str| {
+            if let Some(known) = numbers.get(name) {
+                return *known;
+            }
+            numbers.insert(name.to_owned(), numbers.len());
+            numbers.len() - 1
+        };
+        let groups: Vec<Group<'w>> = world.all(&kind::OPERATOR_GROUP).map(|o| Group(o.json())).collect();
+        let mut scopes = Vec::with_capacity(groups.len());
+        let mut claims: BTreeMap<String, Claims> = BTreeMap::new();
+        for (at, group) in groups.iter().enumerate() {
+            let is_alone = [at.checked_sub(1), Some(at + 1)]
+                .into_iter()
+                .flatten()
+                .all(|near| groups.get(near).is_none_or(|other| other.namespace() != group.namespace()));
+            let scope = Scope::of(world, *group, is_alone, &mut number);
+            for api in &scope.annotated.0 {
+                claims.entry(api.clone()).or_default().annotated.insert(at);
+            }
+            for api in scope.members.iter().flat_map(|m| &m.provides.0) {
+                claims.entry(api.clone()).or_default().provided.insert(at);
+            }
+            scopes.push(scope);
+        }
+        let mut namespaces = vec![String::new(); numbers.len()];
+        for (name, number) in numbers {
+            namespaces[number] = name;
+        }
+        Self { scopes, namespaces, claims }
+    }
+
+    /// The groups, by namespace and name.
+    pub fn scopes(&self) -> &[Scope<'w>] {
+        &self.scopes
+    }
+
+    /// The place of a group.
+    pub fn find(&self, namespace: &str, name: &str) -> Option<usize> {
+        self.scopes.binary_search_by(|s| (s.group.namespace(), s.group.name()).cmp(&(namespace, name))).ok()
+    }
+
+    /// Is there a namespace that both count as theirs?
+    pub fn intersect(&self, one: usize, other: usize) -> bool {
+        match (&self.scopes[one].reach, &self.scopes[other].reach) {
+            (Reach::Namespaces(one), Reach::Namespaces(other)) => one.intersects(other),
+            _ => true,
+        }
+    }
+
+    /// All pairs that intersect, sorted.
+    pub fn pairs(&self) -> Vec<Pair> {
+        let n = self.scopes.len();
+        let words = self.namespaces.len().div_ceil(Bits::WORD).max(1);
+        let mut pairs = Vec::new();
+        // Of the groups after the one that is looked at: those that count a namespace as theirs, and those that are everywhere.
+        let mut later: Vec<Vec<usize>> = vec![Vec::new(); self.namespaces.len()];
+        let mut everywhere: Vec<usize> = Vec::new();
+        let mut met = vec![n; n];
+        for a in (0..n).rev() {
+            let Reach::Namespaces(own) = &self.scopes[a].reach else {
+                pairs.extend((a + 1..n).map(|b| Pair { a, b }));
+                everywhere.push(a);
+                continue;
+            };
+            let meetings: usize = own.iter().map(|namespace| later[namespace].len()).sum();
+            // Walking through the namespaces is quick for groups of few, comparing whole sets for groups of many.
+            if meetings > (n - a) * words {
+                pairs.extend((a + 1..n).filter(|b| self.intersect(a, *b)).map(|b| Pair { a, b }));
+            } else {
+                for b in own.iter().flat_map(|namespace| &later[namespace]).chain(&everywhere) {
+                    if met[*b] != a {
+                        met[*b] = a;
+                        pairs.push(Pair { a, b: *b });
+                    }
+                }
+            }
+            own.iter().for_each(|namespace| later[namespace].push(a));
+        }
+        pairs.sort_unstable();
+        pairs
+    }
+
+    /// The namespaces that both groups count as theirs, sorted; none stands for all there are.
+    pub fn shared(&self, pair: Pair) -> Option<Vec<&str>> {
+        let bits = match (&self.scopes[pair.a].reach, &self.scopes[pair.b].reach) {
+            (Reach::Everywhere, Reach::Everywhere) => return None,
+            (Reach::Everywhere, Reach::Namespaces(some)) | (Reach::Namespaces(some), Reach::Everywhere) => some.clone(),
+            (Reach::Namespaces(one), Reach::Namespaces(other)) => one.and(other),
+        };
+        let mut names: Vec<&str> = bits.iter().map(|number| self.namespaces[number].as_str()).collect();
+        names.sort_unstable();
+        Some(names)
+    }
+
+    /// The pairs that claim the same APIs, sorted.
+    pub fn clashes(&self) -> Vec<Clash> {
+        let mut found: Vec<(Pair, &String)> = Vec::new();
+        for (api, Claims { annotated, provided }) in &self.claims {
+            let claimants: Vec<usize> = annotated.union(provided).copied().collect();
+            for (at, a) in claimants.iter().enumerate() {
+                let rest = claimants[at + 1..].iter().filter(|b| self.intersect(*a, **b));
+                found.extend(rest.map(|b| (Pair { a: *a, b: *b }, api)));
+            }
+        }
+        found.sort_unstable();
+        let same = found.chunk_by(|(one, _), (other, _)| one == other);
+        same.map(|chunk| Clash { pair: chunk[0].0, apis: chunk.iter().map(|(_, api)| (*api).clone()).collect() })
+            .collect()
+    }
+
+    /// The APIs that both groups of a pair claim, whether they intersect or not.
+    pub fn contested(&self, pair: Pair) -> Vec<String> {
+        let of = |at: usize| {
+            let scope = &self.scopes[at];
+            scope.members.iter().fold(scope.annotated.clone(), |all, member| all.union(&member.provides))
+        };
+        of(pair.a).intersection(&of(pair.b)).0.into_iter().collect()
+    }
+
+    /// Who of a pair has an API in its annotation.
+    pub fn holder(&self, pair: Pair, api: &str) -> Holder {
+        let holds = |at: usize| self.scopes[at].annotated.0.contains(api);
+        match (holds(pair.a), holds(pair.b)) {
+            (true, true) => Holder::Both,
+            (true, false) => Holder::One(pair.a),
+            (false, true) => Holder::One(pair.b),
+            (false, false) => Holder::Nobody,
+        }
+    }
+
+    /// Which of a pair was created first; none when both at the same second, or when neither is there yet.
+    pub fn first(&self, pair: Pair) -> Option<usize> {
+        match (self.scopes[pair.a].created, self.scopes[pair.b].created) {
+            (Some(a), Some(b)) if a == b => None,
+            (Some(a), Some(b)) => Some(if a < b { pair.a } else { pair.b }),
+            (Some(_), None) => Some(pair.a),
+            (None, Some(_)) => Some(pair.b),
+            (None, None) => None,
+        }
+    }
+
+    /// What OLM makes of the members of a group, as annotations are now.
+    pub fn fates(&self, group: usize) -> Vec<Fate<'w>> {
+        let scope = &self.scopes[group];
+        let fate = |member: &Member<'w>| {
+            let mut contested = Apis::default();
+            let mut others = BTreeSet::new();
+            for api in &member.provides.0 {
+                let annotated = self.claims.get(api).map(|c| &c.annotated).into_iter().flatten().copied();
+                let rivals: Vec<usize> =
+                    annotated.filter(|other| *other != group && self.intersect(group, *other)).collect();
+                if !rivals.is_empty() {
+                    contested.0.insert(api.clone());
+                }
+                others.extend(rivals);
+            }
+            let covered = member.provides.0.is_subset(&scope.annotated.0);
+            let row = Row::of(!contested.0.is_empty(), covered, scope.group.is_static());
+            Fate { group, csv: member.csv, row, contested, others }
+        };
+        scope.members.iter().map(fate).collect()
+    }
+}
+
+impl<'w> Scope<'w> {
+    fn of(world: &Reader<'w>, group: Group<'w>, is_alone: bool, number: &mut impl FnMut(&str) -> usize) -> Self {
+        let targets = targets(world, group);
+        let reach = if targets.contains("") {
+            Reach::Everywhere
+        } else {
+            let counted = targets.iter().map(String::as_str).chain([group.namespace()]);
+            Reach::Namespaces(counted.map(number).collect())
+        };
+        let carried = targets.iter().map(String::as_str).collect::<Vec<_>>().join(",");
+        let is_member = |csv: &&Value| {
+            !object::is_deleting(csv)
+                && !targets.is_empty()
+                && membership::supports(csv, group.namespace(), &carried).is_ok()
+        };
+        let csvs = is_alone.then(|| membership::originals(world, group.namespace())).into_iter().flatten();
+        let members = csvs.filter(is_member).map(|csv| Member { csv, provides: Apis::of(csv) }).collect();
+        let created = object::parse_time(object::text(group.0, &["metadata", "creationTimestamp"]));
+        Self { group, annotated: group.provided(), members, created, reach, targets }
+    }
+
+    /// Does it target all namespaces?
+    pub fn is_global(&self) -> bool {
+        matches!(self.reach, Reach::Everywhere)
+    }
+}
+
+/// The namespaces that a group is going to target: those that its spec asks for. Where that makes no sense, those of its status; and
+/// of those also the ones of which a selector cannot tell, since their labels are not known.
+pub fn targets(world: &Reader<'_>, group: Group<'_>) -> BTreeSet<String> {
+    let recorded = || group.targets().into_iter().map(str::to_owned);
+    let Ok(mut wanted) = membership::wanted_targets(world, group) else { return recorded().collect() };
+    let has_selector = object::list(group.0, &["spec", "targetNamespaces"]).is_empty() && !wanted.contains("");
+    if has_selector {
+        wanted.extend(recorded().filter(|name| !name.is_empty() && world.json(&kind::NAMESPACE, "", name).is_none()));
+    }
+    wanted
+}
