@@ -5,6 +5,7 @@ mod create;
 mod delete;
 mod intersect;
 mod lint;
+mod wish;
 
 use std::process::ExitCode;
 

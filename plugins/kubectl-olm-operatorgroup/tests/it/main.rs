@@ -2,6 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod compile;
+mod intersect;
+mod managed;
+
+use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
@@ -13,11 +18,25 @@ fn operatorgroup(arguments: &[&str]) -> Command {
 }
 
 /// Exit code, stdout and stderr.
-#[expect(dead_code, reason = "the verbs' tests use it")]
 fn said(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     let output = operatorgroup(arguments).current_dir(folder).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// Files to ask about.
+fn garden() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let new = include_str!("new.yaml");
+    let files = [
+        ("garden.yaml", include_str!("garden.yaml")),
+        ("new.yaml", new),
+        ("carol.yaml", new.split("---").next().unwrap()),
+    ];
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
 }
 
 #[test]

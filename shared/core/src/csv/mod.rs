@@ -68,10 +68,12 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
 }
 
 /// What a ClusterServiceVersion installs is written with the rights of the ServiceAccount that its OperatorGroup names, if it names
-/// one (§4.10): all that comes before its own status.
+/// one (§4.10): all that comes before its own status, but for what is noted in the OperatorGroup.
 fn scoped(mut step: Step, groups: &[membership::Group<'_>]) -> Step {
     let [group] = groups else { return step };
-    let installs = |action: &Action| action.writes() && action.target().gvk.kind != "ClusterServiceVersion";
+    let installs = |action: &Action| {
+        action.writes() && !matches!(action.target().gvk.kind.as_str(), "ClusterServiceVersion" | "OperatorGroup")
+    };
     if !step.before.iter().any(installs) {
         return step;
     }

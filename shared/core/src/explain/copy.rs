@@ -103,7 +103,7 @@ impl Explainer {
         Ok(explanation)
     }
 
-    fn try_out(&self, subject: &Subject) -> Result<Trial, Error> {
+    pub(super) fn try_out(&self, subject: &Subject) -> Result<Trial, Error> {
         match subject {
             Subject::Plan { namespace, name } => {
                 let plan = self.read.api().find(OLM, "InstallPlan", namespace, name);
@@ -272,8 +272,8 @@ pub(super) fn reference(kind: &str, namespace: &str, name: &str) -> ObjectRef {
 }
 
 /// The entry of a package that a new Subscription would begin with: the head of the default channel; of a range the newest version,
-/// in the default channel if that has one.
-fn best<'p>(package: &'p Package, range: Option<&Range>) -> Option<&'p Entry> {
+/// in the default channel if that has one. None: the package has none.
+pub fn best<'p>(package: &'p Package, range: Option<&Range>) -> Option<&'p Entry> {
     let default = package.channel(&package.default_channel).or_else(|| package.channels.first())?;
     let Some(range) = range else { return default.entry(&default.head).or_else(|| default.entries.first()) };
     let newest = |channel: &'p Channel| {

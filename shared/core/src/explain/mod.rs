@@ -9,6 +9,8 @@
 //!         -> verdict   -> Explanation (document), with the digest (hash) that approvals are bound to
 //! ```
 //!
+//! `installer` says with which rights a ServiceAccount could carry a plan out.
+//!
 //! The controllers themselves decide, on a copy: nothing here knows better than they what would happen. Only what they do not say
 //! in so many words is worked out from the objects: rights, images, what does not come back.
 //!
@@ -20,6 +22,7 @@ mod crds;
 mod csvs;
 mod document;
 mod hash;
+mod installer;
 mod objects;
 mod parts;
 mod rights;
@@ -36,8 +39,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub use self::copy::Explainer;
+pub use self::copy::{Explainer, best};
 pub use self::document::*;
+pub use self::installer::unlimited;
 use crate::api::object::Gvk;
 use crate::bundle::{Rendered, Unpacked};
 use crate::catalog::Snapshot;

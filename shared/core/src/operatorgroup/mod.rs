@@ -6,11 +6,21 @@
 //!        |        --olm.providedAPIs (only ever pruned here)
 //!        +------- roles --> olm.og.NAME.{admin,edit,view}-HASH, filled by Kubernetes' aggregation
 //!   namespace: the labels of the namespaces that groups target
-//!   intersection: which groups get into each other's way; it decides nothing
+//! ```
+//!
+//! What a cluster's controllers do not do, but people at their terminals:
+//!
+//! ```text
+//!   intersection  which groups get into each other's way  --> remedy   what would help
+//!   compile       an install mode and namespaces -> a group
+//!   managed       where a group is created, and which may be deleted
 //! ```
 
+pub mod compile;
 pub mod intersection;
+pub mod managed;
 mod namespace;
+pub mod remedy;
 mod roles;
 #[cfg(test)]
 mod tests;

@@ -193,6 +193,29 @@ pub struct YesFlag {
     pub yes: bool,
 }
 
+/// How far a change goes that is only tried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DryRun {
+    /// It is not tried out: it is made.
+    #[default]
+    None,
+    /// Everything is looked at, and nothing is sent.
+    Client,
+    /// The server says whether it would take it.
+    Server,
+}
+
+impl DryRun {
+    /// What is said behind the words that tell of a change.
+    pub fn note(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Client => " (dry run)",
+            Self::Server => " (server dry run)",
+        }
+    }
+}
+
 /// A duration as kubectl takes it: a number with units (`1m30s`), or a bare number of seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse() {

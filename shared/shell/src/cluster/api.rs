@@ -307,9 +307,18 @@ impl Api {
 
     /// POST.
     pub async fn create(&self, object: &Value) -> Result<Value, Status> {
+        self.post(object, false).await
+    }
+
+    /// POST of which the server only says what would become of it.
+    pub async fn rehearse_create(&self, object: &Value) -> Result<Value, Status> {
+        self.post(object, true).await
+    }
+
+    async fn post(&self, object: &Value, dry_run: bool) -> Result<Value, Status> {
         let target = ObjectRef::of(object);
         let resource = self.resource(&target.gvk).await?;
-        let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        let params = PostParams { dry_run, field_manager: Some(MANAGER.to_owned()) };
         self.send(Request::new(resource.path(&target.namespace)).create(&params, bytes(object)?)).await
     }
 

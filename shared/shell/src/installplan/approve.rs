@@ -9,7 +9,6 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
 use jiff::Timestamp;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
@@ -23,6 +22,7 @@ use super::named::{self, plan_ref};
 use super::policy::{self, Refusal, Terms, Understood};
 use super::wait::{self, Of, Until};
 use crate::cli::confirm::confirm;
+pub use crate::cli::flags::DryRun;
 use crate::cli::flags::{ClusterFlags, NamespaceFlags, SourceFlags};
 use crate::cli::selector::LabelQuery;
 use crate::cli::wait::block_on;
@@ -59,18 +59,6 @@ pub struct Options {
     pub images: image::Options,
     /// Do the controllers go on without optional objects?
     pub optional_manifests: bool,
-}
-
-/// How far an approval goes that is only tried out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum DryRun {
-    /// It is not tried out: it is given.
-    #[default]
-    None,
-    /// Everything is looked at, and nothing is sent.
-    Client,
-    /// The server says whether it would take it.
-    Server,
 }
 
 /// A plan that may be approved, as it was looked at.
@@ -349,11 +337,7 @@ fn tell(told: Vec<(ObjectRef, Said)>, options: &Options, printer: &mut Printer) 
         let mut line = |what: &str| printer.line(format_args!("installplan.operators.coreos.com/{name}{place} {what}"));
         let hint = match said {
             Said::Approved => {
-                line(match options.dry_run {
-                    DryRun::None => "approved",
-                    DryRun::Client => "approved (dry run)",
-                    DryRun::Server => "approved (server dry run)",
-                })?;
+                line(&format!("approved{}", options.dry_run.note()))?;
                 continue;
             }
             Said::Already(how) => {

@@ -129,7 +129,7 @@ pub(super) async fn look(
     }
     drop(progress);
     let settings = Settings::default();
-    Ok(Seen { world, namespace, served, gaps, settings, at: Timestamp::now(), api: Some(api) })
+    Ok(Seen { world, namespace, served, gaps, settings, at: Timestamp::now(), on_top: Vec::new(), api: Some(api) })
 }
 
 /// Lists what is needed into the World, in one namespace or (when it is empty) in all. What has to be seen of all namespaces is

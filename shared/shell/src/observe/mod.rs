@@ -16,13 +16,16 @@ pub(crate) mod files;
 mod gap;
 mod served;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use olm_core::api::object::{self, ObjectRef};
+use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
+use olm_core::catalog::Snapshot;
 use olm_core::settings::Settings;
-use olm_core::world::{Reader, World, kind};
+use olm_core::world::{CatalogFact, Fact, FactKey, Reader, World, kind};
 use serde_json::Value;
 
 use self::cluster::Kind;
@@ -87,6 +90,8 @@ pub struct Seen {
     pub settings: Settings,
     /// When.
     pub at: Timestamp,
+    /// What was given on top.
+    pub on_top: Vec<ObjectRef>,
     /// The cluster; none when files were read.
     api: Option<Api>,
 }
@@ -103,16 +108,34 @@ pub async fn look(
     need: Need,
     printer: &mut Printer,
 ) -> Result<Seen, CliError> {
-    let mut seen = if source.from.is_empty() {
+    let seen = if source.from.is_empty() {
         cluster::look(source, namespaces, need, printer).await?
     } else {
         of_files(source, namespaces, printer)?
     };
+    complete(seen, source, on_top, printer)
+}
+
+/// The same of files alone: without any, nothing is there but the catalogs that are given.
+///
+/// # Errors
+/// Files cannot be read, or the flags name a cluster.
+pub fn look_at_files(
+    source: &SourceFlags,
+    namespaces: &NamespaceFlags,
+    on_top: &[PathBuf],
+    printer: &mut Printer,
+) -> Result<Seen, CliError> {
+    complete(of_files(source, namespaces, printer)?, source, on_top, printer)
+}
+
+fn complete(mut seen: Seen, source: &SourceFlags, on_top: &[PathBuf], printer: &mut Printer) -> Result<Seen, CliError> {
     for files::Given { mut object, .. } in files::read(on_top)? {
         // It is newer than whatever was seen.
         object::map_mut(&mut object, &["metadata"]).remove("resourceVersion");
         seen.place(&mut object);
         seen.served.add_object(&object);
+        seen.on_top.push(ObjectRef::of(&object));
         seen.world.apply(object);
     }
     let global = source.catalog_namespace.clone().or_else(|| global(&seen.world));
@@ -152,6 +175,7 @@ fn of_files(source: &SourceFlags, namespaces: &NamespaceFlags, printer: &mut Pri
         gaps: Vec::new(),
         settings: Settings::default(),
         at: Timestamp::now(),
+        on_top: Vec::new(),
         api: None,
     };
     gathered.discovery.iter().for_each(|list| seen.served.add_discovery(list));
@@ -167,6 +191,35 @@ impl Seen {
     /// The cluster that was looked at; none when files were read.
     pub fn api(&self) -> Option<&Api> {
         self.api.as_ref()
+    }
+
+    /// A place to try something out: these objects and no others, and no cluster, but the same kinds, and these catalogs.
+    pub(crate) fn instead(&self, objects: Vec<Value>, catalogs: BTreeMap<(String, String), Arc<Snapshot>>) -> Self {
+        let mut world = World::new();
+        for ((namespace, name), snapshot) in catalogs {
+            let fact = Fact::Catalog(CatalogFact::local(snapshot, self.at));
+            world.learn(FactKey::Catalog(namespace, name), Some(fact));
+        }
+        let mut served = self.served.clone();
+        for object in objects {
+            served.add_object(&object);
+            world.apply(object);
+        }
+        Self {
+            world,
+            namespace: self.namespace.clone(),
+            served,
+            gaps: Vec::new(),
+            settings: self.settings.clone(),
+            at: self.at,
+            on_top: Vec::new(),
+            api: None,
+        }
+    }
+
+    /// Takes it that these kinds are served.
+    pub(crate) fn serve(&mut self, kinds: impl IntoIterator<Item = Gvk>) {
+        kinds.into_iter().for_each(|gvk| self.served.add(gvk, None));
     }
 
     /// Is the object in a namespace that is looked at?

@@ -1,1 +1,18 @@
 //! The verbs of `kubectl olm operatorgroup`.
+//!
+//! ```text
+//!   observe --Seen--> intersect   which groups get into each other's way
+//!                     compile     the group that an operator needs, and its rights   <-- operator    a bundle, or a package of a catalog
+//!                       |
+//!                     create      where it can be     --+
+//!                     delete      what nobody needs   --+--> managed    what both go by, and say
+//!                     named       which group is meant
+//! ```
+
+pub mod compile;
+pub mod create;
+pub mod delete;
+pub mod intersect;
+mod managed;
+mod named;
+pub mod operator;

@@ -25,7 +25,9 @@ use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
 pub use self::read::explain;
+pub(crate) use self::read::{catalogs, explainer};
 pub use self::report::summary;
+pub(crate) use self::report::told as right;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::output::{API_VERSION, Output};
 use crate::cli::table::Table;
@@ -206,7 +208,7 @@ fn only_namespace(seen: &Seen) -> Option<String> {
 }
 
 /// `PACKAGE` or `PACKAGE@RANGE`.
-fn package(text: &str) -> Result<(String, Option<Range>), CliError> {
+pub(crate) fn package(text: &str) -> Result<(String, Option<Range>), CliError> {
     let Some((package, range)) = text.split_once('@') else { return Ok((text.to_owned(), None)) };
     let exact = version::parse_tolerant(range).is_ok();
     let range = if exact { format!("={range}") } else { range.to_owned() };
@@ -218,7 +220,7 @@ fn package(text: &str) -> Result<(String, Option<Range>), CliError> {
 }
 
 /// The bundle in a directory or an image.
-async fn bundle(reference: &str, images: &image::Options) -> Result<Bundle, CliError> {
+pub(crate) async fn bundle(reference: &str, images: &image::Options) -> Result<Bundle, CliError> {
     let folder = PathBuf::from(reference);
     let folder = if folder.join("manifests").is_dir() {
         folder

@@ -5,9 +5,11 @@
 //! of bundles may be elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::bundle::{Unpacked, reference};
+use olm_core::catalog::Snapshot;
 use olm_core::explain::{Bundle, Change, Cluster, Error, Explainer, Explanation, Subject, Unread};
 use olm_core::world::{Reader, kind};
 use serde_json::Value;
@@ -31,6 +33,16 @@ pub async fn explain(
     images: &image::Options,
     printer: &mut Printer,
 ) -> Result<Explanation, CliError> {
+    Ok(explainer(seen, subject, images, printer).await?.1)
+}
+
+/// The same with the copy of the cluster that it was tried out on.
+pub(crate) async fn explainer(
+    seen: &mut Seen,
+    subject: &Subject,
+    images: &image::Options,
+    printer: &mut Printer,
+) -> Result<(Explainer, Explanation), CliError> {
     if needs_catalogs(seen, subject) {
         seen.read_catalogs(subject.namespace(), images, printer).await;
     }
@@ -41,7 +53,7 @@ pub async fn explain(
         let explanation = explainer.explain(subject).map_err(|error| untold(&error, seen))?;
         tries += 1;
         if tries == TRIES || !more.look(seen, &explanation, images, printer).await {
-            return Ok(explanation);
+            return Ok((explainer, explanation));
         }
     }
 }
@@ -71,8 +83,8 @@ fn needs_catalogs(seen: &Seen, subject: &Subject) -> bool {
     })
 }
 
-/// The cluster as it is to be copied.
-fn cluster(seen: &Seen, namespace: &str, more: &More) -> Cluster {
+/// What is known of the content of catalogs that are on offer in a namespace.
+pub(crate) fn catalogs(seen: &Seen, namespace: &str) -> BTreeMap<(String, String), Arc<Snapshot>> {
     let world = Reader::new(&seen.world);
     let global = seen.settings.global_catalog_namespace.as_str();
     let mut catalogs = BTreeMap::new();
@@ -85,6 +97,12 @@ fn cluster(seen: &Seen, namespace: &str, more: &More) -> Cluster {
             }
         }
     }
+    catalogs
+}
+
+/// The cluster as it is to be copied.
+fn cluster(seen: &Seen, namespace: &str, more: &More) -> Cluster {
+    let world = Reader::new(&seen.world);
     let kinds = seen.served.kinds().map(|gvk| (gvk.clone(), seen.served.is_namespaced(gvk)));
     let unread = |gap: &Gap| Unread {
         resource: gap.resource.clone(),
@@ -96,7 +114,7 @@ fn cluster(seen: &Seen, namespace: &str, more: &More) -> Cluster {
         kinds: kinds.collect(),
         kinds_are_complete: seen.served.is_complete(),
         server_version: world.server_version().unwrap_or_default().to_owned(),
-        catalogs,
+        catalogs: catalogs(seen, namespace),
         bundles: more.bundles.clone(),
         unread: seen.gaps.iter().map(unread).collect(),
         now: seen.at,

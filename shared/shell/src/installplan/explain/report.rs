@@ -356,7 +356,8 @@ fn rights(explanation: &Explanation, details: bool) -> Section {
     Section { items, ..Section::of(title) }
 }
 
-fn told(right: &Right) -> String {
+/// A right as people say it.
+pub(crate) fn told(right: &Right) -> String {
     let Right { namespace, api_groups, resources, resource_names, non_resource_urls, verbs, escalations, .. } = right;
     let place = match namespace {
         Some(namespace) => format!(" in namespace {namespace}"),

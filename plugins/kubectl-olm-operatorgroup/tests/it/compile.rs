@@ -1,0 +1,77 @@
+//! `kubectl olm operatorgroup compile`.
+
+use std::path::{Path, PathBuf};
+
+use super::said;
+
+/// The quick start's catalog, with bundles in it.
+fn market() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/quickstart/catalogs")
+}
+
+fn compile(arguments: &[&str]) -> (i32, String, String) {
+    said(&market(), &[&["compile", "-n", "apps"], arguments].concat())
+}
+
+fn printed(arguments: &[&str]) -> String {
+    let (code, out, err) = compile(arguments);
+    assert_eq!(code, 0, "{arguments:?}: {err}");
+    format!("$ kubectl olm operatorgroup compile -n apps {}\n{out}{err}", arguments.join(" "))
+}
+
+#[test]
+fn groups_of_every_mode() {
+    let told: Vec<String> = [
+        &[][..],
+        &["tea", "--target-namespaces", "east"],
+        &["--install-mode", "MultiNamespace", "--target-namespaces", "west,east,apps"],
+        &["--install-mode", "AllNamespaces", "-o", "json"],
+        &["--target-namespaces", ""],
+        &["--service-account", "installer"],
+        &["--bundle", "market/bundles/samovar.v2.3.0"],
+    ]
+    .into_iter()
+    .map(printed)
+    .collect();
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn the_rights_that_come_of_it_and_those_that_it_takes() {
+    let arguments = &["--package", "tea-house", "--catalog", "market=market"];
+    insta::assert_snapshot!(printed(&[&arguments[..], &["--rbac"]].concat()));
+    insta::assert_snapshot!(printed(&[&arguments[..], &["--service-account", "installer"]].concat()));
+    let (code, _, err) = compile(&["--bundle", "market/bundles/tea-house.v1.0.0", "--rbac"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("the operator would not be installed") && err.contains("--catalog"), "{err}");
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let told: Vec<String> = [
+        &["--install-mode", "OwnNamespace", "--target-namespaces", "east"][..],
+        &["--install-mode", "SingleNamespace"],
+        &["--install-mode", "Everywhere"],
+        &["--target-namespaces", "East"],
+        &["--bundle", "market/bundles/tea-house.v1.0.0", "--target-namespaces", "a,b"],
+        &["--package", "coffee", "--catalog", "market=market"],
+        &["--package", "tea-house@>>1", "--catalog", "market=market"],
+        &["--bundle", "a", "--package", "b"],
+        &["--rbac"],
+    ]
+    .into_iter()
+    .map(|arguments| {
+        let (code, out, err) = compile(arguments);
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
+        format!("$ kubectl olm operatorgroup compile -n apps {}\n{err}", arguments.join(" "))
+    })
+    .collect();
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn without_a_kubeconfig_the_namespace_has_to_be_named() {
+    let (code, _, err) = said(&market(), &["compile"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("name it: -n NAMESPACE"), "{err}");
+}

@@ -1,0 +1,56 @@
+//! `kubectl olm operatorgroup intersect`.
+
+use super::{garden, said};
+
+fn intersect(arguments: &[&str]) -> (i32, String, String) {
+    said(garden().path(), &[&["intersect", "--from", "garden.yaml"], arguments].concat())
+}
+
+fn shown((code, out, err): (i32, String, String)) -> String {
+    format!("exit {code}\n{out}{err}")
+}
+
+#[test]
+fn groups_and_what_comes_of_their_clashes() {
+    insta::assert_snapshot!(shown(intersect(&["-A"])));
+    insta::assert_snapshot!(shown(intersect(&["-A", "-o", "matrix"])));
+    insta::assert_snapshot!(shown(intersect(&["-A", "-o", "dot"])));
+    insta::assert_snapshot!(shown(intersect(&["alice/alice", "bob/bob", "-o", "yaml"])));
+}
+
+#[test]
+fn what_would_happen_if_a_group_were_applied() {
+    insta::assert_snapshot!(shown(intersect(&["-f", "new.yaml"])));
+}
+
+#[test]
+fn some_of_the_groups() {
+    let (code, out, err) = intersect(&["-n", "quiet"]);
+    assert_eq!(code, 0, "{out}{err}");
+    assert!(out.contains("operators/global") && !out.contains("alice"), "{out}");
+    let (code, out, err) = intersect(&["quiet/ours", "bob/bob"]);
+    assert_eq!((code, out.as_str()), (0, ""));
+    assert_eq!(err, "bob/bob and quiet/ours have no namespace in common.\n");
+    let (_, named, _) = intersect(&["bob"]);
+    let (_, with_namespace, _) = intersect(&["bob/bob"]);
+    assert_eq!(named, with_namespace);
+    let (code, out, err) = intersect(&["-n", "nowhere"]);
+    assert_eq!((code, out.as_str()), (0, ""));
+    assert!(err.contains("No OperatorGroups found in nowhere namespace"), "{err}");
+}
+
+#[test]
+fn questions_that_cannot_be_answered() {
+    for (arguments, words) in [
+        (&["carol"][..], "there is no OperatorGroup \"carol\""),
+        (&["east/bob"], "other namespaces have one of that name: bob/bob"),
+        (&["bob/robert"], "there is bob"),
+        (&["bob/bob", "bob"], "named twice"),
+        (&["-o", "svg"], "invalid value"),
+        (&["-f", "gone.yaml"], "gone.yaml"),
+    ] {
+        let (code, out, err) = intersect(arguments);
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
+        assert!(err.contains(words), "{arguments:?}: {err}");
+    }
+}

@@ -1,0 +1,69 @@
+//! `kubectl olm operatorgroup create` and `delete`, as far as they go without a cluster.
+
+use super::{garden, said};
+
+fn told(commands: &[&[&str]]) -> String {
+    let garden = garden();
+    let tell = |arguments: &&[&str]| {
+        let verb = &arguments[..1];
+        let (code, out, err) =
+            said(garden.path(), &[verb, &["--from", "garden.yaml", "--dry-run"], &arguments[1..]].concat());
+        format!("$ kubectl olm operatorgroup {}\n{out}{err}exit {code}\n", arguments.join(" "))
+    };
+    commands.iter().map(tell).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn every_branch_of_create() {
+    insta::assert_snapshot!(told(&[
+        &["create", "-n", "east"],
+        &["create", "-n", "east", "-f", "carol.yaml"],
+        &["create", "-f", "carol.yaml", "-o", "yaml"],
+        &["create", "-n", "bob"],
+        &["create", "-n", "alice", "--target-namespaces", "west,east"],
+        &["create", "-n", "alice", "--target-namespaces", "north"],
+        &["create", "-n", "alice", "--target-namespaces", "east"],
+        &["create", "-n", "alice", "--target-namespaces", "east,north"],
+        &["create", "-n", "alice", "--install-mode", "AllNamespaces", "-o", "name"],
+        &["create", "roses", "-n", "alice", "--target-namespaces", "north"],
+        &["create", "-n", "alice", "--target-namespaces", "quiet", "--other-namespace", "quiet"],
+        &["create", "-n", "alice", "--target-namespaces", "north", "--other-namespace", "bob"],
+        &["create", "-n", "alice", "--target-namespaces", "north", "--other-namespace", "east"],
+        &["create", "-n", "alice", "--install-mode", "OwnNamespace", "--target-namespaces", "east"],
+    ]));
+}
+
+#[test]
+fn every_branch_of_delete() {
+    insta::assert_snapshot!(told(&[
+        &["delete", "-n", "east"],
+        &["delete", "carol", "-n", "alice"],
+        &["delete", "-n", "bob"],
+        &["delete", "alice", "-n", "alice"],
+        &["delete", "-n", "quiet"],
+        &["delete", "operatorgroup.operators.coreos.com/ours", "-n", "quiet", "-o", "name"],
+    ]));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anybody_is_asked() {
+    let garden = garden();
+    let told: Vec<String> = [
+        &["create", "--from", "garden.yaml", "-n", "east"][..],
+        &["create", "--from", "garden.yaml", "--dry-run=client"],
+        &["create", "-f", "carol.yaml", "--install-mode", "AllNamespaces"],
+        &["create", "-f", "carol.yaml", "-n", "east"],
+        &["create", "-f", "garden.yaml", "-n", "east"],
+        &["create", "-f", "gone.yaml"],
+        &["delete", "--from", "garden.yaml", "-n", "east"],
+        &["delete", "-n", "east"],
+    ]
+    .into_iter()
+    .map(|arguments| {
+        let (code, out, err) = said(garden.path(), arguments);
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
+        format!("$ kubectl olm operatorgroup {}\n{err}", arguments.join(" "))
+    })
+    .collect();
+    insta::assert_snapshot!(told.join("\n"));
+}

@@ -1,0 +1,218 @@
+//! Compiles OperatorGroups: from an install mode and a set of namespaces to a group (design: sdk integration with OLM, "OperatorGroups
+//! and tenancy requirements").
+//!
+//! *Guarantee*: what is compiled is a group whose targets are those that the install mode means when the operator runs in its
+//! namespace.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::{Value, json};
+
+use crate::api::object;
+use crate::membership;
+
+/// How an operator is installed: which namespaces it watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum InstallMode {
+    /// The one it runs in.
+    OwnNamespace,
+    /// One other.
+    SingleNamespace,
+    /// Several.
+    MultiNamespace,
+    /// All.
+    AllNamespaces,
+}
+
+impl InstallMode {
+    /// All there are.
+    pub const ALL: [Self; 4] = [Self::OwnNamespace, Self::SingleNamespace, Self::MultiNamespace, Self::AllNamespaces];
+
+    /// The mode of an operator that runs in `namespace` and watches these; none watches nothing.
+    pub fn of(namespace: &str, targets: &BTreeSet<String>) -> Option<Self> {
+        let mut names = targets.iter().map(String::as_str);
+        match (names.next(), names.next()) {
+            (None, _) => None,
+            (Some(""), None) => Some(Self::AllNamespaces),
+            (Some(one), None) if one == namespace => Some(Self::OwnNamespace),
+            (Some(_), None) => Some(Self::SingleNamespace),
+            (Some(_), Some(_)) => Some(Self::MultiNamespace),
+        }
+    }
+}
+
+impl fmt::Display for InstallMode {
+    /// As ClusterServiceVersions spell it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OwnNamespace => "OwnNamespace",
+            Self::SingleNamespace => "SingleNamespace",
+            Self::MultiNamespace => "MultiNamespace",
+            Self::AllNamespaces => "AllNamespaces",
+        })
+    }
+}
+
+impl FromStr for InstallMode {
+    type Err = String;
+
+    /// Upper and lower case are the same.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = Self::ALL.into_iter().find(|mode| mode.to_string().eq_ignore_ascii_case(text));
+        found.ok_or_else(|| "expected OwnNamespace, SingleNamespace, MultiNamespace or AllNamespaces".to_owned())
+    }
+}
+
+/// What to compile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// The group's name.
+    pub name: String,
+    /// The operator's namespace, which is the group's.
+    pub namespace: String,
+    /// The install mode; none: what the namespaces mean.
+    pub mode: Option<InstallMode>,
+    /// The namespaces to watch, or `""` for all; none: what the mode means.
+    pub targets: Vec<String>,
+    /// The ServiceAccount with whose rights members are installed.
+    pub service_account: Option<String>,
+}
+
+/// A group that was compiled.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compiled {
+    /// The install mode that it stands for.
+    pub mode: InstallMode,
+    /// The OperatorGroup.
+    pub group: Value,
+}
+
+/// Why a wish makes no sense, and what to wish for instead.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refused {
+    /// What does not fit.
+    pub message: String,
+    /// What would.
+    pub hint: String,
+}
+
+fn refused(message: impl Into<String>, hint: impl Into<String>) -> Refused {
+    Refused { message: message.into(), hint: hint.into() }
+}
+
+/// Compiles a group: without mode and namespaces one for the operator's own namespace; else the namespaces are checked against the mode
+/// and the operator's namespace. Where the design says nothing, since only one of the two is given, it follows from that one.
+///
+/// # Errors
+/// The namespaces are not what the mode means, or names cannot be names.
+pub fn compile(wish: &Wish) -> Result<Compiled, Refused> {
+    let Wish { name, namespace, mode, targets, service_account } = wish;
+    check_names(wish)?;
+    let given: BTreeSet<String> = targets.iter().cloned().collect();
+    if given.len() > 1 && given.contains("") {
+        return Err(refused(
+            "all namespaces (\"\") and single ones do not go together",
+            "name either all namespaces or some: --target-namespaces '' or --target-namespaces A,B",
+        ));
+    }
+    let own = BTreeSet::from([namespace.clone()]);
+    let mode = mode.or_else(|| InstallMode::of(namespace, &given)).unwrap_or(InstallMode::OwnNamespace);
+    let targets = match mode {
+        InstallMode::OwnNamespace if given.is_empty() || given == own => own,
+        InstallMode::AllNamespaces if given.is_empty() || given.contains("") => BTreeSet::from([String::new()]),
+        InstallMode::SingleNamespace | InstallMode::MultiNamespace
+            if InstallMode::of(namespace, &given) == Some(mode) =>
+        {
+            given
+        }
+        _ => return Err(unfit(mode, namespace, &given)),
+    };
+    let mut spec = json!({});
+    if mode != InstallMode::AllNamespaces {
+        spec["targetNamespaces"] = targets.iter().map(String::as_str).collect::<Vec<_>>().into();
+    }
+    if let Some(account) = service_account {
+        spec["serviceAccountName"] = account.as_str().into();
+    }
+    let group = json!({
+        "apiVersion": "operators.coreos.com/v1",
+        "kind": "OperatorGroup",
+        "metadata": { "name": name, "namespace": namespace },
+        "spec": spec,
+    });
+    Ok(Compiled { mode, group })
+}
+
+fn check_names(wish: &Wish) -> Result<(), Refused> {
+    let Wish { name, namespace, targets, service_account, .. } = wish;
+    let namespaces = std::iter::once(namespace).chain(targets.iter().filter(|target| !target.is_empty()));
+    for (name, what, longest) in namespaces
+        .map(|name| (name, "namespace", 63))
+        .chain([(name, "OperatorGroup", 253)])
+        .chain(service_account.iter().map(|name| (name, "ServiceAccount", 253)))
+    {
+        if !is_name(name, longest) {
+            return Err(refused(
+                format!("{name:?} cannot be the name of a {what}"),
+                format!("up to {longest} lower-case letters, digits and '-', with a letter or digit at both ends"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A DNS label, or several with dots between them where the name may be long.
+fn is_name(name: &str, longest: usize) -> bool {
+    let is_label = |label: &str| {
+        let ends = [label.chars().next(), label.chars().last()];
+        ends.iter().all(|end| end.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit()))
+            && label.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    };
+    name.len() <= longest && if longest > 63 { name.split('.').all(is_label) } else { is_label(name) }
+}
+
+/// The namespaces are not what the mode means.
+fn unfit(mode: InstallMode, namespace: &str, given: &BTreeSet<String>) -> Refused {
+    let means = match mode {
+        InstallMode::OwnNamespace => format!("watches the operator's own namespace, {namespace}, and no other"),
+        InstallMode::SingleNamespace => format!("watches one namespace other than the operator's own, {namespace}"),
+        InstallMode::MultiNamespace => "watches at least two namespaces".to_owned(),
+        InstallMode::AllNamespaces => "watches all namespaces, so that none can be named".to_owned(),
+    };
+    let names: Vec<&str> = given.iter().map(|name| if name.is_empty() { "all" } else { name }).collect();
+    let message = match names[..] {
+        [] => format!("{mode} {means}: no namespace was named"),
+        _ => format!("{mode} {means}: not {}", names.join(", ")),
+    };
+    let hint = match InstallMode::of(namespace, given) {
+        None => "name the namespaces to watch: --target-namespaces A,B".to_owned(),
+        Some(other) => format!("for these namespaces the mode is --install-mode {other}"),
+    };
+    refused(message, hint)
+}
+
+/// Can the ClusterServiceVersion be a member of a group in `namespace` with these targets?
+///
+/// # Errors
+/// Its install modes do not support them.
+pub fn supports(csv: &Value, namespace: &str, targets: &BTreeSet<String>) -> Result<(), Refused> {
+    let carried = targets.iter().map(String::as_str).collect::<Vec<_>>().join(",");
+    let Err((_, message)) = membership::supports(csv, namespace, &carried) else { return Ok(()) };
+    let modes = object::list(csv, &["spec", "installModes"]).iter();
+    let supported: Vec<&str> = modes
+        .filter(|mode| object::at(mode, &["supported"]) == &Value::Bool(true))
+        .map(|mode| object::text(mode, &["type"]))
+        .collect();
+    let hint = match supported[..] {
+        [] => "it supports no install mode at all".to_owned(),
+        [one] => format!("it supports --install-mode {one}"),
+        [ref others @ .., last] => format!("it supports --install-mode {} or {last}", others.join(", ")),
+    };
+    Err(refused(format!("{} cannot be a member: {message}", object::name(csv)), hint))
+}

@@ -1,0 +1,158 @@
+use serde_json::json;
+
+use super::*;
+use crate::world::World;
+
+fn world(objects: &[&Value]) -> World {
+    let mut world = World::new();
+    for object in objects {
+        world.apply((*object).clone());
+    }
+    world
+}
+
+fn group(name: &str, targets: &[&str], origin: Origin) -> Value {
+    let mut group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": name, "namespace": "garden"}, "spec": {"targetNamespaces": targets},
+    });
+    origin.mark(&mut group);
+    group
+}
+
+fn csv(name: &str, modes: &[&str]) -> Value {
+    let modes: Vec<Value> = modes.iter().map(|mode| json!({"type": mode, "supported": true})).collect();
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {"name": name, "namespace": "garden"}, "spec": {"installModes": modes},
+    })
+}
+
+fn set(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn every_relation_of_targets() {
+    for (new, old, expected) in [
+        (&["a", "b"][..], &["b", "a"][..], Relation::Same),
+        (&[""], &[""], Relation::Same),
+        (&["a"], &["b"], Relation::Apart),
+        (&[], &["b"], Relation::Apart),
+        (&["a"], &["a", "b"], Relation::Within),
+        (&["a"], &[""], Relation::Within),
+        (&["a", "b"], &["a"], Relation::Around),
+        (&[""], &["a"], Relation::Around),
+        (&["a", "b"], &["b", "c"], Relation::Partly),
+    ] {
+        assert_eq!(Relation::of(&set(new), &set(old)), expected, "{new:?} {old:?}");
+    }
+}
+
+#[test]
+fn a_group_is_created_where_none_is() {
+    let world = world(&[]);
+    assert_eq!(creation(&Reader::new(&world), "garden", &group("og", &["garden"], Origin::Ours)), Creation::Here);
+}
+
+#[test]
+fn groups_of_users_are_theirs() {
+    let mut unlabelled = group("theirs", &["garden"], Origin::User);
+    unlabelled["metadata"]["labels"] = json!({});
+    let ours = group("ours", &["garden"], Origin::Ours);
+    for there in [&[&group("theirs", &["garden"], Origin::User)][..], &[&unlabelled], &[&unlabelled, &ours]] {
+        let world = world(there);
+        let decided = creation(&Reader::new(&world), "garden", &ours);
+        assert!(matches!(decided, Creation::UserManaged(groups) if groups.len() == there.len()));
+    }
+}
+
+#[test]
+fn one_of_ours_does_or_another_namespace_is_needed() {
+    let old = group("ours", &["a", "b"], Origin::Ours);
+    let (member, stranger) = (csv("rose.v1", &["MultiNamespace"]), csv("tulip.v1", &["OwnNamespace"]));
+    let world = world(&[&old, &member, &stranger]);
+    let reader = Reader::new(&world);
+    let there = membership::groups(&reader, "garden")[0];
+    let decided = |targets: &[&str]| creation(&reader, "garden", &group("new", targets, Origin::Ours));
+    assert_eq!(decided(&["b", "a"]), Creation::Same(there));
+    for (targets, relation) in [
+        (&["c"][..], Relation::Apart),
+        (&["a"], Relation::Within),
+        (&["a", "b", "c"], Relation::Around),
+        (&["b", "c"], Relation::Partly),
+    ] {
+        let Creation::Elsewhere { group, members, relation: found } = decided(targets) else { panic!("{targets:?}") };
+        assert_eq!((group, found), (there, relation));
+        assert_eq!(members.iter().map(|csv| object::name(csv)).collect::<Vec<_>>(), ["rose.v1"]);
+    }
+}
+
+#[test]
+fn several_and_those_on_their_way_out_are_no_place_to_be() {
+    let (one, two) = (group("one", &["a"], Origin::Ours), group("two", &["a"], Origin::Ours));
+    let both = world(&[&one, &two]);
+    assert!(matches!(creation(&Reader::new(&both), "garden", &one), Creation::Several(groups) if groups.len() == 2));
+    let mut leaving = one.clone();
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    let world = world(&[&leaving]);
+    assert!(matches!(creation(&Reader::new(&world), "garden", &one), Creation::Leaving(_)));
+}
+
+#[test]
+fn another_namespace_follows_from_the_group() {
+    let targets = set(&["a", "b"]);
+    let of = |namespace: &str, name: &str| {
+        let mut group = group(name, &["a", "b"], Origin::Ours);
+        group["metadata"]["namespace"] = namespace.into();
+        other_namespace(namespace, &group, &targets)
+    };
+    assert_eq!(of("garden", "roses"), "garden-roses");
+    let hashed = of("garden", "garden");
+    assert!(hashed.starts_with("garden-") && hashed.len() == "garden-".len() + 6, "{hashed}");
+    assert_eq!(hashed, of("garden", "garden"));
+    assert_ne!(hashed, other_namespace("garden", &group("garden", &["c"], Origin::Ours), &set(&["c"])));
+    let long = "n".repeat(63);
+    assert_eq!(of(&long, "roses").len(), 63);
+    assert!(of("garden", "a.b").starts_with("garden-") && !of("garden", "a.b").contains('.'));
+}
+
+#[test]
+fn what_is_deleted_is_ours_and_needed_by_nobody() {
+    let ours = group("ours", &["garden"], Origin::Ours);
+    let theirs = group("theirs", &["garden"], Origin::User);
+    let subscription = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": {"name": "rose", "namespace": "garden"},
+    });
+    let decided = |objects: &[&Value], name: Option<&str>| {
+        let world = world(objects);
+        let reader = Reader::new(&world);
+        match deletion(&reader, "garden", name) {
+            Deletion::Absent => "absent".to_owned(),
+            Deletion::Several(groups) => format!("{} groups", groups.len()),
+            Deletion::UserManaged(group) => format!("{} is a user's", group.name()),
+            Deletion::InUse { group, members } => {
+                format!(
+                    "{} has {}",
+                    group.name(),
+                    members.iter().map(|csv| object::name(csv)).collect::<Vec<_>>().join(" ")
+                )
+            }
+            Deletion::Free { group, subscriptions } => format!("{} goes, {}", group.name(), subscriptions.len()),
+        }
+    };
+    let (fits, unfit) = (csv("rose.v1", &["OwnNamespace"]), csv("tulip.v1", &["AllNamespaces"]));
+    let mut named = unfit.clone();
+    object::set_annotation(&mut named, membership::OPERATOR_GROUP, "ours");
+    let mut copy = fits.clone();
+    object::set_label(&mut copy, "olm.copiedFrom", "elsewhere");
+    assert_eq!(decided(&[], None), "absent");
+    assert_eq!(decided(&[&ours], Some("other")), "absent");
+    assert_eq!(decided(&[&theirs], None), "theirs is a user's");
+    assert_eq!(decided(&[&ours, &theirs], None), "2 groups");
+    assert_eq!(decided(&[&ours, &theirs, &fits], Some("ours")), "ours goes, 0", "with two groups it is no member");
+    assert_eq!(decided(&[&ours, &theirs, &named], Some("ours")), "ours has tulip.v1");
+    assert_eq!(decided(&[&ours, &fits], None), "ours has rose.v1");
+    assert_eq!(decided(&[&ours, &named], None), "ours has tulip.v1");
+    assert_eq!(decided(&[&ours, &unfit, &copy, &subscription], None), "ours goes, 1");
+}

@@ -1,0 +1,220 @@
+//! What would end a clash of two OperatorGroups, as commands.
+//!
+//! *Guarantee*: a patch of targets that is offered leaves the two groups without a namespace in common.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::intersection::{Clash, Holder, Intersections, Scope};
+use crate::api::object;
+use crate::membership::PROVIDED_APIS;
+use crate::world::{Reader, kind};
+
+/// Something that would end a clash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remedy {
+    /// What it does, as a sentence without a full stop.
+    pub says: String,
+    /// The command; empty when somebody has to decide more.
+    pub command: String,
+}
+
+fn remedy(says: String, command: String) -> Remedy {
+    Remedy { says, command }
+}
+
+/// What would end a clash, the smallest change to the group that would have to give way first.
+pub fn remedies(world: &Reader<'_>, all: &Intersections<'_>, clash: &Clash) -> Vec<Remedy> {
+    let pair = clash.pair;
+    let gives_way = gives_way(all, clash);
+    let stays = if gives_way == pair.a { pair.b } else { pair.a };
+    let scopes = all.scopes();
+    let mut remedies = Vec::new();
+    for (at, other) in [(gives_way, stays), (stays, gives_way)] {
+        remedies.extend(unprovided(&scopes[at], clash));
+        if remedies.is_empty() || at == gives_way {
+            remedies.extend(narrowed(all, at, other));
+        }
+    }
+    for member in &scopes[gives_way].members {
+        if member.provides.0.iter().any(|api| clash.apis.contains(api)) {
+            remedies.push(uninstalled(world, &scopes[gives_way], object::name(member.csv)));
+        }
+    }
+    if remedies.is_empty() {
+        let names = [stays, gives_way].map(|at| label(&scopes[at]));
+        remedies.push(remedy(
+            format!("let {} and {} target namespaces that they do not share", names[0], names[1]),
+            String::new(),
+        ));
+    }
+    remedies
+}
+
+/// The group that would have to give way: the one that does not hold the APIs, else the one that came later.
+pub fn gives_way(all: &Intersections<'_>, clash: &Clash) -> usize {
+    let pair = clash.pair;
+    let holders: BTreeSet<Option<usize>> = clash
+        .apis
+        .iter()
+        .map(|api| match all.holder(pair, api) {
+            Holder::One(holder) => Some(holder),
+            Holder::Both | Holder::Nobody => None,
+        })
+        .collect();
+    let keeps = match holders.iter().collect::<Vec<_>>()[..] {
+        [Some(holder)] => Some(*holder),
+        _ => all.first(pair),
+    };
+    if keeps == Some(pair.b) { pair.a } else { pair.b }
+}
+
+/// `NAMESPACE/NAME`
+fn label(scope: &Scope<'_>) -> String {
+    format!("{}/{}", scope.group.namespace(), scope.group.name())
+}
+
+/// Takes APIs out of an annotation that no member provides.
+fn unprovided(scope: &Scope<'_>, clash: &Clash) -> Option<Remedy> {
+    let provides = |api: &&String| scope.members.iter().any(|member| member.provides.0.contains(*api));
+    let idle: BTreeSet<&String> =
+        clash.apis.iter().filter(|api| scope.annotated.0.contains(*api)).filter(|api| !provides(api)).collect();
+    if idle.is_empty() {
+        return None;
+    }
+    let rest: Vec<&str> = scope.annotated.0.iter().filter(|api| !idle.contains(api)).map(String::as_str).collect();
+    let kept = if scope.group.is_static() { "it is static, and keeps them for nobody" } else { "nobody provides them" };
+    Some(remedy(
+        format!("take the APIs out of the annotation of {}: {kept} there", label(scope)),
+        format!(
+            "kubectl annotate operatorgroup {} -n {} --overwrite {PROVIDED_APIS}={}",
+            scope.group.name(),
+            scope.group.namespace(),
+            rest.join(","),
+        ),
+    ))
+}
+
+/// Takes the namespaces that two groups share from the targets of one.
+fn narrowed(all: &Intersections<'_>, at: usize, other: usize) -> Option<Remedy> {
+    let scope = &all.scopes()[at];
+    if scope.is_global() {
+        return None;
+    }
+    let shared = all.shared(super::intersection::Pair::new(at, other))?;
+    let rest: Vec<&str> = scope.targets.iter().map(String::as_str).filter(|target| !shared.contains(target)).collect();
+    // Its own namespace always counts.
+    if rest.is_empty() || shared.contains(&scope.group.namespace()) {
+        return None;
+    }
+    let patch = json!({ "spec": { "targetNamespaces": rest } });
+    let n = shared.len();
+    let which = if n == 1 { format!("namespace {}", shared[0]) } else { format!("the {n} namespaces that they share") };
+    Some(remedy(
+        format!("leave {which} to {}", label(&all.scopes()[other])),
+        format!(
+            "kubectl patch operatorgroup {} -n {} --type merge -p '{patch}'",
+            scope.group.name(),
+            scope.group.namespace(),
+        ),
+    ))
+}
+
+/// Takes a member away, with the Subscription that installed it.
+fn uninstalled(world: &Reader<'_>, scope: &Scope<'_>, csv: &str) -> Remedy {
+    let namespace = scope.group.namespace();
+    let mut subscriptions = world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|o| o.json());
+    let installed = subscriptions
+        .find(|s| ["installedCSV", "currentCSV"].iter().any(|field| object::text(s, &["status", field]) == csv));
+    let mut objects = vec![format!("clusterserviceversion/{csv}")];
+    objects.extend(installed.map(|s| format!("subscription.operators.coreos.com/{}", object::name(s))));
+    objects.reverse();
+    remedy(format!("uninstall {csv} from {namespace}"), format!("kubectl delete {} -n {namespace}", objects.join(" ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::world::World;
+
+    fn group(namespace: &str, spec: Value, apis: &str, created: &str) -> Value {
+        json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "spec": spec,
+            "metadata": {"name": "og", "namespace": namespace, "creationTimestamp": created, "annotations": {PROVIDED_APIS: apis}},
+        })
+    }
+
+    fn csv(namespace: &str) -> Value {
+        let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
+        let modes: Vec<Value> = modes.iter().map(|mode| json!({"type": mode, "supported": true})).collect();
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {"name": "op.v1", "namespace": namespace},
+            "spec": {
+                "customresourcedefinitions": {"owned": [{"name": "roses.x.io", "kind": "Rose", "version": "v1"}]},
+                "installModes": modes,
+            },
+        })
+    }
+
+    fn told(objects: &[Value]) -> Vec<String> {
+        let mut world = World::new();
+        for object in objects {
+            world.apply(object.clone());
+        }
+        let reader = Reader::new(&world);
+        let all = Intersections::of(&reader);
+        let clashes = all.clashes();
+        let [clash] = &clashes[..] else { panic!("{clashes:?}") };
+        remedies(&reader, &all, clash).into_iter().map(|r| format!("{}: {}", r.says, r.command)).collect()
+    }
+
+    const ROSE: &str = "Rose.v1.x.io";
+
+    #[test]
+    fn who_came_later_gives_way() {
+        let a = group("a", json!({"targetNamespaces": ["x", "y"]}), ROSE, "2026-01-02T00:00:00Z");
+        let b = group("b", json!({"targetNamespaces": ["x"]}), ROSE, "2026-01-01T00:00:00Z");
+        let narrower = "leave namespace x to b/og: kubectl patch operatorgroup og -n a --type merge -p \
+                        '{\"spec\":{\"targetNamespaces\":[\"y\"]}}'";
+        let subscription = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": {"name": "s", "namespace": "a"},
+            "status": {"installedCSV": "op.v1"},
+        });
+        let gone = "uninstall op.v1 from a: kubectl delete subscription.operators.coreos.com/s clusterserviceversion/op.v1 -n a";
+        assert_eq!(told(&[a, csv("a"), b, csv("b"), subscription]), [narrower, gone]);
+    }
+
+    #[test]
+    fn who_does_not_hold_the_apis_gives_way() {
+        let a = group("a", json!({}), ROSE, "2026-01-02T00:00:00Z");
+        let b = group("b", json!({"targetNamespaces": ["b"]}), "", "2026-01-01T00:00:00Z");
+        // Neither can be narrowed: everything is a's, and b is b's own.
+        assert_eq!(
+            told(&[a, csv("a"), b, csv("b")]),
+            ["uninstall op.v1 from b: kubectl delete clusterserviceversion/op.v1 -n b"]
+        );
+    }
+
+    #[test]
+    fn annotations_that_nobody_needs_can_go() {
+        let a = group(
+            "a",
+            json!({"targetNamespaces": ["x"], "staticProvidedAPIs": true}),
+            "Rose.v1.x.io,Tulip.v1.x.io",
+            "2026-01-02T00:00:00Z",
+        );
+        let b = group("b", json!({"targetNamespaces": ["x", "y"]}), "", "2026-01-01T00:00:00Z");
+        let told = told(&[a, b, csv("b")]);
+        assert!(told[0].starts_with("leave namespace x to a/og: "), "{told:?}");
+        assert!(
+            told.iter()
+                .any(|t| t
+                    .ends_with("kubectl annotate operatorgroup og -n a --overwrite olm.providedAPIs=Tulip.v1.x.io")),
+            "{told:?}"
+        );
+    }
+}

@@ -1,0 +1,165 @@
+//! `kubectl olm operatorgroup intersect`: which groups get into each other's way.
+//!
+//! ```text
+//!   observe --Seen--> Intersections --chosen--> Answer --> text      sentences, a table, a matrix
+//!                                                      --> document  json, yaml, dot
+//! ```
+
+mod document;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use olm_core::api::object;
+use olm_core::operatorgroup::intersection::{Intersections, Pair};
+use olm_core::world::Reader;
+
+use super::named;
+use crate::cli::flags::{NamespaceFlags, SourceFlags};
+use crate::cli::wait::block_on;
+use crate::cli::{CliError, Outcome, Printer};
+use crate::observe::{self, Need, Seen};
+
+/// What to compare.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// OperatorGroups, `NAME` or `NAMESPACE/NAME`; one is compared with all others, several with each other.
+    pub groups: Vec<String>,
+    /// Where they are.
+    pub source: SourceFlags,
+    /// Without names: the groups of this namespace.
+    pub namespaces: NamespaceFlags,
+    /// Files that count as if they had been applied; without names: the groups that they are about.
+    pub on_top: Vec<PathBuf>,
+    /// The form of the answer.
+    pub format: Format,
+}
+
+/// A form of the answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A table of the groups that intersect, and what comes of every clash.
+    #[default]
+    Text,
+    /// The same, with every namespace, and every pair however many there are.
+    Wide,
+    /// Every group against every other.
+    Matrix,
+    /// One JSON document.
+    Json,
+    /// One YAML document.
+    Yaml,
+    /// Graphviz.
+    Dot,
+}
+
+/// What is to be told.
+struct Answer<'a, 'w> {
+    world: &'a Reader<'w>,
+    all: &'a Intersections<'w>,
+    /// The groups that were asked about; none: all.
+    asked: Option<BTreeSet<usize>>,
+    /// The pairs of these that intersect.
+    pairs: Vec<Pair>,
+    /// And the APIs on which they clash.
+    clashes: BTreeMap<Pair, Vec<String>>,
+    /// Is it about two groups that were named?
+    is_one_pair: Option<Pair>,
+}
+
+/// Compares groups. The answer is no when groups that intersect claim the same APIs.
+///
+/// # Errors
+/// OperatorGroups cannot be read, or there is none of that name.
+pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let Options { groups, source, namespaces, on_top, format } = options;
+    let seen = block_on(observe::look(source, namespaces, on_top, Need::Groups, printer))?;
+    seen.tell_gaps(printer);
+    let world = Reader::new(&seen.world);
+    let all = Intersections::of(&world);
+    let answer = answer(&world, &all, &seen, options, groups)?;
+    match format {
+        Format::Text | Format::Wide => text::tell(&answer, &seen, *format == Format::Wide, printer)?,
+        Format::Matrix => printer.data(text::matrix(&answer))?,
+        Format::Json => printer.json(&document::document(&answer))?,
+        Format::Yaml => printer.yaml(&document::document(&answer))?,
+        Format::Dot => printer.data(document::dot(&answer))?,
+    }
+    Ok(if answer.clashes.is_empty() { Outcome::Done } else { Outcome::Negative })
+}
+
+fn answer<'a, 'w>(
+    world: &'a Reader<'w>,
+    all: &'a Intersections<'w>,
+    seen: &Seen,
+    options: &Options,
+    names: &[String],
+) -> Result<Answer<'a, 'w>, CliError> {
+    let named = names.iter().map(|name| named::group(all, seen, name)).collect::<Result<BTreeSet<_>, _>>()?;
+    let asked = match named.len() {
+        0 => about(all, seen, options),
+        1 if names.len() > 1 => {
+            return Err(CliError::usage("the same OperatorGroup is named twice").hint("name two, or one against all"));
+        }
+        _ => Some(named),
+    };
+    // One is compared with all others, several with each other, and what a namespace or a file has with everything.
+    let among = names.len() > 1;
+    let is_asked = |pair: &Pair| match &asked {
+        None => true,
+        Some(asked) if among => asked.contains(&pair.a) && asked.contains(&pair.b),
+        Some(asked) => asked.contains(&pair.a) || asked.contains(&pair.b),
+    };
+    let clashes = all.clashes().into_iter().filter(|clash| is_asked(&clash.pair));
+    let is_one_pair = asked.iter().filter(|asked| among && asked.len() == 2).find_map(|asked| {
+        let mut both = asked.iter().copied();
+        Some(Pair::new(both.next()?, both.next()?))
+    });
+    Ok(Answer {
+        world,
+        all,
+        pairs: all.pairs().into_iter().filter(is_asked).collect(),
+        clashes: clashes.map(|clash| (clash.pair, clash.apis)).collect(),
+        asked,
+        is_one_pair,
+    })
+}
+
+/// Without names: the groups that the files on top are about, else those of the namespace; none stands for all.
+fn about(all: &Intersections<'_>, seen: &Seen, options: &Options) -> Option<BTreeSet<usize>> {
+    if options.namespaces.all_namespaces {
+        return None;
+    }
+    let of = |is_meant: &dyn Fn(&str, &str) -> bool| {
+        let meant = all.scopes().iter().enumerate().filter(|(_, s)| is_meant(s.group.namespace(), s.group.name()));
+        meant.map(|(at, _)| at).collect::<BTreeSet<usize>>()
+    };
+    let is_on_top = |namespace: &str, name: &str| {
+        seen.on_top.iter().any(|o| match o.gvk.kind.as_str() {
+            "OperatorGroup" => (o.namespace.as_str(), o.name.as_str()) == (namespace, name),
+            "ClusterServiceVersion" => o.namespace == namespace,
+            "Namespace" => all.find(namespace, name).is_some_and(|at| all.scopes()[at].targets.contains(&o.name)),
+            _ => false,
+        })
+    };
+    let on_top = of(&is_on_top);
+    if !on_top.is_empty() {
+        return Some(on_top);
+    }
+    seen.namespace.as_ref().map(|wanted| of(&|namespace, _| namespace == wanted))
+}
+
+impl Answer<'_, '_> {
+    /// `NAMESPACE/NAME`
+    fn label(&self, at: usize) -> String {
+        let group = self.all.scopes()[at].group;
+        format!("{}/{}", group.namespace(), group.name())
+    }
+
+    /// The name of the ClusterServiceVersion with its namespace.
+    fn csv(&self, at: usize, csv: &serde_json::Value) -> String {
+        format!("{}/{}", self.all.scopes()[at].group.namespace(), object::name(csv))
+    }
+}

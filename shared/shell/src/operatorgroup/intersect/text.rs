@@ -1,0 +1,229 @@
+//! What is told to people.
+
+use std::fmt::Write as _;
+
+use olm_core::api::object;
+use olm_core::membership::Apis;
+use olm_core::operatorgroup::intersection::{Clash, Fate, Holder, Pair, Row};
+use olm_core::operatorgroup::remedy;
+
+use super::Answer;
+use crate::cli::table::Table;
+use crate::cli::{CliError, Printer};
+use crate::observe::Seen;
+
+/// So many namespaces, or APIs, are shown in a table that is not wide.
+const SHORT: usize = 3;
+/// So many pairs that do not clash are shown in a table that is not wide, and of so many clashes is told what comes of them.
+const MANY: usize = 40;
+
+/// Tells everything: who meets where, and what comes of it.
+pub(super) fn tell(answer: &Answer<'_, '_>, seen: &Seen, is_wide: bool, printer: &mut Printer) -> Result<(), CliError> {
+    if answer.all.scopes().is_empty() {
+        printer.talk("No OperatorGroups found");
+        return Ok(());
+    }
+    if answer.pairs.is_empty() {
+        printer.talk(nothing(answer, seen));
+        return Ok(());
+    }
+    let is_clash = |pair: &Pair| answer.clashes.contains_key(pair);
+    let (clashing, peaceful): (Vec<Pair>, Vec<Pair>) = answer.pairs.iter().partition(|pair| is_clash(pair));
+    let shown = if is_wide || peaceful.len() <= MANY { answer.pairs.clone() } else { clashing };
+    if !shown.is_empty() {
+        printer.data(table(answer, &shown, is_wide))?;
+    }
+    if shown.len() < answer.pairs.len() {
+        let n = answer.pairs.len() - shown.len();
+        printer.talk(format_args!(
+            "{n} more pairs intersect, and claim no API both: -o wide shows them, -o matrix all at once"
+        ));
+    }
+    for (told, (pair, apis)) in answer.clashes.iter().enumerate() {
+        if told == MANY && !is_wide {
+            let n = answer.clashes.len() - told;
+            printer.talk(format_args!("{n} more clash: -o wide tells what comes of them, too"));
+            break;
+        }
+        printer.line("")?;
+        printer.data(clash(answer, *pair, apis))?;
+    }
+    Ok(())
+}
+
+/// Why there is nothing to tell.
+fn nothing(answer: &Answer<'_, '_>, seen: &Seen) -> String {
+    if let Some(pair) = answer.is_one_pair {
+        let [a, b] = [pair.a, pair.b].map(|at| answer.label(at));
+        let apis = answer.all.contested(pair);
+        let both = if apis.is_empty() {
+            String::new()
+        } else {
+            format!(" Both claim {}, each in namespaces of its own.", listed(&apis))
+        };
+        return format!("{a} and {b} have no namespace in common.{both}");
+    }
+    match (&answer.asked, &seen.namespace) {
+        (Some(asked), Some(namespace)) if asked.is_empty() => {
+            format!("No OperatorGroups found in {namespace} namespace: -A compares all")
+        }
+        (Some(asked), _) => {
+            let names: Vec<String> = asked.iter().map(|at| answer.label(*at)).collect();
+            let verb = if names.len() == 1 { "has" } else { "have" };
+            format!("{} {verb} no namespace in common with another OperatorGroup", listed(&names))
+        }
+        (None, _) => format!("None of {} OperatorGroups have a namespace in common", answer.all.scopes().len()),
+    }
+}
+
+fn table(answer: &Answer<'_, '_>, pairs: &[Pair], is_wide: bool) -> Table {
+    let mut table = Table::new(["GROUP", "OTHER", "NAMESPACES", "CLASHES", "FIRST", "HOLDER"]);
+    for pair in pairs {
+        let namespaces = match answer.all.shared(*pair) {
+            None => "<all>".to_owned(),
+            Some(names) => shortened(&names, is_wide),
+        };
+        let apis = answer.clashes.get(pair).map(|apis| apis.iter().map(String::as_str).collect::<Vec<_>>());
+        let apis = apis.unwrap_or_default();
+        let first = answer.all.first(*pair).map_or_else(|| "<unknown>".to_owned(), |at| answer.label(at));
+        let mut holders: Vec<String> = apis.iter().map(|api| holder(answer, *pair, api)).collect();
+        holders.dedup();
+        let clashes = if apis.is_empty() { "<none>".to_owned() } else { shortened(&apis, is_wide) };
+        table.row([answer.label(pair.a), answer.label(pair.b), namespaces, clashes, first, holders.join(",")]);
+    }
+    table
+}
+
+fn shortened(names: &[&str], is_wide: bool) -> String {
+    match names.len() {
+        n if n > SHORT && !is_wide => format!("{},+{}", names[..SHORT].join(","), n - SHORT),
+        _ => names.join(","),
+    }
+}
+
+fn holder(answer: &Answer<'_, '_>, pair: Pair, api: &str) -> String {
+    match answer.all.holder(pair, api) {
+        Holder::One(at) => answer.label(at),
+        Holder::Both => "<both>".to_owned(),
+        Holder::Nobody => "<nobody>".to_owned(),
+    }
+}
+
+/// `a, b and c`
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => String::new(),
+        [one] => one.clone(),
+        [others @ .., last] => format!("{} and {last}", others.join(", ")),
+    }
+}
+
+/// What comes of a clash, and what would help.
+fn clash(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> String {
+    let [a, b] = [pair.a, pair.b].map(|at| answer.label(at));
+    let place = match answer.all.shared(pair).as_deref() {
+        None => "all namespaces".to_owned(),
+        Some([one]) => format!("namespace {one}"),
+        Some(many) => format!("{} namespaces", many.len()),
+    };
+    let mut text = format!("{a} and {b} clash in {place} on {}:\n", listed(apis));
+    let mut line = |words: String| writeln!(text, "  {words}").unwrap_or_default();
+    if let Some(first) = answer.all.first(pair) {
+        let created = answer.all.scopes()[first].created.map(|at| format!(", at {}", object::time(at)));
+        line(format!("{} was created first{}", answer.label(first), created.unwrap_or_default()));
+    }
+    for words in verdicts(answer, pair, apis) {
+        line(words);
+    }
+    let clash = Clash { pair, apis: apis.to_vec() };
+    let remedies = remedy::remedies(answer.world, answer.all, &clash);
+    line("What would help, one of:".to_owned());
+    for remedy in remedies {
+        line(format!("- {}", remedy.says));
+        if !remedy.command.is_empty() {
+            line(format!("    {}", remedy.command));
+        }
+    }
+    text
+}
+
+/// Who holds what, and the row of the table that holds for each member.
+pub(super) fn verdicts(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> Vec<String> {
+    let mut told = Vec::new();
+    let mut by_holder: Vec<(Holder, Vec<String>)> = Vec::new();
+    for api in apis {
+        let holder = answer.all.holder(pair, api);
+        match by_holder.iter_mut().find(|(known, _)| *known == holder) {
+            Some((_, apis)) => apis.push(api.clone()),
+            None => by_holder.push((holder, vec![api.clone()])),
+        }
+    }
+    let is_about = |provides: &Apis| provides.0.iter().any(|api| apis.contains(api));
+    let fates: Vec<Fate<'_>> = [pair.a, pair.b]
+        .into_iter()
+        .flat_map(|at| answer.all.fates(at).into_iter().zip(&answer.all.scopes()[at].members))
+        .filter(|(_, member)| is_about(&member.provides))
+        .map(|(fate, _)| fate)
+        .collect();
+    for (holder, apis) in by_holder {
+        let (what, it) = (listed(&apis), if apis.len() == 1 { "it" } else { "them" });
+        told.push(match holder {
+            Holder::One(at) => {
+                let group = &answer.all.scopes()[at];
+                let kind = if group.group.is_static() { ", and is static" } else { "" };
+                format!("{} has {what} in its olm.providedAPIs{kind}: OLM goes by that", answer.label(at))
+            }
+            Holder::Both if fates.is_empty() => {
+                format!("both have {what} in their olm.providedAPIs; no member provides {it}, so nothing comes of it yet")
+            }
+            Holder::Both => {
+                format!("both have {what} in their olm.providedAPIs: the one whose member OLM looks at first gives {it} up")
+            }
+            Holder::Nobody => format!(
+                "nobody has {what} in its olm.providedAPIs yet: the one whose member OLM looks at first gets {it}, and members of the \
+                 other fail (InterOperatorGroupOwnerConflict)"
+            ),
+        });
+    }
+    for fate in fates {
+        // Whoever comes second has another fate, which was told.
+        if matches!(fate.row, Row::Add | Row::Continue) {
+            continue;
+        }
+        told.push(format!(
+            "{}: {}; {}",
+            answer.csv(fate.group, fate.csv),
+            fate.row.condition(),
+            fate.row.consequence()
+        ));
+    }
+    told
+}
+
+/// Every group against every other.
+pub(super) fn matrix(answer: &Answer<'_, '_>) -> String {
+    let shown: Vec<usize> = match &answer.asked {
+        None => (0..answer.all.scopes().len()).collect(),
+        Some(asked) => {
+            let met = answer.pairs.iter().flat_map(|pair| [pair.a, pair.b]);
+            met.chain(asked.iter().copied()).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
+        }
+    };
+    let width = shown.iter().map(|at| answer.label(*at).len()).max().unwrap_or_default();
+    let digits = shown.len().to_string().len();
+    let mut text = String::new();
+    for (row, at) in shown.iter().enumerate() {
+        write!(text, "{:>digits$} {:width$} ", row + 1, answer.label(*at)).unwrap_or_default();
+        for other in &shown[..row] {
+            let pair = Pair::new(*at, *other);
+            text.push_str(match () {
+                () if answer.clashes.contains_key(&pair) => " X",
+                () if answer.pairs.binary_search(&pair).is_ok() => " o",
+                () => " .",
+            });
+        }
+        text.push_str(" -\n");
+    }
+    text.push_str("columns are rows by number; o: namespaces in common, X: the same APIs, too\n");
+    text
+}

@@ -1,0 +1,128 @@
+//! The operator that is to be installed: a bundle, or what a catalog has of a package.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use olm_core::api::object;
+use olm_core::bundle::{BundleContent, Unpacked};
+use olm_core::catalog::{Entry, Snapshot};
+use olm_core::explain::{Subject, best};
+use serde_json::Value;
+
+use crate::cli::{CliError, ErrorKind, Printer};
+use crate::image::{self, Location};
+use crate::installplan::explain;
+use crate::observe::Seen;
+use crate::registry;
+
+/// Which operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// A bundle: a directory, an image, an OCI layout.
+    Bundle(String),
+    /// A package of a catalog: `PACKAGE` or `PACKAGE@RANGE`.
+    Package(String),
+}
+
+/// What is known of an operator.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    /// Its package.
+    pub(super) package: String,
+    /// Its ClusterServiceVersion.
+    pub(super) csv: Value,
+    /// What the bundle holds.
+    pub(super) objects: Vec<Value>,
+    /// The same as a question to the explainer.
+    pub(super) subject: Subject,
+}
+
+impl Operator {
+    /// Can nothing be said of it without a catalog?
+    pub(super) fn is_package(&self) -> bool {
+        matches!(self, Self::Package(_))
+    }
+
+    /// Reads it, for a namespace. Catalogs are those that were seen.
+    pub(super) async fn read(
+        &self,
+        seen: &mut Seen,
+        namespace: &str,
+        images: &image::Options,
+        printer: &Printer,
+    ) -> Result<Known, CliError> {
+        let namespace = namespace.to_owned();
+        match self {
+            Self::Bundle(reference) => {
+                let bundle = explain::bundle(reference, images).await?;
+                let (csv, objects) = (bundle.csv.clone(), bundle.objects.clone());
+                let rendered = bundle.render().map_err(|finding| CliError::input(finding.to_string()).at(reference))?;
+                let package = rendered.package.clone();
+                let subject = Subject::Bundle { namespace, bundle: Box::new(rendered) };
+                Ok(Known { package, csv, objects, subject })
+            }
+            Self::Package(wanted) => {
+                let (package, range) = explain::package(wanted)?;
+                seen.read_catalogs(&namespace, images, printer).await;
+                let catalogs = explain::catalogs(seen, &namespace);
+                let found = offers(&catalogs, &namespace)
+                    .find_map(|catalog| Some((catalog, best(catalog.package(&package)?, range.as_ref())?)));
+                let Some((catalog, entry)) = found else {
+                    return Err(not_offered(wanted, &catalogs, seen));
+                };
+                let content = content(catalog, entry, images).await?;
+                let read = |json: &str| {
+                    serde_json::from_str::<Value>(json)
+                        .map_err(|e| CliError::input(format!("{} in the catalog: {e}", entry.name)))
+                };
+                let objects = content.objects.iter().map(|json| read(json)).collect::<Result<_, _>>()?;
+                let csv = read(&content.csv_json)?;
+                let subject = Subject::Package { namespace, package: package.clone(), range };
+                Ok(Known { package, csv, objects, subject })
+            }
+        }
+    }
+}
+
+/// The catalogs in the order in which a new Subscription prefers them.
+fn offers<'c>(
+    catalogs: &'c BTreeMap<(String, String), Arc<Snapshot>>,
+    namespace: &str,
+) -> impl Iterator<Item = &'c Arc<Snapshot>> {
+    let (own, others): (Vec<_>, Vec<_>) = catalogs.iter().partition(|((place, _), _)| place == namespace);
+    own.into_iter().chain(others).map(|(_, catalog)| catalog)
+}
+
+/// The objects of an entry: inline, or in its image.
+async fn content(catalog: &Snapshot, entry: &Entry, images: &image::Options) -> Result<BundleContent, CliError> {
+    let inline = catalog.read_bundle(&entry.package, &entry.channel, &entry.name).map_err(CliError::input)?;
+    if let Some(content) = inline {
+        return Ok(content);
+    }
+    let location: Location = entry.bundle_path.parse()?;
+    match registry::image::unpack(&location, images).await {
+        Unpacked::Content(content) => Ok(content),
+        Unpacked::Refused(why) | Unpacked::Later(why) | Unpacked::NotGiven(why) => {
+            Err(CliError::new(ErrorKind::Unreachable, format!("bundle {}: {why}", entry.name)).at(&entry.bundle_path))
+        }
+    }
+}
+
+fn not_offered(wanted: &str, catalogs: &BTreeMap<(String, String), Arc<Snapshot>>, seen: &Seen) -> CliError {
+    let names: Vec<String> = catalogs.keys().map(|(namespace, name)| format!("{namespace}/{name}")).collect();
+    let known = if names.is_empty() { "there are none".to_owned() } else { names.join(", ") };
+    let error = CliError::input(format!("none of the catalogs that are known has {wanted}: {known}"));
+    match seen.gaps.first() {
+        Some(gap) => error.hint(gap.to_string()),
+        None => error.hint("name one: --catalog NAME=DIR; kubectl olm catalog list shows what it has"),
+    }
+}
+
+impl Known {
+    /// The ClusterServiceVersion as it would be in a namespace.
+    pub(super) fn csv_in(&self, namespace: &str) -> Value {
+        let mut csv = self.csv.clone();
+        object::map_mut(&mut csv, &["metadata"]).insert("namespace".to_owned(), namespace.into());
+        csv
+    }
+}
