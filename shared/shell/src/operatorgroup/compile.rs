@@ -22,7 +22,7 @@ use olm_core::world::Reader;
 use serde_json::{Value, json};
 
 use super::operator::{Known, Operator};
-use crate::cli::flags::{DataFormat, NamespaceFlags, SourceFlags};
+use crate::cli::flags::{ClusterFlags, DataFormat, NamespaceFlags, SourceFlags};
 use crate::cli::output::yaml;
 use crate::cli::wait::block_on;
 use crate::cli::{CliError, Outcome, Printer};
@@ -103,7 +103,7 @@ async fn emit(options: &Options, printer: &mut Printer) -> Result<Outcome, CliEr
     match format {
         DataFormat::Yaml => {
             for comment in &comments {
-                printer.line(format_args!("# {comment}").to_string().trim_end())?;
+                printer.line(format!("# {comment}").trim_end())?;
             }
             let documents = objects.iter().map(yaml).collect::<Result<Vec<_>, _>>()?;
             printer.data(documents.join("---\n"))?;
@@ -137,7 +137,7 @@ pub(super) async fn make(
     let mut seen = if is_asked && (source.catalogs.is_empty() || source.cluster.is_given()) {
         observe::look(source, &namespaces, &[], Need::Planning, printer).await?
     } else {
-        let files = SourceFlags { cluster: Default::default(), ..source.clone() };
+        let files = SourceFlags { cluster: ClusterFlags::default(), ..source.clone() };
         observe::look_at_files(&files, &namespaces, &[], printer)?
     };
     let operator = match operator {

@@ -9,8 +9,9 @@
 //! *Guarantees*: groups that users look after are never touched; no namespace gets a second group from us, or it is taken back.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::object::{self, ObjectRef};
 use olm_core::membership::Group;
 use olm_core::operatorgroup::compile::supports;
 use olm_core::operatorgroup::intersection::{self, Intersections};
@@ -30,6 +31,15 @@ use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
 use crate::image;
 use crate::observe::{Seen, files};
+
+const GROUPS: &str = "operatorgroups.operators.coreos.com";
+
+/// So many seconds a group is new.
+const NEW: i64 = 5;
+/// So often is waited for another group to go that came later than ours.
+const LOOKS: usize = 10;
+/// And so long each time.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// The group to create.
 #[derive(Clone, Debug)]
@@ -61,10 +71,9 @@ pub struct Options {
     pub images: image::Options,
 }
 
-/// The group that is wished for.
+/// The group that is wished for, labelled, and the operator that is to be in it.
 struct Wished {
     group: Value,
-    origin: Origin,
     operator: Option<Known>,
 }
 
@@ -97,10 +106,14 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
     let wished = wished(options, printer).await?;
     let namespace = object::namespace(&wished.group).to_owned();
     let mut agreed = options.yes || options.other_namespace.is_some() || options.dry_run != DryRun::None;
-    for _ in 0..ATTEMPTS {
+    for attempt in 1..=ATTEMPTS {
         let seen = look(&options.source, &namespace, printer).await?;
-        let decided = decide(&seen, &wished, options.other_namespace.as_deref());
-        let (group, with_namespace) = match decided {
+        let (group, with_namespace) = match decide(&seen, &wished, options.other_namespace.as_deref()) {
+            // Who came too late takes theirs back.
+            Decided::Refused { .. } if attempt < ATTEMPTS && is_settling(&seen, &namespace) => {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
             Decided::There(group) => {
                 told(options, &[group], "unchanged", printer)?;
                 return Ok(Outcome::Done);
@@ -140,6 +153,15 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
     .hint(format!("kubectl get operatorgroups -n {namespace} shows them")))
 }
 
+/// Are there several groups in the namespace, and one of them is new?
+fn is_settling(seen: &Seen, namespace: &str) -> bool {
+    let world = Reader::new(&seen.world);
+    let created = |group: &Value| object::parse_time(object::text(group, &["metadata", "creationTimestamp"]));
+    let ages = world.in_namespace(&kind::OPERATOR_GROUP, namespace).filter_map(|o| created(o.json()));
+    let ages: Vec<_> = ages.map(|created| seen.at.duration_since(created).abs()).collect();
+    ages.len() > 1 && ages.iter().any(|age| age.as_secs() < NEW)
+}
+
 /// The group: as it is written, or compiled.
 async fn wished(options: &Options, printer: &mut Printer) -> Result<Wished, CliError> {
     let wanted = match &options.given {
@@ -149,7 +171,7 @@ async fn wished(options: &Options, printer: &mut Printer) -> Result<Wished, CliE
     let Made { compiled, operator, .. } = compile::make(&wanted, &options.source, &options.images, printer).await?;
     let mut group = compiled.group;
     Origin::Ours.mark(&mut group);
-    Ok(Wished { group, origin: Origin::Ours, operator })
+    Ok(Wished { group, operator })
 }
 
 async fn written(file: &PathBuf, options: &Options) -> Result<Wished, CliError> {
@@ -181,12 +203,12 @@ async fn written(file: &PathBuf, options: &Options) -> Result<Wished, CliError> 
     }
     object::map_mut(&mut group, &[]).remove("status");
     Origin::User.mark(&mut group);
-    Ok(Wished { group, origin: Origin::User, operator: None })
+    Ok(Wished { group, operator: None })
 }
 
 /// Decides, and says why.
 fn decide(seen: &Seen, wished: &Wished, other: Option<&str>) -> Decided {
-    let Wished { group, origin, operator } = wished;
+    let Wished { group, operator } = wished;
     let world = Reader::new(&seen.world);
     let namespace = object::namespace(group);
     match managed::creation(&world, namespace, group) {
@@ -219,14 +241,13 @@ fn decide(seen: &Seen, wished: &Wished, other: Option<&str>) -> Decided {
                 let why = format!("in another namespace, {place}, {}", unfit.message);
                 return Decided::Refused { why, hint: unfit.hint };
             }
-            elsewhere(&world, moved, *origin, &why)
+            elsewhere(&world, moved, &why)
         }
     }
 }
 
 /// The same question for the other namespace.
-fn elsewhere(world: &Reader<'_>, group: Value, origin: Origin, why: &str) -> Decided {
-    debug_assert_eq!(Origin::of(&group), origin);
+fn elsewhere(world: &Reader<'_>, group: Value, why: &str) -> Decided {
     let place = object::namespace(&group).to_owned();
     let taken = |there: &[Group<'_>]| Decided::Refused {
         why: format!("namespace {place}, where it would be instead, has OperatorGroup {} already", names(there)),
@@ -353,29 +374,46 @@ async fn make(
         }
         Ok(_) => Ok(None),
         Err(refusal) if refusal.is_already_exists() => Ok(None),
-        Err(refusal) => Err(refused(&refusal, "create", "operatorgroups.operators.coreos.com", &namespace)),
+        Err(refusal) => Err(refused(&refusal, "create", GROUPS, &namespace)),
     }
 }
 
-/// Is it the only group in its namespace? If somebody else has created one meanwhile ours is taken back: with two no operator runs.
+/// Is it the only group in its namespace? With two no operator runs: whoever came later takes its own back, and who came first waits
+/// for that a moment. If the other one stays ours goes.
 async fn is_alone(api: &Api, group: &Value, printer: &mut Printer) -> Result<bool, CliError> {
     let namespace = object::namespace(group);
-    let there = list(api, "v1", "OperatorGroup", "operatorgroups", namespace, "").await?;
-    let Some(other) = there.iter().find(|other| object::uid(other) != object::uid(group)) else { return Ok(true) };
+    for _ in 0..=LOOKS {
+        let there = list(api, "v1", "OperatorGroup", "operatorgroups", namespace, "").await?;
+        let others: Vec<&Value> = there.iter().filter(|other| object::uid(other) != object::uid(group)).collect();
+        if others.is_empty() {
+            return Ok(true);
+        }
+        if others.iter().any(|other| is_earlier(other, group)) {
+            break;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
     printer.talk(format_args!(
-        "Meanwhile somebody else created OperatorGroup {} in namespace {namespace}: ours is taken back",
-        object::name(other)
+        "Meanwhile somebody else created an OperatorGroup in namespace {namespace}: ours is taken back"
     ));
     // Its controller may have written to it.
-    let target = ObjectRef { gvk: Gvk::new("operators.coreos.com", "v1", "OperatorGroup"), ..ObjectRef::of(group) };
-    let ours = api.get(&target).await.map_err(|refusal| refused(&refusal, "get", "operatorgroups", namespace))?;
+    let ours = api.get(&ObjectRef::of(group)).await.map_err(|refusal| refused(&refusal, "get", GROUPS, namespace))?;
     if let Some(ours) = ours.filter(|ours| object::uid(ours) == object::uid(group))
         && let Err(refusal) = delete(api, &ours, false).await
         && !refusal.is_not_found()
     {
-        return Err(refused(&refusal, "delete", "operatorgroups.operators.coreos.com", namespace));
+        return Err(refused(&refusal, "delete", GROUPS, namespace));
     }
     Ok(false)
+}
+
+/// Was the one created before the other? Within a second the versions tell, which grow from write to write.
+fn is_earlier(one: &Value, other: &Value) -> bool {
+    let key = |group: &Value| {
+        let version = object::resource_version(group).parse::<u64>().unwrap_or_default();
+        (object::text(group, &["metadata", "creationTimestamp"]).to_owned(), version)
+    };
+    key(one) < key(other)
 }
 
 /// Tells what was done, or shows the objects.

@@ -1,0 +1,521 @@
+//! `kubectl olm operatorgroup create` and `delete` on a real API server: every branch, and what happens when somebody else is quicker.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use olm_core::api::crd;
+use olm_shell::cli::flags::{ClusterFlags, DataFormat, DryRun, SourceFlags};
+use olm_shell::cli::streams::Buffer;
+use olm_shell::cli::{CliError, Outcome, Printer};
+use olm_shell::image;
+use olm_shell::operatorgroup::compile::{self, InstallMode, Wanted};
+use olm_shell::operatorgroup::create::{self, Given};
+use olm_shell::operatorgroup::operator::Operator;
+use olm_shell::operatorgroup::{delete, intersect};
+use olm_tests::control_plane::{ControlPlane, Options, skipped};
+use olm_tests::faulty_api::{Call, FaultyApi};
+use serde_json::{Value, json};
+
+const LABEL: &str = "kubectl-olm/compiled-by";
+
+/// The answer, what was printed, and what was said.
+type Asked = (Result<Outcome, CliError>, String, String);
+
+/// A user, and how they answer questions.
+struct User {
+    kubeconfig: PathBuf,
+    answer: Option<bool>,
+}
+
+fn asked(user: &User, run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> Asked {
+    let (out, err) = (Buffer::default(), Buffer::default());
+    let printer = Printer::to(out.clone(), err.clone());
+    let mut printer = match user.answer {
+        Some(answer) => printer.answered_by(move |_| answer),
+        None => printer,
+    };
+    let answer = run(&mut printer);
+    (answer, out.text(), err.text())
+}
+
+impl User {
+    fn of(kubeconfig: &Path) -> Self {
+        Self { kubeconfig: kubeconfig.to_owned(), answer: None }
+    }
+
+    fn answering(&self, answer: bool) -> Self {
+        Self { answer: Some(answer), ..Self::of(&self.kubeconfig) }
+    }
+
+    fn source(&self) -> SourceFlags {
+        let cluster = ClusterFlags { kubeconfig: Some(self.kubeconfig.clone()), ..ClusterFlags::default() };
+        SourceFlags { cluster, ..SourceFlags::default() }
+    }
+
+    fn creation(&self, namespace: &str, given: Given) -> create::Options {
+        create::Options {
+            given,
+            namespace: Some(namespace.to_owned()),
+            other_namespace: None,
+            yes: false,
+            dry_run: DryRun::None,
+            output: "".parse().unwrap(),
+            source: self.source(),
+            images: image::Options::of_user(),
+        }
+    }
+
+    /// Creates a group of that name with these targets.
+    fn creates(&self, namespace: &str, name: &str, targets: &[&str]) -> Asked {
+        asked(self, |printer| create::run(&self.creation(namespace, wish(name, targets)), printer))
+    }
+
+    fn deletion(&self, namespace: &str) -> delete::Options {
+        delete::Options {
+            name: None,
+            namespace: Some(namespace.to_owned()),
+            yes: false,
+            dry_run: DryRun::None,
+            output: "".parse().unwrap(),
+            source: self.source(),
+        }
+    }
+
+    fn deletes(&self, namespace: &str) -> Asked {
+        asked(self, |printer| delete::run(&self.deletion(namespace), printer))
+    }
+}
+
+fn wish(name: &str, targets: &[&str]) -> Given {
+    Given::Wish(Wanted {
+        name: Some(name.to_owned()),
+        namespace: None,
+        mode: None,
+        targets: targets.iter().map(|target| (*target).to_owned()).collect(),
+        operator: None,
+        service_account: None,
+    })
+}
+
+/// kubectl as administrator.
+#[derive(Clone)]
+struct Kubectl(PathBuf, PathBuf);
+
+impl Kubectl {
+    fn run(&self, arguments: &[&str], input: &str) -> String {
+        let mut kubectl = std::process::Command::new(&self.0);
+        let kubectl = kubectl.arg("--kubeconfig").arg(&self.1).args(arguments);
+        let mut child = kubectl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn apply(&self, object: &Value) {
+        self.run(&["apply", "-f", "-"], &object.to_string());
+    }
+
+    fn namespace(&self, name: &str) {
+        self.run(&["create", "namespace", name], "");
+    }
+
+    /// The groups of a namespace, as `name=label`, and how often they have been written.
+    fn groups(&self, namespace: &str) -> Vec<String> {
+        let list: Value =
+            serde_json::from_str(&self.run(&["get", "operatorgroups", "-n", namespace, "-o", "json"], "")).unwrap();
+        let told = |group: &Value| {
+            let metadata = &group["metadata"];
+            format!("{}={}", metadata["name"].as_str().unwrap(), metadata["labels"][LABEL].as_str().unwrap_or_default())
+        };
+        list["items"].as_array().unwrap().iter().map(told).collect()
+    }
+
+    fn get(&self, namespace: &str, name: &str) -> Value {
+        serde_json::from_str(&self.run(&["get", "operatorgroup", name, "-n", namespace, "-o", "json"], "")).unwrap()
+    }
+}
+
+fn group(namespace: &str, name: &str, targets: &[&str], label: Option<&str>) -> Value {
+    let labels = label.map_or_else(|| json!({}), |label| json!({ LABEL: label }));
+    json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": { "name": name, "namespace": namespace, "labels": labels }, "spec": { "targetNamespaces": targets },
+    })
+}
+
+/// One that supports its own namespace.
+fn csv(namespace: &str) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": { "name": "rose.v1.0.0", "namespace": namespace },
+        "spec": {
+            "displayName": "Rose", "version": "1.0.0", "installModes": [{ "type": "OwnNamespace", "supported": true }],
+            "install": { "strategy": "deployment", "spec": { "deployments": [] } },
+        },
+    })
+}
+
+fn subscription(namespace: &str) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+        "metadata": { "name": "rose", "namespace": namespace },
+        "spec": { "name": "rose", "source": "main", "sourceNamespace": "olm", "channel": "stable" },
+    })
+}
+
+#[test]
+fn every_branch_of_create_and_delete() {
+    if skipped() {
+        return;
+    }
+    let options = Options { scheduler: false, kwok: false, crds: crd::all(), ..Options::default() };
+    let plane = ControlPlane::start_with(options).unwrap();
+    let kubectl = Kubectl(plane.tool("kubectl"), plane.kubeconfig().to_owned());
+    let admin = User::of(plane.kubeconfig());
+    creating(&plane, &kubectl, &admin);
+    deleting(&plane, &kubectl, &admin);
+    somebody_is_quicker(&plane, &kubectl);
+    what_is_compiled_can_be_applied(&kubectl, &admin);
+}
+
+fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
+    // 3.1: a group that a user has written.
+    kubectl.namespace("written");
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = folder.path().join("group.yaml");
+    std::fs::write(&manifest, group("written", "theirs", &["written"], None).to_string()).unwrap();
+    let options = admin.creation("written", Given::Manifest(manifest));
+    let (answer, text, talk) = asked(admin, |printer| create::run(&options, printer));
+    assert_eq!(
+        (answer, text.as_str()),
+        (Ok(Outcome::Done), "operatorgroup.operators.coreos.com/theirs created in namespace written\n"),
+        "{talk}"
+    );
+    assert_eq!(kubectl.groups("written"), ["theirs=user"]);
+
+    // 4.1: it stands in the way of others, and stays as it is. So does one without a label.
+    kubectl.namespace("plain");
+    kubectl.apply(&group("plain", "plain", &["plain"], None));
+    for (namespace, name) in [("written", "theirs"), ("plain", "plain")] {
+        let before = kubectl.get(namespace, name);
+        let (answer, text, talk) = admin.creates(namespace, "ours", &[]);
+        assert_eq!(answer, Ok(Outcome::Negative), "{talk}");
+        assert!(text.contains("not created") && text.contains("users look after"), "{text}");
+        assert_eq!((kubectl.groups(namespace).len(), kubectl.get(namespace, name)), (1, before));
+    }
+
+    // 3.2: one that is compiled, after trying it out.
+    kubectl.namespace("apps");
+    for (dry_run, note) in [(DryRun::Client, "created (dry run)"), (DryRun::Server, "created (server dry run)")] {
+        let options = create::Options { dry_run, ..admin.creation("apps", wish("apps", &[])) };
+        let (answer, text, talk) = asked(admin, |printer| create::run(&options, printer));
+        assert_eq!((answer, text.contains(note)), (Ok(Outcome::Done), true), "{text}{talk}");
+    }
+    assert!(kubectl.groups("apps").is_empty());
+    assert_eq!(admin.creates("apps", "apps", &[]).0, Ok(Outcome::Done));
+    assert_eq!(kubectl.groups("apps"), ["apps=kubectl-olm"]);
+    let made = kubectl.get("apps", "apps");
+    assert_eq!(made["spec"]["targetNamespaces"], json!(["apps"]));
+
+    // 4.2.2: one with the same targets is there.
+    let (answer, text, _) = admin.creates("apps", "another", &["apps"]);
+    assert_eq!(
+        (answer, text.as_str()),
+        (Ok(Outcome::Done), "operatorgroup.operators.coreos.com/apps unchanged in namespace apps\n")
+    );
+    assert_eq!(kubectl.get("apps", "apps"), made);
+
+    // 4.2.3: with other targets, in another namespace: when somebody agrees, or says which.
+    let (answer, _, talk) = admin.creates("apps", "east", &["east"]);
+    assert!(answer.unwrap_err().hint.unwrap().contains("--yes"), "{talk}");
+    let (answer, _, talk) = admin.answering(false).creates("apps", "east", &["east"]);
+    assert_eq!(answer, Ok(Outcome::Negative));
+    assert!(talk.contains("Nothing was created"), "{talk}");
+    let namespaces = || kubectl.run(&["get", "namespaces", "-o", "name"], "");
+    assert!(!namespaces().contains("apps-east"));
+    for (name, targets) in [("east", &["east"][..]), ("more", &["apps", "east"]), ("all", &[""])] {
+        let place = format!("apps-{name}");
+        let (answer, text, talk) = admin.answering(true).creates("apps", name, targets);
+        assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+        assert!(text.contains(&format!("namespace/{place} created\n")), "{text}");
+        assert_eq!(kubectl.groups(&place), [format!("{name}=kubectl-olm")]);
+        // Asking again leads there again.
+        let (answer, text, _) = admin.creates("apps", name, targets);
+        assert_eq!(answer, Ok(Outcome::Done));
+        assert!(text.contains(&format!("{name} unchanged in namespace {place}")), "{text}");
+    }
+    for (there, targets) in
+        [("apps-more", &["apps"][..]), ("apps-more", &["apps", "west"]), ("apps-east", &["east", "west"])]
+    {
+        let place = format!("{there}-{}", targets.len());
+        kubectl.namespace(&place);
+        let options =
+            create::Options { other_namespace: Some(place.clone()), ..admin.creation(there, wish("other", targets)) };
+        let (answer, text, talk) = asked(admin, |printer| create::run(&options, printer));
+        assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+        assert_eq!(text, format!("operatorgroup.operators.coreos.com/other created in namespace {place}\n"));
+    }
+    let options = create::Options {
+        other_namespace: Some("plain".to_owned()),
+        ..admin.creation("apps", wish("other", &["west"]))
+    };
+    let (answer, text, _) = asked(admin, |printer| create::run(&options, printer));
+    assert_eq!((answer, text.contains("plain already")), (Ok(Outcome::Negative), true), "{text}");
+
+    // Neither several, nor one that goes, is a place to be.
+    kubectl.namespace("crowd");
+    kubectl.apply(&group("crowd", "one", &["crowd"], Some("kubectl-olm")));
+    kubectl.apply(&group("crowd", "two", &["crowd"], Some("kubectl-olm")));
+    let (answer, text, _) = admin.creates("crowd", "three", &[]);
+    assert_eq!(
+        (answer, text.contains("several OperatorGroups already (one and two)")),
+        (Ok(Outcome::Negative), true),
+        "{text}"
+    );
+    kubectl.namespace("leaving");
+    let mut leaving = group("leaving", "leaving", &["leaving"], Some("kubectl-olm"));
+    leaving["metadata"]["finalizers"] = json!(["example.com/stay"]);
+    kubectl.apply(&leaving);
+    kubectl.run(&["delete", "operatorgroup", "leaving", "-n", "leaving", "--wait=false"], "");
+    let (answer, text, _) = admin.creates("leaving", "new", &[]);
+    assert_eq!((answer, text.contains("is being deleted")), (Ok(Outcome::Negative), true), "{text}");
+
+    // Rights and namespaces that are missing are told.
+    let (answer, _, _) = admin.creates("nowhere", "nowhere", &[]);
+    assert!(answer.unwrap_err().hint.unwrap().contains("kubectl create namespace nowhere"));
+    kubectl.run(
+        &["create", "role", "look", "-n", "plain", "--verb=list", "--resource=operatorgroups.operators.coreos.com"],
+        "",
+    );
+    kubectl.run(&["create", "rolebinding", "look", "-n", "plain", "--role=look", "--user=clerk"], "");
+    let clerk = User::of(&plane.kubeconfig_for("clerk", None).unwrap());
+    let (answer, _, _) = clerk.creates("plain", "ours", &[]);
+    assert!(
+        answer.unwrap_err().message.contains("not allowed to list clusterserviceversions"),
+        "what decides cannot be read"
+    );
+    let nobody = User::of(&plane.kubeconfig_for("nobody", None).unwrap());
+    assert!(
+        nobody
+            .creates("plain", "ours", &[])
+            .0
+            .unwrap_err()
+            .message
+            .contains("operatorgroups in namespace plain is forbidden")
+    );
+
+    // All of them, compared: the global one meets every other.
+    let options = intersect::Options {
+        groups: vec!["apps-all/all".to_owned()],
+        source: admin.source(),
+        namespaces: olm_shell::cli::flags::NamespaceFlags { namespace: None, all_namespaces: true },
+        on_top: Vec::new(),
+        format: intersect::Format::Json,
+    };
+    let (answer, text, talk) = asked(admin, |printer| intersect::run(&options, printer));
+    assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let all = kubectl.run(&["get", "operatorgroups", "-A", "-o", "name"], "").lines().count();
+    assert_eq!(document["intersections"].as_array().unwrap().len(), all - 1);
+}
+
+fn deleting(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
+    // 2: there is none. 3.1: a user's.
+    kubectl.namespace("empty");
+    let (answer, text, talk) = admin.deletes("empty");
+    assert_eq!((answer, text.as_str()), (Ok(Outcome::Done), ""));
+    assert!(talk.contains("nothing to delete"), "{talk}");
+    for namespace in ["written", "plain"] {
+        let (answer, text, _) = admin.deletes(namespace);
+        assert_eq!((answer, text.contains("users look after")), (Ok(Outcome::Negative), true), "{text}");
+        assert_eq!(kubectl.groups(namespace).len(), 1);
+    }
+    let (answer, _, _) = admin.deletes("crowd");
+    assert!(answer.unwrap_err().hint.unwrap().contains("one and two"));
+
+    // 3.2.3: it has a member.
+    kubectl.apply(&csv("apps"));
+    let (answer, text, _) = admin.deletes("apps");
+    assert_eq!((answer, text.contains("without it rose.v1.0.0 would fail")), (Ok(Outcome::Negative), true), "{text}");
+    assert_eq!(kubectl.groups("apps").len(), 1);
+    kubectl.run(&["delete", "clusterserviceversion", "rose.v1.0.0", "-n", "apps"], "");
+
+    // 3.2.2: it has none. Who waits for an operator is thought of.
+    kubectl.apply(&subscription("apps"));
+    for dry_run in [DryRun::Client, DryRun::Server] {
+        let options = delete::Options { dry_run, ..admin.deletion("apps") };
+        let (answer, text, _) = asked(admin, |printer| delete::run(&options, printer));
+        assert_eq!((answer, text.contains("dry run")), (Ok(Outcome::Done), true), "{text}");
+    }
+    let (answer, _, talk) = admin.answering(false).deletes("apps");
+    assert_eq!(
+        (answer, talk.contains("nothing comes of the Subscriptions of namespace apps: rose")),
+        (Ok(Outcome::Negative), true),
+        "{talk}"
+    );
+    assert_eq!(kubectl.groups("apps").len(), 1);
+
+    // Somebody installs it while the question is asked.
+    let (out, err) = (Buffer::default(), Buffer::default());
+    let quick = kubectl.clone();
+    let mut printer = Printer::to(out.clone(), err.clone()).answered_by(move |_| {
+        quick.apply(&csv("apps"));
+        true
+    });
+    assert_eq!(delete::run(&admin.deletion("apps"), &mut printer), Ok(Outcome::Negative), "{}", err.text());
+    assert!(out.text().contains("without it rose.v1.0.0 would fail"), "{}", out.text());
+    kubectl.run(&["delete", "clusterserviceversion", "rose.v1.0.0", "-n", "apps"], "");
+
+    // Who may not see the members does not know whether there are any.
+    kubectl.run(
+        &["create", "role", "groups", "-n", "apps", "--verb=*", "--resource=operatorgroups.operators.coreos.com"],
+        "",
+    );
+    kubectl.run(&["create", "rolebinding", "groups", "-n", "apps", "--role=groups", "--user=clerk"], "");
+    let clerk = User::of(&plane.kubeconfig_for("clerk", None).unwrap());
+    assert!(clerk.deletes("apps").0.unwrap_err().message.contains("not allowed to list clusterserviceversions"));
+
+    let (answer, text, talk) = admin.answering(true).deletes("apps");
+    assert_eq!(
+        (answer, text.as_str()),
+        (Ok(Outcome::Done), "operatorgroup.operators.coreos.com/apps deleted in namespace apps\n"),
+        "{talk}"
+    );
+    assert!(kubectl.groups("apps").is_empty());
+    let (answer, _, talk) = admin.deletes("apps-east");
+    assert_eq!(answer, Ok(Outcome::Done), "nobody needs it, nobody is asked: {talk}");
+}
+
+/// What somebody does in the moment before a request arrives, once for each.
+type Interruption = Box<dyn FnMut(&Call) -> bool + Send>;
+
+fn somebody_is_quicker(plane: &ControlPlane, kubectl: &Kubectl) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+    let through = |mut interrupts: Interruption| {
+        let judge = move |call: &Call| {
+            interrupts(call);
+            None
+        };
+        runtime.block_on(FaultyApi::start(plane.kubeconfig(), judge)).unwrap()
+    };
+    let once = |verb: &'static str, act: Box<dyn Fn() + Send>| -> Interruption {
+        let mut done = false;
+        Box::new(move |call| {
+            let is_now = !done && call.verb == verb && call.resource == "operatorgroups";
+            if is_now {
+                done = true;
+                act();
+            }
+            is_now
+        })
+    };
+    let with = |verb, act: Box<dyn Fn() + Send>| {
+        let proxy = through(once(verb, act));
+        let user = User::of(&proxy.kubeconfig());
+        (proxy, user)
+    };
+
+    // The same group is created.
+    kubectl.namespace("same");
+    let (quick, there) = (kubectl.clone(), group("same", "same", &["same"], Some("kubectl-olm")));
+    let (_proxy, user) = with("create", Box::new(move || quick.apply(&there)));
+    let (answer, text, talk) = user.creates("same", "same", &[]);
+    assert_eq!((answer, text.contains("unchanged")), (Ok(Outcome::Done), true), "{text}{talk}");
+
+    // A user creates another one.
+    kubectl.namespace("other");
+    let (quick, there) = (kubectl.clone(), group("other", "theirs", &["other"], None));
+    let (_proxy, user) = with("create", Box::new(move || quick.apply(&there)));
+    let (answer, text, talk) = user.creates("other", "ours", &[]);
+    assert_eq!((answer, text.contains("users look after")), (Ok(Outcome::Negative), true), "{text}{talk}");
+    assert!(talk.contains("ours is taken back"), "{talk}");
+    assert_eq!(kubectl.groups("other"), ["theirs="]);
+
+    // Many want a group at once, each by another name.
+    kubectl.namespace("rush");
+    let answers: Vec<Asked> = std::thread::scope(|scope| {
+        let rush = |n: usize| {
+            let user = User::of(plane.kubeconfig());
+            scope.spawn(move || user.creates("rush", &format!("group-{n}"), &["rush"]))
+        };
+        let running: Vec<_> = (0..4).map(rush).collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(answers.iter().all(|(answer, ..)| *answer == Ok(Outcome::Done)), "{answers:?}");
+    assert_eq!(kubectl.groups("rush").len(), 1, "{answers:?}");
+
+    // The group is written to while it is deleted: that is another one to decide about.
+    let quick = kubectl.clone();
+    let touch = move || drop(quick.run(&["annotate", "operatorgroup", "same", "-n", "same", "seen=yes"], ""));
+    let (_proxy, user) = with("delete", Box::new(touch));
+    let (answer, text, talk) = user.deletes("same");
+    assert_eq!((answer, text.contains("deleted")), (Ok(Outcome::Done), true), "{text}{talk}");
+    assert!(kubectl.groups("same").is_empty());
+
+    // It becomes somebody else's.
+    kubectl.apply(&group("same", "same", &["same"], Some("kubectl-olm")));
+    let quick = kubectl.clone();
+    let label = format!("{LABEL}=user");
+    let take = move || drop(quick.run(&["label", "operatorgroup", "same", "-n", "same", "--overwrite", &label], ""));
+    let (_proxy, user) = with("delete", Box::new(take));
+    let (answer, text, _) = user.deletes("same");
+    assert_eq!((answer, text.contains("users look after")), (Ok(Outcome::Negative), true), "{text}");
+    assert_eq!(kubectl.groups("same"), ["same=user"]);
+
+    // A member comes in the very moment: it gets its group back.
+    kubectl.namespace("member");
+    let mut ours = group("member", "ours", &["member"], Some("kubectl-olm"));
+    ours["metadata"]["annotations"] = json!({ "kept": "yes" });
+    kubectl.apply(&ours);
+    let quick = kubectl.clone();
+    let (_proxy, user) = with("delete", Box::new(move || quick.apply(&csv("member"))));
+    let (answer, text, talk) = user.deletes("member");
+    assert_eq!(answer, Ok(Outcome::Negative), "{talk}");
+    assert!(text.contains("rose.v1.0.0 came meanwhile, and it was created again"), "{text}");
+    let again = kubectl.get("member", "ours");
+    let targets = &again["spec"]["targetNamespaces"];
+    assert_eq!(
+        (&again["metadata"]["annotations"]["kept"], targets),
+        (&json!("yes"), &ours["spec"]["targetNamespaces"])
+    );
+    assert_eq!(kubectl.groups("member"), ["ours=kubectl-olm"]);
+}
+
+fn what_is_compiled_can_be_applied(kubectl: &Kubectl, admin: &User) {
+    let market = concat!(env!("CARGO_MANIFEST_DIR"), "/quickstart/catalogs/market");
+    kubectl.namespace("tea");
+    let wanted = Wanted {
+        name: None,
+        namespace: Some("tea".to_owned()),
+        mode: Some(InstallMode::OwnNamespace),
+        targets: Vec::new(),
+        operator: Some(Operator::Package("tea-house".to_owned())),
+        service_account: Some("installer".to_owned()),
+    };
+    let source = SourceFlags { catalogs: vec![format!("market={market}").parse().unwrap()], ..SourceFlags::default() };
+    for format in [DataFormat::Yaml, DataFormat::Json] {
+        let options = compile::Options {
+            wanted: wanted.clone(),
+            source: source.clone(),
+            images: image::Options::of_user(),
+            rbac: true,
+            format,
+        };
+        let (answer, text, talk) = asked(admin, |printer| compile::run(&options, printer));
+        assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+        let applied = kubectl.run(&["apply", "-f", "-"], &text);
+        assert_eq!(applied.lines().count(), 6, "{applied}");
+    }
+    // The account may do what it needs, and no more. kubectl ends with 1 when it may not.
+    let may = |verb: &str, what: &str| {
+        let mut can_i = std::process::Command::new(&kubectl.0);
+        let can_i = can_i.arg("--kubeconfig").arg(&kubectl.1).args(["auth", "can-i", verb, what, "-n", "tea"]);
+        can_i.arg("--as=system:serviceaccount:tea:installer").output().unwrap().status.success()
+    };
+    assert!(may("create", "roles.rbac.authorization.k8s.io") && may("create", "subscriptions.operators.coreos.com"));
+    assert!(!may("get", "secrets") && !may("create", "customresourcedefinitions.apiextensions.k8s.io"));
+}
