@@ -1,5 +1,7 @@
 //! `kubectl olm operatorgroup intersect`.
 
+use serde_json::{Value, json};
+
 use super::{garden, said};
 
 fn intersect(arguments: &[&str]) -> (i32, String, String) {
@@ -16,6 +18,17 @@ fn groups_and_what_comes_of_their_clashes() {
     insta::assert_snapshot!(shown(intersect(&["-A", "-o", "matrix"])));
     insta::assert_snapshot!(shown(intersect(&["-A", "-o", "dot"])));
     insta::assert_snapshot!(shown(intersect(&["alice/alice", "bob/bob", "-o", "yaml"])));
+}
+
+#[test]
+fn the_document_says_whose_an_api_is() {
+    let (code, out, _) = intersect(&["alice/alice", "bob/bob", "-o", "json"]);
+    let document: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &document["kind"], &document["clashes"]), (1, &json!("OperatorGroupIntersections"), &json!(1)));
+    let [pair] = &document["intersections"].as_array().unwrap()[..] else { panic!("{out}") };
+    let alice = json!({ "namespace": "alice", "name": "alice" });
+    assert_eq!((&pair["namespaces"], &pair["first"]), (&json!(["east", "west"]), &alice));
+    assert_eq!(pair["apis"], json!([{ "api": "Rose.v1.garden.example.com", "heldBy": [alice] }]));
 }
 
 #[test]
