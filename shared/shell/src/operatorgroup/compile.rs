@@ -110,7 +110,9 @@ async fn emit(options: &Options, printer: &mut Printer) -> Result<Outcome, CliEr
         }
         DataFormat::Json => {
             // JSON has no comments.
-            comments.iter().for_each(|comment| printer.talk(comment));
+            for comment in &comments {
+                printer.talk(comment);
+            }
             match &objects[..] {
                 [one] => printer.json(one)?,
                 several => {

@@ -342,13 +342,10 @@ async fn make(
     let namespace = object::namespace(&group).to_owned();
     let mut made = Vec::new();
     let place = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
-    let api = match (options.dry_run, seen.api()) {
-        (DryRun::None | DryRun::Server, Some(api)) => api,
-        _ => {
-            made.extend(with_namespace.then_some(place));
-            made.push(group);
-            return Ok(Some(made));
-        }
+    let (DryRun::None | DryRun::Server, Some(api)) = (options.dry_run, seen.api()) else {
+        made.extend(with_namespace.then_some(place));
+        made.push(group);
+        return Ok(Some(made));
     };
     let is_rehearsal = options.dry_run == DryRun::Server;
     if with_namespace {

@@ -94,9 +94,8 @@ async fn remove(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
                 continue;
             }
         }
-        let api = match (options.dry_run, seen.api()) {
-            (DryRun::None | DryRun::Server, Some(api)) => api,
-            _ => return told(options, &group, printer),
+        let (DryRun::None | DryRun::Server, Some(api)) = (options.dry_run, seen.api()) else {
+            return told(options, &group, printer);
         };
         let is_rehearsal = options.dry_run == DryRun::Server;
         match delete(api, &group, is_rehearsal).await {
@@ -155,9 +154,9 @@ async fn given_back(api: &Api, group: &Value, printer: &mut Printer) -> Result<O
         list(api, "v1alpha1", "ClusterServiceVersion", "clusterserviceversions", namespace, "!olm.copiedFrom").await?;
     let mut world = olm_core::world::World::new();
     world.apply(group.clone());
-    csvs.into_iter().for_each(|csv| {
+    for csv in csvs {
         world.apply(csv);
-    });
+    }
     let name = object::name(group);
     let Deletion::InUse { members, .. } = managed::deletion(&Reader::new(&world), namespace, Some(name)) else {
         return Ok(None);
