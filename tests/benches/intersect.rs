@@ -10,11 +10,14 @@ use serde_json::{Value, json};
 const GROUPS: usize = 1_000;
 const RUNS: usize = 10;
 
+/// The namespaces that the group of a namespace targets, by their numbers; none: all.
+type Targets<'a> = &'a dyn Fn(usize) -> Vec<usize>;
+
 fn main() -> Result<()> {
     let mut printer = Printer::stdio();
     let few = |n: usize| (0..5).map(|step| (n + step * 37) % GROUPS).collect();
     let half = |n: usize| (0..GROUPS).filter(|other| (n ^ other).is_multiple_of(2)).collect();
-    let cases: [(&str, &dyn Fn(usize) -> Vec<usize>); 5] = [
+    let cases: [(&str, Targets<'_>); 5] = [
         ("each its own", &|n| vec![n]),
         ("each five", &few),
         ("each every second one", &half),
@@ -37,7 +40,7 @@ fn main() -> Result<()> {
 }
 
 /// Namespaces with a group each that targets these, and a ClusterServiceVersion that provides one of ten APIs.
-fn world(targets: &dyn Fn(usize) -> Vec<usize>) -> World {
+fn world(targets: Targets<'_>) -> World {
     let mut world = World::new();
     let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
     let modes: Vec<Value> = modes.iter().map(|mode| json!({ "type": mode, "supported": true })).collect();

@@ -39,7 +39,7 @@ impl Wish {
             namespace,
             mode: install_mode,
             targets: target_namespaces,
-            operator: bundle.map(Operator::Bundle).or(package.map(Operator::Package)),
+            operator: bundle.map(Operator::Bundle).or_else(|| package.map(Operator::Package)),
             service_account,
         }
     }
