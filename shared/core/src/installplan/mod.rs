@@ -31,6 +31,7 @@ use serde_json::{Map, Value, json};
 
 use self::execute::{Error, Pass, Stop};
 use crate::api::object;
+use crate::api::status::Status as Answer;
 use crate::plan::{Action, Emit, Key, Plan, Reason};
 use crate::settings::Settings;
 use crate::structural::Fit;
@@ -151,6 +152,12 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
 /// Which custom resources a step looks at before it replaces their definition; none when there is nothing to look at (§5.5).
 pub fn fitting(live: &Value, desired: &Value) -> Option<Fit> {
     fits::question(live, desired)
+}
+
+/// Does that answer of the API server say something about the cluster that no other attempt would change? For such a one a plan goes
+/// on without an optional object.
+pub fn is_about_the_cluster(answer: &Answer) -> bool {
+    optional::is_about_the_cluster(answer)
 }
 
 /// The version that a definition loses although objects may be stored in it, for which its step is refused (§5.5).

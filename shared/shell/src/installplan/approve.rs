@@ -17,7 +17,7 @@ use olm_core::installplan::standing::{self, Standing};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
-use super::explain::{explain, summary};
+use super::explain::{self, explain, summary};
 use super::named::{self, plan_ref};
 use super::policy::{self, Refusal, Terms, Understood};
 use super::wait::{self, Of, Until};
@@ -210,7 +210,8 @@ async fn examine(
     if let Some(refusal) = policy::standing_refusal(&target.name, &standing) {
         return Err(Said::Refused(refusal));
     }
-    let explanation = explained(seen, target, images, printer).await.map_err(Said::Failed)?;
+    let asks = explain::DryRun::Server;
+    let explanation = explained(seen, target, images, asks, printer).await.map_err(Said::Failed)?;
     if let Some(refusal) = terms.refusal(&standing, &explanation).map_err(Said::Failed)? {
         return Err(Said::Refused(refusal));
     }
@@ -234,10 +235,11 @@ async fn explained(
     seen: &mut Seen,
     target: &ObjectRef,
     images: &image::Options,
+    dry_run: explain::DryRun,
     printer: &mut Printer,
 ) -> Result<Explanation, CliError> {
     let subject = Subject::Plan { namespace: target.namespace.clone(), name: target.name.clone() };
-    explain(seen, &subject, images, printer).await
+    explain(seen, &subject, images, dry_run, printer).await
 }
 
 /// Is the plan as it was, and would it do the same?
@@ -246,7 +248,7 @@ async fn is_same(seen: &mut Seen, candidate: &Candidate, images: &image::Options
     if now.is_none_or(|plan| object::resource_version(&plan) != candidate.resource_version) {
         return false;
     }
-    let explanation = explained(seen, &candidate.target, images, printer).await;
+    let explanation = explained(seen, &candidate.target, images, explain::DryRun::None, printer).await;
     explanation.is_ok_and(|explanation| explanation.hash == candidate.explanation.hash)
 }
 
