@@ -56,10 +56,9 @@ impl User {
         asked(|printer| list::run(&options, printer))
     }
 
-    /// What the plan would do.
-    fn explains(&self, plan: &str) -> Value {
+    fn asks(&self, what: Asked) -> Asked_ {
         let options = explain::Options {
-            asked: Asked::Plans(vec![plan.to_owned()]),
+            asked: what,
             source: self.source(),
             namespaces: Self::namespaces(),
             on_top: Vec::new(),
@@ -69,7 +68,12 @@ impl User {
             details: false,
             form: Form::Document("json".parse().unwrap()),
         };
-        let (answer, text, talk) = asked(|printer| explain::run(&options, printer));
+        asked(|printer| explain::run(&options, printer))
+    }
+
+    /// What the plan would do.
+    fn explains(&self, plan: &str) -> Value {
+        let (answer, text, talk) = self.asks(Asked::Plans(vec![plan.to_owned()]));
         assert!(answer.is_ok(), "{answer:?} {talk}");
         serde_json::from_str(&text).unwrap()
     }
@@ -229,7 +233,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     kubectl(&["delete", "-f", folder.path().join("gate.yaml").to_str().unwrap()]);
     let (answer, _, _) = reader.approves(&first, Terms::default());
     let refused = answer.unwrap_err();
-    assert!(refused.message.starts_with("not allowed to patch in namespace old-town"), "{refused}");
+    assert!(refused.message.starts_with("not allowed to patch installplans in namespace old-town"), "{refused}");
     assert!(refused.hint.unwrap().contains("kubectl auth can-i patch installplans.operators.coreos.com -n old-town"));
     let clerk = User(plane.kubeconfig_for("clerk", None).unwrap());
     let (answer, text, talk) = clerk.lists(false, "name");
@@ -247,6 +251,12 @@ fn plans_are_listed_explained_approved_and_awaited() {
             .message
             .contains("listing installplans in namespace old-town is forbidden")
     );
+
+    // Who may read nothing is told so, and not that there is nothing.
+    for asked in [Asked::Plans(Vec::new()), Asked::Subscription("tea-house".to_owned())] {
+        let refused = nobody.asks(asked).0.unwrap_err();
+        assert!(refused.message.starts_with("not allowed to list "), "{refused}");
+    }
 
     // On terms that are not kept nobody approves.
     let other = Terms { explained: Some("sha256:0123456789abcdef".to_owned()), ..Terms::default() };

@@ -276,8 +276,8 @@ fn hold(objects: &mut [Value]) -> BTreeMap<(String, String), String> {
     approvals
 }
 
-fn missing(kind: &str, namespace: &str, name: &str) -> Error {
-    Error::NotFound { what: format!("{kind} {name} in namespace {namespace}") }
+fn missing(kind: &'static str, namespace: &str, name: &str) -> Error {
+    Error::NotFound { kind, namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
 fn subscription_ref(namespace: &str, name: &str) -> ObjectRef {

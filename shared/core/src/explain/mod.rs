@@ -136,10 +136,14 @@ pub struct Asks {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// What is asked about is not there.
-    #[error("there is no {what}")]
+    #[error("there is no {kind} {name} in namespace {namespace}")]
     NotFound {
-        /// `InstallPlan install-abcde in namespace garden`
-        what: String,
+        /// `InstallPlan` or `Subscription`.
+        kind: &'static str,
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
     },
     /// No catalog that is known has the package.
     #[error("none of the catalogs that are known has {what}{}", if .catalogs.is_empty() { ": there are none".to_owned() } else { format!(" ({})", .catalogs.join(", ")) })]

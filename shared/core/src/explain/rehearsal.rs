@@ -126,8 +126,10 @@ impl Explanation {
         let mut groups: Vec<(&DryRunRefusal, Vec<String>)> = Vec::new();
         for refusal in &self.dry_run.refused {
             let object = format!("{} {}", refusal.gvk.kind, refusal.name);
+            // The API server begins with what it is about.
+            let words = |refusal: &DryRunRefusal| refusal.message.replace(&refusal.name, "");
             let same = |known: &&mut (&DryRunRefusal, Vec<String>)| {
-                (&known.0.message, known.0.optional) == (&refusal.message, refusal.optional)
+                known.0.optional == refusal.optional && words(known.0) == words(refusal)
             };
             match groups.iter_mut().find(same) {
                 Some((_, objects)) => objects.push(object),

@@ -97,9 +97,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -> Result<Outcome, CliError> {
     let mut seen = look(options, printer).await?;
     if let Some(gap) = seen.gaps.iter().find(|gap| gap.resource.starts_with("installplans.")) {
-        return Err(
-            CliError::new(ErrorKind::Api, gap.to_string()).hint("kubectl auth can-i --list shows what is allowed")
-        );
+        return Err(gap.as_error());
     }
     let Some(api) = seen.api().cloned() else { return Ok(Outcome::Done) };
     let plans = chosen(options, &seen)?;
@@ -291,7 +289,7 @@ async fn give(api: &Api, candidate: &Candidate, who: Option<&str>, dry_run: DryR
         Err(refusal) if refusal.is_not_found() => {
             Said::Failed(named::not_found("InstallPlan", &target.name, &target.namespace))
         }
-        Err(refusal) => Said::Failed(named::refused(&refusal, "patch", &target.namespace)),
+        Err(refusal) => Said::Failed(named::refused(&refusal, "patch", "installplans", &target.namespace)),
     }
 }
 

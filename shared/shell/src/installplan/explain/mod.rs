@@ -37,7 +37,7 @@ use crate::cli::table::Table;
 use crate::cli::wait::block_on;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image::{self, Location, Wanted};
-use crate::observe::{self, Need, Seen};
+use crate::observe::{self, Gap, Need, Seen};
 use crate::registry;
 
 /// Namespace of what is asked about when nothing names one.
@@ -162,12 +162,27 @@ async fn explanations(options: &Options, printer: &mut Printer) -> Result<(Vec<E
     let Options { asked, source, namespaces, on_top, images, optional_manifests, dry_run, .. } = options;
     let mut seen = observe::look(source, namespaces, on_top, Need::Planning, printer).await?;
     seen.settings.optional_manifests = *optional_manifests;
+    if let Some(gap) = seen.gaps.iter().find(|gap| is_vital(gap, asked)) {
+        return Err(gap.as_error());
+    }
     let mut explanations = Vec::new();
     for subject in subjects(asked, &seen, images).await? {
         explanations.push(explain(&mut seen, &subject, images, *dry_run, printer).await?);
     }
     let untold = if explanations.is_empty() { seen.gaps.iter().map(ToString::to_string).collect() } else { Vec::new() };
     Ok((explanations, untold))
+}
+
+/// Can nothing be said without what could not be read?
+fn is_vital(gap: &Gap, asked: &Asked) -> bool {
+    let is_of = |plural: &str| gap.resource.strip_prefix(plural).is_some_and(|group| group == ".operators.coreos.com");
+    // Without its OperatorGroup every plan of a namespace would fail; where OLM is not installed it can still be thought of.
+    is_of("operatorgroups") && gap.forbidden
+        || match asked {
+            Asked::Plans(_) => is_of("installplans"),
+            Asked::Subscription(_) => is_of("subscriptions"),
+            Asked::Bundle(_) | Asked::Package(_) => false,
+        }
 }
 
 /// What is asked about, in the namespace that is looked at.

@@ -16,6 +16,7 @@ use olm_core::explain::{Asks, Bundle, Change, Cluster, Error, Explainer, Explana
 use olm_core::structural::{Fit, FitFact};
 use olm_core::world::{Reader, kind};
 
+use super::super::named;
 use super::rehearse::rehearse;
 use crate::cli::{CliError, ErrorKind, Printer};
 use crate::cluster::fit;
@@ -90,13 +91,21 @@ async fn tried_out(
 }
 
 fn untold(error: &Error, seen: &Seen) -> CliError {
-    let told = CliError::new(ErrorKind::Input, error.to_string());
+    let unread: Vec<String> =
+        seen.gaps.iter().filter(|gap| gap.resource.contains("catalogsources")).map(ToString::to_string).collect();
     match error {
-        Error::NotFound { .. } => told.hint("kubectl olm install-plan list -A shows what there is"),
-        Error::NotOffered { catalogs, .. } if catalogs.is_empty() && seen.api().is_none() => {
-            told.hint("give one: --catalog NAME[.NAMESPACE]=DIR")
+        Error::NotFound { kind, .. } => {
+            CliError::new(ErrorKind::Input, error.to_string()).hint(named::whereabouts(kind))
         }
-        Error::NotOffered { .. } => told.hint("kubectl olm catalog list shows what a catalog has"),
+        Error::NotOffered { catalogs, .. } => {
+            let unread = if unread.is_empty() { String::new() } else { format!("; {}", unread.join("; ")) };
+            let told = CliError::new(ErrorKind::Input, format!("{error}{unread}"));
+            if catalogs.is_empty() && seen.api().is_none() {
+                told.hint("give one: --catalog NAME[.NAMESPACE]=DIR")
+            } else {
+                told.hint("kubectl olm catalog list shows what a catalog has; --catalog NAME[.NAMESPACE]=DIR stands in for one")
+            }
+        }
     }
 }
 
