@@ -57,10 +57,14 @@ impl User {
     }
 
     fn asks(&self, what: Asked) -> Asked_ {
+        self.asks_in(NAMESPACE, what)
+    }
+
+    fn asks_in(&self, namespace: &str, what: Asked) -> Asked_ {
         let options = explain::Options {
             asked: what,
             source: self.source(),
-            namespaces: Self::namespaces(),
+            namespaces: NamespaceFlags { namespace: Some(namespace.to_owned()), all_namespaces: false },
             on_top: Vec::new(),
             images: image::Options::of_user(),
             optional_manifests: false,
@@ -279,6 +283,31 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let (answer, text, _) = admin.waits(Of::Plan(first.clone()), Until::Approved, Duration::ZERO);
     assert_eq!(answer, Ok(Outcome::Negative));
     assert!(text.contains(r#""phase":"RequiresApproval""#), "{text}");
+
+    // What is written with the rights of a ServiceAccount is asked about with its rights, by those who may impersonate it.
+    let kept = include_str!("install_plan_cluster/narrow.yaml");
+    kubectl(&["apply", "-f", write_down(&folder, "narrow.yaml", kept).to_str().unwrap()]);
+    kubectl(&["create", "clusterrole", "mason", "--verb=get,list,watch,create,update", "--resource=*.*"]);
+    kubectl(&["create", "clusterrolebinding", "mason", "--clusterrole=mason", "--user=mason"]);
+    work(plane.kubeconfig());
+    let tries = |user: &User| {
+        let (answer, text, talk) = user.asks_in("narrow", Asked::Plans(vec!["by-hand".to_owned()]));
+        assert!(answer.is_ok(), "{answer:?} {talk}");
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    let told = tries(&admin);
+    assert_eq!(told["plan"]["serviceAccount"], "narrow/keeper");
+    let dry_run = &told["dryRun"];
+    assert!(dry_run["message"] == "" && dry_run["refused"] == json!([]), "{dry_run}");
+    let whole = dry_run["taken"].as_u64().unwrap();
+    let told = tries(&User(plane.kubeconfig_for("mason", None).unwrap()));
+    let dry_run = &told["dryRun"];
+    assert_eq!(
+        dry_run["message"],
+        "not allowed to impersonate ServiceAccount narrow/keeper, with whose rights the plan is executed"
+    );
+    let taken = dry_run["taken"].as_u64().unwrap();
+    assert!(0 < taken && taken < whole, "definitions are everybody's: {dry_run}");
 
     // A plan that changes while somebody reads is not approved.
     let kubeconfig = plane.kubeconfig().to_owned();

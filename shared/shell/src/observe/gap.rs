@@ -61,7 +61,7 @@ impl Gap {
     }
 
     /// A single object.
-    pub(super) fn get(target: &ObjectRef, refusal: &Status) -> Self {
+    pub(crate) fn get(target: &ObjectRef, refusal: &Status) -> Self {
         let ObjectRef { gvk, namespace, name } = target;
         let resource = if gvk.group.is_empty() { gvk.kind.clone() } else { format!("{}.{}", gvk.kind, gvk.group) };
         Self {

@@ -162,8 +162,10 @@ async fn explanations(options: &Options, printer: &mut Printer) -> Result<(Vec<E
     let Options { asked, source, namespaces, on_top, images, optional_manifests, dry_run, .. } = options;
     let mut seen = observe::look(source, namespaces, on_top, Need::Planning, printer).await?;
     seen.settings.optional_manifests = *optional_manifests;
-    if let Some(gap) = seen.gaps.iter().find(|gap| is_vital(gap, asked)) {
-        return Err(gap.as_error());
+    if let Some(vital) = seen.gaps.iter().find(|gap| is_vital(gap, asked)) {
+        // Whoever asks for rights should ask once.
+        seen.gaps.iter().filter(|gap| *gap != vital && gap.forbidden).for_each(|gap| printer.warn(gap));
+        return Err(vital.as_error());
     }
     let mut explanations = Vec::new();
     for subject in subjects(asked, &seen, images).await? {

@@ -28,6 +28,9 @@ use crate::registry;
 /// How often it is tried out at most: objects, then custom resources and bundles, then what these bring.
 const TRIES: usize = 4;
 
+/// How many single objects of a kind are named that could not be read.
+const NAMED: usize = 3;
+
 /// Is the API server asked whether it would take the objects?
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum DryRun {
@@ -84,7 +87,7 @@ async fn tried_out(
         let explainer = Explainer::new(&seen.settings, cluster(seen, subject.namespace(), &more));
         let (explanation, asks) = explainer.explain_and_ask(subject).map_err(|error| untold(&error, seen))?;
         tries += 1;
-        if tries == TRIES || !more.look(seen, &explanation, &asks.fits, images, printer).await {
+        if tries == TRIES || !more.look(seen, &explanation, &asks.fits, images, printer).await? {
             return Ok((explainer, explanation, asks));
         }
     }
@@ -144,11 +147,6 @@ pub(crate) fn catalogs(seen: &Seen, namespace: &str) -> BTreeMap<(String, String
 fn cluster(seen: &Seen, namespace: &str, more: &More) -> Cluster {
     let world = Reader::new(&seen.world);
     let kinds = seen.served.kinds().map(|gvk| (gvk.clone(), seen.served.is_namespaced(gvk)));
-    let unread = |gap: &Gap| Unread {
-        resource: gap.resource.clone(),
-        namespace: gap.namespace.clone(),
-        message: gap.to_string(),
-    };
     Cluster {
         objects: seen.world.objects().map(|o| o.json().clone()).collect(),
         kinds: kinds.collect(),
@@ -157,9 +155,29 @@ fn cluster(seen: &Seen, namespace: &str, more: &More) -> Cluster {
         catalogs: catalogs(seen, namespace),
         bundles: more.bundles.clone(),
         fits: more.fits.iter().filter_map(|(key, found)| Some((key.clone(), found.clone()?))).collect(),
-        unread: seen.gaps.iter().map(unread).collect(),
+        unread: unread(&seen.gaps),
         now: seen.at,
     }
+}
+
+/// What could not be read. Single objects of a kind are one matter.
+pub(super) fn unread(gaps: &[Gap]) -> Vec<Unread> {
+    let mut told: Vec<(&Gap, Vec<&str>)> = Vec::new();
+    let parts = |gap: &Gap| (gap.verb, gap.resource.clone(), gap.namespace.clone(), gap.forbidden);
+    for gap in gaps {
+        match told.iter_mut().find(|(known, _)| gap.forbidden && !gap.name.is_empty() && parts(known) == parts(gap)) {
+            Some((_, names)) => names.push(&gap.name),
+            None => told.push((gap, vec![&gap.name])),
+        }
+    }
+    let named = |(gap, names): (&Gap, Vec<&str>)| {
+        let more = names.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let name = format!("{}{more}", names[..names.len().min(NAMED)].join(", "));
+        let message = Gap { name, ..gap.clone() }.to_string();
+        Unread { resource: gap.resource.clone(), namespace: gap.namespace.clone(), message }
+    };
+    told.into_iter().map(named).collect()
 }
 
 /// What was looked at besides, because an explanation asked for it.
@@ -175,6 +193,9 @@ struct More {
 
 impl More {
     /// Looks at what the explanation touches and was not looked at. `false`: there is nothing.
+    ///
+    /// # Errors
+    /// The API server is in trouble: what would be said of the rest would not be true.
     async fn look(
         &mut self,
         seen: &mut Seen,
@@ -182,7 +203,7 @@ impl More {
         fits: &[Fit],
         images: &image::Options,
         printer: &Printer,
-    ) -> bool {
+    ) -> Result<bool, CliError> {
         let mut any = false;
         for bundle in explanation.bundles.iter().filter(|b| !b.unpacked && !b.image.is_empty()) {
             if !self.bundles.contains_key(&bundle.image) {
@@ -192,7 +213,7 @@ impl More {
             }
         }
         if seen.api().is_none() {
-            return any;
+            return Ok(any);
         }
         let is_listed = |gvk: &Gvk| KINDS.iter().any(|k| (k.group, k.name) == (gvk.group.as_str(), gvk.kind.as_str()));
         let touched = explanation.objects.iter().filter(|o| o.change == Change::Create && !is_listed(&o.gvk));
@@ -201,7 +222,11 @@ impl More {
             .filter(|target| self.objects.insert(target.clone()))
             .collect();
         any |= !new.is_empty();
+        let known = seen.gaps.len();
         seen.look_at(new).await;
+        if let Some(gap) = seen.gaps[known..].iter().find(|gap| !gap.forbidden) {
+            return Err(gap.as_error());
+        }
         for question in fits {
             let key = (question.crd.clone(), question.digest());
             if !self.fits.contains_key(&key) {
@@ -210,7 +235,7 @@ impl More {
                 any = true;
             }
         }
-        any
+        Ok(any)
     }
 }
 

@@ -159,7 +159,7 @@ async fn may(api: &Api, right: &Right) -> May {
         Ok(review) if object::at(&review, &["status", "allowed"]) == &Value::Bool(true) => May::Yes,
         Ok(_) => May::No,
         Err(refusal) if refusal.is_forbidden() && account.is_some() => May::Unknown(format!(
-            "not allowed to impersonate ServiceAccount {}, which executes the plan",
+            "not allowed to impersonate ServiceAccount {}, with whose rights the plan is executed",
             right.owner()
         )),
         Err(refusal) => May::Unknown(format!("it does not say what is allowed: {}", refusal.message)),
