@@ -72,7 +72,9 @@ pub(super) fn writes(trial: &Trial, Explanation { plan, objects, .. }: &Explanat
         let mut object = trial.after.api().find(&o.gvk.group, &o.gvk.kind, &o.namespace, &o.name)?.clone();
         object::map_mut(&mut object, &[]).remove("status");
         let metadata = object::map_mut(&mut object, &["metadata"]);
-        OF_THE_SERVER.iter().for_each(|field| drop(metadata.remove(*field)));
+        for field in OF_THE_SERVER {
+            metadata.remove(field);
+        }
         let is_crd = o.gvk.kind == "CustomResourceDefinition";
         Some(Write { object, exists: o.change == Change::Update, account: account.clone().filter(|_| !is_crd) })
     };
