@@ -4,6 +4,7 @@
 //! and so on until nothing new is asked for: objects that it would create may be there, custom resources may not fit, the content
 //! of bundles may be elsewhere.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -228,10 +229,8 @@ impl More {
             return Err(gap.as_error());
         }
         for question in fits {
-            let key = (question.crd.clone(), question.digest());
-            if !self.fits.contains_key(&key) {
-                let found = look_at_customs(seen, question, printer).await;
-                self.fits.insert(key, found);
+            if let Entry::Vacant(vacant) = self.fits.entry((question.crd.clone(), question.digest())) {
+                vacant.insert(look_at_customs(seen, question, printer).await);
                 any = true;
             }
         }
