@@ -225,7 +225,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     kubectl(&["apply", "-f", write_down(&folder, "gate.yaml", GATE).to_str().unwrap()]);
     let probe = ["create", "deployment", "probe", "--image=example.com/probe", "-n", NAMESPACE, "--dry-run=server"];
     let began = Instant::now();
-    while plane.kubectl(&probe).output().unwrap().status.success() {
+    while plane.kubectl(probe).output().unwrap().status.success() {
         assert!(began.elapsed() < PATIENCE, "the gate does not close");
     }
     let refused = admin.explains(&first);
