@@ -87,6 +87,7 @@ impl Garden {
             on_top: Vec::new(),
             images: olm_shell::image::Options::default(),
             optional_manifests: self.optional_manifests,
+            dry_run: explain::DryRun::default(),
             details: false,
             form: Form::Text,
         };

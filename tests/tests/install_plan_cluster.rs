@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use olm_core::api::crd;
 use olm_shell::cli::flags::{ClusterFlags, ImageFlags, NamespaceFlags, SourceFlags};
@@ -18,7 +18,8 @@ use olm_shell::installplan::policy::Terms;
 use olm_shell::installplan::wait::{self, Of, Until};
 use olm_shell::run::{self, CatalogDirectory, FeatureGates, Mode};
 use olm_tests::control_plane::{ControlPlane, Options, skipped};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
 const NAMESPACE: &str = "old-town";
 /// What controllers do to a small plan takes seconds.
@@ -55,21 +56,30 @@ impl User {
         asked(|printer| list::run(&options, printer))
     }
 
-    /// The hash of what the plan would do.
-    fn explains(&self, plan: &str) -> String {
+    fn asks(&self, what: Asked) -> Asked_ {
+        self.asks_in(NAMESPACE, what)
+    }
+
+    fn asks_in(&self, namespace: &str, what: Asked) -> Asked_ {
         let options = explain::Options {
-            asked: Asked::Plans(vec![plan.to_owned()]),
+            asked: what,
             source: self.source(),
-            namespaces: Self::namespaces(),
+            namespaces: NamespaceFlags { namespace: Some(namespace.to_owned()), all_namespaces: false },
             on_top: Vec::new(),
             images: image::Options::of_user(),
             optional_manifests: false,
+            dry_run: explain::DryRun::default(),
             details: false,
             form: Form::Document("json".parse().unwrap()),
         };
-        let (answer, text, talk) = asked(|printer| explain::run(&options, printer));
+        asked(|printer| explain::run(&options, printer))
+    }
+
+    /// What the plan would do.
+    fn explains(&self, plan: &str) -> Value {
+        let (answer, text, talk) = self.asks(Asked::Plans(vec![plan.to_owned()]));
         assert!(answer.is_ok(), "{answer:?} {talk}");
-        serde_json::from_str::<Value>(&text).unwrap()["hash"].as_str().unwrap().to_owned()
+        serde_json::from_str(&text).unwrap()
     }
 
     fn approval(&self, plan: &str, terms: Terms) -> approve::Options {
@@ -97,6 +107,30 @@ impl User {
         let options = wait::Options { cluster: self.cluster(), namespace, of, until, timeout, json: true };
         asked(|printer| wait::run(&options, printer))
     }
+}
+
+/// Nobody may make Deployments.
+const GATE: &str = r#"
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: { name: gate }
+spec:
+  matchConstraints:
+    resourceRules:
+    - { apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments] }
+  validations:
+  - { expression: "false", message: no new houses }
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: { name: gate }
+spec: { policyName: gate, validationActions: [Deny] }
+"#;
+
+fn write_down(folder: &TempDir, name: &str, text: &str) -> PathBuf {
+    let file = folder.path().join(name);
+    std::fs::write(&file, text).unwrap();
+    file
 }
 
 /// Lets the controllers work until nothing is left to do but what waits for approval.
@@ -142,9 +176,9 @@ fn plans_are_listed_explained_approved_and_awaited() {
         String::from_utf8(output.stdout).unwrap()
     };
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("cluster.yaml");
     let cluster = include_str!("../quickstart/cluster.yaml");
-    std::fs::write(&file, cluster.replace("installPlanApproval: Automatic", "installPlanApproval: Manual")).unwrap();
+    let cluster = cluster.replace("installPlanApproval: Automatic", "installPlanApproval: Manual");
+    let file = write_down(&folder, "cluster.yaml", &cluster);
     kubectl(&["apply", "-f", file.to_str().unwrap()]);
     work(plane.kubeconfig());
 
@@ -171,11 +205,39 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let all = || kubectl(&["get", everything, "-A", "-o", "json"]);
     let before = all();
     let reader = User(plane.kubeconfig_for("reader", None).unwrap());
-    let hash = reader.explains(&first);
-    assert_eq!(hash, admin.explains(&first));
+    let read = reader.explains(&first);
+    let hash = read["hash"].as_str().unwrap().to_owned();
+    assert!(read["dryRun"]["asked"] == false && read["dryRun"]["refused"] == json!([]), "{}", read["dryRun"]);
+    let message = read["dryRun"]["message"].as_str().unwrap();
+    assert!(message.starts_with("not allowed to create ") && message.ends_with(" more"), "{message}");
+
+    // Who may write has the API server asked, which sees more, and keeps nothing of it.
+    let tried = admin.explains(&first);
+    assert_eq!((&tried["hash"], &tried["verdict"]["result"]), (&read["hash"], &read["verdict"]["result"]));
+    let dry_run = &tried["dryRun"];
+    assert!(dry_run["taken"].as_u64().unwrap() > 5 && dry_run["refused"] == json!([]), "{dry_run}");
+    assert_eq!(dry_run["message"], "");
+    let of = |told: &Value, kind: &str| {
+        let mut objects = told["objects"].as_array().unwrap().iter();
+        objects.find(|o| o["kind"] == kind).unwrap_or_else(|| panic!("no {kind}")).clone()
+    };
+    assert_eq!(of(&read, "Deployment"), of(&tried, "Deployment"), "the copy knows what the server sets");
+    kubectl(&["apply", "-f", write_down(&folder, "gate.yaml", GATE).to_str().unwrap()]);
+    let probe = ["create", "deployment", "probe", "--image=example.com/probe", "-n", NAMESPACE, "--dry-run=server"];
+    let began = Instant::now();
+    while plane.kubectl(probe).output().unwrap().status.success() {
+        assert!(began.elapsed() < PATIENCE, "the gate does not close");
+    }
+    let refused = admin.explains(&first);
+    assert_eq!((&refused["hash"], &refused["verdict"]["result"]), (&read["hash"], &json!("wouldFail")));
+    let deployment = of(&refused, "Deployment");
+    assert_eq!(deployment["change"], "refused");
+    assert!(deployment["message"].as_str().unwrap().contains("no new houses"), "{deployment}");
+    assert_eq!(reader.explains(&first)["verdict"], read["verdict"]);
+    kubectl(&["delete", "-f", folder.path().join("gate.yaml").to_str().unwrap()]);
     let (answer, _, _) = reader.approves(&first, Terms::default());
     let refused = answer.unwrap_err();
-    assert!(refused.message.starts_with("not allowed to patch in namespace old-town"), "{refused}");
+    assert!(refused.message.starts_with("not allowed to patch installplans in namespace old-town"), "{refused}");
     assert!(refused.hint.unwrap().contains("kubectl auth can-i patch installplans.operators.coreos.com -n old-town"));
     let clerk = User(plane.kubeconfig_for("clerk", None).unwrap());
     let (answer, text, talk) = clerk.lists(false, "name");
@@ -193,6 +255,12 @@ fn plans_are_listed_explained_approved_and_awaited() {
             .message
             .contains("listing installplans in namespace old-town is forbidden")
     );
+
+    // Who may read nothing is told so, and not that there is nothing.
+    for asked in [Asked::Plans(Vec::new()), Asked::Subscription("tea-house".to_owned())] {
+        let refused = nobody.asks(asked).0.unwrap_err();
+        assert!(refused.message.starts_with("not allowed to list "), "{refused}");
+    }
 
     // On terms that are not kept nobody approves.
     let other = Terms { explained: Some("sha256:0123456789abcdef".to_owned()), ..Terms::default() };
@@ -215,6 +283,31 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let (answer, text, _) = admin.waits(Of::Plan(first.clone()), Until::Approved, Duration::ZERO);
     assert_eq!(answer, Ok(Outcome::Negative));
     assert!(text.contains(r#""phase":"RequiresApproval""#), "{text}");
+
+    // What is written with the rights of a ServiceAccount is asked about with its rights, by those who may impersonate it.
+    let kept = include_str!("install_plan_cluster/narrow.yaml");
+    kubectl(&["apply", "-f", write_down(&folder, "narrow.yaml", kept).to_str().unwrap()]);
+    kubectl(&["create", "clusterrole", "mason", "--verb=get,list,watch,create,update", "--resource=*.*"]);
+    kubectl(&["create", "clusterrolebinding", "mason", "--clusterrole=mason", "--user=mason"]);
+    work(plane.kubeconfig());
+    let tries = |user: &User| {
+        let (answer, text, talk) = user.asks_in("narrow", Asked::Plans(vec!["by-hand".to_owned()]));
+        assert!(answer.is_ok(), "{answer:?} {talk}");
+        serde_json::from_str::<Value>(&text).unwrap()
+    };
+    let told = tries(&admin);
+    assert_eq!(told["plan"]["serviceAccount"], "narrow/keeper");
+    let dry_run = &told["dryRun"];
+    assert!(dry_run["message"] == "" && dry_run["refused"] == json!([]), "{dry_run}");
+    let whole = dry_run["taken"].as_u64().unwrap();
+    let told = tries(&User(plane.kubeconfig_for("mason", None).unwrap()));
+    let dry_run = &told["dryRun"];
+    assert_eq!(
+        dry_run["message"],
+        "not allowed to impersonate ServiceAccount narrow/keeper, with whose rights the plan is executed"
+    );
+    let taken = dry_run["taken"].as_u64().unwrap();
+    assert!(0 < taken && taken < whole, "definitions are everybody's: {dry_run}");
 
     // A plan that changes while somebody reads is not approved.
     let kubeconfig = plane.kubeconfig().to_owned();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use olm_shell::cli::flags::{ImageFlags, NamespaceFlags, SourceFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
-use olm_shell::installplan::explain::{self, Asked, Form, Options};
+use olm_shell::installplan::explain::{self, Asked, DryRun, Form, Options};
 use olm_shell::run::FeatureGates;
 
 /// Say what an InstallPlan will do, before it does it; also one that does not exist yet.
@@ -12,7 +12,8 @@ use olm_shell::run::FeatureGates;
 /// The controllers' own code is let loose on a copy of what is there: it approves the plan, and waits for what comes of it. Told are
 /// the operators that come, and why; every object that is made, changed or deleted; rights that are gained and lost; custom
 /// resources that would break; kinds that the cluster does not serve; and what does not come back. Nothing is written to the
-/// cluster, and only rights to read are needed: what may not be read is told.
+/// cluster, and only rights to read are needed: what may not be read is told. Where you may write, the API server is asked whether it
+/// would take the objects (a dry run), so that webhooks, quotas and its own validation have their say.
 ///
 /// Without an argument the plans of the namespace are explained that wait for approval.
 ///
@@ -41,6 +42,10 @@ pub(crate) struct Arguments {
     /// Feature gates of the controllers, such as OptionalManifests=true
     #[arg(long, value_name = "NAME=BOOL,…", default_value = "")]
     feature_gates: FeatureGates,
+    /// Ask the API server whether it would take the objects (server: as far as your rights go; nothing is kept), or send nothing but
+    /// reads (none)
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    dry_run: DryRun,
     /// Output format: json, yaml, markdown or jsonpath=TEMPLATE
     #[arg(short, long, default_value = "", hide_default_value = true)]
     output: Form,
@@ -71,7 +76,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Explains.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { plans, subscription, bundle, package, details, on_top, feature_gates, output, .. } = arguments;
+    let Arguments { plans, subscription, bundle, package, details, on_top, feature_gates, dry_run, output, .. } =
+        arguments;
     let asked = match (subscription, bundle, package) {
         (Some(name), ..) => Asked::Subscription(name),
         (_, Some(reference), _) => Asked::Bundle(reference),
@@ -85,6 +91,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         on_top,
         images: arguments.images.options()?,
         optional_manifests: feature_gates.get(FeatureGates::OPTIONAL_MANIFESTS).unwrap_or(false),
+        dry_run,
         details,
         form: output,
     };

@@ -265,3 +265,9 @@ impl std::fmt::Display for Target {
 pub fn pull_policy(image: &str) -> &'static str {
     if image.contains('@') { "IfNotPresent" } else { "Always" }
 }
+
+/// The names of the Secrets, in its namespace, with which the images of a CatalogSource and of its bundles are pulled.
+pub fn pull_secrets(source: &Value) -> Vec<String> {
+    let names = object::list(source, &["spec", "secrets"]).iter().filter_map(Value::as_str);
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}

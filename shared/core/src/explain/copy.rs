@@ -7,13 +7,16 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::trial::{self, Trial};
-use super::{Cluster, Error, Explanation, Subject, Unread, crds, csvs, objects, parts, rights, served, verdict};
+use super::{
+    Asks, Cluster, Error, Explanation, Subject, Unread, crds, csvs, objects, parts, rehearsal, rights, served, verdict,
+};
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::api::{crd, labels};
 use crate::bundle::Rendered;
 use crate::catalog::{Builder, BundleMessage, Channel, Content, Entry, Package, Snapshot};
 use crate::settings::Settings;
 use crate::sim::{ApiServer, Patch, Simulation};
+use crate::structural::FitFact;
 use crate::version::{self, Range};
 
 /// Any number: uids and generated names in the copy follow from it.
@@ -35,6 +38,7 @@ pub struct Explainer {
     pub(super) approvals: BTreeMap<(String, String), String>,
     pub(super) catalogs: BTreeMap<(String, String), Arc<Snapshot>>,
     pub(super) unread: Vec<Unread>,
+    pub(super) fits: BTreeMap<(String, String), FitFact>,
     /// The namespace of global catalogs.
     pub(super) global: String,
 }
@@ -42,7 +46,7 @@ pub struct Explainer {
 impl Explainer {
     /// Copies the cluster. `settings` are the choices of the controllers that run in it.
     pub fn new(settings: &Settings, cluster: Cluster) -> Self {
-        let Cluster { mut objects, kinds, kinds_are_complete, server_version, catalogs, bundles, unread, now } =
+        let Cluster { mut objects, kinds, kinds_are_complete, server_version, catalogs, bundles, fits, unread, now } =
             cluster;
         let approvals = hold(&mut objects);
         let has_node = objects.iter().any(|o| object::text(o, &["kind"]) == "Node");
@@ -68,10 +72,13 @@ impl Explainer {
         for (reference, unpacked) in bundles {
             read.give_bundle(&reference, unpacked);
         }
+        for ((crd, digest), found) in &fits {
+            read.give_fit(crd, digest, found.clone());
+        }
         let mut settled = read.clone();
         settled.settle(BEFORE);
         let global = settings.global_catalog_namespace.clone();
-        Self { read, settled, approvals, catalogs, unread, global }
+        Self { read, settled, approvals, catalogs, unread, fits, global }
     }
 
     /// Explains one plan.
@@ -79,6 +86,14 @@ impl Explainer {
     /// # Errors
     /// What is asked about is not there, or in no catalog that is known.
     pub fn explain(&self, subject: &Subject) -> Result<Explanation, Error> {
+        self.explain_and_ask(subject).map(|(explanation, _)| explanation)
+    }
+
+    /// Explains one plan, and says what could be asked of the cluster itself to know more.
+    ///
+    /// # Errors
+    /// As [`Self::explain`].
+    pub fn explain_and_ask(&self, subject: &Subject) -> Result<(Explanation, Asks), Error> {
         let trial = self.try_out(subject)?;
         let mut explanation = Explanation {
             namespace: subject.namespace().to_owned(),
@@ -94,13 +109,15 @@ impl Explainer {
         explanation.images = parts::images(&trial);
         explanation.webhooks = parts::webhooks(&trial);
         explanation.optional = parts::optional(&trial, &explanation.objects);
-        explanation.bundles = parts::bundles(&trial);
+        explanation.bundles = parts::bundles(&trial, self);
         explanation.deprecations = parts::deprecations(&trial, self);
         explanation.irreversible = parts::irreversible(&trial, &explanation);
         explanation.afterwards = trial::afterwards(&trial, self);
         explanation.verdict = verdict::judge(&trial, self, &explanation);
         explanation.hash = explanation.digest();
-        Ok(explanation)
+        let asks =
+            Asks { fits: crds::questions(&trial, &explanation.crds), writes: rehearsal::writes(&trial, &explanation) };
+        Ok((explanation, asks))
     }
 
     pub(super) fn try_out(&self, subject: &Subject) -> Result<Trial, Error> {
@@ -259,8 +276,8 @@ fn hold(objects: &mut [Value]) -> BTreeMap<(String, String), String> {
     approvals
 }
 
-fn missing(kind: &str, namespace: &str, name: &str) -> Error {
-    Error::NotFound { what: format!("{kind} {name} in namespace {namespace}") }
+fn missing(kind: &'static str, namespace: &str, name: &str) -> Error {
+    Error::NotFound { kind, namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
 fn subscription_ref(namespace: &str, name: &str) -> ObjectRef {

@@ -1,14 +1,13 @@
 //! What becomes of CustomResourceDefinitions, and of the custom resources that exist.
 
-use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::copy::Explainer;
 use super::trial::Trial;
 use super::{Change, Crd, csvs};
 use crate::api::object;
 use crate::installplan;
-use crate::structural::Fitting;
+use crate::structural::Fit;
 
 const GROUP: &str = "apiextensions.k8s.io";
 const KIND: &str = "CustomResourceDefinition";
@@ -52,9 +51,13 @@ fn compared(trial: &Trial, explainer: &Explainer, live: &Value, desired: &Value)
         one.iter().filter(|version| !other.contains(version)).cloned().collect()
     };
     let is_unread = explainer.unread.iter().any(|unread| unread.resource == name);
-    let of = |path: &[&str]| object::text(live, path);
-    let (group, kind) = (of(&["spec", "group"]), of(&["spec", "names", "kind"]));
-    let existing = trial.before.api().list(group, kind, None).count() as u64;
+    let question = question(live, desired);
+    let found = match explainer.fits.get(&(question.crd.clone(), question.digest())) {
+        Some(found) => found.clone(),
+        None => trial.before.fitting(&question),
+    };
+    // Each counts once a version that it can be read in.
+    let existing = found.looked_at.checked_div(question.schemas.len() as u64).unwrap_or_default();
     let after = trial.after.api().find(GROUP, KIND, "", name);
     let is_changed = after.is_some_and(|after| after["spec"] != live["spec"]) || !object::covers(live, &spec(desired));
     let mut crd = Crd {
@@ -67,20 +70,8 @@ fn compared(trial: &Trial, explainer: &Explainer, live: &Value, desired: &Value)
         existing: (!is_unread).then_some(existing),
         ..Crd::default()
     };
-    if let Some(question) = installplan::fitting(live, desired) {
-        let mut fitting = Fitting::new(&question);
-        for (version, _) in &question.schemas {
-            for custom in trial.before.api().list(group, kind, None) {
-                let mut custom = custom.clone();
-                let api_version = format!("{group}/{version}");
-                object::map_mut(&mut custom, &[]).insert("apiVersion".to_owned(), api_version.into());
-                fitting.look(version, custom);
-            }
-        }
-        let found = fitting.end(Timestamp::UNIX_EPOCH, None);
-        crd.misfit_count = found.misfits;
-        crd.misfits = found.first.iter().map(|m| format!("{} ({}): {}", m.name, m.version, m.problem)).collect();
-    }
+    crd.misfit_count = found.misfits;
+    crd.misfits = found.first.iter().map(|m| format!("{} ({}): {}", m.name, m.version, m.problem)).collect();
     let message = match installplan::lost_version(live, desired) {
         Some(version) => format!(
             "version {version} goes, and objects may still be stored in it (status.storedVersions): OLM refuses that"
@@ -100,8 +91,37 @@ fn compared(trial: &Trial, explainer: &Explainer, live: &Value, desired: &Value)
     crd
 }
 
+/// What is to be known of the custom resources: do they fit the schemas that they get, or at least, how many are there?
+fn question(live: &Value, desired: &Value) -> Fit {
+    installplan::fitting(live, desired).unwrap_or_else(|| {
+        let of = |path: &[&str]| object::text(live, path).to_owned();
+        let versions = object::list(live, &["spec", "versions"]).iter();
+        let mut served: Vec<&Value> = versions.filter(|v| object::at(v, &["served"]) == &Value::Bool(true)).collect();
+        served.sort_by_key(|v| object::at(v, &["storage"]) != &Value::Bool(true));
+        Fit {
+            crd: object::name(live).to_owned(),
+            group: of(&["spec", "group"]),
+            kind: of(&["spec", "names", "kind"]),
+            plural: of(&["spec", "names", "plural"]),
+            namespaced: of(&["spec", "scope"]) != "Cluster",
+            schemas: served.iter().take(1).map(|v| (object::text(v, &["name"]).to_owned(), json!({}))).collect(),
+        }
+    })
+}
+
+/// What is to be asked of the custom resources of the definitions that change, for they are not in the copy.
+pub(super) fn questions(trial: &Trial, crds: &[Crd]) -> Vec<Fit> {
+    let is_changed = |name: &str| crds.iter().any(|crd| crd.name == name && crd.change == Change::Update);
+    let steps = trial.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == KIND);
+    let changed = steps.filter(|s| is_changed(object::text(s, &["resource", "name"])));
+    let questions = changed.filter_map(|step| {
+        let live = trial.before.api().find(GROUP, KIND, "", object::text(step, &["resource", "name"]))?;
+        Some(question(live, &csvs::manifest(step)?))
+    });
+    questions.collect()
+}
+
 fn counted(misfits: u64, existing: u64) -> String {
-    // Each counts once a version that it can be read in.
     format!("{} of {existing} existing objects", misfits.min(existing))
 }
 

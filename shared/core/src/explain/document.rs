@@ -18,6 +18,8 @@ pub struct Explanation {
     pub verdict: Verdict,
     /// What [`Explanation::hash`] says of the rest: the same as long as the plan would do the same.
     pub hash: String,
+    /// What the API server says of the objects, asked whether it would take them (`dryRun=All`): nothing is kept of that.
+    pub dry_run: DryRun,
     /// The operators that come, go or change, by name.
     pub csvs: Vec<Csv>,
     /// Every object that a step is for, and every other one that would be written or deleted on the way: in the order of the steps,
@@ -57,6 +59,60 @@ pub struct Unread {
     /// Where; empty: in all namespaces, or in none.
     pub namespace: String,
     /// What was refused and why, a sentence without a full stop.
+    pub message: String,
+}
+
+/// What the API server says of the objects of a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DryRun {
+    /// Was it asked about any?
+    pub asked: bool,
+    /// How many it would take.
+    pub taken: u64,
+    /// What it would not take, in the order of the objects.
+    pub refused: Vec<DryRunRefusal>,
+    /// What it was not asked about, or could not say anything about, in the order of the objects.
+    pub not_asked: Vec<DryRunGap>,
+    /// Why it was not asked about more, when rights are missing: a sentence without a full stop; empty otherwise.
+    pub message: String,
+}
+
+/// An object that the API server would not take.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DryRunRefusal {
+    /// API group, version and kind.
+    #[serde(flatten)]
+    pub gvk: Gvk,
+    /// Namespace, empty when it has none.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// HTTP status code; 0 when there was no answer.
+    pub code: u16,
+    /// Kubernetes' word for it: `Invalid`, `Forbidden`, …
+    pub reason: String,
+    /// Its sentence.
+    pub message: String,
+    /// May another attempt go better, with nothing changed: is it busy, or a webhook silent?
+    pub may_pass: bool,
+    /// Would the plan go on without the object?
+    pub optional: bool,
+}
+
+/// An object that the API server was not asked about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DryRunGap {
+    /// API group, version and kind.
+    #[serde(flatten)]
+    pub gvk: Gvk,
+    /// Namespace, empty when it has none.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Why not.
     pub message: String,
 }
 
@@ -190,7 +246,7 @@ pub struct Object {
     /// The object now, `null` when there is none: without status, without what the API server writes itself, and without the values
     /// in Secrets, which are replaced by their digests.
     pub before: Value,
-    /// The object afterwards, in the same form.
+    /// The object afterwards, in the same form; as the API server would keep it, where that was asked.
     pub after: Value,
 }
 

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use super::Explanation;
 
 /// The parts that may change while the plan would still do the same: how it is judged and told, what was read, what comes later.
-const NOT_WHAT_IT_DOES: [&str; 6] = ["hash", "verdict", "unread", "afterwards", "deprecations", "bundles"];
+const NOT_WHAT_IT_DOES: [&str; 7] = ["hash", "verdict", "dryRun", "unread", "afterwards", "deprecations", "bundles"];
 
 impl Explanation {
     /// A digest, `sha256:…`, of what the plan would do: the same whenever it would do the same to the same objects, whatever their
@@ -68,6 +68,7 @@ mod tests {
         second.verdict.reasons.push(Because::default());
         second.plan.approved = true;
         second.hash = first.digest();
+        second.dry_run.asked = true;
         assert_eq!(first.digest(), second.digest());
         assert!(first.digest().starts_with("sha256:"));
         second.objects[0].after = json!({ "a": [3], "b": 1 });

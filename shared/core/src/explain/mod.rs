@@ -7,6 +7,7 @@
 //!            csvs      which operators come, and why        crds      what custom resources become of it
 //!            served    kinds that nobody serves             parts     images, webhooks, optional objects, what stays
 //!         -> verdict   -> Explanation (document), with the digest (hash) that approvals are bound to
+//!         -> rehearsal the writes for an API server to try, and what it says of them
 //! ```
 //!
 //! `installer` says with which rights a ServiceAccount could carry a plan out.
@@ -15,7 +16,7 @@
 //! in so many words is worked out from the objects: rights, images, what does not come back.
 //!
 //! *Guarantees*: deterministic; nothing is written anywhere but in the copy. *Caveats*: in the copy Pods always start, nobody else
-//! acts, and admission webhooks of others do not exist.
+//! acts, and admission webhooks of others do not exist: what those say an API server has to be asked.
 
 mod copy;
 mod crds;
@@ -25,6 +26,7 @@ mod hash;
 mod installer;
 mod objects;
 mod parts;
+mod rehearsal;
 mod rights;
 mod served;
 #[cfg(test)]
@@ -42,9 +44,11 @@ use serde_json::Value;
 pub use self::copy::{Explainer, best};
 pub use self::document::*;
 pub use self::installer::unlimited;
+pub use self::rehearsal::{Answer, Heard, Write};
 use crate::api::object::Gvk;
 use crate::bundle::{Rendered, Unpacked};
 use crate::catalog::Snapshot;
+use crate::structural::{Fit, FitFact};
 use crate::version::Range;
 
 /// A cluster as it was read.
@@ -63,6 +67,9 @@ pub struct Cluster {
     pub catalogs: BTreeMap<(String, String), Arc<Snapshot>>,
     /// What is in the images of bundles, by reference.
     pub bundles: BTreeMap<String, Unpacked>,
+    /// What was found of custom resources that are not among the objects, by the name of their definition and the question's
+    /// digest.
+    pub fits: BTreeMap<(String, String), FitFact>,
     /// What could not be read.
     pub unread: Vec<Unread>,
     /// When it was read.
@@ -116,14 +123,27 @@ impl Subject {
     }
 }
 
+/// What would make an explanation better, asked of the cluster itself.
+#[derive(Clone, Debug, Default)]
+pub struct Asks {
+    /// Whether custom resources fit the schemas that their definitions get.
+    pub fits: Vec<Fit>,
+    /// Whether the API server would take what is written.
+    pub writes: Vec<Write>,
+}
+
 /// Why a question has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// What is asked about is not there.
-    #[error("there is no {what}")]
+    #[error("there is no {kind} {name} in namespace {namespace}")]
     NotFound {
-        /// `InstallPlan install-abcde in namespace garden`
-        what: String,
+        /// `InstallPlan` or `Subscription`.
+        kind: &'static str,
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
     },
     /// No catalog that is known has the package.
     #[error("none of the catalogs that are known has {what}{}", if .catalogs.is_empty() { ": there are none".to_owned() } else { format!(" ({})", .catalogs.join(", ")) })]

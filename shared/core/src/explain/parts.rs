@@ -12,6 +12,7 @@ use super::{
 use crate::api::labels;
 use crate::api::object;
 use crate::bundle::reference;
+use crate::catalog::Snapshot;
 use crate::plan::{Controller, Reason};
 
 const CSV: &str = "ClusterServiceVersion";
@@ -125,7 +126,7 @@ pub(super) fn optional(trial: &Trial, objects: &[Object]) -> Vec<Optional> {
 }
 
 /// Where the manifests of the plan's bundles are, and of those that it waits for.
-pub(super) fn bundles(trial: &Trial) -> Vec<Bundle> {
+pub(super) fn bundles(trial: &Trial, explainer: &Explainer) -> Vec<Bundle> {
     let lookups = object::list(&trial.plan, &["status", "bundleLookups"]);
     let mut bundles: Vec<Bundle> = Vec::new();
     for step in trial.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == CSV) {
@@ -157,13 +158,21 @@ pub(super) fn bundles(trial: &Trial) -> Vec<Bundle> {
             Some(_) => {}
             None => bundles.push(Bundle {
                 csv: bundle.clone(),
+                catalog: offering(explainer, bundle, image),
                 image: image.clone(),
                 message: message.clone(),
-                ..Bundle::default()
+                unpacked: false,
             }),
         }
     }
     bundles
+}
+
+/// The catalog, `namespace/name`, that has a bundle with that image; empty when none is known.
+fn offering(explainer: &Explainer, csv: &str, image: &str) -> String {
+    let offers = |snapshot: &Snapshot| snapshot.entries().any(|e| e.name == csv && e.bundle_path == image);
+    let found = explainer.catalogs.iter().find(|(_, snapshot)| offers(snapshot));
+    found.map(|((namespace, name), _)| format!("{namespace}/{name}")).unwrap_or_default()
 }
 
 /// What catalogs say is deprecated of what is chosen.

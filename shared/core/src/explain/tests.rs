@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::api::object;
+use crate::api::status::Status;
 use crate::settings::Settings;
 use crate::testing::files;
 use crate::{catalog, yaml};
@@ -94,6 +95,91 @@ fn what_could_not_be_read_is_a_doubt_only_where_it_matters() {
     };
     assert_eq!(with("priorityclasses.scheduling.k8s.io"), Outcome::Safe);
     assert_eq!(with("deployments.apps"), Outcome::Unknown);
+}
+
+#[test]
+fn what_the_api_server_says_is_told_and_leaves_the_hash_as_it_is() {
+    let explainer = explainer(roses());
+    let (mut explanation, asks) = explainer.explain_and_ask(&subscription("rose")).unwrap();
+    let (hash, of) = (explanation.hash.clone(), |write: &Write| object::ObjectRef::of(&write.object));
+    let find = |kind: &str| asks.writes.iter().find(|w| of(w).gvk.kind == kind).unwrap();
+    let (crd, deployment, csv) = (find("CustomResourceDefinition"), find("Deployment"), find("ClusterServiceVersion"));
+    for write in &asks.writes {
+        let metadata = object::at(&write.object, &["metadata"]);
+        assert!(metadata.get("uid").is_none() && metadata.get("resourceVersion").is_none());
+        assert!(write.account.is_none() && write.object.get("status").is_none());
+    }
+    let mut kept = csv.object.clone();
+    kept["metadata"]["uid"] = "u".into();
+    kept["spec"]["added"] = "by the server".into();
+    let refused = |code, message: &str| Answer::Refused(Status::new(code, "Forbidden", message));
+    let heard = vec![
+        Heard { target: of(deployment), answer: refused(403, "exceeded quota: small") },
+        Heard { target: of(csv), answer: Answer::Taken(kept) },
+        Heard { target: of(crd), answer: Answer::NotAsked("because".to_owned()) },
+    ];
+    explanation.hear(heard, String::new(), false);
+    let DryRun { asked, taken, refused, not_asked, .. } = &explanation.dry_run;
+    assert_eq!((*asked, *taken, refused.len(), not_asked.len()), (true, 1, 1, 1));
+    assert_eq!(explanation.verdict.result, Outcome::WouldFail);
+    let because = &explanation.verdict.reasons[0];
+    assert!(because.message.ends_with(": exceeded quota: small") && because.hint.contains("quota"), "{because:?}");
+    let changed = |kind: &str| explanation.objects.iter().find(|o| o.gvk.kind == kind).unwrap();
+    assert_eq!(changed("Deployment").change, Change::Refused);
+    let after = &changed("ClusterServiceVersion").after;
+    assert_eq!((&after["spec"]["added"], after["metadata"].get("uid")), (&"by the server".into(), None));
+    assert_eq!(explanation.hash, hash);
+
+    // What may pass is a doubt, and what is in the same words is told once.
+    let (mut explanation, _) = explainer.explain_and_ask(&subscription("rose")).unwrap();
+    let answer = || Answer::Refused(Status::new(500, "InternalError", "failed calling webhook \"gate\""));
+    let heard = asks.writes.iter().map(|write| Heard { target: of(write), answer: answer() }).collect();
+    explanation.hear(heard, String::new(), false);
+    assert_eq!((explanation.verdict.result, explanation.verdict.reasons.len()), (Outcome::Unknown, 1));
+}
+
+#[test]
+fn optional_objects_that_the_api_server_refuses_are_skipped() {
+    let optional = |gvk: Gvk| Optional { gvk, name: "rose".to_owned(), ..Optional::default() };
+    let gvk = Gvk::new("policy", "v1", "PodDisruptionBudget");
+    let object = Object { gvk: gvk.clone(), name: "rose".to_owned(), change: Change::Create, ..Object::default() };
+    let target = object::ObjectRef { gvk: gvk.clone(), name: "rose".to_owned(), ..object::ObjectRef::default() };
+    let explained = |code, gate| {
+        let mut explanation = Explanation {
+            objects: vec![object.clone()],
+            optional: vec![optional(gvk.clone())],
+            ..Explanation::default()
+        };
+        let answer = Answer::Refused(Status::new(code, "", "no"));
+        explanation.hear(vec![Heard { target: target.clone(), answer }], String::new(), gate);
+        (explanation.verdict.result, explanation.optional[0].skipped, explanation.objects[0].change)
+    };
+    assert_eq!(explained(422, true), (Outcome::Safe, true, Change::Skipped));
+    assert_eq!(explained(422, false), (Outcome::WouldFail, false, Change::Refused));
+    assert_eq!(explained(405, true), (Outcome::WouldFail, false, Change::Refused));
+    assert_eq!(explained(503, true), (Outcome::Unknown, false, Change::Create));
+}
+
+#[test]
+fn custom_resources_that_are_not_in_the_copy_are_asked_for() {
+    let garden = cluster(&scenarios().join("own/crd-existing-do-not-fit"), &["main"], "01-subscribe.yaml");
+    let mut installed = explainer(garden.clone()).settled;
+    let plan = installed.api().list("operators.coreos.com", "InstallPlan", Some("garden")).next().cloned().unwrap();
+    let approved = crate::sim::Patch::Merge(serde_json::json!({ "spec": { "approved": true } }));
+    installed.patch(&object::ObjectRef::of(&plan), approved, None).unwrap();
+    installed.settle(jiff::SignedDuration::from_mins(5));
+    let mut garden = Cluster { objects: installed.api().iter().cloned().collect(), ..garden };
+
+    let (explanation, asks) = explainer(garden.clone()).explain_and_ask(&subscription("rose")).unwrap();
+    assert_eq!(explanation.crds[0].existing, Some(0));
+    let [question] = &asks.fits[..] else { panic!("{:?}", asks.fits) };
+    assert_eq!(question.crd, explanation.crds[0].name);
+    let found = FitFact { at: garden.now, looked_at: 3, misfits: 2, first: Vec::new(), refusal: None };
+    garden.fits.insert((question.crd.clone(), question.digest()), found);
+    let told = explainer(garden).explain(&subscription("rose")).unwrap();
+    assert_eq!((told.crds[0].existing, told.crds[0].misfit_count), (Some(3), 2));
+    assert_eq!(told.verdict.result, Outcome::WouldFail, "{:?}", told.verdict);
+    assert!(told.crds[0].message.starts_with("2 of 3 existing objects do not fit"), "{}", told.crds[0].message);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::copy::Explainer;
 use super::trial::{self, Trial};
 use super::{Because, Change, CsvChange, Deprecation, Explanation, Outcome, Right, Verdict};
 use crate::api::object;
+use crate::installplan;
 use crate::plan::{Controller, Reason};
 use crate::version;
 
@@ -112,7 +113,7 @@ fn plan(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
     };
     let mut found: Vec<Because> = Vec::new();
     for reason in trial.reasons(Controller::InstallPlan, name) {
-        if is_told(reason) || matches!(reason, Reason::OptionalNotCreated { .. }) {
+        if is_told(reason) || matches!(reason, Reason::OptionalNotCreated { .. } | Reason::Ignored { .. }) {
             continue;
         }
         let result = match reason {
@@ -285,6 +286,9 @@ fn rights(explanation: &Explanation, reasons: &mut Vec<Because>) {
 /// What is worth a word, and nobody has to decide.
 fn notes(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
     let mut note = |reason: &str, message: String| reasons.push(because(Outcome::Safe, reason, message, ""));
+    for message in installplan::unheeded(&trial.plan) {
+        note("unheeded", message);
+    }
     for optional in explanation.optional.iter().filter(|optional| optional.skipped) {
         let message = format!("the plan goes on without optional {} {}", optional.gvk.kind, optional.name);
         note("optional", format!("{message}: {}", optional.message));

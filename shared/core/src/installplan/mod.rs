@@ -7,6 +7,7 @@
 //!   optional   which refusals a plan goes on with
 //!   blame      whose step it is that stops all
 //!   rights     what the ServiceAccount whose rights are used may not
+//!   edits      what of the spec nobody heeds
 //!   standing   where a plan stands, for those who only look
 //!   referred   manifests that the InstallPlan does not have itself
 //! ```
@@ -17,6 +18,7 @@
 mod apply;
 mod blame;
 mod crd;
+mod edits;
 mod execute;
 mod fits;
 mod optional;
@@ -29,8 +31,10 @@ mod tests;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+pub use self::edits::unheeded;
 use self::execute::{Error, Pass, Stop};
 use crate::api::object;
+use crate::api::status::Status as Answer;
 use crate::plan::{Action, Emit, Key, Plan, Reason};
 use crate::settings::Settings;
 use crate::structural::Fit;
@@ -41,10 +45,17 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     let Some(json) = world.json(&kind::INSTALL_PLAN, &key.namespace, &key.name) else {
         return Plan::nothing();
     };
-    let (namespace, name) = (key.namespace.clone(), key.name.clone());
     if object::is_deleting(json) || object::list(json, &["status", "plan"]).is_empty() {
         return Plan::nothing();
     }
+    let mut plan = of_phase(settings, world, key, json, now);
+    let object = || format!("InstallPlan {}/{}", key.namespace, key.name);
+    plan.reasons.extend(unheeded(json).into_iter().map(|message| Reason::Ignored { object: object(), message }));
+    plan
+}
+
+fn of_phase(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now: Timestamp) -> Plan {
+    let (namespace, name) = (key.namespace.clone(), key.name.clone());
     match object::text(json, &["status", "phase"]) {
         "RequiresApproval" if object::at(json, &["spec", "approved"]) == &Value::Bool(true) => {
             let mut status = Status::of(json);
@@ -53,18 +64,19 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
             Plan::act(status.write(json).into_iter().collect())
         }
         "RequiresApproval" => {
-            let csvs = object::list(json, &["spec", "clusterServiceVersionNames"]).iter().filter_map(Value::as_str);
-            Plan::wait(Reason::ApprovalNeeded { namespace, name, csvs: csvs.map(str::to_owned).collect() })
+            let csvs = edits::csvs(json).into_iter().map(str::to_owned).collect();
+            Plan::wait(Reason::ApprovalNeeded { namespace, name, csvs })
         }
         "Installing" => install(settings, world, key, json, now),
         "Failed" if is_attenuated(json) && rights::touched_since(world, json) => {
             let mut status = Status::of(json);
             status.put("phase", "Installing");
-            Plan::act(status.write(json).into_iter().collect())
+            Plan::act(status.write(json).into_iter().collect()).at_an_end()
         }
         "Failed" => {
             let message = object::text(json, &["status", "message"]).to_owned();
-            Plan::wait(Reason::InstallPlanFailed { namespace, name, message, culprit: blame::of_failed(world, json) })
+            let culprit = blame::of_failed(world, json);
+            Plan::wait(Reason::InstallPlanFailed { namespace, name, message, culprit }).at_an_end()
         }
         "Complete" if settings.optional_manifests => optional::after_all(settings, world, key, json, now),
         _ => Plan::nothing(),
@@ -151,6 +163,12 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
 /// Which custom resources a step looks at before it replaces their definition; none when there is nothing to look at (§5.5).
 pub fn fitting(live: &Value, desired: &Value) -> Option<Fit> {
     fits::question(live, desired)
+}
+
+/// Does that answer of the API server say something about the cluster that no other attempt would change? For such a one a plan goes
+/// on without an optional object.
+pub fn is_about_the_cluster(answer: &Answer) -> bool {
+    optional::is_about_the_cluster(answer)
 }
 
 /// The version that a definition loses although objects may be stored in it, for which its step is refused (§5.5).

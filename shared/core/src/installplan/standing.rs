@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{blame, crd};
+use super::{blame, crd, edits};
 use crate::api::object;
 use crate::bundle::reference;
 use crate::plan::Reason;
@@ -39,6 +39,9 @@ pub struct Standing {
     /// Why it is not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
+    /// What its spec says and nobody heeds, in sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unheeded: Vec<String>,
 }
 
 /// A ClusterServiceVersion, and the one in whose place it comes.
@@ -108,6 +111,7 @@ pub fn standing(settings: &Settings, world: &Reader<'_>, plan: &Value) -> Standi
         approved,
         step,
         reason,
+        unheeded: edits::unheeded(plan),
     }
 }
 
@@ -133,7 +137,7 @@ fn reason(
         }
         "RequiresApproval" if approved => waits("it is approved, and nobody has begun with it yet"),
         "RequiresApproval" => {
-            let csvs = names(plan).map(str::to_owned).collect();
+            let csvs = edits::csvs(plan).into_iter().map(str::to_owned).collect();
             Some(Reason::ApprovalNeeded { namespace, name, csvs })
         }
         "Installing" => {
@@ -197,14 +201,10 @@ fn unchecked(world: &Reader<'_>, plan: &Value) -> Option<Reason> {
     })
 }
 
-/// The names of the ClusterServiceVersions that the plan brings.
-fn names(plan: &Value) -> impl Iterator<Item = &str> {
-    object::list(plan, &["spec", "clusterServiceVersionNames"]).iter().filter_map(Value::as_str)
-}
-
 /// What the plan brings, and in whose place.
 pub fn changes(world: &Reader<'_>, plan: &Value) -> Vec<Change> {
-    names(plan)
+    edits::csvs(plan)
+        .into_iter()
         .map(|to| Change { from: replaced(plan, to).filter(|from| was_there(world, plan, from)), to: to.to_owned() })
         .collect()
 }
@@ -237,7 +237,7 @@ fn was_there(world: &Reader<'_>, plan: &Value, csv: &str) -> bool {
         return true;
     }
     let mut plans = world.in_namespace(&kind::INSTALL_PLAN, namespace).map(|o| o.json());
-    plans.any(|other| generation(other) < generation(plan) && names(other).any(|name| name == csv))
+    plans.any(|other| generation(other) < generation(plan) && edits::csvs(other).contains(&csv))
 }
 
 fn generation(plan: &Value) -> i64 {
@@ -255,7 +255,7 @@ pub fn superseded_by(world: &Reader<'_>, plan: &Value) -> Option<String> {
 
 /// The Subscriptions that the plan was made for: of its namespace, and with a ClusterServiceVersion of it as their current one.
 pub fn subscriptions<'w>(world: &Reader<'w>, plan: &Value) -> Vec<&'w Value> {
-    let csvs: BTreeSet<&str> = names(plan).collect();
+    let csvs: BTreeSet<&str> = edits::csvs(plan).into_iter().collect();
     let all = world.in_namespace(&kind::SUBSCRIPTION, object::namespace(plan)).map(|o| o.json());
     all.filter(|s| csvs.contains(object::text(s, &["status", "currentCSV"]))).collect()
 }

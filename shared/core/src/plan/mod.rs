@@ -87,12 +87,19 @@ pub struct Plan {
     pub reasons: Vec<Reason>,
     /// When to plan this key again although nothing changed.
     pub again: Option<Timestamp>,
+    /// Is what was refused before of the past, but for `actions`: if it comes up again, is it tried at once?
+    pub forgets: bool,
 }
 
 impl Plan {
     /// Nothing to do and nothing to say.
     pub fn nothing() -> Self {
         Self::default()
+    }
+
+    /// The same, at an end: if what was refused before comes up again, it is tried at once.
+    pub fn at_an_end(self) -> Self {
+        Self { forgets: true, ..self }
     }
 
     /// These actions, in order.

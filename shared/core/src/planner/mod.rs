@@ -274,8 +274,14 @@ impl Planner {
 
     /// Leaves out what was refused until its pause is over, and what must come after it.
     fn hold_refused(&mut self, key: &Key, plan: &mut Plan, now: Timestamp) {
-        let Some(refusals) = self.refusals.get_mut(key) else { return };
         let planned: BTreeSet<ActionId> = plan.actions.iter().map(|a| (a.verb(), a.target())).collect();
+        if plan.forgets
+            && let Some(refusals) = self.refusals.get_mut(key)
+        {
+            refusals.retain(|id, _| planned.contains(id));
+            self.learn_refusals(key);
+        }
+        let Some(refusals) = self.refusals.get_mut(key) else { return };
         // A refusal outlives the plans that make room for it (a phase in which the action is not due), but not for long.
         refusals.retain(|id, r| planned.contains(id) || now < r.retry_at + backoff::LONGEST);
         let held = |a: &Action| refusals.get(&(a.verb(), a.target())).filter(|r| r.retry_at > now);

@@ -14,18 +14,18 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::authorize::authorize;
 use super::{ApiServer, Patch, Preconditions, Propagation, WatchEvent, certificate};
 use crate::api::catalog_source::Target;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::api::status::Status;
 use crate::bundle::Unpacked;
 use crate::catalog::{self, Snapshot};
-use crate::plan::{self, Account, Action, Key, Question, Verb};
+use crate::plan::{self, Action, Key, Question, Verb};
 use crate::planner::{Answer, Event, Failure, Planner, Work, answer};
-use crate::rbac::{self, Granted};
 use crate::settings::Settings;
-use crate::structural::Fitting;
-use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, kind, trimmed};
+use crate::structural::{Fit, FitFact, Fitting};
+use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, trimmed};
 
 /// How long a request takes on the virtual clock.
 const REQUEST: SignedDuration = SignedDuration::from_millis(2);
@@ -93,22 +93,6 @@ pub enum Progress {
     Quiet,
 }
 
-/// A rule as the API server writes it into a refusal.
-fn go_rule(rule: &Value) -> String {
-    let fields = [
-        ("NonResourceURLs", "nonResourceURLs"),
-        ("APIGroups", "apiGroups"),
-        ("Resources", "resources"),
-        ("ResourceNames", "resourceNames"),
-        ("Verbs", "verbs"),
-    ];
-    let said = fields.into_iter().filter(|(_, field)| !object::list(rule, &[field]).is_empty()).map(|(name, field)| {
-        let items: Vec<String> = object::list(rule, &[field]).iter().map(Value::to_string).collect();
-        format!("{name}:[{}]", items.join(" "))
-    });
-    format!("{{{}}}", said.collect::<Vec<_>>().join(", "))
-}
-
 /// A simulated cluster. A copy of it goes its own way from where it was made.
 #[derive(Clone)]
 pub struct Simulation {
@@ -126,6 +110,8 @@ pub struct Simulation {
     images: BTreeMap<String, Arc<Snapshot>>,
     /// What comes of pulling the bundle images of these references.
     bundles: BTreeMap<String, Unpacked>,
+    /// What is found of custom resources that are not here.
+    fits: BTreeMap<FactKey, FitFact>,
     /// What is read for which CatalogSource.
     connected: BTreeMap<(String, String), Target>,
     happenings: Vec<Happening>,
@@ -155,6 +141,7 @@ impl Simulation {
             local: BTreeMap::new(),
             images: BTreeMap::new(),
             bundles: BTreeMap::new(),
+            fits: BTreeMap::new(),
             connected: BTreeMap::new(),
             happenings: Vec::new(),
             refusals: Vec::new(),
@@ -235,6 +222,12 @@ impl Simulation {
     /// Says what comes of pulling a bundle image from now on.
     pub fn give_bundle(&mut self, reference: &str, unpacked: Unpacked) {
         self.bundles.insert(reference.to_owned(), unpacked);
+    }
+
+    /// Says what comes of looking at the custom resources of a definition from now on, whichever are here; the digest is that of the
+    /// question.
+    pub fn give_fit(&mut self, crd: &str, digest: &str, found: FitFact) {
+        self.fits.insert(FactKey::Fits(crd.to_owned(), digest.to_owned()), found);
     }
 
     /// Makes a local directory's catalog known under the name of a CatalogSource.
@@ -326,6 +319,7 @@ impl Simulation {
         fresh.local.clone_from(&self.local);
         fresh.images.clone_from(&self.images);
         fresh.bundles.clone_from(&self.bundles);
+        fresh.fits.clone_from(&self.fits);
         fresh.learn_locals();
         let mut unfinished = Vec::new();
         while let Some(work) = fresh.planner.next(fresh.now) {
@@ -467,7 +461,7 @@ impl Simulation {
         let now = self.now;
         match action {
             Action::As(account, action) => {
-                self.authorize(account, action)?;
+                authorize(&self.api, self.planner.world(), account, action)?;
                 self.request(action)
             }
             Action::Certify(certificate, action) => {
@@ -509,21 +503,7 @@ impl Simulation {
                 Ok(None)
             }
             Action::Ask(Question::Fit(question)) => {
-                let mut fitting = Fitting::new(question);
-                for (version, _) in &question.schemas {
-                    let api_version = Gvk::new(&question.group, version, &question.kind).api_version();
-                    for object in self.api.list(&question.group, &question.kind, None) {
-                        let mut object = object.clone();
-                        object::map_mut(&mut object, &[]).insert("apiVersion".to_owned(), api_version.as_str().into());
-                        fitting.look(version, object);
-                    }
-                }
-                let key = FactKey::Fits(question.crd.clone(), question.digest());
-                let found = fitting.end(now, None);
-                if found.misfits > 0 {
-                    self.unfit.insert((question.group.clone(), question.kind.clone()), key.clone());
-                }
-                self.planner.observe(Event::Learned(key, Some(Fact::Fits(found))));
+                self.look(question);
                 Ok(None)
             }
             Action::Ask(Question::Disconnect { namespace, name }) => {
@@ -548,68 +528,31 @@ impl Simulation {
         }
     }
 
-    /// Refuses what RBAC does not grant the ServiceAccount, or what it would grant others without having it.
-    fn authorize(&self, account: &Account, action: &Action) -> Result<(), Status> {
-        let (target, verb) = (
-            action.target(),
-            match action.verb() {
-                Verb::Create => "create",
-                Verb::Update | Verb::UpdateStatus => "update",
-                Verb::Patch => "patch",
-                Verb::Delete => "delete",
-                Verb::Emit | Verb::Ask => return Ok(()),
-            },
-        );
-        // What is not served is refused for that.
-        let Some(kind) = self.api.kind(&target.gvk.group, &target.gvk.kind) else { return Ok(()) };
-        let (name, namespace) = (if verb == "create" { "" } else { &target.name }, target.namespace.as_str());
-        let mut rule = json!({ "verbs": [verb], "apiGroups": [kind.group], "resources": [kind.plural] });
-        if !name.is_empty() {
-            rule["resourceNames"] = json!([name]);
+    /// Looks whether custom resources fit: as it was said, or else those that are here.
+    fn look(&mut self, question: &Fit) {
+        let key = FactKey::Fits(question.crd.clone(), question.digest());
+        let found = match self.fits.get(&key) {
+            Some(given) => FitFact { at: self.now, ..given.clone() },
+            None => self.fitting(question),
+        };
+        if found.misfits > 0 {
+            self.unfit.insert((question.group.clone(), question.kind.clone()), key.clone());
         }
-        let reader = Reader::new(self.planner.world());
-        let granted = Granted::to(&reader, (&account.namespace, &account.name), kind.namespaced.then_some(namespace));
-        if granted.allows(&rule).is_ok_and(|allowed| allowed) {
-            return self.may_grant(&reader, account, action);
-        }
-        let named = if name.is_empty() { String::new() } else { format!(" {name:?}") };
-        let place =
-            if kind.namespaced { format!("in the namespace {namespace:?}") } else { "at the cluster scope".to_owned() };
-        let message = format!(
-            "{}{named} is forbidden: User {:?} cannot {verb} resource {:?} in API group {:?} {place}",
-            kind.resource(),
-            account.user(),
-            kind.plural,
-            kind.group,
-        );
-        Err(Status::new(403, "Forbidden", message))
+        self.planner.observe(Event::Learned(key, Some(Fact::Fits(found))));
     }
 
-    fn may_grant(&self, reader: &Reader<'_>, account: &Account, action: &Action) -> Result<(), Status> {
-        let (Action::Create(object) | Action::Update(object)) = action else { return Ok(()) };
-        let rules_of = |role: &str, name: &str| {
-            let kind = if role == "Role" { &kind::ROLE } else { &kind::CLUSTER_ROLE };
-            let namespace = if role == "Role" { object::namespace(object) } else { "" };
-            let found = reader.json(kind, namespace, name).map(|role| object::list(role, &["rules"]).to_vec());
-            found.unwrap_or_default()
-        };
-        let lacking = rbac::escalation(reader, (&account.namespace, &account.name), object, rules_of);
-        if lacking.is_empty() {
-            return Ok(());
+    /// Do the custom resources that are here fit?
+    pub fn fitting(&self, question: &Fit) -> FitFact {
+        let mut fitting = Fitting::new(question);
+        for (version, _) in &question.schemas {
+            let api_version = Gvk::new(&question.group, version, &question.kind).api_version();
+            for object in self.api.list(&question.group, &question.kind, None) {
+                let mut object = object.clone();
+                object::map_mut(&mut object, &[]).insert("apiVersion".to_owned(), api_version.as_str().into());
+                fitting.look(version, object);
+            }
         }
-        let rules: Vec<String> = lacking.iter().map(go_rule).collect();
-        let message = format!(
-            "{} {:?} is forbidden: user {:?} (groups=[\"system:serviceaccounts\" \"system:serviceaccounts:{}\" \
-             \"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n{}",
-            self.api
-                .kind("rbac.authorization.k8s.io", object::text(object, &["kind"]))
-                .map_or_else(String::new, super::kinds::ResourceKind::resource),
-            object::name(object),
-            account.user(),
-            account.namespace,
-            rules.join("\n"),
-        );
-        Err(Status::new(403, "Forbidden", message))
+        fitting.end(self.now, None)
     }
 
     /// Reads what a catalog is connected to.

@@ -310,7 +310,7 @@ impl Api {
         self.post(object, false).await
     }
 
-    /// POST of which the server only says what would become of it.
+    /// POST, of which the server only says what would become of it.
     pub async fn rehearse_create(&self, object: &Value) -> Result<Value, Status> {
         self.post(object, true).await
     }
@@ -324,10 +324,19 @@ impl Api {
 
     /// PUT of the object, or of its status.
     pub async fn update(&self, object: &Value, subresource: Option<&str>) -> Result<Value, Status> {
+        self.put(object, subresource, false).await
+    }
+
+    /// PUT of the object, of which the server only says what would become of it.
+    pub async fn rehearse_update(&self, object: &Value) -> Result<Value, Status> {
+        self.put(object, None, true).await
+    }
+
+    async fn put(&self, object: &Value, subresource: Option<&str>, dry_run: bool) -> Result<Value, Status> {
         let target = ObjectRef::of(object);
         let resource = self.resource(&target.gvk).await?;
         let request = Request::new(resource.path(&target.namespace));
-        let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        let params = PostParams { dry_run, field_manager: Some(MANAGER.to_owned()) };
         let body = bytes(object)?;
         self.send(match subresource {
             Some(part) => request.replace_subresource(part, &target.name, &params, body),

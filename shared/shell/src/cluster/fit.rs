@@ -22,7 +22,7 @@ const SETTLES: Duration = Duration::from_secs(1);
 
 /// Reads every custom resource in every version that is asked for. No more than a page is held at a time. Answers what was found,
 /// and the resourceVersion of the list that was begun first.
-pub(super) async fn look(api: &Api, question: &Fit) -> (FitFact, String) {
+pub(crate) async fn look(api: &Api, question: &Fit) -> (FitFact, String) {
     let mut tries = 0;
     loop {
         tries += 1;

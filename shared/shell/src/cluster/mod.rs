@@ -16,13 +16,13 @@
 pub mod api;
 mod bundles;
 pub mod catalogs;
-mod certificate;
+pub(crate) mod certificate;
 mod execute;
-mod fit;
+pub(crate) mod fit;
 pub(crate) mod follow;
 mod interest;
 pub mod lease;
 pub mod live;
 pub(crate) mod once;
-mod puller;
+pub(crate) mod puller;
 mod watch;

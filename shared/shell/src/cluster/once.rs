@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use olm_core::api::catalog_source::Origin;
+use olm_core::api::catalog_source::{self, Origin};
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::catalog::{self, Snapshot};
 use serde_json::Value;
@@ -33,18 +33,19 @@ pub(crate) async fn fetch(api: &Api, images: &image::Options, source: &Value) ->
     let fetched = match Origin::of(source) {
         Origin::Address(address) => dial(address).await.map(Fetched::Snapshot),
         Origin::Image(reference) => {
-            let secrets: Vec<String> = object::list(source, &["spec", "secrets"])
-                .iter()
-                .filter_map(Value::as_str)
-                .map(str::to_owned)
-                .collect();
             let location = Puller::location(reference)?;
-            let options = Puller::new(api.clone(), images.clone()).options(namespace, &secrets).await?;
-            let content =
-                image::pull(&location, Wanted::Catalog, &options).await.map_err(|e| match e.location.clone() {
+            let secrets = catalog_source::pull_secrets(source);
+            let (options, unread) =
+                Puller::new(api.clone(), images.clone()).options_as_far_as(namespace, &secrets).await;
+            let content = image::pull(&location, Wanted::Catalog, &options).await.map_err(|mut e| {
+                if let Some(unread) = unread {
+                    e.message = format!("{}; {unread}", e.message);
+                }
+                match e.location.clone() {
                     Some(image) => e.at(format_args!("{place}: {image}")),
                     None => e.at(&place),
-                })?;
+                }
+            })?;
             return Ok(Fetched::Image(Box::new((location, content))));
         }
         Origin::ConfigMap(name) => config_map(api, namespace, name).await.map(Fetched::Snapshot),

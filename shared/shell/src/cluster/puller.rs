@@ -8,19 +8,19 @@ use crate::image::{self, Credentials, Location};
 
 /// Pulls images that objects of a cluster name.
 #[derive(Clone)]
-pub(super) struct Puller {
+pub(crate) struct Puller {
     api: Api,
     options: image::Options,
 }
 
 impl Puller {
     /// `options`: how, and as whom when there are no pull secrets, or they do not fit.
-    pub(super) fn new(api: Api, options: image::Options) -> Self {
+    pub(crate) fn new(api: Api, options: image::Options) -> Self {
         Self { api, options }
     }
 
     /// Where an image is: in a registry, for nobody but the user of this machine may have its files read.
-    pub(super) fn location(reference: &str) -> Result<Location, CliError> {
+    pub(crate) fn location(reference: &str) -> Result<Location, CliError> {
         match reference.parse()? {
             location @ Location::Registry(_) => Ok(location),
             Location::Layout { .. } => Err(CliError::input(format!("{reference:?} is not an image reference"))),
@@ -29,7 +29,7 @@ impl Puller {
 
     /// How to pull with pull secrets of a namespace: with what they say now, then with the user's own credentials. A secret that is
     /// missing may come later.
-    pub(super) async fn options(&self, namespace: &str, secrets: &[String]) -> Result<image::Options, CliError> {
+    pub(crate) async fn options(&self, namespace: &str, secrets: &[String]) -> Result<image::Options, CliError> {
         let mut found = Vec::new();
         for name in secrets {
             let target =
@@ -50,10 +50,22 @@ impl Puller {
         let credentials = credentials.and(self.options.credentials.clone());
         Ok(image::Options { credentials, ..self.options.clone() })
     }
+
+    /// The same for those who may not be allowed to read the pull secrets: then with the user's own credentials, and why.
+    pub(crate) async fn options_as_far_as(
+        &self,
+        namespace: &str,
+        secrets: &[String],
+    ) -> (image::Options, Option<String>) {
+        match self.options(namespace, secrets).await {
+            Ok(options) => (options, None),
+            Err(error) => (self.options.clone(), Some(error.message)),
+        }
+    }
 }
 
 /// An error as one sentence for an object's status.
-pub(super) fn told(error: &CliError) -> String {
+pub(crate) fn told(error: &CliError) -> String {
     match &error.hint {
         Some(hint) => format!("{error} ({hint})"),
         None => error.to_string(),

@@ -17,7 +17,7 @@ use olm_core::installplan::standing::{self, Standing};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
-use super::explain::{explain, summary};
+use super::explain::{self, explain, summary};
 use super::named::{self, plan_ref};
 use super::policy::{self, Refusal, Terms, Understood};
 use super::wait::{self, Of, Until};
@@ -97,9 +97,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -> Result<Outcome, CliError> {
     let mut seen = look(options, printer).await?;
     if let Some(gap) = seen.gaps.iter().find(|gap| gap.resource.starts_with("installplans.")) {
-        return Err(
-            CliError::new(ErrorKind::Api, gap.to_string()).hint("kubectl auth can-i --list shows what is allowed")
-        );
+        return Err(gap.as_error());
     }
     let Some(api) = seen.api().cloned() else { return Ok(Outcome::Done) };
     let plans = chosen(options, &seen)?;
@@ -210,7 +208,8 @@ async fn examine(
     if let Some(refusal) = policy::standing_refusal(&target.name, &standing) {
         return Err(Said::Refused(refusal));
     }
-    let explanation = explained(seen, target, images, printer).await.map_err(Said::Failed)?;
+    let asks = explain::DryRun::Server;
+    let explanation = explained(seen, target, images, asks, printer).await.map_err(Said::Failed)?;
     if let Some(refusal) = terms.refusal(&standing, &explanation).map_err(Said::Failed)? {
         return Err(Said::Refused(refusal));
     }
@@ -234,10 +233,11 @@ async fn explained(
     seen: &mut Seen,
     target: &ObjectRef,
     images: &image::Options,
+    dry_run: explain::DryRun,
     printer: &mut Printer,
 ) -> Result<Explanation, CliError> {
     let subject = Subject::Plan { namespace: target.namespace.clone(), name: target.name.clone() };
-    explain(seen, &subject, images, printer).await
+    explain(seen, &subject, images, dry_run, printer).await
 }
 
 /// Is the plan as it was, and would it do the same?
@@ -246,7 +246,7 @@ async fn is_same(seen: &mut Seen, candidate: &Candidate, images: &image::Options
     if now.is_none_or(|plan| object::resource_version(&plan) != candidate.resource_version) {
         return false;
     }
-    let explanation = explained(seen, &candidate.target, images, printer).await;
+    let explanation = explained(seen, &candidate.target, images, explain::DryRun::None, printer).await;
     explanation.is_ok_and(|explanation| explanation.hash == candidate.explanation.hash)
 }
 
@@ -289,7 +289,7 @@ async fn give(api: &Api, candidate: &Candidate, who: Option<&str>, dry_run: DryR
         Err(refusal) if refusal.is_not_found() => {
             Said::Failed(named::not_found("InstallPlan", &target.name, &target.namespace))
         }
-        Err(refusal) => Said::Failed(named::refused(&refusal, "patch", &target.namespace)),
+        Err(refusal) => Said::Failed(named::refused(&refusal, "patch", "installplans", &target.namespace)),
     }
 }
 

@@ -140,7 +140,7 @@ fn why(standing: &Standing) -> String {
         other => other.to_string(),
     });
     let superseded = standing.superseded_by.as_ref().map(|newer| format!("superseded by {newer}"));
-    superseded.into_iter().chain(told).collect::<Vec<_>>().join("; ")
+    superseded.into_iter().chain(told).chain(standing.unheeded.iter().cloned()).collect::<Vec<_>>().join("; ")
 }
 
 /// Whose step it is, when there are several.

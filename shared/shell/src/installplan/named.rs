@@ -30,22 +30,30 @@ pub(super) fn plan_ref(namespace: &str, name: &str) -> ObjectRef {
 /// There is none.
 pub(super) fn not_found(what: &str, name: &str, namespace: &str) -> CliError {
     CliError::new(ErrorKind::Api, format!("there is no {what} {name:?} in namespace {namespace}"))
-        .hint("kubectl olm install-plan list -A lists the plans of all namespaces")
+        .hint(whereabouts(what))
 }
 
-/// Why the API server does not let somebody do something to InstallPlans, and what to try.
-pub(super) fn refused(refusal: &Status, verb: &str, namespace: &str) -> CliError {
-    const RESOURCE: &str = "installplans.operators.coreos.com";
+/// How to find one.
+pub(super) fn whereabouts(what: &str) -> &'static str {
+    match what {
+        "InstallPlan" => "kubectl olm install-plan list -A lists the plans of all namespaces",
+        _ => "kubectl get subscriptions.operators.coreos.com -A lists those of all namespaces",
+    }
+}
+
+/// Why the API server does not let somebody do something to InstallPlans, or Subscriptions, and what to try.
+pub(super) fn refused(refusal: &Status, verb: &str, plural: &str, namespace: &str) -> CliError {
+    let resource = format!("{plural}.operators.coreos.com");
     match refusal.code {
         0 => CliError::new(ErrorKind::Unreachable, format!("no answer from the server: {}", refusal.message))
             .hint("is the cluster up, and is this the right context? kubectl config current-context"),
-        404 => CliError::new(ErrorKind::Api, format!("the cluster does not serve {RESOURCE}"))
+        404 => CliError::new(ErrorKind::Api, format!("the cluster does not serve {resource}"))
             .hint("OLM's CRDs are not installed there: is this the right context?"),
         401 | 403 => CliError::new(
             ErrorKind::Api,
-            format!("not allowed to {verb} in namespace {namespace}: {}", refusal.message),
+            format!("not allowed to {verb} {plural} in namespace {namespace}: {}", refusal.message),
         )
-        .hint(format!("see what is allowed with: kubectl auth can-i {verb} {RESOURCE} -n {namespace}")),
+        .hint(format!("see what is allowed with: kubectl auth can-i {verb} {resource} -n {namespace}")),
         _ => CliError::new(ErrorKind::Api, format!("the server refused: {}", refusal.message)),
     }
 }

@@ -190,7 +190,7 @@ impl Waiting<'_> {
     /// The plan that the Subscription names now.
     fn subscription(&mut self, of: &Of, sight: Sight, printer: &mut Printer) -> Result<Option<String>, CliError> {
         let (Of::Subscription(name) | Of::Plan(name)) = of;
-        let Some(Seen(seen)) = self.seen(sight, printer)? else { return Ok(None) };
+        let Some(Seen(seen)) = self.seen(sight, "subscriptions", printer)? else { return Ok(None) };
         let Some(subscription) = seen else {
             return Err(named::not_found("Subscription", name, self.namespace));
         };
@@ -217,7 +217,7 @@ impl Waiting<'_> {
 
     /// Looks at the plan.
     fn plan(&mut self, name: &str, of: &Of, sight: Sight, printer: &mut Printer) -> Result<Option<Outcome>, CliError> {
-        let Some(Seen(seen)) = self.seen(sight, printer)? else { return Ok(None) };
+        let Some(Seen(seen)) = self.seen(sight, "installplans", printer)? else { return Ok(None) };
         let Some(plan) = seen else {
             let was_there = self.last.as_ref().is_some_and(|(last, _)| last == name);
             return match of {
@@ -265,13 +265,13 @@ impl Waiting<'_> {
     }
 
     /// What there is to see; nothing while the server is in trouble, of which it is told once.
-    fn seen(&mut self, sight: Sight, printer: &mut Printer) -> Result<Option<Seen>, CliError> {
+    fn seen(&mut self, sight: Sight, plural: &str, printer: &mut Printer) -> Result<Option<Seen>, CliError> {
         match sight {
             Ok(seen) => {
                 self.trouble = None;
                 Ok(Some(Seen(seen)))
             }
-            Err(refusal) if follow::lasts(&refusal) => Err(named::refused(&refusal, "watch", self.namespace)),
+            Err(refusal) if follow::lasts(&refusal) => Err(named::refused(&refusal, "watch", plural, self.namespace)),
             Err(refusal) => {
                 self.looked = true;
                 if self.trouble.as_ref() != Some(&refusal.message) {

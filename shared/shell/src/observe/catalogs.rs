@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use olm_core::api::catalog_source::{Origin, Target};
+use olm_core::api::catalog_source::{self, Origin, Target};
 use olm_core::api::object;
 use olm_core::catalog::Snapshot;
 use olm_core::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, kind};
@@ -136,10 +136,11 @@ async fn content(fetched: Fetched) -> Result<Arc<Snapshot>, CliError> {
 
 /// What a CatalogSource has its content from.
 fn target(source: &Value) -> Target {
-    let secrets = object::list(source, &["spec", "secrets"]).iter().filter_map(Value::as_str).map(str::to_owned);
     match Origin::of(source) {
         Origin::Address(address) => Target::Address(address.to_owned()),
-        Origin::Image(image) => Target::Image { reference: image.to_owned(), secrets: secrets.collect() },
+        Origin::Image(image) => {
+            Target::Image { reference: image.to_owned(), secrets: catalog_source::pull_secrets(source) }
+        }
         Origin::ConfigMap(name) => Target::ConfigMap(name.to_owned()),
         Origin::Invalid(_) => Target::Directory,
     }

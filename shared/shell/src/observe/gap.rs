@@ -7,6 +7,10 @@ use olm_core::api::status::Status;
 use serde::Serialize;
 
 use super::Kind;
+use crate::cli::{CliError, ErrorKind};
+
+/// Instead of the API server's word for it.
+const NOT_SERVED: &str = "the cluster does not serve it";
 
 /// Something that could not be read, so that nothing is known of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -36,12 +40,28 @@ impl Gap {
             namespace: if kind.namespaced { namespace.to_owned() } else { String::new() },
             name: String::new(),
             forbidden: super::is_lack_of_rights(refusal),
-            message: refusal.message.clone(),
+            message: if refusal.code == 404 { NOT_SERVED.to_owned() } else { refusal.message.clone() },
         }
     }
 
+    /// The gap as what ends a command that can say nothing without.
+    pub(crate) fn as_error(&self) -> CliError {
+        let Self { verb, resource, namespace, .. } = self;
+        let place = if namespace.is_empty() { " -A".to_owned() } else { format!(" -n {namespace}") };
+        let hint = match self {
+            Self { forbidden: true, .. } => {
+                format!("see what is allowed with: kubectl auth can-i {verb} {resource}{place}")
+            }
+            Self { message, .. } if message == NOT_SERVED => {
+                "OLM's CRDs are not installed there: is this the right context?".to_owned()
+            }
+            _ => "is the cluster up, and is this the right context? kubectl config current-context".to_owned(),
+        };
+        CliError::new(ErrorKind::Api, self.to_string()).hint(hint)
+    }
+
     /// A single object.
-    pub(super) fn get(target: &ObjectRef, refusal: &Status) -> Self {
+    pub(crate) fn get(target: &ObjectRef, refusal: &Status) -> Self {
         let ObjectRef { gvk, namespace, name } = target;
         let resource = if gvk.group.is_empty() { gvk.kind.clone() } else { format!("{}.{}", gvk.kind, gvk.group) };
         Self {

@@ -1,5 +1,6 @@
 //! What one plan of an InstallPlan does, seen from the objects that are there.
 
+mod edits;
 mod fits;
 mod optional;
 mod rights;
@@ -422,7 +423,7 @@ fn refusals_are_told_and_forbidden_is_never_final() {
 fn approval_comes_first() {
     let steps = [csv_step()];
     let mut waiting = install_plan("RequiresApproval", &steps);
-    waiting["spec"]["approved"] = false.into();
+    (waiting["spec"]["approval"], waiting["spec"]["approved"]) = ("Manual".into(), false.into());
     let plan_of = |p: &Value| plan(&world(std::slice::from_ref(p)), at(0));
     assert!(
         matches!(&plan_of(&waiting).reasons[..], [Reason::ApprovalNeeded { csvs, .. }] if *csvs == ["rose.v2.0.0"])

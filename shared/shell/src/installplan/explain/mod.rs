@@ -5,13 +5,16 @@
 //!                        |
 //!              olm_core::explain::Explainer    tries the plan out on a copy
 //!                        |
+//!                   rehearse    asks the API server whether it would take the objects
+//!                        |
 //!                     report    sections of lines --> text for people, markdown for reviews; or the document itself
 //! ```
 //!
-//! *Guarantee*: nothing is written to the cluster.
+//! *Guarantee*: nothing is written to the cluster: what it is asked to take it is asked with `dryRun=All`, where rights allow that.
 
 mod diff;
 mod read;
+mod rehearse;
 mod report;
 
 use std::path::PathBuf;
@@ -24,7 +27,7 @@ use olm_core::version::{self, Range};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
-pub use self::read::explain;
+pub use self::read::{DryRun, explain};
 pub(crate) use self::read::{catalogs, explainer};
 pub use self::report::summary;
 pub(crate) use self::report::told as right;
@@ -34,7 +37,7 @@ use crate::cli::table::Table;
 use crate::cli::wait::block_on;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image::{self, Location, Wanted};
-use crate::observe::{self, Need, Seen};
+use crate::observe::{self, Gap, Need, Seen};
 use crate::registry;
 
 /// Namespace of what is asked about when nothing names one.
@@ -96,6 +99,8 @@ pub struct Options {
     pub images: image::Options,
     /// Do the controllers go on without optional objects?
     pub optional_manifests: bool,
+    /// Is the API server asked whether it would take the objects?
+    pub dry_run: DryRun,
     /// Is everything told, with what changes line by line?
     pub details: bool,
     /// The form of the answer.
@@ -154,15 +159,32 @@ pub fn document(explanation: &Explanation) -> Value {
 }
 
 async fn explanations(options: &Options, printer: &mut Printer) -> Result<(Vec<Explanation>, Vec<String>), CliError> {
-    let Options { asked, source, namespaces, on_top, images, optional_manifests, .. } = options;
+    let Options { asked, source, namespaces, on_top, images, optional_manifests, dry_run, .. } = options;
     let mut seen = observe::look(source, namespaces, on_top, Need::Planning, printer).await?;
     seen.settings.optional_manifests = *optional_manifests;
+    if let Some(vital) = seen.gaps.iter().find(|gap| is_vital(gap, asked)) {
+        // Whoever asks for rights should ask once.
+        seen.gaps.iter().filter(|gap| *gap != vital && gap.forbidden).for_each(|gap| printer.warn(gap));
+        return Err(vital.as_error());
+    }
     let mut explanations = Vec::new();
     for subject in subjects(asked, &seen, images).await? {
-        explanations.push(explain(&mut seen, &subject, images, printer).await?);
+        explanations.push(explain(&mut seen, &subject, images, *dry_run, printer).await?);
     }
     let untold = if explanations.is_empty() { seen.gaps.iter().map(ToString::to_string).collect() } else { Vec::new() };
     Ok((explanations, untold))
+}
+
+/// Can nothing be said without what could not be read?
+fn is_vital(gap: &Gap, asked: &Asked) -> bool {
+    let is_of = |plural: &str| gap.resource.strip_prefix(plural).is_some_and(|group| group == ".operators.coreos.com");
+    // Without its OperatorGroup every plan of a namespace would fail; where OLM is not installed it can still be thought of.
+    is_of("operatorgroups") && gap.forbidden
+        || match asked {
+            Asked::Plans(_) => is_of("installplans"),
+            Asked::Subscription(_) => is_of("subscriptions"),
+            Asked::Bundle(_) | Asked::Package(_) => false,
+        }
 }
 
 /// What is asked about, in the namespace that is looked at.

@@ -4,24 +4,43 @@
 //! and so on until nothing new is asked for: objects that it would create may be there, custom resources may not fit, the content
 //! of bundles may be elsewhere.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use clap::ValueEnum;
+use olm_core::api::catalog_source;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::bundle::{Unpacked, reference};
 use olm_core::catalog::Snapshot;
-use olm_core::explain::{Bundle, Change, Cluster, Error, Explainer, Explanation, Subject, Unread};
+use olm_core::explain::{Asks, Bundle, Change, Cluster, Error, Explainer, Explanation, Subject, Unread};
+use olm_core::structural::{Fit, FitFact};
 use olm_core::world::{Reader, kind};
-use serde_json::Value;
 
+use super::super::named;
+use super::rehearse::rehearse;
 use crate::cli::{CliError, ErrorKind, Printer};
-use crate::cluster::api::Resource;
-use crate::image::{self, Location};
+use crate::cluster::fit;
+use crate::cluster::puller::Puller;
+use crate::image;
 use crate::observe::{Gap, KINDS, Seen};
 use crate::registry;
 
 /// How often it is tried out at most: objects, then custom resources and bundles, then what these bring.
 const TRIES: usize = 4;
+
+/// How many single objects of a kind are named that could not be read.
+const NAMED: usize = 3;
+
+/// Is the API server asked whether it would take the objects?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum DryRun {
+    /// As far as the rights go.
+    #[default]
+    Server,
+    /// No: nothing but reads is sent.
+    None,
+}
 
 /// Explains one plan of what was seen, and looks at more of the cluster where that is needed.
 ///
@@ -31,9 +50,17 @@ pub async fn explain(
     seen: &mut Seen,
     subject: &Subject,
     images: &image::Options,
+    dry_run: DryRun,
     printer: &mut Printer,
 ) -> Result<Explanation, CliError> {
-    Ok(explainer(seen, subject, images, printer).await?.1)
+    let (_, mut explanation, asks) = tried_out(seen, subject, images, printer).await?;
+    if dry_run == DryRun::Server {
+        let progress = printer.progress("asking the API server whether it would take the objects");
+        let (heard, missing) = rehearse(seen, asks.writes).await;
+        drop(progress);
+        explanation.hear(heard, missing, seen.settings.optional_manifests);
+    }
+    Ok(explanation)
 }
 
 /// The same with the copy of the cluster that it was tried out on.
@@ -43,6 +70,15 @@ pub(crate) async fn explainer(
     images: &image::Options,
     printer: &mut Printer,
 ) -> Result<(Explainer, Explanation), CliError> {
+    tried_out(seen, subject, images, printer).await.map(|(explainer, explanation, _)| (explainer, explanation))
+}
+
+async fn tried_out(
+    seen: &mut Seen,
+    subject: &Subject,
+    images: &image::Options,
+    printer: &mut Printer,
+) -> Result<(Explainer, Explanation, Asks), CliError> {
     if needs_catalogs(seen, subject) {
         seen.read_catalogs(subject.namespace(), images, printer).await;
     }
@@ -50,22 +86,30 @@ pub(crate) async fn explainer(
     let mut tries = 0;
     loop {
         let explainer = Explainer::new(&seen.settings, cluster(seen, subject.namespace(), &more));
-        let explanation = explainer.explain(subject).map_err(|error| untold(&error, seen))?;
+        let (explanation, asks) = explainer.explain_and_ask(subject).map_err(|error| untold(&error, seen))?;
         tries += 1;
-        if tries == TRIES || !more.look(seen, &explanation, images, printer).await {
-            return Ok((explainer, explanation));
+        if tries == TRIES || !more.look(seen, &explanation, &asks.fits, images, printer).await? {
+            return Ok((explainer, explanation, asks));
         }
     }
 }
 
 fn untold(error: &Error, seen: &Seen) -> CliError {
-    let told = CliError::new(ErrorKind::Input, error.to_string());
+    let unread: Vec<String> =
+        seen.gaps.iter().filter(|gap| gap.resource.contains("catalogsources")).map(ToString::to_string).collect();
     match error {
-        Error::NotFound { .. } => told.hint("kubectl olm install-plan list -A shows what there is"),
-        Error::NotOffered { catalogs, .. } if catalogs.is_empty() && seen.api().is_none() => {
-            told.hint("give one: --catalog NAME[.NAMESPACE]=DIR")
+        Error::NotFound { kind, .. } => {
+            CliError::new(ErrorKind::Input, error.to_string()).hint(named::whereabouts(kind))
         }
-        Error::NotOffered { .. } => told.hint("kubectl olm catalog list shows what a catalog has"),
+        Error::NotOffered { catalogs, .. } => {
+            let unread = if unread.is_empty() { String::new() } else { format!("; {}", unread.join("; ")) };
+            let told = CliError::new(ErrorKind::Input, format!("{error}{unread}"));
+            if catalogs.is_empty() && seen.api().is_none() {
+                told.hint("give one: --catalog NAME[.NAMESPACE]=DIR")
+            } else {
+                told.hint("kubectl olm catalog list shows what a catalog has; --catalog NAME[.NAMESPACE]=DIR stands in for one")
+            }
+        }
     }
 }
 
@@ -104,11 +148,6 @@ pub(crate) fn catalogs(seen: &Seen, namespace: &str) -> BTreeMap<(String, String
 fn cluster(seen: &Seen, namespace: &str, more: &More) -> Cluster {
     let world = Reader::new(&seen.world);
     let kinds = seen.served.kinds().map(|gvk| (gvk.clone(), seen.served.is_namespaced(gvk)));
-    let unread = |gap: &Gap| Unread {
-        resource: gap.resource.clone(),
-        namespace: gap.namespace.clone(),
-        message: gap.to_string(),
-    };
     Cluster {
         objects: seen.world.objects().map(|o| o.json().clone()).collect(),
         kinds: kinds.collect(),
@@ -116,30 +155,56 @@ fn cluster(seen: &Seen, namespace: &str, more: &More) -> Cluster {
         server_version: world.server_version().unwrap_or_default().to_owned(),
         catalogs: catalogs(seen, namespace),
         bundles: more.bundles.clone(),
-        unread: seen.gaps.iter().map(unread).collect(),
+        fits: more.fits.iter().filter_map(|(key, found)| Some((key.clone(), found.clone()?))).collect(),
+        unread: unread(&seen.gaps),
         now: seen.at,
     }
+}
+
+/// What could not be read. Single objects of a kind are one matter.
+pub(super) fn unread(gaps: &[Gap]) -> Vec<Unread> {
+    let mut told: Vec<(&Gap, Vec<&str>)> = Vec::new();
+    let parts = |gap: &Gap| (gap.verb, gap.resource.clone(), gap.namespace.clone(), gap.forbidden);
+    for gap in gaps {
+        match told.iter_mut().find(|(known, _)| gap.forbidden && !gap.name.is_empty() && parts(known) == parts(gap)) {
+            Some((_, names)) => names.push(&gap.name),
+            None => told.push((gap, vec![&gap.name])),
+        }
+    }
+    let named = |(gap, names): (&Gap, Vec<&str>)| {
+        let more = names.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let name = format!("{}{more}", names[..names.len().min(NAMED)].join(", "));
+        let message = Gap { name, ..gap.clone() }.to_string();
+        Unread { resource: gap.resource.clone(), namespace: gap.namespace.clone(), message }
+    };
+    told.into_iter().map(named).collect()
 }
 
 /// What was looked at besides, because an explanation asked for it.
 #[derive(Default)]
 struct More {
     objects: BTreeSet<ObjectRef>,
-    /// CustomResourceDefinitions whose objects were listed.
-    customs: BTreeSet<String>,
+    /// What was found of custom resources, by the name of their definition and the question's digest; none when they could not be
+    /// read.
+    fits: BTreeMap<(String, String), Option<FitFact>>,
     /// The content of bundles by their images.
     bundles: BTreeMap<String, Unpacked>,
 }
 
 impl More {
     /// Looks at what the explanation touches and was not looked at. `false`: there is nothing.
+    ///
+    /// # Errors
+    /// The API server is in trouble: what would be said of the rest would not be true.
     async fn look(
         &mut self,
         seen: &mut Seen,
         explanation: &Explanation,
+        fits: &[Fit],
         images: &image::Options,
         printer: &Printer,
-    ) -> bool {
+    ) -> Result<bool, CliError> {
         let mut any = false;
         for bundle in explanation.bundles.iter().filter(|b| !b.unpacked && !b.image.is_empty()) {
             if !self.bundles.contains_key(&bundle.image) {
@@ -149,7 +214,7 @@ impl More {
             }
         }
         if seen.api().is_none() {
-            return any;
+            return Ok(any);
         }
         let is_listed = |gvk: &Gvk| KINDS.iter().any(|k| (k.group, k.name) == (gvk.group.as_str(), gvk.kind.as_str()));
         let touched = explanation.objects.iter().filter(|o| o.change == Change::Create && !is_listed(&o.gvk));
@@ -158,49 +223,38 @@ impl More {
             .filter(|target| self.objects.insert(target.clone()))
             .collect();
         any |= !new.is_empty();
+        let known = seen.gaps.len();
         seen.look_at(new).await;
-        let changed = explanation.crds.iter().filter(|crd| crd.change == Change::Update);
-        let new: Vec<String> =
-            changed.map(|crd| crd.name.clone()).filter(|name| self.customs.insert(name.clone())).collect();
-        any |= !new.is_empty();
-        for name in new {
-            list_customs(seen, &name).await;
+        if let Some(gap) = seen.gaps[known..].iter().find(|gap| !gap.forbidden) {
+            return Err(gap.as_error());
         }
-        any
+        for question in fits {
+            if let Entry::Vacant(vacant) = self.fits.entry((question.crd.clone(), question.digest())) {
+                vacant.insert(look_at_customs(seen, question, printer).await);
+                any = true;
+            }
+        }
+        Ok(any)
     }
 }
 
-/// Lists the custom resources of a definition.
-async fn list_customs(seen: &mut Seen, crd: &str) {
-    let Some(api) = seen.api().cloned() else { return };
-    let Some(definition) = Reader::new(&seen.world).json(&kind::CUSTOM_RESOURCE_DEFINITION, "", crd).cloned() else {
-        return;
-    };
-    let text = |path: &[&str]| object::text(&definition, path);
-    let versions = object::list(&definition, &["spec", "versions"]);
-    let served = |v: &&Value| object::at(v, &["served"]) == &Value::Bool(true);
-    let stored = versions.iter().filter(served).max_by_key(|v| object::at(v, &["storage"]) == &Value::Bool(true));
-    let Some(version) = stored.map(|v| object::text(v, &["name"])) else { return };
-    let resource = Resource {
-        gvk: Gvk::new(text(&["spec", "group"]), version, text(&["spec", "names", "kind"])),
-        plural: text(&["spec", "names", "plural"]).to_owned(),
-        namespaced: text(&["spec", "scope"]) != "Cluster",
-    };
-    match api.list_whole(&resource, "", "").await {
-        Ok(objects) => {
-            for object in objects {
-                seen.world.apply(object);
-            }
-        }
-        Err(refusal) => seen.gaps.push(Gap {
-            verb: "list",
-            resource: crd.to_owned(),
-            namespace: String::new(),
-            name: String::new(),
-            forbidden: refusal.is_forbidden(),
-            message: refusal.message,
-        }),
-    }
+/// Looks whether custom resources fit, page by page. What may not be read is a gap.
+async fn look_at_customs(seen: &mut Seen, question: &Fit, printer: &Printer) -> Option<FitFact> {
+    let api = seen.api().cloned()?;
+    let progress = printer.progress(format!("reading every {}", question.kind));
+    let (found, _) = fit::look(&api, question).await;
+    drop(progress);
+    let Some(refusal) = found.refusal.clone() else { return Some(found) };
+    seen.gaps.push(Gap {
+        verb: "list",
+        resource: question.crd.clone(),
+        namespace: String::new(),
+        name: String::new(),
+        forbidden: refusal.is_forbidden(),
+        message: refusal.message,
+    });
+    // What was found before that is certain all the same.
+    (found.misfits > 0).then_some(found)
 }
 
 /// The content of a bundle: from the ConfigMap that OLM keeps it in, else from its image.
@@ -218,11 +272,33 @@ async fn unpack(seen: &Seen, bundle: &Bundle, images: &image::Options, printer: 
         }
     }
     let progress = printer.progress(format!("pulling bundle {}", bundle.csv));
-    let unpacked = match bundle.image.parse::<Location>() {
-        Ok(location @ Location::Registry(_)) => registry::image::unpack(&location, images).await,
-        Ok(_) => Unpacked::Refused(format!("{:?} is not an image reference", bundle.image)),
+    let unpacked = match Puller::location(&bundle.image) {
+        Ok(location) => {
+            let (namespace, secrets) = secrets(seen, bundle);
+            let (options, unread) = match seen.api() {
+                Some(api) => Puller::new(api.clone(), images.clone()).options_as_far_as(namespace, &secrets).await,
+                None => (images.clone(), None),
+            };
+            let note = |told: String| match &unread {
+                Some(unread) => format!("{told}; {unread}"),
+                None => told,
+            };
+            match registry::image::unpack(&location, &options).await {
+                Unpacked::Later(told) => Unpacked::Later(note(told)),
+                Unpacked::Refused(told) => Unpacked::Refused(note(told)),
+                unpacked => unpacked,
+            }
+        }
         Err(error) => registry::image::failed(&error),
     };
     drop(progress);
     unpacked
+}
+
+/// The pull secrets of the CatalogSource that a bundle is from, and their namespace.
+fn secrets<'b>(seen: &Seen, bundle: &'b Bundle) -> (&'b str, Vec<String>) {
+    let Some((namespace, name)) = bundle.catalog.split_once('/') else { return ("", Vec::new()) };
+    let world = Reader::new(&seen.world);
+    let source = world.json(&kind::CATALOG_SOURCE, namespace, name);
+    (namespace, source.map(catalog_source::pull_secrets).unwrap_or_default())
 }

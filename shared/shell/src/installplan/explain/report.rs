@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use olm_core::explain::{
-    By, Change, Crd, Csv, CsvChange, Explanation, Object, Optional, Outcome, Plan, Right, Webhook,
+    By, Change, Crd, Csv, CsvChange, DryRun, Explanation, Object, Optional, Outcome, Plan, Right, Webhook,
 };
 
 use super::diff;
@@ -21,11 +21,13 @@ struct Section {
     items: Vec<Item>,
     /// Are its items sentences of their own?
     is_list: bool,
+    /// Does its title say something by itself?
+    is_line: bool,
 }
 
 impl Section {
     fn of(title: &str) -> Self {
-        Self { title: title.to_owned(), items: Vec::new(), is_list: false }
+        Self { title: title.to_owned(), items: Vec::new(), is_list: false, is_line: false }
     }
 }
 
@@ -143,6 +145,7 @@ fn sections(explanation: &Explanation, details: bool) -> Vec<Section> {
         verdict(explanation),
         operators(explanation, details),
         objects(explanation, details),
+        dry_run(explanation, details),
         rights(explanation, details),
         crds(explanation, details, shown),
         list("Images:", images(explanation), shown),
@@ -154,7 +157,7 @@ fn sections(explanation: &Explanation, details: bool) -> Vec<Section> {
         afterwards(explanation),
         list("Not read, so that something may be missing here:", unread(explanation), shown),
     ];
-    sections.into_iter().filter(|section| !section.items.is_empty()).collect()
+    sections.into_iter().filter(|section| !section.items.is_empty() || section.is_line).collect()
 }
 
 /// A section of which only the first items are shown.
@@ -317,6 +320,25 @@ fn plural(kind: &str) -> String {
         _ if kind.ends_with('s') => format!("{kind}es"),
         _ => format!("{kind}s"),
     }
+}
+
+/// In one line what the API server says of the objects, and why it was not asked about more.
+fn dry_run(explanation: &Explanation, details: bool) -> Section {
+    let DryRun { asked, taken, refused, not_asked, message } = &explanation.dry_run;
+    let all = u64::try_from(refused.len()).unwrap_or_default() + taken;
+    let objects = |n: u64| if n == 1 { "1 object".to_owned() } else { format!("{n} objects") };
+    let because = if message.is_empty() { String::new() } else { format!(": {message}") };
+    let title = match (*asked, taken) {
+        (false, _) => format!("Dry run: the API server was not asked whether it would take the objects{because}"),
+        (true, n) if *n == all && message.is_empty() => format!("Dry run: the API server would take {}", objects(all)),
+        (true, n) if *n == all => {
+            format!("Dry run: the API server would take the {} that it was asked about{because}", objects(all))
+        }
+        (true, n) => format!("Dry run: the API server would take {n} of {}{because}", objects(all)),
+    };
+    let told = not_asked.iter().filter(|_| details);
+    let items = told.map(|gap| Item::of(format!("not asked about {} {}: {}", gap.gvk.kind, gap.name, gap.message)));
+    Section { items: items.collect(), is_line: *asked || !message.is_empty(), ..Section::of(&title) }
 }
 
 fn rights(explanation: &Explanation, details: bool) -> Section {

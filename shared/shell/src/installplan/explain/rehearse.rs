@@ -1,0 +1,283 @@
+//! Asks the API server whether it would take what a plan writes (`dryRun=All`): nothing is kept, and who may not write is not in
+//! the way, for it is asked first what may be written.
+//!
+//! ```text
+//!   Write, … --is its kind served, by the API server itself? its namespace there?--> may it be written? --dry run--> Heard, …
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::{StreamExt, stream};
+use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::status::Status;
+use olm_core::explain::{Answer, Heard, Write};
+use olm_core::plan::Account;
+use olm_core::world::{GroupKind, IndexKey, Reader, kind};
+use serde_json::{Value, json};
+
+use crate::cluster::api::Api;
+use crate::cluster::certificate;
+use crate::observe::Seen;
+
+/// How many requests are under way at a time.
+const REQUESTS: usize = 16;
+
+/// How many missing rights are named.
+const NAMED: usize = 3;
+
+/// What somebody needs to be allowed: `create deployments.apps in namespace garden`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Right {
+    verb: &'static str,
+    group: String,
+    resource: String,
+    namespace: String,
+    account: Option<(String, String)>,
+}
+
+/// What is known of a right.
+enum May {
+    Yes,
+    No,
+    /// The API server does not say, for that reason.
+    Unknown(String),
+}
+
+/// Asks about all of them; and says which rights were missing for that, a sentence without a full stop.
+pub(super) async fn rehearse(seen: &Seen, writes: Vec<Write>) -> (Vec<Heard>, String) {
+    let Some(api) = seen.api() else { return (Vec::new(), String::new()) };
+    let mut heard = Vec::new();
+    let mut asked: Vec<(ObjectRef, Write, Right)> = Vec::new();
+    for write in writes {
+        let target = ObjectRef::of(&write.object);
+        let right = match hindrance(seen, &target, &write) {
+            None => right(api, &target, &write).await,
+            Some(why) => Err(why),
+        };
+        match right {
+            Ok(right) => asked.push((target, write, right)),
+            Err(why) => heard.push(Heard { target, answer: Answer::NotAsked(why) }),
+        }
+    }
+    let rights: BTreeSet<Right> = asked.iter().map(|(_, _, right)| right.clone()).collect();
+    let answers = stream::iter(rights).map(|right| async move {
+        let may = may(api, &right).await;
+        (right, may)
+    });
+    let known: BTreeMap<Right, May> = answers.buffer_unordered(REQUESTS).collect().await;
+    let mut missing = Missing::default();
+    let mut allowed = Vec::new();
+    for (target, write, right) in asked {
+        match known.get(&right) {
+            Some(May::Yes) => allowed.push((target, write)),
+            Some(May::No) if right.account.is_some() => {
+                let message = format!("ServiceAccount {} is not allowed to {right}", right.owner());
+                let answer = Answer::Refused(Status::new(403, "Forbidden", message));
+                heard.push(Heard { target, answer });
+            }
+            Some(May::Unknown(why)) => {
+                missing.others.insert(why.clone());
+                heard.push(Heard { target, answer: Answer::NotAsked(why.clone()) });
+            }
+            _ => {
+                heard.push(Heard { target, answer: Answer::NotAsked(format!("not allowed to {right}")) });
+                missing.rights.insert(right);
+            }
+        }
+    }
+    let mut authority = None;
+    for (_, write) in &mut allowed {
+        certify(&mut write.object, &mut authority);
+    }
+    let answers = stream::iter(allowed).map(|(target, write)| async move {
+        let answer = ask(api, seen, &target, write).await;
+        Heard { target, answer }
+    });
+    for Heard { target, answer } in answers.buffered(REQUESTS).collect::<Vec<_>>().await {
+        let answer = match answer {
+            Answer::Refused(refusal) => sorted(&target, refusal, &mut missing),
+            answer => answer,
+        };
+        heard.push(Heard { target, answer });
+    }
+    (heard, missing.to_string())
+}
+
+/// Why it makes no sense to ask about an object, if it makes none.
+fn hindrance(seen: &Seen, target: &ObjectRef, write: &Write) -> Option<String> {
+    let ObjectRef { gvk, namespace, .. } = target;
+    if seen.served.serves(gvk) == Some(false) {
+        return Some("its kind is not served yet".to_owned());
+    }
+    let world = Reader::new(&seen.world);
+    let unread = |resource: &str| seen.gaps.iter().any(|gap| gap.resource == resource);
+    let has = |namespace: &str| world.json(&kind::NAMESPACE, "", namespace).is_some();
+    if !namespace.is_empty() && !unread("namespaces") && !has(namespace) {
+        return Some("its namespace is not there yet".to_owned());
+    }
+    // Who extends the API server need not know what a dry run is.
+    let of_others = match world.json(&kind::API_SERVICE, "", &format!("{}.{}", gvk.version, gvk.group)) {
+        Some(service) => !object::at(service, &["spec", "service"]).is_null(),
+        None => {
+            !is_kubernetes(gvk) && world.indexed(IndexKey::Definition(gvk.group.clone(), gvk.kind.clone())).is_empty()
+        }
+    };
+    if of_others {
+        return Some("its API is not served by the API server itself, and may not know dry runs".to_owned());
+    }
+    let is_there = world.json(&GroupKind::new(&gvk.group, &gvk.kind), namespace, &target.name).is_some();
+    (write.exists && !is_there).then(|| "the object that it changes could not be read".to_owned())
+}
+
+/// Is it a kind of Kubernetes' own?
+fn is_kubernetes(gvk: &Gvk) -> bool {
+    !gvk.group.contains('.') || gvk.group.ends_with(".k8s.io")
+}
+
+async fn right(api: &Api, target: &ObjectRef, write: &Write) -> Result<Right, String> {
+    let resource = api.resource(&target.gvk).await.map_err(|refusal| refusal.message)?;
+    Ok(Right {
+        verb: if write.exists { "update" } else { "create" },
+        group: target.gvk.group.clone(),
+        resource: resource.plural,
+        namespace: target.namespace.clone(),
+        account: write.account.clone().map(|Account { namespace, name }| (namespace, name)),
+    })
+}
+
+/// May who asks write that, or the ServiceAccount with whose rights it is written?
+async fn may(api: &Api, right: &Right) -> May {
+    let Right { verb, group, resource, namespace, account } = right;
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": { "resourceAttributes": {
+            "namespace": namespace, "verb": verb, "group": group, "resource": resource,
+        } },
+    });
+    let api = impersonating(api, account.as_ref());
+    match api.create(&review).await {
+        Ok(review) if object::at(&review, &["status", "allowed"]) == &Value::Bool(true) => May::Yes,
+        Ok(_) => May::No,
+        Err(refusal) if refusal.is_forbidden() && account.is_some() => May::Unknown(format!(
+            "not allowed to impersonate ServiceAccount {}, with whose rights the plan is executed",
+            right.owner()
+        )),
+        Err(refusal) => May::Unknown(format!("it does not say what is allowed: {}", refusal.message)),
+    }
+}
+
+fn impersonating(api: &Api, account: Option<&(String, String)>) -> Api {
+    match account {
+        Some((namespace, name)) => api.with_rights_of(&Account { namespace: namespace.clone(), name: name.clone() }),
+        None => api.clone(),
+    }
+}
+
+async fn ask(api: &Api, seen: &Seen, target: &ObjectRef, write: Write) -> Answer {
+    let Write { mut object, exists, account } = write;
+    let api = account.map_or_else(|| api.clone(), |account| api.with_rights_of(&account));
+    let answer = if exists {
+        let world = Reader::new(&seen.world);
+        let of = GroupKind::new(&target.gvk.group, &target.gvk.kind);
+        let version = world.json(&of, &target.namespace, &target.name).map_or("", object::resource_version).to_owned();
+        object::map_mut(&mut object, &["metadata"]).insert("resourceVersion".to_owned(), version.into());
+        api.rehearse_update(&object).await
+    } else {
+        api.rehearse_create(&object).await
+    };
+    match answer {
+        Ok(mut kept) => {
+            // The answer may be in words of the API server's own choice: it is the object that was asked about.
+            for field in ["apiVersion", "kind"] {
+                object::map_mut(&mut kept, &[]).insert(field.to_owned(), object[field].clone());
+            }
+            Answer::Taken(kept)
+        }
+        Err(refusal) => Answer::Refused(refusal),
+    }
+}
+
+/// What a refusal says about the object, or only about who asked, and how.
+fn sorted(target: &ObjectRef, refusal: Status, missing: &mut Missing) -> Answer {
+    let says = |words: &str| refusal.message.contains(words);
+    if refusal.is_forbidden() && says("attempting to grant RBAC permissions not currently held") {
+        // The controllers may grant what they like.
+        missing.grants.insert(format!("{} {}", target.gvk.kind, target.name));
+        return Answer::NotAsked("not allowed to grant the rights in it".to_owned());
+    }
+    match refusal.code {
+        401 => Answer::NotAsked(refusal.message),
+        404 => Answer::NotAsked("its namespace, or its kind, is not there yet".to_owned()),
+        409 if refusal.is_already_exists() => Answer::NotAsked("it is there, and could not be read".to_owned()),
+        409 if refusal.is_conflict() => Answer::NotAsked("it has changed meanwhile".to_owned()),
+        400 if says("does not support dry run") => Answer::NotAsked(refusal.message),
+        _ => Answer::Refused(refusal),
+    }
+}
+
+/// Gives what carries the certificate of an authority that is made only when the plan is executed a real one: API servers look.
+fn certify(value: &mut Value, authority: &mut Option<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map.iter_mut() {
+                match value {
+                    Value::String(text) if key == "caBundle" && !text.is_empty() => {
+                        let made = authority.get_or_insert_with(certificate::any_authority);
+                        text.clone_from(made);
+                    }
+                    value => certify(value, authority),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| certify(item, authority)),
+        _ => {}
+    }
+}
+
+impl Right {
+    /// `garden/rose-sa`
+    fn owner(&self) -> String {
+        self.account.as_ref().map(|(namespace, name)| format!("{namespace}/{name}")).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Display for Right {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { verb, group, resource, namespace, account: _ } = self;
+        let group = if group.is_empty() { String::new() } else { format!(".{group}") };
+        let place = if namespace.is_empty() { String::new() } else { format!(" in namespace {namespace}") };
+        write!(f, "{verb} {resource}{group}{place}")
+    }
+}
+
+/// What was missing to ask.
+#[derive(Default)]
+struct Missing {
+    rights: BTreeSet<Right>,
+    /// Roles whose rights who asks does not have.
+    grants: BTreeSet<String>,
+    /// In words.
+    others: BTreeSet<String>,
+}
+
+impl std::fmt::Display for Missing {
+    /// `not allowed to create clusterroles.rbac.authorization.k8s.io, … and 2 more`
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { rights, grants, others } = self;
+        let mut sentences: Vec<String> = others.iter().cloned().collect();
+        if !rights.is_empty() {
+            sentences.push(format!("not allowed to {}", named(rights.iter().map(ToString::to_string))));
+        }
+        if !grants.is_empty() {
+            sentences.push(format!("not allowed to grant the rights in {}", named(grants.iter().cloned())));
+        }
+        f.write_str(&sentences.join("; "))
+    }
+}
+
+fn named(all: impl ExactSizeIterator<Item = String>) -> String {
+    let more = all.len().saturating_sub(NAMED);
+    let first: Vec<String> = all.take(NAMED).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", first.join(", "))
+}
