@@ -40,7 +40,8 @@ fn account_ref(namespace: &str, name: &str) -> ObjectRef {
 
 fn missing(group: Group<'_>, tenant: &Tenant<'_>, name: &str) -> Problem {
     let namespace = tenant.namespace;
-    let message = format!("ServiceAccount {name} does not exist in namespace {namespace}, so nothing is installed here");
+    let message =
+        format!("ServiceAccount {name} does not exist in namespace {namespace}, so nothing is installed here");
     let account =
         json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name, "namespace": namespace } });
     Problem::new(&ACCOUNT_MISSING, group.0, message)
@@ -89,7 +90,10 @@ fn lacks_rights(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, account: &Accou
     let message = format!("ServiceAccount {} may not do what {names} takes: {}", account.name, listed(&told));
     let mut problem = Problem::new(&ACCOUNT_LACKS_RIGHTS, group.0, message).also([account_ref(owner.0, owner.1)]);
     problem.also.extend(wanted_by);
-    Some(problem.propose("give it these rights, if it is meant to install them", Change::Apply(roles(account, &lacking))))
+    Some(
+        problem
+            .propose("give it these rights, if it is meant to install them", Change::Apply(roles(account, &lacking))),
+    )
 }
 
 /// The members whose Deployments are not all there: making them takes rights.
@@ -115,8 +119,11 @@ struct ByGroups<'a> {
 
 impl<'a> ByGroups<'a> {
     fn of(look: &Look<'a>, namespace: &str) -> Self {
-        let groups =
-            ["system:authenticated".to_owned(), "system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
+        let groups = [
+            "system:authenticated".to_owned(),
+            "system:serviceaccounts".to_owned(),
+            format!("system:serviceaccounts:{namespace}"),
+        ];
         let is_of = |binding: &&Value| {
             object::list(binding, &["subjects"]).iter().any(|subject| {
                 object::text(subject, &["kind"]) == "Group"
@@ -161,8 +168,7 @@ fn roles(account: &Account, lacking: &[Lacking]) -> Vec<Value> {
             None => json!({ "name": format!("{}-{name}", account.namespace) }),
         };
         let role = format!("{prefix}Role");
-        let reference =
-            json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": metadata["name"] });
+        let reference = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": metadata["name"] });
         objects.push(json!({ "apiVersion": RBAC, "kind": role, "metadata": metadata, "rules": merged(&rules) }));
         objects.push(json!({
             "apiVersion": RBAC, "kind": format!("{role}Binding"), "metadata": metadata, "roleRef": reference,

@@ -55,7 +55,8 @@ fn clashes(look: &Look<'_>, clash: &Clash) -> Option<Problem> {
     for api in &clash.apis {
         let (Some(one), Some(other)) = (claim(look, a, api), claim(look, b, api)) else { continue };
         claimed.push(api);
-        with_members.extend([(a, one), (b, other)].iter().filter(|(_, claim)| *claim == Claim::Member).map(|(at, _)| *at));
+        with_members
+            .extend([(a, one), (b, other)].iter().filter(|(_, claim)| *claim == Claim::Member).map(|(at, _)| *at));
     }
     let holder = look.all.holder(clash.pair, claimed.first()?);
     let other_than = |at: usize| if at == a { b } else { a };

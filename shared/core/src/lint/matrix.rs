@@ -112,10 +112,7 @@ fn line(look: &Look<'_>, snapshot: &Snapshot, entries: &[&Entry], groups: &[usiz
         name: entry.name.clone(),
         version: entry.version_text.clone(),
         channels: entries.iter().map(|entry| entry.channel.clone()).collect(),
-        fits: groups
-            .iter()
-            .map(|at| supports(look.group(*at).namespace(), &carried(&look.targets(*at))))
-            .collect(),
+        fits: groups.iter().map(|at| supports(look.group(*at).namespace(), &carried(&look.targets(*at)))).collect(),
         would_fit: would_fit.map(|(words, _)| *words).filter(|_| csv.is_ok()).collect(),
         unknown: csv.as_ref().err().cloned(),
     }
@@ -125,7 +122,8 @@ fn line(look: &Look<'_>, snapshot: &Snapshot, entries: &[&Entry], groups: &[usiz
 fn csv(snapshot: &Snapshot, entry: &Entry) -> Result<Value, String> {
     let content = snapshot.read_bundle(&entry.package, &entry.channel, &entry.name)?;
     let content = content.ok_or("the catalog does not say which install modes it supports")?;
-    serde_json::from_str(&content.csv_json).map_err(|error| format!("its ClusterServiceVersion cannot be read: {error}"))
+    serde_json::from_str(&content.csv_json)
+        .map_err(|error| format!("its ClusterServiceVersion cannot be read: {error}"))
 }
 
 fn does_not_fit(look: &Look<'_>, package: &str, versions: &[Line], at: usize) -> Problem {
@@ -135,7 +133,10 @@ fn does_not_fit(look: &Look<'_>, package: &str, versions: &[Line], at: usize) ->
     let message = format!("no version of package {package} supports its targets, {targets}");
     let what = match fitting.len() {
         0 => "no targets fit any of its versions".to_owned(),
-        _ => format!("a group that targets {} would fit", listed(SHAPES.iter().map(|(words, _)| *words).filter(|w| fitting.contains(w)))),
+        _ => format!(
+            "a group that targets {} would fit",
+            listed(SHAPES.iter().map(|(words, _)| *words).filter(|w| fitting.contains(w)))
+        ),
     };
     Problem::new(&PACKAGE_DOES_NOT_FIT, group.0, message).advise(what)
 }

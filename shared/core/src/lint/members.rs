@@ -47,7 +47,8 @@ fn several_groups(look: &Look<'_>, tenant: &Tenant<'_>, several: &[usize], found
     };
     for at in several.iter().filter(|at| **at != kept) {
         let group = look.group(*at);
-        let message = format!("there is also OperatorGroup {first}, {why}, in namespace {}: {consequence}", tenant.namespace);
+        let message =
+            format!("there is also OperatorGroup {first}, {why}, in namespace {}: {consequence}", tenant.namespace);
         let what = format!("keep one of them: {first}, unless this one is meant");
         let delete = Change::Delete(ObjectRef::of(group.0));
         let also = [ObjectRef::of(look.group(kept).0)];
@@ -83,9 +84,11 @@ fn no_group(look: &Look<'_>, tenant: &Tenant<'_>) -> Option<Problem> {
         ([], subscriptions) => format!("{} not resolved", are(subscriptions, "Subscription")),
         (csvs, _) => format!("{} with NoOperatorGroup", fail(csvs)),
     };
-    let place = ObjectRef { gvk: Gvk::new("", "v1", "Namespace"), namespace: String::new(), name: (*namespace).to_owned() };
+    let place =
+        ObjectRef { gvk: Gvk::new("", "v1", "Namespace"), namespace: String::new(), name: (*namespace).to_owned() };
     let operators = csvs.iter().chain(subscriptions).map(|object| ObjectRef::of(object));
-    let problem = Problem::of(&NO_GROUP, place, format!("there is no OperatorGroup here: {consequence}")).also(operators);
+    let problem =
+        Problem::of(&NO_GROUP, place, format!("there is no OperatorGroup here: {consequence}")).also(operators);
     let fitting = fitting(namespace, &BTreeSet::new(), csvs).filter(|_| !csvs.is_empty());
     Some(match fitting {
         Some(targets) => {

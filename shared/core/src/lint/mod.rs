@@ -11,7 +11,7 @@
 //! ```
 //!
 //! *Guarantees*: without errors among the problems, and with everything known, no member fails because of OperatorGroups. The order of
-//! problems is that of objects and codes.
+//! problems is that of namespaces, objects and codes.
 
 mod account;
 mod apis;
@@ -42,7 +42,7 @@ use crate::world::{GroupKind, Reader, World, kind};
 /// What was found.
 #[derive(Clone, Debug, Default)]
 pub struct Linted {
-    /// By object and code.
+    /// By namespace, object and code.
     pub problems: Vec<Problem>,
     /// What could not be checked in full.
     pub unchecked: Vec<Unchecked>,
@@ -72,7 +72,7 @@ pub fn lint(world: &World, known: &Known, now: Timestamp) -> Linted {
     }
     apis::check(&look, &mut found);
     orphans::check(&look, &mut found);
-    found.sort_by_cached_key(|problem| (problem.object.clone(), problem.rule.code, problem.also.clone()));
+    found.sort_by_cached_key(Problem::place_among_others);
     Linted { groups: look.all.scopes().len(), problems: found, unchecked: unchecked(known) }
 }
 

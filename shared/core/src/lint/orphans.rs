@@ -43,7 +43,8 @@ fn copy(look: &Look<'_>, copy: &Value, source: &str) -> Option<Problem> {
         return None;
     }
     let (namespace, group) = (object::namespace(copy), group.name());
-    let message = format!("it is a copy of {source}/{name}, whose OperatorGroup {group} does not target namespace {namespace}");
+    let message =
+        format!("it is a copy of {source}/{name}, whose OperatorGroup {group} does not target namespace {namespace}");
     Some(delete(&ORPHANED_COPY, copy, message).also([ObjectRef::of(original)]))
 }
 
@@ -81,7 +82,8 @@ fn of_group(look: &Look<'_>, role: &Value, namespace: &str, group: &str) -> Prob
 /// What binds a ClusterRole.
 fn bound(look: &Look<'_>, role: &str) -> Vec<ObjectRef> {
     let binds = |binding: &&Value| {
-        object::text(binding, &["roleRef", "kind"]) == "ClusterRole" && object::text(binding, &["roleRef", "name"]) == role
+        object::text(binding, &["roleRef", "kind"]) == "ClusterRole"
+            && object::text(binding, &["roleRef", "name"]) == role
     };
     let all = [kind::CLUSTER_ROLE_BINDING, kind::ROLE_BINDING];
     all.iter().flat_map(|gk| look.world.all(gk)).map(|o| o.json()).filter(binds).map(ObjectRef::of).collect()
@@ -93,7 +95,10 @@ fn of_csv(look: &Look<'_>, object: &Value, namespace: &str, csv: &str) -> Option
     let is_copied = object::label(object, COPIED_FROM).is_some();
     // Others go with the ClusterServiceVersion that owns them: Kubernetes sees to that.
     let is_olms = is_of_cluster || is_copied;
-    if !is_olms || !look.is_missing(&kind::CLUSTER_SERVICE_VERSION, namespace, csv) || is_on_its_way(look, namespace, csv) {
+    if !is_olms
+        || !look.is_missing(&kind::CLUSTER_SERVICE_VERSION, namespace, csv)
+        || is_on_its_way(look, namespace, csv)
+    {
         return None;
     }
     let message = format!("it belongs to ClusterServiceVersion {namespace}/{csv}, which does not exist");
@@ -111,6 +116,7 @@ fn is_on_its_way(look: &Look<'_>, namespace: &str, csv: &str) -> bool {
     let current: BTreeSet<&str> = subscribed.map(|s| object::text(s, &["status", "currentCSV"])).collect();
     let plans = look.world.in_namespace(&kind::INSTALL_PLAN, namespace).map(|o| o.json());
     let mut open = plans.filter(|plan| object::text(plan, &["status", "phase"]) != "Complete");
-    let names = |plan: &Value| object::list(plan, &["spec", "clusterServiceVersionNames"]).iter().any(|name| name == csv);
+    let names =
+        |plan: &Value| object::list(plan, &["spec", "clusterServiceVersionNames"]).iter().any(|name| name == csv);
     current.contains(csv) || open.any(names)
 }

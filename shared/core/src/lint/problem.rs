@@ -100,6 +100,12 @@ impl Problem {
         objects.map(namespace_of).filter(|namespace| !namespace.is_empty()).collect()
     }
 
+    /// By what problems are sorted: namespace, object, code.
+    pub(super) fn place_among_others(&self) -> impl Ord + use<> {
+        let ObjectRef { gvk, name, .. } = self.object.clone();
+        (namespace_of(&self.object).to_owned(), gvk.kind, name, self.rule.code, self.also.clone())
+    }
+
     /// What stays the same about it.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint {
@@ -131,8 +137,7 @@ fn namespace_of(object: &ObjectRef) -> &str {
 }
 
 fn reference(object: &ObjectRef) -> Value {
-    let mut document =
-        json!({ "apiVersion": object.gvk.api_version(), "kind": object.gvk.kind, "name": object.name });
+    let mut document = json!({ "apiVersion": object.gvk.api_version(), "kind": object.gvk.kind, "name": object.name });
     if !object.namespace.is_empty() {
         document["namespace"] = object.namespace.as_str().into();
     }
@@ -150,7 +155,11 @@ impl Fix {
             Change::Delete(target) => format!("kubectl delete {}", named(target)),
             Change::Apply(objects) => match &objects[..] {
                 [object] if object::text(object, &["kind"]) == "ServiceAccount" => {
-                    format!("kubectl create serviceaccount {}{}", object::name(object), place(object::namespace(object)))
+                    format!(
+                        "kubectl create serviceaccount {}{}",
+                        object::name(object),
+                        place(object::namespace(object))
+                    )
                 }
                 _ => "kubectl apply -f -".to_owned(),
             },

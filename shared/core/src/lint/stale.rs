@@ -109,7 +109,12 @@ fn member(look: &Look<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
     let severity = severity(look, [csv, group.0])?;
     let patch = Change::Patch(ObjectRef::of(csv), json!({ "metadata": { "annotations": wanted } }));
     let what = "see that OLM runs (kubectl olm status); or write what it would write, upon which its Deployments are rolled out anew";
-    Some(Problem::new(&STALE_MEMBER, csv, message).severity(severity).also([ObjectRef::of(group.0)]).propose(what, patch))
+    Some(
+        Problem::new(&STALE_MEMBER, csv, message)
+            .severity(severity)
+            .also([ObjectRef::of(group.0)])
+            .propose(what, patch),
+    )
 }
 
 /// Is `olm.providedAPIs` what the operators of the namespace provide?
@@ -126,7 +131,8 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
     let extra: BTreeSet<&String> = annotated.0.difference(&by_all.0).filter(|_| prunes).collect();
     let blocked = blocked(look, at, &extra);
     if originals.is_empty() && !extra.is_empty() {
-        let message = format!("it holds {}, though no operator is in namespace {}{blocked}", listed(&extra), tenant.namespace);
+        let message =
+            format!("it holds {}, though no operator is in namespace {}{blocked}", listed(&extra), tenant.namespace);
         let severity = if blocked.is_empty() { severity(look, [group.0])? } else { Severity::Warning };
         let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: null } } });
         let what = "remove the annotation; or set spec.staticProvidedAPIs, if the group is to protect these APIs";
@@ -139,7 +145,9 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
     let lacked: BTreeSet<&String> = lacked.0.difference(&annotated.0).collect();
     let message = match (extra.is_empty(), lacked.is_empty()) {
         (true, true) => return None,
-        (false, true) => format!("it names {}, which nobody in its namespace provides any more{blocked}", listed(&extra)),
+        (false, true) => {
+            format!("it names {}, which nobody in its namespace provides any more{blocked}", listed(&extra))
+        }
         (true, false) => format!("it does not name {}, which its members provide", listed(&lacked)),
         (false, false) => format!(
             "it names {}, which nobody in its namespace provides any more{blocked}, and does not name {}, which its members provide",

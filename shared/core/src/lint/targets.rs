@@ -17,7 +17,8 @@ pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Proble
         if !named.is_empty() && has_selector(group) {
             let message = "spec.selector is ignored, as spec.targetNamespaces names namespaces";
             let patch = Change::Patch(ObjectRef::of(group.0), json!({ "spec": { "selector": null } }));
-            let what = "remove the selector, which changes nothing; or remove spec.targetNamespaces, if the selector is meant";
+            let what =
+                "remove the selector, which changes nothing; or remove spec.targetNamespaces, if the selector is meant";
             found.push(Problem::new(&TARGETS_AND_SELECTOR, group.0, message).mend(what, patch));
         }
         match membership::wanted_targets(&look.world, group) {
@@ -84,7 +85,8 @@ fn missing(look: &Look<'_>, group: Group<'_>, named: &[&str]) -> Option<Problem>
     Some(match (&absent[..], similar(look, first, named)) {
         ([_], Some(other)) => {
             let names = named.iter().map(|name| if *name == first { other } else { name });
-            problem.propose(format!("name {other} instead, if that is meant; or create {first}"), retarget(group, names))
+            problem
+                .propose(format!("name {other} instead, if that is meant; or create {first}"), retarget(group, names))
         }
         ([_], None) => problem.propose("create it, or correct its name", Change::Apply(vec![namespace])),
         _ => problem.advise("create them, or correct their names"),
@@ -93,7 +95,8 @@ fn missing(look: &Look<'_>, group: Group<'_>, named: &[&str]) -> Option<Problem>
 
 fn leaves(group: Group<'_>, leaving: &[&str], how: &str) -> Problem {
     let message = format!("{} {how}, and a target all the same", listed(leaving));
-    Problem::new(&TARGET_MISSING, group.0, message).advise("take it out of spec.targetNamespaces, unless it is created again")
+    Problem::new(&TARGET_MISSING, group.0, message)
+        .advise("take it out of spec.targetNamespaces, unless it is created again")
 }
 
 /// A namespace that could be meant, as its name is nearly the same.
@@ -124,6 +127,7 @@ fn selects_nothing(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Pr
     let leaving: Vec<&str> = there.filter(|namespace| is_leaving(namespace)).map(object::name).collect();
     (leaving.len() == targets.len()).then(|| {
         let message = format!("spec.selector matches only namespaces that are being deleted: {}", listed(&leaving));
-        Problem::new(&SELECTS_NOTHING, group.0, message).advise("label the namespaces that are meant, or correct the selector")
+        Problem::new(&SELECTS_NOTHING, group.0, message)
+            .advise("label the namespaces that are meant, or correct the selector")
     })
 }

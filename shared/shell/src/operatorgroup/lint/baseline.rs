@@ -48,7 +48,8 @@ impl Baseline {
                 .at(file.display())
                 .hint("--create-baseline writes it")
         })?;
-        let wrong = |message: String| CliError::input(message).at(file.display()).hint("--create-baseline writes it anew");
+        let wrong =
+            |message: String| CliError::input(message).at(file.display()).hint("--create-baseline writes it anew");
         let documents = yaml::documents(&bytes).map_err(|e| wrong(e.message))?;
         let [document] = &documents[..] else { return Err(wrong("this is not a baseline".to_owned())) };
         let value = document.value().map_err(|e| wrong(e.message))?;

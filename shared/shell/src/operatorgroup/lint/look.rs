@@ -86,15 +86,20 @@ pub(super) async fn matrices(
     let mut found = Vec::new();
     for (name, snapshot) in names.iter().copied().filter_map(snapshot) {
         if let Some((matrix, problems)) = matrix(&seen.world, &known, &snapshot, package, seen.namespace.as_deref()) {
-            linted.problems.extend(problems.into_iter().filter(|problem| !linted.problems.contains(problem)).collect::<Vec<_>>());
+            linted
+                .problems
+                .extend(problems.into_iter().filter(|problem| !linted.problems.contains(problem)).collect::<Vec<_>>());
             found.push((name, matrix));
         }
     }
     if found.is_empty() {
         let catalogs: Vec<String> = names.iter().map(|(namespace, name)| format!("{namespace}/{name}")).collect();
         let known = if catalogs.is_empty() { "there are none".to_owned() } else { catalogs.join(", ") };
-        return Err(CliError::new(ErrorKind::Input, format!("none of the catalogs that are known has package {package} ({known})"))
-            .hint("give one: --catalog NAME[.NAMESPACE]=DIR"));
+        return Err(CliError::new(
+            ErrorKind::Input,
+            format!("none of the catalogs that are known has package {package} ({known})"),
+        )
+        .hint("give one: --catalog NAME[.NAMESPACE]=DIR"));
     }
     Ok(found)
 }

@@ -103,7 +103,8 @@ fn check(options: &Options) -> Result<(), CliError> {
             .hint("each finding says what to change; or lint the cluster itself"));
     }
     if options.fix && !options.on_top.is_empty() {
-        return Err(CliError::usage("--fix mends what is in a cluster, and -f asks what would be").hint("leave out one of them"));
+        return Err(CliError::usage("--fix mends what is in a cluster, and -f asks what would be")
+            .hint("leave out one of them"));
     }
     if options.complete && options.source.from.is_empty() {
         return Err(CliError::usage("--complete says something about files").hint("it goes with --from"));
@@ -140,7 +141,11 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         Some(api) if options.fix => fix::fix(api, &seen, &mut linted.problems, options, printer).await?,
         _ => Vec::new(),
     };
-    report::tell(&report::Told { linted: &linted, seen: &seen, matrices: &matrices, known: known.left_out, fixed: &fixed }, options, printer)?;
+    report::tell(
+        &report::Told { linted: &linted, seen: &seen, matrices: &matrices, known: known.left_out, fixed: &fixed },
+        options,
+        printer,
+    )?;
     let is_no = linted.problems.iter().any(|problem| options.fail_on.counts(problem.severity));
     Ok(if is_no { Outcome::Negative } else { Outcome::Done })
 }

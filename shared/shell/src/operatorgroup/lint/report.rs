@@ -64,7 +64,11 @@ pub(super) fn tell(told: &Told<'_>, options: &Options, printer: &mut Printer) ->
         }
     }
     for unchecked in &linted.unchecked {
-        printer.warn(format_args!("{}: checked only as far as is known: {}", unchecked.why, unchecked.codes.join(", ")));
+        printer.warn(format_args!(
+            "{}: checked only as far as is known: {}",
+            unchecked.why,
+            unchecked.codes.join(", ")
+        ));
     }
     printer.talk(summary(told));
     Ok(())
@@ -191,7 +195,12 @@ fn table(catalog: &str, matrix: &Matrix) -> String {
             None if has_columns => {
                 cells.extend(line.fits.iter().map(|fit| if fit.is_ok() { "yes" } else { "no" }.to_owned()));
             }
-            None => cells.push(format!("{} of {}: {}", fitting().count(), names.len(), fitting().collect::<Vec<_>>().join(","))),
+            None => cells.push(format!(
+                "{} of {}: {}",
+                fitting().count(),
+                names.len(),
+                fitting().collect::<Vec<_>>().join(",")
+            )),
         }
         cells.push(line.unknown.clone().unwrap_or_else(|| line.would_fit.join(", ")));
         table.row(cells);
