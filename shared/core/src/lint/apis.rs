@@ -11,7 +11,7 @@ use super::{Look, listed};
 use crate::api::object::ObjectRef;
 use crate::finding::Severity;
 use crate::membership::{self, Apis, PROVIDED_APIS};
-use crate::operatorgroup::intersection::{Clash, Holder, Pair, Row};
+use crate::operatorgroup::intersection::{Clash, Holder, Pair};
 
 pub(super) fn check(look: &Look<'_>, found: &mut Vec<Problem>) {
     found.extend(look.clashes.iter().filter_map(|clash| clashes(look, clash)));
@@ -93,19 +93,19 @@ fn clashes(look: &Look<'_>, clash: &Clash) -> Option<Problem> {
 
 fn static_lacks(look: &Look<'_>, at: usize) -> Vec<Problem> {
     let group = look.group(at);
-    let fates = look.all.fates(at).into_iter().filter(|fate| fate.row == Row::StaticLacks);
-    let lacks = |csv| Apis(Apis::of(csv).0.difference(&group.provided().0).cloned().collect());
-    fates
-        .map(|fate| {
-            let missing = lacks(fate.csv);
+    let annotated = group.provided();
+    let members = look.scope(at).members.iter().filter(|member| !member.provides.0.is_subset(&annotated.0));
+    members
+        .map(|member| {
+            let missing = Apis(member.provides.0.difference(&annotated.0).cloned().collect());
             let message = format!(
                 "OperatorGroup {} is static and does not name {}, so it fails with CannotModifyStaticOperatorGroupProvidedAPIs",
                 group.name(),
                 listed(&missing.0)
             );
-            let all = group.provided().union(&missing).to_string();
+            let all = annotated.clone().union(&missing).to_string();
             let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: all } } });
-            Problem::new(&STATIC_LACKS_API, fate.csv, message)
+            Problem::new(&STATIC_LACKS_API, member.csv, message)
                 .also([ObjectRef::of(group.0)])
                 .propose("name them, if the operator is meant to be here", Change::Patch(ObjectRef::of(group.0), patch))
         })

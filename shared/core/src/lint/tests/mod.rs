@@ -1,6 +1,7 @@
 //! Every rule finds what it should, and not what is nearly the same.
 
 mod left_over;
+mod property;
 mod rules;
 
 use serde_json::Value;
