@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use jiff::Timestamp;
+use olm_core::finding::Severity;
 use olm_core::lint::{Known, Problem, lint};
 use olm_core::world::World;
 use olm_shell::cli::Printer;
@@ -100,6 +101,40 @@ fn the_end_of_every_scenario() {
             }
         } else {
             writeln!(text, "{name}, by OLM\n{olm}{name}, by ours\n{ours}").unwrap();
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+/// Reasons with which the real OLM lets ClusterServiceVersions fail because of OperatorGroups.
+const REASONS: [&str; 6] = [
+    "NoOperatorGroup",
+    "TooManyOperatorGroups",
+    "NoTargetNamespaces",
+    "UnsupportedOperatorGroup",
+    "InterOperatorGroupOwnerConflict",
+    "CannotModifyStaticOperatorGroupProvidedAPIs",
+];
+
+#[test]
+fn every_step_that_was_recorded() {
+    let mut text = String::new();
+    for (name, scenario) in all().unwrap().into_iter().filter(|(_, scenario)| is_ours(scenario)) {
+        for step in scenario.golden().unwrap().steps {
+            let problems = problems(before().into_iter().chain(step.objects.values().cloned()));
+            for csv in step.objects.values().filter(|o| o["kind"] == "ClusterServiceVersion") {
+                let reason = csv["status"]["reason"].as_str().unwrap_or_default();
+                if csv["status"]["phase"] == "Failed" && REASONS.contains(&reason) {
+                    let namespace = csv["metadata"]["namespace"].as_str().unwrap();
+                    let is_told =
+                        problems.iter().any(|p| p.severity == Severity::Error && p.namespaces().contains(namespace));
+                    assert!(is_told, "{name} [{}]: {reason} comes from nowhere", step.name);
+                }
+            }
+            let errors: Vec<Problem> = problems.into_iter().filter(|p| p.rule.code != "OG017").collect();
+            if !errors.is_empty() {
+                writeln!(text, "{name} [{}]\n{}", step.name, told(&errors)).unwrap();
+            }
         }
     }
     insta::assert_snapshot!(text);

@@ -34,8 +34,26 @@ impl Rule {
     pub fn explanation(&self) -> String {
         let Self { code, name, severity, summary, why, example, fix, .. } = self;
         let indented: String = example.lines().map(|line| format!("  {line}\n")).collect();
-        format!("{code} {name} ({severity})\n\n{summary}.\n\n{why}\n\nExample:\n{indented}\nFix: {fix}\n")
+        let [why, fix] = [(*why).to_owned(), format!("Fix: {fix}")].map(|text| wrapped(&text));
+        format!("{code} {name} ({severity})\n\n{summary}.\n\n{why}\n\nExample:\n{indented}\n{fix}\n")
     }
+}
+
+/// A paragraph in lines of a width that is easy to read.
+fn wrapped(text: &str) -> String {
+    const WIDTH: usize = 100;
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last().map_or(0, String::len);
+        if last > 0 && last + 1 + word.len() > WIDTH {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines.join("\n")
 }
 
 /// All rules, by code.

@@ -59,11 +59,12 @@ fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
     }
     let wanted = membership::wanted_targets(&look.world, group).ok()?;
     if object::at(group.0, &["status", "lastUpdated"]).is_null() {
-        // It may not be in a cluster at all.
+        // A file may be of no cluster at all.
+        let is_there = look.known.all(&kind::OPERATOR_GROUP);
         let created = object::parse_time(object::text(group.0, &["metadata", "creationTimestamp"]))?;
         let is_old = look.now.duration_since(created) > RESYNC;
         let message = "OLM has never looked at it";
-        return is_old.then(|| Problem::new(&STALE_STATUS, group.0, message).advise(RUNNING));
+        return (is_there && is_old).then(|| Problem::new(&STALE_STATUS, group.0, message).advise(RUNNING));
     }
     let recorded: BTreeSet<String> = group.targets().into_iter().map(str::to_owned).collect();
     let message = if recorded != wanted {

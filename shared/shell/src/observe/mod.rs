@@ -238,6 +238,7 @@ impl Seen {
             world,
             namespace: self.namespace.clone(),
             served,
+            places: BTreeMap::new(),
             gaps: Vec::new(),
             settings: self.settings.clone(),
             at: self.at,

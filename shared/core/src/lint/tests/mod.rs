@@ -4,7 +4,9 @@ mod left_over;
 mod property;
 mod rules;
 
-use serde_json::Value;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
 
 use super::{Fix, Known, Linted, Problem, RULES, lint, rule};
 use crate::world::World;
@@ -69,12 +71,48 @@ fn rules_have_codes_in_order_and_names_of_their_own() {
         assert_eq!(rule(&one.code.to_lowercase()), Some(one));
         assert_eq!(rule(one.name), Some(one), "{} is the name of two rules", one.name);
         let explanation = one.explanation();
+        let flat = explanation.replace('\n', " ");
         for part in [one.code, one.name, one.summary, one.why, one.fix] {
-            assert!(!part.is_empty() && explanation.contains(part), "{}: {explanation}", one.code);
+            assert!(!part.is_empty() && flat.contains(part), "{}: {explanation}", one.code);
         }
         assert!(!one.summary.ends_with('.') && one.why.ends_with('.') && one.fix.ends_with('.'), "{}", one.code);
     }
     assert_eq!(rule("OG999"), None);
+}
+
+#[test]
+fn a_thousand_groups_take_no_time() {
+    let mut world = World::new();
+    for n in 0..1000 {
+        let labels = json!({ "team": format!("t{}", n % 50) });
+        let name = format!("n{n}");
+        world.apply(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "labels": labels } }));
+        let spec = match n % 3 {
+            0 => json!({ "selector": { "matchLabels": { "team": format!("t{}", n % 50) } } }),
+            1 => json!({ "targetNamespaces": (n..n + 20).map(|n| format!("n{n}")).collect::<Vec<_>>() }),
+            _ => json!({ "targetNamespaces": [name] }),
+        };
+        let metadata = json!({ "name": "all", "namespace": name });
+        let group = json!({ "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": metadata, "spec": spec });
+        world.apply(group);
+    }
+    let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
+    let modes: Vec<Value> = modes.iter().map(|mode| json!({ "type": mode, "supported": true })).collect();
+    for n in 0..1500 {
+        let kind = format!("Rose{}", n % 40);
+        let owned = json!([{ "name": format!("{}s.example.com", kind.to_lowercase()), "kind": kind, "version": "v1" }]);
+        world.apply(json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": { "name": format!("rose.v{n}"), "namespace": format!("n{}", n % 1000) },
+            "spec": { "installModes": modes, "customresourcedefinitions": { "owned": owned } },
+        }));
+    }
+    let began = Instant::now();
+    let linted = lint(&world, &Known::everything(), NOW.parse().unwrap());
+    eprintln!("{} problems in {:?}", linted.problems.len(), began.elapsed());
+    assert!(linted.problems.len() > 100);
+    // Unoptimised, and beside other work.
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
 #[test]

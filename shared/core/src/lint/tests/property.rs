@@ -125,7 +125,8 @@ fn ground() -> Vec<Value> {
     ];
     for (at, name) in NAMESPACES.into_iter().enumerate() {
         let labels = if at % 2 == 0 { json!({ "team": "roses" }) } else { json!({}) };
-        objects.push(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "labels": labels } }));
+        objects
+            .push(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "labels": labels } }));
         for account in ["powerful", "powerless"] {
             let metadata = json!({ "name": account, "namespace": name });
             objects.push(json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata }));
@@ -172,8 +173,11 @@ fn group(group: &SomeGroup) -> Value {
 fn operator(operator: &SomeOperator) -> Value {
     let name = plural(operator.kind);
     let owned = json!([{ "name": format!("{name}.example.com"), "kind": KINDS[operator.kind], "version": "v1" }]);
-    let modes: Vec<Value> =
-        MODES.into_iter().enumerate().map(|(at, mode)| json!({ "type": mode, "supported": operator.modes.contains(&at) })).collect();
+    let modes: Vec<Value> = MODES
+        .into_iter()
+        .enumerate()
+        .map(|(at, mode)| json!({ "type": mode, "supported": operator.modes.contains(&at) }))
+        .collect();
     let pod = json!({
         "metadata": { "labels": { "app": name } },
         "spec": { "containers": [{ "name": "operator", "image": "example.com/operator" }] },
@@ -206,7 +210,8 @@ fn troubles(simulation: &Simulation) -> Vec<(String, String)> {
     }
     for group in groups {
         let conditions = object::list(group, &["status", "conditions"]);
-        let selects = !object::at(group, &["spec", "selector"]).is_null() && object::at(group, &["spec", "targetNamespaces"]).is_null();
+        let selects = !object::at(group, &["spec", "selector"]).is_null()
+            && object::at(group, &["spec", "targetNamespaces"]).is_null();
         let is_unprocessed = object::list(group, &["status", "namespaces"]).is_empty() && !selects;
         if !conditions.is_empty() || is_unprocessed {
             found.push((object::namespace(group).to_owned(), format!("OperatorGroup {}", object::name(group))));
