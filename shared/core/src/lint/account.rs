@@ -178,12 +178,15 @@ fn roles(account: &Account, lacking: &[Lacking]) -> Vec<Value> {
     objects
 }
 
+/// API groups and the names of objects that a rule is about.
+type About = (Vec<String>, Vec<String>);
+
 /// The same rules in fewer: verbs of the same resources together, then resources with the same verbs.
 fn merged(rules: &[&Value]) -> Vec<Value> {
     let texts = |rule: &Value, field: &str| -> Vec<String> {
         object::list(rule, &[field]).iter().filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let mut verbs: BTreeMap<(Vec<String>, Vec<String>, String), BTreeSet<String>> = BTreeMap::new();
+    let mut verbs: BTreeMap<(About, String), BTreeSet<String>> = BTreeMap::new();
     let mut others = Vec::new();
     for rule in rules {
         if !object::list(rule, &["nonResourceURLs"]).is_empty() {
@@ -191,15 +194,15 @@ fn merged(rules: &[&Value]) -> Vec<Value> {
             continue;
         }
         for resource in texts(rule, "resources") {
-            let key = (texts(rule, "apiGroups"), texts(rule, "resourceNames"), resource);
-            verbs.entry(key).or_default().extend(texts(rule, "verbs"));
+            let about = (texts(rule, "apiGroups"), texts(rule, "resourceNames"));
+            verbs.entry((about, resource)).or_default().extend(texts(rule, "verbs"));
         }
     }
-    let mut together: BTreeMap<(Vec<String>, Vec<String>, BTreeSet<String>), Vec<String>> = BTreeMap::new();
-    for ((groups, names, resource), verbs) in verbs {
-        together.entry((groups, names, verbs)).or_default().push(resource);
+    let mut together: BTreeMap<(About, BTreeSet<String>), Vec<String>> = BTreeMap::new();
+    for ((about, resource), verbs) in verbs {
+        together.entry((about, verbs)).or_default().push(resource);
     }
-    let rules = together.into_iter().map(|((groups, names, verbs), resources)| {
+    let rules = together.into_iter().map(|(((groups, names), verbs), resources)| {
         let mut rule = json!({ "apiGroups": groups, "resources": resources, "verbs": verbs });
         if !names.is_empty() {
             rule["resourceNames"] = names.into();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::members::{carried, said};
 use super::problem::Problem;
 use super::rule::PACKAGE_DOES_NOT_FIT;
-use super::{Known, Look, listed};
+use super::{Known, Look, Tenant, listed};
 use crate::catalog::{Entry, Snapshot};
 use crate::membership;
 use crate::version;
@@ -75,8 +75,7 @@ pub fn matrix(
     let look = Look::new(Reader::new(world), known, Timestamp::UNIX_EPOCH);
     let tenants = look.tenants();
     let asked = tenants.iter().filter(|tenant| namespace.is_none_or(|asked| asked == tenant.namespace));
-    let groups: Vec<usize> =
-        asked.filter_map(|tenant| tenant.the_group()).filter(|at| !look.targets(*at).is_empty()).collect();
+    let groups: Vec<usize> = asked.filter_map(Tenant::the_group).filter(|at| !look.targets(*at).is_empty()).collect();
     let columns = groups.iter().map(|at| {
         let group = look.group(*at);
         let (namespace, name) = (group.namespace().to_owned(), group.name().to_owned());

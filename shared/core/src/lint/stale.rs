@@ -128,7 +128,7 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
     let arrives = |csv: &&Value| {
         matches!(object::text(csv, &["status", "phase"]), "" | "Pending") && !Apis::of(csv).0.is_subset(&annotated.0)
     };
-    let prunes = !originals.iter().any(|csv| arrives(csv));
+    let prunes = !originals.iter().any(arrives);
     let extra: BTreeSet<&String> = annotated.0.difference(&by_all.0).filter(|_| prunes).collect();
     let blocked = blocked(look, at, &extra);
     if originals.is_empty() && !extra.is_empty() {

@@ -31,7 +31,7 @@ pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Proble
 }
 
 /// The namespaces that the spec names.
-fn named<'a>(group: Group<'a>) -> Vec<&'a str> {
+fn named(group: Group<'_>) -> Vec<&str> {
     object::list(group.0, &["spec", "targetNamespaces"]).iter().filter_map(Value::as_str).collect()
 }
 

@@ -132,13 +132,13 @@ fn ground() -> Vec<Value> {
             objects.push(json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata }));
         }
     }
-    for kind in 0..KINDS.len() {
+    for (kind, name) in KINDS.into_iter().enumerate() {
         objects.push(json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": { "name": format!("{}.example.com", plural(kind)) },
             "spec": {
                 "group": "example.com", "scope": "Namespaced",
-                "names": { "kind": KINDS[kind], "plural": plural(kind), "singular": KINDS[kind].to_lowercase(), "listKind": format!("{}List", KINDS[kind]) },
+                "names": { "kind": name, "plural": plural(kind), "singular": name.to_lowercase(), "listKind": format!("{name}List") },
                 "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object" } } }],
             },
         }));

@@ -318,7 +318,7 @@ fn the_service_account_has_the_rights_that_installing_takes() {
         "{kind: ServiceAccount, name: installer, namespace: garden}",
         "{kind: Group, name: 'system:serviceaccounts:garden'}",
     ] {
-        let rights = format!("{}subjects: [{subject}]\n", RIGHTS);
+        let rights = format!("{RIGHTS}subjects: [{subject}]\n");
         assert_eq!(found(&all_of(&[&text, &rights])), [""; 0], "{subject}");
     }
     let there = "---\nkind: Deployment\nmetadata: {name: rose, namespace: garden}\n";

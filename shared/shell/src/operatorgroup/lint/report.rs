@@ -76,8 +76,8 @@ pub(super) fn tell(told: &Told<'_>, options: &Options, printer: &mut Printer) ->
 
 /// File and line of a problem: those of its object, or else of another that it is about.
 fn place<'a>(seen: &'a Seen, problem: &Problem) -> (&'a str, usize) {
-    let objects = std::iter::once(&problem.object).chain(&problem.also);
-    let place = objects.filter_map(|object| seen.places.get(object)).next().map_or("", String::as_str);
+    let mut objects = std::iter::once(&problem.object).chain(&problem.also);
+    let place = objects.find_map(|object| seen.places.get(object)).map_or("", String::as_str);
     let parts = place.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
     parts.unwrap_or((place, 0))
 }
