@@ -249,7 +249,7 @@ pub(super) static STALE_MEMBER: Rule = Rule {
           which namespaces to watch. When they stay different, OLM does not run, or somebody keeps changing them. Where nothing \
           tells when the objects were changed last this is for information; just after a change nothing is said.",
     example: "kind: ClusterServiceVersion\nmetadata: {annotations: {olm.targetNamespaces: field}}   # the group targets all",
-    fix: "see that OLM runs (kubectl olm status), and that nobody else writes these annotations.",
+    fix: "see that OLM runs, and that nobody else writes these annotations.",
     needs: &[],
 };
 
@@ -262,7 +262,7 @@ pub(super) static STALE_STATUS: Rule = Rule {
           hour. When it stays behind, OLM does not run. Where nothing tells when the objects were changed last this is for \
           information; just after a change nothing is said.",
     example: "spec: {targetNamespaces: [field, meadow]}\nstatus: {namespaces: [field]}",
-    fix: "see that OLM runs (kubectl olm status).",
+    fix: "see that OLM runs.",
     needs: &[kind::NAMESPACE],
 };
 

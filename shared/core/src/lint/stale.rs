@@ -84,7 +84,7 @@ fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
     Some(Problem::new(&STALE_STATUS, group.0, message).severity(severity).advise(RUNNING))
 }
 
-const RUNNING: &str = "see that OLM runs: kubectl olm status";
+const RUNNING: &str = "see that OLM runs";
 
 fn has_condition(group: Group<'_>, kind: &str) -> bool {
     let conditions = object::list(group.0, &["status", "conditions"]);
@@ -109,7 +109,7 @@ fn member(look: &Look<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
     let message = format!("its annotation {key} {is}, and OperatorGroup {} wants {value:?}{others}", group.name());
     let severity = severity(look, [csv, group.0])?;
     let patch = Change::Patch(ObjectRef::of(csv), json!({ "metadata": { "annotations": wanted } }));
-    let what = "see that OLM runs (kubectl olm status); or write what it would write, upon which its Deployments are rolled out anew";
+    let what = "see that OLM runs; or write what it would write, upon which its Deployments are rolled out anew";
     Some(
         Problem::new(&STALE_MEMBER, csv, message)
             .severity(severity)
