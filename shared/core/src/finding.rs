@@ -13,6 +13,8 @@ pub enum Severity {
     Error,
     /// It can be used, and yet something is not as it should be.
     Warning,
+    /// Nothing need be done about it.
+    Info,
 }
 
 impl fmt::Display for Severity {
@@ -20,6 +22,7 @@ impl fmt::Display for Severity {
         f.write_str(match self {
             Self::Error => "error",
             Self::Warning => "warning",
+            Self::Info => "info",
         })
     }
 }

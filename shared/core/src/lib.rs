@@ -9,6 +9,7 @@
 //!   planner                 knows the controllers: it says which key to plan next
 //!   sim                     an in-memory API server, and the loop that simulates with it
 //!   explain                 what an InstallPlan would do: tried out in a simulation
+//!   lint                    what is wrong with OperatorGroups, by the controllers' own rules
 //! ```
 //!
 //! No clock, randomness, environment, file, network or terminal: time, ids and random suffixes are arguments.
@@ -25,6 +26,7 @@ pub mod explain;
 pub mod finding;
 pub mod go;
 pub mod installplan;
+pub mod lint;
 pub mod membership;
 pub mod operator;
 pub mod operatorcondition;

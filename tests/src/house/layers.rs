@@ -26,6 +26,9 @@ const SIM: &str = "sim";
 /// Tries things out in `sim`.
 const EXPLAIN: &str = "explain";
 
+/// Knows what all of them go by.
+const LINT: &str = "lint";
+
 /// Where a module of olm-core stands; higher knows lower.
 fn height(module: &str) -> usize {
     let controllers = BELOW_CONTROLLERS.len();
@@ -33,6 +36,7 @@ fn height(module: &str) -> usize {
         PLANNER => controllers + 1,
         SIM => controllers + 2,
         EXPLAIN => controllers + 3,
+        LINT => controllers + 4,
         _ => BELOW_CONTROLLERS.iter().position(|layer| layer.contains(&module)).unwrap_or(controllers),
     }
 }

@@ -4,6 +4,7 @@
 
 mod compile;
 mod intersect;
+mod lint;
 mod managed;
 
 use std::fs;

@@ -23,7 +23,7 @@ mod execute;
 mod fits;
 mod optional;
 mod referred;
-mod rights;
+pub mod rights;
 pub mod standing;
 #[cfg(test)]
 mod tests;

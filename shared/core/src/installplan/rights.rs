@@ -18,12 +18,41 @@ pub(super) fn account(reference: &Value) -> Option<Account> {
     (!account.name.is_empty()).then_some(account)
 }
 
+/// A right that is missing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lacking {
+    /// The namespace in which it is needed; none: in the whole cluster.
+    pub namespace: Option<String>,
+    /// What is not granted, a rule of a Role.
+    pub rule: Value,
+    /// Is it needed to give it away? Who writes a Role gives rights away, which they need to have.
+    pub to_grant: bool,
+}
+
+impl std::fmt::Display for Lacking {
+    /// `create deployments.apps in namespace garden`
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.to_grant {
+            write!(f, "grant {}", rbac::described(&self.rule))?;
+        } else {
+            // The name of what is there goes without saying.
+            let mut rule = self.rule.clone();
+            object::map_mut(&mut rule, &[]).remove("resourceNames");
+            f.write_str(&rbac::described(&rule))?;
+        }
+        match &self.namespace {
+            Some(namespace) => write!(f, " in namespace {namespace}"),
+            None => f.write_str(" in the cluster"),
+        }
+    }
+}
+
 /// All rights that the steps which are left need and the ServiceAccount does not have: the API server would tell one after the other.
-pub(super) fn missing(world: &Reader<'_>, plan: &Value, account: &Account) -> Option<Reason> {
+pub fn lacking(world: &Reader<'_>, plan: &Value, account: &Account) -> Vec<Lacking> {
     let namespace = object::namespace(plan);
     let owner = (account.namespace.as_str(), account.name.as_str());
     let (within, everywhere) = (Granted::to(world, owner, Some(namespace)), Granted::to(world, owner, None));
-    let mut rights = BTreeSet::new();
+    let mut rights = Vec::new();
     for step in object::list(plan, &["status", "plan"]) {
         let gvk = apply::gvk(step);
         let is_done = matches!(object::text(step, &["status"]), "Created" | "Present");
@@ -40,17 +69,19 @@ pub(super) fn missing(world: &Reader<'_>, plan: &Value, account: &Account) -> Op
             rule["resourceNames"] = json!([name]);
         }
         let granted = if namespaced { &within } else { &everywhere };
+        let place = namespaced.then(|| namespace.to_owned());
         if !granted.allows(&rule).is_ok_and(|allowed| allowed) {
-            let group = if gvk.group.is_empty() { String::new() } else { format!(".{}", gvk.group) };
-            let place = if namespaced { format!("in namespace {namespace}") } else { "in the cluster".to_owned() };
-            rights.insert(format!("{verb} {plural}{group} {place}"));
+            rights.push(Lacking { namespace: place.clone(), rule, to_grant: false });
         }
-        // Who writes a Role gives rights away, which they need to have.
-        for rule in gives_away(world, plan, step, owner) {
-            let place = if namespaced { format!("in namespace {namespace}") } else { "in the cluster".to_owned() };
-            rights.insert(format!("grant {} {place}", rbac::described(&rule)));
-        }
+        let given = gives_away(world, plan, step, owner).into_iter();
+        rights.extend(given.map(|rule| Lacking { namespace: place.clone(), rule, to_grant: true }));
     }
+    rights
+}
+
+/// The same as a reason, each right once.
+pub(super) fn missing(world: &Reader<'_>, plan: &Value, account: &Account) -> Option<Reason> {
+    let rights: BTreeSet<String> = lacking(world, plan, account).iter().map(Lacking::to_string).collect();
     let (namespace, name) = (account.namespace.clone(), account.name.clone());
     (!rights.is_empty()).then(|| Reason::RightsMissing { namespace, name, rights: rights.into_iter().collect() })
 }

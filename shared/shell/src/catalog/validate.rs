@@ -35,7 +35,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let served = load.snapshot.packages().len();
     let bundles = load.snapshot.bundle_count();
     if options.format == Format::Text {
-        Report { findings: &load.findings }.text(printer)?;
+        Report { findings: &load.findings, about: &[] }.text(printer)?;
         let set_aside = load.set_aside.iter().filter(|p| !p.is_empty()).count();
         printer.talk(summary(served, bundles, set_aside, load.findings.len(), passed));
     } else {
@@ -48,7 +48,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             "bundles": bundles,
             "setAside": load.set_aside,
         });
-        Report { findings: &load.findings }.data(options.format, about, printer)?;
+        Report { findings: &load.findings, about: &[] }.data(options.format, about, printer)?;
     }
     Ok(if passed { Outcome::Done } else { Outcome::Negative })
 }

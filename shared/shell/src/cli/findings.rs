@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use clap::ValueEnum;
-use olm_core::finding::Finding;
+use olm_core::finding::{Finding, Severity};
 use serde_json::{Value, json};
 
 use super::{CliError, Printer};
@@ -24,11 +24,26 @@ pub enum Format {
     Github,
 }
 
+/// What a finding's code stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    /// The code.
+    pub code: &'a str,
+    /// A name that people can remember.
+    pub name: &'a str,
+    /// What it finds, in a line.
+    pub summary: &'a str,
+    /// Why that is wrong, and what to do.
+    pub help: &'a str,
+}
+
 /// Findings to report.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
     /// In the order in which they are told.
     pub findings: &'a [Finding],
+    /// What their codes stand for, where more is to be said than the codes themselves.
+    pub about: &'a [About<'a>],
 }
 
 impl Report<'_> {
@@ -65,7 +80,7 @@ impl Report<'_> {
 
     fn sarif(&self) -> Value {
         let codes: BTreeSet<&str> = self.findings.iter().map(|f| f.code).collect();
-        let rules: Vec<Value> = codes.iter().map(|code| json!({"id": code})).collect();
+        let rules: Vec<Value> = codes.iter().map(|code| self.rule(code)).collect();
         let results: Vec<Value> = self.findings.iter().map(result).collect();
         json!({
             "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -76,12 +91,26 @@ impl Report<'_> {
             }],
         })
     }
+
+    fn rule(&self, code: &str) -> Value {
+        let Some(about) = self.about.iter().find(|about| about.code == code) else { return json!({"id": code}) };
+        json!({
+            "id": code, "name": about.name,
+            "shortDescription": {"text": about.summary},
+            "help": {"text": about.help},
+        })
+    }
 }
 
 fn result(finding: &Finding) -> Value {
+    let level = match finding.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "note",
+    };
     let mut result = json!({
         "ruleId": finding.code,
-        "level": finding.severity.to_string(),
+        "level": level,
         "message": {"text": in_full(finding)},
     });
     if !finding.file.is_empty() {
@@ -90,6 +119,10 @@ fn result(finding: &Finding) -> Value {
             place["region"] = json!({"startLine": finding.line});
         }
         result["locations"] = json!([{ "physicalLocation": place }]);
+    } else if !finding.subject.is_empty() {
+        // What is in no file has its object for a place.
+        let object = json!([{ "fullyQualifiedName": finding.subject, "kind": "object" }]);
+        result["locations"] = json!([{ "logicalLocations": object }]);
     }
     result
 }
@@ -112,7 +145,12 @@ fn annotation(finding: &Finding) -> String {
         properties.push(format!("line={}", finding.line));
     }
     properties.push(format!("title={}", in_property(finding.code)));
-    format!("::{} {}::{}", finding.severity, properties.join(","), escape(&in_full(finding)))
+    let command = match finding.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "notice",
+    };
+    format!("::{command} {}::{}", properties.join(","), escape(&in_full(finding)))
 }
 
 #[cfg(test)]
@@ -127,7 +165,8 @@ mod tests {
         ];
         let out = Buffer::default();
         let mut printer = Printer::to(out.clone(), Buffer::default());
-        Report { findings: &findings }.data(format, json!({"kind": "Tea"}), &mut printer).unwrap();
+        let about = [About { code: "lost", name: "lost-tea", summary: "tea is lost", help: "look again" }];
+        Report { findings: &findings, about: &about }.data(format, json!({"kind": "Tea"}), &mut printer).unwrap();
         out.text()
     }
 
@@ -148,5 +187,7 @@ mod tests {
         let results = &sarif["runs"][0]["results"];
         assert_eq!(results[0]["locations"][0]["physicalLocation"]["region"]["startLine"], 3);
         assert_eq!((&results[1]["level"], &results[1]["locations"]), (&json!("warning"), &Value::Null));
+        let rules = &sarif["runs"][0]["tool"]["driver"]["rules"];
+        assert_eq!((&rules[0], &rules[1]["help"]["text"]), (&json!({"id": "bad-edge"}), &json!("look again")));
     }
 }

@@ -12,14 +12,19 @@ const MIN_WIDTH: u16 = 6;
 /// A table under construction; `Display` is its text with a final newline.
 #[derive(Clone, Debug)]
 pub struct Table {
-    headers: Vec<&'static str>,
+    headers: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// A table with these headers, in upper case by convention.
     pub fn new(headers: impl IntoIterator<Item = &'static str>) -> Self {
-        Self { headers: headers.into_iter().collect(), rows: Vec::new() }
+        Self::with(headers.into_iter().map(str::to_owned).collect())
+    }
+
+    /// A table with headers that depend on what is in it.
+    pub fn with(headers: Vec<String>) -> Self {
+        Self { headers, rows: Vec::new() }
     }
 
     /// Adds a row; an empty cell is shown as it is, `<none>` is the caller's to say.

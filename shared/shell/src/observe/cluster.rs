@@ -1,5 +1,7 @@
 //! A cluster, listed once.
 
+use std::collections::BTreeMap;
+
 use futures::future::join_all;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
@@ -129,7 +131,8 @@ pub(super) async fn look(
     }
     drop(progress);
     let settings = Settings::default();
-    Ok(Seen { world, namespace, served, gaps, settings, at: Timestamp::now(), on_top: Vec::new(), api: Some(api) })
+    let (places, on_top) = (BTreeMap::new(), Vec::new());
+    Ok(Seen { world, namespace, served, places, gaps, settings, at: Timestamp::now(), on_top, api: Some(api) })
 }
 
 /// Lists what is needed into the World, in one namespace or (when it is empty) in all. What has to be seen of all namespaces is
@@ -169,10 +172,18 @@ fn take(objects: Vec<Value>, need: Need, world: &mut World) {
     for mut object in objects {
         // These are many.
         if need.is_wide() {
+            let changed = changed(&object);
             trim(&mut object);
+            object["metadata"]["managedFields"] = json!(changed.map(|time| [json!({ "time": time })]));
         }
         world.apply(object);
     }
+}
+
+/// When an object was changed last: of its `managedFields`, which are long, nothing else is kept.
+fn changed(object: &Value) -> Option<String> {
+    let fields = object::list(object, &["metadata", "managedFields"]);
+    fields.iter().map(|entry| object::text(entry, &["time"])).max().map(str::to_owned)
 }
 
 fn csvs() -> Option<&'static Kind> {
@@ -229,7 +240,7 @@ async fn list_catalogs(api: &Api, namespace: &str, world: &mut World) -> Option<
     None
 }
 
-async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<Vec<Value>, Status> {
+pub(super) async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<Vec<Value>, Status> {
     // Copies of ClusterServiceVersions can be ten thousands, and are of no use here.
     let labels = if kind.name == "ClusterServiceVersion" { "!olm.copiedFrom" } else { "" };
     api.list_whole(&kind.located(), namespace, labels).await

@@ -25,8 +25,8 @@ use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::catalog::Snapshot;
 use olm_core::settings::Settings;
-use olm_core::world::{CatalogFact, Fact, FactKey, Reader, World, kind};
-use serde_json::Value;
+use olm_core::world::{CatalogFact, Fact, FactKey, GroupKind, Reader, World, kind, trim};
+use serde_json::{Map, Value, json};
 
 use self::cluster::Kind;
 pub(crate) use self::cluster::{KINDS, list};
@@ -84,6 +84,8 @@ pub struct Seen {
     pub namespace: Option<String>,
     /// Which kinds the API server knows.
     pub served: Served,
+    /// Where the objects were read that are from files: `file:line`.
+    pub places: BTreeMap<ObjectRef, String>,
     /// What could not be read.
     pub gaps: Vec<Gap>,
     /// The choices that controllers would make here.
@@ -130,12 +132,14 @@ pub fn look_at_files(
 }
 
 fn complete(mut seen: Seen, source: &SourceFlags, on_top: &[PathBuf], printer: &mut Printer) -> Result<Seen, CliError> {
-    for files::Given { mut object, .. } in files::read(on_top)? {
-        // It is newer than whatever was seen.
-        object::map_mut(&mut object, &["metadata"]).remove("resourceVersion");
+    for files::Given { mut object, place } in files::read(on_top)? {
         seen.place(&mut object);
         seen.served.add_object(&object);
         seen.on_top.push(ObjectRef::of(&object));
+        seen.places.insert(ObjectRef::of(&object), place);
+        let there =
+            Reader::new(&seen.world).json(&GroupKind::of(&object), object::namespace(&object), object::name(&object));
+        let object = applied(there, object, seen.at);
         seen.world.apply(object);
     }
     let global = source.catalog_namespace.clone().or_else(|| global(&seen.world));
@@ -146,6 +150,29 @@ fn complete(mut seen: Seen, source: &SourceFlags, on_top: &[PathBuf], printer: &
         catalog.load_into(&mut seen, printer)?;
     }
     Ok(seen)
+}
+
+/// What comes of applying an object: what others wrote into the one that is there stays.
+fn applied(there: Option<&Value>, mut object: Value, now: Timestamp) -> Value {
+    let metadata = object::map_mut(&mut object, &["metadata"]);
+    // It is newer than whatever was seen.
+    metadata.remove("resourceVersion");
+    metadata.insert("managedFields".to_owned(), json!([{ "time": object::time(now) }]));
+    let Some(there) = there else { return object };
+    for field in ["uid", "creationTimestamp"] {
+        object["metadata"][field] = there["metadata"][field].clone();
+    }
+    for field in ["labels", "annotations"] {
+        let mut all: Map<String, Value> = there["metadata"][field].as_object().cloned().unwrap_or_default();
+        all.extend(object["metadata"][field].as_object().cloned().unwrap_or_default());
+        if !all.is_empty() {
+            object["metadata"][field] = all.into();
+        }
+    }
+    if object["status"].is_null() && !there["status"].is_null() {
+        object["status"] = there["status"].clone();
+    }
+    object
 }
 
 /// The namespace that has CatalogSources and is known to be OLM's.
@@ -172,6 +199,7 @@ fn of_files(source: &SourceFlags, namespaces: &NamespaceFlags, printer: &mut Pri
         world: World::new(),
         namespace,
         served: Served::default(),
+        places: BTreeMap::new(),
         gaps: Vec::new(),
         settings: Settings::default(),
         at: Timestamp::now(),
@@ -179,8 +207,9 @@ fn of_files(source: &SourceFlags, namespaces: &NamespaceFlags, printer: &mut Pri
         api: None,
     };
     gathered.discovery.iter().for_each(|list| seen.served.add_discovery(list));
-    for files::Given { mut object, .. } in gathered.given {
+    for files::Given { mut object, place } in gathered.given {
         seen.place(&mut object);
+        seen.places.insert(ObjectRef::of(&object), place);
         seen.served.add_object(&object);
         seen.world.apply(object);
     }
@@ -209,6 +238,7 @@ impl Seen {
             world,
             namespace: self.namespace.clone(),
             served,
+            places: BTreeMap::new(),
             gaps: Vec::new(),
             settings: self.settings.clone(),
             at: self.at,
@@ -248,6 +278,19 @@ impl Seen {
                 Err(refusal) if refusal.is_not_found() => {}
                 Err(refusal) => self.gaps.push(Gap::get(&target, &refusal)),
             }
+        }
+    }
+
+    /// Lists objects of a kind that is looked at here, in one namespace or (when it is empty) in all. What may not be listed is a gap.
+    pub(crate) async fn list(&mut self, gk: &GroupKind, namespace: &str) {
+        let Some(api) = self.api.clone() else { return };
+        let Some(kind) = KINDS.iter().find(|kind| (kind.group, kind.name) == (&*gk.group, &*gk.kind)) else { return };
+        match cluster::listed(&api, kind, namespace).await {
+            Ok(objects) => objects.into_iter().for_each(|mut object| {
+                trim(&mut object);
+                self.world.apply(object);
+            }),
+            Err(refusal) => self.gaps.push(Gap::list(kind, namespace, &refusal)),
         }
     }
 

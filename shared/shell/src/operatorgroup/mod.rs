@@ -6,6 +6,7 @@
 //!                       |
 //!                     create      where it can be     --+
 //!                     delete      what nobody needs   --+--> managed    what both go by, and say
+//!                     lint        everything that is wrong with groups
 //!                     named       which group is meant
 //! ```
 
@@ -13,6 +14,7 @@ pub mod compile;
 pub mod create;
 pub mod delete;
 pub mod intersect;
+pub mod lint;
 mod managed;
 mod named;
 pub mod operator;

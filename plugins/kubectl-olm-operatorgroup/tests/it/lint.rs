@@ -1,0 +1,166 @@
+//! `lint`.
+
+use std::fs;
+
+use super::said;
+
+/// Mistakes of several kinds.
+const GARDEN: &str = "apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: all, namespace: garden}
+spec:
+  targetNamespaces: [feild]
+  selector: {matchLabels: {team: roses}}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: rose.v1, namespace: garden}
+spec:
+  installModes:
+  - {type: OwnNamespace, supported: true}
+  - {type: MultiNamespace, supported: true}
+  customresourcedefinitions: {owned: [{name: roses.example.com, kind: Rose, version: v1}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: field}
+";
+
+const PARK: &str = "apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: park, namespace: park}
+spec: {serviceAccountName: keeper}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: tulip, namespace: park}
+spec: {name: tulip, source: market, sourceNamespace: olm}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: {name: lily, namespace: meadow}
+spec: {name: lily, source: market, sourceNamespace: olm}
+";
+
+const CATALOG: &str = "schema: olm.package
+name: rose
+defaultChannel: stable
+---
+schema: olm.channel
+package: rose
+name: stable
+entries: [{name: rose.v1.0.0}, {name: rose.v2.0.0, replaces: rose.v1.0.0}]
+---
+schema: olm.channel
+package: rose
+name: old
+entries: [{name: rose.v1.0.0}]
+---
+schema: olm.bundle
+package: rose
+name: rose.v1.0.0
+image: example.com/rose:1
+properties:
+- {type: olm.package, value: {packageName: rose, version: 1.0.0}}
+- {type: olm.csv.metadata, value: {installModes: [{type: OwnNamespace, supported: true}, {type: SingleNamespace, supported: true}]}}
+---
+schema: olm.bundle
+package: rose
+name: rose.v2.0.0
+image: example.com/rose:2
+properties:
+- {type: olm.package, value: {packageName: rose, version: 2.0.0}}
+- {type: olm.csv.metadata, value: {installModes: [{type: OwnNamespace, supported: true}]}}
+";
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in
+        [("manifests/garden.yaml", GARDEN), ("manifests/park.yaml", PARK), ("catalog/catalog.yaml", CATALOG)]
+    {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+/// What is printed and said, as in a terminal, for each of the commands.
+fn transcript(folder: &std::path::Path, commands: &[&str]) -> String {
+    let run = |command: &&str| {
+        let (code, out, err) = said(folder, &command.split(' ').collect::<Vec<_>>());
+        format!("$ kubectl olm operatorgroup {command}\n{out}{err}[{code}]\n")
+    };
+    commands.iter().map(run).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn everything_is_found_in_one_pass() {
+    let folder = folder();
+    let commands =
+        ["lint --from manifests --complete", "lint --from manifests -n park", "lint --from manifests -n elsewhere"];
+    insta::assert_snapshot!(transcript(folder.path(), &commands));
+}
+
+#[test]
+fn findings_for_tools() {
+    let folder = folder();
+    let commands = [
+        "lint --from manifests --fail-on never -o github",
+        "lint --from manifests --complete -n park -o json",
+        "lint --from manifests -n garden -o sarif --fail-on error",
+    ];
+    insta::assert_snapshot!(transcript(folder.path(), &commands));
+}
+
+#[test]
+fn a_baseline_leaves_out_what_is_known() {
+    let folder = folder();
+    let before = [
+        "lint --from manifests --baseline known.yaml",
+        "lint --from manifests --baseline known.yaml --create-baseline",
+    ];
+    let mut told = transcript(folder.path(), &before);
+    told += &format!("\n$ cat known.yaml\n{}\n", fs::read_to_string(folder.path().join("known.yaml")).unwrap());
+    told += &transcript(folder.path(), &["lint --from manifests --baseline known.yaml"]);
+    let mended =
+        GARDEN.replace("  selector: {matchLabels: {team: roses}}\n", "").replace("MultiNamespace", "AllNamespaces");
+    fs::write(folder.path().join("manifests/garden.yaml"), mended).unwrap();
+    told += "\n";
+    told += &transcript(folder.path(), &["lint --from manifests --baseline known.yaml"]);
+    fs::write(folder.path().join("known.yaml"), "kind: Tea\n").unwrap();
+    told += "\n";
+    told += &transcript(folder.path(), &["lint --from manifests --baseline known.yaml"]);
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn a_package_is_held_against_the_groups() {
+    let folder = folder();
+    let commands = [
+        "lint --from manifests --package rose --catalog tea=catalog",
+        "lint --from manifests --package tulip --catalog tea=catalog",
+    ];
+    insta::assert_snapshot!(transcript(folder.path(), &commands));
+}
+
+#[test]
+fn what_cannot_be_asked() {
+    let folder = folder();
+    let commands = [
+        "lint --from manifests --fix",
+        "lint --fix -f manifests/garden.yaml",
+        "lint --complete",
+        "lint --from manifests --create-baseline",
+        "lint --explain OG999",
+    ];
+    insta::assert_snapshot!(transcript(folder.path(), &commands));
+}
+
+#[test]
+fn rules_are_explained() {
+    insta::assert_snapshot!(transcript(
+        std::path::Path::new("."),
+        &["lint --explain", "lint --explain og004", "lint --explain apis-clash"]
+    ));
+}

@@ -1,0 +1,213 @@
+//! The ServiceAccount with whose rights an OperatorGroup's members are installed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::members::carried;
+use super::problem::{Change, Problem};
+use super::rule::{ACCOUNT_LACKS_RIGHTS, ACCOUNT_MISSING};
+use super::{Look, Tenant, listed};
+use crate::api::object::{self, Gvk, ObjectRef};
+use crate::installplan::rights::{self, Lacking};
+use crate::installplan::standing;
+use crate::membership::{self, Group};
+use crate::plan::Account;
+use crate::rbac::Granted;
+use crate::world::kind;
+
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
+
+pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
+    for at in &tenant.groups {
+        let group = look.group(*at);
+        let name = object::text(group.0, &["spec", "serviceAccountName"]);
+        if name.is_empty() {
+            continue;
+        }
+        if look.is_missing(&kind::SERVICE_ACCOUNT, tenant.namespace, name) {
+            found.push(missing(group, tenant, name));
+        } else if tenant.the_group().is_some() && knows_rights(look, tenant.namespace) {
+            let account = Account { namespace: tenant.namespace.to_owned(), name: name.to_owned() };
+            found.extend(lacks_rights(look, tenant, *at, &account));
+        }
+    }
+}
+
+fn account_ref(namespace: &str, name: &str) -> ObjectRef {
+    ObjectRef { gvk: Gvk::new("", "v1", "ServiceAccount"), namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+fn missing(group: Group<'_>, tenant: &Tenant<'_>, name: &str) -> Problem {
+    let namespace = tenant.namespace;
+    let message =
+        format!("ServiceAccount {name} does not exist in namespace {namespace}, so nothing is installed here");
+    let account =
+        json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name, "namespace": namespace } });
+    Problem::new(&ACCOUNT_MISSING, group.0, message)
+        .also([account_ref(namespace, name)])
+        .propose("create it, and give it the rights that installing takes", Change::Apply(vec![account]))
+}
+
+/// Is everything known that grants rights in a namespace?
+fn knows_rights(look: &Look<'_>, namespace: &str) -> bool {
+    let within = [&kind::ROLE, &kind::ROLE_BINDING];
+    let all = [&kind::CLUSTER_ROLE, &kind::CLUSTER_ROLE_BINDING];
+    within.into_iter().all(|gk| look.known.within(gk, namespace)) && all.into_iter().all(|gk| look.known.all(gk))
+}
+
+fn lacks_rights(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, account: &Account) -> Option<Problem> {
+    let group = look.group(at);
+    let mut lacking: Vec<Lacking> = Vec::new();
+    let mut wanted_by = Vec::new();
+    for plan in look.world.in_namespace(&kind::INSTALL_PLAN, tenant.namespace).map(|o| o.json()) {
+        let is_done = object::text(plan, &["status", "phase"]) == "Complete";
+        if is_done || standing::superseded_by(&look.world, plan).is_some() {
+            continue;
+        }
+        let of_plan = rights::lacking(&look.world, plan, account);
+        if !of_plan.is_empty() {
+            wanted_by.push(ObjectRef::of(plan));
+            lacking.extend(of_plan);
+        }
+    }
+    let deployments = json!({ "verbs": ["create"], "apiGroups": ["apps"], "resources": ["deployments"] });
+    let waiting: Vec<ObjectRef> = without_deployments(look, tenant, at).into_iter().map(ObjectRef::of).collect();
+    let owner = (account.namespace.as_str(), account.name.as_str());
+    let granted = Granted::to(&look.world, owner, Some(tenant.namespace));
+    if !waiting.is_empty() && !granted.allows(&deployments).unwrap_or(true) {
+        wanted_by.extend(waiting);
+        let namespace = Some(tenant.namespace.to_owned());
+        lacking.push(Lacking { namespace, rule: deployments, to_grant: false });
+    }
+    let by_groups = ByGroups::of(look, tenant.namespace);
+    lacking.retain(|right| !by_groups.grant(right));
+    let told: BTreeSet<String> = lacking.iter().map(Lacking::to_string).collect();
+    if told.is_empty() {
+        return None;
+    }
+    let names = listed(wanted_by.iter().map(|object| format!("{} {}", object.gvk.kind, object.name)));
+    let message = format!("ServiceAccount {} may not do what {names} takes: {}", account.name, listed(&told));
+    let mut problem = Problem::new(&ACCOUNT_LACKS_RIGHTS, group.0, message).also([account_ref(owner.0, owner.1)]);
+    problem.also.extend(wanted_by);
+    Some(
+        problem
+            .propose("give it these rights, if it is meant to install them", Change::Apply(roles(account, &lacking))),
+    )
+}
+
+/// The members whose Deployments are not all there: making them takes rights.
+fn without_deployments<'a>(look: &Look<'_>, tenant: &Tenant<'a>, at: usize) -> Vec<&'a Value> {
+    let targets = look.targets(at);
+    let lacks = |csv: &&&Value| {
+        let named = object::list(csv, &["spec", "install", "spec", "deployments"]).iter();
+        let mut names = named.map(|deployment| object::text(deployment, &["name"]));
+        let leaves = matches!(object::text(csv, &["status", "phase"]), "Replacing" | "Deleting");
+        !leaves
+            && !targets.is_empty()
+            && membership::supports(csv, tenant.namespace, &carried(&targets)).is_ok()
+            && names.any(|name| look.is_missing(&kind::DEPLOYMENT, tenant.namespace, name))
+    };
+    tenant.csvs.iter().filter(lacks).copied().collect()
+}
+
+/// What every ServiceAccount of a namespace may do, by the groups that it is in.
+struct ByGroups<'a> {
+    within: Granted<'a>,
+    everywhere: Granted<'a>,
+}
+
+impl<'a> ByGroups<'a> {
+    fn of(look: &Look<'a>, namespace: &str) -> Self {
+        let groups = [
+            "system:authenticated".to_owned(),
+            "system:serviceaccounts".to_owned(),
+            format!("system:serviceaccounts:{namespace}"),
+        ];
+        let is_of = |binding: &&Value| {
+            object::list(binding, &["subjects"]).iter().any(|subject| {
+                object::text(subject, &["kind"]) == "Group"
+                    && groups.iter().any(|group| group == object::text(subject, &["name"]))
+            })
+        };
+        let rules = |binding: &'a Value| {
+            let [kind_, name] = ["kind", "name"].map(|key| object::text(binding, &["roleRef", key]));
+            let role = match kind_ {
+                "ClusterRole" => look.world.json(&kind::CLUSTER_ROLE, "", name),
+                _ => look.world.json(&kind::ROLE, object::namespace(binding), name),
+            };
+            role.map(|role| object::list(role, &["rules"])).unwrap_or_default()
+        };
+        let everywhere = look.world.all(&kind::CLUSTER_ROLE_BINDING).map(|o| o.json()).filter(is_of);
+        let everywhere: Vec<&'a Value> = everywhere.flat_map(rules).collect();
+        let within = look.world.in_namespace(&kind::ROLE_BINDING, namespace).map(|o| o.json()).filter(is_of);
+        let within = within.flat_map(rules).chain(everywhere.iter().copied()).collect();
+        Self { within: Granted::of(within), everywhere: Granted::of(everywhere) }
+    }
+
+    fn grant(&self, right: &Lacking) -> bool {
+        let granted = if right.namespace.is_some() { &self.within } else { &self.everywhere };
+        granted.allows(&right.rule).unwrap_or(false)
+    }
+}
+
+/// The Role, the ClusterRole, and their bindings, that grant what is lacking.
+fn roles(account: &Account, lacking: &[Lacking]) -> Vec<Value> {
+    let name = format!("{}-installs", account.name);
+    let mut by_place: BTreeMap<Option<&str>, Vec<&Value>> = BTreeMap::new();
+    for right in lacking {
+        by_place.entry(right.namespace.as_deref()).or_default().push(&right.rule);
+    }
+    let subject = json!({ "kind": "ServiceAccount", "name": account.name, "namespace": account.namespace });
+    let mut objects = Vec::new();
+    for (namespace, rules) in by_place {
+        let prefix = if namespace.is_some() { "" } else { "Cluster" };
+        let metadata = match namespace {
+            Some(namespace) => json!({ "name": name, "namespace": namespace }),
+            // Other namespaces may have an account of the same name.
+            None => json!({ "name": format!("{}-{name}", account.namespace) }),
+        };
+        let role = format!("{prefix}Role");
+        let reference = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": metadata["name"] });
+        objects.push(json!({ "apiVersion": RBAC, "kind": role, "metadata": metadata, "rules": merged(&rules) }));
+        objects.push(json!({
+            "apiVersion": RBAC, "kind": format!("{role}Binding"), "metadata": metadata, "roleRef": reference,
+            "subjects": [subject],
+        }));
+    }
+    objects
+}
+
+/// API groups and the names of objects that a rule is about.
+type About = (Vec<String>, Vec<String>);
+
+/// The same rules in fewer: verbs of the same resources together, then resources with the same verbs.
+fn merged(rules: &[&Value]) -> Vec<Value> {
+    let texts = |rule: &Value, field: &str| -> Vec<String> {
+        object::list(rule, &[field]).iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let mut verbs: BTreeMap<(About, String), BTreeSet<String>> = BTreeMap::new();
+    let mut others = Vec::new();
+    for rule in rules {
+        if !object::list(rule, &["nonResourceURLs"]).is_empty() {
+            others.push((*rule).clone());
+            continue;
+        }
+        for resource in texts(rule, "resources") {
+            let about = (texts(rule, "apiGroups"), texts(rule, "resourceNames"));
+            verbs.entry((about, resource)).or_default().extend(texts(rule, "verbs"));
+        }
+    }
+    let mut together: BTreeMap<(About, BTreeSet<String>), Vec<String>> = BTreeMap::new();
+    for ((about, resource), verbs) in verbs {
+        together.entry((about, verbs)).or_default().push(resource);
+    }
+    let rules = together.into_iter().map(|(((groups, names), verbs), resources)| {
+        let mut rule = json!({ "apiGroups": groups, "resources": resources, "verbs": verbs });
+        if !names.is_empty() {
+            rule["resourceNames"] = names.into();
+        }
+        rule
+    });
+    rules.chain(others).collect()
+}

@@ -1,0 +1,113 @@
+//! APIs that several OperatorGroups provide to the same namespaces, and static groups that do not name those of their members.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::members::fail;
+use super::problem::{Change, Problem};
+use super::rule::{APIS_CLASH, STATIC_LACKS_API};
+use super::{Look, listed};
+use crate::api::object::ObjectRef;
+use crate::finding::Severity;
+use crate::membership::{self, Apis, PROVIDED_APIS};
+use crate::operatorgroup::intersection::{Clash, Holder, Pair};
+
+pub(super) fn check(look: &Look<'_>, found: &mut Vec<Problem>) {
+    found.extend(look.clashes.iter().filter_map(|clash| clashes(look, clash)));
+    for at in 0..look.all.scopes().len() {
+        if look.group(at).is_static() {
+            found.extend(static_lacks(look, at));
+        }
+    }
+}
+
+/// Why a group claims an API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Claim {
+    /// A member provides it.
+    Member,
+    /// It is static and names it; or an operator that is no member at the moment provides it, so that OLM leaves it in the annotation.
+    Annotation,
+}
+
+fn claim(look: &Look<'_>, at: usize, api: &str) -> Option<Claim> {
+    let scope = look.scope(at);
+    if scope.members.iter().any(|member| member.provides.0.contains(api)) {
+        return Some(Claim::Member);
+    }
+    let is_provided = || {
+        let mut csvs = membership::originals(&look.world, scope.group.namespace());
+        csvs.any(|csv| Apis::of(csv).0.contains(api))
+    };
+    // What nobody provides any more OLM takes out: that is another finding.
+    (scope.annotated.0.contains(api) && (scope.group.is_static() || is_provided())).then_some(Claim::Annotation)
+}
+
+fn clashes(look: &Look<'_>, clash: &Clash) -> Option<Problem> {
+    let Pair { a, b } = clash.pair;
+    if look.targets(a).is_empty() || look.targets(b).is_empty() {
+        // Who has no targets has no members, and is in nobody's way.
+        return None;
+    }
+    let mut claimed: Vec<&str> = Vec::new();
+    let mut with_members = BTreeSet::new();
+    for api in &clash.apis {
+        let (Some(one), Some(other)) = (claim(look, a, api), claim(look, b, api)) else { continue };
+        claimed.push(api);
+        with_members
+            .extend([(a, one), (b, other)].iter().filter(|(_, claim)| *claim == Claim::Member).map(|(at, _)| *at));
+    }
+    let holder = look.all.holder(clash.pair, claimed.first()?);
+    let other_than = |at: usize| if at == a { b } else { a };
+    let loser = match (holder, with_members.iter().next()) {
+        (Holder::One(holder), _) => other_than(holder),
+        (_, Some(only)) if with_members.len() == 1 => *only,
+        // Whoever came later, as far as that is known.
+        _ => look.all.first(clash.pair).map_or(b, other_than),
+    };
+    let winner = other_than(loser);
+    let [won, lost] = [winner, loser].map(|at| look.group(at));
+    let won_name = format!("OperatorGroup {}/{}", won.namespace(), won.name());
+    let consequence = match holder {
+        _ if with_members.is_empty() => "no operator that provides them can run in either".to_owned(),
+        Holder::One(_) => {
+            let members = look.scope(loser).members.iter();
+            let concerned = members.filter(|member| claimed.iter().any(|api| member.provides.0.contains(*api)));
+            let csvs: Vec<&Value> = concerned.map(|member| member.csv).collect();
+            format!("that one was first, so {} with InterOperatorGroupOwnerConflict", fail(&csvs))
+        }
+        Holder::Both => "both name them, and members of the one that OLM looks at first fail".to_owned(),
+        Holder::Nobody => "members of the one that OLM looks at first get them, those of the other fail".to_owned(),
+    };
+    let place = match look.all.shared(clash.pair).as_deref() {
+        None => "all namespaces".to_owned(),
+        Some([one]) => format!("namespace {one}"),
+        Some(names) => format!("namespaces {}", listed(names)),
+    };
+    let message = format!("{won_name} also provides {} to {place}: {consequence}", listed(claimed));
+    let severity = if with_members.is_empty() { Severity::Warning } else { Severity::Error };
+    let problem = Problem::new(&APIS_CLASH, lost.0, message).also([ObjectRef::of(won.0)]).severity(severity);
+    Some(problem.advise("give them targets that have no namespace in common, or remove one of the operators"))
+}
+
+fn static_lacks(look: &Look<'_>, at: usize) -> Vec<Problem> {
+    let group = look.group(at);
+    let annotated = group.provided();
+    let members = look.scope(at).members.iter().filter(|member| !member.provides.0.is_subset(&annotated.0));
+    members
+        .map(|member| {
+            let missing = Apis(member.provides.0.difference(&annotated.0).cloned().collect());
+            let message = format!(
+                "OperatorGroup {} is static and does not name {}, so it fails with CannotModifyStaticOperatorGroupProvidedAPIs",
+                group.name(),
+                listed(&missing.0)
+            );
+            let all = annotated.clone().union(&missing).to_string();
+            let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: all } } });
+            Problem::new(&STATIC_LACKS_API, member.csv, message)
+                .also([ObjectRef::of(group.0)])
+                .propose("name them, if the operator is meant to be here", Change::Patch(ObjectRef::of(group.0), patch))
+        })
+        .collect()
+}

@@ -1,0 +1,206 @@
+//! Who is a member of which OperatorGroup, and who cannot be.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::problem::{Change, Problem};
+use super::rule::{INSTALL_MODES, NO_GROUP, OWN_NAMESPACE_MISSING, SEVERAL_GROUPS, UNUSED};
+use super::targets::{has_selector, retarget};
+use super::{Look, Tenant, listed};
+use crate::api::object::{self, Gvk, ObjectRef};
+use crate::membership::{self, OPERATOR_GROUP};
+use crate::world::kind;
+
+/// Groups that come with OLM, for what people install later.
+const STOCK: [&str; 2] = ["global-operators", "olm-operators"];
+
+pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
+    match &tenant.groups[..] {
+        [] => found.extend(no_group(look, tenant)),
+        [only] => {
+            install_modes(look, tenant, *only, found);
+            found.extend(unused(look, tenant, *only));
+        }
+        several => several_groups(look, tenant, several, found),
+    }
+}
+
+fn several_groups(look: &Look<'_>, tenant: &Tenant<'_>, several: &[usize], found: &mut Vec<Problem>) {
+    let users = |at: &usize| {
+        let name = look.group(*at).name();
+        tenant.csvs.iter().filter(|csv| object::annotation(csv, OPERATOR_GROUP) == Some(name)).count()
+    };
+    let created = |at: &usize| {
+        let time = object::text(look.group(*at).0, &["metadata", "creationTimestamp"]);
+        // What is not there yet comes last.
+        (time.is_empty(), time)
+    };
+    let Some(kept) = several.iter().min_by_key(|at| (Reverse(users(at)), created(at))).copied() else { return };
+    let first = look.group(kept).name();
+    let why = if users(&kept) > 0 { "which operators there name" } else { "which was first" };
+    let consequence = match (&tenant.csvs[..], &tenant.subscriptions[..]) {
+        ([], []) => "operators in this namespace would fail with TooManyOperatorGroups".to_owned(),
+        ([], subscriptions) => format!("{} not resolved", are(subscriptions, "Subscription")),
+        (csvs, _) => format!("{} with TooManyOperatorGroups", fail(csvs)),
+    };
+    for at in several.iter().filter(|at| **at != kept) {
+        let group = look.group(*at);
+        let message =
+            format!("there is also OperatorGroup {first}, {why}, in namespace {}: {consequence}", tenant.namespace);
+        let what = format!("keep one of them: {first}, unless this one is meant");
+        let delete = Change::Delete(ObjectRef::of(group.0));
+        let also = [ObjectRef::of(look.group(kept).0)];
+        found.push(Problem::new(&SEVERAL_GROUPS, group.0, message).also(also).propose(what, delete));
+    }
+}
+
+/// `ClusterServiceVersion a fails`
+pub(super) fn fail(csvs: &[&Value]) -> String {
+    let names = listed(csvs.iter().map(|csv| object::name(csv)));
+    match csvs {
+        [_] => format!("ClusterServiceVersion {names} fails"),
+        _ => format!("ClusterServiceVersions {names} fail"),
+    }
+}
+
+/// `Subscription a is`
+fn are(objects: &[&Value], kind: &str) -> String {
+    let names = listed(objects.iter().map(|object| object::name(object)));
+    match objects {
+        [_] => format!("{kind} {names} is"),
+        _ => format!("{kind}s {names} are"),
+    }
+}
+
+fn no_group(look: &Look<'_>, tenant: &Tenant<'_>) -> Option<Problem> {
+    let Tenant { namespace, csvs, subscriptions, .. } = tenant;
+    if !look.known.within(&kind::OPERATOR_GROUP, namespace) {
+        return None;
+    }
+    let consequence = match (&csvs[..], &subscriptions[..]) {
+        ([], []) => return None,
+        ([], subscriptions) => format!("{} not resolved", are(subscriptions, "Subscription")),
+        (csvs, _) => format!("{} with NoOperatorGroup", fail(csvs)),
+    };
+    let place =
+        ObjectRef { gvk: Gvk::new("", "v1", "Namespace"), namespace: String::new(), name: (*namespace).to_owned() };
+    let operators = csvs.iter().chain(subscriptions).map(|object| ObjectRef::of(object));
+    let problem =
+        Problem::of(&NO_GROUP, place, format!("there is no OperatorGroup here: {consequence}")).also(operators);
+    let fitting = fitting(namespace, &BTreeSet::new(), csvs).filter(|_| !csvs.is_empty());
+    Some(match fitting {
+        Some(targets) => {
+            let names: Vec<&String> = targets.iter().filter(|name| !name.is_empty()).collect();
+            let spec = if names.is_empty() { json!({}) } else { json!({ "targetNamespaces": names }) };
+            let group = json!({
+                "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+                "metadata": { "name": namespace, "namespace": namespace }, "spec": spec,
+            });
+            let what = format!("create one that targets {}", said(namespace, &targets));
+            problem.propose(what, Change::Apply(vec![group]))
+        }
+        None => problem.advise(format!(
+            "create one whose targets the operator supports: kubectl olm operatorgroup lint -n {namespace} --package PACKAGE shows them"
+        )),
+    })
+}
+
+fn install_modes(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, found: &mut Vec<Problem>) {
+    let group = look.group(at);
+    let targets = look.targets(at);
+    if targets.is_empty() || membership::wanted_targets(&look.world, group).is_err() {
+        // There are other findings about that.
+        return;
+    }
+    if has_selector(group) && !look.known.all(&kind::NAMESPACE) && group.targets().is_empty() {
+        // Nobody knows which namespaces there are.
+        return;
+    }
+    let namespace = tenant.namespace;
+    let carried = carried(&targets);
+    let mut fitting_for_all: Option<Option<BTreeSet<String>>> = None;
+    for csv in &tenant.csvs {
+        let Err((reason, why)) = membership::supports(csv, namespace, &carried) else { continue };
+        let fitting = fitting_for_all.get_or_insert_with(|| fitting(namespace, &targets, &tenant.csvs));
+        let lacks_own = !targets.contains("")
+            && !targets.contains(namespace)
+            && fitting.as_ref().is_some_and(|targets| targets.contains(namespace));
+        let rule = if lacks_own { &OWN_NAMESPACE_MISSING } else { &INSTALL_MODES };
+        let message = format!(
+            "OperatorGroup {} targets {}, so it fails with {reason}: {why}",
+            group.name(),
+            said(namespace, &targets)
+        );
+        let problem = Problem::new(rule, csv, message).also([ObjectRef::of(group.0)]);
+        let alone = || self::fitting(namespace, &targets, &[csv]);
+        found.push(match fitting {
+            Some(targets) => {
+                let what = format!("let OperatorGroup {} target {}", group.name(), said(namespace, targets));
+                problem.propose(what, retarget(group, targets.iter()))
+            }
+            None => problem.advise(match alone() {
+                Some(targets) => format!(
+                    "give it a namespace of its own: it supports {}, which others in this namespace do not",
+                    said(namespace, &targets)
+                ),
+                None => format!("no targets fit it: its install modes support {}", modes(csv)),
+            }),
+        });
+    }
+}
+
+/// What a member carries in `olm.targetNamespaces`.
+pub(super) fn carried(targets: &BTreeSet<String>) -> String {
+    targets.iter().map(String::as_str).collect::<Vec<_>>().join(",")
+}
+
+/// The targets nearest to these that all of the operators support.
+fn fitting(namespace: &str, targets: &BTreeSet<String>, csvs: &[&Value]) -> Option<BTreeSet<String>> {
+    let own = || namespace.to_owned();
+    let is_some = !targets.contains("") && !targets.is_empty();
+    let without_own = targets.iter().filter(|name| *name != namespace).cloned().collect::<BTreeSet<_>>();
+    let with_own: BTreeSet<String> = targets.iter().cloned().chain([own()]).collect();
+    let some = [without_own, with_own].into_iter().filter(|_| is_some);
+    let candidates = some.chain([BTreeSet::from([own()]), BTreeSet::from([String::new()])]);
+    candidates
+        .filter(|candidate| !candidate.is_empty() && candidate != targets)
+        .find(|candidate| csvs.iter().all(|csv| membership::supports(csv, namespace, &carried(candidate)).is_ok()))
+}
+
+/// Targets as people say them.
+pub(super) fn said(namespace: &str, targets: &BTreeSet<String>) -> String {
+    if targets.contains("") {
+        return "all namespaces".to_owned();
+    }
+    if targets.iter().eq([namespace]) {
+        return format!("its own namespace {namespace}");
+    }
+    let what = if targets.len() == 1 { "namespace" } else { "namespaces" };
+    format!("{what} {}", listed(targets))
+}
+
+/// The install modes that are supported, as people say them.
+fn modes(csv: &Value) -> String {
+    let all = object::list(csv, &["spec", "installModes"]).iter();
+    let supported = all.filter(|mode| object::at(mode, &["supported"]) == &Value::Bool(true));
+    let names = listed(supported.map(|mode| object::text(mode, &["type"])));
+    if names.is_empty() { "nothing".to_owned() } else { names }
+}
+
+fn unused(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
+    let group = look.group(at);
+    let namespace = tenant.namespace;
+    let nobody = look.known.within(&kind::SUBSCRIPTION, namespace)
+        && tenant.subscriptions.is_empty()
+        && look.known.within(&kind::CLUSTER_SERVICE_VERSION, namespace)
+        && membership::originals(&look.world, namespace).next().is_none();
+    // What it holds is said elsewhere.
+    if !nobody || group.is_static() || !group.provided().0.is_empty() || STOCK.contains(&group.name()) {
+        return None;
+    }
+    let message = format!("no operator is in namespace {namespace}, and none is on its way");
+    let delete = Change::Delete(ObjectRef::of(group.0));
+    Some(Problem::new(&UNUSED, group.0, message).propose("delete it, if nothing is to be installed there", delete))
+}

@@ -1,0 +1,122 @@
+//! What OLM made for somebody who is gone.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::problem::{Change, Problem};
+use super::rule::{ORPHANED_COPY, ORPHANED_GROUP_ROLE, ORPHANED_RIGHTS};
+use super::{Look, listed};
+use crate::api::labels::{COPIED_FROM, OWNER, OWNER_KIND, OWNER_NAMESPACE};
+use crate::api::object::{self, ObjectRef};
+use crate::membership;
+use crate::world::{GroupKind, kind};
+
+pub(super) fn check(look: &Look<'_>, found: &mut Vec<Problem>) {
+    for csv in look.world.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json()) {
+        if let Some(source) = object::label(csv, COPIED_FROM).filter(|_| !object::is_deleting(csv)) {
+            found.extend(copy(look, csv, source));
+        }
+    }
+    for gk in [kind::CLUSTER_ROLE, kind::CLUSTER_ROLE_BINDING, kind::ROLE, kind::ROLE_BINDING] {
+        for object in look.world.all(&gk).map(|o| o.json()).filter(|o| !object::is_deleting(o)) {
+            found.extend(rights(look, object));
+        }
+    }
+}
+
+fn delete(rule: &'static super::Rule, object: &Value, message: String) -> Problem {
+    Problem::new(rule, object, message).mend("delete it", Change::Delete(ObjectRef::of(object)))
+}
+
+fn copy(look: &Look<'_>, copy: &Value, source: &str) -> Option<Problem> {
+    let name = object::name(copy);
+    if look.is_missing(&kind::CLUSTER_SERVICE_VERSION, source, name) {
+        let message = format!("it is a copy of {source}/{name}, which does not exist");
+        return Some(delete(&ORPHANED_COPY, copy, message));
+    }
+    let original = look.world.json(&kind::CLUSTER_SERVICE_VERSION, source, name)?;
+    // As the group's status says: until that is written its spec has no effect.
+    let group = membership::group_of(&look.world, original)?;
+    let targets = group.targets();
+    if targets.contains("") || targets.contains(object::namespace(copy)) {
+        return None;
+    }
+    let (namespace, group) = (object::namespace(copy), group.name());
+    let message =
+        format!("it is a copy of {source}/{name}, whose OperatorGroup {group} does not target namespace {namespace}");
+    Some(delete(&ORPHANED_COPY, copy, message).also([ObjectRef::of(original)]))
+}
+
+/// What grants rights for an owner that is gone.
+fn rights(look: &Look<'_>, object: &Value) -> Option<Problem> {
+    let [kind, namespace, owner] = [OWNER_KIND, OWNER_NAMESPACE, OWNER].map(|key| object::label(object, key));
+    let (kind, namespace, owner) = (kind?, namespace?, owner?);
+    match kind {
+        "OperatorGroup" if object::text(object, &["kind"]) == "ClusterRole" => {
+            let is_gone = look.is_missing(&kind::OPERATOR_GROUP, namespace, owner);
+            is_gone.then(|| of_group(look, object, namespace, owner))
+        }
+        "ClusterServiceVersion" => of_csv(look, object, namespace, owner),
+        _ => None,
+    }
+}
+
+fn group_ref(namespace: &str, name: &str) -> ObjectRef {
+    let gvk = object::Gvk::new("operators.coreos.com", "v1", "OperatorGroup");
+    ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+fn of_group(look: &Look<'_>, role: &Value, namespace: &str, group: &str) -> Problem {
+    let message = format!("it belongs to OperatorGroup {namespace}/{group}, which does not exist");
+    let also = group_ref(namespace, group);
+    let bound = bound(look, object::name(role));
+    if bound.is_empty() {
+        return delete(&ORPHANED_GROUP_ROLE, role, message).also([also]);
+    }
+    let what = format!("delete it, and what binds it: {}", listed(bound.iter().map(ToString::to_string)));
+    let change = Change::Delete(ObjectRef::of(role));
+    Problem::new(&ORPHANED_GROUP_ROLE, role, message).also([also]).propose(what, change)
+}
+
+/// What binds a ClusterRole.
+fn bound(look: &Look<'_>, role: &str) -> Vec<ObjectRef> {
+    let binds = |binding: &&Value| {
+        object::text(binding, &["roleRef", "kind"]) == "ClusterRole"
+            && object::text(binding, &["roleRef", "name"]) == role
+    };
+    let all = [kind::CLUSTER_ROLE_BINDING, kind::ROLE_BINDING];
+    all.iter().flat_map(|gk| look.world.all(gk)).map(|o| o.json()).filter(binds).map(ObjectRef::of).collect()
+}
+
+fn of_csv(look: &Look<'_>, object: &Value, namespace: &str, csv: &str) -> Option<Problem> {
+    let gk = GroupKind::of(object);
+    let is_of_cluster = gk == kind::CLUSTER_ROLE || gk == kind::CLUSTER_ROLE_BINDING;
+    let is_copied = object::label(object, COPIED_FROM).is_some();
+    // Others go with the ClusterServiceVersion that owns them: Kubernetes sees to that.
+    let is_olms = is_of_cluster || is_copied;
+    if !is_olms
+        || !look.is_missing(&kind::CLUSTER_SERVICE_VERSION, namespace, csv)
+        || is_on_its_way(look, namespace, csv)
+    {
+        return None;
+    }
+    let message = format!("it belongs to ClusterServiceVersion {namespace}/{csv}, which does not exist");
+    Some(delete(&ORPHANED_RIGHTS, object, message).also([csv_ref(namespace, csv)]))
+}
+
+fn csv_ref(namespace: &str, name: &str) -> ObjectRef {
+    let gvk = object::Gvk::new("operators.coreos.com", "v1alpha1", "ClusterServiceVersion");
+    ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+/// Is the ClusterServiceVersion about to be made? An InstallPlan may write its rights first.
+fn is_on_its_way(look: &Look<'_>, namespace: &str, csv: &str) -> bool {
+    let subscribed = look.world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|o| o.json());
+    let current: BTreeSet<&str> = subscribed.map(|s| object::text(s, &["status", "currentCSV"])).collect();
+    let plans = look.world.in_namespace(&kind::INSTALL_PLAN, namespace).map(|o| o.json());
+    let mut open = plans.filter(|plan| object::text(plan, &["status", "phase"]) != "Complete");
+    let names =
+        |plan: &Value| object::list(plan, &["spec", "clusterServiceVersionNames"]).iter().any(|name| name == csv);
+    current.contains(csv) || open.any(names)
+}

@@ -1,0 +1,186 @@
+//! What OLM writes, and has not written although it had the time.
+//!
+//! One look cannot tell whether OLM is about to write something. So a difference counts when the objects that it follows from were
+//! not changed lately, which their `managedFields` tell; where these are missing it is for information, and just after a change
+//! nothing is said.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::members::{carried, said};
+use super::problem::{Change, Problem};
+use super::rule::{EMPTY_HOLDS_APIS, STALE_APIS, STALE_MEMBER, STALE_STATUS};
+use super::targets::has_selector;
+use super::{Look, Tenant, listed};
+use crate::api::object::{self, ObjectRef};
+use crate::finding::Severity;
+use crate::membership::{self, Apis, Group, PROVIDED_APIS};
+use crate::operatorgroup::intersection::{Fate, Pair, Row};
+use crate::world::kind;
+
+/// Within this time OLM looks at every OperatorGroup again (reference/olm-operator.md §4.1).
+const RESYNC: SignedDuration = SignedDuration::from_mins(15);
+
+pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
+    for at in &tenant.groups {
+        found.extend(status(look, tenant, *at));
+    }
+    let Some(at) = tenant.the_group() else { return };
+    let group = look.group(at);
+    found.extend(tenant.csvs.iter().filter_map(|csv| member(look, group, csv)));
+    if !group.is_static() && look.known.within(&kind::CLUSTER_SERVICE_VERSION, tenant.namespace) {
+        found.extend(provided(look, tenant, at));
+    }
+}
+
+/// How bad it is that what follows from these objects is not there. None: they have just changed.
+fn severity<'a>(look: &Look<'_>, objects: impl IntoIterator<Item = &'a Value>) -> Option<Severity> {
+    let mut changed = Vec::new();
+    for object in objects {
+        let times = object::list(object, &["metadata", "managedFields"]).iter();
+        let times = times.filter_map(|entry| object::parse_time(object::text(entry, &["time"])));
+        changed.push(times.max());
+    }
+    let changed: Option<Vec<Timestamp>> = changed.into_iter().collect();
+    match changed.and_then(|times| times.into_iter().max()) {
+        None => Some(Severity::Info),
+        Some(last) => (look.now.duration_since(last) > RESYNC).then_some(Severity::Warning),
+    }
+}
+
+fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
+    let group = look.group(at);
+    let account = object::text(group.0, &["spec", "serviceAccountName"]);
+    let waits = !account.is_empty() && look.world.json(&kind::SERVICE_ACCOUNT, tenant.namespace, account).is_none();
+    if waits || has_selector(group) && !look.known.all(&kind::NAMESPACE) {
+        return None;
+    }
+    let wanted = membership::wanted_targets(&look.world, group).ok()?;
+    if object::at(group.0, &["status", "lastUpdated"]).is_null() {
+        // A file may be of no cluster at all.
+        let is_there = look.known.all(&kind::OPERATOR_GROUP);
+        let created = object::parse_time(object::text(group.0, &["metadata", "creationTimestamp"]))?;
+        let is_old = look.now.duration_since(created) > RESYNC;
+        let message = "OLM has never looked at it";
+        return (is_there && is_old).then(|| Problem::new(&STALE_STATUS, group.0, message).advise(RUNNING));
+    }
+    let recorded: BTreeSet<String> = group.targets().into_iter().map(str::to_owned).collect();
+    let message = if recorded != wanted {
+        let is = if recorded.is_empty() { "no namespace".to_owned() } else { said(tenant.namespace, &recorded) };
+        let asks = if wanted.is_empty() { "no namespace".to_owned() } else { said(tenant.namespace, &wanted) };
+        format!("its status says that it targets {is}, its spec asks for {asks}")
+    } else if tenant.groups.len() == 1 && has_condition(group, "MultipleOperatorGroup") {
+        "its status says that there are several OperatorGroups in its namespace, and it is the only one".to_owned()
+    } else if has_condition(group, "OperatorGroupServiceAccount") {
+        "its status says that its ServiceAccount is not there, and it is".to_owned()
+    } else {
+        return None;
+    };
+    let differ = wanted.symmetric_difference(&recorded).filter_map(|name| look.world.json(&kind::NAMESPACE, "", name));
+    let differ: Vec<&Value> = differ.filter(|_| has_selector(group)).collect();
+    let severity = severity(look, differ.into_iter().chain([group.0]))?;
+    Some(Problem::new(&STALE_STATUS, group.0, message).severity(severity).advise(RUNNING))
+}
+
+const RUNNING: &str = "see that OLM runs";
+
+fn has_condition(group: Group<'_>, kind: &str) -> bool {
+    let conditions = object::list(group.0, &["status", "conditions"]);
+    conditions.iter().any(|c| object::text(c, &["type"]) == kind && object::text(c, &["status"]) == "True")
+}
+
+fn member(look: &Look<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
+    let recorded: BTreeSet<String> = group.targets().into_iter().map(str::to_owned).collect();
+    if recorded.is_empty() || object::text(csv, &["status", "phase"]).is_empty() {
+        return None;
+    }
+    let wanted = group.annotations();
+    let differs = |(key, value): &(&String, &String)| object::annotation(csv, key) != Some(value.as_str());
+    let different: Vec<_> = wanted.iter().filter(differs).collect();
+    let [(key, value), ..] = different[..] else { return None };
+    let is = object::annotation(csv, key).map_or_else(|| "is missing".to_owned(), |text| format!("is {text:?}"));
+    let others = if different.len() > 1 {
+        format!(", and so on: {}", listed(different[1..].iter().map(|(key, _)| key)))
+    } else {
+        String::new()
+    };
+    let message = format!("its annotation {key} {is}, and OperatorGroup {} wants {value:?}{others}", group.name());
+    let severity = severity(look, [csv, group.0])?;
+    let patch = Change::Patch(ObjectRef::of(csv), json!({ "metadata": { "annotations": wanted } }));
+    let what = "see that OLM runs; or write what it would write, upon which its Deployments are rolled out anew";
+    Some(
+        Problem::new(&STALE_MEMBER, csv, message)
+            .severity(severity)
+            .also([ObjectRef::of(group.0)])
+            .propose(what, patch),
+    )
+}
+
+/// Is `olm.providedAPIs` what the operators of the namespace provide?
+fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
+    let scope = look.scope(at);
+    let group = scope.group;
+    let annotated = &scope.annotated;
+    let originals: Vec<&Value> = membership::originals(&look.world, tenant.namespace).collect();
+    let by_all = originals.iter().fold(Apis::default(), |all, csv| all.union(&Apis::of(csv)));
+    let arrives = |csv: &&Value| {
+        matches!(object::text(csv, &["status", "phase"]), "" | "Pending") && !Apis::of(csv).0.is_subset(&annotated.0)
+    };
+    let prunes = !originals.iter().any(arrives);
+    let extra: BTreeSet<&String> = annotated.0.difference(&by_all.0).filter(|_| prunes).collect();
+    let blocked = blocked(look, at, &extra);
+    if originals.is_empty() && !extra.is_empty() {
+        let message =
+            format!("it holds {}, though no operator is in namespace {}{blocked}", listed(&extra), tenant.namespace);
+        let severity = if blocked.is_empty() { severity(look, [group.0])? } else { Severity::Warning };
+        let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: null } } });
+        let what = "remove the annotation; or set spec.staticProvidedAPIs, if the group is to protect these APIs";
+        let problem = Problem::new(&EMPTY_HOLDS_APIS, group.0, message).severity(severity);
+        return Some(problem.mend(what, Change::Patch(ObjectRef::of(group.0), patch)));
+    }
+    let runs = |csv: &Value| object::text(csv, &["status", "phase"]) == "Succeeded";
+    let fates = look.all.fates(at).into_iter().filter(|fate| fate.row == Row::Add && runs(fate.csv));
+    let lacked = fates.fold(Apis::default(), |all, fate| all.union(&Apis::of(fate.csv)));
+    let lacked: BTreeSet<&String> = lacked.0.difference(&annotated.0).collect();
+    let message = match (extra.is_empty(), lacked.is_empty()) {
+        (true, true) => return None,
+        (false, true) => {
+            format!("it names {}, which nobody in its namespace provides any more{blocked}", listed(&extra))
+        }
+        (true, false) => format!("it does not name {}, which its members provide", listed(&lacked)),
+        (false, false) => format!(
+            "it names {}, which nobody in its namespace provides any more{blocked}, and does not name {}, which its members provide",
+            listed(&extra),
+            listed(&lacked)
+        ),
+    };
+    let severity = severity(look, originals.iter().copied().chain([group.0]))?;
+    let severity = if blocked.is_empty() { severity } else { Severity::Warning };
+    let kept = annotated.0.iter().filter(|api| !extra.contains(api));
+    let wanted: BTreeSet<String> = kept.chain(lacked.iter().copied()).cloned().collect();
+    let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: carried(&wanted) } } });
+    let problem = Problem::new(&STALE_APIS, group.0, message).severity(severity);
+    Some(problem.mend("write what OLM would write", Change::Patch(ObjectRef::of(group.0), patch)))
+}
+
+/// Whom it keeps from providing these APIs.
+fn blocked(look: &Look<'_>, holder: usize, apis: &BTreeSet<&String>) -> String {
+    if apis.is_empty() {
+        return String::new();
+    }
+    let rivals = look.clashes.iter().filter_map(|clash| match clash.pair {
+        Pair { a, b } if a == holder => Some(b),
+        Pair { a, b } if b == holder => Some(a),
+        _ => None,
+    });
+    let held = |fate: &Fate<'_>| {
+        let is_hers = fate.others.contains(&holder) && fate.contested.0.iter().any(|api| apis.contains(api));
+        is_hers && fate.row.reason().is_some()
+    };
+    let fates = rivals.flat_map(|rival| look.all.fates(rival)).filter(held);
+    let others = fates.map(|fate| format!("{}/{}", object::namespace(fate.csv), object::name(fate.csv)));
+    let others: Vec<String> = others.collect();
+    if others.is_empty() { String::new() } else { format!(", which keeps {} from running", listed(&others)) }
+}

@@ -1,0 +1,133 @@
+//! The targets that an OperatorGroup asks for: whether they make sense, and whether there are such namespaces.
+
+use serde_json::{Value, json};
+
+use super::problem::{Change, Problem};
+use super::rule::{INVALID_TARGETS, SELECTS_NOTHING, TARGET_MISSING, TARGETS_AND_SELECTOR};
+use super::{Look, Tenant, listed};
+use crate::api::object::{self, ObjectRef};
+use crate::finding::Severity;
+use crate::membership::{self, Group};
+use crate::world::kind;
+
+pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
+    for at in &tenant.groups {
+        let group = look.group(*at);
+        let named = named(group);
+        if !named.is_empty() && has_selector(group) {
+            let message = "spec.selector is ignored, as spec.targetNamespaces names namespaces";
+            let patch = Change::Patch(ObjectRef::of(group.0), json!({ "spec": { "selector": null } }));
+            let what =
+                "remove the selector, which changes nothing; or remove spec.targetNamespaces, if the selector is meant";
+            found.push(Problem::new(&TARGETS_AND_SELECTOR, group.0, message).mend(what, patch));
+        }
+        match membership::wanted_targets(&look.world, group) {
+            Err(message) => found.push(invalid(group, &named, &message)),
+            Ok(_) if !named.is_empty() => found.extend(missing(look, group, &named)),
+            Ok(_) if has_selector(group) => found.extend(selects_nothing(look, tenant, *at)),
+            Ok(_) => {}
+        }
+    }
+}
+
+/// The namespaces that the spec names.
+fn named(group: Group<'_>) -> Vec<&str> {
+    object::list(group.0, &["spec", "targetNamespaces"]).iter().filter_map(Value::as_str).collect()
+}
+
+/// Is there a selector that asks for something?
+pub(super) fn has_selector(group: Group<'_>) -> bool {
+    let selector = object::at(group.0, &["spec", "selector"]);
+    object::entries(selector, &["matchLabels"]).next().is_some()
+        || !object::list(selector, &["matchExpressions"]).is_empty()
+}
+
+/// The patch with which a group targets exactly these, `""` for all.
+pub(super) fn retarget(group: Group<'_>, targets: impl IntoIterator<Item = impl AsRef<str>>) -> Change {
+    let names: Vec<String> =
+        targets.into_iter().map(|name| name.as_ref().to_owned()).filter(|name| !name.is_empty()).collect();
+    let mut spec = json!({ "targetNamespaces": if names.is_empty() { Value::Null } else { names.into() } });
+    if has_selector(group) {
+        spec["selector"] = Value::Null;
+    }
+    Change::Patch(ObjectRef::of(group.0), json!({ "spec": spec }))
+}
+
+fn invalid(group: Group<'_>, named: &[&str], message: &str) -> Problem {
+    let problem = Problem::new(&INVALID_TARGETS, group.0, message);
+    let names: Vec<&str> = named.iter().copied().filter(|name| !name.is_empty()).collect();
+    if named.is_empty() {
+        return problem.advise("correct the selector: In and NotIn take values, Exists and DoesNotExist take none");
+    }
+    let what = match &names[..] {
+        [] => "name no namespace at all, if all are meant".to_owned(),
+        names => format!("name {} only; or no namespace at all, if all are meant", listed(names)),
+    };
+    problem.propose(what, retarget(group, names))
+}
+
+fn missing(look: &Look<'_>, group: Group<'_>, named: &[&str]) -> Option<Problem> {
+    if !look.known.all(&kind::NAMESPACE) {
+        return None;
+    }
+    let there = |name: &&&str| look.world.json(&kind::NAMESPACE, "", name);
+    let absent: Vec<&str> = named.iter().filter(|name| there(name).is_none()).copied().collect();
+    let leaving: Vec<&str> = named.iter().filter(|name| there(name).is_some_and(is_leaving)).copied().collect();
+    let (first, message) = match (&absent[..], &leaving[..]) {
+        ([], []) => return None,
+        ([], [_]) => return Some(leaves(group, &leaving, "is being deleted")),
+        ([], _) => return Some(leaves(group, &leaving, "are being deleted")),
+        ([one], _) => (*one, format!("target namespace {one} does not exist")),
+        ([first, ..], _) => (*first, format!("target namespaces {} do not exist", listed(&absent))),
+    };
+    let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": first } });
+    let problem = Problem::new(&TARGET_MISSING, group.0, message);
+    Some(match (&absent[..], similar(look, first, named)) {
+        ([_], Some(other)) => {
+            let names = named.iter().map(|name| if *name == first { other } else { name });
+            problem
+                .propose(format!("name {other} instead, if that is meant; or create {first}"), retarget(group, names))
+        }
+        ([_], None) => problem.propose("create it, or correct its name", Change::Apply(vec![namespace])),
+        _ => problem.advise("create them, or correct their names"),
+    })
+}
+
+fn leaves(group: Group<'_>, leaving: &[&str], how: &str) -> Problem {
+    let message = format!("{} {how}, and a target all the same", listed(leaving));
+    Problem::new(&TARGET_MISSING, group.0, message)
+        .advise("take it out of spec.targetNamespaces, unless it is created again")
+}
+
+/// A namespace that could be meant, as its name is nearly the same.
+fn similar<'a>(look: &Look<'a>, name: &str, named: &[&str]) -> Option<&'a str> {
+    let known = look.world.all(&kind::NAMESPACE).map(|o| object::name(o.json())).filter(|known| !named.contains(known));
+    let close = known.map(|known| (strsim::damerau_levenshtein(known, name), known)).filter(|(d, _)| *d <= 2);
+    // Short names are all alike.
+    close.filter(|(d, _)| d * 3 < name.len()).min().map(|(_, known)| known)
+}
+
+fn is_leaving(namespace: &Value) -> bool {
+    object::is_deleting(namespace) || object::text(namespace, &["status", "phase"]) == "Terminating"
+}
+
+fn selects_nothing(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
+    if !look.known.all(&kind::NAMESPACE) {
+        return None;
+    }
+    let group = look.group(at);
+    let targets = look.targets(at);
+    let there = targets.iter().filter_map(|name| look.world.json(&kind::NAMESPACE, "", name));
+    if targets.is_empty() {
+        let problem = Problem::new(&SELECTS_NOTHING, group.0, "spec.selector matches no namespace")
+            .advise("label the namespaces that are meant, or correct the selector");
+        let stands_still = tenant.the_group().is_some() && !tenant.csvs.is_empty();
+        return Some(problem.severity(if stands_still { Severity::Error } else { Severity::Warning }));
+    }
+    let leaving: Vec<&str> = there.filter(|namespace| is_leaving(namespace)).map(object::name).collect();
+    (leaving.len() == targets.len()).then(|| {
+        let message = format!("spec.selector matches only namespaces that are being deleted: {}", listed(&leaving));
+        Problem::new(&SELECTS_NOTHING, group.0, message)
+            .advise("label the namespaces that are meant, or correct the selector")
+    })
+}

@@ -1,0 +1,327 @@
+//! What is wrong with groups and their members.
+
+use super::*;
+
+/// An operator that can do everything.
+const ROSE: &str = "
+---
+kind: ClusterServiceVersion
+metadata: {name: rose.v1, namespace: garden}
+spec:
+  installModes:
+  - {type: OwnNamespace, supported: true}
+  - {type: SingleNamespace, supported: true}
+  - {type: MultiNamespace, supported: true}
+  - {type: AllNamespaces, supported: true}
+  customresourcedefinitions: {owned: [{name: roses.example.com, kind: Rose, version: v1}]}
+";
+
+const GARDEN: &str = "
+---
+kind: Namespace
+metadata: {name: garden}
+---
+kind: Namespace
+metadata: {name: field, labels: {team: roses}}
+";
+
+/// A group in garden.
+fn group(name: &str, spec: &str) -> String {
+    format!("---\nkind: OperatorGroup\nmetadata: {{name: {name}, namespace: garden}}\nspec: {spec}\n")
+}
+
+fn rose(modes: &[&str]) -> String {
+    let modes: Vec<String> = modes.iter().map(|mode| format!("{{type: {mode}, supported: true}}")).collect();
+    let csv = "---\nkind: ClusterServiceVersion\nmetadata: {name: rose.v1, namespace: garden}\n";
+    format!("{csv}spec: {{installModes: [{}]}}\n", modes.join(", "))
+}
+
+fn all_of(parts: &[&str]) -> String {
+    parts.join("\n")
+}
+
+#[test]
+fn of_several_groups_the_one_in_use_is_kept() {
+    let named = ROSE.replace("namespace: garden}", "namespace: garden, annotations: {olm.operatorGroup: two}}");
+    let both = all_of(&[&group("one", "{}"), &group("two", "{}")]);
+    let problem = only(&all_of(&[&both, &named]));
+    assert_eq!(told(std::slice::from_ref(&problem)), ["OG001 error OperatorGroup/garden/one"]);
+    assert_eq!(command(&problem), "kubectl delete operatorgroup.operators.coreos.com one -n garden");
+    assert!(!fix(&problem).is_safe, "which one is meant nobody knows");
+    assert_eq!(found(&all_of(&[&both, ROSE])), ["OG001 error OperatorGroup/garden/two"], "by name");
+    let older = both.replacen("name: two", "name: two, creationTimestamp: '2026-01-01T11:59:00Z'", 1);
+    assert_eq!(found(&all_of(&[&older, ROSE])), ["OG001 error OperatorGroup/garden/one"], "what is there comes first");
+    let elsewhere =
+        both.replacen("namespace: garden", "namespace: field", 1).replace("{}", "{targetNamespaces: [garden]}");
+    assert_eq!(found(&all_of(&[GARDEN, &elsewhere, ROSE])), ["OG017 info OperatorGroup/field/one"]);
+}
+
+#[test]
+fn operators_need_a_group() {
+    let problem = only(ROSE);
+    assert_eq!(told(std::slice::from_ref(&problem)), ["OG002 error Namespace/garden"]);
+    assert!(fix(&problem).manifest().unwrap().contains("- garden"), "{:?}", fix(&problem).manifest());
+    let everywhere = only(&rose(&["AllNamespaces"]));
+    assert!(fix(&everywhere).manifest().unwrap().contains("spec: {}"));
+    let subscription = "kind: Subscription\nmetadata: {name: rose, namespace: garden}\n";
+    let problem = only(subscription);
+    assert_eq!((problem.rule.code, fix(&problem).command()), ("OG002", None));
+    let copy = ROSE.replace("namespace: garden}", "namespace: garden, labels: {olm.copiedFrom: field}}");
+    assert_eq!(found(&copy), ["OG018 warning ClusterServiceVersion/garden/rose.v1"], "a copy needs no group");
+}
+
+#[test]
+fn members_support_the_targets() {
+    let case = |spec: &str, modes: &[&str]| {
+        let text = all_of(&[GARDEN, &group("all", spec), &rose(modes)]);
+        let problems = linted(&text).problems;
+        problems.first().map(|p| (p.rule.code, p.message.clone(), fix(p).clone()))
+    };
+    let cases = [
+        ("{}", &["AllNamespaces"][..], None),
+        ("{}", &["OwnNamespace"], Some(("OG003", r#"{"spec":{"targetNamespaces":["garden"]}}"#))),
+        ("{targetNamespaces: [field]}", &["SingleNamespace"], None),
+        (
+            "{targetNamespaces: [field]}",
+            &["OwnNamespace"],
+            Some(("OG004", r#"{"spec":{"targetNamespaces":["garden"]}}"#)),
+        ),
+        ("{targetNamespaces: [field]}", &["AllNamespaces"], Some(("OG003", r#"{"spec":{"targetNamespaces":null}}"#))),
+        ("{targetNamespaces: [field, garden]}", &["MultiNamespace", "OwnNamespace"], None),
+        (
+            "{targetNamespaces: [field, garden]}",
+            &["MultiNamespace", "SingleNamespace"],
+            Some(("OG003", r#"{"spec":{"targetNamespaces":["field"]}}"#)),
+        ),
+        (
+            "{selector: {matchLabels: {team: roses}}}",
+            &["OwnNamespace"],
+            Some(("OG004", r#"{"spec":{"selector":null,"targetNamespaces":["garden"]}}"#)),
+        ),
+        ("{targetNamespaces: [field]}", &[], Some(("OG003", ""))),
+    ];
+    for (spec, modes, expected) in cases {
+        let found = case(spec, modes);
+        let patch = |fix: &Fix| fix.command().map_or(String::new(), |c| c.split('\'').nth(1).unwrap().to_owned());
+        let found = found.as_ref().map(|(code, _, fix)| (*code, patch(fix)));
+        assert_eq!(found, expected.map(|(code, patch)| (code, patch.to_owned())), "{spec} {modes:?}");
+    }
+    let (_, message, _) = case("{}", &["OwnNamespace"]).unwrap();
+    assert!(message.contains("fails with UnsupportedOperatorGroup: AllNamespaces InstallModeType"), "{message}");
+    let (code, message, _) = case("{}", &["OwnNamespace", "OwnNamespace"]).unwrap();
+    assert_eq!(code, "OG003");
+    assert!(message.contains("InvalidInstallModes"), "{message}");
+}
+
+#[test]
+fn what_fits_one_member_need_not_fit_the_other() {
+    let other = rose(&["AllNamespaces"]).replace("rose.v1", "tulip.v1");
+    let problem = only(&all_of(&[&group("all", "{}"), &rose(&["OwnNamespace"]), &other]));
+    assert_eq!((problem.rule.code, fix(&problem).command()), ("OG003", None));
+    assert!(fix(&problem).what.starts_with("give it a namespace of its own: it supports its own namespace"));
+}
+
+#[test]
+fn targets_make_sense() {
+    let member = all_of(&[GARDEN, ROSE]);
+    let case = |spec: &str| found(&all_of(&[&member, &group("all", spec)]));
+    assert_eq!(case("{targetNamespaces: ['']}"), ["OG005 error OperatorGroup/garden/all"]);
+    assert_eq!(case("{targetNamespaces: ['', field]}"), ["OG005 error OperatorGroup/garden/all"]);
+    assert_eq!(
+        case("{selector: {matchExpressions: [{key: a, operator: In}]}}"),
+        ["OG005 error OperatorGroup/garden/all"]
+    );
+    assert_eq!(case("{selector: {matchExpressions: [{key: a, operator: DoesNotExist}]}}"), [""; 0]);
+    assert_eq!(case("{targetNamespaces: []}"), [""; 0], "all namespaces");
+}
+
+#[test]
+fn targets_and_a_selector_contradict_each_other() {
+    let case = |spec: &str| linted(&all_of(&[GARDEN, ROSE, &group("all", spec)])).problems;
+    let problems = case("{targetNamespaces: [field], selector: {matchLabels: {team: roses}}}");
+    assert_eq!(told(&problems), ["OG006 warning OperatorGroup/garden/all"]);
+    assert!(fix(&problems[0]).is_safe);
+    assert!(command(&problems[0]).ends_with(r#"-p '{"spec":{"selector":null}}'"#));
+    assert_eq!(told(&case("{targetNamespaces: [field], selector: {}}")), [""; 0], "an empty one says nothing");
+}
+
+#[test]
+fn a_selector_matches_something() {
+    let selector = group("all", "{selector: {matchLabels: {team: roses}}}");
+    assert_eq!(found(&all_of(&[GARDEN, ROSE, &selector])), [""; 0]);
+    let nothing = selector.replace("roses", "tulips");
+    assert_eq!(found(&all_of(&[GARDEN, ROSE, &nothing])), ["OG007 error OperatorGroup/garden/all"]);
+    let unused = ["OG007 warning OperatorGroup/garden/all", "OG017 info OperatorGroup/garden/all"];
+    assert_eq!(found(&all_of(&[GARDEN, &nothing])), unused, "nobody is there to fail");
+    let leaving = GARDEN.replace("name: field", "name: field, deletionTimestamp: '2026-01-01T00:00:00Z'");
+    assert_eq!(found(&all_of(&[&leaving, ROSE, &selector])), ["OG007 warning OperatorGroup/garden/all"]);
+}
+
+#[test]
+fn targets_exist() {
+    let case = |spec: &str| linted(&all_of(&[GARDEN, ROSE, &group("all", spec)])).problems;
+    assert_eq!(told(&case("{targetNamespaces: [field, garden]}")), [""; 0]);
+    let missing = case("{targetNamespaces: [filed, garden]}");
+    assert_eq!(told(&missing), ["OG008 warning OperatorGroup/garden/all"]);
+    assert!(command(&missing[0]).contains(r#"["field","garden"]"#), "nearly the same name: {}", command(&missing[0]));
+    let unlike = case("{targetNamespaces: [meadow]}");
+    assert_eq!(unlike[0].message, "target namespace meadow does not exist");
+    assert!(fix(&unlike[0]).manifest().unwrap().contains("name: meadow"));
+    let several = case("{targetNamespaces: [meadow, moor]}");
+    assert_eq!(several[0].message, "target namespaces meadow and moor do not exist");
+    let leaving = GARDEN.replace("name: field", "name: field, deletionTimestamp: '2026-01-01T00:00:00Z'");
+    let problem = only(&all_of(&[&leaving, ROSE, &group("all", "{targetNamespaces: [field]}")]));
+    assert_eq!(problem.message, "field is being deleted, and a target all the same");
+}
+
+/// The same operator in another namespace, whose group has that annotation.
+fn rival(spec: &str, apis: &str) -> String {
+    let annotations =
+        if apis.is_empty() { String::new() } else { format!(", annotations: {{olm.providedAPIs: '{apis}'}}") };
+    let group =
+        format!("---\nkind: OperatorGroup\nmetadata: {{name: rival, namespace: park{annotations}}}\nspec: {spec}\n");
+    all_of(&[&group, &ROSE.replace("garden", "park"), "---\nkind: Namespace\nmetadata: {name: park}\n"])
+}
+
+#[test]
+fn two_groups_do_not_provide_the_same() {
+    let case = |own: &str, rival: &str| linted(&all_of(&[GARDEN, ROSE, &group("all", own), rival])).problems;
+    const API: &str = "Rose.v1.example.com";
+    let clash = case("{targetNamespaces: [field]}", &rival("{targetNamespaces: [field]}", API));
+    assert_eq!(told(&clash), ["OG009 error OperatorGroup/garden/all"]);
+    assert_eq!(
+        clash[0].message,
+        "OperatorGroup park/rival also provides Rose.v1.example.com to namespace field: that one was first, so \
+         ClusterServiceVersion rose.v1 fails with InterOperatorGroupOwnerConflict"
+    );
+    let nobody = case("{targetNamespaces: [field]}", &rival("{}", ""));
+    assert_eq!(told(&nobody), ["OG009 error OperatorGroup/park/rival"], "by name, as nothing tells who was first");
+    assert!(nobody[0].message.contains("namespaces field and garden"), "the own one counts: {}", nobody[0].message);
+    let own = case("{targetNamespaces: [field]}", &rival("{targetNamespaces: [garden]}", ""));
+    assert_eq!(told(&own), ["OG009 error OperatorGroup/park/rival"], "the group's own namespace counts");
+    assert_eq!(told(&case("{targetNamespaces: [garden]}", &rival("{targetNamespaces: [park]}", API))), [""; 0]);
+    let other_version = rival("{}", API).replace("version: v1", "version: v2").replace(".v1.", ".v2.");
+    assert_eq!(told(&case("{targetNamespaces: [field]}", &other_version)), [""; 0]);
+    let unfit = rival("{}", "").replace("AllNamespaces", "Other");
+    assert_eq!(told(&case("{targetNamespaces: [field]}", &unfit)), ["OG003 error ClusterServiceVersion/park/rose.v1"]);
+}
+
+#[test]
+fn static_groups_keep_apis_for_themselves() {
+    let protects = |spec: &str| {
+        format!(
+            "---\nkind: OperatorGroup\nmetadata: {{name: guard, namespace: park, annotations: {{olm.providedAPIs: Rose.v1.example.com}}}}\nspec: {spec}\n"
+        )
+    };
+    let case = |other: &str| found(&all_of(&[GARDEN, ROSE, &group("all", "{targetNamespaces: [field]}"), other]));
+    assert_eq!(case(&protects("{staticProvidedAPIs: true}")), ["OG009 error OperatorGroup/garden/all"]);
+    let empty = ["OG016 warning OperatorGroup/park/guard"];
+    assert_eq!(case(&protects("{}")), empty, "it is not static, so that OLM takes the API from it");
+    let two = all_of(&[
+        &protects("{staticProvidedAPIs: true}"),
+        &protects("{staticProvidedAPIs: true}").replace("namespace: park", "namespace: yard"),
+    ]);
+    assert_eq!(found(&two), ["OG009 warning OperatorGroup/yard/guard"], "nobody can run in either");
+}
+
+#[test]
+fn static_groups_name_what_their_members_provide() {
+    let case = |apis: &str| {
+        let group = group("all", "{staticProvidedAPIs: true}");
+        linted(&all_of(&[
+            ROSE,
+            &group.replace("}\nspec", &format!(", annotations: {{olm.providedAPIs: '{apis}'}}}}\nspec")),
+        ]))
+        .problems
+    };
+    let lacks = case("Tulip.v1.example.com");
+    assert_eq!(told(&lacks), ["OG010 error ClusterServiceVersion/garden/rose.v1"]);
+    assert!(command(&lacks[0]).contains("Rose.v1.example.com,Tulip.v1.example.com"), "{}", command(&lacks[0]));
+    assert!(!fix(&lacks[0]).is_safe);
+    assert_eq!(told(&case("Rose.v1.example.com, Tulip.v1.example.com")), [""; 0]);
+}
+
+#[test]
+fn unused_groups_are_told() {
+    assert_eq!(found(&group("all", "{}")), ["OG017 info OperatorGroup/garden/all"]);
+    for used in ["kind: Subscription\nmetadata: {name: rose, namespace: garden}", ROSE] {
+        assert_eq!(found(&all_of(&[&group("all", "{}"), "---", used])), [""; 0]);
+    }
+    assert_eq!(found(&group("global-operators", "{}")), [""; 0], "it comes with OLM");
+    assert_eq!(found(&group("all", "{staticProvidedAPIs: true}")), [""; 0]);
+}
+
+const ACCOUNT: &str = "---\nkind: ServiceAccount\nmetadata: {name: installer, namespace: garden}\n";
+
+#[test]
+fn the_service_account_is_there() {
+    let named = group("all", "{serviceAccountName: installer}");
+    let problem = only(&all_of(&[ROSE, &named]));
+    assert_eq!(problem.rule.code, "OG011");
+    assert_eq!(command(&problem), "kubectl create serviceaccount installer -n garden");
+    assert_eq!(found(&all_of(&[ROSE, &named, ACCOUNT])), [""; 0], "it has no Deployments that take rights");
+    let elsewhere = ACCOUNT.replace("namespace: garden", "namespace: field");
+    assert_eq!(found(&all_of(&[ROSE, &named, &elsewhere])), ["OG011 error OperatorGroup/garden/all"]);
+}
+
+const PLAN: &str = r#"
+---
+kind: InstallPlan
+metadata: {name: install-a, namespace: garden}
+status:
+  phase: Installing
+  plan:
+  - resolving: rose.v1
+    status: Unknown
+    resource:
+      {group: rbac.authorization.k8s.io, version: v1, kind: Role, name: rose, manifest: '{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"rose"},"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}'}
+  - resolving: rose.v1
+    status: Created
+    resource: {group: "", version: v1, kind: ServiceAccount, name: rose, manifest: "{}"}
+  - resolving: rose.v1
+    status: Unknown
+    resource: {group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: rose, manifest: '{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"rose"}}'}
+"#;
+
+const RIGHTS: &str = "
+---
+kind: ClusterRole
+metadata: {name: everything}
+rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]
+---
+kind: ClusterRoleBinding
+metadata: {name: everything}
+roleRef: {kind: ClusterRole, name: everything}
+";
+
+#[test]
+fn the_service_account_has_the_rights_that_installing_takes() {
+    let deployment =
+        ROSE.replace("  installModes:", "  install: {spec: {deployments: [{name: rose}]}}\n  installModes:");
+    let text = all_of(&[&deployment, &group("all", "{serviceAccountName: installer}"), ACCOUNT, PLAN]);
+    let problem = only(&text);
+    assert_eq!(
+        problem.message,
+        "ServiceAccount installer may not do what InstallPlan install-a and ClusterServiceVersion rose.v1 takes: \
+         create clusterroles.rbac.authorization.k8s.io in the cluster, create deployments.apps in namespace garden, \
+         create roles.rbac.authorization.k8s.io in namespace garden and grant get pods in namespace garden"
+    );
+    let manifest = fix(&problem).manifest().unwrap();
+    for part in ["kind: Role\n", "kind: ClusterRole\n", "name: garden-installer-installs", "- deployments", "- pods"] {
+        assert!(manifest.contains(part), "{part}: {manifest}");
+    }
+    // What it asks for is enough.
+    let applied = world(&all_of(&[&text, "---", &manifest]));
+    let again = lint(&applied, &Known::everything(), NOW.parse().unwrap());
+    assert_eq!(told(&again.problems), [""; 0]);
+    for subject in [
+        "{kind: ServiceAccount, name: installer, namespace: garden}",
+        "{kind: Group, name: 'system:serviceaccounts:garden'}",
+    ] {
+        let rights = format!("{RIGHTS}subjects: [{subject}]\n");
+        assert_eq!(found(&all_of(&[&text, &rights])), [""; 0], "{subject}");
+    }
+    let there = "---\nkind: Deployment\nmetadata: {name: rose, namespace: garden}\n";
+    let complete = text.replace("phase: Installing", "phase: Complete");
+    assert_eq!(found(&all_of(&[&complete, there])), [""; 0]);
+}

@@ -1,0 +1,214 @@
+//! Tells what was found.
+
+use olm_core::api::object::ObjectRef;
+use olm_core::finding::{Finding, Severity};
+use olm_core::lint::matrix::Matrix;
+use olm_core::lint::{Fix, Linted, Problem, RULES};
+use serde_json::{Value, json};
+
+use super::Options;
+use super::fix::Fixed;
+use crate::cli::findings::{About, Format, Report};
+use crate::cli::output::API_VERSION;
+use crate::cli::table::Table;
+use crate::cli::{CliError, Printer};
+use crate::observe::Seen;
+
+/// So many groups have a column each.
+const COLUMNS: usize = 5;
+
+/// What is told.
+pub(super) struct Told<'a> {
+    pub(super) linted: &'a Linted,
+    pub(super) seen: &'a Seen,
+    /// By catalog.
+    pub(super) matrices: &'a [(String, Matrix)],
+    /// How many findings the baseline left out.
+    pub(super) known: usize,
+    pub(super) fixed: &'a [Fixed],
+}
+
+/// `3 findings`
+pub(super) fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// `OperatorGroup garden/all`
+pub(super) fn subject(object: &ObjectRef) -> String {
+    let ObjectRef { gvk, namespace, name } = object;
+    if namespace.is_empty() { format!("{} {name}", gvk.kind) } else { format!("{} {namespace}/{name}", gvk.kind) }
+}
+
+pub(super) fn tell(told: &Told<'_>, options: &Options, printer: &mut Printer) -> Result<(), CliError> {
+    let Told { linted, matrices, .. } = told;
+    match options.format {
+        Format::Text => {
+            for problem in &linted.problems {
+                printer.data(text(told, problem))?;
+            }
+            for (catalog, matrix) in *matrices {
+                printer.data(table(catalog, matrix))?;
+            }
+        }
+        Format::Json => printer.json(&document(told))?,
+        Format::Yaml => printer.yaml(&document(told))?,
+        Format::Sarif | Format::Github => {
+            let findings: Vec<Finding> = linted.problems.iter().map(|problem| finding(told, problem)).collect();
+            let explained: Vec<String> = RULES.iter().map(|rule| rule.explanation()).collect();
+            let about: Vec<About<'_>> = RULES
+                .iter()
+                .zip(&explained)
+                .map(|(rule, help)| About { code: rule.code, name: rule.name, summary: rule.summary, help })
+                .collect();
+            Report { findings: &findings, about: &about }.data(options.format, Value::Null, printer)?;
+        }
+    }
+    for unchecked in &linted.unchecked {
+        printer.warn(format_args!(
+            "{}: checked only as far as is known: {}",
+            unchecked.why,
+            unchecked.codes.join(", ")
+        ));
+    }
+    printer.talk(summary(told));
+    Ok(())
+}
+
+/// File and line of a problem: those of its object, or else of another that it is about.
+fn place<'a>(seen: &'a Seen, problem: &Problem) -> (&'a str, usize) {
+    let mut objects = std::iter::once(&problem.object).chain(&problem.also);
+    let place = objects.find_map(|object| seen.places.get(object)).map_or("", String::as_str);
+    let parts = place.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
+    parts.unwrap_or((place, 0))
+}
+
+fn finding(told: &Told<'_>, problem: &Problem) -> Finding {
+    let (file, line) = place(told.seen, problem);
+    let mut finding = Finding::new(problem.rule.code, &problem.message).at(file, line).about(subject(&problem.object));
+    finding.severity = problem.severity;
+    if let Some(fix) = &problem.fix {
+        finding.hint = advice(fix);
+    }
+    finding
+}
+
+/// What to do, with the command for it.
+fn advice(fix: &Fix) -> String {
+    match (fix.manifest(), fix.command()) {
+        (Some(manifest), Some(command)) => format!("{}: {command} <<EOF\n{manifest}EOF", fix.what),
+        (_, Some(command)) => format!("{}: {command}", fix.what),
+        (_, None) => fix.what.clone(),
+    }
+}
+
+fn text(told: &Told<'_>, problem: &Problem) -> String {
+    let place = match place(told.seen, problem) {
+        ("", _) => String::new(),
+        (file, 0) => format!("{file}: "),
+        (file, line) => format!("{file}:{line}: "),
+    };
+    let Problem { severity, object, message, rule, fix, .. } = problem;
+    let mut text = format!("{place}{severity}: {}: {message} [{}]\n", subject(object), rule.code);
+    if let Some(fix) = fix {
+        text += &format!("  fix: {}\n", fix.what);
+        if let Some(command) = fix.command() {
+            let manifest = fix.manifest().map(|manifest| format!(" <<EOF\n{manifest}EOF")).unwrap_or_default();
+            // What is given to a shell is taken as it stands.
+            text += &if manifest.is_empty() { format!("    {command}\n") } else { format!("{command}{manifest}\n") };
+        }
+    }
+    text
+}
+
+fn summary(told: &Told<'_>) -> String {
+    let Told { linted, known, fixed, .. } = told;
+    let of = |severity: Severity| linted.problems.iter().filter(|problem| problem.severity == severity).count();
+    let counts = [(of(Severity::Error), "error"), (of(Severity::Warning), "warning"), (of(Severity::Info), "note")];
+    let mut parts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| count(*n, what)).collect();
+    if parts.is_empty() {
+        parts.push("nothing is wrong".to_owned());
+    }
+    if !fixed.is_empty() {
+        parts.push(format!("{} fixed", fixed.len()));
+    }
+    if *known > 0 {
+        parts.push(format!("{known} in the baseline"));
+    }
+    format!("{}: {}", count(linted.groups, "OperatorGroup"), parts.join(", "))
+}
+
+fn document(told: &Told<'_>) -> Value {
+    let Told { linted, seen, matrices, known, fixed } = told;
+    let finding = |problem: &Problem| {
+        let mut document = problem.document();
+        let (file, line) = place(seen, problem);
+        if !file.is_empty() {
+            document["file"] = file.into();
+            document["line"] = line.into();
+        }
+        document
+    };
+    let unchecked = linted.unchecked.iter().map(|unchecked| json!({ "codes": unchecked.codes, "why": unchecked.why }));
+    let mut document = json!({
+        "apiVersion": API_VERSION, "kind": "OperatorGroupLint",
+        "operatorGroups": linted.groups,
+        "findings": linted.problems.iter().map(finding).collect::<Vec<_>>(),
+        "inBaseline": known,
+        "unchecked": unchecked.collect::<Vec<_>>(),
+    });
+    if !fixed.is_empty() {
+        let done = |Fixed { problem, command }: &Fixed| {
+            let mut document = finding(problem);
+            document["command"] = command.as_str().into();
+            document
+        };
+        document["fixed"] = fixed.iter().map(done).collect();
+    }
+    if !matrices.is_empty() {
+        let with_catalog = |(catalog, matrix): &(String, Matrix)| {
+            let mut document = matrix.document();
+            document["catalog"] = catalog.as_str().into();
+            document
+        };
+        document["packages"] = matrices.iter().map(with_catalog).collect();
+    }
+    document
+}
+
+/// Versions against groups.
+fn table(catalog: &str, matrix: &Matrix) -> String {
+    let names: Vec<String> = matrix.groups.iter().map(|group| format!("{}/{}", group.namespace, group.name)).collect();
+    let has_columns = !names.is_empty() && names.len() <= COLUMNS;
+    let mut headers = vec!["VERSION".to_owned(), "CHANNELS".to_owned()];
+    if has_columns {
+        headers.extend(names.iter().cloned());
+    } else {
+        headers.push("FITS".to_owned());
+    }
+    headers.push("WOULD FIT A GROUP THAT TARGETS".to_owned());
+    let mut table = Table::with(headers);
+    for line in &matrix.versions {
+        let mut cells = vec![line.version.clone(), line.channels.join(",")];
+        let fitting = || names.iter().zip(&line.fits).filter(|(_, fit)| fit.is_ok()).map(|(name, _)| name.as_str());
+        match &line.unknown {
+            Some(_) => cells.extend(headers_between(has_columns, names.len()).map(|()| "<unknown>".to_owned())),
+            None if has_columns => {
+                cells.extend(line.fits.iter().map(|fit| if fit.is_ok() { "yes" } else { "no" }.to_owned()));
+            }
+            None => cells.push(format!(
+                "{} of {}: {}",
+                fitting().count(),
+                names.len(),
+                fitting().collect::<Vec<_>>().join(",")
+            )),
+        }
+        cells.push(line.unknown.clone().unwrap_or_else(|| line.would_fit.join(", ")));
+        table.row(cells);
+    }
+    format!("\nPackage {} in catalog {catalog}:\n{table}", matrix.package)
+}
+
+/// As many as there are columns for groups.
+fn headers_between(has_columns: bool, groups: usize) -> impl Iterator<Item = ()> {
+    std::iter::repeat_n((), if has_columns { groups } else { 1 })
+}

@@ -1,0 +1,173 @@
+//! `kubectl olm operatorgroup lint` on a real API server: what is found there, what is mended when somebody says yes, and what those
+//! are told who may not look everywhere.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::path::PathBuf;
+
+use olm_core::api::crd;
+use olm_shell::cli::findings::Format;
+use olm_shell::cli::flags::{ClusterFlags, NamespaceFlags, SourceFlags};
+use olm_shell::cli::streams::Buffer;
+use olm_shell::cli::{CliError, Outcome, Printer};
+use olm_shell::operatorgroup::lint::{self, FailOn, Options};
+use olm_tests::control_plane::{self, ControlPlane, skipped};
+use serde_json::Value;
+
+const OBJECTS: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: garden}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: park}
+---
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: both, namespace: garden}
+spec: {targetNamespaces: [park, nowhere], selector: {matchLabels: {team: roses}}}
+---
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: {name: empty, namespace: park, annotations: {olm.providedAPIs: Rose.v1.example.com}}
+spec: {}
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: {name: rose.v1, namespace: park, labels: {olm.copiedFrom: garden}}
+spec:
+  displayName: rose
+  install: {strategy: deployment, spec: {deployments: []}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: olm.og.old.view-x
+  labels: {olm.owner: old, olm.owner.namespace: garden, olm.owner.kind: OperatorGroup}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: looks, namespace: garden}
+rules: [{apiGroups: [operators.coreos.com], resources: ['*'], verbs: [list]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: looks, namespace: garden}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: looks}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: jane}]
+";
+
+struct User {
+    kubeconfig: PathBuf,
+    name: Option<String>,
+}
+
+impl User {
+    fn options(&self, all: bool) -> Options {
+        let cluster = ClusterFlags {
+            kubeconfig: Some(self.kubeconfig.clone()),
+            impersonate: self.name.clone(),
+            ..ClusterFlags::default()
+        };
+        Options {
+            source: SourceFlags { cluster, ..SourceFlags::default() },
+            namespaces: NamespaceFlags { namespace: Some("garden".to_owned()), all_namespaces: all },
+            on_top: Vec::new(),
+            complete: false,
+            package: None,
+            images: olm_shell::image::Options::default(),
+            format: Format::Json,
+            baseline: None,
+            create_baseline: false,
+            fail_on: FailOn::Warning,
+            fix: false,
+            yes: false,
+        }
+    }
+}
+
+/// The answer, the document, and what was said.
+fn asked(options: &Options, answer: Option<bool>) -> (Result<Outcome, CliError>, Value, String) {
+    let (out, err) = (Buffer::default(), Buffer::default());
+    let mut printer = Printer::to(out.clone(), err.clone());
+    if let Some(answer) = answer {
+        printer = printer.answered_by(move |_| answer);
+    }
+    let outcome = lint::run(options, &mut printer);
+    (outcome, serde_json::from_str(&out.text()).unwrap_or_default(), err.text())
+}
+
+/// `OG006 both`, for each finding.
+fn told(findings: &Value) -> Vec<String> {
+    let line = |f: &Value| format!("{} {}", f["code"].as_str().unwrap(), f["object"]["name"].as_str().unwrap());
+    findings.as_array().unwrap().iter().map(line).collect()
+}
+
+#[test]
+fn what_is_found_is_mended_when_somebody_says_yes() {
+    if skipped() {
+        return;
+    }
+    let options =
+        control_plane::Options { crds: crd::all(), scheduler: false, kwok: false, ..control_plane::Options::default() };
+    let plane = ControlPlane::start_with(options).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("objects.yaml");
+    std::fs::write(&file, OBJECTS).unwrap();
+    let applied = plane.kubectl(["apply", "-f", file.to_str().unwrap()]).output().unwrap();
+    assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
+
+    let admin = User { kubeconfig: plane.kubeconfig().to_owned(), name: None };
+    let all = ["OG019 olm.og.old.view-x", "OG006 both", "OG008 both", "OG017 both", "OG018 rose.v1", "OG016 empty"];
+    // The group was written just now: OLM may be about to see that it holds what nobody provides.
+    let now: Vec<&str> = all.into_iter().filter(|found| !found.starts_with("OG016")).collect();
+    let (outcome, document, talk) = asked(&admin.options(true), None);
+    assert_eq!(outcome, Ok(Outcome::Negative), "{talk}");
+    assert_eq!(told(&document["findings"]), now);
+    assert_eq!(document["unchecked"], Value::Array(Vec::new()));
+    let (_, of_garden, _) = asked(&admin.options(false), None);
+    assert!(!told(&of_garden["findings"]).contains(&"OG018 rose.v1".to_owned()), "it is in park");
+
+    let mending = Options { fix: true, ..admin.options(true) };
+    let (outcome, document, talk) = asked(&mending, Some(false));
+    assert_eq!(
+        (outcome, told(&document["findings"])),
+        (Ok(Outcome::Negative), now.iter().map(|s| (*s).to_owned()).collect())
+    );
+    assert!(talk.contains("kubectl delete clusterrole.rbac.authorization.k8s.io olm.og.old.view-x"), "{talk}");
+    let (_, document, talk) = asked(&mending, Some(true));
+    assert_eq!(told(&document["fixed"]), ["OG019 olm.og.old.view-x", "OG006 both", "OG018 rose.v1"], "{talk}");
+    assert_eq!(told(&document["findings"]), ["OG008 both", "OG017 both"]);
+    let (_, document, _) = asked(&admin.options(true), None);
+    assert_eq!(told(&document["findings"]), ["OG008 both", "OG017 both"]);
+    let group = plane.kubectl(["get", "operatorgroup", "both", "-n", "garden", "-o", "json"]).output().unwrap();
+    let group: Value = serde_json::from_slice(&group.stdout).unwrap();
+    assert_eq!(group["spec"]["targetNamespaces"], serde_json::json!(["park", "nowhere"]), "the selector alone went");
+
+    // What would be, if another group came.
+    let second = folder.path().join("second.yaml");
+    let text =
+        "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: second, namespace: garden}\n";
+    std::fs::write(&second, text).unwrap();
+    let (outcome, document, _) = asked(&Options { on_top: vec![second.clone()], ..admin.options(false) }, None);
+    assert_eq!(
+        (outcome, told(&document["findings"])),
+        (Ok(Outcome::Negative), vec!["OG008 both".to_owned(), "OG001 second".to_owned()])
+    );
+    let place = second.display().to_string();
+    assert_eq!(
+        (&document["findings"][1]["file"], &document["findings"][1]["line"]),
+        (&place.as_str().into(), &1.into())
+    );
+
+    let jane = User { name: Some("jane".to_owned()), ..admin };
+    let (outcome, document, talk) = asked(&jane.options(false), None);
+    assert_eq!((outcome, told(&document["findings"])), (Ok(Outcome::Done), vec!["OG017 both".to_owned()]), "{talk}");
+    assert!(
+        talk.contains("not allowed to list namespaces: checked only as far as is known: OG007, OG008, OG014"),
+        "{talk}"
+    );
+    let (outcome, _, _) = asked(&jane.options(true), None);
+    assert!(outcome.is_err_and(|error| error.message.contains("operatorgroups")), "she may not look everywhere");
+}
