@@ -30,7 +30,7 @@ use serde_json::Value;
 use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status;
 use crate::plan::{Action, Key, Order, Plan, Reason, Verb};
-use crate::world::{Change, Fact, FactKey, GroupKind, Read, Reader, Refusal, World};
+use crate::world::{Change, Fact, FactKey, GroupKind, Read, Reader, Refusal, World, kind};
 
 /// How many plans in a row may act before a key is made to pause: two controllers that undo each other's work must not spin.
 const LONGEST_STREAK: u32 = 40;
@@ -128,16 +128,18 @@ impl Planner {
     /// Takes in an observation. `true` when it was news.
     pub fn observe(&mut self, event: Event) -> bool {
         let changes = match event {
-            Event::Applied(json) => self.world.apply(json).into_iter().collect(),
+            Event::Applied(json) => self.world.turned(&json).into_iter().chain(self.world.apply(json)).collect(),
             Event::Deleted(json) => {
                 let target = ObjectRef::of(&json);
                 let rv = object::resource_version(&json).parse().unwrap_or_default();
                 let name = (target.namespace, target.name);
-                self.world.delete(&GroupKind::of(&json), &name, object::uid(&json), rv).into_iter().collect()
+                self.world.delete(&GroupKind::kept_as(&json), &name, object::uid(&json), rv).into_iter().collect()
             }
             Event::Absent(target, uid) => {
                 let gk = GroupKind::new(&target.gvk.group, &target.gvk.kind);
-                self.world.delete(&gk, &(target.namespace, target.name), &uid, 0).into_iter().collect()
+                let name = (target.namespace, target.name);
+                let copy = (gk == kind::CLUSTER_SERVICE_VERSION).then_some(kind::COPIED_CSV);
+                copy.into_iter().chain([gk]).filter_map(|gk| self.world.delete(&gk, &name, &uid, 0)).collect()
             }
             Event::Listed(gk, objects, rv) => self.world.reset(&gk, objects, rv),
             Event::Learned(key, fact) => {

@@ -25,7 +25,7 @@ use crate::planner::{Answer, Event, Failure, Planner, Work, answer};
 use crate::rbac::{self, Granted};
 use crate::settings::Settings;
 use crate::structural::Fitting;
-use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, kind, trimmed};
+use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, kind, sendable, trimmed};
 
 /// How long a request takes on the virtual clock.
 const REQUEST: SignedDuration = SignedDuration::from_millis(2);
@@ -475,8 +475,10 @@ impl Simulation {
                 self.request(&action)
             }
             Action::Create(object) => self.api.create(object.clone(), now).map(Some),
-            Action::Update(object) => self.api.update(object.clone(), None, now).map(Some),
-            Action::UpdateStatus(object) => self.api.update(object.clone(), Some("status"), now).map(Some),
+            Action::Update(object) => self.api.update(sendable(object).into_owned(), None, now).map(Some),
+            Action::UpdateStatus(object) => {
+                self.api.update(sendable(object).into_owned(), Some("status"), now).map(Some)
+            }
             Action::Patch { target, uid, patch } => {
                 let mut patch = patch.clone();
                 object::map_mut(&mut patch, &["metadata"]).insert("uid".to_owned(), uid.as_str().into());

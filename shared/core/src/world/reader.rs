@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::kind;
 use super::{CatalogFact, Fact, FactKey, GroupKind, IndexKey, NamespacedName, Object, Refusal, World};
 use crate::bundle::{BundleImage, Unpacking};
 use crate::plan::Key;
@@ -82,11 +83,14 @@ impl<'w> Reader<'w> {
         self.reads.borrow_mut().insert(read);
     }
 
-    /// The object of that kind, namespace (empty when cluster-scoped) and name.
+    /// The object of that kind, namespace (empty when cluster-scoped) and name. A ClusterServiceVersion may be a copy.
     pub fn object(&self, gk: &GroupKind, namespace: &str, name: &str) -> Option<&'w Arc<Object>> {
         let name = (namespace.to_owned(), name.to_owned());
         let found = self.world.stores.get(gk).and_then(|s| s.objects.get(&name));
-        self.note(Read::Object(gk.clone(), name));
+        self.note(Read::Object(gk.clone(), name.clone()));
+        if found.is_none() && *gk == kind::CLUSTER_SERVICE_VERSION {
+            return self.object(&kind::COPIED_CSV, &name.0, &name.1);
+        }
         found
     }
 
@@ -112,7 +116,7 @@ impl<'w> Reader<'w> {
         self.world.stores.get(gk).into_iter().flat_map(|s| s.objects.keys())
     }
 
-    /// All objects of a kind in a namespace, by name.
+    /// All objects of a kind in a namespace, by name. ClusterServiceVersions are those that are no copies.
     pub fn in_namespace(&self, gk: &GroupKind, namespace: &str) -> impl Iterator<Item = &'w Arc<Object>> + use<'w> {
         self.note(Read::Namespace(gk.clone(), namespace.to_owned()));
         let namespace = namespace.to_owned();
