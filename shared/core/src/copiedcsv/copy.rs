@@ -10,9 +10,16 @@ use crate::world::Digest;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// How long a phase that mostly passes by itself must have lasted to be told. An install goes through five of them in less: to tell each in
-/// hundreds of namespaces would cost more than the install, and who looks there sees none of them.
-const PASSING: SignedDuration = SignedDuration::from_secs(2);
+/// How long a phase that mostly passes by itself must have lasted to be told elsewhere. An install goes through four of them in less: to tell
+/// each in hundreds of namespaces would cost more than the install, hold it up, and be seen by nobody.
+const PASSING: SignedDuration = SignedDuration::from_secs(10);
+
+/// Until when the phase of a ClusterServiceVersion is one that nobody is told of; `None`: it lasts.
+pub(super) fn passes_until(original: &Value, now: Timestamp) -> Option<Timestamp> {
+    let lasts = matches!(object::text(original, &["status", "phase"]), "Succeeded" | "Failed");
+    let since = object::parse_time(object::text(original, &["status", "lastTransitionTime"]));
+    since.filter(|_| !lasts).map(|since| since + PASSING).filter(|until| now < *until)
+}
 
 /// What copies of one ClusterServiceVersion say, worked out once for all of them.
 pub(super) struct Pattern<'a> {
@@ -21,8 +28,6 @@ pub(super) struct Pattern<'a> {
     annotations: Map<String, Value>,
     status: Value,
     digest: Digest,
-    /// From when on its status is told.
-    tells_from: Option<Timestamp>,
 }
 
 impl<'a> Pattern<'a> {
@@ -31,9 +36,7 @@ impl<'a> Pattern<'a> {
         let status = status_of(original);
         let as_copy = json!({ "metadata": { "labels": labels, "annotations": annotations } });
         let digest = Digest::of_parts(&as_copy["metadata"], object::at(original, &["spec"]), &status);
-        let lasts = matches!(object::text(original, &["status", "phase"]), "Succeeded" | "Failed");
-        let since = object::parse_time(object::text(original, &["status", "lastUpdateTime"]));
-        Self { original, labels, annotations, status, digest, tells_from: since.filter(|_| !lasts).map(|t| t + PASSING) }
+        Self { original, labels, annotations, status, digest }
     }
 
     /// A copy for a namespace. Its status follows when it is there.
@@ -53,15 +56,15 @@ impl<'a> Pattern<'a> {
     }
 
     /// What a copy lacks to be like its original.
-    pub(super) fn compare(&self, copy: &Value, now: Timestamp) -> Flaw {
+    pub(super) fn compare(&self, copy: &Value) -> Flaw {
         let found = Digest::of(copy);
         if object::is_deleting(copy) || found == self.digest {
-            return Flaw::None;
+            Flaw::None
+        } else if found.content == self.digest.content {
+            Flaw::Status
+        } else {
+            Flaw::Content
         }
-        if found.content != self.digest.content {
-            return Flaw::Content;
-        }
-        self.tells_from.filter(|at| now < *at).map_or(Flaw::Status, Flaw::StatusAt)
     }
 
     /// The write that gives a copy labels, annotations and `spec` of its original.
@@ -91,8 +94,6 @@ pub(super) enum Flaw {
     Content,
     /// The status alone.
     Status,
-    /// The status, which is not told before that time.
-    StatusAt(Timestamp),
 }
 
 fn labels_of(original: &Value) -> Map<String, Value> {

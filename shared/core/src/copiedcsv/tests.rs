@@ -24,7 +24,7 @@ fn plan_at(settings: &Settings, world: &World, now: &str) -> Plan {
 
 /// Carries plans out, with what Kubernetes would add, until nothing is planned.
 fn settle(world: &mut World) {
-    for _ in 0..20 {
+    for _ in 0..40 {
         let plan = planned(world);
         if plan.actions.is_empty() {
             return;
@@ -59,6 +59,7 @@ fn group(targets: &Value) -> Value {
     json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
         "metadata": {"name": "og", "namespace": "garden", "uid": "og"},
+        "spec": if *targets == json!([""]) { json!({}) } else { json!({"targetNamespaces": targets}) },
         "status": {"namespaces": targets},
     })
 }
@@ -75,7 +76,9 @@ fn original(targets: &str) -> Value {
             },
             "labels": {"operators.coreos.com/rose.garden": "", "olm.managed": "true"},
         },
-        "spec": {"version": "1.0.0", "install": {"spec": {"permissions": [{
+        "spec": {"version": "1.0.0", "installModes": [
+            {"type": "MultiNamespace", "supported": true}, {"type": "AllNamespaces", "supported": true},
+        ], "install": {"spec": {"permissions": [{
             "serviceAccountName": "rose-sa", "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}],
         }]}}},
         "status": {"phase": "Succeeded", "reason": "InstallSucceeded", "message": "done", "cleanup": {}},
@@ -160,11 +163,35 @@ fn only_states_worth_telling_are_copied() {
         (unprocessed, false),
         (deleting, false),
     ];
-    for (original, expected) in cases {
+    let mut unsupported = original("field");
+    unsupported["spec"]["installModes"] = json!([{"type": "OwnNamespace", "supported": true}]);
+    for (original, expected) in cases.into_iter().chain([(unsupported, false)]) {
         let mut world = world(&["field"]);
         world.apply(original.clone());
         settle(&mut world);
         assert_eq!(!copies(&world).is_empty(), expected, "{original}");
+    }
+}
+
+#[test]
+fn what_the_group_will_stop_in_a_moment_is_not_copied() {
+    let mut second = group(&json!(["field"]));
+    second["metadata"]["name"] = "second".into();
+    let mut unprocessed = group(&json!(["field"]));
+    unprocessed["spec"]["targetNamespaces"] = json!(["field", "meadow"]);
+    let mut other = group(&json!(["field"]));
+    other["metadata"] = json!({
+        "name": "other", "namespace": "away", "annotations": {"olm.providedAPIs": "Rose.v1.x.io"},
+    });
+    for object in [second, unprocessed, other] {
+        let mut world = world(&["field"]);
+        let mut owner = original("field");
+        owner["spec"]["customresourcedefinitions"] =
+            json!({"owned": [{"name": "roses.x.io", "kind": "Rose", "version": "v1"}]});
+        world.apply(owner);
+        assert_eq!(planned(&world).actions.len(), 1);
+        world.apply(object.clone());
+        assert_eq!(planned(&world).actions, [], "{object}");
     }
 }
 
@@ -189,25 +216,25 @@ fn edits_of_a_copy_are_undone_and_changes_of_the_original_followed() {
 
 #[test]
 fn phases_that_pass_are_not_told() {
-    let mut world = world(&["field"]);
-    settle(&mut world);
+    let mut settled = world(&["field"]);
+    settle(&mut settled);
     let at = |phase: &str| {
         let mut original = with_status(original("field"), "phase", phase);
-        original["status"]["lastUpdateTime"] = NOW.into();
+        original["status"]["lastTransitionTime"] = NOW.into();
         original
     };
-    world.apply(at("Installing"));
-    let plan = plan_at(&Settings::default(), &world, "2026-11-21T13:00:01Z");
-    assert_eq!((plan.actions, plan.again), (vec![], "2026-11-21T13:00:02Z".parse().ok()));
-    let plan = plan_at(&Settings::default(), &world, "2026-11-21T13:00:02Z");
-    assert!(matches!(&plan.actions[..], [Action::UpdateStatus(_)]), "it lasts");
-    for told_at_once in ["Succeeded", "Failed"] {
-        let mut changed = at(told_at_once);
-        changed["status"]["message"] = "anew".into();
-        changed["status"]["conditions"] = json!([]);
-        world.apply(changed);
-        let plan = plan_at(&Settings::default(), &world, NOW);
-        assert!(matches!(&plan.actions[..], [Action::UpdateStatus(_)]), "{told_at_once}");
+    for mut world in [settled, world(&["field"])] {
+        world.apply(at("Installing"));
+        let plan = plan_at(&Settings::default(), &world, "2026-11-21T13:00:09Z");
+        assert_eq!((plan.actions, plan.again), (vec![], "2026-11-21T13:00:10Z".parse().ok()));
+        let plan = plan_at(&Settings::default(), &world, "2026-11-21T13:00:10Z");
+        assert_eq!(plan.actions.len(), 1, "it lasts");
+        for told_at_once in ["Succeeded", "Failed"] {
+            let mut changed = at(told_at_once);
+            changed["status"]["conditions"] = json!([]);
+            world.apply(changed);
+            assert_eq!(plan_at(&Settings::default(), &world, NOW).actions.len(), 1, "{told_at_once}");
+        }
     }
 }
 

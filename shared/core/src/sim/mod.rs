@@ -11,6 +11,7 @@
 
 mod api_server;
 mod apply;
+mod authorize;
 mod certificate;
 mod controllers;
 mod defaults;

@@ -20,12 +20,11 @@ use crate::api::object::{self, Gvk, ObjectRef};
 use crate::api::status::Status;
 use crate::bundle::Unpacked;
 use crate::catalog::{self, Snapshot};
-use crate::plan::{self, Account, Action, Key, Question, Verb};
+use crate::plan::{self, Action, Key, Question, Verb};
 use crate::planner::{Answer, Event, Failure, Planner, Work, answer};
-use crate::rbac::{self, Granted};
 use crate::settings::Settings;
 use crate::structural::Fitting;
-use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, kind, sendable, trimmed};
+use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, sendable, trimmed};
 
 /// How long a request takes on the virtual clock.
 const REQUEST: SignedDuration = SignedDuration::from_millis(2);
@@ -93,27 +92,11 @@ pub enum Progress {
     Quiet,
 }
 
-/// A rule as the API server writes it into a refusal.
-fn go_rule(rule: &Value) -> String {
-    let fields = [
-        ("NonResourceURLs", "nonResourceURLs"),
-        ("APIGroups", "apiGroups"),
-        ("Resources", "resources"),
-        ("ResourceNames", "resourceNames"),
-        ("Verbs", "verbs"),
-    ];
-    let said = fields.into_iter().filter(|(_, field)| !object::list(rule, &[field]).is_empty()).map(|(name, field)| {
-        let items: Vec<String> = object::list(rule, &[field]).iter().map(Value::to_string).collect();
-        format!("{name}:[{}]", items.join(" "))
-    });
-    format!("{{{}}}", said.collect::<Vec<_>>().join(", "))
-}
-
 /// A simulated cluster. A copy of it goes its own way from where it was made.
 #[derive(Clone)]
 pub struct Simulation {
-    api: ApiServer,
-    planner: Planner,
+    pub(super) api: ApiServer,
+    pub(super) planner: Planner,
     settings: Settings,
     now: Timestamp,
     /// What the API server calls itself.
@@ -348,9 +331,16 @@ impl Simulation {
     /// Goes on until nothing is left to do, or `limit` has passed on the virtual clock. `true`: nothing is left to do for at least as
     /// long again (certificates are made anew after two years).
     pub fn settle(&mut self, limit: SignedDuration) -> bool {
+        self.settle_while(limit, |_| {})
+    }
+
+    /// The same, and lets somebody look after everything that is done.
+    pub fn settle_while(&mut self, limit: SignedDuration, mut look: impl FnMut(&mut Self)) -> bool {
         let deadline = self.now + limit;
         while self.now <= deadline {
-            if self.advance(deadline) == Progress::Quiet {
+            let progress = self.advance(deadline);
+            look(self);
+            if progress == Progress::Quiet {
                 let wakeup = [self.planner.wakeup(), self.api.next_wakeup()].into_iter().flatten().min();
                 return wakeup.is_none_or(|at| at > deadline + limit);
             }
@@ -475,9 +465,9 @@ impl Simulation {
                 self.request(&action)
             }
             Action::Create(object) => self.api.create(object.clone(), now).map(Some),
-            Action::Update(object) => self.api.update(sendable(object).into_owned(), None, now).map(Some),
-            Action::UpdateStatus(object) => {
-                self.api.update(sendable(object).into_owned(), Some("status"), now).map(Some)
+            Action::Update(object) | Action::UpdateStatus(object) => {
+                let part = matches!(action, Action::UpdateStatus(_)).then_some("status");
+                self.api.update(sendable(object).into_owned(), part, now).map(Some)
             }
             Action::Patch { target, uid, patch } => {
                 let mut patch = patch.clone();
@@ -548,70 +538,6 @@ impl Simulation {
                 Ok(None)
             }
         }
-    }
-
-    /// Refuses what RBAC does not grant the ServiceAccount, or what it would grant others without having it.
-    fn authorize(&self, account: &Account, action: &Action) -> Result<(), Status> {
-        let (target, verb) = (
-            action.target(),
-            match action.verb() {
-                Verb::Create => "create",
-                Verb::Update | Verb::UpdateStatus => "update",
-                Verb::Patch => "patch",
-                Verb::Delete => "delete",
-                Verb::Emit | Verb::Ask => return Ok(()),
-            },
-        );
-        // What is not served is refused for that.
-        let Some(kind) = self.api.kind(&target.gvk.group, &target.gvk.kind) else { return Ok(()) };
-        let (name, namespace) = (if verb == "create" { "" } else { &target.name }, target.namespace.as_str());
-        let mut rule = json!({ "verbs": [verb], "apiGroups": [kind.group], "resources": [kind.plural] });
-        if !name.is_empty() {
-            rule["resourceNames"] = json!([name]);
-        }
-        let reader = Reader::new(self.planner.world());
-        let granted = Granted::to(&reader, (&account.namespace, &account.name), kind.namespaced.then_some(namespace));
-        if granted.allows(&rule).is_ok_and(|allowed| allowed) {
-            return self.may_grant(&reader, account, action);
-        }
-        let named = if name.is_empty() { String::new() } else { format!(" {name:?}") };
-        let place =
-            if kind.namespaced { format!("in the namespace {namespace:?}") } else { "at the cluster scope".to_owned() };
-        let message = format!(
-            "{}{named} is forbidden: User {:?} cannot {verb} resource {:?} in API group {:?} {place}",
-            kind.resource(),
-            account.user(),
-            kind.plural,
-            kind.group,
-        );
-        Err(Status::new(403, "Forbidden", message))
-    }
-
-    fn may_grant(&self, reader: &Reader<'_>, account: &Account, action: &Action) -> Result<(), Status> {
-        let (Action::Create(object) | Action::Update(object)) = action else { return Ok(()) };
-        let rules_of = |role: &str, name: &str| {
-            let kind = if role == "Role" { &kind::ROLE } else { &kind::CLUSTER_ROLE };
-            let namespace = if role == "Role" { object::namespace(object) } else { "" };
-            let found = reader.json(kind, namespace, name).map(|role| object::list(role, &["rules"]).to_vec());
-            found.unwrap_or_default()
-        };
-        let lacking = rbac::escalation(reader, (&account.namespace, &account.name), object, rules_of);
-        if lacking.is_empty() {
-            return Ok(());
-        }
-        let rules: Vec<String> = lacking.iter().map(go_rule).collect();
-        let message = format!(
-            "{} {:?} is forbidden: user {:?} (groups=[\"system:serviceaccounts\" \"system:serviceaccounts:{}\" \
-             \"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n{}",
-            self.api
-                .kind("rbac.authorization.k8s.io", object::text(object, &["kind"]))
-                .map_or_else(String::new, super::kinds::ResourceKind::resource),
-            object::name(object),
-            account.user(),
-            account.namespace,
-            rules.join("\n"),
-        );
-        Err(Status::new(403, "Forbidden", message))
     }
 
     /// Reads what a catalog is connected to.
