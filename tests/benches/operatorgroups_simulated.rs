@@ -26,7 +26,7 @@ const BUNDLES: [&str; 15] = [
     "cert-utils-operator/1.3.12",
     "debezium-operator/2.6.1-final",
     "dns-operator/0.2.0",
-    "k8gb/0.11.4",
+    "wildfly/1.1.3",
     "kiali/2.30.0",
     "skupper-operator/1.9.2",
     "tektoncd-operator/0.75.0",

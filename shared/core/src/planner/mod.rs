@@ -32,7 +32,8 @@ use crate::api::status::Status;
 use crate::plan::{Action, Key, Order, Plan, Reason, Verb};
 use crate::world::{Change, Fact, FactKey, GroupKind, Read, Reader, Refusal, World, kind};
 
-/// How many plans in a row may act before a key is made to pause: two controllers that undo each other's work must not spin.
+/// How many plans in a row may do the same before a key is made to pause: two controllers that undo each other's work must not spin. Who
+/// does something else each time gets on.
 const LONGEST_STREAK: u32 = 40;
 
 /// After so many refusals in a row what was refused is not expected to go through by itself any more: some seconds have passed.
@@ -90,7 +91,8 @@ pub struct Planner {
     timers: BTreeSet<(Timestamp, Key)>,
     timer: BTreeMap<Key, Timestamp>,
     refusals: BTreeMap<Key, BTreeMap<ActionId, Refusal>>,
-    streaks: BTreeMap<Key, u32>,
+    /// How often each action was planned since a key last had nothing to do.
+    streaks: BTreeMap<Key, BTreeMap<ActionId, u32>>,
     reasons: BTreeMap<Key, Vec<Reason>>,
     /// Keys whose reasons are others since they were last taken.
     news: BTreeSet<Key>,
@@ -305,12 +307,17 @@ impl Planner {
             self.streaks.remove(key);
             return;
         }
-        let streak = self.streaks.entry(key.clone()).or_default();
-        *streak += 1;
-        if *streak > LONGEST_STREAK && *streak % 2 == 1 {
+        let streaks = self.streaks.entry(key.clone()).or_default();
+        let mut streak = 0;
+        for action in &plan.actions {
+            let planned = streaks.entry((action.verb(), action.target())).or_default();
+            *planned += 1;
+            streak = streak.max(*planned);
+        }
+        if streak > LONGEST_STREAK && streak % 2 == 1 {
             // Every other plan waits, so that after its pause the key does act.
             plan.actions.clear();
-            plan.again = Some(now + backoff::pause(key, *streak - LONGEST_STREAK));
+            plan.again = Some(now + backoff::pause(key, streak - LONGEST_STREAK));
         }
     }
 
