@@ -65,7 +65,9 @@ fn main() -> Result<()> {
 
 fn cluster(packages: &[String]) -> Result<String> {
     let mut objects = String::new();
-    for name in ["olm".to_owned(), "operators".to_owned()].into_iter().chain((0..NAMESPACES).map(|n| format!("tenant-{n}"))) {
+    for name in
+        ["olm".to_owned(), "operators".to_owned()].into_iter().chain((0..NAMESPACES).map(|n| format!("tenant-{n}")))
+    {
         writeln!(objects, "---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}")?;
     }
     writeln!(

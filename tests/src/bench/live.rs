@@ -168,7 +168,11 @@ impl Cluster {
 
     /// How many namespaces there are.
     pub fn namespaces(&self) -> Result<usize> {
-        let namespaces = Resource { gvk: object::Gvk::new("", "v1", "Namespace"), plural: "namespaces".to_owned(), namespaced: false };
+        let namespaces = Resource {
+            gvk: object::Gvk::new("", "v1", "Namespace"),
+            plural: "namespaces".to_owned(),
+            namespaced: false,
+        };
         Ok(self.runtime.block_on(self.api.list_whole(&namespaces, "", ""))?.len())
     }
 

@@ -163,8 +163,7 @@ fn takes_objects(world: &Reader<'_>, namespace: &str) -> bool {
 
 /// Does the namespace take objects, and is it without a ClusterServiceVersion of that name, which would be somebody's own?
 fn accepts_copy(world: &Reader<'_>, namespace: &str, name: &str) -> bool {
-    takes_objects(world, namespace)
-        && world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name).is_none()
+    takes_objects(world, namespace) && world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name).is_none()
 }
 
 fn disabled_event(original: &Value) -> Action {

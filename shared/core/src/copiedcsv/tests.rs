@@ -304,7 +304,11 @@ fn nothing_is_made_where_it_could_not_be() {
     give_rights(&mut world);
     world.apply(going);
     world.apply(with_status(original("field"), "phase", "Failed"));
-    assert_eq!(planned(&world).actions, [], "a copy that goes with its namespace, and the rights that would go with it");
+    assert_eq!(
+        planned(&world).actions,
+        [],
+        "a copy that goes with its namespace, and the rights that would go with it"
+    );
 }
 
 #[test]

@@ -88,7 +88,9 @@ pub fn provision(world: &Reader<'_>, group: Group<'_>, csv: &Value) -> Provision
     let mut gives_way = false;
     for api in &provides.0 {
         let providers = world.indexed(IndexKey::ProvidedApi(api.clone()));
-        for other in providers.iter().map(|o| Group(o.json())).filter(|other| is_other(other) && group.intersects(*other)) {
+        for other in
+            providers.iter().map(|o| Group(o.json())).filter(|other| is_other(other) && group.intersects(*other))
+        {
             contested = true;
             gives_way |= other.is_static() || other.precedes(group);
         }

@@ -31,7 +31,8 @@ fn modes(csv: &Value) -> Result<BTreeSet<&str>, String> {
         let listed: Vec<String> = listed.iter().map(|(mode, supported)| format!("{{{mode} {supported}}}")).collect();
         return Err(format!("InstallMode list contains duplicates, cannot make set: [{}]", listed.join(" ")));
     }
-    let mut modes: BTreeSet<&str> = listed.into_iter().filter(|(_, supported)| *supported).map(|(mode, _)| mode).collect();
+    let mut modes: BTreeSet<&str> =
+        listed.into_iter().filter(|(_, supported)| *supported).map(|(mode, _)| mode).collect();
     for (mode, implied) in IMPLIED {
         if modes.contains(mode) && !types.contains(implied) {
             modes.insert(implied);

@@ -17,13 +17,9 @@ pub(super) fn of(change: &Change) -> Vec<Key> {
         k if *k == kind::NAMESPACE => subject(&[C::Namespace]),
         k if *k == kind::OPERATOR => subject(&[C::Operator]),
         k if *k == kind::OLM_CONFIG => subject(&[C::OlmConfig]),
-        k if *k == kind::CLUSTER_SERVICE_VERSION => subject(&[
-            C::ClusterServiceVersion,
-            C::CopiedCsv,
-            C::ProvidedApiRoles,
-            C::OperatorCondition,
-            C::Adoption,
-        ]),
+        k if *k == kind::CLUSTER_SERVICE_VERSION => {
+            subject(&[C::ClusterServiceVersion, C::CopiedCsv, C::ProvidedApiRoles, C::OperatorCondition, C::Adoption])
+        }
         _ => Vec::new(),
     };
     let resolves = [kind::SUBSCRIPTION, kind::INSTALL_PLAN, kind::OPERATOR_GROUP].contains(&change.kind);

@@ -104,10 +104,16 @@ impl<'w> Reader<'w> {
         self.object(&T::KIND, namespace, name).map(|o| Typed(o.clone(), PhantomData))
     }
 
-    /// All objects of a kind, by namespace and name.
+    /// All objects of a kind, by namespace and name. After all ClusterServiceVersions come their copies.
     pub fn all(&self, gk: &GroupKind) -> impl Iterator<Item = &'w Arc<Object>> + use<'w> {
-        self.note(Read::Kind(gk.clone()));
-        self.world.stores.get(gk).into_iter().flat_map(|s| s.objects.values())
+        let copies = (*gk == kind::CLUSTER_SERVICE_VERSION).then_some(kind::COPIED_CSV);
+        let of_kind = |gk: GroupKind| {
+            let store = self.world.stores.get(&gk);
+            self.note(Read::Kind(gk));
+            store
+        };
+        let stores = [of_kind(gk.clone()), copies.and_then(of_kind)];
+        stores.into_iter().flatten().flat_map(|s| s.objects.values())
     }
 
     /// The names of all objects of a kind. Cheaper to depend on than [`Reader::all`]: only appearing and disappearing counts.

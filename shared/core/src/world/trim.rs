@@ -220,7 +220,8 @@ mod tests {
         assert_eq!(sendable(&once)["metadata"], once["metadata"]);
         assert!(sendable(&once)["spec"].is_null() && sendable(&once)["status"].is_null());
         assert_eq!(*sendable(&copy("a", 1, "Failed")), copy("a", 1, "Failed"));
-        let original = json!({ "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "spec": {} });
+        let original =
+            json!({ "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "spec": {} });
         assert_eq!(trimmed(&original), original, "only copies");
     }
 

@@ -160,7 +160,8 @@ static CLUSTER: LazyLock<Simulation> = LazyLock::new(|| {
 fn check(simulation: &Simulation) -> Result<(), TestCaseError> {
     prop_assert_eq!(simulation.replan(), vec![]);
     let reader = Reader::new(simulation.planner().world());
-    let csvs: Vec<&Value> = reader.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json()).collect();
+    let csvs: Vec<&Value> =
+        reader.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json()).filter(|csv| !membership::is_copy(csv)).collect();
     let running: Vec<(&Value, Group<'_>)> = csvs
         .iter()
         .filter(|csv| object::text(csv, &["status", "phase"]) == "Succeeded")
@@ -179,12 +180,17 @@ fn check(simulation: &Simulation) -> Result<(), TestCaseError> {
         }
         offered.remove(group.namespace());
         let own = |namespace: &&str| {
-            reader.json(&kind::CLUSTER_SERVICE_VERSION, namespace, object::name(csv)).is_some_and(|c| !membership::is_copy(c))
+            reader
+                .json(&kind::CLUSTER_SERVICE_VERSION, namespace, object::name(csv))
+                .is_some_and(|c| !membership::is_copy(c))
         };
         let copied: BTreeSet<&str> = reader
             .all(&kind::COPIED_CSV)
             .map(|o| o.json())
-            .filter(|copy| object::label(copy, "olm.copiedFrom") == Some(group.namespace()) && object::name(copy) == object::name(csv))
+            .filter(|copy| {
+                object::label(copy, "olm.copiedFrom") == Some(group.namespace())
+                    && object::name(copy) == object::name(csv)
+            })
             .map(object::namespace)
             .collect();
         // Where another has an operator of that name, there is no room for a copy.
