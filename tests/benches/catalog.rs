@@ -4,16 +4,14 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use olm_core::bundle::{Bundle, File};
 use olm_core::catalog::Meta;
 use olm_shell::cli::Printer;
-use olm_tests::bench::release;
+use olm_tests::bench::{release, watch};
 use olm_tests::data;
 use serde_json::{Value, json};
 
@@ -170,27 +168,4 @@ fn measure(program: &Path, words: &[&str], directory: &Path) -> Result<String> {
         (best, most) = (best.min(began.elapsed()), most.max(peak));
     }
     Ok(format!("{:.2} s, {most} MB", best.as_secs_f64()))
-}
-
-/// Waits for a program; its peak of memory in millions of bytes.
-fn watch(mut child: Child) -> Result<(bool, u64)> {
-    /// The system keeps the peak itself, so it matters little how often one looks.
-    const GLANCE: Duration = Duration::from_millis(2);
-    let status = format!("/proc/{}/status", child.id());
-    let (told, ended) = mpsc::channel();
-    let waiting = thread::spawn(move || {
-        let ended = child.wait();
-        // Whoever no longer listens has an error of its own.
-        told.send(()).ok();
-        ended
-    });
-    let mut peak = 0;
-    while ended.recv_timeout(GLANCE) == Err(RecvTimeoutError::Timeout) {
-        let Ok(status) = fs::read_to_string(&status) else { continue };
-        let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmHWM:")) else { continue };
-        let kib: u64 = line.split_whitespace().next().context("no VmHWM")?.parse()?;
-        peak = kib * 1024 / 1_000_000;
-    }
-    let status = waiting.join().map_err(|_| anyhow!("cannot wait for the program"))??;
-    Ok((status.success(), peak))
 }

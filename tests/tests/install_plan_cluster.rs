@@ -147,6 +147,7 @@ fn work(kubeconfig: &Path) {
         images: ImageFlags::default(),
         feature_gates: FeatureGates::default(),
         retry_optional: false,
+        protected_copied_csv_namespaces: Vec::new(),
         output: None,
     };
     let (answer, _, talk) = asked(|printer| run::run(&options, printer));

@@ -55,6 +55,15 @@ pub struct Arguments {
     /// With OptionalManifests: create what an install went on without when its API appears on the cluster later
     #[arg(long, conflicts_with = "install_crds")]
     retry_optional: bool,
+    /// Namespaces that get copies of the ClusterServiceVersions offered in all namespaces even when OLMConfig switches copies off
+    #[arg(
+        long,
+        value_name = "NAMESPACE,…",
+        value_delimiter = ',',
+        alias = "protectedCopiedCSVNamespaces",
+        conflicts_with = "install_crds"
+    )]
+    protected_copied_csv_namespaces: Vec<String>,
     /// Stop an OLM that already runs on the cluster and take its place; without this it is left alone and we refuse
     #[arg(long, conflicts_with = "mode")]
     take_over: bool,
@@ -130,6 +139,7 @@ impl From<Arguments> for Options {
             images: arguments.images,
             feature_gates: arguments.feature_gates,
             retry_optional: arguments.retry_optional,
+            protected_copied_csv_namespaces: arguments.protected_copied_csv_namespaces,
             output: arguments.output,
         }
     }
@@ -181,6 +191,14 @@ mod tests {
             "words",
         ] {
             assert_eq!(options(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+
+    #[test]
+    fn protected_namespaces_are_named_as_for_olm_too() {
+        for flag in ["--protected-copied-csv-namespaces", "--protectedCopiedCSVNamespaces"] {
+            let options = options(&format!("{flag} a,b {flag}=c")).unwrap();
+            assert_eq!(options.protected_copied_csv_namespaces, ["a", "b", "c"]);
         }
     }
 

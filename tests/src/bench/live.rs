@@ -1,5 +1,6 @@
 //! The controllers on a real cluster: started as they are released, watched from outside.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -12,9 +13,10 @@ use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::WatchEvent;
+use olm_core::api::object::ObjectRef;
 use olm_core::api::{crd, object};
 use olm_shell::cli::connect::install_crypto_provider;
-use olm_shell::cluster::api::{Api, Resource};
+use olm_shell::cluster::api::{Api, Depth, Resource};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -28,6 +30,10 @@ const ADMINISTRATORS: &str = "system:masters";
 const BENCH: &str = "bench";
 /// The controllers.
 pub const OLM: &str = "olm";
+/// Nothing that is measured takes longer.
+const LONG: Duration = Duration::from_mins(4);
+const COPIES: &str = "olm.copiedFrom";
+const ORIGINALS: &str = "!olm.copiedFrom";
 /// kube-apiserver writes down who asked for what and when, once a request is answered.
 const AUDIT: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStages":["RequestReceived","ResponseStarted"],
 "rules":[{"level":"Metadata"}]}"#;
@@ -93,6 +99,83 @@ impl Cluster {
         })
     }
 
+    /// Creates an object.
+    pub fn create(&self, object: &Value) -> Result<()> {
+        self.runtime.block_on(self.api.create(object))?;
+        Ok(())
+    }
+
+    /// Does something, and waits until so many ClusterServiceVersions have Succeeded and so many copies of them have been made and
+    /// written to once more: how long either took. What came before counts in either number.
+    pub fn offered(&self, originals: usize, copies: usize, act: impl FnOnce() -> Result<()>) -> Result<[Duration; 2]> {
+        let csvs = resource("ClusterServiceVersion", "clusterserviceversions");
+        let from = self.runtime.block_on(self.api.list(&csvs, COPIES, ""))?.resource_version;
+        let began = Instant::now();
+        act()?;
+        self.runtime.block_on(async {
+            let mut events = std::pin::pin!(self.api.watch(&csvs, ORIGINALS, &from).await?);
+            let mut of_copies =
+                std::pin::pin!(self.api.watch_at(&csvs, Depth::Metadata, COPIES, &from).await?);
+            let (mut succeeded, mut told) = (BTreeSet::new(), BTreeSet::new());
+            let [mut all_succeeded, mut all_told] = [Duration::ZERO; 2];
+            let deadline = tokio::time::Instant::from_std(began) + LONG;
+            while succeeded.len() < originals || told.len() < copies {
+                tokio::select! {
+                    Some(event) = events.next() => {
+                        if let WatchEvent::Added(csv) | WatchEvent::Modified(csv) = event?
+                            && object::text(&csv, &["status", "phase"]) == "Succeeded"
+                            && succeeded.insert(ObjectRef::of(&csv))
+                        {
+                            all_succeeded = began.elapsed();
+                        }
+                    }
+                    Some(event) = of_copies.next() => {
+                        if let WatchEvent::Modified(copy) = event? && told.insert(ObjectRef::of(&copy)) {
+                            all_told = began.elapsed();
+                        }
+                    }
+                    () = tokio::time::sleep_until(deadline) => {
+                        bail!("only {} have Succeeded and {} copies are told of after {LONG:?}", succeeded.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "), told.len())
+                    }
+                    else => bail!("the watch ended"),
+                }
+            }
+            Ok([all_succeeded, all_told])
+        })
+    }
+
+    /// How many copies of ClusterServiceVersions say that their original has Succeeded, and how many there are.
+    pub fn copies(&self) -> Result<(usize, usize)> {
+        self.runtime.block_on(async {
+            let csvs = resource("ClusterServiceVersion", "clusterserviceversions");
+            let (mut good, mut all, mut next) = (0, 0, String::new());
+            loop {
+                let page = self.api.list_at(&csvs, (Depth::Whole, 50), COPIES, &next).await?;
+                let says = |copy: &&Value, field: &str, text: &str| object::text(copy, &["status", field]) == text;
+                good += page
+                    .objects
+                    .iter()
+                    .filter(|copy| says(copy, "phase", "Succeeded") && says(copy, "reason", "Copied"))
+                    .count();
+                all += page.objects.len();
+                next = page.next;
+                if next.is_empty() {
+                    return Ok((good, all));
+                }
+            }
+        })
+    }
+
+    /// How many namespaces there are.
+    pub fn namespaces(&self) -> Result<usize> {
+        let namespaces = Resource {
+            gvk: object::Gvk::new("", "v1", "Namespace"),
+            plural: "namespaces".to_owned(),
+            namespaced: false,
+        };
+        Ok(self.runtime.block_on(self.api.list_whole(&namespaces, "", ""))?.len())
+    }
+
     /// What kube-apiserver was asked for and has answered, in the order of the questions.
     pub fn requests(&self) -> Result<Vec<Request>> {
         let log = fs::read_to_string(self.audit.path().join("log"))?;
@@ -108,7 +191,8 @@ impl Cluster {
     }
 }
 
-fn namespace(name: &str) -> Value {
+/// A Namespace.
+pub fn namespace(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
 }
 

@@ -1,14 +1,18 @@
 //! What the measuring programs in `benches/` share: release builds, many runs told as one line, and the controllers on a real
 //! cluster.
 
+pub mod catalog;
 pub mod live;
 
 use std::fmt;
+use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 
 use crate::house::{manifests, sources};
@@ -27,6 +31,29 @@ pub fn release(package: &str) -> Result<PathBuf> {
     let messages = serde_json::Deserializer::from_slice(&build.stdout).into_iter::<Value>().filter_map(Result::ok);
     let executables = messages.filter_map(|message| message.get("executable")?.as_str().map(PathBuf::from));
     executables.last().with_context(|| format!("{package} has no executable"))
+}
+
+/// Waits for a program; whether it succeeded, and its peak of memory in millions of bytes.
+pub fn watch(mut child: Child) -> Result<(bool, u64)> {
+    /// The system keeps the peak itself, so it matters little how often one looks.
+    const GLANCE: Duration = Duration::from_millis(2);
+    let status = format!("/proc/{}/status", child.id());
+    let (told, ended) = mpsc::channel();
+    let waiting = thread::spawn(move || {
+        let ended = child.wait();
+        // Whoever no longer listens has an error of its own.
+        told.send(()).ok();
+        ended
+    });
+    let mut peak = 0;
+    while ended.recv_timeout(GLANCE) == Err(RecvTimeoutError::Timeout) {
+        let Ok(status) = fs::read_to_string(&status) else { continue };
+        let Some(line) = status.lines().find_map(|line| line.strip_prefix("VmHWM:")) else { continue };
+        let kib: u64 = line.split_whitespace().next().context("no VmHWM")?.parse()?;
+        peak = kib * 1024 / 1_000_000;
+    }
+    let status = waiting.join().map_err(|_| anyhow!("cannot wait for the program"))??;
+    Ok((status.success(), peak))
 }
 
 /// How long something took, several times.

@@ -43,10 +43,13 @@ impl SimEngine {
         let catalog_pods = scenario.has_catalog_pods()?.then(CatalogPods::default);
         let mut settings = Settings { catalog_pods, ..Settings::default() };
         for flag in &scenario.script.flags {
-            match flag.as_str() {
-                "--feature-gates=OptionalManifests=true" => settings.optional_manifests = true,
-                "--retry-optional" => settings.retry_optional = true,
-                other => bail!("the simulation does not know {other}"),
+            match flag.split_once('=').unwrap_or((flag, "")) {
+                ("--feature-gates", "OptionalManifests=true") => settings.optional_manifests = true,
+                ("--retry-optional", "") => settings.retry_optional = true,
+                ("--protected-copied-csv-namespaces", namespaces) => {
+                    settings.protected_copied_csv_namespaces = namespaces.split(',').map(str::to_owned).collect();
+                }
+                _ => bail!("the simulation does not know {flag}"),
             }
         }
         Self::start_with(settings)

@@ -276,6 +276,7 @@ fn simulated(given: Option<&Path>) -> (Result<Outcome, CliError>, String) {
         images: ImageFlags::default(),
         feature_gates: run::FeatureGates::default(),
         retry_optional: false,
+        protected_copied_csv_namespaces: Vec::new(),
         output: None,
     };
     let out = Buffer::default();

@@ -1,6 +1,8 @@
 //! OLMConfig/cluster: whether members of global OperatorGroups are copied, and a condition that says whether that is so yet
 //! (reference/olm-operator.md §5.4).
 
+use std::rc::Rc;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -30,12 +32,46 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     let Some(config) = world.json(&kind::OLM_CONFIG, "", &key.name).filter(|_| key.name == NAME) else {
         return Plan::nothing();
     };
-    let wrong: Vec<Key> = wrongly_copied(settings, world);
-    let refused = |key: &Key| !world.refusals(key).is_empty();
-    if !wrong.is_empty() && !wrong.iter().any(refused) {
+    let mut conditions = object::list(config, &["status", "conditions"]).to_vec();
+    let old = conditions.iter_mut().find(|c| object::text(c, &["type"]) == TYPE);
+    let says = |wanted: &Value| old.as_ref().is_some_and(|old| object::covers(old, wanted));
+    let good = condition(config, true);
+    let mut refused = Vec::new();
+    let mut others = Vec::new();
+    for member in members(settings, world) {
+        let is_refused = !world.refusals(&member.key()).is_empty();
+        if is_refused { refused.push(member) } else { others.push(member) }
+    }
+    let wanted = if refused.iter().any(|member| member.is_wrong(world)) {
+        condition(config, false)
+    } else if says(&good) || others.iter().any(|member| member.is_wrong(world)) {
+        // What is not refused comes right without being told: copies that come and go are not even looked at.
+        return Plan::nothing();
+    } else {
+        good
+    };
+    if says(&wanted) {
         return Plan::nothing();
     }
-    let (status, reason, message) = match (disables(config), wrong.is_empty()) {
+    let status = object::text(&wanted, &["status"]);
+    let since = old
+        .as_ref()
+        .filter(|old| object::text(old, &["status"]) == status)
+        .map_or_else(|| object::time(now), |old| object::text(old, &["lastTransitionTime"]).to_owned());
+    let mut wanted = wanted;
+    object::map_mut(&mut wanted, &[]).insert("lastTransitionTime".to_owned(), since.into());
+    match old {
+        Some(old) => *old = wanted,
+        None => conditions.push(wanted),
+    }
+    let mut new = config.clone();
+    object::map_mut(&mut new, &["status"]).insert("conditions".to_owned(), conditions.into());
+    Plan::act(vec![Action::UpdateStatus(new)])
+}
+
+/// The condition that says whether copies are as they should be, without its time.
+fn condition(config: &Value, good: bool) -> Value {
+    let (status, reason, message) = match (disables(config), good) {
         (false, true) => ("False", "CopiedCSVsEnabled", "Copied CSVs are enabled and present across the cluster"),
         (false, false) => {
             ("False", "CopiedCSVsEnabled", "Copied CSVs are enabled and at least one copied CSVs is missing")
@@ -51,44 +87,44 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
             "Copied CSVs are disabled and no unexpected copied CSVs were found for operators installed in AllNamespace mode",
         ),
     };
-    let mut wanted = json!({ "type": TYPE, "status": status, "reason": reason, "message": message });
-    let mut conditions = object::list(config, &["status", "conditions"]).to_vec();
-    let old = conditions.iter_mut().find(|c| object::text(c, &["type"]) == TYPE);
-    if old.as_ref().is_some_and(|old| object::covers(old, &wanted)) {
-        return Plan::nothing();
-    }
-    let since = old
-        .as_ref()
-        .filter(|old| object::text(old, &["status"]) == status)
-        .map_or_else(|| object::time(now), |old| object::text(old, &["lastTransitionTime"]).to_owned());
-    object::map_mut(&mut wanted, &[]).insert("lastTransitionTime".to_owned(), since.into());
-    match old {
-        Some(old) => *old = wanted,
-        None => conditions.push(wanted),
-    }
-    let mut new = config.clone();
-    object::map_mut(&mut new, &["status"]).insert("conditions".to_owned(), conditions.into());
-    Plan::act(vec![Action::UpdateStatus(new)])
+    json!({ "type": TYPE, "status": status, "reason": reason, "message": message })
 }
 
-/// The members of global OperatorGroups that lack a copy, or have one too many: the keys that plan for them.
-fn wrongly_copied(settings: &Settings, world: &Reader<'_>) -> Vec<Key> {
-    let mut wrong = Vec::new();
+/// A member of a global OperatorGroup.
+struct Member<'w> {
+    namespace: &'w str,
+    name: &'w str,
+    offered: Rc<Offered>,
+}
+
+/// The members of global OperatorGroups that are to be offered elsewhere.
+fn members<'w>(settings: &Settings, world: &Reader<'w>) -> Vec<Member<'w>> {
+    let mut members = Vec::new();
     for group in world.indexed(IndexKey::Target(String::new())) {
         let group = Group(group.json());
-        let offered = Offered::of(settings, world, group);
-        for csv in membership::originals(world, group.namespace()) {
-            if offering_group(world, csv) != Some(group) {
-                continue;
-            }
-            let name = object::name(csv);
-            let copies = Copies::of(world, group.namespace(), name);
-            let unexpected = copies.0.keys().any(|n| !offered.contains(n));
-            let mut missing = offered.namespaces.iter().filter(|n| !copies.0.contains_key(n.as_str()));
-            if unexpected || missing.any(|n| accepts_copy(world, n, name)) {
-                wrong.push(Key::new(Controller::CopiedCsv, group.namespace(), name));
-            }
-        }
+        let offered = Rc::new(Offered::of(settings, world, group));
+        let csvs = membership::originals(world, group.namespace());
+        let csvs = csvs.filter(|csv| offering_group(world, csv) == Some(group));
+        members.extend(csvs.map(|csv| Member {
+            namespace: object::namespace(csv),
+            name: object::name(csv),
+            offered: offered.clone(),
+        }));
     }
-    wrong
+    members
+}
+
+impl Member<'_> {
+    /// What plans for its copies.
+    fn key(&self) -> Key {
+        Key::new(Controller::CopiedCsv, self.namespace, self.name)
+    }
+
+    /// Does it lack a copy, or has it one too many?
+    fn is_wrong(&self, world: &Reader<'_>) -> bool {
+        let copies = Copies::of(world, self.namespace, self.name);
+        let unexpected = copies.0.keys().any(|n| !self.offered.contains(n));
+        let mut missing = self.offered.namespaces.iter().filter(|n| !copies.0.contains_key(n.as_str()));
+        unexpected || missing.any(|n| accepts_copy(world, n, self.name))
+    }
 }

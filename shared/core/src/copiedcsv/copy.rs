@@ -1,52 +1,99 @@
 //! What a copy of a ClusterServiceVersion looks like (reference/olm-operator.md §5.2).
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::api::{labels, object};
 use crate::membership::TARGET_NAMESPACES;
 use crate::plan::Action;
+use crate::world::Digest;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// A copy of the original for a namespace. Its status follows when it is there.
-pub(super) fn make(original: &Value, namespace: &str) -> Value {
-    json!({
-        "apiVersion": object::at(original, &["apiVersion"]),
-        "kind": object::at(original, &["kind"]),
-        "metadata": {
-            "name": object::name(original),
-            "namespace": namespace,
-            "labels": labels_of(original),
-            "annotations": annotations_of(original),
-        },
-        "spec": object::at(original, &["spec"]),
-    })
+/// How long a phase that mostly passes by itself must have lasted to be told elsewhere. An install goes through four of them in less: to tell
+/// each in hundreds of namespaces would cost more than the install, hold it up, and be seen by nobody.
+const PASSING: SignedDuration = SignedDuration::from_secs(10);
+
+/// Until when the phase of a ClusterServiceVersion is one that nobody is told of; `None`: it lasts.
+pub(super) fn passes_until(original: &Value, now: Timestamp) -> Option<Timestamp> {
+    let lasts = matches!(object::text(original, &["status", "phase"]), "Succeeded" | "Failed");
+    let since = object::parse_time(object::text(original, &["status", "lastTransitionTime"]));
+    since.filter(|_| !lasts).map(|since| since + PASSING).filter(|until| now < *until)
 }
 
-/// The next write that makes a copy equal its original again.
-pub(super) fn mend(original: &Value, copy: &Value) -> Option<Action> {
-    if object::is_deleting(copy) {
-        return None;
+/// What copies of one ClusterServiceVersion say, worked out once for all of them.
+pub(super) struct Pattern<'a> {
+    original: &'a Value,
+    labels: Map<String, Value>,
+    annotations: Map<String, Value>,
+    status: Value,
+    digest: Digest,
+}
+
+impl<'a> Pattern<'a> {
+    pub(super) fn of(original: &'a Value) -> Self {
+        let (labels, annotations) = (labels_of(original), annotations_of(original));
+        let status = status_of(original);
+        let as_copy = json!({ "metadata": { "labels": labels, "annotations": annotations } });
+        let digest = Digest::of_parts(&as_copy["metadata"], object::at(original, &["spec"]), &status);
+        Self { original, labels, annotations, status, digest }
     }
-    let (labels, annotations) = (labels_of(original), annotations_of(original));
-    let (spec, status) = (object::at(original, &["spec"]), status_of(original));
-    let same_map = |path: &str, map: &Map<String, Value>| {
-        let actual = object::at(copy, &["metadata", path]).as_object();
-        actual.map_or_else(|| map.is_empty(), |actual| actual == map)
-    };
-    let mut new = copy.clone();
-    if object::at(copy, &["spec"]) != spec || !same_map("labels", &labels) || !same_map("annotations", &annotations) {
+
+    /// A copy for a namespace. Its status follows when it is there.
+    pub(super) fn make(&self, namespace: &str) -> Value {
+        let original = self.original;
+        json!({
+            "apiVersion": object::at(original, &["apiVersion"]),
+            "kind": object::at(original, &["kind"]),
+            "metadata": {
+                "name": object::name(original),
+                "namespace": namespace,
+                "labels": self.labels,
+                "annotations": self.annotations,
+            },
+            "spec": object::at(original, &["spec"]),
+        })
+    }
+
+    /// What a copy lacks to be like its original.
+    pub(super) fn compare(&self, copy: &Value) -> Flaw {
+        let found = Digest::of(copy);
+        if object::is_deleting(copy) || found == self.digest {
+            Flaw::None
+        } else if found.content == self.digest.content {
+            Flaw::Status
+        } else {
+            Flaw::Content
+        }
+    }
+
+    /// The write that gives a copy labels, annotations and `spec` of its original.
+    pub(super) fn mend(&self, copy: &Value) -> Action {
+        let mut new = copy.clone();
         let metadata = object::map_mut(&mut new, &["metadata"]);
-        metadata.insert("labels".to_owned(), labels.into());
-        metadata.insert("annotations".to_owned(), annotations.into());
-        object::map_mut(&mut new, &[]).insert("spec".to_owned(), spec.clone());
-        return Some(Action::Update(new));
+        metadata.insert("labels".to_owned(), self.labels.clone().into());
+        metadata.insert("annotations".to_owned(), self.annotations.clone().into());
+        object::map_mut(&mut new, &[]).insert("spec".to_owned(), object::at(self.original, &["spec"]).clone());
+        Action::Update(new)
     }
-    if *object::at(copy, &["status"]) != status {
-        object::map_mut(&mut new, &[]).insert("status".to_owned(), status);
-        return Some(Action::UpdateStatus(new));
+
+    /// The write that gives a copy the status of its original.
+    pub(super) fn tell(&self, copy: &Value) -> Action {
+        let mut new = copy.clone();
+        object::map_mut(&mut new, &[]).insert("status".to_owned(), self.status.clone());
+        Action::UpdateStatus(new)
     }
-    None
+}
+
+/// In what a copy differs from its original.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flaw {
+    /// In nothing that counts.
+    None,
+    /// Labels, annotations or `spec`, and perhaps in the status, too.
+    Content,
+    /// The status alone.
+    Status,
 }
 
 fn labels_of(original: &Value) -> Map<String, Value> {

@@ -7,7 +7,7 @@
 //!   config: OLMConfig/cluster tells whether copies are made, and whether they are as they should be
 //! ```
 //!
-//! *Caveats*: a copy is compared whole with its original, so the World must hold copies whole.
+//! *Guarantees*: a copy costs two writes, itself and its status, however many phases its original goes through in an install.
 
 mod config;
 mod copy;
@@ -17,17 +17,23 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 pub use self::config::plan as plan_config;
+use self::copy::{Flaw, Pattern};
 use crate::api::object;
-use crate::membership::{self, Group, TARGET_NAMESPACES};
+use crate::membership::{self, Group, Provision, TARGET_NAMESPACES};
 use crate::plan::{Action, Emit, Key, Plan, Propagation};
 use crate::settings::Settings;
 use crate::world::{IndexKey, Reader, kind};
 
+/// How many copies one plan writes at most: each is a whole ClusterServiceVersion while it is being written, of which the World keeps next to
+/// nothing. More of them are planned when these are done. So many keep an API server busy without keeping others waiting for it.
+const AT_A_TIME: usize = 8;
+
 /// Plans for the copies of one ClusterServiceVersion. Each action stands for itself.
-pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key) -> Plan {
+pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     let copies = Copies::of(world, &key.namespace, &key.name);
     let original =
         world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name).filter(|csv| !membership::is_copy(csv));
@@ -35,24 +41,39 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key) -> Plan {
         return Plan::unordered(copies.delete_unless(|_| false).collect());
     };
     let Some(group) = offering_group(world, original) else {
-        return Plan::unordered(copies.delete_unless(|copy| may_stay(original, copy)).collect());
+        let mut plan = Plan::unordered(copies.delete_unless(|copy| may_stay(original, copy)).collect());
+        target_rbac::demote(world, original, &mut plan);
+        return plan;
     };
     let offered = Offered::of(settings, world, group);
     let mut actions: Vec<Action> = copies.delete_unless(|copy| offered.contains(object::namespace(copy))).collect();
     if offered.disabled && !actions.is_empty() {
         actions.push(disabled_event(original));
     }
+    let mut plan = Plan::unordered(actions);
+    target_rbac::ensure(world, original, group, &copies, &mut plan);
+    if let Some(until) = copy::passes_until(original, now) {
+        return plan.again_at(until);
+    }
+    let most = plan.actions.len() + AT_A_TIME;
+    let pattern = Pattern::of(original);
     for namespace in &offered.namespaces {
+        if plan.actions.len() == most {
+            break;
+        }
         match copies.0.get(namespace.as_str()) {
-            Some(copy) => actions.extend(copy::mend(original, copy)),
+            Some(copy) => match pattern.compare(copy) {
+                Flaw::None => {}
+                _ if !takes_objects(world, namespace) => {}
+                Flaw::Content => plan.actions.push(pattern.mend(copy)),
+                Flaw::Status => plan.actions.push(pattern.tell(copy)),
+            },
             None if accepts_copy(world, namespace, &key.name) => {
-                actions.push(Action::Create(copy::make(original, namespace)));
+                plan.actions.push(Action::Create(pattern.make(namespace)));
             }
             None => {}
         }
     }
-    let mut plan = Plan::unordered(actions);
-    target_rbac::ensure(world, original, group, &copies, &mut plan);
     plan
 }
 
@@ -71,8 +92,8 @@ impl<'w> Copies<'w> {
     }
 }
 
-/// The OperatorGroup by which a ClusterServiceVersion is offered elsewhere: it is an active member, and in a state worth telling
-/// (§5.1).
+/// The OperatorGroup by which a ClusterServiceVersion is offered elsewhere: it is an active member, in a state worth telling (§5.1), and
+/// nothing about the group will change that in a moment.
 fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>> {
     let uncopiable = matches!(
         object::text(original, &["status", "reason"]),
@@ -87,13 +108,22 @@ fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>>
     if uncopiable || object::text(original, &["status", "phase"]).is_empty() || object::is_deleting(original) {
         return None;
     }
-    membership::group_of(world, original).filter(|g| g.targets() != BTreeSet::from([g.namespace()]))
+    let group = membership::group_of(world, original).filter(|g| g.targets() != BTreeSet::from([g.namespace()]))?;
+    let targets = object::annotation(original, TARGET_NAMESPACES).unwrap_or_default();
+    let stays = membership::groups(world, group.namespace()).len() == 1
+        && group.is_processed(world)
+        && membership::supports(original, group.namespace(), targets).is_ok()
+        && !matches!(membership::provision(world, group, original), Provision::Conflict | Provision::Static);
+    stays.then_some(group)
 }
 
 /// May a copy stay whose original is not offered at the moment? Yes, unless the original says that it has no business there
 /// (§5.3).
 fn may_stay(original: &Value, copy: &Value) -> bool {
-    let conflict = object::text(original, &["status", "reason"]) == "InterOperatorGroupOwnerConflict";
+    let conflict = matches!(
+        object::text(original, &["status", "reason"]),
+        "InterOperatorGroupOwnerConflict" | "CannotModifyStaticOperatorGroupProvidedAPIs"
+    );
     let targets = object::annotation(original, TARGET_NAMESPACES).unwrap_or_default();
     let namespace = object::namespace(copy);
     !conflict && (targets.is_empty() || targets.split(',').any(|t| t == namespace))
@@ -126,10 +156,14 @@ impl Offered {
     }
 }
 
-/// Is the namespace there, not on its way out, and without a ClusterServiceVersion of that name, which would be somebody's own?
-fn accepts_copy(world: &Reader<'_>, namespace: &str, name: &str) -> bool {
+/// Is the namespace there, and not on its way out?
+fn takes_objects(world: &Reader<'_>, namespace: &str) -> bool {
     world.json(&kind::NAMESPACE, "", namespace).is_some_and(|n| !object::is_deleting(n))
-        && world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name).is_none()
+}
+
+/// Does the namespace take objects, and is it without a ClusterServiceVersion of that name, which would be somebody's own?
+fn accepts_copy(world: &Reader<'_>, namespace: &str, name: &str) -> bool {
+    takes_objects(world, namespace) && world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name).is_none()
 }
 
 fn disabled_event(original: &Value) -> Action {

@@ -4,16 +4,17 @@
 
 use serde_json::{Value, json};
 
-use super::Copies;
+use super::{Copies, takes_objects};
 use crate::api::{labels, object};
-use crate::membership::Group;
-use crate::plan::{Action, Plan, Reason};
+use crate::membership::{self, Group};
+use crate::plan::{Action, Plan, Propagation, Reason};
 use crate::rbac::Granted;
 use crate::world::{GroupKind, IndexKey, Reader, kind};
 
 /// Plans what is missing. While requirements are not met the InstallPlan may still be at writing rights: those that make others
 /// needless must not come too late.
 pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, copies: &Copies<'_>, plan: &mut Plan) {
+    demote(world, original, plan);
     let pending = object::text(original, &["status", "phase"]) == "Pending";
     if pending || object::list(original, &["spec", "install", "spec", "permissions"]).is_empty() {
         return;
@@ -26,8 +27,9 @@ pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, cop
         }
         return;
     }
+    let targets = group.targets();
     for (namespace, copy) in &copies.0 {
-        let offered = group.targets().contains(namespace) && !object::is_deleting(copy);
+        let offered = targets.contains(namespace) && !object::is_deleting(copy) && takes_objects(world, namespace);
         if offered && !may(world, original, Some(namespace)) {
             let owned = Owned::of(world, original, |o| {
                 object::list(o, &["metadata", "ownerReferences"])
@@ -37,6 +39,20 @@ pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, cop
             copy_to(world, copy, &owned, plan);
             owned.complain(original, &format!("namespace {namespace}"), plan);
         }
+    }
+}
+
+/// Takes rights in the whole cluster back from the member of an OperatorGroup that is global no longer: those that mirror what it has in
+/// its own namespace. OLM leaves them until the ClusterServiceVersion goes.
+pub(super) fn demote(world: &Reader<'_>, original: &Value, plan: &mut Plan) {
+    if membership::group_of(world, original).is_none_or(Group::is_global) {
+        return;
+    }
+    let owned = Owned::of(world, original, |_| true);
+    for (sources, mirrored) in [(&owned.roles, kind::CLUSTER_ROLE), (&owned.bindings, kind::CLUSTER_ROLE_BINDING)] {
+        let mirrors = sources.iter().filter_map(|source| world.json(&mirrored, "", object::name(source)));
+        let ours = mirrors.filter(|mirror| labels::is_owner(mirror, original) && !object::is_deleting(mirror));
+        plan.actions.extend(ours.map(|mirror| Action::delete(mirror, Propagation::Background)));
     }
 }
 

@@ -15,12 +15,16 @@ fn planned(world: &World) -> Plan {
 }
 
 fn planned_with(settings: &Settings, world: &World) -> Plan {
-    plan(settings, &Reader::new(world), &Key::new(Controller::CopiedCsv, "garden", "rose.v1"))
+    plan_at(settings, world, NOW)
+}
+
+fn plan_at(settings: &Settings, world: &World, now: &str) -> Plan {
+    plan(settings, &Reader::new(world), &Key::new(Controller::CopiedCsv, "garden", "rose.v1"), now.parse().unwrap())
 }
 
 /// Carries plans out, with what Kubernetes would add, until nothing is planned.
 fn settle(world: &mut World) {
-    for _ in 0..10 {
+    for _ in 0..40 {
         let plan = planned(world);
         if plan.actions.is_empty() {
             return;
@@ -37,6 +41,7 @@ fn settle(world: &mut World) {
                 }
                 Action::Delete { target, uid, .. } => {
                     let gk = crate::world::GroupKind::new(&target.gvk.group, &target.gvk.kind);
+                    let gk = if gk == kind::CLUSTER_SERVICE_VERSION { kind::COPIED_CSV } else { gk };
                     world.delete(&gk, &(target.namespace, target.name), &uid, 0);
                 }
                 _ => {}
@@ -54,6 +59,7 @@ fn group(targets: &Value) -> Value {
     json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
         "metadata": {"name": "og", "namespace": "garden", "uid": "og"},
+        "spec": if *targets == json!([""]) { json!({}) } else { json!({"targetNamespaces": targets}) },
         "status": {"namespaces": targets},
     })
 }
@@ -70,7 +76,9 @@ fn original(targets: &str) -> Value {
             },
             "labels": {"operators.coreos.com/rose.garden": "", "olm.managed": "true"},
         },
-        "spec": {"version": "1.0.0", "install": {"spec": {"permissions": [{
+        "spec": {"version": "1.0.0", "installModes": [
+            {"type": "MultiNamespace", "supported": true}, {"type": "AllNamespaces", "supported": true},
+        ], "install": {"spec": {"permissions": [{
             "serviceAccountName": "rose-sa", "rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}],
         }]}}},
         "status": {"phase": "Succeeded", "reason": "InstallSucceeded", "message": "done", "cleanup": {}},
@@ -90,10 +98,8 @@ fn world(targets: &[&str]) -> World {
 
 fn copies(world: &World) -> Vec<String> {
     let reader = Reader::new(world);
-    let csvs = reader.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json());
-    csvs.filter(|c| crate::membership::is_copy(c))
-        .map(|c| c["metadata"]["namespace"].as_str().unwrap().to_owned())
-        .collect()
+    let csvs = reader.all(&kind::COPIED_CSV).map(|o| o.json());
+    csvs.map(|c| c["metadata"]["namespace"].as_str().unwrap().to_owned()).collect()
 }
 
 fn copy_in(world: &World, namespace: &str) -> Value {
@@ -157,11 +163,35 @@ fn only_states_worth_telling_are_copied() {
         (unprocessed, false),
         (deleting, false),
     ];
-    for (original, expected) in cases {
+    let mut unsupported = original("field");
+    unsupported["spec"]["installModes"] = json!([{"type": "OwnNamespace", "supported": true}]);
+    for (original, expected) in cases.into_iter().chain([(unsupported, false)]) {
         let mut world = world(&["field"]);
         world.apply(original.clone());
         settle(&mut world);
         assert_eq!(!copies(&world).is_empty(), expected, "{original}");
+    }
+}
+
+#[test]
+fn what_the_group_will_stop_in_a_moment_is_not_copied() {
+    let mut second = group(&json!(["field"]));
+    second["metadata"]["name"] = "second".into();
+    let mut unprocessed = group(&json!(["field"]));
+    unprocessed["spec"]["targetNamespaces"] = json!(["field", "meadow"]);
+    let mut other = group(&json!(["field"]));
+    other["metadata"] = json!({
+        "name": "other", "namespace": "away", "annotations": {"olm.providedAPIs": "Rose.v1.x.io"},
+    });
+    for object in [second, unprocessed, other] {
+        let mut world = world(&["field"]);
+        let mut owner = original("field");
+        owner["spec"]["customresourcedefinitions"] =
+            json!({"owned": [{"name": "roses.x.io", "kind": "Rose", "version": "v1"}]});
+        world.apply(owner);
+        assert_eq!(planned(&world).actions.len(), 1);
+        world.apply(object.clone());
+        assert_eq!(planned(&world).actions, [], "{object}");
     }
 }
 
@@ -182,6 +212,45 @@ fn edits_of_a_copy_are_undone_and_changes_of_the_original_followed() {
     let plan = planned(&world);
     assert!(matches!(&plan.actions[..], [Action::UpdateStatus(o)] if o["status"]["phase"] == "Failed"));
     assert_eq!(plan.order, crate::plan::Order::Any);
+}
+
+#[test]
+fn phases_that_pass_are_not_told() {
+    let mut settled = world(&["field"]);
+    settle(&mut settled);
+    let at = |phase: &str| {
+        let mut original = with_status(original("field"), "phase", phase);
+        original["status"]["lastTransitionTime"] = NOW.into();
+        original
+    };
+    for mut world in [settled, world(&["field"])] {
+        world.apply(at("Installing"));
+        let plan = plan_at(&Settings::default(), &world, "2026-11-21T13:00:09Z");
+        assert_eq!((plan.actions, plan.again), (vec![], "2026-11-21T13:00:10Z".parse().ok()));
+        let plan = plan_at(&Settings::default(), &world, "2026-11-21T13:00:10Z");
+        assert_eq!(plan.actions.len(), 1, "it lasts");
+        for told_at_once in ["Succeeded", "Failed"] {
+            let mut changed = at(told_at_once);
+            changed["status"]["conditions"] = json!([]);
+            world.apply(changed);
+            assert_eq!(plan_at(&Settings::default(), &world, NOW).actions.len(), 1, "{told_at_once}");
+        }
+    }
+}
+
+#[test]
+fn many_copies_are_written_a_few_at_a_time() {
+    let mut world = world(&[""]);
+    for n in 0..100 {
+        world.apply(namespace(&format!("field-{n}")));
+    }
+    let plan = planned(&world);
+    assert_eq!(plan.actions.len(), super::AT_A_TIME);
+    assert_eq!(plan.order, crate::plan::Order::Any);
+    settle(&mut world);
+    assert_eq!(copies(&world).len(), 102);
+    world.apply(namespace("one-more"));
+    assert!(matches!(&planned(&world).actions[..], [Action::Create(o)] if o["metadata"]["namespace"] == "one-more"));
 }
 
 #[test]
@@ -223,12 +292,23 @@ fn nothing_is_made_where_it_could_not_be() {
     let mut world = world(&["field", "meadow"]);
     let mut going = namespace("field");
     going["metadata"]["deletionTimestamp"] = NOW.into();
-    world.apply(going);
+    world.apply(going.clone());
     world.apply(json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": {"name": "rose.v1", "namespace": "meadow"},
     }));
     assert_eq!(planned(&world).actions, [], "a namespace on its way out, and somebody's own of that name");
+
+    let mut world = self::world(&["field"]);
+    settle(&mut world);
+    give_rights(&mut world);
+    world.apply(going);
+    world.apply(with_status(original("field"), "phase", "Failed"));
+    assert_eq!(
+        planned(&world).actions,
+        [],
+        "a copy that goes with its namespace, and the rights that would go with it"
+    );
 }
 
 #[test]
@@ -357,6 +437,34 @@ fn a_global_groups_rights_are_promoted() {
         json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "rose.v1-hash"})
     );
     assert_eq!(binding["subjects"], json!([{"kind": "ServiceAccount", "name": "rose-sa", "namespace": "garden"}]));
+}
+
+#[test]
+fn rights_in_the_whole_cluster_go_when_the_group_is_global_no_longer() {
+    for targets in ["garden", "field"] {
+        let mut world = world(&[""]);
+        give_rights(&mut world);
+        settle(&mut world);
+        let own = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": "rose.v1-other", "labels": rbac(&world)["ClusterRole"]["metadata"]["labels"]},
+        });
+        world.apply(own);
+        world.apply(group(&json!([targets])));
+        assert_eq!(rbac(&world).len(), 2, "as long as it carries the old targets");
+        world.apply(original(targets));
+        let plan = planned(&world);
+        let deleted: Vec<String> = plan
+            .actions
+            .iter()
+            .filter(|a| matches!(a, Action::Delete { target, .. } if target.gvk.kind.starts_with("ClusterRole")))
+            .map(|a| a.target().to_string())
+            .collect();
+        assert_eq!(deleted, ["ClusterRole/rose.v1-hash", "ClusterRoleBinding/rose.v1-hash"], "{targets}");
+        settle(&mut world);
+        assert_eq!(rbac(&world)["ClusterRole"]["metadata"]["name"], "rose.v1-other", "it needs that in any case");
+        assert!(!rbac(&world).contains_key("ClusterRoleBinding"));
+    }
 }
 
 #[test]

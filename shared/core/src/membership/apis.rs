@@ -75,20 +75,32 @@ pub enum Provision {
 }
 
 /// Compares what a member provides with its group and with other groups that target the same namespaces.
+///
+/// When groups that name the same APIs come to intersect, each of their members finds itself in a conflict, and the first to notice would
+/// give way; two that notice at once would both give way, and come back, for ever. Here it does not matter who notices: the group that was
+/// there first stays, as far as the others can give way.
 pub fn provision(world: &Reader<'_>, group: Group<'_>, csv: &Value) -> Provision {
     let provides = Apis::of(csv);
     let annotated = group.provided();
     let covered = provides.0.is_subset(&annotated.0);
     let is_other = |other: &Group<'_>| (other.namespace(), other.name()) != (group.namespace(), group.name());
-    let contested = provides.0.iter().any(|api| {
+    let mut contested = false;
+    let mut gives_way = false;
+    for api in &provides.0 {
         let providers = world.indexed(IndexKey::ProvidedApi(api.clone()));
-        providers.iter().map(|o| Group(o.json())).any(|other| is_other(&other) && group.intersects(other))
-    });
+        for other in
+            providers.iter().map(|o| Group(o.json())).filter(|other| is_other(other) && group.intersects(*other))
+        {
+            contested = true;
+            gives_way |= other.is_static() || other.precedes(group);
+        }
+    }
     match (contested, covered) {
         (false, true) => Provision::Settled,
         (true, false) => Provision::Conflict,
         (false, false) | (true, true) if group.is_static() => Provision::Static,
         (false, false) => Provision::Annotate(annotated.union(&provides)),
-        (true, true) => Provision::Annotate(annotated.filter(|api| !provides.0.contains(api))),
+        (true, true) if gives_way => Provision::Annotate(annotated.filter(|api| !provides.0.contains(api))),
+        (true, true) => Provision::Settled,
     }
 }

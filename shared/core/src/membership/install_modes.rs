@@ -16,7 +16,11 @@ pub fn supports(csv: &Value, namespace: &str, targets: &str) -> Result<(), (&'st
     check(&modes, namespace, &targets).map_err(|message| ("UnsupportedOperatorGroup", message))
 }
 
-/// The supported install modes. There is no inference from one mode to another.
+/// What a supported mode says of one that is not listed: who watches several namespaces can watch one, and one may be its own.
+const IMPLIED: [(&str, &str); 2] = [("MultiNamespace", "SingleNamespace"), ("SingleNamespace", "OwnNamespace")];
+
+/// The supported install modes. One that is not listed is supported when another implies it, as OLM's design has it (what OLM ships never
+/// infers, reference/olm-operator.md §12); what is listed as not supported is not.
 fn modes(csv: &Value) -> Result<BTreeSet<&str>, String> {
     let listed: Vec<(&str, bool)> = object::list(csv, &["spec", "installModes"])
         .iter()
@@ -27,7 +31,14 @@ fn modes(csv: &Value) -> Result<BTreeSet<&str>, String> {
         let listed: Vec<String> = listed.iter().map(|(mode, supported)| format!("{{{mode} {supported}}}")).collect();
         return Err(format!("InstallMode list contains duplicates, cannot make set: [{}]", listed.join(" ")));
     }
-    Ok(listed.into_iter().filter(|(_, supported)| *supported).map(|(mode, _)| mode).collect())
+    let mut modes: BTreeSet<&str> =
+        listed.into_iter().filter(|(_, supported)| *supported).map(|(mode, _)| mode).collect();
+    for (mode, implied) in IMPLIED {
+        if modes.contains(mode) && !types.contains(implied) {
+            modes.insert(implied);
+        }
+    }
+    Ok(modes)
 }
 
 fn check(modes: &BTreeSet<&str>, namespace: &str, targets: &[&str]) -> Result<(), String> {

@@ -108,19 +108,26 @@ impl<'a> Group<'a> {
         if targets.contains("") {
             return None;
         }
-        if !targets.is_empty() {
-            targets.insert(self.namespace());
-        }
+        targets.insert(self.namespace());
         Some(targets)
     }
 
-    /// Is there a namespace that both groups target? (reference/olm-operator.md §4.6)
+    /// Is there a namespace that both groups target, where the own namespace of each counts as one that it targets? (OLM's design; what OLM
+    /// ships leaves the own namespace out as long as a selector matches nothing, reference/olm-operator.md §4.6.)
     pub fn intersects(self, other: Group<'_>) -> bool {
         match (self.reach(), other.reach()) {
-            (None, None) => true,
-            (None, Some(some)) | (Some(some), None) => !some.is_empty(),
+            (None, _) | (_, None) => true,
             (Some(a), Some(b)) => !a.is_disjoint(&b),
         }
+    }
+
+    /// Was it there before the other? Of two made in the same second, the one whose namespace and name come first.
+    pub fn precedes(self, other: Group<'_>) -> bool {
+        let order = |group: Group<'_>| {
+            let made = object::text(group.0, &["metadata", "creationTimestamp"]).to_owned();
+            (made, group.namespace().to_owned(), group.name().to_owned())
+        };
+        order(self) < order(other)
     }
 }
 

@@ -144,24 +144,31 @@ fn install_modes_decide_about_targets() {
     const MULTI: &str = "MultiNamespace InstallModeType not supported, cannot configure to watch 2 namespaces";
     const MIXED: &str =
         "operatorgroup has invalid selected namespaces, NamespaceAll found when |selected namespaces| > 1";
-    let cases: [(&[&str], &str, Option<&str>); 11] = [
-        (&["OwnNamespace"], "garden", None),
-        (&["SingleNamespace", "AllNamespaces"], "garden", Some(OWN)),
-        (&["AllNamespaces"], "", None),
-        (&["OwnNamespace"], "", Some(ALL)),
-        (&["SingleNamespace"], "field", None),
-        (&["MultiNamespace"], "field", Some(SINGLE)),
-        (&["MultiNamespace"], "field,meadow", None),
-        (&["SingleNamespace"], "field,meadow", Some(MULTI)),
-        (&["MultiNamespace", "OwnNamespace"], "field,garden", None),
-        (&["MultiNamespace"], "field,garden", Some(OWN)),
-        (&["MultiNamespace", "AllNamespaces"], ",field", Some(MIXED)),
+    const ALL_MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
+    // What is supported, when all else is listed as not supported; and whether the same is so when all else is left out.
+    let cases: [(&[&str], &str, Option<&str>, bool); 12] = [
+        (&["OwnNamespace"], "garden", None, true),
+        (&["SingleNamespace", "AllNamespaces"], "garden", Some(OWN), false),
+        (&["AllNamespaces"], "garden", Some(OWN), true),
+        (&["AllNamespaces"], "", None, true),
+        (&["OwnNamespace"], "", Some(ALL), true),
+        (&["SingleNamespace"], "field", None, true),
+        (&["MultiNamespace"], "field", Some(SINGLE), false),
+        (&["MultiNamespace"], "field,meadow", None, true),
+        (&["SingleNamespace"], "field,meadow", Some(MULTI), true),
+        (&["MultiNamespace", "OwnNamespace"], "field,garden", None, true),
+        (&["MultiNamespace"], "field,garden", Some(OWN), false),
+        (&["MultiNamespace", "AllNamespaces"], ",field", Some(MIXED), true),
     ];
-    for (modes, targets, expected) in cases {
-        let modes: Vec<Value> = modes.iter().map(|m| json!({"type": m, "supported": true})).collect();
-        let supported = supports(&csv(&json!({"installModes": modes})), "garden", targets);
+    for (supported, targets, expected, needs_no_list) in cases {
+        let list = |modes: &[&str]| -> Value {
+            modes.iter().map(|m| json!({"type": m, "supported": supported.contains(m)})).collect()
+        };
+        let ask = |modes: Value| supports(&csv(&json!({"installModes": modes})), "garden", targets);
         let expected = expected.map_or(Ok(()), |message| Err(("UnsupportedOperatorGroup", message.to_owned())));
-        assert_eq!(supported, expected, "{modes:?} {targets:?}");
+        assert_eq!(ask(list(&ALL_MODES)), expected, "{supported:?} {targets:?}");
+        let inferred = if needs_no_list { expected } else { Ok(()) };
+        assert_eq!(ask(list(supported)), inferred, "{supported:?} {targets:?}, the others left out");
     }
     let twice = json!({"installModes": [{"type": "OwnNamespace", "supported": true}, {"type": "OwnNamespace", "supported": false}]});
     let message =
@@ -213,6 +220,49 @@ fn provided_apis_are_annotated_unless_another_group_provides_them() {
         let own = group("garden", &json!({"staticProvidedAPIs": fixed}), &json!(["field"]), own);
         let world = world(&[own.clone(), group("elsewhere", &json!({}), &targets, other)]);
         assert_eq!(provision(&Reader::new(&world), Group(&own), &csv), expected, "{targets} {other}");
+    }
+}
+
+#[test]
+fn the_own_namespace_of_a_group_always_counts() {
+    let intersect = |a: (&str, Value), b: (&str, Value)| {
+        let (a, b) = (group(a.0, &json!({}), &a.1, ""), group(b.0, &json!({}), &b.1, ""));
+        let found = Group(&a).intersects(Group(&b));
+        assert_eq!(found, Group(&b).intersects(Group(&a)), "symmetric");
+        found
+    };
+    assert!(!intersect(("garden", json!(["field"])), ("meadow", json!(["lawn"]))));
+    assert!(intersect(("garden", json!(["field"])), ("meadow", json!(["field"]))));
+    assert!(intersect(("garden", json!(["field"])), ("meadow", json!(["garden"]))));
+    assert!(intersect(("garden", json!(["field"])), ("field", json!(["field"]))));
+    assert!(intersect(("garden", json!([])), ("meadow", json!(["garden"]))), "although it targets none");
+    assert!(intersect(("garden", json!([])), ("meadow", json!([""]))));
+    assert!(!intersect(("garden", json!([])), ("meadow", json!([]))));
+}
+
+#[test]
+fn of_groups_that_come_to_intersect_the_first_stays() {
+    let rose = "Rose.v1.garden.example.com";
+    let csv = csv(&json!({"customresourcedefinitions": {"owned": [
+        {"name": "roses.garden.example.com", "kind": "Rose", "version": "v1"},
+    ]}}));
+    let made = |namespace: &str, second: u8, fixed: bool| {
+        let mut group = group(namespace, &json!({"staticProvidedAPIs": fixed}), &json!(["field"]), rose);
+        group["metadata"]["creationTimestamp"] = format!("2026-11-21T13:00:{second:02}Z").into();
+        group
+    };
+    let give_way = Provision::Annotate(Apis::default());
+    // The other group: its namespace, when it was made, and whether it is static.
+    for (namespace, second, fixed, expected) in [
+        ("zoo", 1, false, give_way.clone()),
+        ("zoo", 3, false, Provision::Settled),
+        ("zoo", 3, true, give_way.clone()),
+        ("arbour", 2, false, give_way),
+        ("zoo", 2, false, Provision::Settled),
+    ] {
+        let own = made("garden", 2, false);
+        let world = world(&[own.clone(), made(namespace, second, fixed)]);
+        assert_eq!(provision(&Reader::new(&world), Group(&own), &csv), expected, "{namespace} {second} {fixed}");
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Time
         Controller::OperatorGroup => operatorgroup::plan(world, key, now),
         Controller::Namespace => operatorgroup::plan_namespace(world, key),
         Controller::ClusterServiceVersion => csv::plan(world, key, now),
-        Controller::CopiedCsv => copiedcsv::plan(settings, world, key),
+        Controller::CopiedCsv => copiedcsv::plan(settings, world, key, now),
         Controller::ProvidedApiRoles => apiroles::plan(world, key),
         Controller::OperatorCondition => operatorcondition::plan(world, key, now),
         Controller::Adoption => operator::plan_adoption(world, key),

@@ -18,20 +18,7 @@ pub(super) fn of(change: &Change) -> Vec<Key> {
         k if *k == kind::OPERATOR => subject(&[C::Operator]),
         k if *k == kind::OLM_CONFIG => subject(&[C::OlmConfig]),
         k if *k == kind::CLUSTER_SERVICE_VERSION => {
-            let original = change.index.iter().find_map(|key| match key {
-                IndexKey::CopyOf(namespace, name) => Some(Key::new(C::CopiedCsv, namespace, name)),
-                _ => None,
-            });
-            match original {
-                Some(original) => vec![original],
-                None => subject(&[
-                    C::ClusterServiceVersion,
-                    C::CopiedCsv,
-                    C::ProvidedApiRoles,
-                    C::OperatorCondition,
-                    C::Adoption,
-                ]),
-            }
+            subject(&[C::ClusterServiceVersion, C::CopiedCsv, C::ProvidedApiRoles, C::OperatorCondition, C::Adoption])
         }
         _ => Vec::new(),
     };
@@ -41,6 +28,8 @@ pub(super) fn of(change: &Change) -> Vec<Key> {
     }
     for key in &change.index {
         match key {
+            // Its original.
+            IndexKey::CopyOf(namespace, name) => keys.push(Key::new(C::CopiedCsv, namespace, name)),
             IndexKey::Component(operator) => keys.push(Key::new(C::Operator, "", operator)),
             IndexKey::OwnerLabels { kind, namespace, name } if *kind == kind::OPERATOR_GROUP.kind => {
                 keys.push(Key::new(C::OperatorGroup, namespace, name));

@@ -30,9 +30,10 @@ use serde_json::Value;
 use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status;
 use crate::plan::{Action, Key, Order, Plan, Reason, Verb};
-use crate::world::{Change, Fact, FactKey, GroupKind, Read, Reader, Refusal, World};
+use crate::world::{Change, Fact, FactKey, GroupKind, Read, Reader, Refusal, World, kind};
 
-/// How many plans in a row may act before a key is made to pause: two controllers that undo each other's work must not spin.
+/// How many plans in a row may do the same before a key is made to pause: two controllers that undo each other's work must not spin. Who
+/// does something else each time gets on.
 const LONGEST_STREAK: u32 = 40;
 
 /// After so many refusals in a row what was refused is not expected to go through by itself any more: some seconds have passed.
@@ -90,7 +91,8 @@ pub struct Planner {
     timers: BTreeSet<(Timestamp, Key)>,
     timer: BTreeMap<Key, Timestamp>,
     refusals: BTreeMap<Key, BTreeMap<ActionId, Refusal>>,
-    streaks: BTreeMap<Key, u32>,
+    /// How often each action was planned since a key last had nothing to do.
+    streaks: BTreeMap<Key, BTreeMap<ActionId, u32>>,
     reasons: BTreeMap<Key, Vec<Reason>>,
     /// Keys whose reasons are others since they were last taken.
     news: BTreeSet<Key>,
@@ -128,16 +130,18 @@ impl Planner {
     /// Takes in an observation. `true` when it was news.
     pub fn observe(&mut self, event: Event) -> bool {
         let changes = match event {
-            Event::Applied(json) => self.world.apply(json).into_iter().collect(),
+            Event::Applied(json) => self.world.turned(&json).into_iter().chain(self.world.apply(json)).collect(),
             Event::Deleted(json) => {
                 let target = ObjectRef::of(&json);
                 let rv = object::resource_version(&json).parse().unwrap_or_default();
                 let name = (target.namespace, target.name);
-                self.world.delete(&GroupKind::of(&json), &name, object::uid(&json), rv).into_iter().collect()
+                self.world.delete(&GroupKind::kept_as(&json), &name, object::uid(&json), rv).into_iter().collect()
             }
             Event::Absent(target, uid) => {
                 let gk = GroupKind::new(&target.gvk.group, &target.gvk.kind);
-                self.world.delete(&gk, &(target.namespace, target.name), &uid, 0).into_iter().collect()
+                let name = (target.namespace, target.name);
+                let copy = (gk == kind::CLUSTER_SERVICE_VERSION).then_some(kind::COPIED_CSV);
+                copy.into_iter().chain([gk]).filter_map(|gk| self.world.delete(&gk, &name, &uid, 0)).collect()
             }
             Event::Listed(gk, objects, rv) => self.world.reset(&gk, objects, rv),
             Event::Learned(key, fact) => {
@@ -309,12 +313,17 @@ impl Planner {
             self.streaks.remove(key);
             return;
         }
-        let streak = self.streaks.entry(key.clone()).or_default();
-        *streak += 1;
-        if *streak > LONGEST_STREAK && *streak % 2 == 1 {
+        let streaks = self.streaks.entry(key.clone()).or_default();
+        let mut streak = 0;
+        for action in &plan.actions {
+            let planned = streaks.entry((action.verb(), action.target())).or_default();
+            *planned += 1;
+            streak = streak.max(*planned);
+        }
+        if streak > LONGEST_STREAK && streak % 2 == 1 {
             // Every other plan waits, so that after its pause the key does act.
             plan.actions.clear();
-            plan.again = Some(now + backoff::pause(key, *streak - LONGEST_STREAK));
+            plan.again = Some(now + backoff::pause(key, streak - LONGEST_STREAK));
         }
     }
 

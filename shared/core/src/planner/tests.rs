@@ -204,3 +204,27 @@ fn a_batch_waits_as_a_whole_for_what_was_refused_of_it_and_so_does_what_comes_af
     let shown: Vec<&Reason> = planner.reasons().flat_map(|(_, reasons)| reasons).collect();
     assert!(matches!(shown[..], [Reason::Refused { attempts: 1, .. }]), "{shown:?}");
 }
+
+#[test]
+fn who_does_the_same_over_and_over_pauses_and_who_gets_on_does_not() {
+    let runs = |names: u32| {
+        let count = AtomicU32::new(0);
+        let mut planner = planner(move |_, key, _| {
+            if key.controller != Controller::Adoption {
+                return Plan::nothing();
+            }
+            Plan::act(vec![Action::Create(role(&(count.fetch_add(1, Ordering::Relaxed) % names).to_string()))])
+        });
+        planner.observe(Event::Applied(subscription("pot", 1)));
+        let mut worked = 0;
+        while worked < 200
+            && let Some(work) = planner.next(now())
+        {
+            planner.done(&work.key, &work.actions, vec![], now());
+            worked += 1;
+        }
+        worked
+    };
+    assert_eq!(runs(1), super::LONGEST_STREAK);
+    assert_eq!(runs(1000), 200);
+}

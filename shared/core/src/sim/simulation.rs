@@ -25,7 +25,7 @@ use crate::plan::{self, Action, Key, Question, Verb};
 use crate::planner::{Answer, Event, Failure, Planner, Work, answer};
 use crate::settings::Settings;
 use crate::structural::{Fit, FitFact, Fitting};
-use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, trimmed};
+use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, sendable, trimmed};
 
 /// How long a request takes on the virtual clock.
 const REQUEST: SignedDuration = SignedDuration::from_millis(2);
@@ -342,9 +342,16 @@ impl Simulation {
     /// Goes on until nothing is left to do, or `limit` has passed on the virtual clock. `true`: nothing is left to do for at least as
     /// long again (certificates are made anew after two years).
     pub fn settle(&mut self, limit: SignedDuration) -> bool {
+        self.settle_while(limit, |_| {})
+    }
+
+    /// The same, and lets somebody look after everything that is done.
+    pub fn settle_while(&mut self, limit: SignedDuration, mut look: impl FnMut(&mut Self)) -> bool {
         let deadline = self.now + limit;
         while self.now <= deadline {
-            if self.advance(deadline) == Progress::Quiet {
+            let progress = self.advance(deadline);
+            look(self);
+            if progress == Progress::Quiet {
                 let wakeup = [self.planner.wakeup(), self.api.next_wakeup()].into_iter().flatten().min();
                 return wakeup.is_none_or(|at| at > deadline + limit);
             }
@@ -469,8 +476,10 @@ impl Simulation {
                 self.request(&action)
             }
             Action::Create(object) => self.api.create(object.clone(), now).map(Some),
-            Action::Update(object) => self.api.update(object.clone(), None, now).map(Some),
-            Action::UpdateStatus(object) => self.api.update(object.clone(), Some("status"), now).map(Some),
+            Action::Update(object) | Action::UpdateStatus(object) => {
+                let part = matches!(action, Action::UpdateStatus(_)).then_some("status");
+                self.api.update(sendable(object).into_owned(), part, now).map(Some)
+            }
             Action::Patch { target, uid, patch } => {
                 let mut patch = patch.clone();
                 object::map_mut(&mut patch, &["metadata"]).insert("uid".to_owned(), uid.as_str().into());

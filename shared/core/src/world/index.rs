@@ -65,13 +65,12 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
         );
         let targets = object::list(json, &["status", "namespaces"]);
         keys.extend(targets.iter().filter_map(|t| t.as_str()).map(|t| IndexKey::Target(t.to_owned())));
+    } else if *gk == kind::COPIED_CSV {
+        let from = object::label(json, labels::COPIED_FROM).unwrap_or_default();
+        keys.push(IndexKey::CopyOf(from.to_owned(), object::name(json).to_owned()));
     } else if *gk == kind::CLUSTER_SERVICE_VERSION {
-        if let Some(from) = object::label(json, "olm.copiedFrom") {
-            keys.push(IndexKey::CopyOf(from.to_owned(), object::name(json).to_owned()));
-        } else {
-            for crd in object::list(json, &["spec", "customresourcedefinitions", "owned"]) {
-                keys.push(IndexKey::OwnedCrd(object::text(crd, &["name"]).to_owned()));
-            }
+        for crd in object::list(json, &["spec", "customresourcedefinitions", "owned"]) {
+            keys.push(IndexKey::OwnedCrd(object::text(crd, &["name"]).to_owned()));
         }
     } else if *gk == kind::ROLE_BINDING || *gk == kind::CLUSTER_ROLE_BINDING {
         for subject in object::list(json, &["subjects"]) {

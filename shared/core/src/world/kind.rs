@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::api::object;
+use crate::api::{labels, object};
 
 /// A group and kind. The version is left out: one object is one object in whatever version it is read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,6 +31,15 @@ impl GroupKind {
         let gvk = object::gvk(json);
         Self { group: Cow::Owned(gvk.group), kind: Cow::Owned(gvk.kind) }
     }
+
+    /// As what the World keeps an object: its group and kind, but copies of ClusterServiceVersions for themselves. There are many of them,
+    /// they are kept [trimmed](super::trim) to next to nothing, and what concerns one of them concerns only its original.
+    pub fn kept_as(json: &Value) -> Self {
+        match Self::of(json) {
+            csv if csv == CLUSTER_SERVICE_VERSION && object::label(json, labels::COPIED_FROM).is_some() => COPIED_CSV,
+            gk => gk,
+        }
+    }
 }
 
 impl std::fmt::Display for GroupKind {
@@ -53,6 +62,7 @@ kinds! {
     SUBSCRIPTION = "operators.coreos.com" / "Subscription";
     INSTALL_PLAN = "operators.coreos.com" / "InstallPlan";
     CLUSTER_SERVICE_VERSION = "operators.coreos.com" / "ClusterServiceVersion";
+    COPIED_CSV = "operators.coreos.com" / "ClusterServiceVersion, copied";
     OPERATOR_GROUP = "operators.coreos.com" / "OperatorGroup";
     OPERATOR_CONDITION = "operators.coreos.com" / "OperatorCondition";
     OPERATOR = "operators.coreos.com" / "Operator";

@@ -26,7 +26,7 @@ pub use index::IndexKey;
 pub use kind::GroupKind;
 pub use reader::{Read, Reader, Typed, View};
 use serde_json::Value;
-pub use trim::{trim, trimmed};
+pub use trim::{Digest, sendable, trim, trimmed};
 
 use crate::api::object::{self, ObjectRef};
 
@@ -93,9 +93,11 @@ impl World {
         Self::default()
     }
 
-    /// Takes in an observation of an object. `None` when it is older than, or equal to, what is known.
+    /// Takes in an observation of an object. `None` when it is older than, or equal to, what is known. Who needs to know what follows from a
+    /// ClusterServiceVersion becoming a copy asks [`World::turned`] before.
     pub fn apply(&mut self, json: Value) -> Option<Change> {
-        let gk = GroupKind::of(&json);
+        self.turned(&json);
+        let gk = GroupKind::kept_as(&json);
         let name = key(&json);
         let store = self.stores.entry(gk.clone()).or_default();
         if store.graves.get(&name).is_some_and(|rv| version(&json) <= *rv) {
@@ -151,6 +153,21 @@ impl World {
         Some(Change { kind: gk.clone(), name: name.clone(), index, membership: true })
     }
 
+    /// Forgets a ClusterServiceVersion in favour of what it has become: a copy, or no longer one.
+    pub fn turned(&mut self, json: &Value) -> Option<Change> {
+        let before = match GroupKind::kept_as(json) {
+            gk if gk == kind::CLUSTER_SERVICE_VERSION => kind::COPIED_CSV,
+            gk if gk == kind::COPIED_CSV => kind::CLUSTER_SERVICE_VERSION,
+            _ => return None,
+        };
+        let name = key(json);
+        let old = self.stores.get(&before)?.objects.get(&name)?;
+        if version(&old.json) > version(json) {
+            return None;
+        }
+        self.delete(&before, &name, "", version(json))
+    }
+
     /// Replaces all objects of a kind by a complete list of them, made at `resource_version`.
     pub fn reset(&mut self, gk: &GroupKind, objects: Vec<Value>, resource_version: u64) -> Vec<Change> {
         let listed: BTreeSet<NamespacedName> = objects.iter().map(key).collect();
@@ -192,6 +209,14 @@ impl World {
     /// Is the image of a bundle being pulled?
     pub fn is_unpacking(&self) -> bool {
         self.facts.values().any(|fact| matches!(fact, Fact::Bundle(unpacking) if unpacking.running))
+    }
+
+    /// Is the object known, in this state or a newer one?
+    pub fn knows_state(&self, json: &Value) -> bool {
+        let store = self.stores.get(&GroupKind::kept_as(json));
+        let known = store.and_then(|s| s.objects.get(&key(json))).map(|o| version(&o.json));
+        let gone = store.and_then(|s| s.graves.get(&key(json))).copied();
+        known.max(gone) >= Some(version(json))
     }
 
     /// Every object, by kind and name.

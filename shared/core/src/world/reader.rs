@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::kind;
 use super::{CatalogFact, Fact, FactKey, GroupKind, IndexKey, NamespacedName, Object, Refusal, World};
 use crate::bundle::{BundleImage, Unpacking};
 use crate::plan::Key;
@@ -82,11 +83,14 @@ impl<'w> Reader<'w> {
         self.reads.borrow_mut().insert(read);
     }
 
-    /// The object of that kind, namespace (empty when cluster-scoped) and name.
+    /// The object of that kind, namespace (empty when cluster-scoped) and name. A ClusterServiceVersion may be a copy.
     pub fn object(&self, gk: &GroupKind, namespace: &str, name: &str) -> Option<&'w Arc<Object>> {
         let name = (namespace.to_owned(), name.to_owned());
         let found = self.world.stores.get(gk).and_then(|s| s.objects.get(&name));
-        self.note(Read::Object(gk.clone(), name));
+        self.note(Read::Object(gk.clone(), name.clone()));
+        if found.is_none() && *gk == kind::CLUSTER_SERVICE_VERSION {
+            return self.object(&kind::COPIED_CSV, &name.0, &name.1);
+        }
         found
     }
 
@@ -100,10 +104,16 @@ impl<'w> Reader<'w> {
         self.object(&T::KIND, namespace, name).map(|o| Typed(o.clone(), PhantomData))
     }
 
-    /// All objects of a kind, by namespace and name.
+    /// All objects of a kind, by namespace and name. After all ClusterServiceVersions come their copies.
     pub fn all(&self, gk: &GroupKind) -> impl Iterator<Item = &'w Arc<Object>> + use<'w> {
-        self.note(Read::Kind(gk.clone()));
-        self.world.stores.get(gk).into_iter().flat_map(|s| s.objects.values())
+        let copies = (*gk == kind::CLUSTER_SERVICE_VERSION).then_some(kind::COPIED_CSV);
+        let of_kind = |gk: GroupKind| {
+            let store = self.world.stores.get(&gk);
+            self.note(Read::Kind(gk));
+            store
+        };
+        let stores = [of_kind(gk.clone()), copies.and_then(of_kind)];
+        stores.into_iter().flatten().flat_map(|s| s.objects.values())
     }
 
     /// The names of all objects of a kind. Cheaper to depend on than [`Reader::all`]: only appearing and disappearing counts.
@@ -112,7 +122,7 @@ impl<'w> Reader<'w> {
         self.world.stores.get(gk).into_iter().flat_map(|s| s.objects.keys())
     }
 
-    /// All objects of a kind in a namespace, by name.
+    /// All objects of a kind in a namespace, by name. ClusterServiceVersions are those that are no copies.
     pub fn in_namespace(&self, gk: &GroupKind, namespace: &str) -> impl Iterator<Item = &'w Arc<Object>> + use<'w> {
         self.note(Read::Namespace(gk.clone(), namespace.to_owned()));
         let namespace = namespace.to_owned();

@@ -1,9 +1,15 @@
 //! What of an object is not kept in memory: what planning never reads and no write needs. That is `managedFields` (the API server
 //! keeps its own when they are not sent), the schemas of CustomResourceDefinitions (which are only ever patched), and the private
-//! keys of OLM's serving certificates (which are only ever made anew).
+//! keys of OLM's serving certificates (which are only ever made anew). Of a copy of a ClusterServiceVersion next to nothing is kept: there
+//! may be tens of thousands, and each says what its original says.
 
-use serde_json::Value;
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
+use serde_json::{Map, Value, json};
+
+use super::kind::{self, GroupKind};
+use crate::api::{labels, object};
 use crate::plan::certificate;
 
 /// Fields within objects and, where a list is on the way, within its entries.
@@ -13,6 +19,10 @@ const OF_CERTIFICATES: &[&str] = &["data", certificate::KEY];
 
 /// Drops it.
 pub fn trim(object: &mut Value) {
+    if GroupKind::kept_as(object) == kind::COPIED_CSV {
+        *object = Digest::trimmed(object);
+        return;
+    }
     for path in dropped(object) {
         remove(object, path);
     }
@@ -20,7 +30,89 @@ pub fn trim(object: &mut Value) {
 
 /// A copy without it.
 pub fn trimmed(object: &Value) -> Value {
+    if GroupKind::kept_as(object) == kind::COPIED_CSV {
+        return Digest::trimmed(object);
+    }
     copy(object, dropped(object))
+}
+
+/// What is kept of what a copied ClusterServiceVersion says: enough to tell whether it says the same as another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Digest {
+    /// Of labels, annotations and `spec`.
+    pub content: String,
+    /// Of `status`.
+    pub status: String,
+}
+
+/// Where a trimmed copy has its digests: in place of what they are of.
+const CONTENT: &str = "spec";
+const STATUS: &str = "status";
+
+impl Digest {
+    /// The digest of a ClusterServiceVersion, whole or trimmed. A part of it may be whole and the other trimmed.
+    pub fn of(csv: &Value) -> Self {
+        Self::of_parts(&csv["metadata"], &csv[CONTENT], &csv[STATUS])
+    }
+
+    /// The digest of a ClusterServiceVersion of this `metadata`, `spec` and `status`.
+    pub fn of_parts(metadata: &Value, spec: &Value, status: &Value) -> Self {
+        let part = |field: &Value, values: &[&Value]| field.as_str().map_or_else(|| digest(values), str::to_owned);
+        Self {
+            content: part(spec, &[&metadata["labels"], &metadata["annotations"], spec]),
+            status: part(status, &[status]),
+        }
+    }
+
+    /// What is kept of a copy: who it is, whose copy, what owns and what keeps it, and its digests.
+    fn trimmed(copy: &Value) -> Value {
+        const KEPT: [&str; 8] = [
+            "name",
+            "namespace",
+            "uid",
+            "resourceVersion",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "finalizers",
+            "ownerReferences",
+        ];
+        let Self { content, status } = Self::of(copy);
+        let old = &copy["metadata"];
+        let kept = KEPT.iter().filter(|field| !old[**field].is_null());
+        let mut metadata: Map<String, Value> = kept.map(|field| ((*field).to_owned(), old[*field].clone())).collect();
+        let from = object::label(copy, labels::COPIED_FROM).unwrap_or_default();
+        metadata.insert("labels".to_owned(), json!({ labels::COPIED_FROM: from }));
+        let mut trimmed = Map::new();
+        for field in ["apiVersion", "kind"] {
+            trimmed.insert(field.to_owned(), copy[field].clone());
+        }
+        trimmed.insert("metadata".to_owned(), metadata.into());
+        trimmed.insert(CONTENT.to_owned(), content.into());
+        trimmed.insert(STATUS.to_owned(), status.into());
+        trimmed.into()
+    }
+}
+
+/// The object as it can be sent: without digests.
+pub fn sendable(object: &Value) -> Cow<'_, Value> {
+    let is_digest = |field: &str| object[field].is_string();
+    if GroupKind::kept_as(object) != kind::COPIED_CSV || !(is_digest(CONTENT) || is_digest(STATUS)) {
+        return Cow::Borrowed(object);
+    }
+    let fields = object.as_object().into_iter().flatten();
+    let kept = fields.filter(|(field, value)| !([CONTENT, STATUS].contains(&field.as_str()) && value.is_string()));
+    Cow::Owned(kept.map(|(field, value)| (field.clone(), value.clone())).collect())
+}
+
+/// Nobody but who may write copies could make two of them collide.
+fn digest(values: &[&Value]) -> String {
+    let mut hasher = DefaultHasher::new();
+    for value in values {
+        // What is empty may be left out.
+        let is_empty = value.as_object().is_some_and(Map::is_empty);
+        if is_empty { &Value::Null } else { *value }.hash(&mut hasher);
+    }
+    format!("{:016x}", hasher.finish())
 }
 
 fn dropped(object: &Value) -> &'static [&'static [&'static str]] {
@@ -86,6 +178,53 @@ mod tests {
         assert_eq!(other["metadata"], json!({ "name": "roses" }));
         assert_eq!(other["spec"], object("Rose")["spec"]);
     }
+
+    #[test]
+    fn of_copies_next_to_nothing_is_kept() {
+        let copy = |label: &str, replicas: u32, phase: &str| {
+            json!({
+                "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+                "metadata": {
+                    "name": "rose.v1", "namespace": "field", "uid": "1", "resourceVersion": "7",
+                    "labels": { "olm.copiedFrom": "garden", "a": label }, "annotations": { "alm-examples": "[]" },
+                    "managedFields": [{ "manager": "user" }],
+                },
+                "spec": { "replicas": replicas },
+                "status": { "phase": phase },
+            })
+        };
+        let once = trimmed(&copy("a", 1, "Succeeded"));
+        let Digest { content, status } = Digest::of(&copy("a", 1, "Succeeded"));
+        let expected = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": {
+                "name": "rose.v1", "namespace": "field", "uid": "1", "resourceVersion": "7",
+                "labels": { "olm.copiedFrom": "garden" },
+            },
+            "spec": content, "status": status,
+        });
+        assert_eq!(once, expected);
+        assert_eq!(trimmed(&once), once, "twice is once");
+        let mut in_place = copy("a", 1, "Succeeded");
+        trim(&mut in_place);
+        assert_eq!(in_place, once);
+        let of = |label, replicas, phase| Digest::of(&copy(label, replicas, phase));
+        let digest = of("a", 1, "Succeeded");
+        assert_eq!(digest, Digest::of(&once));
+        for other in [of("b", 1, "Succeeded"), of("a", 2, "Succeeded")] {
+            assert_ne!(other.content, digest.content);
+            assert_eq!(other.status, digest.status);
+        }
+        assert_ne!(of("a", 1, "Failed").status, digest.status);
+        assert_eq!(of("a", 1, "Failed").content, digest.content);
+        assert_eq!(sendable(&once)["metadata"], once["metadata"]);
+        assert!(sendable(&once)["spec"].is_null() && sendable(&once)["status"].is_null());
+        assert_eq!(*sendable(&copy("a", 1, "Failed")), copy("a", 1, "Failed"));
+        let original =
+            json!({ "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "spec": {} });
+        assert_eq!(trimmed(&original), original, "only copies");
+    }
+
     #[test]
     fn private_keys_of_serving_certificates_are_dropped() {
         let secret = |data: Value| json!({ "apiVersion": "v1", "kind": "Secret", "data": data });

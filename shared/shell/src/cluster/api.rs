@@ -10,11 +10,18 @@ use kube::core::{Request, WatchEvent};
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::plan::Account;
+use olm_core::world::{GroupKind, kind, sendable};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
 /// Field manager of everything that is written by `kubectl olm`.
 const MANAGER: &str = "kubectl-olm";
+
+/// How many objects a page of a list has, as kubectl asks for them.
+pub const PAGE: u32 = 500;
+
+/// Asks for an answer that has nothing of the object but its metadata.
+const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// How long the API server may take to answer: after a minute it gives up a request by itself.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -171,14 +178,14 @@ impl Api {
 
     /// A page of a LIST, in all namespaces.
     pub async fn list(&self, resource: &Resource, labels: &str, page: &str) -> Result<Page, Status> {
-        self.list_at(resource, Depth::Whole, labels, page).await
+        self.list_at(resource, (Depth::Whole, PAGE), labels, page).await
     }
 
     /// Everything of a LIST, in one namespace, or in all when it is empty.
     pub async fn list_whole(&self, resource: &Resource, namespace: &str, labels: &str) -> Result<Vec<Value>, Status> {
         let (mut objects, mut next) = (Vec::new(), String::new());
         loop {
-            let page = self.page(resource, namespace, Depth::Whole, labels, &next).await?;
+            let page = self.page(resource, namespace, (Depth::Whole, PAGE), labels, &next).await?;
             objects.extend(page.objects);
             next = page.next;
             if next.is_empty() {
@@ -187,20 +194,26 @@ impl Api {
         }
     }
 
-    /// A page of a LIST of so much of each object, in all namespaces.
-    pub async fn list_at(&self, resource: &Resource, depth: Depth, labels: &str, page: &str) -> Result<Page, Status> {
-        self.page(resource, "", depth, labels, page).await
+    /// A page of a LIST of so much of each object, in all namespaces, of `limit` objects at most.
+    pub async fn list_at(
+        &self,
+        resource: &Resource,
+        (depth, limit): (Depth, u32),
+        labels: &str,
+        page: &str,
+    ) -> Result<Page, Status> {
+        self.page(resource, "", (depth, limit), labels, page).await
     }
 
     async fn page(
         &self,
         resource: &Resource,
         namespace: &str,
-        depth: Depth,
+        (depth, limit): (Depth, u32),
         labels: &str,
         page: &str,
     ) -> Result<Page, Status> {
-        let mut params = ListParams::default().limit(500);
+        let mut params = ListParams::default().limit(limit);
         if !labels.is_empty() {
             params = params.labels(labels);
         }
@@ -319,7 +332,7 @@ impl Api {
         let target = ObjectRef::of(object);
         let resource = self.resource(&target.gvk).await?;
         let params = PostParams { dry_run, field_manager: Some(MANAGER.to_owned()) };
-        self.send(Request::new(resource.path(&target.namespace)).create(&params, bytes(object)?)).await
+        self.write(object, Request::new(resource.path(&target.namespace)).create(&params, bytes(object)?)).await
     }
 
     /// PUT of the object, or of its status.
@@ -338,11 +351,32 @@ impl Api {
         let request = Request::new(resource.path(&target.namespace));
         let params = PostParams { dry_run, field_manager: Some(MANAGER.to_owned()) };
         let body = bytes(object)?;
-        self.send(match subresource {
+        let request = match subresource {
             Some(part) => request.replace_subresource(part, &target.name, &params, body),
             None => request.replace(&target.name, &params, body),
-        })
-        .await
+        };
+        self.write(object, request).await
+    }
+
+    /// Sends an object. Of a copied ClusterServiceVersion only the metadata comes back: there are many, they are big, and what is in them was
+    /// sent a moment ago.
+    async fn write(
+        &self,
+        object: &Value,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<Value, Status> {
+        if GroupKind::kept_as(object) != kind::COPIED_CSV {
+            return self.send(request).await;
+        }
+        let mut request = request.map_err(unsendable)?;
+        request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(METADATA_ONLY));
+        let mut answer = self.send(Ok(request)).await?;
+        if answer["kind"] == object["kind"] {
+            return Ok(answer);
+        }
+        let mut written = object.clone();
+        object::map_mut(&mut written, &[]).insert("metadata".to_owned(), answer["metadata"].take());
+        Ok(written)
     }
 
     /// PATCH with a JSON merge patch.
@@ -404,7 +438,7 @@ impl Api {
 }
 
 fn bytes(object: &Value) -> Result<Vec<u8>, Status> {
-    serde_json::to_vec(object).map_err(|error| Status::new(0, "Unsendable", error.to_string()))
+    serde_json::to_vec(sendable(object).as_ref()).map_err(|error| Status::new(0, "Unsendable", error.to_string()))
 }
 
 fn unsendable(error: kube::core::request::Error) -> Status {

@@ -31,11 +31,13 @@ pub(super) struct Done {
 pub(super) async fn execute(api: &Api, permit: &Permit, work: Work, events: &mpsc::UnboundedSender<Event>) -> Done {
     let mut succeeded = Vec::new();
     let mut failures = Vec::new();
-    for batch in work.order.batches(work.actions.len()) {
+    let batches = work.order.batches(work.actions.len());
+    let mut actions = work.actions.into_iter();
+    for batch in batches {
         if !failures.is_empty() {
             break;
         }
-        let mut results = stream::iter(work.actions[batch].to_vec())
+        let mut results = stream::iter(actions.by_ref().take(batch.len()).collect::<Vec<_>>())
             .map(|action| async move {
                 let result = one(api, permit, &action, events).await;
                 (action, result)

@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, mpsc};
 use super::api::Api;
 use super::bundles::Bundles;
 use super::catalogs::Catalogs;
+use super::copies::{self, Unknown};
 use super::execute::{Done, execute};
 use super::lease::Permit;
 use super::watch::{self, Signal};
@@ -75,9 +76,9 @@ pub async fn run(
     let (events_in, mut events) = mpsc::unbounded_channel();
     let (done_in, mut done) = mpsc::unbounded_channel::<Done>();
     let mut tasks = tokio::task::JoinSet::new();
-    let mut unsynced: BTreeSet<Gvk> = BTreeSet::new();
+    let mut unsynced = BTreeSet::new();
     for watched in watch::kinds(options.catalog_pods) {
-        unsynced.insert(watched.resource.gvk.clone());
+        unsynced.insert(watched.id());
         api.know(watched.resource.clone()).await;
         tasks.spawn(watch::run(api.clone(), watched, signals_in.clone()));
     }
@@ -88,6 +89,7 @@ pub async fn run(
     }
     let slots = Arc::new(Semaphore::new(CONCURRENCY));
     let mut told = Told::default();
+    let mut unknown = Unknown::default();
     let mut stop = std::pin::pin!(stop);
     loop {
         // What was observed comes before what was done: a key is planned again with the answers in the World.
@@ -132,10 +134,12 @@ pub async fn run(
             // What others are still to do is not waited for by an audit, which does nothing to bring it about.
             let waits = !options.audit && options.once && is_waiting(&planner);
             let asks = !catalogs.are_settled() || planner.world().is_unpacking();
-            if options.once && planner.is_quiet() && events.is_empty() && !asks && !waits {
+            let known = events.is_empty() && unknown.is_empty();
+            if options.once && planner.is_quiet() && known && !asks && !waits {
                 return End::Quiet(blocked(&planner));
             }
         }
+        let look = unknown.due();
         let wakeup = planner.wakeup().map_or(Duration::from_hours(1), |at| {
             Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or(Duration::ZERO)
         });
@@ -159,8 +163,9 @@ pub async fn run(
                         planner.observe(event);
                     }
                 }
-                Signal::Synced(gvk) => {
-                    if unsynced.remove(&gvk) && unsynced.is_empty() {
+                Signal::Copy(copy) => unknown.told(planner.world(), copy),
+                Signal::Synced(watched) => {
+                    if unsynced.remove(&watched) && unsynced.is_empty() {
                         observer.started(planner.world().objects().count());
                     }
                 }
@@ -171,6 +176,12 @@ pub async fn run(
                 Signal::Trouble(gvk, refusal) => observer.trouble(&gvk, &refusal),
                 Signal::Better(gvk) => observer.better(&gvk),
             },
+            () = tokio::time::sleep_until(look.unwrap_or_else(tokio::time::Instant::now)), if look.is_some() => {
+                let objects = unknown.take(planner.world());
+                if !objects.is_empty() {
+                    tasks.spawn(copies::look(api.clone(), objects, events_in.clone()));
+                }
+            }
             () = permit.changed() => {}
             () = tokio::time::sleep(wakeup), if works => {}
         }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   watch    list and watch of every kind that planning reads    --Event-->  live: Planner
+//!     copies   what is known of copied ClusterServiceVersions already
 //!   catalogs connections to registries                           --Event-->   |
 //!   bundles  images of bundles, pulled when asked for            --Event-->   |
 //!     puller   as whom, for both
@@ -17,6 +18,7 @@ pub mod api;
 mod bundles;
 pub mod catalogs;
 pub(crate) mod certificate;
+mod copies;
 mod execute;
 pub(crate) mod fit;
 pub(crate) mod follow;

@@ -7,18 +7,23 @@ use kube::core::WatchEvent;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::planner::Event;
-use olm_core::world::{GroupKind, trim, trimmed};
+use olm_core::world::{GroupKind, kind, trim, trimmed};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::api::{Api, Depth, Resource};
+use super::api::{Api, Depth, PAGE, Resource};
 use super::interest::{is_component, is_ours};
 
 /// Which objects of a kind are kept, and how they are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
     /// All: planning reads what users made.
     All,
+    /// ClusterServiceVersions that are no copies.
+    Originals,
+    /// Copies of ClusterServiceVersions. There may be tens of thousands: they are listed in small pages, for of each next to nothing is kept,
+    /// and watched by metadata only, for most of what happens to them is known from the answers to our own writes.
+    Copies,
     /// What OLM made. The API server chooses.
     Managed,
     /// What OLM made, and components of operators. No selector says that, so all are read, and the others forgotten.
@@ -28,8 +33,9 @@ enum Part {
 }
 
 /// `group version kind plural namespaced part`: what is watched.
-const KINDS: [(&str, &str, &str, &str, bool, Part); 22] = [
-    ("operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "clusterserviceversions", true, Part::All),
+const KINDS: [(&str, &str, &str, &str, bool, Part); 23] = [
+    ("operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "clusterserviceversions", true, Part::Originals),
+    ("operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "clusterserviceversions", true, Part::Copies),
     ("operators.coreos.com", "v1alpha1", "Subscription", "subscriptions", true, Part::All),
     ("operators.coreos.com", "v1alpha1", "InstallPlan", "installplans", true, Part::All),
     ("operators.coreos.com", "v1alpha1", "CatalogSource", "catalogsources", true, Part::All),
@@ -78,7 +84,10 @@ const KINDS_OF_PODS: [(&str, &str, &str, &str, bool, Part); 3] = [
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// How many objects are read whole at a time.
-const READS: usize = 16;
+pub(super) const READS: usize = 16;
+
+/// How many copies of ClusterServiceVersions are listed at a time. Each may have a hundred kilobytes, several times that in memory.
+const COPIES: u32 = 25;
 
 /// A kind that is watched.
 #[derive(Clone, Debug)]
@@ -88,12 +97,35 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    fn labels(&self) -> &'static str {
-        if self.part == Part::Managed { "olm.managed=true" } else { "" }
+    /// What tells this from all else that is watched.
+    pub(super) fn id(&self) -> (Gvk, Part) {
+        (self.resource.gvk.clone(), self.part)
     }
 
-    fn depth(&self) -> Depth {
-        if self.part == Part::Contents { Depth::Metadata } else { Depth::Whole }
+    fn labels(&self) -> &'static str {
+        match self.part {
+            Part::Managed => "olm.managed=true",
+            Part::Originals => "!olm.copiedFrom",
+            Part::Copies => "olm.copiedFrom",
+            Part::All | Part::Components | Part::Contents => "",
+        }
+    }
+
+    fn kept_as(&self) -> GroupKind {
+        let gvk = &self.resource.gvk;
+        if self.part == Part::Copies { kind::COPIED_CSV } else { GroupKind::new(&gvk.group, &gvk.kind) }
+    }
+
+    fn listed_at(&self) -> (Depth, u32) {
+        match self.part {
+            Part::Contents => (Depth::Metadata, PAGE),
+            Part::Copies => (Depth::Whole, COPIES),
+            _ => (Depth::Whole, PAGE),
+        }
+    }
+
+    fn watched_at(&self) -> Depth {
+        if matches!(self.part, Part::Contents | Part::Copies) { Depth::Metadata } else { Depth::Whole }
     }
 
     /// The object as it is kept, read whole where it has to be. `None`: it is of no interest, or gone.
@@ -134,8 +166,10 @@ pub(super) enum Signal {
     Event(Event),
     /// This was observed of an object that is of interest only if it is known already: somebody had to look at it.
     OfKnown(ObjectRef, Event),
-    /// The first list of a kind is complete.
-    Synced(Gvk),
+    /// This is the metadata of a copy of a ClusterServiceVersion: who does not know its state already has to look.
+    Copy(Value),
+    /// The first list of what is watched is complete.
+    Synced((Gvk, Part)),
     /// A kind cannot be listed or watched now.
     Trouble(Gvk, Status),
     /// It can again.
@@ -172,7 +206,7 @@ pub(super) async fn run(api: Api, watched: Watched, signals: mpsc::UnboundedSend
         match list(&api, &watched, &signals).await {
             Ok(version) => {
                 health.well();
-                if signals.send(Signal::Synced(gvk.clone())).is_err() {
+                if signals.send(Signal::Synced(watched.id())).is_err() {
                     return;
                 }
                 follow(&api, &watched, version, &mut health, &signals).await;
@@ -190,14 +224,13 @@ async fn list(api: &Api, watched: &Watched, signals: &mpsc::UnboundedSender<Sign
     let mut objects: Vec<Value> = Vec::new();
     let mut token = String::new();
     loop {
-        let page = api.list_at(&watched.resource, watched.depth(), watched.labels(), &token).await?;
+        let page = api.list_at(&watched.resource, watched.listed_at(), watched.labels(), &token).await?;
         let read = stream::iter(page.objects).map(|object| watched.read(api, object)).buffered(READS);
         let kept: Vec<Option<Value>> = read.try_collect().await?;
         objects.extend(kept.into_iter().flatten());
         if page.next.is_empty() {
-            let gvk = &watched.resource.gvk;
             let version = page.resource_version.parse().unwrap_or_default();
-            let _ = signals.send(Signal::Event(Event::Listed(GroupKind::new(&gvk.group, &gvk.kind), objects, version)));
+            let _ = signals.send(Signal::Event(Event::Listed(watched.kept_as(), objects, version)));
             return Ok(page.resource_version);
         }
         token = page.next;
@@ -213,7 +246,7 @@ async fn follow(
     signals: &mpsc::UnboundedSender<Signal>,
 ) {
     loop {
-        let events = match api.watch_at(&watched.resource, watched.depth(), watched.labels(), &version).await {
+        let events = match api.watch_at(&watched.resource, watched.watched_at(), watched.labels(), &version).await {
             Ok(events) => {
                 health.well();
                 events
@@ -233,6 +266,10 @@ async fn follow(
         let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
             let signal = match event {
+                Ok(WatchEvent::Added(copy) | WatchEvent::Modified(copy)) if watched.part == Part::Copies => {
+                    object::resource_version(&copy).clone_into(&mut version);
+                    Signal::Copy(trimmed(&copy))
+                }
                 Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
                     object::resource_version(&object).clone_into(&mut version);
                     let target = ObjectRef::of(&object);

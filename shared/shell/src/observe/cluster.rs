@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{GLOBAL, Gap, Need, Seen, Served, is_lack_of_rights};
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::{CliError, ErrorKind, Printer};
-use crate::cluster::api::{Api, Depth, Resource};
+use crate::cluster::api::{Api, Depth, PAGE, Resource};
 
 /// OLM's group.
 const OLM: &str = "operators.coreos.com";
@@ -195,7 +195,7 @@ async fn list_copies(api: &Api, world: &mut World) -> Result<(), Status> {
     let Some(kind) = csvs() else { return Ok(()) };
     let mut next = String::new();
     loop {
-        let page = api.list_at(&kind.located(), Depth::Metadata, labels::COPIED_FROM, &next).await?;
+        let page = api.list_at(&kind.located(), (Depth::Metadata, PAGE), labels::COPIED_FROM, &next).await?;
         for object in page.objects {
             world.apply(copy(&object));
         }

@@ -50,6 +50,8 @@ pub struct Options {
     pub feature_gates: FeatureGates,
     /// Try optional objects again when their API appears.
     pub retry_optional: bool,
+    /// Namespaces that get copies of what is offered in all namespaces even when OLMConfig switches copies off.
+    pub protected_copied_csv_namespaces: Vec<String>,
     /// Print the final objects in this format instead of the timeline; only when simulating.
     pub output: Option<DataFormat>,
 }
@@ -165,6 +167,7 @@ impl Options {
             catalog_pods: self.catalog_pods.then(CatalogPods::default),
             optional_manifests: self.feature_gates.get(FeatureGates::OPTIONAL_MANIFESTS).unwrap_or(simulating),
             retry_optional: self.retry_optional,
+            protected_copied_csv_namespaces: self.protected_copied_csv_namespaces.iter().cloned().collect(),
             ..Settings::default()
         }
     }

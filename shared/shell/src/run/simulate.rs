@@ -27,6 +27,11 @@ const BEGINNING: &str = "2026-01-01T00:00:00Z";
 /// Any number: it decides the uids and generated names.
 const SEED: u64 = 1;
 
+/// Lets the controllers work, and tells what they do as they do it: who remembers every version of every object needs a lot of memory.
+fn settle(simulation: &mut Simulation, story: &mut Story) -> bool {
+    simulation.settle_while(LIMIT, |simulation| story.tell(simulation.take_happenings()))
+}
+
 /// Simulates what the controllers make of the objects in these files and folders.
 pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -> Result<Outcome, CliError> {
     let (scripts, others) = split(paths)?;
@@ -44,15 +49,13 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
     simulation.take_happenings();
     let mut story = Story::from(began);
     apply(&mut simulation, given, printer)?;
-    let mut settled = simulation.settle(LIMIT);
-    story.tell(simulation.take_happenings());
+    let mut settled = settle(&mut simulation, &mut story);
     for script in &scripts {
         for step in &script.steps {
             story.step(simulation.now(), &step.name);
             apply(&mut simulation, script.objects(step)?, printer)?;
             script.perform(step, &mut simulation)?;
-            settled = simulation.settle(LIMIT);
-            story.tell(simulation.take_happenings());
+            settled = settle(&mut simulation, &mut story);
         }
     }
     let blocked = blocked(&simulation);

@@ -5,6 +5,7 @@ mod definitions;
 mod garbage;
 mod namespaces;
 mod requests;
+mod tenancy;
 mod workloads;
 
 use jiff::{SignedDuration, Timestamp};

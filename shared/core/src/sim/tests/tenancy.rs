@@ -1,0 +1,245 @@
+//! OperatorGroups, namespaces and operators at random, and what people do to them at random: the controllers always come to rest, and then
+//! nobody who shares a namespace with another provides the same API.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use jiff::SignedDuration;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use serde_json::{Value, json};
+
+use super::super::{ApiServer, Patch, Simulation};
+use super::now;
+use crate::api::crd;
+use crate::api::object::{self, Gvk, ObjectRef};
+use crate::membership::{self, Apis, Group};
+use crate::settings::Settings;
+use crate::world::{Reader, kind};
+
+const NAMESPACES: [&str; 4] = ["a", "b", "c", "d"];
+const TEAMS: [&str; 2] = ["roses", "tulips"];
+const KINDS: [&str; 2] = ["Rose", "Tulip"];
+const MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
+/// More than what the controllers wait for, and less than until an install times out.
+const LONG: SignedDuration = SignedDuration::from_mins(3);
+
+/// Something that a user does.
+#[derive(Clone, Debug)]
+enum Deed {
+    Apply(Value),
+    Patch(ObjectRef, Value),
+    Delete(ObjectRef),
+}
+
+fn reference(kind: &str, namespace: &str, name: &str) -> ObjectRef {
+    let gvk = match kind {
+        "Namespace" => Gvk::new("", "v1", kind),
+        "OperatorGroup" => Gvk::new("operators.coreos.com", "v1", kind),
+        _ => Gvk::new("operators.coreos.com", "v1alpha1", kind),
+    };
+    ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+fn labels() -> impl Strategy<Value = Value> {
+    proptest::option::of(select(&TEAMS[..])).prop_map(|team| json!({ "team": team }))
+}
+
+/// What a group targets: all, these, or those with a label.
+fn targets() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(json!({ "targetNamespaces": null, "selector": null })),
+        subsequence(&NAMESPACES[..], 1..3).prop_map(|names| json!({ "targetNamespaces": names, "selector": null })),
+        select(&TEAMS[..])
+            .prop_map(|team| json!({ "targetNamespaces": null, "selector": { "matchLabels": { "team": team } } })),
+    ]
+}
+
+fn apis() -> impl Strategy<Value = String> {
+    let name = |kinds: Vec<&str>| kinds.iter().map(|kind| format!("{kind}.v1.x.io")).collect::<Vec<_>>().join(",");
+    subsequence(&KINDS[..], 0..=2).prop_map(name)
+}
+
+/// Every other namespace has one group, few have two.
+fn group() -> impl Strategy<Value = Value> {
+    let name = prop_oneof![4 => Just("one"), 1 => Just("two")];
+    (select(&NAMESPACES[..]), name, targets(), apis(), proptest::bool::weighted(0.2)).prop_map(
+        |(namespace, name, mut spec, apis, fixed)| {
+            spec["staticProvidedAPIs"] = fixed.into();
+            json!({
+                "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+                "metadata": { "name": name, "namespace": namespace, "annotations": { "olm.providedAPIs": apis } },
+                "spec": spec,
+            })
+        },
+    )
+}
+
+fn csv() -> impl Strategy<Value = Value> {
+    let modes = prop_oneof![3 => Just(MODES.to_vec()), 1 => subsequence(&MODES[..], 1..4)];
+    (select(&NAMESPACES[..]), subsequence(&KINDS[..], 1..=2), modes).prop_map(|(namespace, kinds, modes)| {
+        let name = kinds.concat().to_lowercase();
+        let owned: Value = kinds
+            .iter()
+            .map(|kind| json!({ "name": format!("{}s.x.io", kind.to_lowercase()), "kind": kind, "version": "v1" }))
+            .collect();
+        let modes: Value = modes.iter().map(|mode| json!({ "type": mode, "supported": true })).collect();
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": { "name": name, "namespace": namespace },
+            "spec": {
+                "displayName": name, "installModes": modes,
+                "customresourcedefinitions": { "owned": owned },
+                "install": { "strategy": "deployment", "spec": { "deployments": [{
+                    "name": name,
+                    "spec": {
+                        "selector": { "matchLabels": { "app": name } },
+                        "template": {
+                            "metadata": { "labels": { "app": name } },
+                            "spec": { "containers": [{ "name": "manager", "image": "registry.example.com/operator:1" }] },
+                        },
+                    },
+                }] } },
+            },
+        })
+    })
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    let groups = || (select(&NAMESPACES[..]), prop_oneof![4 => Just("one"), 1 => Just("two")]);
+    prop_oneof![
+        3 => csv().prop_map(Deed::Apply),
+        2 => group().prop_map(Deed::Apply),
+        3 => (groups(), targets()).prop_map(|((namespace, name), spec)| {
+            Deed::Patch(reference("OperatorGroup", namespace, name), json!({ "spec": spec }))
+        }),
+        1 => (groups(), apis(), any::<bool>()).prop_map(|((namespace, name), apis, fixed)| {
+            let patch = json!({
+                "metadata": { "annotations": { "olm.providedAPIs": apis } }, "spec": { "staticProvidedAPIs": fixed },
+            });
+            Deed::Patch(reference("OperatorGroup", namespace, name), patch)
+        }),
+        1 => groups().prop_map(|(namespace, name)| Deed::Delete(reference("OperatorGroup", namespace, name))),
+        1 => (select(&NAMESPACES[..]), select(&["rose", "tulip", "rosetulip"][..]))
+            .prop_map(|(namespace, name)| Deed::Delete(reference("ClusterServiceVersion", namespace, name))),
+        1 => (select(&NAMESPACES[..]), labels()).prop_map(|(namespace, labels)| {
+            Deed::Patch(reference("Namespace", "", namespace), json!({ "metadata": { "labels": labels } }))
+        }),
+    ]
+}
+
+/// A cluster with the namespaces and CRDs.
+static CLUSTER: LazyLock<Simulation> = LazyLock::new(|| {
+    let api = ApiServer::with_stock_objects(1, now()).with_node("n1", now());
+    let mut simulation = Simulation::new(api, Settings::default(), now());
+    for definition in crd::all() {
+        simulation.apply(definition).expect("OLM's definition");
+    }
+    for kind in KINDS {
+        let plural = format!("{}s", kind.to_lowercase());
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": { "name": format!("{plural}.x.io") },
+            "spec": {
+                "group": "x.io", "scope": "Namespaced", "names": { "kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase() },
+                "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object" } } }],
+            },
+        });
+        simulation.apply(definition).expect("a definition");
+    }
+    simulation.establish();
+    for namespace in NAMESPACES {
+        let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+        simulation.apply(namespace).expect("a namespace");
+    }
+    assert!(simulation.settle(LONG));
+    simulation
+});
+
+/// What must hold when the controllers rest.
+fn check(simulation: &Simulation) -> Result<(), TestCaseError> {
+    prop_assert_eq!(simulation.replan(), vec![]);
+    let reader = Reader::new(simulation.planner().world());
+    let csvs: Vec<&Value> =
+        reader.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json()).filter(|csv| !membership::is_copy(csv)).collect();
+    let running: Vec<(&Value, Group<'_>)> = csvs
+        .iter()
+        .filter(|csv| object::text(csv, &["status", "phase"]) == "Succeeded")
+        .map(|csv| (*csv, membership::group_of(&reader, csv).expect("who runs is a member")))
+        .collect();
+    for (csv, group) in &running {
+        let provided = Apis::of(csv);
+        prop_assert!(provided.0.is_subset(&group.provided().0), "{} is not named by its group", object::name(csv));
+        for (other, others) in running.iter().filter(|(_, others)| others.namespace() != group.namespace()) {
+            let both = provided.clone().intersection(&Apis::of(other));
+            prop_assert!(both == Apis::default() || !group.intersects(*others), "{csv} and {other} clash");
+        }
+        let mut offered: BTreeSet<&str> = group.targets();
+        if offered.remove("") {
+            offered = reader.names(&kind::NAMESPACE).map(|(_, name)| name.as_str()).collect();
+        }
+        offered.remove(group.namespace());
+        let own = |namespace: &&str| {
+            reader
+                .json(&kind::CLUSTER_SERVICE_VERSION, namespace, object::name(csv))
+                .is_some_and(|c| !membership::is_copy(c))
+        };
+        let copied: BTreeSet<&str> = reader
+            .all(&kind::COPIED_CSV)
+            .map(|o| o.json())
+            .filter(|copy| {
+                object::label(copy, "olm.copiedFrom") == Some(group.namespace())
+                    && object::name(copy) == object::name(csv)
+            })
+            .map(object::namespace)
+            .collect();
+        // Where another has an operator of that name, there is no room for a copy.
+        let offered: BTreeSet<&str> = offered.into_iter().filter(|namespace| !own(namespace)).collect();
+        let not_taken: BTreeSet<&str> = copied.difference(&offered).copied().collect();
+        prop_assert!(not_taken.is_empty(), "{} is offered to {not_taken:?}", object::name(csv));
+    }
+    for csv in csvs {
+        let stopped = ["InterOperatorGroupOwnerConflict", "CannotModifyStaticOperatorGroupProvidedAPIs"];
+        if stopped.contains(&object::text(csv, &["status", "reason"])) {
+            let deployment = reader.json(&kind::DEPLOYMENT, object::namespace(csv), object::name(csv));
+            prop_assert!(deployment.is_none(), "{} was stopped and runs", object::name(csv));
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_controllers_come_to_rest_and_nobody_clashes(
+        begin in (proptest::collection::vec(group(), 2..5), proptest::collection::vec(csv(), 2..5)),
+        deeds in proptest::collection::vec(deed(), 0..6),
+    ) {
+        let mut simulation = CLUSTER.clone();
+        for object in begin.0.into_iter().chain(begin.1) {
+            // A name that is a copy's is taken, and so on: refusals are part of life.
+            let _ = simulation.apply(object);
+        }
+        prop_assert!(simulation.settle(LONG), "no rest in the beginning");
+        check(&simulation)?;
+        for deed in deeds {
+            let _ = match &deed {
+                Deed::Apply(object) => simulation.apply(object.clone()).map(Some),
+                Deed::Patch(target, patch) => simulation.patch(target, Patch::Merge(patch.clone()), None).map(Some),
+                Deed::Delete(target) => simulation.delete(target),
+            };
+            prop_assert!(simulation.settle(LONG), "no rest after {deed:?}");
+            check(&simulation)?;
+        }
+    }
+
+    #[test]
+    fn intersection_is_symmetric(one in group(), other in group(), targets in (subsequence(&NAMESPACES[..], 0..4), subsequence(&["", "a"][..], 0..2))) {
+        let (mut one, mut other) = (one, other);
+        one["status"] = json!({ "namespaces": targets.0 });
+        other["status"] = json!({ "namespaces": targets.1 });
+        prop_assert_eq!(Group(&one).intersects(Group(&other)), Group(&other).intersects(Group(&one)));
+        prop_assert!(Group(&one).intersects(Group(&one)), "its own namespace always counts");
+    }
+}

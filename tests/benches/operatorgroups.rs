@@ -1,0 +1,116 @@
+//! What operators cost that are offered in every namespace of a large cluster: five of them in 500 namespaces. How long it takes until they run
+//! and until their copies are there, memory, CPU, every write; what it costs when nothing happens; what one more namespace costs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use olm_shell::cli::Printer;
+use olm_tests::bench::live::{Cluster, Controllers, OLM, Request, namespace};
+use olm_tests::bench::{catalog, release};
+use olm_tests::data;
+use serde_json::json;
+
+/// The operators' bundles.
+const BUNDLES: [&str; 5] = [
+    "keda/2.6.1",
+    "grafana-operator/5.7.0",
+    "limitador-operator/0.8.0",
+    "redis-operator/0.8.0",
+    "external-secrets-operator/0.4.4",
+];
+/// Namespaces besides those that every cluster has, unless an argument says otherwise.
+const NAMESPACES: usize = 500;
+/// How long nothing is asked of the controllers while their writes are counted.
+const IDLE: Duration = Duration::from_mins(1);
+/// What the controllers may still be at when the last copy was seen.
+const AFTERWARDS: Duration = Duration::from_secs(5);
+
+fn main() -> Result<()> {
+    let mut printer = Printer::stdio();
+    let data = data::data().context(data::NO_DATA)?;
+    let binary = release("kubectl-olm-run")?;
+    let folder = tempfile::tempdir()?;
+    let packages = catalog::write(&data.join("bundles"), folder.path(), |bundle| {
+        BUNDLES.iter().any(|wanted| bundle == Path::new(wanted))
+    })?;
+    let cluster = Cluster::start()?;
+    cluster.create(&namespace("operators"))?;
+    cluster.create(&json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": { "name": "global-operators", "namespace": "operators" }, "spec": {},
+    }))?;
+    let namespaces = std::env::args().nth(1).map_or(Ok(NAMESPACES), |n| n.parse())?;
+    for n in 0..namespaces {
+        cluster.create(&namespace(&format!("tenant-{n}")))?;
+    }
+    let copies = packages.len() * (cluster.namespaces()? - 1);
+    // The ServiceAccounts and ConfigMaps that Kubernetes gives every namespace.
+    cluster.idle(IDLE / 6);
+    let controllers = Controllers::start(&binary, &cluster, folder.path())?;
+    printer.line(format_args!(
+        "{} operators, {copies} copies to be made; {:.1} MB resident before",
+        packages.len(),
+        controllers.memory()?
+    ))?;
+    let phase = |printer: &mut Printer, what: &str, act: &dyn Fn() -> Result<String>| -> Result<()> {
+        let (from, cpu) = (Timestamp::now(), controllers.cpu()?);
+        let took = act()?;
+        let cpu = controllers.cpu()?.saturating_sub(cpu);
+        printer.line(format_args!(
+            "{what}: {took}{cpu:?} CPU, {:.1} MB resident ({:.1} MB at most so far)",
+            controllers.memory()?,
+            controllers.peak_memory()?
+        ))?;
+        let requests = cluster.requests()?;
+        tell(printer, requests.iter().filter(|r| r.who == OLM && r.at > from))
+    };
+    phase(&mut printer, "subscribed", &|| {
+        let [succeeded, copied] = cluster.offered(packages.len(), copies, || {
+            packages.iter().try_for_each(|package| {
+                cluster.create(&json!({
+                    "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+                    "metadata": { "name": package, "namespace": "operators" },
+                    "spec": { "name": package, "source": "main", "sourceNamespace": "olm", "channel": catalog::CHANNEL },
+                }))
+            })
+        })?;
+        cluster.idle(AFTERWARDS);
+        Ok(format!("all Succeeded after {succeeded:.1?}, all copies after {copied:.1?}, "))
+    })?;
+    let (good, all) = cluster.copies()?;
+    printer.line(format_args!("{good} of {all} copies say that their operator has Succeeded"))?;
+    phase(&mut printer, &format!("idle for {IDLE:?}"), &|| {
+        cluster.idle(IDLE);
+        Ok(String::new())
+    })?;
+    phase(&mut printer, "one more namespace", &|| {
+        let [_, copied] = cluster.offered(0, packages.len(), || cluster.create(&namespace("one-more")))?;
+        cluster.idle(AFTERWARDS);
+        Ok(format!("its copies after {copied:.2?}, "))
+    })?;
+    let (good, all) = cluster.copies()?;
+    printer.line(format_args!("{good} of {all} copies say that their operator has Succeeded"))?;
+    Ok(())
+}
+
+/// Tells writes by verb and kind, refused ones apart, and how often something was read.
+fn tell<'a>(printer: &mut Printer, requests: impl Iterator<Item = &'a Request>) -> Result<()> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut writes, mut reads) = (0, 0);
+    for Request { verb, resource, code, .. } in requests.filter(|r| r.verb != "watch") {
+        let is_write = !matches!(verb.as_str(), "get" | "list");
+        *if is_write { &mut writes } else { &mut reads } += 1;
+        let refused = if *code < 400 { String::new() } else { format!(" ({code})") };
+        *counts.entry(format!("{verb} {resource}{refused}")).or_default() += 1;
+    }
+    printer.line(format_args!("  {writes} writes, {reads} reads"))?;
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    for (what, count) in counts {
+        printer.line(format_args!("  {count:6} {what}"))?;
+    }
+    Ok(())
+}
