@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::Group;
+use super::{Group, Row};
 use crate::api::object;
 use crate::world::{IndexKey, Reader};
 
@@ -95,12 +95,11 @@ pub fn provision(world: &Reader<'_>, group: Group<'_>, csv: &Value) -> Provision
             gives_way |= other.is_static() || other.precedes(group);
         }
     }
-    match (contested, covered) {
-        (false, true) => Provision::Settled,
-        (true, false) => Provision::Conflict,
-        (false, false) | (true, true) if group.is_static() => Provision::Static,
-        (false, false) => Provision::Annotate(annotated.union(&provides)),
-        (true, true) if gives_way => Provision::Annotate(annotated.filter(|api| !provides.0.contains(api))),
-        (true, true) => Provision::Settled,
+    match Row::of(contested, covered, group.is_static()) {
+        Row::Remove if gives_way => Provision::Annotate(annotated.filter(|api| !provides.0.contains(api))),
+        Row::Continue | Row::Remove => Provision::Settled,
+        Row::Add => Provision::Annotate(annotated.union(&provides)),
+        Row::Conflict => Provision::Conflict,
+        Row::StaticLacks | Row::StaticContested => Provision::Static,
     }
 }

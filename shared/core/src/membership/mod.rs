@@ -10,6 +10,7 @@
 
 mod apis;
 mod install_modes;
+mod row;
 mod selector;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use serde_json::Value;
 
 pub use self::apis::{Apis, Provision, provision};
 pub use self::install_modes::supports;
+pub use self::row::Row;
 use crate::api::go_json::GoType;
 use crate::api::{labels, object};
 use crate::plan::{Account, Action};
@@ -121,11 +123,11 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Was it there before the other? Of two made in the same second, the one whose namespace and name come first.
+    /// Was it there before the other? Of two made in the same second, or not yet, the one whose namespace and name come first.
     pub fn precedes(self, other: Group<'_>) -> bool {
         let order = |group: Group<'_>| {
             let made = object::text(group.0, &["metadata", "creationTimestamp"]).to_owned();
-            (made, group.namespace().to_owned(), group.name().to_owned())
+            (made.is_empty(), made, group.namespace().to_owned(), group.name().to_owned())
         };
         order(self) < order(other)
     }

@@ -11,7 +11,6 @@
 //! its status says so already or not, so that a group can be looked at before it exists. Its own namespace always counts.
 
 mod bits;
-mod row;
 #[cfg(test)]
 mod tests;
 
@@ -21,8 +20,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use self::bits::Bits;
-pub use self::row::Row;
 use crate::api::object;
+pub use crate::membership::Row;
 use crate::membership::{self, Apis, Group};
 use crate::world::{Reader, kind};
 
