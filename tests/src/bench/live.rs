@@ -119,25 +119,38 @@ impl Cluster {
             let (mut succeeded, mut told) = (BTreeSet::new(), BTreeSet::new());
             let [mut all_succeeded, mut all_told] = [Duration::ZERO; 2];
             let deadline = tokio::time::Instant::from_std(began) + LONG;
+            let mut seen = [from.clone(), from.clone()];
             while succeeded.len() < originals || told.len() < copies {
                 tokio::select! {
-                    Some(event) = events.next() => {
-                        if let WatchEvent::Added(csv) | WatchEvent::Modified(csv) = event?
-                            && object::text(&csv, &["status", "phase"]) == "Succeeded"
-                            && succeeded.insert(ObjectRef::of(&csv))
-                        {
-                            all_succeeded = began.elapsed();
+                    event = events.next() => match event {
+                        Some(event) => {
+                            if let WatchEvent::Added(csv) | WatchEvent::Modified(csv) = event? {
+                                object::resource_version(&csv).clone_into(&mut seen[0]);
+                                if object::text(&csv, &["status", "phase"]) == "Succeeded"
+                                    && succeeded.insert(ObjectRef::of(&csv))
+                                {
+                                    all_succeeded = began.elapsed();
+                                }
+                            }
                         }
-                    }
-                    Some(event) = of_copies.next() => {
-                        if let WatchEvent::Modified(copy) = event? && told.insert(ObjectRef::of(&copy)) {
-                            all_told = began.elapsed();
+                        // The API server ends a watch that does not keep up.
+                        None => events.set(self.api.watch(&csvs, ORIGINALS, &seen[0]).await?),
+                    },
+                    event = of_copies.next() => match event {
+                        Some(event) => {
+                            let event = event?;
+                            if let WatchEvent::Added(copy) | WatchEvent::Modified(copy) = &event {
+                                object::resource_version(copy).clone_into(&mut seen[1]);
+                            }
+                            if let WatchEvent::Modified(copy) = event && told.insert(ObjectRef::of(&copy)) {
+                                all_told = began.elapsed();
+                            }
                         }
-                    }
+                        None => of_copies.set(self.api.watch_at(&csvs, Depth::Metadata, COPIES, &seen[1]).await?),
+                    },
                     () = tokio::time::sleep_until(deadline) => {
                         bail!("only {} have Succeeded and {} copies are told of after {LONG:?}", succeeded.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "), told.len())
                     }
-                    else => bail!("the watch ended"),
                 }
             }
             Ok([all_succeeded, all_told])

@@ -76,7 +76,10 @@ fn a_service_account_is_named_in_the_spec() {
 #[test]
 fn an_operator_has_to_support_the_namespaces() {
     let csv = |modes: &[&str]| {
-        let modes: Vec<Value> = modes.iter().map(|mode| json!({"type": mode, "supported": true})).collect();
+        // All are listed: what is left out is inferred.
+        let all = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
+        let modes: Vec<Value> =
+            all.iter().map(|mode| json!({"type": mode, "supported": modes.contains(mode)})).collect();
         json!({"metadata": {"name": "rose.v1"}, "spec": {"installModes": modes}})
     };
     let targets = |names: &[&str]| -> BTreeSet<String> { names.iter().map(|name| (*name).to_owned()).collect() };
