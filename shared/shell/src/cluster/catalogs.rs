@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 
 use super::api::Api;
 use super::puller::{Puller, told};
-use crate::cli::CliError;
+use crate::cli::{CliError, findings};
 use crate::image::{self, Content, Location};
 use crate::registry;
 use crate::registry::client::{Client, Observation, Settings};
@@ -42,9 +42,7 @@ impl Catalogs {
         let mut local = Vec::new();
         for CatalogDirectory { name, namespace, directory } in directories {
             let loaded = registry::dir::load(directory)?;
-            for finding in &loaded.findings {
-                tracing::warn!("{finding}");
-            }
+            findings::in_passing(directory, &loaded.findings).for_each(|line| tracing::warn!("{line}"));
             let namespace = namespace.as_deref().unwrap_or(global);
             local.push((FactKey::Catalog(namespace.to_owned(), name.clone()), Arc::new(loaded.snapshot)));
         }

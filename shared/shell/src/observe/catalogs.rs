@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{Gap, Seen, files};
 use crate::cli::flags::SourceFlags;
-use crate::cli::{CliError, Printer};
+use crate::cli::{CliError, Printer, findings};
 use crate::cluster::once::{self, Fetched};
 use crate::{image, registry};
 use olm_core::settings::Settings;
@@ -73,9 +73,7 @@ impl StandIn {
     pub(super) fn load_into(self, seen: &mut Seen, printer: &mut Printer) -> Result<(), CliError> {
         let Self { namespace, name, directory } = self;
         let loaded = registry::dir::load(&directory)?;
-        for finding in &loaded.findings {
-            printer.warn(finding);
-        }
+        findings::in_passing(&directory, &loaded.findings).for_each(|line| printer.warn(line));
         let fact = CatalogFact::local(Arc::new(loaded.snapshot), seen.at);
         seen.world.learn(FactKey::Catalog(namespace, name), Some(Fact::Catalog(fact)));
         Ok(())

@@ -15,7 +15,7 @@ use super::script::Script;
 use super::story::Story;
 use super::{BundleImage, CatalogImage, Options, live};
 use crate::cli::table::Table;
-use crate::cli::{CliError, Outcome, Printer};
+use crate::cli::{CliError, Outcome, Printer, findings};
 use crate::image::{self, Location};
 use crate::observe::files;
 use crate::registry;
@@ -124,16 +124,12 @@ fn add_catalogs(
     }
     for (namespace, name, directory) in catalogs {
         let loaded = registry::dir::load(&directory)?;
-        for finding in &loaded.findings {
-            printer.warn(finding);
-        }
+        findings::in_passing(&directory, &loaded.findings).for_each(|line| printer.warn(line));
         simulation.add_local_catalog(&namespace, &name, Arc::new(loaded.snapshot));
     }
     for CatalogImage { reference, directory } in &options.catalog_images {
         let loaded = registry::dir::load(directory)?;
-        for finding in &loaded.findings {
-            printer.warn(finding);
-        }
+        findings::in_passing(directory, &loaded.findings).for_each(|line| printer.warn(line));
         simulation.give_image(reference, Arc::new(loaded.snapshot));
     }
     for BundleImage { reference, path } in &options.bundle_images {
