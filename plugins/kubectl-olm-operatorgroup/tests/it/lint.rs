@@ -18,6 +18,7 @@ metadata: {name: rose.v1, namespace: garden}
 spec:
   installModes:
   - {type: OwnNamespace, supported: true}
+  - {type: SingleNamespace, supported: false}
   - {type: MultiNamespace, supported: true}
   customresourcedefinitions: {owned: [{name: roses.example.com, kind: Rose, version: v1}]}
 ---
