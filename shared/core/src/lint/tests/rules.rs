@@ -88,11 +88,8 @@ fn members_support_the_targets() {
         ),
         ("{targetNamespaces: [field]}", &["AllNamespaces"], Some(("OG003", r#"{"spec":{"targetNamespaces":null}}"#))),
         ("{targetNamespaces: [field, garden]}", &["MultiNamespace", "OwnNamespace"], None),
-        (
-            "{targetNamespaces: [field, garden]}",
-            &["MultiNamespace", "SingleNamespace"],
-            Some(("OG003", r#"{"spec":{"targetNamespaces":["field"]}}"#)),
-        ),
+        // The own namespace is inferred.
+        ("{targetNamespaces: [field, garden]}", &["MultiNamespace", "SingleNamespace"], None),
         (
             "{selector: {matchLabels: {team: roses}}}",
             &["OwnNamespace"],

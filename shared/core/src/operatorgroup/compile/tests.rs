@@ -89,7 +89,7 @@ fn an_operator_has_to_support_the_namespaces() {
         (refused.message.as_str(), refused.hint.as_str()),
         (
             "rose.v1 cannot be a member: OwnNamespace InstallModeType not supported, cannot configure to watch own namespace",
-            "it supports --install-mode AllNamespaces or SingleNamespace"
+            "it supports --install-mode SingleNamespace or AllNamespaces"
         )
     );
     assert_eq!(supports(&csv(&[]), "garden", &targets(&[""])).unwrap_err().hint, "it supports no install mode at all");
