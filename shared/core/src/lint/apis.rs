@@ -8,10 +8,11 @@ use super::members::fail;
 use super::problem::{Change, Problem};
 use super::rule::{APIS_CLASH, STATIC_LACKS_API};
 use super::{Look, listed};
-use crate::api::object::ObjectRef;
+use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
-use crate::membership::{self, Apis, PROVIDED_APIS};
+use crate::membership::{self, Apis, Group, PROVIDED_APIS};
 use crate::operatorgroup::intersection::{Clash, Holder, Pair};
+use crate::world::kind;
 
 pub(super) fn check(look: &Look<'_>, found: &mut Vec<Problem>) {
     found.extend(look.clashes.iter().filter_map(|clash| clashes(look, clash)));
@@ -41,15 +42,20 @@ fn claim(look: &Look<'_>, at: usize, api: &str) -> Option<Claim> {
         csvs.any(|csv| Apis::of(csv).0.contains(api))
     };
     // What nobody provides any more OLM takes out: that is another finding.
-    (scope.annotated.0.contains(api) && (scope.group.is_static() || is_provided())).then_some(Claim::Annotation)
+    let stays = || scope.group.is_static() || !is_pruned(look, scope.group) || is_provided();
+    (scope.annotated.0.contains(api) && stays()).then_some(Claim::Annotation)
+}
+
+/// Does OLM take out of its annotation what nobody provides? Not while it cannot tell what the group targets.
+fn is_pruned(look: &Look<'_>, group: Group<'_>) -> bool {
+    let account = object::text(group.0, &["spec", "serviceAccountName"]);
+    let has_account =
+        account.is_empty() || look.world.json(&kind::SERVICE_ACCOUNT, group.namespace(), account).is_some();
+    has_account && membership::wanted_targets(&look.world, group).is_ok()
 }
 
 fn clashes(look: &Look<'_>, clash: &Clash) -> Option<Problem> {
     let Pair { a, b } = clash.pair;
-    if look.targets(a).is_empty() || look.targets(b).is_empty() {
-        // Who has no targets has no members, and is in nobody's way.
-        return None;
-    }
     let mut claimed: Vec<&str> = Vec::new();
     let mut with_members = BTreeSet::new();
     for api in &clash.apis {
