@@ -11,7 +11,7 @@ use super::{Look, listed};
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
 use crate::membership::{self, Apis, Group, PROVIDED_APIS};
-use crate::operatorgroup::intersection::{Clash, Holder, Pair};
+use crate::operatorgroup::intersection::{Clash, Holder, Pair, Row};
 use crate::world::kind;
 
 pub(super) fn check(look: &Look<'_>, found: &mut Vec<Problem>) {
@@ -100,18 +100,21 @@ fn clashes(look: &Look<'_>, clash: &Clash) -> Option<Problem> {
 fn static_lacks(look: &Look<'_>, at: usize) -> Vec<Problem> {
     let group = look.group(at);
     let annotated = group.provided();
-    let members = look.scope(at).members.iter().filter(|member| !member.provides.0.is_subset(&annotated.0));
-    members
-        .map(|member| {
-            let missing = Apis(member.provides.0.difference(&annotated.0).cloned().collect());
+    let fates = look.all.fates(at).into_iter().map(|fate| (Apis::of(fate.csv), fate));
+    fates
+        .filter(|(provides, _)| !provides.0.is_subset(&annotated.0))
+        .map(|(provides, fate)| {
+            let missing = Apis(provides.0.difference(&annotated.0).cloned().collect());
+            // As long as another group provides them it fails because of that.
+            let fails = if fate.row == Row::Conflict { "would fail" } else { "fails" };
             let message = format!(
-                "OperatorGroup {} is static and does not name {}, so it fails with CannotModifyStaticOperatorGroupProvidedAPIs",
+                "OperatorGroup {} is static and does not name {}, so it {fails} with CannotModifyStaticOperatorGroupProvidedAPIs",
                 group.name(),
                 listed(&missing.0)
             );
             let all = annotated.clone().union(&missing).to_string();
             let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: all } } });
-            Problem::new(&STATIC_LACKS_API, member.csv, message)
+            Problem::new(&STATIC_LACKS_API, fate.csv, message)
                 .also([ObjectRef::of(group.0)])
                 .propose("name them, if the operator is meant to be here", Change::Patch(ObjectRef::of(group.0), patch))
         })

@@ -290,6 +290,10 @@ pub(super) fn read(kind: &ResourceKind, version: &KindVersion, mut object: Value
         }
         KindSchema::Anything => {}
     }
+    let storage = kind.versions.iter().find(|v| v.name == kind.storage_version && v.name != version.name);
+    if let Some(KindVersion { schema: KindSchema::Structural(schema), .. }) = storage {
+        structural::default(schema, &mut object);
+    }
     let map = map_mut(&mut object, &[]);
     map.insert("apiVersion".into(), kind.storage_api_version().into());
     map.insert("kind".into(), kind.kind.clone().into());
