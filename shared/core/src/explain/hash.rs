@@ -21,12 +21,24 @@ impl Explanation {
                     plan.remove(field);
                 }
             }
+            forget_generated_names(fields);
             forget(fields, "csvs", &["because"]);
             forget(fields, "crds", &["existing", "misfits", "misfitCount", "message"]);
         }
         let digest = Sha256::digest(sorted(document).to_string());
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("sha256:{hex}")
+    }
+}
+
+/// Takes away what the API server will make up: the ends of names of which objects give only the beginning.
+fn forget_generated_names(document: &mut Map<String, Value>) {
+    for object in document.get_mut("objects").and_then(Value::as_array_mut).into_iter().flatten() {
+        let beginning = object["after"]["metadata"]["generateName"].clone();
+        if beginning.is_string() && object["before"].is_null() {
+            object["after"]["metadata"]["name"] = beginning.clone();
+            object["name"] = beginning;
+        }
     }
 }
 
@@ -73,6 +85,12 @@ mod tests {
         assert!(first.digest().starts_with("sha256:"));
         second.objects[0].after = json!({ "a": [3], "b": 1 });
         assert_ne!(first.digest(), second.digest());
+        // Nor does it matter what the API server makes up.
+        second.objects[0].after = json!({ "metadata": { "generateName": "rose-", "name": "rose-a1b2c" } });
+        let mut other = second.clone();
+        other.objects[0].name = "rose-z9y8x".to_owned();
+        other.objects[0].after["metadata"]["name"] = "rose-z9y8x".into();
+        assert_eq!(second.digest(), other.digest());
         // A plan that is made meanwhile and does the same is the same.
         let mut third = first.clone();
         third.plan.name = "install-2".to_owned();
