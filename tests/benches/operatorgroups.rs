@@ -1,5 +1,6 @@
 //! What operators cost that are offered in every namespace of a large cluster: five of them in 500 namespaces. How long it takes until they run
-//! and until their copies are there, memory, CPU, every write; what it costs when nothing happens; what one more namespace costs.
+//! and until their copies are there, memory, CPU, every write; what it costs when nothing happens; what one more namespace costs. Beside it
+//! the limit: how long such a cluster takes for the same copies from a client that does nothing but write them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,16 +37,13 @@ fn main() -> Result<()> {
     let packages = catalog::write(&data.join("bundles"), folder.path(), |bundle| {
         BUNDLES.iter().any(|wanted| bundle == Path::new(wanted))
     })?;
-    let cluster = Cluster::start()?;
+    let namespaces = std::env::args().nth(1).map_or(Ok(NAMESPACES), |n| n.parse())?;
+    let cluster = with_tenants(namespaces)?;
     cluster.create(&namespace("operators"))?;
     cluster.create(&json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
         "metadata": { "name": "global-operators", "namespace": "operators" }, "spec": {},
     }))?;
-    let namespaces = std::env::args().nth(1).map_or(Ok(NAMESPACES), |n| n.parse())?;
-    for n in 0..namespaces {
-        cluster.create(&namespace(&format!("tenant-{n}")))?;
-    }
     let copies = packages.len() * (cluster.namespaces()? - 1);
     // The ServiceAccounts and ConfigMaps that Kubernetes gives every namespace.
     cluster.idle(IDLE / 6);
@@ -55,7 +53,8 @@ fn main() -> Result<()> {
         packages.len(),
         controllers.memory()?
     ))?;
-    let phase = |printer: &mut Printer, what: &str, act: &dyn Fn() -> Result<String>| -> Result<()> {
+    let mut copied_after = Duration::ZERO;
+    let phase = |printer: &mut Printer, what: &str, act: &mut dyn FnMut() -> Result<String>| -> Result<()> {
         let (from, cpu) = (Timestamp::now(), controllers.cpu()?);
         let took = act()?;
         let cpu = controllers.cpu()?.saturating_sub(cpu);
@@ -67,7 +66,7 @@ fn main() -> Result<()> {
         let requests = cluster.requests()?;
         tell(printer, requests.iter().filter(|r| r.who == OLM && r.at > from))
     };
-    phase(&mut printer, "subscribed", &|| {
+    phase(&mut printer, "subscribed", &mut || {
         let [succeeded, copied] = cluster.offered(packages.len(), copies, || {
             packages.iter().try_for_each(|package| {
                 cluster.create(&json!({
@@ -78,22 +77,41 @@ fn main() -> Result<()> {
             })
         })?;
         cluster.idle(AFTERWARDS);
+        copied_after = copied;
         Ok(format!("all Succeeded after {succeeded:.1?}, all copies after {copied:.1?}, "))
     })?;
     let (good, all) = cluster.copies()?;
     printer.line(format_args!("{good} of {all} copies say that their operator has Succeeded"))?;
-    phase(&mut printer, &format!("idle for {IDLE:?}"), &|| {
+    phase(&mut printer, &format!("idle for {IDLE:?}"), &mut || {
         cluster.idle(IDLE);
         Ok(String::new())
     })?;
-    phase(&mut printer, "one more namespace", &|| {
+    phase(&mut printer, "one more namespace", &mut || {
         let [_, copied] = cluster.offered(0, packages.len(), || cluster.create(&namespace("one-more")))?;
         cluster.idle(AFTERWARDS);
         Ok(format!("its copies after {copied:.2?}, "))
     })?;
     let (good, all) = cluster.copies()?;
     printer.line(format_args!("{good} of {all} copies say that their operator has Succeeded"))?;
+    let samples = cluster.copies_in("one-more")?;
+    drop((controllers, cluster));
+    let other = with_tenants(namespaces)?;
+    other.idle(IDLE / 6);
+    let limit = other.write_copies(&samples, copies)?;
+    printer.line(format_args!(
+        "the limit: the same copies by a client that does nothing else, on a cluster of its own: {limit:.1?}; ours took {:.2} times as long",
+        copied_after.as_secs_f64() / limit.as_secs_f64()
+    ))?;
     Ok(())
+}
+
+/// A cluster with so many more namespaces.
+fn with_tenants(namespaces: usize) -> Result<Cluster> {
+    let cluster = Cluster::start()?;
+    for n in 0..namespaces {
+        cluster.create(&namespace(&format!("tenant-{n}")))?;
+    }
+    Ok(cluster)
 }
 
 /// Tells writes by verb and kind, refused ones apart, and how often something was read.

@@ -32,6 +32,8 @@ const BENCH: &str = "bench";
 pub const OLM: &str = "olm";
 /// Nothing that is measured takes longer.
 const LONG: Duration = Duration::from_mins(4);
+/// As many requests as the controllers have in flight for the copies of five operators.
+const AT_A_TIME: usize = 40;
 const COPIES: &str = "olm.copiedFrom";
 const ORIGINALS: &str = "!olm.copiedFrom";
 /// kube-apiserver writes down who asked for what and when, once a request is answered.
@@ -179,14 +181,40 @@ impl Cluster {
         })
     }
 
+    /// The copies of ClusterServiceVersions in a namespace.
+    pub fn copies_in(&self, namespace: &str) -> Result<Vec<Value>> {
+        let csvs = resource("ClusterServiceVersion", "clusterserviceversions");
+        Ok(self.runtime.block_on(self.api.list_whole(&csvs, namespace, COPIES))?)
+    }
+
+    /// Writes that many objects like the samples, which have a status, in as many namespaces as it takes, and returns how long that took.
+    pub fn write_copies(&self, samples: &[Value], count: usize) -> Result<Duration> {
+        let began = Instant::now();
+        self.runtime.block_on(async {
+            let namespaces = self.api.list_whole(&namespaces(), "", "").await?;
+            let places =
+                namespaces.iter().flat_map(|namespace| samples.iter().map(move |s| (object::name(namespace), s)));
+            let mut written = futures::stream::iter(places.take(count))
+                .map(|(namespace, sample)| async move {
+                    let mut copy = sample.clone();
+                    let metadata = object::map_mut(&mut copy, &["metadata"]);
+                    metadata.retain(|field, _| ["name", "labels", "annotations"].contains(&field.as_str()));
+                    metadata.insert("namespace".to_owned(), namespace.into());
+                    let mut created = self.api.create(&copy).await?;
+                    object::map_mut(&mut created, &[]).remove("spec");
+                    self.api.update(&created, Some("status")).await
+                })
+                .buffer_unordered(AT_A_TIME);
+            while let Some(result) = written.next().await {
+                result?;
+            }
+            Ok(began.elapsed())
+        })
+    }
+
     /// How many namespaces there are.
     pub fn namespaces(&self) -> Result<usize> {
-        let namespaces = Resource {
-            gvk: object::Gvk::new("", "v1", "Namespace"),
-            plural: "namespaces".to_owned(),
-            namespaced: false,
-        };
-        Ok(self.runtime.block_on(self.api.list_whole(&namespaces, "", ""))?.len())
+        Ok(self.runtime.block_on(self.api.list_whole(&namespaces(), "", ""))?.len())
     }
 
     /// What kube-apiserver was asked for and has answered, in the order of the questions.
@@ -207,6 +235,10 @@ impl Cluster {
 /// A Namespace.
 pub fn namespace(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
+}
+
+fn namespaces() -> Resource {
+    Resource { gvk: object::Gvk::new("", "v1", "Namespace"), plural: "namespaces".to_owned(), namespaced: false }
 }
 
 fn resource(kind: &str, plural: &str) -> Resource {
