@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use olm_core::api::crd;
-use olm_shell::cli::flags::{ClusterFlags, ImageFlags, NamespaceFlags, SourceFlags};
+use olm_shell::cli::flags::{ClusterFlags, DryRun, ImageFlags, NamespaceFlags, SourceFlags};
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::image;
-use olm_shell::installplan::approve::{self, DryRun};
+use olm_shell::installplan::approve;
 use olm_shell::installplan::explain::{self, Asked, Form};
 use olm_shell::installplan::list;
 use olm_shell::installplan::policy::Terms;

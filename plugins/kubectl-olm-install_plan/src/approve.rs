@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::ArgGroup;
-use olm_shell::cli::flags::{self, ClusterFlags, ImageFlags, NamespaceFlags, SelectorFlags, YesFlag};
+use olm_shell::cli::flags::{self, ClusterFlags, DryRunFlag, ImageFlags, NamespaceFlags, SelectorFlags, YesFlag};
 use olm_shell::cli::{CliError, Outcome, Printer};
-use olm_shell::installplan::approve::{self, DryRun, Options};
+use olm_shell::installplan::approve::{self, Options};
 use olm_shell::installplan::policy::Terms;
 use olm_shell::run::FeatureGates;
 
@@ -40,9 +40,8 @@ pub(crate) struct Arguments {
     /// Also plans whose operators do not need each other
     #[arg(long)]
     allow_bystanders: bool,
-    /// Say what would be done: client sends nothing, server asks the server whether it would take it
-    #[arg(long, value_enum, default_value_t, value_name = "HOW", num_args = 0..=1, default_missing_value = "client", require_equals = true)]
-    dry_run: DryRun,
+    #[command(flatten)]
+    dry_run: DryRunFlag,
     /// Then wait until the plans are complete
     #[arg(long)]
     wait: bool,
@@ -90,7 +89,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         selector: selector.selector,
         terms: Terms { explained, allow_bystanders, policies, only_csvs },
         yes: yes.yes,
-        dry_run,
+        dry_run: dry_run.dry_run,
         wait: wait.then_some(timeout),
         images: images.options()?,
         optional_manifests: feature_gates.get(FeatureGates::OPTIONAL_MANIFESTS).unwrap_or(false),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use olm_shell::cli::flags::{DryRun, ImageFlags, OutputFlags, SourceFlags, YesFlag};
+use olm_shell::cli::flags::{DryRunFlag, ImageFlags, OutputFlags, SourceFlags, YesFlag};
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::operatorgroup::create::{self, Given, Options};
 
@@ -24,9 +24,8 @@ pub(crate) struct Arguments {
     /// group, for which you are asked]
     #[arg(long, value_name = "NAMESPACE")]
     other_namespace: Option<String>,
-    /// Say what would be done: client sends nothing, server asks the server whether it would take it
-    #[arg(long, value_enum, default_value_t, value_name = "HOW", num_args = 0..=1, default_missing_value = "client", require_equals = true)]
-    dry_run: DryRun,
+    #[command(flatten)]
+    dry_run: DryRunFlag,
     #[command(flatten)]
     yes: YesFlag,
     #[command(flatten)]
@@ -81,7 +80,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         namespace,
         other_namespace,
         yes: yes.yes,
-        dry_run,
+        dry_run: dry_run.dry_run,
         output: output.output,
         source,
         images: images.options()?,

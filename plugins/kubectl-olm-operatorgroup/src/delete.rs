@@ -1,6 +1,6 @@
 //! `kubectl olm operatorgroup delete`.
 
-use olm_shell::cli::flags::{DryRun, OutputFlags, SourceFlags, YesFlag};
+use olm_shell::cli::flags::{DryRunFlag, OutputFlags, SourceFlags, YesFlag};
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::operatorgroup::delete::{self, Options};
 
@@ -16,9 +16,8 @@ pub(crate) struct Arguments {
     /// Its namespace [default: the context's namespace]
     #[arg(short, long)]
     namespace: Option<String>,
-    /// Say what would be done: client sends nothing, server asks the server whether it would take it
-    #[arg(long, value_enum, default_value_t, value_name = "HOW", num_args = 0..=1, default_missing_value = "client", require_equals = true)]
-    dry_run: DryRun,
+    #[command(flatten)]
+    dry_run: DryRunFlag,
     #[command(flatten)]
     yes: YesFlag,
     #[command(flatten)]
@@ -47,5 +46,8 @@ const TABLE: &str = "What is done, by what the namespace has:
 /// Deletes.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { name, namespace, dry_run, yes, output, source } = arguments;
-    delete::run(&Options { name, namespace, yes: yes.yes, dry_run, output: output.output, source }, printer)
+    delete::run(
+        &Options { name, namespace, yes: yes.yes, dry_run: dry_run.dry_run, output: output.output, source },
+        printer,
+    )
 }

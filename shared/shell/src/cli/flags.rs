@@ -193,6 +193,14 @@ pub struct YesFlag {
     pub yes: bool,
 }
 
+/// Whether a change is only tried out.
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DryRunFlag {
+    /// Say what would be done: client sends nothing, server asks the server whether it would take it
+    #[arg(long, value_enum, default_value_t, value_name = "HOW", num_args = 0..=1, default_missing_value = "client", require_equals = true)]
+    pub dry_run: DryRun,
+}
+
 /// How far a change goes that is only tried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum DryRun {
