@@ -20,6 +20,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kube::client::Body;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use olm_core::api::status::Status;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
@@ -81,7 +82,8 @@ impl Call {
         self.resource == plural
     }
 
-    fn of(request: &Parts, body: &[u8]) -> Self {
+    /// What a request is about, by its path and body.
+    pub(crate) fn of(request: &Parts, body: &[u8]) -> Self {
         let mut path = request.uri.path().split('/').filter(|part| !part.is_empty());
         let is_of_group = match path.next() {
             Some("api") => false,
@@ -191,11 +193,8 @@ async fn answer(
     let call = Call::of(&parts, &body);
     let fault = judge.lock().unwrap_or_else(PoisonError::into_inner)(&call);
     if let Some(Fault::Refused { code, reason, message }) = &fault {
-        let status = json!({
-            "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
-            "reason": reason, "message": message, "code": code,
-        });
         let answer = Response::builder().status(*code).header(header::CONTENT_TYPE, "application/json");
+        let status = refusal(&Status::new(*code, reason, message));
         return Ok(answer.body(Body::from(status.to_string().into_bytes()))?);
     }
     let reached = !matches!(fault, Some(Fault::Silence { reached: false } | Fault::Drop { reached: false }));
@@ -219,7 +218,16 @@ async fn answer(
     }
 }
 
-async fn read(mut body: Incoming) -> hyper::Result<Vec<u8>> {
+/// A refusal as an API server says it.
+pub(crate) fn refusal(Status { code, reason, message }: &Status) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
+        "reason": reason, "message": message, "code": code,
+    })
+}
+
+/// The whole body of a request.
+pub(crate) async fn read(mut body: Incoming) -> hyper::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(frame) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
         if let Ok(data) = frame?.into_data() {

@@ -6,5 +6,7 @@ pub mod data;
 pub mod faulty_api;
 pub mod house;
 pub mod images;
+pub mod plugin;
 pub mod registry;
 pub mod scenario;
+pub mod sim_api;

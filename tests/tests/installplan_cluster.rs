@@ -11,7 +11,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::core::{Request, WatchEvent};
 use olm_core::api::crd;
 use olm_tests::control_plane::{ControlPlane, Options, skipped};
-use olm_tests::scenario::cluster::binary;
+use olm_tests::plugin::binary;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -39,7 +39,7 @@ impl Drop for Cluster {
 impl Cluster {
     /// With a namespace `garden` that has an OperatorGroup, and these CRDs besides OLM's.
     fn start(crds: &[Value]) -> Self {
-        let binary = binary().unwrap();
+        let binary = binary("kubectl-olm-run").unwrap();
         let crds = crd::all().into_iter().chain(crds.iter().cloned()).collect();
         let options = Options { scheduler: false, kwok: false, crds, ..Options::default() };
         let plane = ControlPlane::start_with(options).unwrap();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use olm_core::api::crd;
 use olm_tests::control_plane::{ControlPlane, Options, skipped};
-use olm_tests::scenario::cluster::binary;
+use olm_tests::plugin::binary;
 use serde_json::Value;
 
 /// What happens within seconds on an idle machine.
@@ -19,12 +19,12 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const GRACEFUL: Duration = Duration::from_secs(2);
 
 fn plane(crds: Vec<Value>) -> ControlPlane {
-    binary().unwrap();
+    binary("kubectl-olm-run").unwrap();
     ControlPlane::start_with(Options { scheduler: false, kwok: false, crds, ..Options::default() }).unwrap()
 }
 
 fn run(kubeconfig: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(binary().unwrap());
+    let mut command = Command::new(binary("kubectl-olm-run").unwrap());
     command.args(arguments).env("KUBECONFIG", kubeconfig).stdin(Stdio::null());
     command
 }

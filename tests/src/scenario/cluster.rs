@@ -20,7 +20,6 @@ use tokio::sync::watch;
 
 use self::client::{Client, Seen};
 use self::controllers::Controllers;
-pub use self::controllers::binary;
 use super::catalog::load;
 use super::engine::{Engine, Progress, WATCHED};
 use super::format::{FaultSpec, PatchSpec, Scenario};
@@ -28,6 +27,7 @@ use super::runner::namespace;
 use super::store::Change;
 use crate::control_plane::{ControlPlane, Options};
 use crate::faulty_api::{Call, Fault, FaultyApi};
+use crate::plugin::binary;
 
 /// How long the API server may take to answer the first list of every kind.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -82,7 +82,7 @@ impl ClusterEngine {
         proxy: impl FnOnce(&Runtime, &ControlPlane) -> Result<Option<FaultyApi>>,
     ) -> Result<Self> {
         // Before the cluster, as it may have to be built.
-        controllers::binary()?;
+        binary(controllers::NAME)?;
         let plane = ControlPlane::start_with(Options { crds: crd::all(), ..Options::default() })?;
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let client = runtime.block_on(Client::connect(plane.kubeconfig()))?;
@@ -141,6 +141,10 @@ impl Engine for ClusterEngine {
 
     fn delete(&mut self, target: &ObjectRef) -> Result<()> {
         self.runtime.block_on(self.client.delete(target))
+    }
+
+    fn command<T>(&mut self, run: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+        run(self.plane.kubeconfig())
     }
 
     fn fault(&mut self, fault: &FaultSpec) -> Result<()> {

@@ -1,12 +1,12 @@
 //! What the runner drives: a cluster with the controllers under test on it.
 //!
 //! ```text
-//!   runner ── apply, patch, delete, serve ──▶ engine (sim: the in-memory cluster; cluster: a real control plane)
+//!   runner ── apply, patch, delete, serve, command ──▶ engine (sim: the in-memory cluster; cluster: a real control plane)
 //!          ◀── changes, by the engine's clock ──
 //! ```
 //!
 //! The engine's clock is real on a cluster and virtual in the simulation. Time passes only within [`Engine::changes`] (and, on a real
-//! cluster, within any other call), so that the runner's timeouts and quiet times mean the same on both.
+//! cluster, within any other call: while a command runs, the controllers of the simulation wait), so that the runner's timeouts and quiet times mean the same on both.
 
 use std::path::Path;
 use std::time::Duration;
@@ -40,6 +40,11 @@ pub trait Engine {
 
     /// Deletes an object, its dependents in the background.
     fn delete(&mut self, target: &ObjectRef) -> Result<()>;
+
+    /// Gives a command an administrator's kubeconfig, as long as it runs.
+    fn command<T>(&mut self, _run: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+        bail!("{} has no address that a command could be given", self.name())
+    }
 
     /// Lets the API server refuse requests of the controllers.
     fn fault(&mut self, fault: &FaultSpec) -> Result<()> {

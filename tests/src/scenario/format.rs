@@ -77,6 +77,9 @@ pub struct StepSpec {
     /// Objects to delete: `Kind/namespace/name` or `Kind/name`; the name `@last` is the newest of the kind.
     #[serde(default)]
     pub delete: Vec<String>,
+    /// Commands that a user runs, one after the other, in scenarios of our own.
+    #[serde(default)]
+    pub run: Vec<CommandSpec>,
     /// All of these must hold before the step may end.
     #[serde(default)]
     pub until: Vec<Condition>,
@@ -137,6 +140,19 @@ impl FaultSpec {
             code => Fault::Refused { code, reason: reason.clone(), message: message.clone() },
         })
     }
+}
+
+/// A command, and how it is to end.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommandSpec {
+    /// What stands behind `kubectl olm`, in words between spaces; files are those of `objects/`.
+    pub command: String,
+    /// Its exit code.
+    #[serde(default)]
+    pub exit: i32,
+    /// What it says, word for word, on stdout or stderr.
+    pub says: Vec<String>,
 }
 
 /// Another directory for a catalog.

@@ -11,6 +11,7 @@
 
 pub mod catalog;
 pub mod cluster;
+pub mod command;
 pub mod compare;
 pub mod condition;
 pub mod differences;

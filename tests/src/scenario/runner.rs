@@ -134,8 +134,8 @@ impl<'a, E: Engine> Run<'a, E> {
         let Some(step) = scenario.script.steps.get(done.len()) else { return Ok(Went::Nowhere) };
         let context = || format!("step {:?}", step.name);
         let Some(mut within) = self.within.take() else {
-            self.begin(step).with_context(context)?;
-            self.within = Some(Within::default());
+            let faults = self.begin(step).with_context(context)?;
+            self.within = Some(Within { faults, ..Within::default() });
             return Ok(Went::On);
         };
         Ok(match self.step(step, &mut within).with_context(context)? {
@@ -234,8 +234,8 @@ impl<'a, E: Engine> Run<'a, E> {
         Ok(address)
     }
 
-    /// Does what a step does.
-    fn begin(&mut self, step: &StepSpec) -> Result<()> {
+    /// Does what a step does. Answers how its commands ended otherwise than they were to.
+    fn begin(&mut self, step: &StepSpec) -> Result<Vec<String>> {
         for fault in &step.faults {
             self.engine.fault(fault)?;
         }
@@ -258,8 +258,14 @@ impl<'a, E: Engine> Run<'a, E> {
         for target in &step.delete {
             self.delete(target).with_context(|| format!("delete {target}"))?;
         }
+        let objects = self.scenario.folder.join("objects");
+        let mut faults = Vec::new();
+        for command in &step.run {
+            let ended = self.engine.command(|kubeconfig| command.run(&objects, kubeconfig));
+            faults.extend(ended.with_context(|| format!("kubectl olm {}", command.command))?);
+        }
         self.store.touch(self.engine.now());
-        Ok(())
+        Ok(faults)
     }
 
     /// Waits for the next change of what a step waits for. What it left behind, when it is over.

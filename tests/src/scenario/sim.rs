@@ -19,6 +19,7 @@ use super::catalog::load;
 use super::engine::{Engine, WATCHED};
 use super::format::{FaultSpec, PatchSpec, PatchType, Scenario};
 use super::store::Change;
+use crate::sim_api::SimApi;
 
 /// Where the virtual clock starts.
 const BEGINNING: &str = "2026-01-01T00:00:00Z";
@@ -126,6 +127,13 @@ impl Engine for SimEngine {
     fn delete(&mut self, target: &ObjectRef) -> Result<()> {
         self.simulation.delete(target)?;
         Ok(())
+    }
+
+    fn command<T>(&mut self, run: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+        let api = SimApi::start(self.simulation.clone())?;
+        let answer = run(&api.kubeconfig());
+        self.simulation = api.stop();
+        answer
     }
 
     fn fault(&mut self, fault: &FaultSpec) -> Result<()> {

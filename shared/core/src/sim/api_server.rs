@@ -112,6 +112,11 @@ impl ApiServer {
         self.kinds.iter().map(Arc::as_ref)
     }
 
+    /// The resource version of the last write: that of every list.
+    pub fn resource_version(&self) -> u64 {
+        self.store.resource_version()
+    }
+
     /// The object, read in its storage version.
     pub fn get(&self, target: &ObjectRef) -> Option<&Value> {
         self.store.get(&self.key(target)?)

@@ -191,6 +191,11 @@ impl Simulation {
         self.actions
     }
 
+    /// What happened since it was last taken.
+    pub fn happenings(&self) -> &[Happening] {
+        &self.happenings
+    }
+
     /// What happened since the last call.
     pub fn take_happenings(&mut self) -> Vec<Happening> {
         std::mem::take(&mut self.happenings)
@@ -236,17 +241,20 @@ impl Simulation {
         self.learn_locals();
     }
 
+    /// A user makes a request of any kind, at the time that it is given.
+    pub fn ask<T>(&mut self, request: impl FnOnce(&mut ApiServer, Timestamp) -> T) -> T {
+        let answer = request(&mut self.api, self.now);
+        self.watch(&Actor::User);
+        answer
+    }
+
     /// A user applies an object (server-side apply; an object without a name is created).
     pub fn apply(&mut self, object: Value) -> Result<Value, Status> {
-        let result = if object::name(&object).is_empty() {
-            self.api.create(object, self.now)
-        } else {
-            let target = ObjectRef::of(&object);
-            let patch = Patch::Apply { object, manager: "user".to_owned(), force: true };
-            self.api.patch(&target, patch, None, self.now)
-        };
-        self.watch(&Actor::User);
-        result
+        if object::name(&object).is_empty() {
+            return self.ask(|api, now| api.create(object, now));
+        }
+        let target = ObjectRef::of(&object);
+        self.patch(&target, Patch::Apply { object, manager: "user".to_owned(), force: true }, None)
     }
 
     /// Takes in an object of a cluster's state, its status included.
@@ -274,16 +282,12 @@ impl Simulation {
 
     /// A user patches an object.
     pub fn patch(&mut self, target: &ObjectRef, patch: Patch, subresource: Option<&str>) -> Result<Value, Status> {
-        let result = self.api.patch(target, patch, subresource, self.now);
-        self.watch(&Actor::User);
-        result
+        self.ask(|api, now| api.patch(target, patch, subresource, now))
     }
 
     /// A user deletes an object.
     pub fn delete(&mut self, target: &ObjectRef) -> Result<Option<Value>, Status> {
-        let result = self.api.delete(target, &Preconditions::default(), Propagation::Background, self.now);
-        self.watch(&Actor::User);
-        result
+        self.ask(|api, now| api.delete(target, &Preconditions::default(), Propagation::Background, now))
     }
 
     /// Does the next thing that is due before `deadline`: one key's work, one step of Kubernetes' controllers, or a jump of the clock.

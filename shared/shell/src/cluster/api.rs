@@ -183,13 +183,23 @@ impl Api {
 
     /// Everything of a LIST, in one namespace, or in all when it is empty.
     pub async fn list_whole(&self, resource: &Resource, namespace: &str, labels: &str) -> Result<Vec<Value>, Status> {
+        self.list_from(resource, namespace, labels).await.map(|(objects, _)| objects)
+    }
+
+    /// The same, and the resourceVersion to watch from.
+    pub async fn list_from(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        labels: &str,
+    ) -> Result<(Vec<Value>, String), Status> {
         let (mut objects, mut next) = (Vec::new(), String::new());
         loop {
             let page = self.page(resource, namespace, (Depth::Whole, PAGE), labels, &next).await?;
             objects.extend(page.objects);
             next = page.next;
             if next.is_empty() {
-                return Ok(objects);
+                return Ok((objects, page.resource_version));
             }
         }
     }
@@ -270,6 +280,17 @@ impl Api {
             Depth::Metadata => request.watch_metadata(&params, from),
         };
         self.events(request, resource, depth).await
+    }
+
+    /// WATCH, in one namespace, from a resourceVersion on.
+    pub async fn watch_in(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        from: &str,
+    ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
+        let request = Request::new(resource.path(namespace)).watch(&WatchParams::default(), from);
+        self.events(request, resource, Depth::Whole).await
     }
 
     /// A LIST of one object: the object, if it is there, and the resourceVersion to watch from.

@@ -1,62 +1,28 @@
-//! `kubectl olm run` as a process: built when needed, its log kept, ended when dropped.
+//! `kubectl olm run` as a process: its log kept, ended when dropped.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
+use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-use crate::data::repository;
+use crate::plugin::binary;
 use crate::scenario::engine::Progress;
 
-/// The package and the name of the binary.
-const NAME: &str = "kubectl-olm-run";
+/// The plugin.
+pub(super) const NAME: &str = "kubectl-olm-run";
 
 /// An audit lists everything once; it has nothing to wait for but the catalogs.
 const AUDIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long the controllers may take until they tell where their metrics are.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The binary of `kubectl olm run`, of the same profile as this test. Cargo builds it when it is not fresh.
-///
-/// # Errors
-/// What keeps it from being built.
-pub fn binary() -> Result<PathBuf> {
-    static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    BINARY.get_or_init(|| build().map_err(|error| format!("{error:#}"))).clone().map_err(anyhow::Error::msg)
-}
-
-fn build() -> Result<PathBuf> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // The plugins' own tests come with their binaries, and have the features of dependencies that all tests together have:
-    // `cargo build` would build half of the dependencies once more.
-    cargo.current_dir(repository()).args(["test", "--no-run", "--workspace", "--test", "it"]);
-    cargo.arg("--message-format=json-render-diagnostics");
-    // What cargo tells a test about itself would be news to build scripts, and a reason to build their crates again.
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_"].iter().any(|prefix| text.starts_with(prefix)) {
-            cargo.env_remove(&name);
-        }
-    }
-    if !cfg!(debug_assertions) {
-        cargo.arg("--release");
-    }
-    let out = cargo.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
-    ensure!(out.status.success(), "cargo cannot build {NAME}");
-    let messages =
-        out.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    let built = messages.filter(|m| m["target"]["name"] == NAME).find_map(|m| Some(m["executable"].as_str()?.into()));
-    built.with_context(|| format!("cargo did not say where {NAME} is"))
-}
 
 /// The controllers under test, live.
 pub(super) struct Controllers {
@@ -166,7 +132,7 @@ impl Drop for Controllers {
 }
 
 fn command(kubeconfig: &Path, arguments: &[&str]) -> Result<Command> {
-    let mut command = Command::new(binary()?);
+    let mut command = Command::new(binary(NAME)?);
     command.args(arguments).env("KUBECONFIG", kubeconfig).stdin(Stdio::null());
     Ok(command)
 }

@@ -1,0 +1,48 @@
+//! The plugins as processes, as users run them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::data::repository;
+
+/// The binary of a plugin (`kubectl-olm-run`), of the same profile as this test. Cargo builds it when it is not fresh.
+///
+/// # Errors
+/// There is no such plugin, or what keeps them from being built.
+pub fn binary(plugin: &str) -> Result<PathBuf> {
+    static BINARIES: OnceLock<Result<BTreeMap<String, PathBuf>, String>> = OnceLock::new();
+    let built = BINARIES.get_or_init(|| build().map_err(|error| format!("{error:#}")));
+    let built = built.as_ref().map_err(|error| anyhow::Error::msg(error.clone()))?;
+    built.get(plugin).cloned().with_context(|| format!("cargo builds no {plugin}"))
+}
+
+fn build() -> Result<BTreeMap<String, PathBuf>> {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // The plugins' own tests come with their binaries, and have the features of dependencies that all tests together have:
+    // `cargo build` would build half of the dependencies once more.
+    cargo.current_dir(repository()).args(["test", "--no-run", "--workspace", "--test", "it"]);
+    cargo.arg("--message-format=json-render-diagnostics");
+    // What cargo tells a test about itself would be news to build scripts, and a reason to build their crates again.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_"].iter().any(|prefix| text.starts_with(prefix)) {
+            cargo.env_remove(&name);
+        }
+    }
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    let out = cargo.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
+    ensure!(out.status.success(), "cargo cannot build the plugins");
+    let messages =
+        out.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let plugins = messages.filter(|message| message["target"]["kind"][0] == "bin").filter_map(|message| {
+        Some((message["target"]["name"].as_str()?.to_owned(), PathBuf::from(message["executable"].as_str()?)))
+    });
+    Ok(plugins.collect())
+}

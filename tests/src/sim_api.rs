@@ -1,0 +1,524 @@
+//! A simulated cluster behind HTTP, for those who know an API server by its address only: the plugins.
+//!
+//! ```text
+//!   kubectl-olm-… ── http, no credentials ──▶ SimApi ──▶ Simulation, as a user: its clock stands still, its controllers wait
+//! ```
+//!
+//! *Assumptions*: one user who may do everything. A list comes whole, and a watch shows what is written while this server runs.
+
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use anyhow::Result;
+use futures::future::ready;
+use futures::stream::{self, BoxStream, StreamExt};
+use http::request::Parts;
+use http::{Request, Response, header};
+use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
+use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::status::Status;
+use olm_core::sim::{
+    ApiServer, Patch, Preconditions, Propagation, ResourceKind, SERVER_VERSION, Simulation, WatchEvent,
+};
+use olm_shell::cli::selector::LabelQuery;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+
+use crate::faulty_api::{Call, read, refusal};
+
+/// A server that listens on loopback until it is stopped or dropped.
+pub struct SimApi {
+    // Dropped first: nobody is answered any more.
+    runtime: Runtime,
+    folder: TempDir,
+    cluster: Arc<Cluster>,
+}
+
+struct Cluster {
+    simulation: Mutex<Simulation>,
+    /// Tells watches that something was written.
+    written: watch::Sender<()>,
+}
+
+impl Cluster {
+    fn lock(&self) -> MutexGuard<'_, Simulation> {
+        self.simulation.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SimApi {
+    /// Serves a simulated cluster.
+    ///
+    /// # Errors
+    /// There is no port or no place for the kubeconfig.
+    pub fn start(simulation: Simulation) -> Result<Self> {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
+        let folder = tempfile::tempdir()?;
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "sim",
+            "clusters": [{"name": "sim", "cluster": {"server": format!("http://{}", listener.local_addr()?)}}],
+            "contexts": [{"name": "sim", "context": {"cluster": "sim", "user": "sim"}}],
+            "users": [{"name": "sim", "user": {}}],
+        });
+        std::fs::write(folder.path().join("kubeconfig"), kubeconfig.to_string())?;
+        let cluster = Arc::new(Cluster { simulation: Mutex::new(simulation), written: watch::Sender::new(()) });
+        let served = Arc::clone(&cluster);
+        runtime.spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, Arc::clone(&served)));
+            }
+        });
+        Ok(Self { runtime, folder, cluster })
+    }
+
+    /// A kubeconfig for clients.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
+    /// The cluster as its clients leave it.
+    pub fn stop(self) -> Simulation {
+        self.runtime.shutdown_background();
+        self.cluster.lock().clone()
+    }
+}
+
+/// A body that comes in pieces.
+struct Answer(BoxStream<'static, Bytes>);
+
+impl From<&Value> for Answer {
+    fn from(value: &Value) -> Self {
+        Self(stream::once(ready(value.to_string().into())).boxed())
+    }
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_next_unpin(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}
+
+async fn serve(stream: TcpStream, cluster: Arc<Cluster>) {
+    let service = service_fn(|request| answer(request, &cluster));
+    // A client that goes away is no trouble of ours.
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
+
+async fn answer(request: Request<Incoming>, cluster: &Arc<Cluster>) -> Result<Response<Answer>> {
+    let (parts, body) = request.into_parts();
+    let body = read(body).await?;
+    let (code, answer) = match Asked::of(&parts, &body).and_then(|asked| asked.answer(cluster)) {
+        Ok(answer) => (200, answer),
+        Err(status) => (status.code, Answer::from(&refusal(&status))),
+    };
+    Ok(Response::builder().status(code).header(header::CONTENT_TYPE, "application/json").body(answer)?)
+}
+
+/// A request.
+struct Asked {
+    path: Vec<String>,
+    call: Call,
+    /// Group and version of what it is about.
+    of: (String, String),
+    query: Vec<(String, String)>,
+    accept: String,
+    content_type: String,
+    body: Value,
+}
+
+fn unknown() -> Status {
+    Status::new(404, "NotFound", "the server could not find the requested resource")
+}
+
+fn bad_request(error: impl ToString) -> Status {
+    Status::new(400, "BadRequest", error.to_string())
+}
+
+impl Asked {
+    fn of(parts: &Parts, body: &[u8]) -> Result<Self, Status> {
+        let header =
+            |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        let path: Vec<String> = parts.uri.path().split('/').filter(|part| !part.is_empty()).map(decoded).collect();
+        let part = |at: usize| path.get(at).cloned().unwrap_or_default();
+        let of = if part(0) == "api" { (String::new(), part(1)) } else { (part(1), part(2)) };
+        let query = parts.uri.query().unwrap_or_default().split('&').map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decoded(key), decoded(value))
+        });
+        Ok(Self {
+            call: Call::of(parts, body),
+            of,
+            query: query.collect(),
+            accept: header(header::ACCEPT),
+            content_type: header(header::CONTENT_TYPE),
+            body: if body.is_empty() { Value::Null } else { serde_json::from_slice(body).map_err(bad_request)? },
+            path,
+        })
+    }
+
+    fn option(&self, name: &str) -> &str {
+        self.query.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+    }
+
+    fn is_rehearsal(&self) -> bool {
+        self.option("dryRun") == "All" || self.body["dryRun"] == json!(["All"])
+    }
+
+    fn answer(&self, cluster: &Arc<Cluster>) -> Result<Answer, Status> {
+        let mut simulation = cluster.lock();
+        if self.call.verb.is_empty() {
+            return Ok(Answer::from(&self.discovery(simulation.api())?));
+        }
+        let (group, version) = &self.of;
+        let kind = simulation.api().kind_by_plural(group, &self.call.resource).cloned().ok_or_else(unknown)?;
+        if !kind.versions.iter().any(|served| served.served && served.name == *version) {
+            return Err(unknown());
+        }
+        let meant = Meant { asked: self, gvk: Gvk::new(group, version, &kind.kind), kind };
+        if self.call.verb == "watch" {
+            return meant.watch(cluster);
+        }
+        let answer = if self.call.writes() && self.is_rehearsal() {
+            meant.perform(&mut simulation.api().clone(), simulation.now())
+        } else {
+            simulation.ask(|api, now| meant.perform(api, now))
+        };
+        drop(simulation);
+        cluster.written.send_replace(());
+        Ok(Answer::from(&answer?))
+    }
+
+    /// What the API server says of itself.
+    fn discovery(&self, api: &ApiServer) -> Result<Value, Status> {
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        match path[..] {
+            ["version"] => {
+                let unsaid =
+                    ["major", "minor", "gitCommit", "gitTreeState", "buildDate", "goVersion", "compiler", "platform"];
+                let mut version: Value = unsaid.into_iter().map(|field| (field.to_owned(), json!(""))).collect();
+                version["gitVersion"] = SERVER_VERSION.into();
+                Ok(version)
+            }
+            [root @ ("api" | "apis")] => {
+                let kinds: Vec<&ResourceKind> =
+                    api.kinds().filter(|kind| kind.group.is_empty() == (root == "api")).collect();
+                let mut groups: Vec<&str> = kinds.iter().map(|kind| kind.group.as_str()).collect();
+                groups.sort_unstable();
+                groups.dedup();
+                let groups: Vec<Value> = groups.into_iter().map(|group| described(group, &kinds)).collect();
+                Ok(json!({
+                    "apiVersion": "apidiscovery.k8s.io/v2", "kind": "APIGroupDiscoveryList", "metadata": {}, "items": groups,
+                }))
+            }
+            ["api", _] | ["apis", _, _] => {
+                let (group, version) = &self.of;
+                let mut resources = api.discovery(group, version);
+                if resources.is_empty() {
+                    return Err(unknown());
+                }
+                for resource in &mut resources {
+                    resource["singularName"] = "".into();
+                    resource["verbs"] = json!(VERBS);
+                }
+                let version = Gvk::new(group, version, "").api_version();
+                Ok(json!({"kind": "APIResourceList", "groupVersion": version, "resources": resources}))
+            }
+            _ => Err(unknown()),
+        }
+    }
+}
+
+/// What can be done with every kind.
+const VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
+
+/// A group of aggregated discovery, with all its versions.
+fn described(group: &str, kinds: &[&ResourceKind]) -> Value {
+    let of_group = || kinds.iter().filter(|kind| kind.group == group);
+    let mut versions: Vec<&str> = of_group()
+        .flat_map(|kind| kind.versions.iter().filter(|version| version.served).map(|version| version.name.as_str()))
+        .collect();
+    versions.sort_unstable();
+    versions.dedup();
+    let versions = versions.into_iter().map(|version| {
+        let served = of_group().filter(|kind| kind.versions.iter().any(|v| v.served && v.name == version));
+        let resources: Vec<Value> = served
+            .map(|kind| {
+                json!({
+                    "resource": kind.plural, "singularResource": "", "verbs": VERBS,
+                    "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+                    "responseKind": {"group": group, "version": version, "kind": kind.kind},
+                })
+            })
+            .collect();
+        json!({"version": version, "resources": resources})
+    });
+    let metadata = if group.is_empty() { json!({}) } else { json!({ "name": group }) };
+    json!({"metadata": metadata, "versions": versions.collect::<Vec<_>>()})
+}
+
+/// A request about objects of a kind.
+struct Meant<'a> {
+    asked: &'a Asked,
+    gvk: Gvk,
+    kind: ResourceKind,
+}
+
+impl Meant<'_> {
+    fn perform(&self, api: &mut ApiServer, now: Timestamp) -> Result<Value, Status> {
+        let Asked { call, body, .. } = self.asked;
+        let target = ObjectRef { gvk: self.gvk.clone(), namespace: call.namespace.clone(), name: call.name.clone() };
+        let part = (!call.subresource.is_empty()).then_some(call.subresource.as_str());
+        let view = self.view()?;
+        let one = |object: &Value| view.show(object);
+        match call.verb {
+            "get" => {
+                let object = api.get(&target).map(&one);
+                object.ok_or_else(|| Status::not_found(&self.kind.resource(), &target.name))
+            }
+            "list" => {
+                let namespace = Some(call.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+                let objects = api.list(&self.gvk.group, &self.gvk.kind, namespace);
+                let items: Vec<Value> = objects.filter(|object| view.selects(object)).map(one).collect();
+                Ok(json!({
+                    "apiVersion": self.gvk.api_version(), "kind": format!("{}List", self.gvk.kind),
+                    "metadata": {"resourceVersion": api.resource_version().to_string()}, "items": items,
+                }))
+            }
+            "create" => {
+                let mut object = body.clone();
+                if self.kind.namespaced {
+                    object::map_mut(&mut object, &["metadata"])
+                        .insert("namespace".into(), call.namespace.clone().into());
+                }
+                api.create(object, now).as_ref().map(one).map_err(Clone::clone)
+            }
+            "update" => api.update(body.clone(), part, now).as_ref().map(one).map_err(Clone::clone),
+            "patch" => api.patch(&target, self.patch()?, part, now).as_ref().map(one).map_err(Clone::clone),
+            "delete" => {
+                let text = |path: &[&str]| Some(object::text(body, path)).filter(|text| !text.is_empty());
+                let preconditions = Preconditions {
+                    uid: text(&["preconditions", "uid"]).map(str::to_owned),
+                    resource_version: text(&["preconditions", "resourceVersion"]).map(str::to_owned),
+                };
+                let propagation = match text(&["propagationPolicy"]) {
+                    Some("Foreground") => Propagation::Foreground,
+                    Some("Orphan") => Propagation::Orphan,
+                    _ => Propagation::Background,
+                };
+                let left = api.delete(&target, &preconditions, propagation, now)?;
+                Ok(left.as_ref().map_or_else(
+                    || json!({"apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Success"}),
+                    one,
+                ))
+            }
+            _ => Err(unknown()),
+        }
+    }
+
+    fn patch(&self) -> Result<Patch, Status> {
+        let body = self.asked.body.clone();
+        match self.asked.content_type.as_str() {
+            "application/merge-patch+json" => Ok(Patch::Merge(body)),
+            "application/json-patch+json" => Ok(Patch::Json(body)),
+            "application/strategic-merge-patch+json" => Ok(Patch::Strategic(body)),
+            "application/apply-patch+yaml" => Ok(Patch::Apply {
+                object: body,
+                manager: self.asked.option("fieldManager").to_owned(),
+                force: self.asked.option("force") == "true",
+            }),
+            other => Err(Status::new(415, "UnsupportedMediaType", format!("{other} is no patch"))),
+        }
+    }
+
+    fn view(&self) -> Result<View, Status> {
+        let asked = self.asked;
+        Ok(View {
+            gvk: self.gvk.clone(),
+            namespace: asked.call.namespace.clone(),
+            labels: asked.option("labelSelector").parse().map_err(bad_request)?,
+            name: asked.option("fieldSelector").strip_prefix("metadata.name=").map(str::to_owned),
+            metadata_only: asked.accept.contains("as=PartialObjectMetadata"),
+        })
+    }
+
+    /// What is written from the version on that the request says, for ever.
+    fn watch(&self, cluster: &Arc<Cluster>) -> Result<Answer, Status> {
+        let from = self.asked.option("resourceVersion").parse().unwrap_or(0);
+        let begun = (self.view()?, Arc::clone(cluster), cluster.written.subscribe(), from);
+        let pieces = stream::unfold(begun, async |(view, cluster, mut written, mut seen)| {
+            loop {
+                let lines = view.changes(&cluster.lock(), &mut seen);
+                if !lines.is_empty() {
+                    return Some((Bytes::from(lines), (view, cluster, written, seen)));
+                }
+                written.changed().await.ok()?;
+            }
+        });
+        Ok(Answer(pieces.boxed()))
+    }
+}
+
+/// Which objects a request is about, and how much of each it wants to see.
+struct View {
+    gvk: Gvk,
+    namespace: String,
+    labels: LabelQuery,
+    name: Option<String>,
+    metadata_only: bool,
+}
+
+impl View {
+    fn selects(&self, object: &Value) -> bool {
+        let gvk = object::gvk(object);
+        (gvk.group, gvk.kind) == (self.gvk.group.clone(), self.gvk.kind.clone())
+            && [object::namespace(object), ""].contains(&self.namespace.as_str())
+            && self.labels.selects(object)
+            && self.name.as_ref().is_none_or(|name| name == object::name(object))
+    }
+
+    fn show(&self, object: &Value) -> Value {
+        if self.metadata_only {
+            return json!({
+                "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"],
+            });
+        }
+        let mut shown = object.clone();
+        shown["apiVersion"] = self.gvk.api_version().into();
+        shown
+    }
+
+    /// The events after the version that was seen, a line each.
+    fn changes(&self, simulation: &Simulation, seen: &mut u64) -> String {
+        let mut lines = String::new();
+        for happening in simulation.happenings() {
+            let object = happening.change.object();
+            let version = object::resource_version(object).parse().unwrap_or(0);
+            if version <= *seen {
+                continue;
+            }
+            *seen = version;
+            if self.selects(object) {
+                let what = match happening.change {
+                    WatchEvent::Added(_) => "ADDED",
+                    WatchEvent::Modified(_) => "MODIFIED",
+                    WatchEvent::Deleted(_) => "DELETED",
+                };
+                lines += &format!("{}\n", json!({"type": what, "object": self.show(object)}));
+            }
+        }
+        lines
+    }
+}
+
+/// Text as it was before it was put into a URL.
+fn decoded(text: &str) -> String {
+    let text = text.replace('+', " ");
+    let mut pieces = text.split('%');
+    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let code = piece.get(..2).and_then(|code| u8::from_str_radix(code, 16).ok());
+        bytes.push(code.unwrap_or(b'%'));
+        bytes.extend_from_slice(if code.is_some() { &piece.as_bytes()[2..] } else { piece.as_bytes() });
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::api::DeleteParams;
+    use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+    use kube::core::WatchEvent;
+    use olm_core::api::object;
+    use olm_core::settings::Settings;
+    use olm_shell::cluster::api::{Api, Depth};
+
+    use super::*;
+
+    fn config_map(name: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "default", "labels": {"is": name}}, "data": {"is": name},
+        })
+    }
+
+    #[test]
+    fn the_plugins_own_client_is_served() {
+        let began: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let server = ApiServer::with_stock_objects(1, began);
+        let served = SimApi::start(Simulation::new(server, Settings::default(), began)).unwrap();
+        let kubeconfig = served.kubeconfig();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let kubeconfig = Kubeconfig::read_from(kubeconfig).unwrap();
+            let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+            used(&Api::new(kube::Client::try_from(config).unwrap())).await;
+        });
+        let left = served.stop();
+        let left: Vec<&str> = left.api().list("", "ConfigMap", Some("default")).map(object::name).collect();
+        assert_eq!(left, ["b"]);
+    }
+
+    async fn used(api: &Api) {
+        assert_eq!(api.version().await.unwrap(), SERVER_VERSION);
+        assert!(api.discover().await.unwrap().iter().any(|found| found.plural == "deployments" && found.namespaced));
+        let gvk = Gvk::new("", "v1", "ConfigMap");
+        let resource = api.resource(&gvk).await.unwrap();
+        let (there, version) = api.list_from(&resource, "default", "").await.unwrap();
+        assert!(there.is_empty());
+        let mut events = std::pin::pin!(api.watch_in(&resource, "default", &version).await.unwrap());
+
+        api.rehearse_create(&config_map("a")).await.unwrap();
+        assert_eq!(api.get(&ObjectRef::of(&config_map("a"))).await.unwrap(), None, "that was only tried out");
+        let a = api.create(&config_map("a")).await.unwrap();
+        assert!(api.create(&config_map("a")).await.unwrap_err().is_already_exists());
+        api.create(&config_map("b")).await.unwrap();
+        let changed = api.merge(&ObjectRef::of(&a), &json!({"data": {"more": "yes"}})).await.unwrap();
+        assert_eq!(changed["data"], json!({"is": "a", "more": "yes"}));
+        let selected = api.list_whole(&resource, "default", "is in (b)").await.unwrap();
+        assert_eq!(selected.iter().map(object::name).collect::<Vec<_>>(), ["b"]);
+        let page = api.list_at(&resource, (Depth::Metadata, 1), "is!=b", "").await.unwrap();
+        assert!(page.objects.iter().all(|object| object["data"].is_null() && object::name(object) == "a"));
+        let (one, _) = api.list_one(&ObjectRef::of(&a)).await.unwrap();
+        assert_eq!(one.as_ref(), Some(&changed));
+
+        let outdated = kube::api::Preconditions {
+            uid: Some(object::uid(&a).to_owned()),
+            resource_version: Some(object::resource_version(&a).to_owned()),
+        };
+        let stale = DeleteParams { preconditions: Some(outdated), ..DeleteParams::default() };
+        assert!(api.delete(&ObjectRef::of(&a), &stale).await.unwrap_err().is_conflict());
+        let rehearsed = DeleteParams { dry_run: true, ..DeleteParams::default() };
+        api.delete(&ObjectRef::of(&a), &rehearsed).await.unwrap();
+        assert_eq!(api.delete(&ObjectRef::of(&a), &DeleteParams::default()).await, Ok(None));
+        assert!(api.resource(&Gvk::new("tea.example.com", "v1", "Pot")).await.unwrap_err().is_not_found());
+
+        let mut seen = Vec::new();
+        while seen.len() < 4 {
+            seen.push(match events.next().await.unwrap().unwrap() {
+                WatchEvent::Added(object) => format!("added {}", object::name(&object)),
+                WatchEvent::Modified(object) => format!("modified {}", object::name(&object)),
+                WatchEvent::Deleted(object) => format!("deleted {}", object::name(&object)),
+                WatchEvent::Bookmark(_) | WatchEvent::Error(_) => "something else".to_owned(),
+            });
+        }
+        assert_eq!(seen, ["added a", "added b", "modified a", "deleted a"]);
+    }
+}
