@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     /// Show every object, and what changes in it line by line
     #[arg(long)]
     details: bool,
-    /// File or folder of objects that count as if they had been applied (may be repeated)
+    /// File or folder of objects that count as if they had been applied, - for standard input (may be repeated)
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR")]
     on_top: Vec<PathBuf>,
     /// Feature gates of the controllers, such as OptionalManifests=true

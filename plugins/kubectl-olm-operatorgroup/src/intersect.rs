@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     /// OperatorGroups
     #[arg(value_name = "NAME|NAMESPACE/NAME")]
     groups: Vec<String>,
-    /// File or folder of objects that count as if they had been applied (may be repeated)
+    /// File or folder of objects that count as if they had been applied, - for standard input (may be repeated)
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR")]
     on_top: Vec<PathBuf>,
     /// Output format

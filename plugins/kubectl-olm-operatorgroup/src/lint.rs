@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     /// Explain a rule, by its code or name; without one list all rules
     #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "", exclusive = true)]
     explain: Option<String>,
-    /// File or folder of objects that count as if they had been applied (may be repeated)
+    /// File or folder of objects that count as if they had been applied, - for standard input (may be repeated)
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR")]
     on_top: Vec<PathBuf>,
     /// With --from: what is not in the files does not exist

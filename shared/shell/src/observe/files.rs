@@ -1,6 +1,7 @@
 //! Objects in files: YAML and JSON, folders of them, and what a must-gather holds.
 
 use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use olm_core::api::object;
@@ -16,6 +17,9 @@ pub(crate) struct Given {
     /// `file:line`
     pub(crate) place: String,
 }
+
+/// Stands for standard input, as kubectl has it.
+const STDIN: &str = "-";
 
 /// The folder inside a given folder whose folders are catalogs.
 const CATALOGS: &str = "catalogs";
@@ -122,9 +126,16 @@ pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> CliError {
     CliError::new(ErrorKind::Io, format!("cannot read: {error}")).at(path.display())
 }
 
+fn stdin() -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    io::stdin().read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Hands over every document of a file with its place.
 fn read_file(file: &Path, take: &mut dyn FnMut(Value, &str) -> Result<(), CliError>) -> Result<(), CliError> {
-    let bytes = fs::read(file).map_err(|e| unreadable(file, &e))?;
+    let bytes = if file == Path::new(STDIN) { stdin() } else { fs::read(file) };
+    let bytes = bytes.map_err(|e| unreadable(file, &e))?;
     let broken = |e: yaml::Error| {
         CliError::input(e.message)
             .at(format_args!("{}:{}", file.display(), e.line))
