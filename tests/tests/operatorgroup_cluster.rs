@@ -178,6 +178,8 @@ fn every_branch_of_create_and_delete() {
     let admin = User::of(plane.kubeconfig());
     creating(&plane, &kubectl, &admin);
     deleting(&plane, &kubectl, &admin);
+    odd_places(&plane, &kubectl, &admin);
+    narrow_rights(&plane, &kubectl);
     somebody_is_quicker(&plane, &kubectl);
     what_is_compiled_can_be_applied(&kubectl, &admin);
 }
@@ -388,6 +390,102 @@ fn deleting(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     assert!(kubectl.groups("apps").is_empty());
     let (answer, _, talk) = admin.deletes("apps-east");
     assert_eq!(answer, Ok(Outcome::Done), "nobody needs it, nobody is asked: {talk}");
+}
+
+fn odd_places(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
+    // A namespace that is being deleted takes nothing, whether that can be seen before or not.
+    kubectl.namespace("closing");
+    let stays = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "stays", "namespace": "closing", "finalizers": ["example.com/stay"] },
+    });
+    kubectl.apply(&stays);
+    let guest = User::of(&guest(plane, kubectl, "guest", &["closing"]));
+    kubectl.run(&["delete", "namespace", "closing", "--wait=false"], "");
+    let (answer, text, talk) = admin.creates("closing", "closing", &[]);
+    assert_eq!((answer, text.contains("namespace closing is being deleted")), (Ok(Outcome::Negative), true), "{text}");
+    assert!(talk.contains("kubectl wait --for=delete namespace/closing"), "{talk}");
+    let refused = guest.creates("closing", "closing", &[]).0.unwrap_err();
+    assert!(refused.hint.unwrap().contains("kubectl wait --for=delete namespace/closing"), "{}", refused.message);
+
+    // One of ours that has a finalizer goes when that does, and is deleted once.
+    kubectl.namespace("lasting");
+    let mut lasting = group("lasting", "lasting", &["lasting"], Some("kubectl-olm"));
+    lasting["metadata"]["finalizers"] = json!(["example.com/stay"]);
+    kubectl.apply(&lasting);
+    let (answer, text, talk) = admin.deletes("lasting");
+    assert_eq!((answer, text.contains("lasting deleted in namespace")), (Ok(Outcome::Done), true), "{text}");
+    assert!(talk.contains("gone when its finalizers are: example.com/stay"), "{talk}");
+    let (answer, text, talk) = admin.deletes("lasting");
+    assert_eq!((answer, text.as_str()), (Ok(Outcome::Done), ""));
+    assert!(talk.contains("is being deleted already"), "{talk}");
+
+    // What is there does, and is another than the one that was wished for.
+    kubectl.namespace("account");
+    assert_eq!(admin.creates("account", "account", &[]).0, Ok(Outcome::Done));
+    let Given::Wish(wanted) = wish("account", &[]) else { panic!("a wish is a wish") };
+    let given = Given::Wish(Wanted { service_account: Some("installer".to_owned()), ..wanted });
+    let options = create::Options { output: "json".parse().unwrap(), ..admin.creation("account", given) };
+    let (answer, text, talk) = asked(admin, |printer| create::run(&options, printer));
+    assert_eq!((answer, talk.contains("another serviceAccountName")), (Ok(Outcome::Done), true), "{talk}");
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["metadata"]["name"], "account");
+
+    // Programs that wait for an object get nothing else.
+    for output in ["json", "yaml", "name", "jsonpath={.metadata.name}"] {
+        let options =
+            create::Options { output: output.parse().unwrap(), ..admin.creation("plain", wish("plain", &[])) };
+        let (answer, text, talk) = asked(admin, |printer| create::run(&options, printer));
+        assert_eq!((answer, text.as_str()), (Ok(Outcome::Negative), ""), "{output}");
+        assert!(talk.contains("not created") && talk.contains("hint:"), "{talk}");
+        let options = delete::Options { output: output.parse().unwrap(), ..admin.deletion("plain") };
+        let (answer, text, talk) = asked(admin, |printer| delete::run(&options, printer));
+        assert_eq!((answer, text.as_str()), (Ok(Outcome::Negative), ""), "{output}");
+        assert!(talk.contains("not deleted"), "{talk}");
+    }
+}
+
+/// The kubeconfig of somebody who may look into these namespaces and change groups there, and no more.
+fn guest(plane: &ControlPlane, kubectl: &Kubectl, name: &str, namespaces: &[&str]) -> PathBuf {
+    for namespace in namespaces {
+        let resources = "operatorgroups,clusterserviceversions,subscriptions".split(',');
+        let resources = resources.map(|plural| format!("--resource={plural}.operators.coreos.com"));
+        let role = ["create", "role", name, "-n", namespace, "--verb=*"].map(str::to_owned);
+        let arguments: Vec<String> = role.into_iter().chain(resources).collect();
+        kubectl.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), "");
+        let (role, user) = (format!("--role={name}"), format!("--user={name}"));
+        kubectl.run(&["create", "rolebinding", name, "-n", namespace, &role, &user], "");
+    }
+    plane.kubeconfig_for(name, None).unwrap()
+}
+
+fn narrow_rights(plane: &ControlPlane, kubectl: &Kubectl) {
+    for namespace in ["narrow", "beside", "foreign"] {
+        kubectl.namespace(namespace);
+    }
+    let guest = User::of(&guest(plane, kubectl, "neighbour", &["narrow", "beside"]));
+    assert_eq!(guest.creates("narrow", "narrow", &[]).0, Ok(Outcome::Done));
+    let into = |place: &str, name: &str| {
+        let other_namespace = Some(place.to_owned());
+        let options = create::Options { other_namespace, ..guest.creation("narrow", wish(name, &["east"])) };
+        asked(&guest, |printer| create::run(&options, printer))
+    };
+    // Whether the other namespace is there is not seen, nor has it to be created.
+    let (answer, text, talk) = into("beside", "moved");
+    assert_eq!(answer, Ok(Outcome::Done), "{talk}");
+    assert_eq!(text, "operatorgroup.operators.coreos.com/moved created in namespace beside\n");
+    // What is in there is.
+    let (answer, text, _) = into("beside", "another");
+    assert_eq!((answer, text.contains("moved unchanged in namespace beside")), (Ok(Outcome::Done), true), "{text}");
+    let refused = into("foreign", "moved").0.unwrap_err();
+    let expected = "not allowed to list operatorgroups.operators.coreos.com in namespace foreign, which decides";
+    assert_eq!(refused.message, expected);
+    // Nobody deletes a group on whom Subscriptions may wait without being asked.
+    kubectl.run(&["delete", "role", "neighbour", "-n", "beside"], "");
+    let resource = "--resource=operatorgroups.operators.coreos.com,clusterserviceversions.operators.coreos.com";
+    kubectl.run(&["create", "role", "neighbour", "-n", "beside", "--verb=*", resource], "");
+    let (answer, _, talk) = guest.answering(false).deletes("beside");
+    assert_eq!((answer, talk.contains("not allowed to list subscriptions")), (Ok(Outcome::Negative), true), "{talk}");
+    assert_eq!(guest.deletes("narrow").0, Ok(Outcome::Done));
 }
 
 /// What somebody does in the moment before a request arrives, once for each.

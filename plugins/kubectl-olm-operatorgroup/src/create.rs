@@ -17,7 +17,7 @@ use crate::wish::Wish;
 pub(crate) struct Arguments {
     #[command(flatten)]
     wish: Wish,
-    /// Manifest of the OperatorGroup: it is created as it is, and users look after it
+    /// Manifest of the OperatorGroup (- reads standard input): it is created as it is, and users look after it
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     manifest: Option<PathBuf>,
     /// Namespace for it when another group is in its way; it is created if it is not there [default: one that follows from the

@@ -41,6 +41,7 @@ const TABLE: &str = "What is done, by what the namespace has:
   kubectl-olm
   one of ours, with members     nothing: they would fail without it (exit code 1)
   one of ours, without members  it is deleted
+  several                       nothing until you name one
 ";
 
 /// Deletes.

@@ -55,6 +55,9 @@ fn what_makes_no_sense_is_refused_before_anybody_is_asked() {
         &["create", "-f", "carol.yaml", "-n", "east"],
         &["create", "-f", "garden.yaml", "-n", "east"],
         &["create", "-f", "gone.yaml"],
+        &["create", "-n", "east", "--other-namespace", "../west"],
+        &["delete", "--from", "garden.yaml", "--dry-run", "-n", "east/x"],
+        &["delete", "--from", "garden.yaml", "--dry-run", "-n", "east", "pod/x"],
         &["delete", "--from", "garden.yaml", "-n", "east"],
         &["delete", "-n", "east"],
     ]
@@ -66,4 +69,25 @@ fn what_makes_no_sense_is_refused_before_anybody_is_asked() {
     })
     .collect();
     insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn a_manifest_comes_from_standard_input_too() {
+    let garden = garden();
+    let mut create = super::operatorgroup(&["create", "--from", "garden.yaml", "--dry-run", "-f", "-"]);
+    let create = create.current_dir(garden.path()).write_stdin(include_str!("new.yaml").split("---").next().unwrap());
+    create.assert().success().stdout("operatorgroup.operators.coreos.com/carol created (dry run) in namespace carol\n");
+    let nameless = "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {generateName: og-}\n";
+    for (manifest, why) in [
+        (nameless, "the OperatorGroup has no name"),
+        (&nameless.replace("generateName: og-", "name: '../og'"), "cannot be the name of an OperatorGroup"),
+        (&nameless.replace("generateName: og-", "name: og, namespace: '../x'"), "cannot be the name of a namespace"),
+        (&nameless.replace("com/v1", "com/v3"), "this is not an OperatorGroup of apiVersion"),
+        ("", "one OperatorGroup is expected"),
+    ] {
+        let mut create = super::operatorgroup(&["create", "--from", "garden.yaml", "--dry-run", "-f", "-"]);
+        let refused = create.current_dir(garden.path()).write_stdin(manifest).assert().code(2);
+        let said = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+        assert!(said.contains(why), "{said}");
+    }
 }

@@ -151,20 +151,41 @@ pub fn compile(wish: &Wish) -> Result<Compiled, Refused> {
 
 fn check_names(wish: &Wish) -> Result<(), Refused> {
     let Wish { name, namespace, targets, service_account, .. } = wish;
-    let namespaces = std::iter::once(namespace).chain(targets.iter().filter(|target| !target.is_empty()));
-    for (name, what, longest) in namespaces
-        .map(|name| (name, "namespace", 63))
-        .chain([(name, "OperatorGroup", 253)])
-        .chain(service_account.iter().map(|name| (name, "ServiceAccount", 253)))
-    {
-        if !is_name(name, longest) {
-            return Err(refused(
-                format!("{name:?} cannot be the name of a {what}"),
-                format!("up to {longest} lower-case letters, digits and '-', with a letter or digit at both ends"),
-            ));
+    let mut namespaces = std::iter::once(namespace).chain(targets.iter().filter(|target| !target.is_empty()));
+    namespaces.try_for_each(|name| Named::Namespace.check(name))?;
+    Named::OperatorGroup.check(name)?;
+    service_account.iter().try_for_each(|name| Named::ServiceAccount.check(name))
+}
+
+/// What has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// A DNS label.
+    Namespace,
+    /// DNS labels with dots between them.
+    OperatorGroup,
+    /// DNS labels with dots between them.
+    ServiceAccount,
+}
+
+impl Named {
+    /// Can it have that name?
+    ///
+    /// # Errors
+    /// The API server would not take it.
+    pub fn check(self, name: &str) -> Result<(), Refused> {
+        let (what, longest) = match self {
+            Self::Namespace => ("a namespace", 63),
+            Self::OperatorGroup => ("an OperatorGroup", 253),
+            Self::ServiceAccount => ("a ServiceAccount", 253),
+        };
+        if is_name(name, longest) {
+            return Ok(());
         }
+        let message = format!("{name:?} cannot be the name of {what}");
+        let hint = format!("up to {longest} lower-case letters, digits and '-', with a letter or digit at both ends");
+        Err(Refused { message, hint })
     }
-    Ok(())
 }
 
 /// A DNS label, or several with dots between them where the name may be long.

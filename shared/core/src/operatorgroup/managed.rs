@@ -16,7 +16,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::intersection;
 use crate::api::{hash, object};
@@ -91,7 +91,7 @@ impl Relation {
 pub enum Creation<'w> {
     /// There is none: create it.
     Here,
-    /// There is one that a user looks after (or several, one of which is a user's): it is theirs to settle.
+    /// There are some that users look after, beside others or alone: it is theirs to settle.
     UserManaged(Vec<Group<'w>>),
     /// There are several of ours: no operator runs in the namespace until one is left.
     Several(Vec<Group<'w>>),
@@ -116,8 +116,8 @@ pub fn creation<'w>(world: &Reader<'w>, namespace: &str, group: &Value) -> Creat
     let is_users = |group: &Group<'_>| Origin::of(group.0) == Origin::User;
     match there[..] {
         [] => Creation::Here,
-        _ if there.iter().any(is_users) => Creation::UserManaged(there),
         [old] if object::is_deleting(old.0) => Creation::Leaving(old),
+        _ if there.iter().any(is_users) => Creation::UserManaged(there.into_iter().filter(is_users).collect()),
         [old] => {
             let [new_targets, old_targets] = [Group(group), old].map(|group| intersection::targets(world, group));
             match Relation::of(&new_targets, &old_targets) {
@@ -127,6 +127,24 @@ pub fn creation<'w>(world: &Reader<'w>, namespace: &str, group: &Value) -> Creat
         }
         _ => Creation::Several(there),
     }
+}
+
+/// The fields of its spec, beside its targets, that a group has otherwise than the one that was wished for.
+pub fn differing(there: &Value, wished: &Value) -> Vec<&'static str> {
+    // Each with what stands for its absence.
+    let fields = [
+        ("serviceAccountName", json!("")),
+        ("staticProvidedAPIs", json!(false)),
+        ("upgradeStrategy", json!("Default")),
+    ];
+    let differ = |field: &str, default: &Value| {
+        let [one, other] = [there, wished].map(|group| {
+            let value = object::at(group, &["spec", field]);
+            if value.is_null() { default } else { value }
+        });
+        one != other
+    };
+    fields.into_iter().filter(|(field, default)| differ(field, default)).map(|(field, _)| field).collect()
 }
 
 /// The namespace for a group that cannot be in the one it was meant for, if nobody names one. It depends on the group alone, so that
@@ -155,6 +173,8 @@ pub enum Deletion<'w> {
     Several(Vec<Group<'w>>),
     /// A user looks after it: it stays.
     UserManaged(Group<'w>),
+    /// It is on its way out already: nothing is left to do.
+    Leaving(Group<'w>),
     /// It has members, which would fail without it: it stays.
     InUse {
         /// The group.
@@ -182,6 +202,9 @@ pub fn deletion<'w>(world: &Reader<'w>, namespace: &str, name: Option<&str>) -> 
     };
     if Origin::of(group.0) == Origin::User {
         return Deletion::UserManaged(group);
+    }
+    if object::is_deleting(group.0) {
+        return Deletion::Leaving(group);
     }
     let members = members(world, group);
     if !members.is_empty() {

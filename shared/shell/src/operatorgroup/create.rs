@@ -3,43 +3,35 @@
 //! ```text
 //!   manifest, or wish --compile--> group --look, olm_core managed--> here, there already, elsewhere, or theirs to settle
 //!                                    ^                                 |
-//!                                    +---- somebody else was quicker --+--> POST --> is it the only one?
+//!                                    +---- somebody else was quicker --+--> POST --> was it the first?
 //! ```
 //!
 //! *Guarantees*: groups that users look after are never touched; no namespace gets a second group from us, or it is taken back.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use olm_core::api::object::{self, ObjectRef};
+use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::membership::Group;
-use olm_core::operatorgroup::compile::supports;
+use olm_core::operatorgroup::compile::{Named, supports};
 use olm_core::operatorgroup::intersection::{self, Intersections};
-use olm_core::operatorgroup::managed::{self, COMPILED_BY, Creation, Origin, Relation};
+use olm_core::operatorgroup::managed::{self, Creation, Origin, Relation};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
 use super::compile::{self, Made, Wanted};
-use super::managed::{ATTEMPTS, delete, label, list, listed, look, names, refused};
+use super::managed::{
+    ATTEMPTS, GROUPS, SETTLES, create_first, decides, gap, gone, label, listed, look, names, refuse, refused, settled,
+    tell, unlabelled,
+};
 use super::operator::Known;
 use crate::cli::confirm::confirm;
 use crate::cli::flags::{DryRun, SourceFlags};
 use crate::cli::output::Output;
-use crate::cli::table::Table;
 use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
 use crate::image;
-use crate::observe::{Seen, files};
-
-const GROUPS: &str = "operatorgroups.operators.coreos.com";
-
-/// So many seconds a group is new.
-const NEW: i64 = 5;
-/// So often is waited for another group to go that came later than ours.
-const LOOKS: usize = 10;
-/// And so long each time.
-const PAUSE: Duration = Duration::from_millis(200);
+use crate::observe::{Gap, Seen, files};
 
 /// The group to create.
 #[derive(Clone, Debug)]
@@ -77,14 +69,23 @@ struct Wished {
     operator: Option<Known>,
 }
 
+impl Wished {
+    /// The namespace for it if it cannot be in its own.
+    fn place(&self, world: &Reader<'_>, named: Option<&str>) -> String {
+        let targets = intersection::targets(world, Group(&self.group));
+        let following = || managed::other_namespace(object::namespace(&self.group), &self.group, &targets);
+        named.map_or_else(following, str::to_owned)
+    }
+}
+
 /// What to do.
 enum Decided {
     /// Nothing: one like it is there.
     There(Value),
-    /// Nothing: it cannot be.
-    Refused { why: String, hint: String },
+    /// Nothing: it cannot be, for what is in a namespace.
+    Refused { place: String, why: String, hint: String },
     /// Create it.
-    Create { group: Value, with_namespace: bool },
+    Create { group: Value },
     /// Create it in another namespace.
     Elsewhere { group: Value, with_namespace: bool, why: String },
 }
@@ -99,33 +100,49 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             CliError::usage("nothing can be created in files").hint("say --dry-run=client to see what would be done")
         );
     }
+    if let Some(other) = &options.other_namespace {
+        Named::Namespace.check(other).map_err(compile::refused)?;
+    }
     block_on(create(options, printer))
 }
 
 async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let wished = wished(options, printer).await?;
-    let namespace = object::namespace(&wished.group).to_owned();
     let mut agreed = options.yes || options.other_namespace.is_some() || options.dry_run != DryRun::None;
+    let mut said = String::new();
     for attempt in 1..=ATTEMPTS {
-        let seen = look(&options.source, &namespace, printer).await?;
-        let (group, with_namespace) = match decide(&seen, &wished, options.other_namespace.as_deref()) {
-            // Who came too late takes theirs back.
-            Decided::Refused { .. } if attempt < ATTEMPTS && is_settling(&seen, &namespace) => {
-                tokio::time::sleep(PAUSE).await;
-                continue;
-            }
+        let seen = seen(options, &wished, printer).await?;
+        let (group, with_namespace) = match decide(&seen, &wished, options.other_namespace.as_deref())? {
             Decided::There(group) => {
-                told(options, &[group], "unchanged", printer)?;
+                tell(&options.output, vec![group.clone()], "unchanged", printer)?;
+                let differing = managed::differing(&group, &wished.group);
+                if !differing.is_empty() {
+                    printer.warn(format_args!(
+                        "it has another {} than the one that was wished for: kubectl edit operatorgroup {} -n {}",
+                        listed(&differing),
+                        object::name(&group),
+                        object::namespace(&group),
+                    ));
+                }
                 return Ok(Outcome::Done);
             }
-            Decided::Refused { why, hint } => {
-                printer.line(format_args!("{} not created: {why}", label(object::name(&wished.group))))?;
-                printer.talk(format_args!("hint: {hint}"));
-                return Ok(Outcome::Negative);
+            Decided::Refused { place, why, hint } => {
+                if attempt < ATTEMPTS
+                    && is_settling(&seen, &place)
+                    && let Some(api) = seen.api()
+                {
+                    settled(api, &place).await?;
+                    continue;
+                }
+                let said = format!("{} not created: {why}", label(object::name(&wished.group)));
+                return refuse(&options.output, &said, &hint, printer);
             }
-            Decided::Create { group, with_namespace } => (group, with_namespace),
+            Decided::Create { group } => (group, false),
             Decided::Elsewhere { group, with_namespace, why } => {
-                printer.talk(&why);
+                if why != said {
+                    printer.talk(&why);
+                    said = why;
+                }
                 let place = object::namespace(&group);
                 if !agreed {
                     let kind = if with_namespace { "a new namespace" } else { "namespace" };
@@ -142,10 +159,11 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         };
         warn(&seen, &group, wished.operator.as_ref(), printer);
         if let Some(made) = make(&seen, options, group, with_namespace, printer).await? {
-            told(options, &made, &format!("created{}", options.dry_run.note()), printer)?;
+            tell(&options.output, made, &format!("created{}", options.dry_run.note()), printer)?;
             return Ok(Outcome::Done);
         }
     }
+    let namespace = object::namespace(&wished.group);
     Err(CliError::new(
         ErrorKind::Api,
         format!("somebody else creates OperatorGroups in namespace {namespace} all the time"),
@@ -153,13 +171,36 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
     .hint(format!("kubectl get operatorgroups -n {namespace} shows them")))
 }
 
-/// Are there several groups in the namespace, and one of them is new?
+/// Looks at what decides. Who may not look into all namespaces looks into the other one, too, when it comes to that.
+async fn seen(options: &Options, wished: &Wished, printer: &mut Printer) -> Result<Seen, CliError> {
+    let namespace = object::namespace(&wished.group);
+    let mut seen = look(&options.source, namespace, printer).await?;
+    let world = Reader::new(&seen.world);
+    let mut places = vec![namespace.to_owned()];
+    if matches!(managed::creation(&world, namespace, &wished.group), Creation::Elsewhere { .. }) {
+        places.push(wished.place(&world, options.other_namespace.as_deref()));
+    }
+    if let [_, place] = &places[..]
+        && gap(&seen, GROUPS, "").is_some()
+    {
+        seen.list(&kind::OPERATOR_GROUP, place).await;
+        decides(&seen, place)?;
+    }
+    if gap(&seen, "namespaces", "").is_some() {
+        let gvk = Gvk::new("", "v1", "Namespace");
+        let targets = places.into_iter().map(|name| ObjectRef { gvk: gvk.clone(), namespace: String::new(), name });
+        seen.look_at(targets).await;
+    }
+    Ok(seen)
+}
+
+/// Are there several groups in the namespace, and one of them is new? Who came second takes theirs back.
 fn is_settling(seen: &Seen, namespace: &str) -> bool {
     let world = Reader::new(&seen.world);
     let created = |group: &Value| object::parse_time(object::text(group, &["metadata", "creationTimestamp"]));
     let ages = world.in_namespace(&kind::OPERATOR_GROUP, namespace).filter_map(|o| created(o.json()));
-    let ages: Vec<_> = ages.map(|created| seen.at.duration_since(created).abs()).collect();
-    ages.len() > 1 && ages.iter().any(|age| age.as_secs() < NEW)
+    let ages: Vec<_> = ages.map(|created| seen.at.duration_since(created).unsigned_abs()).collect();
+    ages.len() > 1 && ages.iter().any(|age| *age < SETTLES)
 }
 
 /// The group: as it is written, or compiled.
@@ -177,17 +218,27 @@ async fn wished(options: &Options, printer: &mut Printer) -> Result<Wished, CliE
 async fn written(file: &PathBuf, options: &Options) -> Result<Wished, CliError> {
     let mut given = files::read(std::slice::from_ref(file))?;
     let is_group = |object: &Value| {
-        let gvk = object::gvk(object);
-        (gvk.group.as_str(), gvk.kind.as_str()) == ("operators.coreos.com", "OperatorGroup")
+        let Gvk { group, version, kind } = object::gvk(object);
+        (group.as_str(), kind.as_str()) == ("operators.coreos.com", "OperatorGroup")
+            && ["v1", "v1alpha2"].contains(&version.as_str())
     };
     let (Some(only), None) = (given.pop(), given.pop()) else {
         return Err(CliError::input("one OperatorGroup is expected").at(file.display()));
     };
-    if !is_group(&only.object) || object::name(&only.object).is_empty() {
-        return Err(CliError::input("this is not an OperatorGroup with a name").at(only.place));
+    if !is_group(&only.object) {
+        return Err(
+            CliError::input("this is not an OperatorGroup of apiVersion operators.coreos.com/v1").at(only.place)
+        );
+    }
+    if object::name(&only.object).is_empty() {
+        return Err(CliError::input("the OperatorGroup has no name")
+            .hint("give it one, metadata.name: with generateName nobody could tell whether it is there already")
+            .at(only.place));
     }
     let mut group = only.object;
     let said = object::namespace(&group).to_owned();
+    let refused = |refused| compile::refused(refused).at(&only.place);
+    Named::OperatorGroup.check(object::name(&group)).map_err(refused)?;
     let namespace = match (&options.namespace, said.as_str()) {
         (Some(named), said) if !said.is_empty() && named != said => {
             return Err(
@@ -197,6 +248,7 @@ async fn written(file: &PathBuf, options: &Options) -> Result<Wished, CliError> 
         (None, said) if !said.is_empty() => said.to_owned(),
         (named, _) => compile::namespace(named.as_deref(), &options.source).await?,
     };
+    Named::Namespace.check(&namespace).map_err(refused)?;
     object::map_mut(&mut group, &["metadata"]).insert("namespace".to_owned(), namespace.into());
     for field in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"] {
         object::map_mut(&mut group, &["metadata"]).remove(field);
@@ -207,24 +259,53 @@ async fn written(file: &PathBuf, options: &Options) -> Result<Wished, CliError> 
 }
 
 /// Decides, and says why.
-fn decide(seen: &Seen, wished: &Wished, other: Option<&str>) -> Decided {
+///
+/// # Errors
+/// The namespace is not there.
+fn decide(seen: &Seen, wished: &Wished, other: Option<&str>) -> Result<Decided, CliError> {
     let Wished { group, operator } = wished;
     let world = Reader::new(&seen.world);
     let namespace = object::namespace(group);
+    let refused = |why: String, hint: String| Ok(Decided::Refused { place: namespace.to_owned(), why, hint });
     match managed::creation(&world, namespace, group) {
-        Creation::Here => Decided::Create { group: group.clone(), with_namespace: false },
-        Creation::Same(there) => Decided::There(there.0.clone()),
-        Creation::UserManaged(there) => users(namespace, &there),
-        Creation::Several(there) => several(namespace, &there),
-        Creation::Leaving(there) => leaving(there),
+        Creation::Here if is_absent(seen, namespace) && seen.api().is_some() => {
+            Err(CliError::new(ErrorKind::Api, format!("there is no namespace {namespace}"))
+                .hint(format!("create it first: kubectl create namespace {namespace}")))
+        }
+        Creation::Here if is_leaving(&world, namespace) => {
+            refused(format!("namespace {namespace} is being deleted"), gone(namespace))
+        }
+        Creation::Here => Ok(Decided::Create { group: group.clone() }),
+        Creation::Same(there) => Ok(Decided::There(there.0.clone())),
+        Creation::UserManaged(there) => refused(
+            format!(
+                "namespace {namespace} has OperatorGroup {}, which users look after: {}",
+                names(&there),
+                unlabelled()
+            ),
+            "use that group, or another namespace (-n); what users have made is theirs to change".to_owned(),
+        ),
+        Creation::Several(there) => refused(
+            format!(
+                "namespace {namespace} has several OperatorGroups already ({}): no operator runs in it",
+                names(&there)
+            ),
+            format!("delete all but one: kubectl olm operatorgroup delete NAME -n {namespace}"),
+        ),
+        Creation::Leaving(there) => refused(
+            format!("OperatorGroup {} is being deleted", there.name()),
+            format!(
+                "when it is gone, try again: kubectl wait --for=delete operatorgroup/{} -n {namespace}",
+                there.name()
+            ),
+        ),
         Creation::Elsewhere { group: there, members, relation } => {
-            let targets = intersection::targets(&world, Group(group));
-            let place = other.map_or_else(|| managed::other_namespace(namespace, group, &targets), str::to_owned);
+            let place = wished.place(&world, other);
             if place == namespace {
-                return Decided::Refused {
-                    why: format!("namespace {namespace} has OperatorGroup {} with other targets", there.name()),
-                    hint: "name another namespace: --other-namespace NAMESPACE".to_owned(),
-                };
+                return refused(
+                    format!("namespace {namespace} has OperatorGroup {} with other targets", there.name()),
+                    "name another namespace: --other-namespace NAMESPACE".to_owned(),
+                );
             }
             let members: Vec<&str> = members.into_iter().map(object::name).collect();
             let of = if members.is_empty() { "has no members".to_owned() } else { format!("has {}", listed(&members)) };
@@ -233,35 +314,49 @@ fn decide(seen: &Seen, wished: &Wished, other: Option<&str>) -> Decided {
                 there.name(),
                 related(relation),
             );
-            let mut moved = group.clone();
-            object::map_mut(&mut moved, &["metadata"]).insert("namespace".to_owned(), place.as_str().into());
             if let Some(known) = operator
-                && let Err(unfit) = supports(&known.csv_in(&place), &place, &targets)
+                && let Err(unfit) =
+                    supports(&known.csv_in(&place), &place, &intersection::targets(&world, Group(group)))
             {
-                let why = format!("in another namespace, {place}, {}", unfit.message);
-                return Decided::Refused { why, hint: unfit.hint };
+                return refused(format!("in another namespace, {place}, {}", unfit.message), unfit.hint);
             }
-            elsewhere(&world, moved, &why)
+            let mut moved = group.clone();
+            object::map_mut(&mut moved, &["metadata"]).insert("namespace".to_owned(), place.into());
+            Ok(elsewhere(seen, moved, why))
         }
     }
 }
 
 /// The same question for the other namespace.
-fn elsewhere(world: &Reader<'_>, group: Value, why: &str) -> Decided {
+fn elsewhere(seen: &Seen, group: Value, why: String) -> Decided {
+    let world = Reader::new(&seen.world);
     let place = object::namespace(&group).to_owned();
-    let taken = |there: &[Group<'_>]| Decided::Refused {
-        why: format!("namespace {place}, where it would be instead, has OperatorGroup {} already", names(there)),
+    let taken = |how: String| Decided::Refused {
+        why: format!("namespace {place}, where it would be instead, {how}"),
         hint: "name another namespace: --other-namespace NAMESPACE".to_owned(),
+        place: place.clone(),
     };
-    match managed::creation(world, &place, &group) {
-        Creation::Here => {
-            let with_namespace = world.json(&kind::NAMESPACE, "", &place).is_none();
-            Decided::Elsewhere { group, with_namespace, why: why.to_owned() }
-        }
+    match managed::creation(&world, &place, &group) {
+        Creation::Here if is_leaving(&world, &place) => taken("is being deleted".to_owned()),
+        Creation::Here => Decided::Elsewhere { group, with_namespace: is_absent(seen, &place), why },
         Creation::Same(there) => Decided::There(there.0.clone()),
-        Creation::UserManaged(there) | Creation::Several(there) => taken(&there),
-        Creation::Leaving(there) | Creation::Elsewhere { group: there, .. } => taken(&[there]),
+        Creation::UserManaged(there) | Creation::Several(there) => {
+            taken(format!("has OperatorGroup {} already", names(&there)))
+        }
+        Creation::Leaving(there) | Creation::Elsewhere { group: there, .. } => {
+            taken(format!("has OperatorGroup {} already", there.name()))
+        }
     }
+}
+
+/// Is the namespace not there, as far as that can be seen?
+fn is_absent(seen: &Seen, namespace: &str) -> bool {
+    let is_unseen = |gap: &Gap| gap.verb == "get" && gap.resource == "Namespace" && gap.name == namespace;
+    Reader::new(&seen.world).json(&kind::NAMESPACE, "", namespace).is_none() && !seen.gaps.iter().any(is_unseen)
+}
+
+fn is_leaving(world: &Reader<'_>, namespace: &str) -> bool {
+    world.json(&kind::NAMESPACE, "", namespace).is_some_and(object::is_deleting)
 }
 
 fn related(relation: Relation) -> &'static str {
@@ -271,38 +366,6 @@ fn related(relation: Relation) -> &'static str {
         Relation::Within => "it targets more namespaces than are wanted",
         Relation::Around => "it targets fewer namespaces than are wanted",
         Relation::Partly => "it targets only some of the namespaces that are wanted, and others",
-    }
-}
-
-fn users(namespace: &str, there: &[Group<'_>]) -> Decided {
-    Decided::Refused {
-        why: format!(
-            "namespace {namespace} has OperatorGroup {}, which users look after: it has no label {COMPILED_BY}={}",
-            names(there),
-            Origin::Ours.label(),
-        ),
-        hint: "use that group, or another namespace (-n); what users have made is theirs to change".to_owned(),
-    }
-}
-
-fn several(namespace: &str, there: &[Group<'_>]) -> Decided {
-    Decided::Refused {
-        why: format!(
-            "namespace {namespace} has several OperatorGroups already ({}): no operator runs in it",
-            names(there)
-        ),
-        hint: "delete all but one: kubectl olm operatorgroup delete NAME".to_owned(),
-    }
-}
-
-fn leaving(there: Group<'_>) -> Decided {
-    Decided::Refused {
-        why: format!("OperatorGroup {} is being deleted", there.name()),
-        hint: format!(
-            "when it is gone, try again: kubectl wait --for=delete operatorgroup/{} -n {}",
-            there.name(),
-            there.namespace()
-        ),
     }
 }
 
@@ -353,6 +416,12 @@ async fn make(
         match answer {
             Ok(namespace) => made.push(namespace),
             Err(refusal) if refusal.is_already_exists() => {}
+            Err(refusal) if refusal.is_forbidden() => {
+                let message = format!("not allowed to create namespace {namespace}: {}", refusal.message);
+                return Err(
+                    CliError::new(ErrorKind::Api, message).hint("name one that is there: --other-namespace NAMESPACE")
+                );
+            }
             Err(refusal) => return Err(refused(&refusal, "create", "namespaces", &namespace)),
         }
         if is_rehearsal {
@@ -363,70 +432,21 @@ async fn make(
             return Ok(Some(made));
         }
     }
-    let answer = if is_rehearsal { api.rehearse_create(&group).await } else { api.create(&group).await };
-    match answer {
-        Ok(group) if is_rehearsal || is_alone(api, &group, printer).await? => {
-            made.push(group);
-            Ok(Some(made))
-        }
-        Ok(_) => Ok(None),
+    let answer = if is_rehearsal { rehearse(api, &group).await } else { create_first(api, &group, printer).await };
+    if !matches!(answer, Ok(Some(_))) && !made.is_empty() {
+        printer.talk(format_args!("Namespace {namespace} was created for it, and stays"));
+    }
+    Ok(answer?.map(|group| {
+        made.push(group);
+        made
+    }))
+}
+
+/// What the server would make of it. `None`: somebody else was quicker.
+async fn rehearse(api: &Api, group: &Value) -> Result<Option<Value>, CliError> {
+    match api.rehearse_create(group).await {
+        Ok(group) => Ok(Some(group)),
         Err(refusal) if refusal.is_already_exists() => Ok(None),
-        Err(refusal) => Err(refused(&refusal, "create", GROUPS, &namespace)),
-    }
-}
-
-/// Is it the only group in its namespace? With two no operator runs: whoever came later takes its own back, and who came first waits
-/// for that a moment. If the other one stays ours goes.
-async fn is_alone(api: &Api, group: &Value, printer: &mut Printer) -> Result<bool, CliError> {
-    let namespace = object::namespace(group);
-    for _ in 0..=LOOKS {
-        let there = list(api, "v1", "OperatorGroup", "operatorgroups", namespace, "").await?;
-        let others: Vec<&Value> = there.iter().filter(|other| object::uid(other) != object::uid(group)).collect();
-        if others.is_empty() {
-            return Ok(true);
-        }
-        if others.iter().any(|other| is_earlier(other, group)) {
-            break;
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
-    printer.talk(format_args!(
-        "Meanwhile somebody else created an OperatorGroup in namespace {namespace}: ours is taken back"
-    ));
-    // Its controller may have written to it.
-    let ours = api.get(&ObjectRef::of(group)).await.map_err(|refusal| refused(&refusal, "get", GROUPS, namespace))?;
-    if let Some(ours) = ours.filter(|ours| object::uid(ours) == object::uid(group))
-        && let Err(refusal) = delete(api, &ours, false).await
-        && !refusal.is_not_found()
-    {
-        return Err(refused(&refusal, "delete", GROUPS, namespace));
-    }
-    Ok(false)
-}
-
-/// Was the one created before the other? Within a second the versions tell, which grow from write to write.
-fn is_earlier(one: &Value, other: &Value) -> bool {
-    let key = |group: &Value| {
-        let version = object::resource_version(group).parse::<u64>().unwrap_or_default();
-        (object::text(group, &["metadata", "creationTimestamp"]).to_owned(), version)
-    };
-    key(one) < key(other)
-}
-
-/// Tells what was done, or shows the objects.
-fn told(options: &Options, made: &[Value], what: &str, printer: &mut Printer) -> Result<(), CliError> {
-    if matches!(options.output, Output::Table | Output::Wide) {
-        for object in made {
-            let name = object::name(object);
-            match object::namespace(object) {
-                "" => printer.line(format_args!("namespace/{name} {what}"))?,
-                namespace => printer.line(format_args!("{} {what} in namespace {namespace}", label(name)))?,
-            }
-        }
-        return Ok(());
-    }
-    match made {
-        [one] => options.output.object(printer, one, || Table::new([])),
-        several => options.output.objects(printer, several, || Table::new([])),
+        Err(refusal) => Err(refused(&refusal, "create", GROUPS, object::namespace(group))),
     }
 }

@@ -7,20 +7,25 @@
 //! *Guarantees*: groups that users look after are never touched. What is deleted is the group as it was looked at; a member that
 //! appears in the very moment gets it back.
 
-use olm_core::api::object;
-use olm_core::operatorgroup::managed::{self, COMPILED_BY, Deletion, Origin};
-use olm_core::world::Reader;
+use kube::api::{DeleteParams, Preconditions};
+use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::membership;
+use olm_core::operatorgroup::compile::Named;
+use olm_core::operatorgroup::managed::{self, Deletion};
+use olm_core::world::{Reader, World};
 use serde_json::{Value, json};
 
-use super::compile::namespace;
-use super::managed::{ATTEMPTS, delete, label, list, listed, look, names, refused};
+use super::compile::{self, namespace};
+use super::managed::{
+    ATTEMPTS, CSVS, GROUPS, create_first, gap, label, listed, look, names, refuse, refused, tell, unlabelled,
+};
 use crate::cli::confirm::confirm;
 use crate::cli::flags::{DryRun, SourceFlags};
 use crate::cli::output::Output;
-use crate::cli::table::Table;
 use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
-use crate::cluster::api::Api;
+use crate::cluster::api::{Api, Resource};
+use crate::observe::Seen;
 
 /// What to delete.
 #[derive(Clone, Debug)]
@@ -41,8 +46,11 @@ pub struct Options {
 
 /// What to do.
 enum Decided {
-    Nothing,
+    /// Nothing, and why.
+    Nothing { why: String },
+    /// It stays.
     Stays { group: Value, why: String, hint: String },
+    /// It goes, and nothing comes of these Subscriptions.
     Goes { group: Value, subscriptions: Vec<String> },
 }
 
@@ -61,70 +69,114 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 
 async fn remove(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let place = namespace(options.namespace.as_deref(), &options.source).await?;
-    let name = options.name.as_deref().map(|name| name.rsplit('/').next().unwrap_or_default());
+    Named::Namespace.check(&place).map_err(compile::refused)?;
+    let name = options.name.as_deref().map(named).transpose()?;
     let mut agreed = options.yes || options.dry_run != DryRun::None;
+    let mut said = String::new();
     for _ in 0..ATTEMPTS {
         let seen = look(&options.source, &place, printer).await?;
         let (group, subscriptions) = match decide(&Reader::new(&seen.world), &place, name)? {
-            Decided::Nothing => {
-                let which = name.map(|name| format!(" {name}")).unwrap_or_default();
-                printer.talk(format_args!("No OperatorGroup{which} found in {place} namespace: nothing to delete"));
+            Decided::Nothing { why } => {
+                printer.talk(why);
                 return Ok(Outcome::Done);
             }
             Decided::Stays { group, why, hint } => {
-                printer.line(format_args!("{} not deleted: {why}", label(object::name(&group))))?;
-                printer.talk(format_args!("hint: {hint}"));
-                return Ok(Outcome::Negative);
+                let said = format!("{} not deleted: {why}", label(object::name(&group)));
+                return refuse(&options.output, &said, &hint, printer);
             }
             Decided::Goes { group, subscriptions } => (group, subscriptions),
         };
-        if !subscriptions.is_empty() {
-            printer.talk(format_args!(
-                "Without OperatorGroup {} nothing comes of the Subscriptions of namespace {place}: {}",
-                object::name(&group),
-                listed(&subscriptions)
-            ));
-            if !agreed {
-                if !confirm(printer, &format!("Delete OperatorGroup {}?", object::name(&group)), false)? {
-                    printer.talk("Nothing was deleted");
-                    return Ok(Outcome::Negative);
-                }
-                // While somebody thought about it things may have changed.
-                agreed = true;
-                continue;
-            }
+        let why = who_waits(&seen, &group, &subscriptions);
+        if why != said {
+            printer.talk(&why);
+            said.clone_from(&why);
         }
+        if !why.is_empty() && !agreed {
+            if !confirm(printer, &format!("Delete OperatorGroup {}?", object::name(&group)), false)? {
+                printer.talk("Nothing was deleted");
+                return Ok(Outcome::Negative);
+            }
+            // While somebody thought about it things may have changed.
+            agreed = true;
+            continue;
+        }
+        let deleted = format!("deleted{}", options.dry_run.note());
         let (DryRun::None | DryRun::Server, Some(api)) = (options.dry_run, seen.api()) else {
-            return told(options, &group, printer);
+            tell(&options.output, vec![group], &deleted, printer)?;
+            return Ok(Outcome::Done);
         };
-        let is_rehearsal = options.dry_run == DryRun::Server;
-        match delete(api, &group, is_rehearsal).await {
-            Ok(()) => {}
+        let dry_run = options.dry_run == DryRun::Server;
+        let preconditions = Preconditions {
+            uid: Some(object::uid(&group).to_owned()),
+            resource_version: Some(object::resource_version(&group).to_owned()),
+        };
+        let params = DeleteParams { dry_run, preconditions: Some(preconditions), ..DeleteParams::default() };
+        let left = match api.delete(&ObjectRef::of(&group), &params).await {
+            Ok(left) => left,
             // It has changed, or is gone: that is another question.
             Err(refusal) if refusal.is_conflict() || refusal.is_not_found() => continue,
-            Err(refusal) => {
-                return Err(refused(&refusal, "delete", "operatorgroups.operators.coreos.com", &place));
-            }
-        }
-        if !is_rehearsal && let Some(outcome) = given_back(api, &group, printer).await? {
+            Err(refusal) => return Err(refused(&refusal, "delete", GROUPS, &place)),
+        };
+        if !dry_run && let Some(outcome) = given_back(api, &group, options, printer).await? {
             return Ok(outcome);
         }
-        return told(options, &group, printer);
+        tell(&options.output, vec![group], &deleted, printer)?;
+        let finalizers = left.iter().flat_map(|left| object::list(left, &["metadata", "finalizers"]));
+        let finalizers: Vec<&str> = finalizers.filter_map(Value::as_str).collect();
+        if !finalizers.is_empty() {
+            printer.talk(format_args!("It is gone when its finalizers are: {}", listed(&finalizers)));
+        }
+        return Ok(Outcome::Done);
     }
     Err(CliError::new(ErrorKind::Api, format!("the OperatorGroup of namespace {place} changes all the time"))
         .hint(format!("kubectl get operatorgroups -n {place} -o yaml --watch shows who writes to it")))
 }
 
+/// Who may wait for an operator that needs the group; nothing, when that is nobody.
+fn who_waits(seen: &Seen, group: &Value, subscriptions: &[String]) -> String {
+    let (namespace, name) = (object::namespace(group), object::name(group));
+    match gap(seen, "subscriptions.operators.coreos.com", namespace) {
+        Some(gap) => format!("Whether Subscriptions need OperatorGroup {name} is not known: {gap}"),
+        None if subscriptions.is_empty() => String::new(),
+        None => format!(
+            "Without OperatorGroup {name} nothing comes of the Subscriptions of namespace {namespace}: {}",
+            listed(subscriptions)
+        ),
+    }
+}
+
+/// A name, also as kubectl prints it, with its kind.
+fn named(name: &str) -> Result<&str, CliError> {
+    let bare = match name.split_once('/') {
+        Some((kind, bare)) if kind.starts_with("operatorgroup") => bare,
+        _ => name,
+    };
+    Named::OperatorGroup.check(bare).map_err(compile::refused)?;
+    Ok(bare)
+}
+
 fn decide(world: &Reader<'_>, namespace: &str, name: Option<&str>) -> Result<Decided, CliError> {
     Ok(match managed::deletion(world, namespace, name) {
-        Deletion::Absent => Decided::Nothing,
+        Deletion::Absent => {
+            let which = name.map(|name| format!(" {name}")).unwrap_or_default();
+            let others = match &membership::groups(world, namespace)[..] {
+                [] => String::new(),
+                others => format!("; there is {}", names(others)),
+            };
+            Decided::Nothing {
+                why: format!("No OperatorGroup{which} found in {namespace} namespace: nothing to delete{others}"),
+            }
+        }
+        Deletion::Leaving(group) => Decided::Nothing {
+            why: format!("OperatorGroup {} of namespace {namespace} is being deleted already", group.name()),
+        },
         Deletion::Several(groups) => {
             return Err(CliError::usage(format!("namespace {namespace} has several OperatorGroups"))
                 .hint(format!("name one: {}", names(&groups))));
         }
         Deletion::UserManaged(group) => Decided::Stays {
             group: group.0.clone(),
-            why: format!("users look after it: it has no label {COMPILED_BY}={}", Origin::Ours.label()),
+            why: format!("users look after it: {}", unlabelled()),
             hint: format!(
                 "what users have made is theirs to delete: kubectl delete operatorgroup {} -n {namespace}",
                 group.name()
@@ -135,9 +187,7 @@ fn decide(world: &Reader<'_>, namespace: &str, name: Option<&str>) -> Result<Dec
             Decided::Stays {
                 group: group.0.clone(),
                 why: format!("without it {} would fail", listed(&members)),
-                hint: format!(
-                    "uninstall its members first: kubectl get clusterserviceversions -n {namespace} lists them"
-                ),
+                hint: uninstall(namespace),
             }
         }
         Deletion::Free { group, subscriptions } => Decided::Goes {
@@ -147,17 +197,25 @@ fn decide(world: &Reader<'_>, namespace: &str, name: Option<&str>) -> Result<Dec
     })
 }
 
-/// Has a member appeared while the group was deleted? Then it gets its group back.
-async fn given_back(api: &Api, group: &Value, printer: &mut Printer) -> Result<Option<Outcome>, CliError> {
-    let namespace = object::namespace(group);
-    let csvs =
-        list(api, "v1alpha1", "ClusterServiceVersion", "clusterserviceversions", namespace, "!olm.copiedFrom").await?;
-    let mut world = olm_core::world::World::new();
+/// Has a member appeared while the group was deleted? Then it gets its group back, unless somebody gave it another.
+async fn given_back(
+    api: &Api,
+    group: &Value,
+    options: &Options,
+    printer: &mut Printer,
+) -> Result<Option<Outcome>, CliError> {
+    let (namespace, name) = (object::namespace(group), object::name(group));
+    let csvs = Resource {
+        gvk: Gvk::new("operators.coreos.com", "v1alpha1", "ClusterServiceVersion"),
+        plural: "clusterserviceversions".to_owned(),
+        namespaced: true,
+    };
+    let csvs = api.list_whole(&csvs, namespace, "!olm.copiedFrom").await;
+    let mut world = World::new();
     world.apply(group.clone());
-    for csv in csvs {
+    for csv in csvs.map_err(|refusal| refused(&refusal, "list", CSVS, namespace))? {
         world.apply(csv);
     }
-    let name = object::name(group);
     let Deletion::InUse { members, .. } = managed::deletion(&Reader::new(&world), namespace, Some(name)) else {
         return Ok(None);
     };
@@ -166,33 +224,21 @@ async fn given_back(api: &Api, group: &Value, printer: &mut Printer) -> Result<O
         "apiVersion": group["apiVersion"], "kind": group["kind"],
         "metadata": { "name": name, "namespace": namespace }, "spec": group["spec"],
     });
-    for field in ["labels", "annotations", "finalizers"] {
+    for field in ["labels", "annotations", "finalizers", "ownerReferences"] {
         let value = object::at(group, &["metadata", field]);
         if !value.is_null() {
             again["metadata"][field] = value.clone();
         }
     }
-    match api.create(&again).await {
-        Ok(_) => {}
-        Err(refusal) if refusal.is_already_exists() => {}
-        Err(refusal) => return Err(refused(&refusal, "create", "operatorgroups.operators.coreos.com", namespace)),
-    }
-    printer.line(format_args!(
-        "{} not deleted: {} came meanwhile, and it was created again",
-        label(name),
-        listed(&members)
-    ))?;
-    Ok(Some(Outcome::Negative))
+    let what = match create_first(api, &again, printer).await? {
+        Some(_) => "it was created again",
+        None => "there is another one now",
+    };
+    let said = format!("{} not deleted: {} came meanwhile, and {what}", label(name), listed(&members));
+    refuse(&options.output, &said, &uninstall(namespace), printer).map(Some)
 }
 
-fn told(options: &Options, group: &Value, printer: &mut Printer) -> Result<Outcome, CliError> {
-    match options.output {
-        Output::Table | Output::Wide => {
-            let place = object::namespace(group);
-            let note = options.dry_run.note();
-            printer.line(format_args!("{} deleted{note} in namespace {place}", label(object::name(group))))?;
-        }
-        _ => options.output.object(printer, group, || Table::new([]))?,
-    }
-    Ok(Outcome::Done)
+/// What to do about members.
+fn uninstall(namespace: &str) -> String {
+    format!("uninstall its members first: kubectl get clusterserviceversions -n {namespace} lists them")
 }

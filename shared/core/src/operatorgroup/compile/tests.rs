@@ -64,7 +64,7 @@ fn what_does_not_go_together_is_refused() {
         assert!(refused.hint.contains(hint), "{mode} {targets:?}: {refused:?}");
     }
     let unnamed = Wish { name: "a..b".to_owned(), ..wish("", &[]) };
-    assert_eq!(compile(&unnamed).unwrap_err().message, "\"a..b\" cannot be the name of a OperatorGroup");
+    assert_eq!(compile(&unnamed).unwrap_err().message, "\"a..b\" cannot be the name of an OperatorGroup");
 }
 
 #[test]

@@ -63,7 +63,9 @@ fn groups_of_users_are_theirs() {
     for there in [&[&group("theirs", &["garden"], Origin::User)][..], &[&unlabelled], &[&unlabelled, &ours]] {
         let world = world(there);
         let decided = creation(&Reader::new(&world), "garden", &ours);
-        assert!(matches!(decided, Creation::UserManaged(groups) if groups.len() == there.len()));
+        assert!(
+            matches!(decided, Creation::UserManaged(groups) if groups.iter().all(|group| group.name() == "theirs"))
+        );
     }
 }
 
@@ -95,8 +97,25 @@ fn several_and_those_on_their_way_out_are_no_place_to_be() {
     assert!(matches!(creation(&Reader::new(&both), "garden", &one), Creation::Several(groups) if groups.len() == 2));
     let mut leaving = one.clone();
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    let world = world(&[&leaving]);
-    assert!(matches!(creation(&Reader::new(&world), "garden", &one), Creation::Leaving(_)));
+    let mut users = leaving.clone();
+    Origin::User.mark(&mut users);
+    for leaving in [leaving, users] {
+        let world = world(&[&leaving]);
+        assert!(matches!(creation(&Reader::new(&world), "garden", &one), Creation::Leaving(_)));
+    }
+}
+
+#[test]
+fn what_is_there_may_differ_in_more_than_its_targets() {
+    let there = group("ours", &["a"], Origin::Ours);
+    let mut wished = group("wished", &["b"], Origin::Ours);
+    assert!(differing(&there, &wished).is_empty());
+    wished["spec"]["upgradeStrategy"] = "Default".into();
+    wished["spec"]["staticProvidedAPIs"] = false.into();
+    assert!(differing(&there, &wished).is_empty(), "these are what is meant without them");
+    wished["spec"]["serviceAccountName"] = "installer".into();
+    wished["spec"]["staticProvidedAPIs"] = true.into();
+    assert_eq!(differing(&there, &wished), ["serviceAccountName", "staticProvidedAPIs"]);
 }
 
 #[test]
@@ -131,6 +150,7 @@ fn what_is_deleted_is_ours_and_needed_by_nobody() {
             Deletion::Absent => "absent".to_owned(),
             Deletion::Several(groups) => format!("{} groups", groups.len()),
             Deletion::UserManaged(group) => format!("{} is a user's", group.name()),
+            Deletion::Leaving(group) => format!("{} is leaving", group.name()),
             Deletion::InUse { group, members } => {
                 format!(
                     "{} has {}",
@@ -149,6 +169,9 @@ fn what_is_deleted_is_ours_and_needed_by_nobody() {
     assert_eq!(decided(&[], None), "absent");
     assert_eq!(decided(&[&ours], Some("other")), "absent");
     assert_eq!(decided(&[&theirs], None), "theirs is a user's");
+    let mut leaving = ours.clone();
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    assert_eq!(decided(&[&leaving, &fits], None), "ours is leaving");
     assert_eq!(decided(&[&ours, &theirs], None), "2 groups");
     assert_eq!(decided(&[&ours, &theirs, &fits], Some("ours")), "ours goes, 0", "with two groups it is no member");
     assert_eq!(decided(&[&ours, &theirs, &named], Some("ours")), "ours has tulip.v1");
