@@ -6,7 +6,7 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Copies, Offered, accepts_copy, offering_group};
+use super::{Copies, Offered, accepts_copy, in_order, offering_group};
 use crate::api::object;
 use crate::membership::{self, Group};
 use crate::plan::{Action, Controller, Key, Plan};
@@ -94,7 +94,7 @@ fn condition(config: &Value, good: bool) -> Value {
 struct Member<'w> {
     namespace: &'w str,
     name: &'w str,
-    offered: Rc<Offered>,
+    offered: Rc<Offered<'w>>,
 }
 
 /// The members of global OperatorGroups that are to be offered elsewhere.
@@ -123,8 +123,10 @@ impl Member<'_> {
     /// Does it lack a copy, or has it one too many?
     fn is_wrong(&self, world: &Reader<'_>) -> bool {
         let copies = Copies::of(world, self.namespace, self.name);
-        let unexpected = copies.0.keys().any(|n| !self.offered.contains(n));
-        let mut missing = self.offered.namespaces.iter().filter(|n| !copies.0.contains_key(n.as_str()));
-        unexpected || missing.any(|n| accepts_copy(world, n, self.name))
+        let mut is_offered = in_order(self.offered.namespaces.iter().map(|namespace| (*namespace, ())));
+        let mut copy_in = in_order(copies.0.iter().copied());
+        let unexpected = copies.0.iter().any(|(namespace, _)| is_offered(namespace).is_none());
+        let mut missing = self.offered.namespaces.iter().filter(|namespace| copy_in(namespace).is_none());
+        unexpected || missing.any(|namespace| accepts_copy(world, namespace, self.name))
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::api::{labels, object};
 use crate::membership::TARGET_NAMESPACES;
 use crate::plan::Action;
-use crate::world::Digest;
+use crate::world::{Digest, Object};
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -56,14 +56,13 @@ impl<'a> Pattern<'a> {
     }
 
     /// What a copy lacks to be like its original.
-    pub(super) fn compare(&self, copy: &Value) -> Flaw {
-        let found = Digest::of(copy);
-        if object::is_deleting(copy) || found == self.digest {
-            Flaw::None
-        } else if found.content == self.digest.content {
-            Flaw::Status
-        } else {
-            Flaw::Content
+    pub(super) fn compare(&self, copy: &Object) -> Flaw {
+        match copy.says() {
+            // First, for there are many, nearly all of which are so.
+            Some(found) if found == self.digest => Flaw::None,
+            _ if object::is_deleting(copy.json()) => Flaw::None,
+            Some(found) if found.content == self.digest.content => Flaw::Status,
+            _ => Flaw::Content,
         }
     }
 

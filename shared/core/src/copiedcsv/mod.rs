@@ -15,7 +15,7 @@ mod target_rbac;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -26,7 +26,7 @@ use crate::api::object;
 use crate::membership::{self, Group, Provision, TARGET_NAMESPACES};
 use crate::plan::{Action, Emit, Key, Plan, Propagation};
 use crate::settings::Settings;
-use crate::world::{IndexKey, Reader, kind};
+use crate::world::{Object, Reader, kind};
 
 /// How many copies one plan writes at most: each is a whole ClusterServiceVersion while it is being written, of which the World keeps next to
 /// nothing. More of them are planned when these are done. So many keep an API server busy without keeping others waiting for it.
@@ -41,12 +41,13 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
         return Plan::unordered(copies.delete_unless(|_| false).collect());
     };
     let Some(group) = offering_group(world, original) else {
-        let mut plan = Plan::unordered(copies.delete_unless(|copy| may_stay(original, copy)).collect());
+        let mut plan = Plan::unordered(copies.delete_unless(|namespace| may_stay(original, namespace)).collect());
         target_rbac::demote(world, original, &mut plan);
         return plan;
     };
     let offered = Offered::of(settings, world, group);
-    let mut actions: Vec<Action> = copies.delete_unless(|copy| offered.contains(object::namespace(copy))).collect();
+    let mut is_offered = in_order(offered.namespaces.iter().map(|namespace| (*namespace, ())));
+    let mut actions: Vec<Action> = copies.delete_unless(|namespace| is_offered(namespace).is_some()).collect();
     if offered.disabled && !actions.is_empty() {
         actions.push(disabled_event(original));
     }
@@ -57,16 +58,17 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     }
     let most = plan.actions.len() + AT_A_TIME;
     let pattern = Pattern::of(original);
+    let mut copy_in = in_order(copies.0.iter().copied());
     for namespace in &offered.namespaces {
         if plan.actions.len() == most {
             break;
         }
-        match copies.0.get(namespace.as_str()) {
+        match copy_in(namespace) {
             Some(copy) => match pattern.compare(copy) {
                 Flaw::None => {}
                 _ if !takes_objects(world, namespace) => {}
-                Flaw::Content => plan.actions.push(pattern.mend(copy)),
-                Flaw::Status => plan.actions.push(pattern.tell(copy)),
+                Flaw::Content => plan.actions.push(pattern.mend(copy.json())),
+                Flaw::Status => plan.actions.push(pattern.tell(copy.json())),
             },
             None if accepts_copy(world, namespace, &key.name) => {
                 plan.actions.push(Action::Create(pattern.make(namespace)));
@@ -77,18 +79,28 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     plan
 }
 
-/// The copies of a ClusterServiceVersion by namespace.
-struct Copies<'w>(BTreeMap<&'w str, &'w Value>);
+/// The copies of a ClusterServiceVersion, by namespace.
+struct Copies<'w>(Vec<(&'w str, &'w Object)>);
 
 impl<'w> Copies<'w> {
     fn of(world: &Reader<'w>, namespace: &str, name: &str) -> Self {
-        let found = world.indexed(IndexKey::CopyOf(namespace.to_owned(), name.to_owned()));
-        Self(found.into_iter().map(|o| (object::namespace(o.json()), o.json())).collect())
+        Self(world.copies(namespace, name).map(|(namespace, copy)| (namespace, copy.as_ref())).collect())
     }
 
-    fn delete_unless(&self, keep: impl Fn(&Value) -> bool) -> impl Iterator<Item = Action> {
-        let stale = self.0.values().filter(move |copy| !keep(copy) && !object::is_deleting(copy));
-        stale.map(|copy| Action::delete(copy, Propagation::Background))
+    /// `keep` is asked for one namespace after the other.
+    fn delete_unless(&self, mut keep: impl FnMut(&str) -> bool) -> impl Iterator<Item = Action> {
+        let stale =
+            self.0.iter().filter(move |(namespace, copy)| !keep(namespace) && !object::is_deleting(copy.json()));
+        stale.map(|(_, copy)| Action::delete(copy.json(), Propagation::Background))
+    }
+}
+
+/// Looks up what belongs to namespaces, in sorted lists of thousands of both: they have to be asked for in order.
+fn in_order<'a, T>(sorted: impl Iterator<Item = (&'a str, T)>) -> impl FnMut(&str) -> Option<T> {
+    let mut rest = sorted.peekable();
+    move |wanted| {
+        while rest.next_if(|(namespace, _)| *namespace < wanted).is_some() {}
+        rest.next_if(|(namespace, _)| *namespace == wanted).map(|(_, found)| found)
     }
 }
 
@@ -119,40 +131,36 @@ fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>>
 
 /// May a copy stay whose original is not offered at the moment? Yes, unless the original says that it has no business there
 /// (§5.3).
-fn may_stay(original: &Value, copy: &Value) -> bool {
+fn may_stay(original: &Value, namespace: &str) -> bool {
     let conflict = matches!(
         object::text(original, &["status", "reason"]),
         "InterOperatorGroupOwnerConflict" | "CannotModifyStaticOperatorGroupProvidedAPIs"
     );
     let targets = object::annotation(original, TARGET_NAMESPACES).unwrap_or_default();
-    let namespace = object::namespace(copy);
     !conflict && (targets.is_empty() || targets.split(',').any(|t| t == namespace))
 }
 
 /// The namespaces in which a group's members are offered.
-struct Offered {
-    namespaces: Vec<String>,
+struct Offered<'w> {
+    /// Sorted.
+    namespaces: Vec<&'w str>,
     /// Has OLMConfig switched copies of global operators off?
     disabled: bool,
 }
 
-impl Offered {
-    fn of(settings: &Settings, world: &Reader<'_>, group: Group<'_>) -> Self {
+impl<'w> Offered<'w> {
+    fn of(settings: &Settings, world: &Reader<'w>, group: Group<'w>) -> Self {
         let mut disabled = false;
-        let mut namespaces: Vec<String> = if group.is_global() {
+        let mut namespaces: Vec<&str> = if group.is_global() {
             disabled = config::disables_copies(world);
             let existing = world.names(&kind::NAMESPACE).map(|(_, name)| name);
-            existing.filter(|n| !disabled || settings.protected_copied_csv_namespaces.contains(*n)).cloned().collect()
+            let offered = existing.filter(|n| !disabled || settings.protected_copied_csv_namespaces.contains(*n));
+            offered.map(String::as_str).collect()
         } else {
-            group.targets().into_iter().map(str::to_owned).collect()
+            group.targets().into_iter().collect()
         };
-        namespaces.retain(|n| n != group.namespace());
+        namespaces.retain(|n| *n != group.namespace());
         Self { namespaces, disabled }
-    }
-
-    fn contains(&self, namespace: &str) -> bool {
-        // Both sources are sorted by name.
-        self.namespaces.binary_search_by(|n| n.as_str().cmp(namespace)).is_ok()
     }
 }
 

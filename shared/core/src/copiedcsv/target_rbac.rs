@@ -29,6 +29,7 @@ pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, cop
     }
     let targets = group.targets();
     for (namespace, copy) in &copies.0 {
+        let copy = copy.json();
         let offered = targets.contains(namespace) && !object::is_deleting(copy) && takes_objects(world, namespace);
         if offered && !may(world, original, Some(namespace)) {
             let owned = Owned::of(world, original, |o| {

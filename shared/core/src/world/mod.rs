@@ -38,11 +38,18 @@ pub type NamespacedName = (String, String);
 pub struct Object {
     json: Value,
     view: OnceLock<Box<dyn Any + Send + Sync>>,
+    says: Option<Digest>,
 }
 
 impl Object {
-    fn new(json: Value) -> Self {
-        Self { json, view: OnceLock::new() }
+    fn new(gk: &GroupKind, json: Value) -> Self {
+        let says = (*gk == kind::COPIED_CSV).then(|| Digest::of(&json));
+        Self { json, view: OnceLock::new(), says }
+    }
+
+    /// What it says, if it is the copy of a ClusterServiceVersion.
+    pub fn says(&self) -> Option<Digest> {
+        self.says
     }
 
     /// The object as it was observed.
@@ -75,7 +82,7 @@ struct Store {
 #[derive(Clone, Default)]
 pub struct World {
     stores: BTreeMap<GroupKind, Store>,
-    index: BTreeMap<IndexKey, BTreeSet<(GroupKind, NamespacedName)>>,
+    index: BTreeMap<IndexKey, BTreeMap<(GroupKind, NamespacedName), Arc<Object>>>,
     facts: BTreeMap<FactKey, Fact>,
 }
 
@@ -112,8 +119,10 @@ impl World {
             }
         }
         let mut index: BTreeSet<IndexKey> = index::keys(&gk, &json).into_iter().collect();
+        let replaced = old.as_ref().is_some_and(|old| object::uid(&old.json) != object::uid(&json));
+        let new = Arc::new(Object::new(&gk, json));
         for key in &index {
-            self.index.entry(key.clone()).or_default().insert((gk.clone(), name.clone()));
+            self.index.entry(key.clone()).or_default().insert((gk.clone(), name.clone()), new.clone());
         }
         if let Some(old) = &old {
             for key in index::keys(&gk, &old.json) {
@@ -123,10 +132,9 @@ impl World {
                 }
             }
         }
-        let replaced = old.as_ref().is_some_and(|old| object::uid(&old.json) != object::uid(&json));
         let store = self.stores.entry(gk.clone()).or_default();
         store.graves.remove(&name);
-        store.objects.insert(name.clone(), Arc::new(Object::new(json)));
+        store.objects.insert(name.clone(), new);
         Some(Change { kind: gk, name, index, membership: old.is_none() || replaced })
     }
 

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -150,11 +150,15 @@ impl<'w> Reader<'w> {
     pub fn indexed(&self, key: IndexKey) -> Vec<&'w Arc<Object>> {
         let entry = self.world.index.get(&key);
         self.note(Read::Index(key));
-        entry
-            .into_iter()
-            .flatten()
-            .filter_map(|(gk, name)| self.world.stores.get(gk).and_then(|s| s.objects.get(name)))
-            .collect()
+        entry.into_iter().flat_map(BTreeMap::values).collect()
+    }
+
+    /// The copies of a ClusterServiceVersion and the namespaces they are in, by these.
+    pub fn copies(&self, namespace: &str, name: &str) -> impl Iterator<Item = (&'w str, &'w Arc<Object>)> + use<'w> {
+        let key = IndexKey::CopyOf(namespace.to_owned(), name.to_owned());
+        let entry = self.world.index.get(&key);
+        self.note(Read::Index(key));
+        entry.into_iter().flatten().map(|((_, (namespace, _)), copy)| (namespace.as_str(), copy))
     }
 
     /// The objects of one kind in an index entry.
@@ -164,9 +168,8 @@ impl<'w> Reader<'w> {
         entry
             .into_iter()
             .flatten()
-            .filter(|(gk, _)| *gk == T::KIND)
-            .filter_map(|(gk, name)| self.world.stores.get(gk).and_then(|s| s.objects.get(name)))
-            .map(|o| Typed(o.clone(), PhantomData))
+            .filter(|((gk, _), _)| *gk == T::KIND)
+            .map(|(_, o)| Typed(o.clone(), PhantomData))
             .collect()
     }
 
