@@ -1,5 +1,9 @@
 //! Validation of custom resources against the structural schema of their CustomResourceDefinition, in the API server's words.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+
 use regex::Regex;
 use serde_json::Value;
 
@@ -8,8 +12,28 @@ use super::{flag, list_map_keys};
 /// What is wrong with the object: one `field: problem` each. The schema's rules (`x-kubernetes-validations`) are not tried.
 pub fn problems(schema: &Value, object: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    check(schema, object, "", &mut found);
+    check(schema, object, Path::Root, &mut found);
     found
+}
+
+/// The way to a field, which becomes words only when something is wrong there.
+#[derive(Clone, Copy)]
+enum Path<'a> {
+    Root,
+    Field(&'a Self, &'a str),
+    Item(&'a Self, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    /// `spec.containers[0].name`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(Self::Root, field) => f.write_str(field),
+            Self::Field(parent, field) => write!(f, "{parent}.{field}"),
+            Self::Item(list, n) => write!(f, "{list}[{n}]"),
+        }
+    }
 }
 
 /// Is the object, with this problem, too far off for the schema's rules (`x-kubernetes-validations`) to be tried?
@@ -27,7 +51,7 @@ pub(crate) fn has_rules(schema: &Value) -> bool {
     }
 }
 
-fn check(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
+fn check(schema: &Value, value: &Value, path: Path<'_>, found: &mut Vec<String>) {
     if value.is_null() && flag(schema, "nullable") {
         return;
     }
@@ -48,7 +72,7 @@ fn check(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
         Value::Object(map) => {
             for field in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
                 if !map.contains_key(field) {
-                    found.push(format!("{}: Required value", join(path, field)));
+                    found.push(format!("{}: Required value", Path::Field(&path, field)));
                 }
             }
             limit(schema, "minProperties", map.len(), path, "should have at least", "properties", found);
@@ -56,17 +80,13 @@ fn check(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
                 let property = &schema["properties"][key];
                 let inner = if property.is_object() { property } else { &schema["additionalProperties"] };
                 if inner.is_object() {
-                    check(inner, value, &join(path, key), found);
+                    check(inner, value, Path::Field(&path, key), found);
                 }
             }
         }
         _ => {}
     }
     check_combinations(schema, value, path, found);
-}
-
-fn join(path: &str, field: &str) -> String {
-    if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
 }
 
 fn type_name(value: &Value) -> &'static str {
@@ -81,7 +101,7 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-fn type_problem(schema: &Value, value: &Value, path: &str) -> Option<String> {
+fn type_problem(schema: &Value, value: &Value, path: Path<'_>) -> Option<String> {
     let found = type_name(value);
     if flag(schema, "x-kubernetes-int-or-string") {
         return (!matches!(found, "integer" | "string"))
@@ -97,19 +117,19 @@ fn type_problem(schema: &Value, value: &Value, path: &str) -> Option<String> {
 }
 
 /// `path: Invalid value: "value": path in body problem`.
-fn invalid(path: &str, value: &str, problem: &str) -> String {
+fn invalid(path: Path<'_>, value: &str, problem: &str) -> String {
     format!("{path}: Invalid value: {value:?}: {path} in body {problem}")
 }
 
 /// The first problem of a text: length, pattern, format.
-fn check_text(schema: &Value, text: &str, path: &str, found: &mut Vec<String>) {
+fn check_text(schema: &Value, text: &str, path: Path<'_>, found: &mut Vec<String>) {
     let length = text.chars().count() as u64;
     if let Some(most) = schema["maxLength"].as_u64().filter(|most| length > *most) {
         found.push(format!("{path}: Too long: may not be more than {most} bytes"));
     } else if let Some(least) = schema["minLength"].as_u64().filter(|least| length < *least) {
         found.push(invalid(path, text, &format!("should be at least {least} chars long")));
     } else if let Some(pattern) = schema["pattern"].as_str()
-        && Regex::new(pattern).is_ok_and(|regex| !regex.is_match(text))
+        && !matches(pattern, text)
     {
         found.push(invalid(path, text, &format!("should match '{pattern}'")));
     } else if schema["format"] == "date-time" && text.parse::<jiff::Timestamp>().is_err() {
@@ -117,7 +137,28 @@ fn check_text(schema: &Value, text: &str, path: &str, found: &mut Vec<String>) {
     }
 }
 
-fn check_number(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
+/// How many patterns are kept ready to be tried again: objects of one kind come one after the other, and to read a pattern takes longer than
+/// all the rest.
+const PATTERNS: usize = 64;
+
+/// Does the text match? Everything matches a pattern that makes no sense.
+fn matches(pattern: &str, text: &str) -> bool {
+    thread_local! {
+        static READY: RefCell<BTreeMap<String, Option<Regex>>> = const { RefCell::new(BTreeMap::new()) };
+    }
+    READY.with_borrow_mut(|ready| {
+        if let Some(regex) = ready.get(pattern) {
+            return regex.as_ref().is_none_or(|regex| regex.is_match(text));
+        }
+        if ready.len() == PATTERNS {
+            ready.clear();
+        }
+        let regex = ready.entry(pattern.to_owned()).or_insert_with(|| Regex::new(pattern).ok());
+        regex.as_ref().is_none_or(|regex| regex.is_match(text))
+    })
+}
+
+fn check_number(schema: &Value, value: &Value, path: Path<'_>, found: &mut Vec<String>) {
     let Some(number) = value.as_f64() else { return };
     let mut bound = |key: &str, broken: fn(f64, f64) -> bool, words: &str| {
         if let Some(bound) = schema[key].as_f64().filter(|bound| broken(number, *bound)) {
@@ -128,14 +169,14 @@ fn check_number(schema: &Value, value: &Value, path: &str, found: &mut Vec<Strin
     bound("maximum", |n, b| n > b, "less than or equal to");
 }
 
-fn check_list(schema: &Value, items: &[Value], path: &str, found: &mut Vec<String>) {
+fn check_list(schema: &Value, items: &[Value], path: Path<'_>, found: &mut Vec<String>) {
     limit(schema, "minItems", items.len(), path, "should have at least", "items", found);
     if let Some(most) = schema["maxItems"].as_u64().filter(|most| items.len() as u64 > *most) {
         found.push(format!("{path}: Too many: {}: must have at most {most} items", items.len()));
     }
     if schema["items"].is_object() {
         for (n, item) in items.iter().enumerate() {
-            check(&schema["items"], item, &format!("{path}[{n}]"), found);
+            check(&schema["items"], item, Path::Item(&path, n), found);
         }
     }
     let keys = list_map_keys(schema);
@@ -154,19 +195,20 @@ fn check_list(schema: &Value, items: &[Value], path: &str, found: &mut Vec<Strin
     }
 }
 
-fn limit(schema: &Value, key: &str, size: usize, path: &str, words: &str, unit: &str, found: &mut Vec<String>) {
+fn limit(schema: &Value, key: &str, size: usize, path: Path<'_>, words: &str, unit: &str, found: &mut Vec<String>) {
     if let Some(least) = schema[key].as_u64().filter(|least| (size as u64) < *least) {
         found.push(invalid(path, "", &format!("{words} {least} {unit}")));
     }
 }
 
-fn check_combinations(schema: &Value, value: &Value, path: &str, found: &mut Vec<String>) {
+fn check_combinations(schema: &Value, value: &Value, path: Path<'_>, found: &mut Vec<String>) {
     let fits = |schema: &Value| {
         let mut inner = Vec::new();
         check(schema, value, path, &mut inner);
         inner.is_empty()
     };
-    let mut refuse = |words: &str| found.push(format!("<nil>: Invalid value: \"\": {path:?} must {words}"));
+    let mut refuse =
+        |words: &str| found.push(format!("<nil>: Invalid value: \"\": {:?} must {words}", path.to_string()));
     if let Some(all) = schema["allOf"].as_array()
         && !all.iter().all(fits)
     {
