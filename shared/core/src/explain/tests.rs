@@ -1,5 +1,6 @@
 //! Plans of the scenarios, explained before they are executed.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -54,7 +55,7 @@ fn a_plan_to_come_and_the_same_when_it_is_there_do_the_same() {
     assert_eq!(explainer_before.explain(&subscription("rose")).unwrap(), to_come);
 
     // Later, and with other uids, the plan is there.
-    let objects: Vec<Value> = explainer_before.settled.api().iter().cloned().collect();
+    let objects: Vec<Value> = explainer_before.settled.api().iter().map(Cow::into_owned).collect();
     let name =
         objects.iter().find(|o| object::text(o, &["kind"]) == "InstallPlan").map(object::name).unwrap().to_owned();
     let there = Cluster { objects, now: "2026-02-01T00:00:00Z".parse().unwrap(), ..roses() };
@@ -168,7 +169,7 @@ fn custom_resources_that_are_not_in_the_copy_are_asked_for() {
     let approved = crate::sim::Patch::Merge(serde_json::json!({ "spec": { "approved": true } }));
     installed.patch(&object::ObjectRef::of(&plan), approved, None).unwrap();
     installed.settle(jiff::SignedDuration::from_mins(5));
-    let mut garden = Cluster { objects: installed.api().iter().cloned().collect(), ..garden };
+    let mut garden = Cluster { objects: installed.api().iter().map(Cow::into_owned).collect(), ..garden };
 
     let (explanation, asks) = explainer(garden.clone()).explain_and_ask(&subscription("rose")).unwrap();
     assert_eq!(explanation.crds[0].existing, Some(0));

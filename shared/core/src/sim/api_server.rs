@@ -1,5 +1,6 @@
 //! The in-memory API server: requests in, objects or refusals out, and a watch of what was written.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -128,7 +129,7 @@ impl ApiServer {
     }
 
     /// Every object, by kind, namespace and name.
-    pub fn iter(&self) -> impl Iterator<Item = &Value> {
+    pub fn iter(&self) -> impl Iterator<Item = Cow<'_, Value>> {
         self.store.iter()
     }
 
@@ -158,7 +159,7 @@ impl ApiServer {
         }
         for _ in 0..GENERATE_TRIES {
             map_mut(&mut object, &["metadata"]).insert("name".into(), self.ids.name(&base).into());
-            if self.store.get(&Key::of(&object)).is_none() {
+            if !self.store.contains(&Key::of(&object)) {
                 break;
             }
         }
@@ -184,7 +185,7 @@ impl ApiServer {
         if !matches!(version_given.as_str(), "" | "0") {
             return Err(Status::new(500, "", "resourceVersion should not be set on objects to be created"));
         }
-        if self.store.get(&Key::of(&object)).is_some() {
+        if self.store.contains(&Key::of(&object)) {
             return Err(Status::already_exists(&kind.resource(), name(&object)));
         }
         Ok(self.store.put(object))
@@ -236,7 +237,7 @@ impl ApiServer {
         let account = text(object, &["spec", "serviceAccountName"]).to_owned();
         let own = namespace(object).to_owned();
         if !matches!(account.as_str(), "" | "default")
-            && self.store.get(&Key::new("", "ServiceAccount", &own, &account)).is_none()
+            && !self.store.contains(&Key::new("", "ServiceAccount", &own, &account))
         {
             let why = format!("error looking up service account {own}/{account}: serviceaccount {account:?} not found");
             return Err(forbidden(why));

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::api_server::{ApiServer, read, time};
 use super::controllers::establish_definitions;
 use super::kinds::{KindSchema, KindVersion, ResourceKind};
-use crate::api::object::{self, Gvk, ObjectRef, gvk, list, map_mut, name, namespace, uid};
+use super::store::Key;
+use crate::api::object::{self, Gvk, ObjectRef, gvk, list, map_mut, namespace, uid};
 
 impl ApiServer {
     /// Takes in objects of another server: with their uids, their age and their status. What that server says of them is taken as
@@ -89,7 +90,8 @@ impl ApiServer {
 
     /// Has namespaces for all objects that are in one.
     pub fn make_namespaces(&mut self, now: Timestamp) {
-        let used: BTreeSet<String> = self.iter().map(|o| namespace(o).to_owned()).filter(|n| !n.is_empty()).collect();
+        let used: BTreeSet<String> =
+            self.store.iter_own().map(|o| namespace(o).to_owned()).filter(|n| !n.is_empty()).collect();
         for namespace in used {
             self.make_namespace(&namespace, now);
         }
@@ -117,7 +119,7 @@ impl ApiServer {
     pub fn find(&self, group: &str, kind: &str, place: &str, called: &str) -> Option<&Value> {
         let kind = self.kind(group, kind)?;
         let place = if kind.namespaced { place } else { "" };
-        self.list(&kind.group, &kind.kind, Some(place)).find(|o| name(o) == called)
+        self.store.get(&Key::new(&kind.group, &kind.kind, place, called))
     }
 }
 

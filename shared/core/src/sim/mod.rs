@@ -16,6 +16,7 @@ mod certificate;
 mod controllers;
 mod defaults;
 mod ids;
+mod kept;
 mod kinds;
 mod lists;
 mod load;

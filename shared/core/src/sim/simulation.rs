@@ -293,7 +293,7 @@ impl Simulation {
     /// Does the next thing that is due before `deadline`: one key's work, one step of Kubernetes' controllers, or a jump of the clock.
     pub fn advance(&mut self, deadline: Timestamp) -> Progress {
         if let Some(work) = self.planner.next(self.now) {
-            self.execute(&work, usize::MAX);
+            self.execute(work, usize::MAX);
             return Progress::Acted;
         }
         if self.api.step(self.now) {
@@ -367,7 +367,7 @@ impl Simulation {
     /// `false`: there was no work.
     pub fn execute_partly(&mut self, actions: usize) -> bool {
         let Some(work) = self.planner.next(self.now) else { return false };
-        self.execute(&work, actions);
+        self.execute(work, actions);
         true
     }
 
@@ -378,42 +378,45 @@ impl Simulation {
         self.report_version(&self.version.clone());
         self.watch(&Actor::Kubernetes);
         for object in self.api.iter() {
-            self.planner.observe(Event::Applied(trimmed(object)));
+            self.planner.observe(Event::Applied(trimmed(&object)));
         }
         self.learn_locals();
     }
 
-    fn execute(&mut self, work: &Work, limit: usize) {
-        let mut succeeded = Vec::new();
+    fn execute(&mut self, work: Work, limit: usize) {
+        let Work { key, actions, order } = work;
+        let mut succeeded = BTreeSet::new();
         let mut failures = Vec::new();
         let mut left = limit;
-        for batch in work.order.batches(work.actions.len()) {
+        for batch in order.batches(actions.len()) {
             if !failures.is_empty() {
                 break;
             }
-            let mut together: Vec<&Action> = work.actions[batch].iter().collect();
+            let mut together: Vec<(usize, &Action)> = batch.clone().zip(&actions[batch]).collect();
             if self.backwards {
                 together.reverse();
             }
             together.truncate(left);
             left -= together.len();
-            if self.execute_batch(&work.key, &together, &mut succeeded, &mut failures) {
+            if self.execute_batch(&key, &together, &mut succeeded, &mut failures) {
                 return self.restart();
             }
         }
-        self.planner.done(&work.key, &succeeded, failures, self.now);
+        let actions = actions.into_iter().enumerate();
+        let succeeded: Vec<Action> = actions.filter(|(n, _)| succeeded.contains(n)).map(|(_, action)| action).collect();
+        self.planner.done(&key, &succeeded, failures, self.now);
     }
 
-    /// Executes what may be in flight together. `true`: the process died meanwhile.
+    /// Executes what may be in flight together; each with its number. `true`: the process died meanwhile.
     fn execute_batch(
         &mut self,
         key: &Key,
-        together: &[&Action],
-        succeeded: &mut Vec<Action>,
+        together: &[(usize, &Action)],
+        succeeded: &mut BTreeSet<usize>,
         failures: &mut Vec<Failure>,
     ) -> bool {
         let actor = Actor::Controller(key.clone());
-        for &action in together {
+        for &(n, action) in together {
             self.now += REQUEST;
             self.actions += usize::from(action.writes());
             let result = self.request(action);
@@ -421,21 +424,13 @@ impl Simulation {
             if self.dies(key, action, effect) {
                 return true;
             }
-            match answer(action, &result) {
-                Answer::Observed(event) => {
-                    self.planner.observe(event);
-                }
-                Answer::Look(target) => {
-                    let seen = match self.api.get(&target) {
-                        Some(object) => Event::Applied(trimmed(object)),
-                        None => Event::Absent(target, String::new()),
-                    };
-                    self.planner.observe(seen);
-                }
-                Answer::Nothing => {}
+            // The watch was faster than the answer.
+            let is_known = |object: &Value| self.planner.world().knows_state(object);
+            if !matches!(&result, Ok(Some(object)) if is_known(object)) {
+                self.hear(action, &result);
             }
             match result {
-                Ok(_) => succeeded.push(action.clone()),
+                Ok(_) => drop(succeeded.insert(n)),
                 Err(status) => {
                     self.refusals.push((key.clone(), action.clone(), status.clone()));
                     failures.push(Failure { action: action.clone(), status });
@@ -443,6 +438,23 @@ impl Simulation {
             }
         }
         false
+    }
+
+    /// Feeds an answer to the planner.
+    fn hear(&mut self, action: &Action, result: &Result<Option<Value>, Status>) {
+        match answer(action, result) {
+            Answer::Observed(event) => {
+                self.planner.observe(event);
+            }
+            Answer::Look(target) => {
+                let seen = match self.api.get(&target) {
+                    Some(object) => Event::Applied(trimmed(object)),
+                    None => Event::Absent(target, String::new()),
+                };
+                self.planner.observe(seen);
+            }
+            Answer::Nothing => {}
+        }
     }
 
     /// Does the process die now, after this action?

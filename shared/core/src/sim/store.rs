@@ -1,11 +1,13 @@
 //! Where the objects are: by kind, namespace and name, with one resource version for all and the events since the last drain.
 //! A copy of the store shares them.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::kept::{Folds, Kept};
 use crate::api::object::{at, list, map_mut, name, namespace, text, uid};
 
 /// What a watch says of one write.
@@ -55,12 +57,13 @@ pub(super) fn group_kind(object: &Value) -> (&str, &str) {
 }
 
 /// Objects of one kind, by namespace and name.
-type OfKind = BTreeMap<(String, String), Arc<Value>>;
+type OfKind = BTreeMap<(String, String), Kept>;
 
 /// The objects.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Store {
     objects: BTreeMap<(String, String), OfKind>,
+    folds: Folds,
     by_uid: BTreeMap<String, Key>,
     /// Who names this uid as an owner.
     dependents: BTreeMap<String, BTreeSet<Key>>,
@@ -74,18 +77,37 @@ impl Store {
         self.resource_version
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<&Value> {
+    fn kept(&self, key: &Key) -> Option<&Kept> {
         let of_kind = self.objects.get(&(key.group.clone(), key.kind.clone()))?;
-        of_kind.get(&(key.namespace.clone(), key.name.clone())).map(Arc::as_ref)
+        of_kind.get(&(key.namespace.clone(), key.name.clone()))
     }
 
+    pub(super) fn contains(&self, key: &Key) -> bool {
+        self.kept(key).is_some()
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<&Value> {
+        self.kept(key).map(Kept::whole)
+    }
+
+    /// The object, to be worked with.
+    pub(super) fn read(&self, key: &Key) -> Option<Value> {
+        self.kept(key).map(|kept| kept.read().into_owned())
+    }
+
+    /// The object [without what it may share](Kept::own).
+    pub(super) fn own(&self, key: &Key) -> Option<&Value> {
+        self.kept(key).map(Kept::own)
+    }
+
+    /// The object of that uid, without what it may share.
     pub(super) fn by_uid(&self, uid: &str) -> Option<&Value> {
-        self.by_uid.get(uid).and_then(|key| self.get(key))
+        self.by_uid.get(uid).and_then(|key| self.own(key))
     }
 
-    /// The objects that name this uid as an owner.
+    /// The objects that name this uid as an owner, without what they may share.
     pub(super) fn dependents(&self, uid: &str) -> impl Iterator<Item = &Value> {
-        self.dependents.get(uid).into_iter().flatten().filter_map(|key| self.get(key))
+        self.dependents.get(uid).into_iter().flatten().filter_map(|key| self.own(key))
     }
 
     /// The uids that some object names as its owner.
@@ -106,12 +128,17 @@ impl Store {
             .into_iter()
             .flat_map(move |objects| objects.range(start.clone()..))
             .take_while(move |((ns, _), _)| namespace.as_ref().is_none_or(|wanted| wanted == ns))
-            .map(|(_, object)| object.as_ref())
+            .map(|(_, kept)| kept.whole())
     }
 
     /// Every object, by kind, namespace and name.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Value> {
-        self.objects.values().flat_map(BTreeMap::values).map(Arc::as_ref)
+    pub(super) fn iter(&self) -> impl Iterator<Item = Cow<'_, Value>> {
+        self.objects.values().flat_map(BTreeMap::values).map(Kept::read)
+    }
+
+    /// Every object without what it may share, by kind, namespace and name.
+    pub(super) fn iter_own(&self) -> impl Iterator<Item = &Value> {
+        self.objects.values().flat_map(BTreeMap::values).map(Kept::own)
     }
 
     /// Stores the object under a new resource version and returns it as stored.
@@ -119,13 +146,14 @@ impl Store {
         self.bump(&mut object);
         let key = Key::of(&object);
         let shared = Arc::new(object.clone());
+        let kept = self.folds.keep(&shared);
         let before = self
             .objects
             .entry((key.group.clone(), key.kind.clone()))
             .or_default()
-            .insert((key.namespace.clone(), key.name.clone()), Arc::clone(&shared));
+            .insert((key.namespace.clone(), key.name.clone()), kept);
         if let Some(before) = &before {
-            self.forget(before, &key);
+            self.forget(before.own(), &key);
         }
         self.by_uid.insert(uid(&object).to_owned(), key.clone());
         for owner in owners(&object) {
@@ -141,8 +169,10 @@ impl Store {
     /// Lets the objects of a kind be read in another way: no write.
     pub(super) fn read_as(&mut self, group: &str, kind: &str, mut read: impl FnMut(&mut Value)) {
         let objects = self.objects.get_mut(&(group.to_owned(), kind.to_owned()));
-        for object in objects.into_iter().flat_map(BTreeMap::values_mut) {
-            read(Arc::make_mut(object));
+        for kept in objects.into_iter().flat_map(BTreeMap::values_mut) {
+            let mut object = kept.read().into_owned();
+            read(&mut object);
+            *kept = self.folds.keep(&Arc::new(object));
         }
     }
 
@@ -154,19 +184,19 @@ impl Store {
             .get_mut(&(key.group.clone(), key.kind.clone()))
             .and_then(|objects| objects.get_mut(&(key.namespace.clone(), key.name.clone())))
         {
-            let before = std::mem::replace(stored, Arc::new(object));
-            self.forget(&before, &key);
+            let before = std::mem::replace(stored, Kept::Whole(Arc::new(object)));
+            self.forget(before.own(), &key);
         }
     }
 
     /// Removes the object and returns its last state.
     pub(super) fn remove(&mut self, key: &Key) -> Option<Value> {
-        let object = self
+        let kept = self
             .objects
             .get_mut(&(key.group.clone(), key.kind.clone()))?
             .remove(&(key.namespace.clone(), key.name.clone()))?;
-        self.forget(&object, key);
-        let mut object = Arc::unwrap_or_clone(object);
+        self.forget(kept.own(), key);
+        let mut object = kept.read().into_owned();
         self.bump(&mut object);
         self.events.push(WatchEvent::Deleted(Arc::new(object.clone())));
         Some(object)

@@ -64,7 +64,7 @@ impl ApiServer {
     pub fn update(&mut self, object: Value, subresource: Option<&str>, now: Timestamp) -> Result<Value, Status> {
         let kind = self.kinds.served(&gvk(&object))?;
         let target = ObjectRef::of(&object);
-        let found = self.key(&target).and_then(|key| self.store.get(&key)).cloned();
+        let found = self.key(&target).and_then(|key| self.store.read(&key));
         let Some(stored) = found else {
             if subresource.is_none() && strategy::creates_on_update(&kind) && resource_version(&object).is_empty() {
                 return self.create(object, now);
@@ -102,7 +102,7 @@ impl ApiServer {
                 "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
             ));
         }
-        let stored = self.key(target).and_then(|key| self.store.get(&key)).cloned();
+        let stored = self.key(target).and_then(|key| self.store.read(&key));
         if let Patch::Apply { object, manager, force } = patch {
             let object = named(&kind, target, object);
             return self.apply(&kind, stored, ApplyRequest { target, object, manager, force, subresource }, now);
@@ -233,7 +233,7 @@ impl ApiServer {
             let message = format!("namespaces {:?} is forbidden: this namespace may not be deleted", target.name);
             return Err(Status::new(403, "Forbidden", message));
         }
-        let found = self.key(target).and_then(|key| Some((self.store.get(&key)?.clone(), key)));
+        let found = self.key(target).and_then(|key| Some((self.store.read(&key)?, key)));
         let Some((stored, key)) = found else { return Err(Status::not_found(&kind.resource(), &target.name)) };
         check_preconditions(&kind, &stored, preconditions)?;
         let mut finalizers = list(&stored, &["metadata", "finalizers"]).to_vec();

@@ -1,10 +1,11 @@
 //! kubectl's flags, with kubectl's names, as clap arguments that a plugin takes in with `#[command(flatten)]`.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::output::Output;
 use super::selector::LabelQuery;
@@ -162,6 +163,42 @@ impl DataFormat {
             Self::Yaml => printer.yaml(value),
         }
     }
+
+    /// Writes objects as a List in this format, one after the other: there may be more of them than fit into memory together.
+    pub fn list<'a>(
+        self,
+        printer: &mut Printer,
+        objects: impl Iterator<Item = Cow<'a, Value>>,
+    ) -> Result<(), CliError> {
+        let mut objects = objects.peekable();
+        if objects.peek().is_none() {
+            return self.print(printer, &list(&[]));
+        }
+        match self {
+            Self::Json => {
+                printer.data("{\n    \"apiVersion\": \"v1\",\n    \"items\": [")?;
+                let mut separator = "";
+                for object in objects {
+                    let text = super::output::json(&object)?.replace('\n', "\n        ");
+                    printer.data(format_args!("{separator}\n        {text}"))?;
+                    separator = ",";
+                }
+                printer.line(
+                    "\n    ],\n    \"kind\": \"List\",\n    \"metadata\": {\n        \"resourceVersion\": \"\"\n    }\n}",
+                )
+            }
+            Self::Yaml => {
+                printer.line("apiVersion: v1\nitems:")?;
+                objects.try_for_each(|object| printer.yaml(&[object]))?;
+                printer.yaml(&json!({ "kind": "List", "metadata": { "resourceVersion": "" } }))
+            }
+        }
+    }
+}
+
+/// A List as kubectl prints it.
+fn list(objects: &[Value]) -> Value {
+    json!({ "apiVersion": "v1", "items": objects, "kind": "List", "metadata": { "resourceVersion": "" } })
 }
 
 /// The form of log lines.
@@ -237,6 +274,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::streams::Buffer;
 
     #[test]
     fn durations_are_kubectls() {
@@ -246,5 +284,24 @@ mod tests {
         assert_eq!(duration("300ms"), Ok(Duration::from_millis(300)));
         assert!(duration("-1s").is_err());
         assert!(duration("soon").is_err());
+    }
+
+    #[test]
+    fn a_list_is_printed_as_if_it_were_one_value() {
+        let objects = [
+            json!({ "kind": "Pod", "metadata": { "name": "pot", "labels": {} }, "on": "yes", "text": "a\nb\n", "list": [[1], []] }),
+            json!({ "kind": "Pod", "metadata": null }),
+        ];
+        for format in [DataFormat::Json, DataFormat::Yaml] {
+            for objects in [&objects[..], &objects[..1], &[]] {
+                let printed = |print: &dyn Fn(&mut Printer) -> Result<(), CliError>| {
+                    let out = Buffer::default();
+                    print(&mut Printer::to(out.clone(), Buffer::default())).unwrap();
+                    out.text()
+                };
+                let one_by_one = printed(&|printer| format.list(printer, objects.iter().map(Cow::Borrowed)));
+                assert_eq!(one_by_one, printed(&|printer| format.print(printer, &list(objects))));
+            }
+        }
     }
 }

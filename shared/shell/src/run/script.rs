@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::object::{self, ObjectRef};
 use olm_core::sim::{Patch, Simulation};
 use serde::Deserialize;
 use serde_json::Value;
@@ -142,6 +142,5 @@ fn target(simulation: &Simulation, kind: &str, namespace: &str, name: Option<&st
         Some(name) => candidates.into_iter().find(|o| object::name(o) == name),
         None => candidates.max_by_key(|o| object::text(o, &["metadata", "creationTimestamp"]).to_owned()),
     }?;
-    let gvk: Gvk = object::gvk(found);
-    Some(ObjectRef { gvk, namespace: namespace.to_owned(), name: object::name(found).to_owned() })
+    Some(ObjectRef::of(&found))
 }

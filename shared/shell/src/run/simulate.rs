@@ -9,6 +9,7 @@ use olm_core::api::{crd, object};
 use olm_core::bundle::Unpacked;
 use olm_core::plan::{Key, Reason, Severity};
 use olm_core::sim::{ApiServer, Simulation};
+use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
 use super::script::Script;
@@ -60,7 +61,11 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
     }
     let blocked = blocked(&simulation);
     match options.output {
-        Some(format) => format.print(printer, &everything(&simulation))?,
+        Some(format) => {
+            // All objects but Events.
+            let objects = simulation.api().iter().filter(|object| object::text(object, &["kind"]) != "Event");
+            format.list(printer, objects)?;
+        }
         None => {
             printer.data(&story)?;
             printer.line("")?;
@@ -191,12 +196,6 @@ fn blocked(simulation: &Simulation) -> Vec<(Key, Vec<Reason>)> {
     all.map(|(key, reasons)| (key.clone(), reasons.to_vec())).collect()
 }
 
-/// All objects as a List, but Events.
-fn everything(simulation: &Simulation) -> Value {
-    let items: Vec<&Value> = simulation.api().iter().filter(|o| object::text(o, &["kind"]) != "Event").collect();
-    json!({ "apiVersion": "v1", "kind": "List", "metadata": { "resourceVersion": "" }, "items": items })
-}
-
 /// Where everything that people ask about has ended.
 fn ends(simulation: &Simulation) -> Table {
     let mut table = Table::new(["NAMESPACE", "OBJECT", "STATE", "MESSAGE"]);
@@ -222,15 +221,16 @@ fn ends(simulation: &Simulation) -> Table {
             csvs.join(", "),
         ]);
     }
-    for csv in simulation.api().list("operators.coreos.com", "ClusterServiceVersion", None) {
-        if object::label(csv, "olm.copiedFrom").is_none() {
-            table.row([
-                text(csv, &["metadata", "namespace"]),
-                format!("clusterserviceversion/{}", object::name(csv)),
-                text(csv, &["status", "phase"]),
-                text(csv, &["status", "message"]),
-            ]);
-        }
+    // The World knows apart the copies, of which there may be tens of thousands.
+    let world = Reader::new(simulation.planner().world());
+    let originals = world.all(&kind::CLUSTER_SERVICE_VERSION).filter(|csv| csv.says().is_none());
+    for csv in originals.map(|csv| csv.json()) {
+        table.row([
+            text(csv, &["metadata", "namespace"]),
+            format!("clusterserviceversion/{}", object::name(csv)),
+            text(csv, &["status", "phase"]),
+            text(csv, &["status", "message"]),
+        ]);
     }
     table
 }

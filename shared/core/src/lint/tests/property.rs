@@ -243,7 +243,7 @@ proptest! {
         }
         let mut world = World::new();
         for object in simulation.api().iter() {
-            world.apply(object.clone());
+            world.apply(object.into_owned());
         }
         let problems = lint(&world, &Known::everything(), began).problems;
         let errors: Vec<_> = problems.into_iter().filter(|problem| problem.severity == Severity::Error).collect();

@@ -10,7 +10,7 @@ use crate::api::object::{ObjectRef, is_deleting, list, map_mut, namespace, text,
 use crate::sim::Patch;
 
 pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
-    let deleting: Vec<Value> = server.iter().filter(|object| is_deleting(object)).cloned().collect();
+    let deleting: Vec<Value> = server.store.iter_own().filter(|object| is_deleting(object)).cloned().collect();
     for owner in &deleting {
         if has_finalizer(owner, ORPHAN) {
             release_dependents(server, owner, now);
@@ -46,7 +46,7 @@ fn misplaced(server: &ApiServer, seen: &std::collections::BTreeSet<String>) -> V
                 && matches!(owner_of(server, object, owner), Owner::Absent)
         })
     };
-    let owned = server.iter().filter(|object| !owners(object).is_empty() && !seen.contains(uid(object)));
+    let owned = server.store.iter_own().filter(|object| !owners(object).is_empty() && !seen.contains(uid(object)));
     owned.filter(|object| wrong(object)).cloned().collect()
 }
 
@@ -76,7 +76,7 @@ fn owner_of(server: &ApiServer, dependent: &Value, reference: &Value) -> Owner {
         return Owner::Unknown;
     }
     let place = if kind.namespaced { own } else { "" };
-    let found = server.store.get(&Key::new(group, &kind.kind, place, text(reference, &["name"])));
+    let found = server.store.own(&Key::new(group, &kind.kind, place, text(reference, &["name"])));
     match found.filter(|owner| uid(owner) == text(reference, &["uid"])) {
         None => Owner::Absent,
         Some(owner) if is_deleting(owner) && has_finalizer(owner, FOREGROUND) => Owner::Waiting,

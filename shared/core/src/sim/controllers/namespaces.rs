@@ -31,7 +31,7 @@ fn furnish(server: &mut ApiServer, namespace: &str, now: Timestamp) {
         "metadata": {"name": ROOT_CA, "namespace": namespace, "annotations": {"kubernetes.io/description": "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters."}},
     });
     for object in [account, root] {
-        if server.store.get(&Key::of(&object)).is_none() {
+        if !server.store.contains(&Key::of(&object)) {
             let _ = server.create(object, now);
         }
     }
@@ -41,12 +41,12 @@ fn furnish(server: &mut ApiServer, namespace: &str, now: Timestamp) {
 fn end(server: &mut ApiServer, namespace: &Value, now: Timestamp) {
     let own = name(namespace);
     let content: Vec<Value> =
-        server.iter().filter(|object| crate::api::object::namespace(object) == own).cloned().collect();
+        server.store.iter_own().filter(|object| crate::api::object::namespace(object) == own).cloned().collect();
     for object in content.iter().filter(|object| !is_deleting(object)) {
         server.delete_exactly(object, Propagation::Background, now);
     }
     let left: Vec<Value> =
-        server.iter().filter(|object| crate::api::object::namespace(object) == own).cloned().collect();
+        server.store.iter_own().filter(|object| crate::api::object::namespace(object) == own).cloned().collect();
     let mut updated = namespace.clone();
     tell(&mut updated, &left, server, now);
     if left.is_empty() {

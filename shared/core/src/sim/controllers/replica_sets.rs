@@ -46,15 +46,13 @@ fn refusal(server: &ApiServer, set: &Value, pod: &Value) -> Option<String> {
     let namespace = namespace(set);
     let pods = format!("pods \"{}-\" is forbidden", name(set));
     let account = text(pod, &["serviceAccountName"]);
-    if !matches!(account, "" | "default")
-        && server.store.get(&Key::new("", "ServiceAccount", namespace, account)).is_none()
+    if !matches!(account, "" | "default") && !server.store.contains(&Key::new("", "ServiceAccount", namespace, account))
     {
         let missing = format!("serviceaccount {account:?} not found");
         return Some(format!("{pods}: error looking up service account {namespace}/{account}: {missing}"));
     }
     let class = text(pod, &["priorityClassName"]);
-    let known =
-        class.is_empty() || server.store.get(&Key::new("scheduling.k8s.io", "PriorityClass", "", class)).is_some();
+    let known = class.is_empty() || server.store.contains(&Key::new("scheduling.k8s.io", "PriorityClass", "", class));
     (!known).then(|| format!("{pods}: no PriorityClass with name {class} was found"))
 }
 
