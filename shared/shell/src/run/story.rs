@@ -4,14 +4,18 @@
 //!   0.010s  resolution of namespace garden
 //!             created InstallPlan install-qq9ck
 //!             Subscription rose: UpgradePending rose.v1.0.0
+//!   2.140s  copies of ClusterServiceVersion garden/rose.v1.0.0, until 9.310s
+//!             created ClusterServiceVersion rose.v1.0.0 in 2001 namespaces
 //! ```
+//!
+//! What happens to many is told once, and of what was told no more is remembered than it takes to see what is news: there may be tens of
+//! thousands of copies of ClusterServiceVersions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
-use olm_core::api::object::{self, ObjectRef};
+use jiff::Timestamp;
+use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::resource::GROUP;
 use olm_core::plan::{Controller, Key};
 use olm_core::sim::{Actor, Happening, WatchEvent};
@@ -20,19 +24,29 @@ use serde_json::Value;
 /// Longer lines are continued on the next one, so that they fit into most terminals. The same in a pipe: what is compared with
 /// an earlier story must not depend on the window.
 const WIDTH: usize = 100;
+/// The same of objects of one name in more namespaces is told in one line.
+const FEW: usize = 3;
+/// Of more objects of one kind that are created or deleted one after the other only the first few are named.
+const MANY: usize = 20;
+/// So many lines back the same is looked for: several objects may be written in each of many namespaces.
+const NEAR: usize = 8;
 
 /// Gathers happenings; `Display` tells them.
 pub(super) struct Story {
     began: Timestamp,
-    last: BTreeMap<ObjectRef, Arc<Value>>,
+    last: BTreeMap<ObjectRef, Told>,
     scenes: Vec<Scene>,
+    /// The scene in which something has happened last.
+    current: usize,
 }
 
 /// What one cause changed without a break.
 struct Scene {
     at: Timestamp,
+    /// When the last of it happened, if something else happened before.
+    until: Option<Timestamp>,
     cause: Cause,
-    changes: Vec<(ObjectRef, Change)>,
+    lines: Vec<Line>,
 }
 
 #[derive(PartialEq)]
@@ -42,6 +56,16 @@ enum Cause {
     Actor(Actor),
 }
 
+/// What became of an object, or of all objects of its kind and name in these namespaces.
+struct Line {
+    gvk: Gvk,
+    name: String,
+    change: Change,
+    /// The empty one when it is cluster-scoped.
+    namespaces: BTreeSet<String>,
+}
+
+#[derive(PartialEq)]
 enum Change {
     Created,
     Deleted,
@@ -49,14 +73,23 @@ enum Change {
     Is(String),
 }
 
+/// What was to be told of an object when it was last seen.
+#[derive(Default, PartialEq)]
+struct Told {
+    deleting: bool,
+    state: Option<String>,
+    /// Of kinds whose `spec` is worth a line.
+    spec: Value,
+}
+
 impl Story {
     pub(super) fn from(began: Timestamp) -> Self {
-        Self { began, last: BTreeMap::new(), scenes: Vec::new() }
+        Self { began, last: BTreeMap::new(), scenes: Vec::new(), current: 0 }
     }
 
     /// A step of a script begins.
     pub(super) fn step(&mut self, at: Timestamp, name: &str) {
-        self.scenes.push(Scene { at, cause: Cause::Step(name.to_owned()), changes: Vec::new() });
+        self.scenes.push(Scene { at, until: None, cause: Cause::Step(name.to_owned()), lines: Vec::new() });
     }
 
     /// Adds what is worth telling.
@@ -68,37 +101,79 @@ impl Story {
             }
             let (changes, new) = match change {
                 WatchEvent::Added(new) => {
-                    let state = state(&new).map(Change::Is);
-                    ([Some(Change::Created), state], Some(new))
+                    let new = Told::of(&new);
+                    ([Some(Change::Created), new.state.clone().map(Change::Is)], new)
                 }
                 WatchEvent::Modified(new) => {
-                    let old = self.last.get(&target).map_or(&Value::Null, Arc::as_ref);
-                    ([changed(old, &new).map(Change::Is), None], Some(new))
+                    let new = Told::of(&new);
+                    let old = self.last.get(&target);
+                    ([new.since(old.unwrap_or(&Told::default())).map(Change::Is), None], new)
                 }
-                WatchEvent::Deleted(_) => ([Some(Change::Deleted), None], None),
+                WatchEvent::Deleted(_) => ([Some(Change::Deleted), None], Told::default()),
             };
             for change in changes.into_iter().flatten() {
-                self.add(at, &actor, (target.clone(), change));
+                self.add(at, &actor, &target, change);
             }
-            match new {
-                Some(new) => self.last.insert(target, new),
-                None => self.last.remove(&target),
-            };
+            if new == Told::default() {
+                self.last.remove(&target);
+            } else {
+                self.last.insert(target, new);
+            }
         }
     }
 
-    fn add(&mut self, at: Timestamp, actor: &Actor, change: (ObjectRef, Change)) {
-        match self.scenes.last_mut() {
-            Some(scene) if scene.cause.is(actor) => scene.changes.push(change),
-            _ => self.scenes.push(Scene { at, cause: Cause::Actor(actor.clone()), changes: vec![change] }),
+    fn add(&mut self, at: Timestamp, actor: &Actor, target: &ObjectRef, change: Change) {
+        let last = self.scenes.len().checked_sub(1);
+        let goes_on = last.filter(|last| self.scenes[*last].cause.is(actor));
+        let index = self.begun(actor, target, &change).or(goes_on).unwrap_or_else(|| {
+            let cause = Cause::Actor(actor.clone());
+            self.scenes.push(Scene { at, until: None, cause, lines: Vec::new() });
+            self.scenes.len() - 1
+        });
+        let is_resumed = last.is_some_and(|last| index <= last) && self.current != index;
+        let scene = &mut self.scenes[index];
+        if is_resumed || scene.until.is_some() {
+            scene.until = Some(at);
         }
+        scene.add(target, change);
+        self.current = index;
+    }
+
+    /// The scene of this step in which the same has happened to copies of the same ClusterServiceVersion in other namespaces: they are written
+    /// a few at a time, and other things happen meanwhile.
+    fn begun(&self, actor: &Actor, target: &ObjectRef, change: &Change) -> Option<usize> {
+        let Actor::Controller(Key { controller: Controller::CopiedCsv, .. }) = actor else { return None };
+        let of_step = self.scenes.iter().enumerate().rev().take_while(|(_, s)| !matches!(s.cause, Cause::Step(_)));
+        let mut own = of_step.filter(|(_, scene)| scene.cause.is(actor));
+        own.find(|(_, scene)| scene.lines.iter().any(|line| line.takes(target, change))).map(|(index, _)| index)
+    }
+
+    fn time(&self, at: Timestamp) -> String {
+        let time = at.duration_since(self.began);
+        format!("{}.{:03}s", time.as_secs(), time.subsec_millis())
     }
 
     /// The namespace that everything is in which is in one.
     fn only_namespace(&self) -> Option<&str> {
-        let targets = self.scenes.iter().flat_map(|scene| &scene.changes).map(|(target, _)| target);
-        let namespaces: BTreeSet<&str> = targets.map(|t| t.namespace.as_str()).filter(|n| !n.is_empty()).collect();
+        let lines = self.scenes.iter().flat_map(|scene| &scene.lines);
+        let namespaces = lines.flat_map(|line| &line.namespaces).map(String::as_str).filter(|n| !n.is_empty());
+        let namespaces: BTreeSet<&str> = namespaces.collect();
         if namespaces.len() == 1 { namespaces.first().copied() } else { None }
+    }
+}
+
+impl Scene {
+    fn add(&mut self, target: &ObjectRef, change: Change) {
+        let ObjectRef { gvk, namespace, name } = target;
+        match self.lines.iter_mut().rev().take(NEAR).find(|line| line.takes(target, &change)) {
+            Some(line) => drop(line.namespaces.insert(namespace.clone())),
+            None => self.lines.push(Line {
+                gvk: gvk.clone(),
+                name: name.clone(),
+                change,
+                namespaces: BTreeSet::from([namespace.clone()]),
+            }),
+        }
     }
 }
 
@@ -112,11 +187,13 @@ impl Cause {
     }
 
     /// Is it for that object that something was done?
-    fn is_for(&self, target: &ObjectRef) -> bool {
+    fn is_for(&self, line: &Line) -> bool {
         let Self::Actor(Actor::Controller(Key { controller, namespace, name })) = self else { return false };
-        own_kind(*controller) == Some(target.gvk.kind.as_str())
-            && target.gvk.group == GROUP
-            && (&target.namespace, &target.name) == (namespace, name)
+        own_kind(*controller) == Some(line.gvk.kind.as_str())
+            && line.gvk.group == GROUP
+            && &line.name == name
+            && line.namespaces.len() == 1
+            && line.namespaces.contains(namespace)
     }
 
     fn words(&self, only: Option<&str>) -> String {
@@ -177,30 +254,22 @@ impl fmt::Display for Story {
         if let Some(namespace) = only {
             writeln!(f, "Namespace {namespace}:")?;
         }
-        for Scene { at, cause, changes } in &self.scenes {
-            let time = seconds(at.duration_since(self.began));
+        for scene in &self.scenes {
+            let time = self.time(scene.at);
             let indent = " ".repeat(time.len() + 4);
-            let line = |(target, change): &(ObjectRef, Change)| match change {
-                Change::Is(words) if cause.is_for(target) => words.clone(),
-                change => {
-                    let object = format!("{} {}", target.gvk.kind, path(&target.namespace, &target.name, only));
-                    match change {
-                        Change::Created => format!("created {object}"),
-                        Change::Deleted => format!("deleted {object}"),
-                        Change::Is(words) => format!("{object}: {words}"),
-                    }
-                }
-            };
-            let words = cause.words(only);
-            match changes.as_slice() {
+            let mut words = scene.cause.words(only);
+            match scene.lines.as_slice() {
                 // The cause and what became of it, in one sentence.
-                [one @ (target, Change::Is(_))] if cause.is_for(target) => {
-                    write_wrapped(f, &format!("{time}  "), &indent, &format!("{words}: {}", line(one)))?;
+                [Line { change: Change::Is(state), .. }] if scene.cause.is_for(&scene.lines[0]) => {
+                    write_wrapped(f, &format!("{time}  "), &indent, &format!("{words}: {state}"))?;
                 }
-                changes => {
+                _ => {
+                    if let Some(until) = scene.until {
+                        words = format!("{words}, until {}", self.time(until));
+                    }
                     write_wrapped(f, &format!("{time}  "), &indent, &words)?;
-                    for change in changes {
-                        write_wrapped(f, &indent, &format!("{indent}  "), &line(change))?;
+                    for line in scene.words(only) {
+                        write_wrapped(f, &indent, &format!("{indent}  "), &line)?;
                     }
                 }
             }
@@ -209,8 +278,55 @@ impl fmt::Display for Story {
     }
 }
 
-fn seconds(time: SignedDuration) -> String {
-    format!("{}.{:03}s", time.as_secs(), time.subsec_millis())
+impl Scene {
+    /// What is told of the lines: of many that are created or deleted one after the other, how many.
+    fn words(&self, only: Option<&str>) -> Vec<String> {
+        let are_alike =
+            |a: &Line, b: &Line| a.gvk == b.gvk && a.change == b.change && !matches!(a.change, Change::Is(_));
+        let mut told = Vec::new();
+        for alike in self.lines.chunk_by(are_alike) {
+            let named = if alike.len() > MANY { FEW } else { alike.len() };
+            told.extend(alike[..named].iter().flat_map(|line| line.words(&self.cause, only)));
+            if let Some(Line { gvk, change, .. }) = alike.get(named) {
+                told.push(change.of(&format!("{} more of kind {}", alike.len() - named, gvk.kind)));
+            }
+        }
+        told
+    }
+}
+
+impl Line {
+    /// Is it the same change of an object of the same name in one more namespace?
+    fn takes(&self, target: &ObjectRef, change: &Change) -> bool {
+        !target.namespace.is_empty()
+            && (&self.gvk, &self.name, &self.change) == (&target.gvk, &target.name, change)
+            && !self.namespaces.contains(&target.namespace)
+    }
+
+    fn words(&self, cause: &Cause, only: Option<&str>) -> Vec<String> {
+        let Self { gvk, name, change, namespaces } = self;
+        if let Change::Is(words) = change
+            && cause.is_for(self)
+        {
+            return vec![words.clone()];
+        }
+        if namespaces.len() > FEW {
+            return vec![change.of(&format!("{} {name} in {} namespaces", gvk.kind, namespaces.len()))];
+        }
+        let objects = namespaces.iter().map(|namespace| format!("{} {}", gvk.kind, path(namespace, name, only)));
+        objects.map(|object| change.of(&object)).collect()
+    }
+}
+
+impl Change {
+    /// The change with what has changed.
+    fn of(&self, object: &str) -> String {
+        match self {
+            Self::Created => format!("created {object}"),
+            Self::Deleted => format!("deleted {object}"),
+            Self::Is(words) => format!("{object}: {words}"),
+        }
+    }
 }
 
 /// Writes words after a lead, continued after an indent where the line is full. Words are not broken.
@@ -271,22 +387,25 @@ fn state(object: &Value) -> Option<String> {
     Some(text)
 }
 
-/// What changed, if it is worth a line.
-fn changed(old: &Value, new: &Value) -> Option<String> {
-    if object::is_deleting(new) && !object::is_deleting(old) {
-        return Some("is being deleted".to_owned());
+impl Told {
+    fn of(object: &Value) -> Self {
+        let has_spec = ["InstallPlan", "Subscription", "CatalogSource"].contains(&object::text(object, &["kind"]));
+        let spec = if has_spec { object::at(object, &["spec"]).clone() } else { Value::Null };
+        Self { deleting: object::is_deleting(object), state: state(object), spec }
     }
-    if let Some(state) = state(new)
-        && self::state(old).as_ref() != Some(&state)
-    {
-        return Some(state);
+
+    /// What changed, if it is worth a line.
+    fn since(&self, old: &Self) -> Option<String> {
+        if self.deleting && !old.deleting {
+            return Some("is being deleted".to_owned());
+        }
+        if let Some(state) = &self.state
+            && old.state.as_ref() != Some(state)
+        {
+            return Some(state.clone());
+        }
+        (old.spec != self.spec).then(|| "spec changed".to_owned())
     }
-    if ["InstallPlan", "Subscription", "CatalogSource"].contains(&object::text(new, &["kind"]))
-        && object::at(old, &["spec"]) != object::at(new, &["spec"])
-    {
-        return Some("spec changed".to_owned());
-    }
-    None
 }
 
 #[cfg(test)]

@@ -1,3 +1,6 @@
+use std::sync::Arc;
+
+use jiff::SignedDuration;
 use serde_json::json;
 
 use super::*;
@@ -75,5 +78,70 @@ fn several_namespaces_are_named() {
         story.to_string(),
         "0.000s  ClusterServiceVersion garden/rose.v1.0.0: Succeeded (Good): it blooms\n\
          0.000s  ClusterServiceVersion park/rose.v1.0.0: Succeeded (Good): it blooms\n"
+    );
+}
+
+#[test]
+fn what_happens_to_many_is_told_once() {
+    let copies = |name: &str| controller(Controller::CopiedCsv, "garden", name);
+    let (rose, tulip) = (copies("rose.v1.0.0"), copies("tulip.v2.0.0"));
+    let csv = |name: &str, namespace: &str, phase: &str| {
+        Arc::new(json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": { "name": name, "namespace": namespace },
+            "status": if phase.is_empty() { Value::Null } else {
+                json!({ "phase": phase, "reason": "Copied", "message": "it blooms in garden" })
+            },
+        }))
+    };
+    let mut story = Story::from(BEGAN);
+    let given = (0..30).map(|n| WatchEvent::Added(core("Namespace", "", &format!("tenant-{n}"))));
+    story.tell(given.map(|added| happening(0, &Actor::User, added)).collect());
+    let mut ms = 0;
+    for chunk in [0..8, 8..16, 16..20] {
+        for phase in ["", "Succeeded"] {
+            for (actor, name) in [(&rose, "rose.v1.0.0"), (&tulip, "tulip.v2.0.0")] {
+                for n in chunk.clone() {
+                    let csv = csv(name, &format!("tenant-{n}"), phase);
+                    let change = if phase.is_empty() { WatchEvent::Added } else { WatchEvent::Modified };
+                    ms += 2;
+                    story.tell(vec![happening(ms, actor, change(csv))]);
+                }
+            }
+        }
+    }
+    for n in 0..3 {
+        ms += 2;
+        let gone = csv("rose.v1.0.0", &format!("tenant-{n}"), "Succeeded");
+        story.tell(vec![happening(ms, &rose, WatchEvent::Deleted(gone))]);
+    }
+    story.step(BEGAN + SignedDuration::from_secs(1), "once more");
+    story.tell(vec![happening(1002, &rose, WatchEvent::Added(csv("rose.v1.0.0", "tenant-0", "")))]);
+    assert_eq!(
+        story.to_string(),
+        "\
+0.000s  given
+          created Namespace tenant-0
+          created Namespace tenant-1
+          created Namespace tenant-2
+          created 27 more of kind Namespace
+0.002s  copies of ClusterServiceVersion garden/rose.v1.0.0, until 0.136s
+          created ClusterServiceVersion rose.v1.0.0 in 20 namespaces
+0.018s  copies of ClusterServiceVersion garden/tulip.v2.0.0, until 0.144s
+          created ClusterServiceVersion tulip.v2.0.0 in 20 namespaces
+0.034s  copies of ClusterServiceVersion garden/rose.v1.0.0, until 0.152s
+          ClusterServiceVersion rose.v1.0.0 in 20 namespaces: Succeeded (Copied): it blooms in
+            garden
+0.050s  copies of ClusterServiceVersion garden/tulip.v2.0.0, until 0.160s
+          ClusterServiceVersion tulip.v2.0.0 in 20 namespaces: Succeeded (Copied): it blooms in
+            garden
+0.162s  copies of ClusterServiceVersion garden/rose.v1.0.0
+          deleted ClusterServiceVersion tenant-0/rose.v1.0.0
+          deleted ClusterServiceVersion tenant-1/rose.v1.0.0
+          deleted ClusterServiceVersion tenant-2/rose.v1.0.0
+1.000s  step: once more
+1.002s  copies of ClusterServiceVersion garden/rose.v1.0.0
+          created ClusterServiceVersion tenant-0/rose.v1.0.0
+"
     );
 }
