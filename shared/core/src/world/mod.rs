@@ -36,25 +36,49 @@ pub type NamespacedName = (String, String);
 /// One object, whole or trimmed to what planning reads, with its typed view made on first use.
 #[derive(Debug)]
 pub struct Object {
-    json: Value,
-    view: OnceLock<Box<dyn Any + Send + Sync>>,
+    json: Json,
+    version: u64,
     says: Option<Digest>,
+    view: OnceLock<Box<dyn Any + Send + Sync>>,
+}
+
+/// How an object is kept.
+#[derive(Debug)]
+enum Json {
+    Read(Value),
+    /// A fraction of the size, for copies of ClusterServiceVersions: most of them are as they should be, and nobody reads them.
+    Text(Box<str>, OnceLock<Box<Value>>),
 }
 
 impl Object {
     fn new(gk: &GroupKind, json: Value) -> Self {
-        let says = (*gk == kind::COPIED_CSV).then(|| Digest::of(&json));
-        Self { json, view: OnceLock::new(), says }
+        let (version, view) = (version(&json), OnceLock::new());
+        if *gk == kind::COPIED_CSV {
+            let says = Some(Digest::of(&json));
+            let text = json.to_string().into_boxed_str();
+            return Self { json: Json::Text(text, OnceLock::new()), version, says, view };
+        }
+        Self { json: Json::Read(json), version, says: None, view }
+    }
+
+    /// The object as it was observed.
+    pub fn json(&self) -> &Value {
+        match &self.json {
+            Json::Read(json) => json,
+            Json::Text(text, json) => json.get_or_init(|| serde_json::from_str(text).unwrap_or_default()),
+        }
+    }
+
+    fn is(&self, other: &Value) -> bool {
+        match &self.json {
+            Json::Read(json) => json == other,
+            Json::Text(text, _) => **text == *other.to_string(),
+        }
     }
 
     /// What it says, if it is the copy of a ClusterServiceVersion.
     pub fn says(&self) -> Option<Digest> {
         self.says
-    }
-
-    /// The object as it was observed.
-    pub fn json(&self) -> &Value {
-        &self.json
     }
 }
 
@@ -112,20 +136,20 @@ impl World {
         }
         let old = store.objects.get(&name).cloned();
         if let Some(old) = &old {
-            let stale = version(&json) < version(&old.json);
+            let stale = version(&json) < old.version;
             let unversioned = version(&json) == 0;
-            if stale && !unversioned || old.json == json {
+            if stale && !unversioned || old.is(&json) {
                 return None;
             }
         }
         let mut index: BTreeSet<IndexKey> = index::keys(&gk, &json).into_iter().collect();
-        let replaced = old.as_ref().is_some_and(|old| object::uid(&old.json) != object::uid(&json));
+        let replaced = old.as_ref().is_some_and(|old| object::uid(old.json()) != object::uid(&json));
         let new = Arc::new(Object::new(&gk, json));
         for key in &index {
             self.index.entry(key.clone()).or_default().insert((gk.clone(), name.clone()), new.clone());
         }
         if let Some(old) = &old {
-            for key in index::keys(&gk, &old.json) {
+            for key in index::keys(&gk, old.json()) {
                 if !index.contains(&key) {
                     self.unindex(&key, &gk, &name);
                     index.insert(key);
@@ -148,13 +172,13 @@ impl World {
     ) -> Option<Change> {
         let store = self.stores.get_mut(gk)?;
         let old = store.objects.get(name)?.clone();
-        let another_life = !uid.is_empty() && object::uid(&old.json) != uid;
-        if another_life && version(&old.json) > resource_version {
+        let another_life = !uid.is_empty() && object::uid(old.json()) != uid;
+        if another_life && old.version > resource_version {
             return None;
         }
         store.objects.remove(name);
-        store.graves.insert(name.clone(), resource_version.max(version(&old.json)));
-        let index: BTreeSet<IndexKey> = index::keys(gk, &old.json).into_iter().collect();
+        store.graves.insert(name.clone(), resource_version.max(old.version));
+        let index: BTreeSet<IndexKey> = index::keys(gk, old.json()).into_iter().collect();
         for key in &index {
             self.unindex(key, gk, name);
         }
@@ -170,7 +194,7 @@ impl World {
         };
         let name = key(json);
         let old = self.stores.get(&before)?.objects.get(&name)?;
-        if version(&old.json) > version(json) {
+        if old.version > version(json) {
             return None;
         }
         self.delete(&before, &name, "", version(json))
@@ -184,11 +208,13 @@ impl World {
             .get(gk)
             .into_iter()
             .flat_map(|s| &s.objects)
-            .filter(|(name, o)| !listed.contains(*name) && version(&o.json) <= resource_version)
+            .filter(|(name, o)| !listed.contains(*name) && o.version <= resource_version)
             .map(|(name, o)| (name.clone(), o.clone()))
             .collect();
-        let mut changes: Vec<Change> =
-            gone.iter().filter_map(|(name, o)| self.delete(gk, name, object::uid(&o.json), resource_version)).collect();
+        let mut changes: Vec<Change> = gone
+            .iter()
+            .filter_map(|(name, o)| self.delete(gk, name, object::uid(o.json()), resource_version))
+            .collect();
         changes.extend(objects.into_iter().filter_map(|json| self.apply(json)));
         if let Some(store) = self.stores.get_mut(gk) {
             store.graves.retain(|_, rv| *rv > resource_version);
@@ -222,7 +248,7 @@ impl World {
     /// Is the object known, in this state or a newer one?
     pub fn knows_state(&self, json: &Value) -> bool {
         let store = self.stores.get(&GroupKind::kept_as(json));
-        let known = store.and_then(|s| s.objects.get(&key(json))).map(|o| version(&o.json));
+        let known = store.and_then(|s| s.objects.get(&key(json))).map(|o| o.version);
         let gone = store.and_then(|s| s.graves.get(&key(json))).copied();
         known.max(gone) >= Some(version(json))
     }

@@ -48,7 +48,7 @@ pub struct Typed<T>(Arc<Object>, PhantomData<T>);
 impl<T: View> Typed<T> {
     /// The object as it was observed.
     pub fn json(&self) -> &Value {
-        &self.0.json
+        self.0.json()
     }
 }
 
@@ -56,7 +56,7 @@ impl<T: View> Deref for Typed<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        let view = self.0.view.get_or_init(|| Box::new(T::read(&self.0.json)));
+        let view = self.0.view.get_or_init(|| Box::new(T::read(self.0.json())));
         // One kind has one view type, so the view that is there is a `T`.
         view.downcast_ref().unwrap_or_else(|| unreachable!("{} is read as two types", T::KIND))
     }
@@ -96,7 +96,7 @@ impl<'w> Reader<'w> {
 
     /// The object's JSON.
     pub fn json(&self, gk: &GroupKind, namespace: &str, name: &str) -> Option<&'w Value> {
-        self.object(gk, namespace, name).map(|o| &o.json)
+        self.object(gk, namespace, name).map(|o| o.json())
     }
 
     /// The typed object.
