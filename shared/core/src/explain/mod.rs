@@ -7,7 +7,7 @@
 //!            csvs      which operators come, and why        crds      what custom resources become of it
 //!            served    kinds that nobody serves             parts     images, webhooks, optional objects, what stays
 //!         -> verdict   -> Explanation (document), with the digest (hash) that approvals are bound to
-//!         -> rehearsal the writes for an API server to try, and what it says of them
+//!         -> rehearsal the writes for an API server to try, and what it says of them; worth, which it makes sense to ask about
 //! ```
 //!
 //! `installer` says with which rights a ServiceAccount could carry a plan out.
@@ -34,6 +34,7 @@ mod tests;
 mod trial;
 mod verdict;
 mod why;
+mod worth;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,6 +46,7 @@ pub use self::copy::{Explainer, best};
 pub use self::document::*;
 pub use self::installer::unlimited;
 pub use self::rehearsal::{Answer, Heard, Write};
+pub use self::worth::lacks_grants;
 use crate::api::object::Gvk;
 use crate::bundle::{Rendered, Unpacked};
 use crate::catalog::Snapshot;

@@ -2,17 +2,17 @@
 //! the way, for it is asked first what may be written.
 //!
 //! ```text
-//!   Write, … --is its kind served, by the API server itself? its namespace there?--> may it be written? --dry run--> Heard, …
+//!   Write, … --olm_core: is it worth asking?--> may it be written? --dry run--> olm_core: what does that say? --> Heard, …
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt, stream};
-use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
-use olm_core::explain::{Answer, Heard, Write};
+use olm_core::explain::{Answer, Heard, Write, lacks_grants};
 use olm_core::plan::Account;
-use olm_core::world::{GroupKind, IndexKey, Reader, kind};
+use olm_core::world::{GroupKind, Reader};
 use serde_json::{Value, json};
 
 use crate::cluster::api::Api;
@@ -46,11 +46,13 @@ enum May {
 /// Asks about all of them; and says which rights were missing for that, a sentence without a full stop.
 pub(super) async fn rehearse(seen: &Seen, writes: Vec<Write>) -> (Vec<Heard>, String) {
     let Some(api) = seen.api() else { return (Vec::new(), String::new()) };
+    let knows_namespaces = !seen.gaps.iter().any(|gap| gap.resource == "namespaces");
     let mut heard = Vec::new();
     let mut asked: Vec<(ObjectRef, Write, Right)> = Vec::new();
     for write in writes {
         let target = ObjectRef::of(&write.object);
-        let right = match hindrance(seen, &target, &write) {
+        let serves = seen.served.serves(&target.gvk);
+        let right = match write.hindrance(&Reader::new(&seen.world), serves, knows_namespaces) {
             None => right(api, &target, &write).await,
             Some(why) => Err(why),
         };
@@ -91,47 +93,21 @@ pub(super) async fn rehearse(seen: &Seen, writes: Vec<Write>) -> (Vec<Heard>, St
     }
     let answers = stream::iter(allowed).map(|(target, write)| async move {
         let answer = ask(api, seen, &target, write).await;
-        Heard { target, answer }
+        (target, answer)
     });
-    for Heard { target, answer } in answers.buffered(REQUESTS).collect::<Vec<_>>().await {
+    for (target, answer) in answers.buffered(REQUESTS).collect::<Vec<_>>().await {
         let answer = match answer {
-            Answer::Refused(refusal) => sorted(&target, refusal, &mut missing),
-            answer => answer,
+            Ok(kept) => Answer::Taken(kept),
+            Err(refusal) => {
+                if lacks_grants(&refusal) {
+                    missing.grants.insert(format!("{} {}", target.gvk.kind, target.name));
+                }
+                refusal.into()
+            }
         };
         heard.push(Heard { target, answer });
     }
     (heard, missing.to_string())
-}
-
-/// Why it makes no sense to ask about an object, if it makes none.
-fn hindrance(seen: &Seen, target: &ObjectRef, write: &Write) -> Option<String> {
-    let ObjectRef { gvk, namespace, .. } = target;
-    if seen.served.serves(gvk) == Some(false) {
-        return Some("its kind is not served yet".to_owned());
-    }
-    let world = Reader::new(&seen.world);
-    let unread = |resource: &str| seen.gaps.iter().any(|gap| gap.resource == resource);
-    let has = |namespace: &str| world.json(&kind::NAMESPACE, "", namespace).is_some();
-    if !namespace.is_empty() && !unread("namespaces") && !has(namespace) {
-        return Some("its namespace is not there yet".to_owned());
-    }
-    // Who extends the API server need not know what a dry run is.
-    let of_others = match world.json(&kind::API_SERVICE, "", &format!("{}.{}", gvk.version, gvk.group)) {
-        Some(service) => !object::at(service, &["spec", "service"]).is_null(),
-        None => {
-            !is_kubernetes(gvk) && world.indexed(IndexKey::Definition(gvk.group.clone(), gvk.kind.clone())).is_empty()
-        }
-    };
-    if of_others {
-        return Some("its API is not served by the API server itself, and may not know dry runs".to_owned());
-    }
-    let is_there = world.json(&GroupKind::new(&gvk.group, &gvk.kind), namespace, &target.name).is_some();
-    (write.exists && !is_there).then(|| "the object that it changes could not be read".to_owned())
-}
-
-/// Is it a kind of Kubernetes' own?
-fn is_kubernetes(gvk: &Gvk) -> bool {
-    !gvk.group.contains('.') || gvk.group.ends_with(".k8s.io")
 }
 
 async fn right(api: &Api, target: &ObjectRef, write: &Write) -> Result<Right, String> {
@@ -173,7 +149,7 @@ fn impersonating(api: &Api, account: Option<&(String, String)>) -> Api {
     }
 }
 
-async fn ask(api: &Api, seen: &Seen, target: &ObjectRef, write: Write) -> Answer {
+async fn ask(api: &Api, seen: &Seen, target: &ObjectRef, write: Write) -> Result<Value, Status> {
     let Write { mut object, exists, account } = write;
     let api = account.map_or_else(|| api.clone(), |account| api.with_rights_of(&account));
     let answer = if exists {
@@ -185,34 +161,13 @@ async fn ask(api: &Api, seen: &Seen, target: &ObjectRef, write: Write) -> Answer
     } else {
         api.rehearse_create(&object).await
     };
-    match answer {
-        Ok(mut kept) => {
-            // The answer may be in words of the API server's own choice: it is the object that was asked about.
-            for field in ["apiVersion", "kind"] {
-                object::map_mut(&mut kept, &[]).insert(field.to_owned(), object[field].clone());
-            }
-            Answer::Taken(kept)
+    answer.map(|mut kept| {
+        // The answer may be in words of the API server's own choice: it is the object that was asked about.
+        for field in ["apiVersion", "kind"] {
+            object::map_mut(&mut kept, &[]).insert(field.to_owned(), object[field].clone());
         }
-        Err(refusal) => Answer::Refused(refusal),
-    }
-}
-
-/// What a refusal says about the object, or only about who asked, and how.
-fn sorted(target: &ObjectRef, refusal: Status, missing: &mut Missing) -> Answer {
-    let says = |words: &str| refusal.message.contains(words);
-    if refusal.is_forbidden() && says("attempting to grant RBAC permissions not currently held") {
-        // The controllers may grant what they like.
-        missing.grants.insert(format!("{} {}", target.gvk.kind, target.name));
-        return Answer::NotAsked("not allowed to grant the rights in it".to_owned());
-    }
-    match refusal.code {
-        401 => Answer::NotAsked(refusal.message),
-        404 => Answer::NotAsked("its namespace, or its kind, is not there yet".to_owned()),
-        409 if refusal.is_already_exists() => Answer::NotAsked("it is there, and could not be read".to_owned()),
-        409 if refusal.is_conflict() => Answer::NotAsked("it has changed meanwhile".to_owned()),
-        400 if says("does not support dry run") => Answer::NotAsked(refusal.message),
-        _ => Answer::Refused(refusal),
-    }
+        kept
+    })
 }
 
 /// Gives what carries the certificate of an authority that is made only when the plan is executed a real one: API servers look.

@@ -1,0 +1,168 @@
+//! Which writes of a plan are worth a dry run, and what a refusal of one says about the plan.
+//!
+//! An API server tries each object by itself, and with the rights of whoever asks. What it would refuse only because others are not there
+//! yet, or because of who asks, says nothing about the plan: that is not asked, or not counted as a refusal.
+
+use super::rehearsal::{Answer, Write};
+use crate::api::object::{self, Gvk, ObjectRef};
+use crate::api::status::Status;
+use crate::world::{GroupKind, IndexKey, Reader, kind};
+
+impl Write {
+    /// Why it makes no sense to ask about it, if it makes none: a sentence without a full stop. `serves` says whether the API server knows
+    /// its kind, as far as that is known; `knows_namespaces`, whether all Namespaces are in the World.
+    pub fn hindrance(&self, world: &Reader<'_>, serves: Option<bool>, knows_namespaces: bool) -> Option<String> {
+        let ObjectRef { gvk, namespace, name } = ObjectRef::of(&self.object);
+        if serves == Some(false) {
+            return Some("its kind is not served yet".to_owned());
+        }
+        if knows_namespaces && !namespace.is_empty() && world.json(&kind::NAMESPACE, "", &namespace).is_none() {
+            return Some("its namespace is not there yet".to_owned());
+        }
+        // Who extends the API server need not know what a dry run is.
+        if is_of_others(world, &gvk) {
+            return Some("its API is not served by the API server itself, and may not know dry runs".to_owned());
+        }
+        let is_there = world.json(&GroupKind::new(&gvk.group, &gvk.kind), &namespace, &name).is_some();
+        (self.exists && !is_there).then(|| "the object that it changes could not be read".to_owned())
+    }
+}
+
+/// Is the kind served by somebody whom the API server only hands requests on to?
+fn is_of_others(world: &Reader<'_>, gvk: &Gvk) -> bool {
+    match world.json(&kind::API_SERVICE, "", &format!("{}.{}", gvk.version, gvk.group)) {
+        Some(service) => !object::at(service, &["spec", "service"]).is_null(),
+        None => {
+            let defined = world.indexed(IndexKey::Definition(gvk.group.clone(), gvk.kind.clone()));
+            !is_kubernetes(gvk) && defined.is_empty()
+        }
+    }
+}
+
+/// Is it a kind of Kubernetes' own?
+fn is_kubernetes(gvk: &Gvk) -> bool {
+    !gvk.group.contains('.') || gvk.group.ends_with(".k8s.io")
+}
+
+/// Does it refuse a Role or its binding because of the rights of who asks? The controllers may grant what they like.
+pub fn lacks_grants(refusal: &Status) -> bool {
+    refusal.is_forbidden() && refusal.message.contains("attempting to grant RBAC permissions not currently held")
+}
+
+impl From<Status> for Answer {
+    /// What a refusal says about the object, or only about who asked, and how.
+    fn from(refusal: Status) -> Self {
+        let not_asked = |why: &str| Self::NotAsked(why.to_owned());
+        match refusal.code {
+            _ if lacks_grants(&refusal) => not_asked("not allowed to grant the rights in it"),
+            404 => not_asked("its namespace, or its kind, is not there yet"),
+            409 if refusal.is_already_exists() => not_asked("it is there, and could not be read"),
+            409 if refusal.is_conflict() => not_asked("it has changed meanwhile"),
+            401 => Self::NotAsked(refusal.message),
+            400 if refusal.message.contains("does not support dry run") => Self::NotAsked(refusal.message),
+            _ => Self::Refused(refusal),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::world::World;
+
+    fn world(objects: &[Value]) -> World {
+        let mut world = World::new();
+        objects.iter().for_each(|object| {
+            world.apply(object.clone());
+        });
+        world
+    }
+
+    fn object(api_version: &str, kind: &str) -> Value {
+        json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "rose", "namespace": "garden" } })
+    }
+
+    fn garden() -> Value {
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "garden" } })
+    }
+
+    fn api_service(spec: &Value) -> Value {
+        json!({ "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+                "metadata": { "name": "v1.example.com" }, "spec": spec })
+    }
+
+    #[track_caller]
+    fn hindered(objects: &[Value], object: Value, exists: bool, serves: Option<bool>, knows: bool, by: &str) {
+        let world = world(objects);
+        let write = Write { object, exists, account: None };
+        let why = write.hindrance(&Reader::new(&world), serves, knows).unwrap_or_default();
+        assert!(if by.is_empty() { why.is_empty() } else { why.contains(by) }, "{why:?} instead of {by:?}");
+    }
+
+    #[test]
+    fn what_the_place_is_not_ready_for_is_not_asked() {
+        let role = || object("rbac.authorization.k8s.io/v1", "Role");
+        hindered(&[garden()], role(), false, Some(true), true, "");
+        hindered(&[garden()], role(), false, None, true, "");
+        hindered(&[garden()], role(), false, Some(false), true, "its kind is not served yet");
+        hindered(&[], role(), false, Some(true), true, "its namespace is not there yet");
+        hindered(&[], role(), false, Some(true), false, "");
+        let of_the_cluster =
+            json!({ "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": { "name": "high" } });
+        hindered(&[], of_the_cluster, false, Some(true), true, "");
+    }
+
+    #[test]
+    fn an_update_needs_what_it_changes() {
+        let role = || object("rbac.authorization.k8s.io/v1", "Role");
+        hindered(&[garden()], role(), true, Some(true), true, "could not be read");
+        hindered(&[garden(), role()], role(), true, Some(true), true, "");
+    }
+
+    #[test]
+    fn who_extends_the_api_server_is_not_asked() {
+        let rose = || object("example.com/v1", "Rose");
+        let others = "not served by the API server itself";
+        hindered(&[garden()], rose(), false, Some(true), true, others);
+        let crd = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": { "name": "roses.example.com" },
+            "spec": { "group": "example.com", "names": { "kind": "Rose" }, "versions": [{ "name": "v1", "served": true }] } });
+        hindered(&[garden(), crd], rose(), false, Some(true), true, "");
+        hindered(&[garden(), api_service(&json!({}))], rose(), false, Some(true), true, "");
+        let away = api_service(&json!({ "service": { "name": "roses", "namespace": "garden" } }));
+        hindered(&[garden(), away], rose(), false, Some(true), true, others);
+        hindered(&[garden()], object("apps/v1", "Deployment"), false, Some(true), true, "");
+    }
+
+    #[test]
+    fn refusals_of_who_asks_are_none_of_the_object() {
+        let escalates = "user \"jane\" is attempting to grant RBAC permissions not currently held:\n{...}";
+        for (code, reason, message, not_asked) in [
+            (403, "Forbidden", escalates, Some("not allowed to grant the rights in it")),
+            (403, "Forbidden", "exceeded quota: few", None),
+            (401, "Unauthorized", "Unauthorized", Some("Unauthorized")),
+            (404, "NotFound", "namespaces \"garden\" not found", Some("its namespace, or its kind, is not there yet")),
+            (409, "AlreadyExists", "roles \"rose\" already exists", Some("it is there, and could not be read")),
+            (409, "Conflict", "the object has been modified", Some("it has changed meanwhile")),
+            (409, "Gone", "something else", None),
+            (
+                400,
+                "BadRequest",
+                "admission webhook \"w\" does not support dry run",
+                Some("admission webhook \"w\" does not support dry run"),
+            ),
+            (400, "BadRequest", "json: cannot unmarshal", None),
+            (422, "Invalid", "spec.replicas: Invalid value", None),
+            (0, "", "connection refused", None),
+            (500, "InternalError", "failed calling webhook", None),
+        ] {
+            let refusal = Status::new(code, reason, message);
+            let expected =
+                not_asked.map_or_else(|| Answer::Refused(refusal.clone()), |why| Answer::NotAsked(why.to_owned()));
+            assert_eq!(Answer::from(refusal.clone()), expected, "{code} {message}");
+            assert_eq!(lacks_grants(&refusal), message == escalates);
+        }
+    }
+}
