@@ -53,7 +53,6 @@ fn what_does_not_fit_is_refused() {
         &["--install-mode", "SingleNamespace"],
         &["--install-mode", "Everywhere"],
         &["--target-namespaces", "East"],
-        &["--bundle", "market/bundles/tea-house.v1.0.0", "--target-namespaces", "a,b"],
         &["--package", "coffee", "--catalog", "market=market"],
         &["--package", "tea-house@>>1", "--catalog", "market=market"],
         &["--bundle", "a", "--package", "b"],
@@ -67,6 +66,18 @@ fn what_does_not_fit_is_refused() {
     })
     .collect();
     insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn what_the_operator_does_not_support_is_a_negative_answer() {
+    let unfit = ["--bundle", "market/bundles/tea-house.v1.0.0", "--target-namespaces", "a,b"];
+    let (code, out, err) = compile(&unfit);
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    let told = format!("$ kubectl olm operatorgroup compile -n apps {}\n{err}", unfit.join(" "));
+    let create = [&["create", "-n", "apps", "--from", "market", "--dry-run"], &unfit[..]].concat();
+    let (code, out, err) = said(&market(), &create);
+    assert_eq!(code, 1, "{err}");
+    insta::assert_snapshot!(format!("{told}\n$ kubectl olm operatorgroup {}\n{out}{err}", create.join(" ")));
 }
 
 #[test]

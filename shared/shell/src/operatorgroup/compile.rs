@@ -7,7 +7,8 @@
 //!        +--tried out in a copy--> the rights of the operator, and the least of who installs it
 //! ```
 //!
-//! *Guarantees*: nothing is written to a cluster; stdout is what `kubectl apply -f -` takes.
+//! *Guarantees*: nothing is written to a cluster; stdout is what `kubectl apply -f -` takes. An operator that does not support the namespaces
+//! is a negative answer, and what makes no sense whatever the operator an error.
 
 use std::collections::BTreeSet;
 
@@ -62,6 +63,14 @@ pub struct Options {
     pub format: DataFormat,
 }
 
+/// What came of compiling.
+pub(super) enum Answer {
+    /// A group.
+    Made(Box<Made>),
+    /// None: the operator cannot be a member of a group of that name.
+    Unfit(String, Refused),
+}
+
 /// A group that was compiled, and what for.
 pub(super) struct Made {
     pub(super) compiled: Compiled,
@@ -70,10 +79,10 @@ pub(super) struct Made {
     seen: Seen,
 }
 
-/// Compiles.
+/// Compiles. The answer is no when the operator supports no group with these targets.
 ///
 /// # Errors
-/// The namespaces do not fit the install mode, or the operator supports neither; the operator cannot be read.
+/// The namespaces do not fit the install mode, or the operator cannot be read.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     block_on(emit(options, printer))
 }
@@ -83,7 +92,13 @@ async fn emit(options: &Options, printer: &mut Printer) -> Result<Outcome, CliEr
     if *rbac && wanted.operator.is_none() {
         return Err(CliError::usage("--rbac tells the rights of an operator").hint("name it: --bundle or --package"));
     }
-    let Made { compiled, namespace, operator, seen } = make(wanted, source, images, printer).await?;
+    let Made { compiled, namespace, operator, seen } = match make(wanted, source, images, printer).await? {
+        Answer::Made(made) => *made,
+        Answer::Unfit(_, why) => {
+            printer.error(&refused(why));
+            return Ok(Outcome::Negative);
+        }
+    };
     let Compiled { mode, group } = compiled;
     let mut objects = Vec::new();
     let mut comments = Vec::new();
@@ -130,7 +145,7 @@ pub(super) async fn make(
     source: &SourceFlags,
     images: &image::Options,
     printer: &mut Printer,
-) -> Result<Made, CliError> {
+) -> Result<Answer, CliError> {
     let Wanted { name, mode, targets, operator, service_account, .. } = wanted;
     let namespace = namespace(wanted.namespace.as_deref(), source).await?;
     let namespaces = NamespaceFlags { namespace: Some(namespace.clone()), all_namespaces: false };
@@ -157,12 +172,14 @@ pub(super) async fn make(
     let compiled = compile::compile(&wish).map_err(refused)?;
     if let Some(known) = &operator {
         let targets = intersection::targets(&Reader::new(&seen.world), Group(&compiled.group));
-        compile::supports(&known.csv_in(&namespace), &namespace, &targets).map_err(refused)?;
+        if let Err(why) = compile::supports(&known.csv_in(&namespace), &namespace, &targets) {
+            return Ok(Answer::Unfit(wish.name, why));
+        }
     }
-    Ok(Made { compiled, namespace, operator, seen })
+    Ok(Answer::Made(Box::new(Made { compiled, namespace, operator, seen })))
 }
 
-/// What makes no sense is an error in the command line.
+/// As people are told.
 pub(super) fn refused(Refused { message, hint }: Refused) -> CliError {
     CliError::usage(message).hint(hint)
 }

@@ -12,13 +12,13 @@ use std::path::PathBuf;
 
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::membership::Group;
-use olm_core::operatorgroup::compile::{Named, supports};
+use olm_core::operatorgroup::compile::{Named, Refused, supports};
 use olm_core::operatorgroup::intersection::{self, Intersections};
 use olm_core::operatorgroup::managed::{self, Creation, Origin, Relation};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
-use super::compile::{self, Made, Wanted};
+use super::compile::{self, Answer, Made, Wanted};
 use super::managed::{
     ATTEMPTS, GROUPS, SETTLES, create_first, decides, gap, gone, label, listed, look, names, refuse, refused, settled,
     tell, unlabelled,
@@ -107,7 +107,12 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 }
 
 async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let wished = wished(options, printer).await?;
+    let wished = match wished(options, printer).await? {
+        Ok(wished) => wished,
+        Err((name, Refused { message, hint })) => {
+            return refuse(&options.output, &not_created(&name, &message), &hint, printer);
+        }
+    };
     let mut agreed = options.yes || options.other_namespace.is_some() || options.dry_run != DryRun::None;
     let mut said = String::new();
     for attempt in 1..=ATTEMPTS {
@@ -134,7 +139,7 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
                     settled(api, &place).await?;
                     continue;
                 }
-                let said = format!("{} not created: {why}", label(object::name(&wished.group)));
+                let said = not_created(object::name(&wished.group), &why);
                 return refuse(&options.output, &said, &hint, printer);
             }
             Decided::Create { group } => (group, false),
@@ -203,16 +208,24 @@ fn is_settling(seen: &Seen, namespace: &str) -> bool {
     ages.len() > 1 && ages.iter().any(|age| *age < SETTLES)
 }
 
-/// The group: as it is written, or compiled.
-async fn wished(options: &Options, printer: &mut Printer) -> Result<Wished, CliError> {
+/// The group: as it is written, or compiled; or its name, and why the operator cannot be in it.
+async fn wished(options: &Options, printer: &mut Printer) -> Result<Result<Wished, (String, Refused)>, CliError> {
     let wanted = match &options.given {
-        Given::Manifest(file) => return written(file, options).await,
+        Given::Manifest(file) => return written(file, options).await.map(Ok),
         Given::Wish(wanted) => Wanted { namespace: options.namespace.clone(), ..wanted.clone() },
     };
-    let Made { compiled, operator, .. } = compile::make(&wanted, &options.source, &options.images, printer).await?;
+    let Made { compiled, operator, .. } =
+        match compile::make(&wanted, &options.source, &options.images, printer).await? {
+            Answer::Made(made) => *made,
+            Answer::Unfit(name, why) => return Ok(Err((name, why))),
+        };
     let mut group = compiled.group;
     Origin::Ours.mark(&mut group);
-    Ok(Wished { group, operator })
+    Ok(Ok(Wished { group, operator }))
+}
+
+fn not_created(name: &str, why: &str) -> String {
+    format!("{} not created: {why}", label(name))
 }
 
 async fn written(file: &PathBuf, options: &Options) -> Result<Wished, CliError> {
