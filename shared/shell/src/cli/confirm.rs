@@ -15,12 +15,27 @@ pub fn confirm(printer: &mut Printer, question: &str, yes: bool) -> Result<bool,
         return Err(CliError::usage(format!("{question} Nobody can answer: this is not a terminal"))
             .hint("pass --yes to go ahead without being asked"));
     }
-    printer.flush()?;
-    dialoguer::Confirm::new()
-        .with_prompt(question)
-        .default(false)
-        .interact()
-        .map_err(|dialoguer::Error::IO(e)| e.into())
+    loop {
+        printer.ask(format_args!("{question} [y/N] "))?;
+        let mut answer = String::new();
+        // A line, as the terminal gives it: it is left as it was whatever ends us, Ctrl-C among others.
+        let n = std::io::stdin().read_line(&mut answer)?;
+        if n == 0 {
+            printer.talk("");
+        }
+        if let Some(answer) = understood(&answer) {
+            return Ok(answer);
+        }
+    }
+}
+
+/// What an answer means; nothing is a no.
+fn understood(answer: &str) -> Option<bool> {
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" => Some(true),
+        "" | "n" | "no" => Some(false),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -33,6 +48,9 @@ mod tests {
         let mut printer = Printer::to(Buffer::default(), Buffer::default());
         assert_eq!(confirm(&mut printer, "Delete it?", true), Ok(true));
         let refused = confirm(&mut printer, "Delete it?", false).unwrap_err();
+        assert_eq!(understood("Yes\n"), Some(true));
+        assert_eq!(understood("\n"), Some(false));
+        assert_eq!(understood("what?\n"), None);
         assert_eq!(refused.hint.as_deref(), Some("pass --yes to go ahead without being asked"));
     }
 }

@@ -4,13 +4,18 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Work that is over within this time is shown by its result only.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Eight pictures a second look smooth and cost nothing.
 const TICK: Duration = Duration::from_millis(125);
+
+/// A spinner with what is being done.
+fn spinner(doing: String, target: ProgressDrawTarget) -> ProgressBar {
+    ProgressBar::with_draw_target(None, target).with_style(ProgressStyle::default_spinner()).with_message(doing)
+}
 
 /// A spinner on stderr, removed when dropped.
 pub struct Progress {
@@ -22,7 +27,7 @@ pub struct Progress {
 impl Progress {
     /// Starts to count; the spinner appears when `doing` takes longer than a second and `visible` is true.
     pub(super) fn start(doing: String, visible: bool) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()).with_message(doing);
+        let bar = spinner(doing, ProgressDrawTarget::hidden());
         let (alive, ended) = mpsc::channel();
         if visible {
             let bar = bar.clone();
@@ -45,5 +50,59 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use indicatif::TermLike;
+
+    use super::*;
+
+    /// A terminal that keeps what it is given to show.
+    #[derive(Clone, Debug, Default)]
+    struct Screen(Arc<Mutex<String>>);
+
+    impl TermLike for Screen {
+        fn width(&self) -> u16 {
+            80
+        }
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().unwrap().push_str(text);
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn it_says_what_is_being_done() {
+        let screen = Screen::default();
+        let bar = spinner("reading the cluster".to_owned(), ProgressDrawTarget::term_like(Box::new(screen.clone())));
+        bar.tick();
+        let shown = screen.0.lock().unwrap().clone();
+        assert!(shown.contains("reading the cluster") && !shown.contains('0'), "{shown:?}");
     }
 }

@@ -87,6 +87,12 @@ impl Printer {
         writeln!(self.err, "{words}").ok();
     }
 
+    /// Puts a question to the person, on stderr, and leaves the rest of the line for the answer.
+    pub(super) fn ask(&mut self, question: impl Display) -> Result<(), CliError> {
+        write!(self.err, "{question}")?;
+        self.flush()
+    }
+
     /// Says something that the person should look at: `warning: …`.
     pub fn warn(&mut self, words: impl Display) {
         self.talk(format_args!("{} {words}", "warning:".yellow().bold()));
