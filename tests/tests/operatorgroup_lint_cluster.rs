@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use olm_core::api::crd;
 use olm_shell::cli::findings::Format;
@@ -45,6 +46,24 @@ kind: ClusterRole
 metadata:
   name: olm.og.old.view-x
   labels: {olm.owner: old, olm.owner.namespace: garden, olm.owner.kind: OperatorGroup}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: rose.v0-x
+  namespace: park
+  labels: {olm.copiedFrom: garden, olm.owner: rose.v0, olm.owner.namespace: park, olm.owner.kind: ClusterServiceVersion}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: reads}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: reads}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: joe}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: reads}
+rules: [{apiGroups: ['*'], resources: ['*'], verbs: [get, list]}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -119,7 +138,15 @@ fn what_is_found_is_mended_when_somebody_says_yes() {
     assert!(applied.status.success(), "{}", String::from_utf8_lossy(&applied.stderr));
 
     let admin = User { kubeconfig: plane.kubeconfig().to_owned(), name: None };
-    let all = ["OG019 olm.og.old.view-x", "OG006 both", "OG008 both", "OG017 both", "OG018 rose.v1", "OG016 empty"];
+    let all = [
+        "OG019 olm.og.old.view-x",
+        "OG006 both",
+        "OG008 both",
+        "OG017 both",
+        "OG018 rose.v1",
+        "OG016 empty",
+        "OG020 rose.v0-x",
+    ];
     // The group was written just now: OLM may be about to see that it holds what nobody provides.
     let now: Vec<&str> = all.into_iter().filter(|found| !found.starts_with("OG016")).collect();
     let (outcome, document, talk) = asked(&admin.options(true), None);
@@ -137,7 +164,11 @@ fn what_is_found_is_mended_when_somebody_says_yes() {
     );
     assert!(talk.contains("kubectl delete clusterrole.rbac.authorization.k8s.io olm.og.old.view-x"), "{talk}");
     let (_, document, talk) = asked(&mending, Some(true));
-    assert_eq!(told(&document["fixed"]), ["OG019 olm.og.old.view-x", "OG006 both", "OG018 rose.v1"], "{talk}");
+    assert_eq!(
+        told(&document["fixed"]),
+        ["OG019 olm.og.old.view-x", "OG006 both", "OG018 rose.v1", "OG020 rose.v0-x"],
+        "{talk}"
+    );
     assert_eq!(told(&document["findings"]), ["OG008 both", "OG017 both"]);
     let (_, document, _) = asked(&admin.options(true), None);
     assert_eq!(told(&document["findings"]), ["OG008 both", "OG017 both"]);
@@ -160,6 +191,22 @@ fn what_is_found_is_mended_when_somebody_says_yes() {
         (&document["findings"][1]["file"], &document["findings"][1]["line"]),
         (&place.as_str().into(), &1.into())
     );
+
+    // What OLM is about to mend is not told, as soon as it has.
+    let copy = folder.path().join("copy.yaml");
+    let is_copy = |document: &&str| document.contains("kind: ClusterServiceVersion");
+    std::fs::write(&copy, OBJECTS.split("---").find(is_copy).unwrap()).unwrap();
+    let copy = copy.to_str().unwrap();
+    assert!(plane.kubectl(["apply", "-f", copy]).status().unwrap().success());
+    let joe = User { name: Some("joe".to_owned()), kubeconfig: admin.kubeconfig.clone() };
+    let (_, document, _) = asked(&joe.options(true), None);
+    assert!(told(&document["findings"]).contains(&"OG018 rose.v1".to_owned()), "who may not watch looks again");
+    let began = Instant::now();
+    let mut olm = plane.kubectl(["delete", "-f", copy, "--wait=false"]).spawn().unwrap();
+    let (_, document, _) = asked(&admin.options(true), None);
+    assert_eq!(told(&document["findings"]), ["OG008 both", "OG017 both"]);
+    assert!(began.elapsed() < Duration::from_secs(4), "it waited for the deadline: {:?}", began.elapsed());
+    assert!(olm.wait().unwrap().success());
 
     let jane = User { name: Some("jane".to_owned()), ..admin };
     let (outcome, document, talk) = asked(&jane.options(false), None);

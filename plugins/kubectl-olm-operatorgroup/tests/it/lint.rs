@@ -110,6 +110,7 @@ fn findings_for_tools() {
         "lint --from manifests --fail-on never -o github",
         "lint --from manifests --complete -n park -o json",
         "lint --from manifests -n garden -o sarif --fail-on error",
+        "lint --from manifests --complete -n nowhere -o github",
     ];
     insta::assert_snapshot!(transcript(folder.path(), &commands));
 }
@@ -141,8 +142,60 @@ fn a_package_is_held_against_the_groups() {
     let commands = [
         "lint --from manifests --package rose --catalog tea=catalog",
         "lint --from manifests --package tulip --catalog tea=catalog",
+        "lint --from manifests --package rose --catalog tea.meadow=catalog --fail-on error",
     ];
     insta::assert_snapshot!(transcript(folder.path(), &commands));
+}
+
+#[test]
+fn groups_are_held_against_the_catalogs_that_their_namespaces_see() {
+    let folder = folder();
+    let everywhere =
+        CATALOG.replace("{type: OwnNamespace, supported: true}]}", "{type: AllNamespaces, supported: true}]}");
+    fs::create_dir(folder.path().join("wide")).unwrap();
+    fs::write(folder.path().join("wide/catalog.yaml"), everywhere).unwrap();
+    let asked = |arguments: &str| {
+        let command = format!("lint --from manifests --package rose --fail-on never -o json {arguments}");
+        let (code, out, err) = said(folder.path(), &command.split(' ').collect::<Vec<_>>());
+        assert_eq!(code, 0, "{err}");
+        let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+        let packages = document["packages"].as_array().unwrap().iter();
+        let columns = packages.map(|package| {
+            let groups = package["groups"].as_array().unwrap().iter().map(|g| g["namespace"].as_str().unwrap());
+            format!("{}: {}", package["catalog"].as_str().unwrap(), groups.collect::<Vec<_>>().join(","))
+        });
+        let unfit = document["findings"].as_array().unwrap().iter().filter(|finding| finding["code"] == "OG021");
+        let unfit = unfit.map(|finding| finding["object"]["name"].as_str().unwrap().to_owned());
+        (columns.collect::<Vec<_>>(), unfit.collect::<Vec<_>>())
+    };
+    let told = |columns: &[&str], unfit: &[&str]| {
+        let owned = |all: &[&str]| all.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+        (owned(columns), owned(unfit))
+    };
+    assert_eq!(asked("--catalog tea=catalog"), told(&["olm/tea: garden,park"], &["park"]));
+    assert_eq!(asked("--catalog tea.garden=catalog"), told(&["garden/tea: garden"], &[]));
+    assert_eq!(
+        asked("--catalog tea=catalog --catalog wide.park=wide"),
+        told(&["olm/tea: garden,park", "park/wide: park"], &[]),
+        "another catalog has one that fits"
+    );
+    let (code, _, err) = said(
+        folder.path(),
+        &["lint", "--from", "manifests", "-n", "park", "--package", "rose", "--catalog", "tea.garden=catalog"],
+    );
+    assert_eq!(code, 2);
+    assert!(err.contains("none of the catalogs that namespace park sees has package rose"), "{err}");
+}
+
+#[test]
+fn what_is_on_top_is_changed_in_its_file() {
+    let folder = folder();
+    fs::write(
+        folder.path().join("second.yaml"),
+        GARDEN.split("---").next().unwrap().replace("name: all", "name: second"),
+    )
+    .unwrap();
+    insta::assert_snapshot!(transcript(folder.path(), &["lint --from manifests -f second.yaml -n garden"]));
 }
 
 #[test]

@@ -91,21 +91,24 @@ fn lacks_rights(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, account: &Accou
     let mut problem = Problem::new(&ACCOUNT_LACKS_RIGHTS, group.0, message).also([account_ref(owner.0, owner.1)]);
     problem.also.extend(wanted_by);
     Some(
-        problem
-            .propose("give it these rights, if it is meant to install them", Change::Apply(roles(account, &lacking))),
+        problem.propose(
+            "give it these rights, if it is meant to install them",
+            Change::Apply(roles(look, account, &lacking)),
+        ),
     )
 }
 
 /// The members whose Deployments are not all there: making them takes rights.
 fn without_deployments<'a>(look: &Look<'_>, tenant: &Tenant<'a>, at: usize) -> Vec<&'a Value> {
     let targets = look.targets(at);
+    let carried = carried(targets);
     let lacks = |csv: &&&Value| {
         let named = object::list(csv, &["spec", "install", "spec", "deployments"]).iter();
         let mut names = named.map(|deployment| object::text(deployment, &["name"]));
         let leaves = matches!(object::text(csv, &["status", "phase"]), "Replacing" | "Deleting");
         !leaves
             && !targets.is_empty()
-            && membership::supports(csv, tenant.namespace, &carried(&targets)).is_ok()
+            && membership::supports(csv, tenant.namespace, &carried).is_ok()
             && names.any(|name| look.is_missing(&kind::DEPLOYMENT, tenant.namespace, name))
     };
     tenant.csvs.iter().filter(lacks).copied().collect()
@@ -151,8 +154,8 @@ impl<'a> ByGroups<'a> {
     }
 }
 
-/// The Role, the ClusterRole, and their bindings, that grant what is lacking.
-fn roles(account: &Account, lacking: &[Lacking]) -> Vec<Value> {
+/// The Role, the ClusterRole, and their bindings, that grant what is lacking. What those that were applied before grant stays.
+fn roles(look: &Look<'_>, account: &Account, lacking: &[Lacking]) -> Vec<Value> {
     let name = format!("{}-installs", account.name);
     let mut by_place: BTreeMap<Option<&str>, Vec<&Value>> = BTreeMap::new();
     for right in lacking {
@@ -160,7 +163,7 @@ fn roles(account: &Account, lacking: &[Lacking]) -> Vec<Value> {
     }
     let subject = json!({ "kind": "ServiceAccount", "name": account.name, "namespace": account.namespace });
     let mut objects = Vec::new();
-    for (namespace, rules) in by_place {
+    for (namespace, mut rules) in by_place {
         let prefix = if namespace.is_some() { "" } else { "Cluster" };
         let metadata = match namespace {
             Some(namespace) => json!({ "name": name, "namespace": namespace }),
@@ -169,6 +172,9 @@ fn roles(account: &Account, lacking: &[Lacking]) -> Vec<Value> {
         };
         let role = format!("{prefix}Role");
         let reference = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": metadata["name"] });
+        let gk = if namespace.is_some() { kind::ROLE } else { kind::CLUSTER_ROLE };
+        let before = look.world.json(&gk, namespace.unwrap_or_default(), object::text(&metadata, &["name"]));
+        rules.extend(before.map(|role| object::list(role, &["rules"])).unwrap_or_default());
         objects.push(json!({ "apiVersion": RBAC, "kind": role, "metadata": metadata, "rules": merged(&rules) }));
         objects.push(json!({
             "apiVersion": RBAC, "kind": format!("{role}Binding"), "metadata": metadata, "roleRef": reference,

@@ -10,8 +10,9 @@ use super::rule::{APIS_CLASH, STATIC_LACKS_API};
 use super::{Look, listed};
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
-use crate::membership::{self, Apis, Group, PROVIDED_APIS};
-use crate::operatorgroup::intersection::{Clash, Holder, Pair, Row};
+use crate::membership::{self, Apis, PROVIDED_APIS};
+use crate::operatorgroup::intersection::{Clash, Holder, Pair, Row, Scope};
+use crate::operatorgroup::remedy::{self, Remedy};
 use crate::world::kind;
 
 pub(super) fn check(look: &Look<'_>, found: &mut Vec<Problem>) {
@@ -42,16 +43,16 @@ fn claim(look: &Look<'_>, at: usize, api: &str) -> Option<Claim> {
         csvs.any(|csv| Apis::of(csv).0.contains(api))
     };
     // What nobody provides any more OLM takes out: that is another finding.
-    let stays = || scope.group.is_static() || !is_pruned(look, scope.group) || is_provided();
+    let stays = || scope.group.is_static() || !is_pruned(look, scope) || is_provided();
     (scope.annotated.0.contains(api) && stays()).then_some(Claim::Annotation)
 }
 
 /// Does OLM take out of its annotation what nobody provides? Not while it cannot tell what the group targets.
-fn is_pruned(look: &Look<'_>, group: Group<'_>) -> bool {
+fn is_pruned(look: &Look<'_>, Scope { group, asked, .. }: &Scope<'_>) -> bool {
     let account = object::text(group.0, &["spec", "serviceAccountName"]);
     let has_account =
         account.is_empty() || look.world.json(&kind::SERVICE_ACCOUNT, group.namespace(), account).is_some();
-    has_account && membership::wanted_targets(&look.world, group).is_ok()
+    has_account && asked.is_ok()
 }
 
 fn clashes(look: &Look<'_>, clash: &Clash) -> Option<Problem> {
@@ -91,10 +92,18 @@ fn clashes(look: &Look<'_>, clash: &Clash) -> Option<Problem> {
         Some([one]) => format!("namespace {one}"),
         Some(names) => format!("namespaces {}", listed(names)),
     };
-    let message = format!("{won_name} also provides {} to {place}: {consequence}", listed(claimed));
+    let message = format!("{won_name} also provides {} to {place}: {consequence}", listed(&claimed));
     let severity = if with_members.is_empty() { Severity::Warning } else { Severity::Error };
     let problem = Problem::new(&APIS_CLASH, lost.0, message).also([ObjectRef::of(won.0)]).severity(severity);
-    Some(problem.advise("give them targets that have no namespace in common, or remove one of the operators"))
+    let apis = claimed.into_iter().map(str::to_owned).collect();
+    let remedies = remedy::remedies(&look.world, &look.all, &Clash { pair: clash.pair, apis });
+    let what = "give them targets that have no namespace in common, or remove one of the operators";
+    Some(match remedies.into_iter().find(|remedy| !remedy.command.is_empty()) {
+        Some(Remedy { says, command }) => {
+            problem.propose(format!("{what}; for example, {says}"), Change::Command(command))
+        }
+        None => problem.advise(what),
+    })
 }
 
 fn static_lacks(look: &Look<'_>, at: usize) -> Vec<Problem> {

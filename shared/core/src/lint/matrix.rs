@@ -1,4 +1,6 @@
 //! Which versions of a package fit which OperatorGroups, and which targets would fit a version.
+//!
+//! A group is held against the catalogs that its namespace sees: its own, and the global ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +11,7 @@ use super::members::{carried, said};
 use super::problem::Problem;
 use super::rule::PACKAGE_DOES_NOT_FIT;
 use super::{Known, Look, Tenant, listed};
-use crate::catalog::{Entry, Snapshot};
+use crate::catalog::{Entry, Package, Snapshot};
 use crate::membership;
 use crate::version;
 use crate::world::{Reader, World};
@@ -62,27 +64,70 @@ const SHAPES: [(&str, &[&str]); 5] = [
     ("all namespaces", &[""]),
 ];
 
-/// Holds a package against the OperatorGroups of a namespace, or of all, with a problem for each of which no version fits. None: the
-/// catalog does not have it. Groups that have no targets, and those that are not alone in their namespace, are left out.
-pub fn matrix(
+/// A catalog that may have the package.
+#[derive(Clone, Copy, Debug)]
+pub struct Offer<'a> {
+    /// Its namespace, which sees it.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
+    /// Do all others see it, too?
+    pub is_global: bool,
+    /// Its content.
+    pub snapshot: &'a Snapshot,
+}
+
+impl Offer<'_> {
+    fn is_for(&self, namespace: &str) -> bool {
+        self.is_global || self.namespace == namespace
+    }
+}
+
+/// Holds a package of these catalogs against the OperatorGroups of a namespace, or of all: a matrix for every catalog that has it, and a
+/// problem for each group that no version fits of those that its namespace sees. Groups that have no targets, and those that are not alone
+/// in their namespace, are left out.
+pub fn matrices<'o>(
     world: &World,
     known: &Known,
-    snapshot: &Snapshot,
+    offers: &[Offer<'o>],
     package: &str,
     namespace: Option<&str>,
-) -> Option<(Matrix, Vec<Problem>)> {
-    let entries = snapshot.package(package)?.entries();
+) -> (Vec<(Offer<'o>, Matrix)>, Vec<Problem>) {
     let look = Look::new(Reader::new(world), known, Timestamp::UNIX_EPOCH);
     let tenants = look.tenants();
     let asked = tenants.iter().filter(|tenant| namespace.is_none_or(|asked| asked == tenant.namespace));
     let groups: Vec<usize> = asked.filter_map(Tenant::the_group).filter(|at| !look.targets(*at).is_empty()).collect();
+    let mut found: Vec<(Offer<'o>, Matrix)> = Vec::new();
+    // Of each group: does a version fit it, and which targets would fit one?
+    let mut fits: BTreeMap<usize, bool> = BTreeMap::new();
+    let mut fitting: BTreeMap<usize, BTreeSet<&'static str>> = BTreeMap::new();
+    for offer in offers.iter().filter(|offer| namespace.is_none_or(|asked| offer.is_for(asked))) {
+        let Some(of_package) = offer.snapshot.package(package) else { continue };
+        let groups: Vec<usize> =
+            groups.iter().filter(|at| offer.is_for(look.group(**at).namespace())).copied().collect();
+        let matrix = matrix(&look, offer.snapshot, of_package, &groups);
+        for (column, at) in groups.iter().enumerate() {
+            *fits.entry(*at).or_default() |= matrix.versions.iter().any(|line| line.fits[column].is_ok());
+            fitting
+                .entry(*at)
+                .or_default()
+                .extend(matrix.versions.iter().flat_map(|line| line.would_fit.iter().copied()));
+        }
+        found.push((*offer, matrix));
+    }
+    let unfit = fits.into_iter().filter(|(_, fits)| !fits).map(|(at, _)| at);
+    let problems = unfit.map(|at| does_not_fit(&look, package, &fitting.remove(&at).unwrap_or_default(), at)).collect();
+    (found, problems)
+}
+
+fn matrix(look: &Look<'_>, snapshot: &Snapshot, package: &Package, groups: &[usize]) -> Matrix {
     let columns = groups.iter().map(|at| {
         let group = look.group(*at);
         let (namespace, name) = (group.namespace().to_owned(), group.name().to_owned());
-        Column { targets: said(&namespace, &look.targets(*at)), namespace, name }
+        Column { targets: said(&namespace, look.targets(*at)), namespace, name }
     });
     let mut by_name: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
-    for entry in entries {
+    for entry in package.entries() {
         by_name.entry(&entry.name).or_default().push(entry);
     }
     let mut versions: Vec<&Vec<&Entry>> = by_name.values().collect();
@@ -90,16 +135,14 @@ pub fn matrix(
         (Some(a), Some(b)) => version::compare(b, a),
         (a, b) => b.is_some().cmp(&a.is_some()),
     });
-    let versions: Vec<Line> = versions.into_iter().map(|entries| line(&look, snapshot, entries, &groups)).collect();
-    let problems = groups.iter().enumerate().filter_map(|(column, at)| {
-        let refused = |line: &Line| line.fits.get(column).is_some_and(Result::is_err);
-        (!versions.is_empty() && versions.iter().all(refused)).then(|| does_not_fit(&look, package, &versions, *at))
-    });
-    let problems = problems.collect();
-    Some((Matrix { package: package.to_owned(), groups: columns.collect(), versions }, problems))
+    let places: Vec<(&str, String)> =
+        groups.iter().map(|at| (look.group(*at).namespace(), carried(look.targets(*at)))).collect();
+    let versions = versions.into_iter().map(|entries| line(snapshot, entries, &places)).collect();
+    Matrix { package: package.name.clone(), groups: columns.collect(), versions }
 }
 
-fn line(look: &Look<'_>, snapshot: &Snapshot, entries: &[&Entry], groups: &[usize]) -> Line {
+/// A version, for groups of these namespaces with these targets.
+fn line(snapshot: &Snapshot, entries: &[&Entry], groups: &[(&str, String)]) -> Line {
     let entry = entries[0];
     let csv = csv(snapshot, entry);
     let supports = |namespace: &str, targets: &str| match &csv {
@@ -111,7 +154,7 @@ fn line(look: &Look<'_>, snapshot: &Snapshot, entries: &[&Entry], groups: &[usiz
         name: entry.name.clone(),
         version: entry.version_text.clone(),
         channels: entries.iter().map(|entry| entry.channel.clone()).collect(),
-        fits: groups.iter().map(|at| supports(look.group(*at).namespace(), &carried(&look.targets(*at)))).collect(),
+        fits: groups.iter().map(|(namespace, targets)| supports(namespace, targets)).collect(),
         would_fit: would_fit.map(|(words, _)| *words).filter(|_| csv.is_ok()).collect(),
         unknown: csv.as_ref().err().cloned(),
     }
@@ -125,10 +168,9 @@ fn csv(snapshot: &Snapshot, entry: &Entry) -> Result<Value, String> {
         .map_err(|error| format!("its ClusterServiceVersion cannot be read: {error}"))
 }
 
-fn does_not_fit(look: &Look<'_>, package: &str, versions: &[Line], at: usize) -> Problem {
+fn does_not_fit(look: &Look<'_>, package: &str, fitting: &BTreeSet<&str>, at: usize) -> Problem {
     let group = look.group(at);
-    let targets = said(group.namespace(), &look.targets(at));
-    let fitting: BTreeSet<&str> = versions.iter().flat_map(|line| line.would_fit.iter().copied()).collect();
+    let targets = said(group.namespace(), look.targets(at));
     let message = format!("no version of package {package} supports its targets, {targets}");
     let what = match fitting.len() {
         0 => "no targets fit any of its versions".to_owned(),

@@ -10,7 +10,8 @@ use super::rule::{INSTALL_MODES, NO_GROUP, OWN_NAMESPACE_MISSING, SEVERAL_GROUPS
 use super::targets::{has_selector, retarget};
 use super::{Look, Tenant, listed};
 use crate::api::object::{self, Gvk, ObjectRef};
-use crate::membership::{self, OPERATOR_GROUP};
+use crate::finding::Severity;
+use crate::membership::{self, Apis, OPERATOR_GROUP};
 use crate::world::kind;
 
 /// Groups that come with OLM, for what people install later.
@@ -50,7 +51,7 @@ fn several_groups(look: &Look<'_>, tenant: &Tenant<'_>, several: &[usize], found
         let message =
             format!("there is also OperatorGroup {first}, {why}, in namespace {}: {consequence}", tenant.namespace);
         let what = format!("keep one of them: {first}, unless this one is meant");
-        let delete = Change::Delete(ObjectRef::of(group.0));
+        let delete = Change::Delete(vec![ObjectRef::of(group.0)]);
         let also = [ObjectRef::of(look.group(kept).0)];
         found.push(Problem::new(&SEVERAL_GROUPS, group.0, message).also(also).propose(what, delete));
     }
@@ -89,7 +90,7 @@ fn no_group(look: &Look<'_>, tenant: &Tenant<'_>) -> Option<Problem> {
     let operators = csvs.iter().chain(subscriptions).map(|object| ObjectRef::of(object));
     let problem =
         Problem::of(&NO_GROUP, place, format!("there is no OperatorGroup here: {consequence}")).also(operators);
-    let fitting = fitting(namespace, &BTreeSet::new(), csvs).filter(|_| !csvs.is_empty());
+    let fitting = fitting(look, None, namespace, &BTreeSet::new(), csvs).filter(|_| !csvs.is_empty());
     Some(match fitting {
         Some(targets) => {
             let names: Vec<&String> = targets.iter().filter(|name| !name.is_empty()).collect();
@@ -101,16 +102,21 @@ fn no_group(look: &Look<'_>, tenant: &Tenant<'_>) -> Option<Problem> {
             let what = format!("create one that targets {}", said(namespace, &targets));
             problem.propose(what, Change::Apply(vec![group]))
         }
-        None => problem.advise(format!(
-            "create one whose targets the operator supports: kubectl olm operatorgroup lint -n {namespace} --package PACKAGE shows them"
-        )),
+        None => {
+            let packages = subscriptions.iter().map(|subscription| object::text(subscription, &["spec", "name"]));
+            let package = packages.filter(|package| !package.is_empty()).min().unwrap_or("PACKAGE");
+            problem.advise(format!(
+                "create one whose targets the operator supports: kubectl olm operatorgroup lint -n {namespace} --package \
+                 {package} shows them"
+            ))
+        }
     })
 }
 
 fn install_modes(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, found: &mut Vec<Problem>) {
     let group = look.group(at);
     let targets = look.targets(at);
-    if targets.is_empty() || membership::wanted_targets(&look.world, group).is_err() {
+    if targets.is_empty() || look.scope(at).asked.is_err() {
         // There are other findings about that.
         return;
     }
@@ -119,11 +125,14 @@ fn install_modes(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, found: &mut Ve
         return;
     }
     let namespace = tenant.namespace;
-    let carried = carried(&targets);
+    let carried = carried(targets);
     let mut fitting_for_all: Option<Option<BTreeSet<String>>> = None;
     for csv in &tenant.csvs {
-        let Err((reason, why)) = membership::supports(csv, namespace, &carried) else { continue };
-        let fitting = fitting_for_all.get_or_insert_with(|| fitting(namespace, &targets, &tenant.csvs));
+        let Err((reason, why)) = membership::supports(csv, namespace, &carried) else {
+            found.extend(inferred(look, at, csv, &carried));
+            continue;
+        };
+        let fitting = fitting_for_all.get_or_insert_with(|| fitting(look, Some(at), namespace, targets, &tenant.csvs));
         let lacks_own = !targets.contains("")
             && !targets.contains(namespace)
             && fitting.as_ref().is_some_and(|targets| targets.contains(namespace));
@@ -131,10 +140,10 @@ fn install_modes(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, found: &mut Ve
         let message = format!(
             "OperatorGroup {} targets {}, so it fails with {reason}: {why}",
             group.name(),
-            said(namespace, &targets)
+            said(namespace, targets)
         );
         let problem = Problem::new(rule, csv, message).also([ObjectRef::of(group.0)]);
-        let alone = || self::fitting(namespace, &targets, &[csv]);
+        let alone = || self::fitting(look, Some(at), namespace, targets, &[csv]);
         found.push(match fitting {
             Some(targets) => {
                 let what = format!("let OperatorGroup {} target {}", group.name(), said(namespace, targets));
@@ -156,17 +165,36 @@ pub(super) fn carried(targets: &BTreeSet<String>) -> String {
     targets.iter().map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
-/// The targets nearest to these that all of the operators support.
-fn fitting(namespace: &str, targets: &BTreeSet<String>, csvs: &[&Value]) -> Option<BTreeSet<String>> {
+/// The targets nearest to these that all of the operators support; rather some for which no other group provides the same APIs.
+fn fitting(
+    look: &Look<'_>,
+    at: Option<usize>,
+    namespace: &str,
+    targets: &BTreeSet<String>,
+    csvs: &[&Value],
+) -> Option<BTreeSet<String>> {
     let own = || namespace.to_owned();
     let is_some = !targets.contains("") && !targets.is_empty();
     let without_own = targets.iter().filter(|name| *name != namespace).cloned().collect::<BTreeSet<_>>();
     let with_own: BTreeSet<String> = targets.iter().cloned().chain([own()]).collect();
     let some = [without_own, with_own].into_iter().filter(|_| is_some);
     let candidates = some.chain([BTreeSet::from([own()]), BTreeSet::from([String::new()])]);
-    candidates
+    let mut fitting: Vec<BTreeSet<String>> = candidates
         .filter(|candidate| !candidate.is_empty() && candidate != targets)
-        .find(|candidate| csvs.iter().all(|csv| membership::supports(csv, namespace, &carried(candidate)).is_ok()))
+        .filter(|candidate| csvs.iter().all(|csv| membership::supports(csv, namespace, &carried(candidate)).is_ok()))
+        .collect();
+    let apis = csvs.iter().fold(Apis::default(), |all, csv| all.union(&Apis::of(csv)));
+    let rivals: BTreeSet<usize> =
+        apis.0.iter().flat_map(|api| look.all.claimants(api)).filter(|other| Some(*other) != at).collect();
+    let clashes = |candidate: &BTreeSet<String>| {
+        let reach = |name: &String| candidate.contains(name) || candidate.contains("") || name == namespace;
+        rivals.iter().map(|other| look.scope(*other)).any(|other| {
+            let own = other.group.namespace().to_owned();
+            other.is_global() || other.targets.iter().chain([&own]).any(reach)
+        })
+    };
+    let peaceful = fitting.iter().position(|candidate| !clashes(candidate)).unwrap_or_default();
+    (!fitting.is_empty()).then(|| fitting.swap_remove(peaceful))
 }
 
 /// Targets as people say them.
@@ -183,10 +211,26 @@ pub(super) fn said(namespace: &str, targets: &BTreeSet<String>) -> String {
 
 /// The install modes that are supported, as people say them.
 fn modes(csv: &Value) -> String {
-    let all = object::list(csv, &["spec", "installModes"]).iter();
-    let supported = all.filter(|mode| object::at(mode, &["supported"]) == &Value::Bool(true));
-    let names = listed(supported.map(|mode| object::text(mode, &["type"])));
+    let names = listed(membership::supported_modes(csv));
     if names.is_empty() { "nothing".to_owned() } else { names }
+}
+
+/// The member supports the targets only because a mode that it lists implies one that it does not, which not everybody infers.
+fn inferred(look: &Look<'_>, at: usize, csv: &Value, carried: &str) -> Option<Problem> {
+    let group = look.group(at);
+    let namespace = group.namespace();
+    let why = membership::supports_as_listed(csv, namespace, carried).err()?;
+    let is_refused = object::text(csv, &["status", "reason"]) == "UnsupportedOperatorGroup"
+        && object::text(csv, &["status", "phase"]) == "Failed";
+    let message = format!(
+        "it supports {}, the targets of OperatorGroup {}, only since an install mode that it lists implies one that it does not: \
+         OLM's own controllers do not infer that, and let it fail with UnsupportedOperatorGroup: {why}",
+        said(namespace, look.targets(at)),
+        group.name()
+    );
+    let what = "take a version that lists the mode; or run the controllers of kubectl olm, which infer it";
+    let severity = if is_refused { Severity::Warning } else { Severity::Info };
+    Some(Problem::new(&INSTALL_MODES, csv, message).severity(severity).also([ObjectRef::of(group.0)]).advise(what))
 }
 
 fn unused(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
@@ -201,6 +245,6 @@ fn unused(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
         return None;
     }
     let message = format!("no operator is in namespace {namespace}, and none is on its way");
-    let delete = Change::Delete(ObjectRef::of(group.0));
+    let delete = Change::Delete(vec![ObjectRef::of(group.0)]);
     Some(Problem::new(&UNUSED, group.0, message).propose("delete it, if nothing is to be installed there", delete))
 }

@@ -73,18 +73,26 @@ pub fn lint(world: &World, known: &Known, now: Timestamp) -> Linted {
     apis::check(&look, &mut found);
     orphans::check(&look, &mut found);
     found.sort_by_cached_key(Problem::place_among_others);
-    Linted { groups: look.all.scopes().len(), problems: found, unchecked: unchecked(known) }
+    let in_part = known.in_part().into_iter();
+    let unchecked =
+        in_part.map(|(why, codes)| Unchecked { codes: codes.into_iter().collect(), why: why.to_owned() }).collect();
+    Linted { groups: look.all.scopes().len(), problems: found, unchecked }
 }
 
-/// The rules that conclude from what is not known in full, by the reason.
-fn unchecked(known: &Known) -> Vec<Unchecked> {
-    let mut by_reason: BTreeMap<&str, BTreeSet<&'static str>> = BTreeMap::new();
-    for (gk, limit) in known.limits() {
-        let concerned = RULES.into_iter().filter(|rule| rule.needs.contains(gk)).map(|rule| rule.code);
-        by_reason.entry(&limit.why).or_default().extend(concerned);
-    }
-    let told = by_reason.into_iter().filter(|(_, codes)| !codes.is_empty());
-    told.map(|(why, codes)| Unchecked { codes: codes.into_iter().collect(), why: why.to_owned() }).collect()
+/// The namespaces whose InstallPlans matter: they say what is to be installed with a group's ServiceAccount, and what is not orphaned, since
+/// it has been made for a ClusterServiceVersion that is still to come.
+pub fn namespaces_of_plans(world: &World) -> BTreeSet<String> {
+    let world = Reader::new(world);
+    let mut namespaces = orphans::owners(&world);
+    namespaces.extend(namespaces_of_accounts(&world));
+    namespaces
+}
+
+/// The namespaces whose group names a ServiceAccount: there its rights, and what is installed with them, matter.
+pub fn namespaces_of_accounts(world: &Reader<'_>) -> BTreeSet<String> {
+    let groups = world.all(&kind::OPERATOR_GROUP).map(|o| o.json());
+    let named = groups.filter(|group| !object::text(group, &["spec", "serviceAccountName"]).is_empty());
+    named.map(|group| object::namespace(group).to_owned()).collect()
 }
 
 /// What is looked at.
@@ -140,11 +148,10 @@ impl<'a> Look<'a> {
     }
 
     /// The namespaces that a group is going to target; exactly `""` when it is global.
-    fn targets(&self, at: usize) -> BTreeSet<String> {
-        let scope = self.scope(at);
-        let wanted = membership::wanted_targets(&self.world, scope.group);
+    fn targets(&self, at: usize) -> &BTreeSet<String> {
+        let Scope { asked, targets, .. } = self.scope(at);
         // Where all namespaces are known, those of its status that do not match any more do not count.
-        wanted.ok().filter(|_| self.known.all(&kind::NAMESPACE)).unwrap_or_else(|| scope.targets.clone())
+        asked.as_ref().ok().filter(|_| self.known.all(&kind::NAMESPACE)).unwrap_or(targets)
     }
 
     /// Is it certain that no object of that kind and name is there?

@@ -10,7 +10,10 @@ use super::{Look, listed};
 use crate::api::labels::{COPIED_FROM, OWNER, OWNER_KIND, OWNER_NAMESPACE};
 use crate::api::object::{self, ObjectRef};
 use crate::membership;
-use crate::world::{GroupKind, kind};
+use crate::world::{GroupKind, Reader, kind};
+
+/// The kinds that grant rights.
+const RBAC: [GroupKind; 4] = [kind::CLUSTER_ROLE, kind::CLUSTER_ROLE_BINDING, kind::ROLE, kind::ROLE_BINDING];
 
 pub(super) fn check(look: &Look<'_>, found: &mut Vec<Problem>) {
     for csv in look.world.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json()) {
@@ -18,15 +21,15 @@ pub(super) fn check(look: &Look<'_>, found: &mut Vec<Problem>) {
             found.extend(copy(look, csv, source));
         }
     }
-    for gk in [kind::CLUSTER_ROLE, kind::CLUSTER_ROLE_BINDING, kind::ROLE, kind::ROLE_BINDING] {
-        for object in look.world.all(&gk).map(|o| o.json()).filter(|o| !object::is_deleting(o)) {
+    for gk in &RBAC {
+        for object in look.world.all(gk).map(|o| o.json()).filter(|o| !object::is_deleting(o)) {
             found.extend(rights(look, object));
         }
     }
 }
 
 fn delete(rule: &'static super::Rule, object: &Value, message: String) -> Problem {
-    Problem::new(rule, object, message).mend("delete it", Change::Delete(ObjectRef::of(object)))
+    Problem::new(rule, object, message).mend("delete it", Change::Delete(vec![ObjectRef::of(object)]))
 }
 
 fn copy(look: &Look<'_>, copy: &Value, source: &str) -> Option<Problem> {
@@ -48,10 +51,27 @@ fn copy(look: &Look<'_>, copy: &Value, source: &str) -> Option<Problem> {
     Some(delete(&ORPHANED_COPY, copy, message).also([ObjectRef::of(original)]))
 }
 
+/// The namespaces of ClusterServiceVersions that rights were made for, and that are not there.
+pub(super) fn owners(world: &Reader<'_>) -> BTreeSet<String> {
+    let all = RBAC.into_iter().flat_map(|gk| world.all(&gk)).map(|o| o.json());
+    let missing = all.filter_map(|object| match owner(object)? {
+        ("ClusterServiceVersion", namespace, csv) => {
+            world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, csv).is_none().then(|| namespace.to_owned())
+        }
+        _ => None,
+    });
+    missing.collect()
+}
+
+/// Kind, namespace and name of the owner that an object's labels name.
+fn owner(object: &Value) -> Option<(&str, &str, &str)> {
+    let [kind, namespace, name] = [OWNER_KIND, OWNER_NAMESPACE, OWNER].map(|key| object::label(object, key));
+    Some((kind?, namespace?, name?))
+}
+
 /// What grants rights for an owner that is gone.
 fn rights(look: &Look<'_>, object: &Value) -> Option<Problem> {
-    let [kind, namespace, owner] = [OWNER_KIND, OWNER_NAMESPACE, OWNER].map(|key| object::label(object, key));
-    let (kind, namespace, owner) = (kind?, namespace?, owner?);
+    let (kind, namespace, owner) = owner(object)?;
     match kind {
         "OperatorGroup" if object::text(object, &["kind"]) == "ClusterRole" => {
             let is_gone = look.is_missing(&kind::OPERATOR_GROUP, namespace, owner);
@@ -75,7 +95,7 @@ fn of_group(look: &Look<'_>, role: &Value, namespace: &str, group: &str) -> Prob
         return delete(&ORPHANED_GROUP_ROLE, role, message).also([also]);
     }
     let what = format!("delete it, and what binds it: {}", listed(bound.iter().map(ToString::to_string)));
-    let change = Change::Delete(ObjectRef::of(role));
+    let change = Change::Delete(bound.into_iter().chain([ObjectRef::of(role)]).collect());
     Problem::new(&ORPHANED_GROUP_ROLE, role, message).also([also]).propose(what, change)
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Rule;
+use super::rule::{EMPTY_HOLDS_APIS, ORPHANED_COPY, ORPHANED_GROUP_ROLE, ORPHANED_RIGHTS, STALE_APIS, STALE_STATUS};
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
 use crate::yaml;
@@ -42,10 +43,12 @@ pub struct Fix {
 pub enum Change {
     /// A JSON merge patch of one object.
     Patch(ObjectRef, Value),
-    /// One object goes.
-    Delete(ObjectRef),
+    /// Objects go, in this order.
+    Delete(Vec<ObjectRef>),
     /// Objects are applied.
     Apply(Vec<Value>),
+    /// Whatever else a command does.
+    Command(String),
 }
 
 /// What stays the same about a problem from one look to the next, however it is worded: what a baseline notes.
@@ -57,6 +60,18 @@ pub struct Fingerprint {
     pub object: String,
     /// The other objects, in the same form.
     pub also: Vec<String>,
+}
+
+impl Fingerprint {
+    /// Is one of its objects that namespace, or in it?
+    pub fn is_in(&self, namespace: &str) -> bool {
+        let is_in = |object: &String| match object.split('/').collect::<Vec<_>>()[..] {
+            ["Namespace", name] => name == namespace,
+            [_, place, _] => place == namespace,
+            _ => false,
+        };
+        is_in(&self.object) || self.also.iter().any(is_in)
+    }
 }
 
 impl Problem {
@@ -115,12 +130,21 @@ impl Problem {
         }
     }
 
+    /// May it be about what OLM is doing at this moment? What follows from an object that was deleted tells nobody since when; of what
+    /// follows from changes alone is nothing said before OLM had its time.
+    pub fn may_be_under_way(&self) -> bool {
+        const AFTER_DELETIONS: [&Rule; 6] =
+            [&STALE_STATUS, &STALE_APIS, &EMPTY_HOLDS_APIS, &ORPHANED_COPY, &ORPHANED_GROUP_ROLE, &ORPHANED_RIGHTS];
+        AFTER_DELETIONS.iter().any(|rule| rule.code == self.rule.code)
+    }
+
     /// The problem as data.
     pub fn document(&self) -> Value {
         let mut document = json!({
             "code": self.rule.code, "rule": self.rule.name, "severity": self.severity,
             "object": reference(&self.object),
             "message": self.message,
+            "explain": self.rule.command(),
         });
         if !self.also.is_empty() {
             document["also"] = self.also.iter().map(reference).collect();
@@ -145,6 +169,18 @@ fn reference(object: &ObjectRef) -> Value {
 }
 
 impl Fix {
+    /// The object that it changes, when it is a single one that is there.
+    pub fn target(&self) -> Option<&ObjectRef> {
+        match self.change.as_ref()? {
+            Change::Patch(target, _) => Some(target),
+            Change::Delete(targets) => match &targets[..] {
+                [target] => Some(target),
+                _ => None,
+            },
+            Change::Apply(_) | Change::Command(_) => None,
+        }
+    }
+
     /// The command that does it, for a shell. What is applied is its input, see [`Fix::manifest`].
     pub fn command(&self) -> Option<String> {
         self.change.as_ref().map(|change| match change {
@@ -152,7 +188,12 @@ impl Fix {
                 let patch = patch.to_string().replace('\'', r"'\''");
                 format!("kubectl patch {} --type merge -p '{patch}'", named(target))
             }
-            Change::Delete(target) => format!("kubectl delete {}", named(target)),
+            Change::Delete(targets) => {
+                let commands: Vec<String> =
+                    targets.iter().map(|target| format!("kubectl delete {}", named(target))).collect();
+                commands.join(" && ")
+            }
+            Change::Command(command) => command.clone(),
             Change::Apply(objects) => match &objects[..] {
                 [object] if object::text(object, &["kind"]) == "ServiceAccount" => {
                     format!(
@@ -185,7 +226,7 @@ impl Fix {
         match &self.change {
             Some(Change::Patch(_, patch)) => document["patch"] = patch.clone(),
             Some(Change::Apply(objects)) => document["objects"] = objects.clone().into(),
-            Some(Change::Delete(_)) | None => {}
+            Some(Change::Delete(_) | Change::Command(_)) | None => {}
         }
         document
     }

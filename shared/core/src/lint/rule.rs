@@ -20,8 +20,12 @@ pub struct Rule {
     pub example: &'static str,
     /// How it is mended.
     pub fix: &'static str,
-    /// The kinds whose objects all have to be known for it.
-    pub(super) needs: &'static [GroupKind],
+    /// The kinds whose objects in the namespace in question all have to be known for it.
+    pub(super) here: &'static [GroupKind],
+    /// The kinds whose objects all have to be known for it, wherever they are.
+    pub(super) everywhere: &'static [GroupKind],
+    /// Other kinds that it is about: what is not known of them nothing is found in.
+    pub(super) reads: &'static [GroupKind],
 }
 
 /// The rule of that code or name, in any case.
@@ -30,6 +34,11 @@ pub fn rule(name: &str) -> Option<&'static Rule> {
 }
 
 impl Rule {
+    /// The command that prints [`Self::explanation`].
+    pub fn command(&self) -> String {
+        format!("kubectl olm operatorgroup lint --explain {}", self.code)
+    }
+
     /// Everything about it, for people.
     pub fn explanation(&self) -> String {
         let Self { code, name, severity, summary, why, example, fix, .. } = self;
@@ -90,7 +99,9 @@ pub(super) static SEVERAL_GROUPS: Rule = Rule {
           there is resolved. What runs goes on running until then, so that it may be noticed late.",
     example: "metadata: {name: one, namespace: garden}\n---\nmetadata: {name: other, namespace: garden}",
     fix: "delete all but one. The one that ClusterServiceVersions name in olm.operatorGroup is the one in use.",
-    needs: &[kind::OPERATOR_GROUP],
+    here: &[kind::OPERATOR_GROUP],
+    everywhere: &[],
+    reads: &[],
 };
 
 pub(super) static NO_GROUP: Rule = Rule {
@@ -102,7 +113,9 @@ pub(super) static NO_GROUP: Rule = Rule {
           Subscriptions are not resolved.",
     example: "kind: Subscription\nmetadata: {name: rose, namespace: garden}   # and no OperatorGroup in garden",
     fix: "create an OperatorGroup whose targets the operator supports.",
-    needs: &[kind::OPERATOR_GROUP],
+    here: &[kind::OPERATOR_GROUP],
+    everywhere: &[],
+    reads: &[kind::CLUSTER_SERVICE_VERSION, kind::SUBSCRIPTION],
 };
 
 pub(super) static INSTALL_MODES: Rule = Rule {
@@ -111,12 +124,15 @@ pub(super) static INSTALL_MODES: Rule = Rule {
     severity: Severity::Error,
     summary: "A ClusterServiceVersion does not support the targets of its OperatorGroup",
     why: "Its install modes say whether it can watch its own namespace, another one, several, or all. What is not listed is not \
-          supported, and nothing is inferred from one mode to another; several namespaces with the own one among them take both \
-          MultiNamespace and OwnNamespace. The ClusterServiceVersion fails with UnsupportedOperatorGroup.",
+          supported, unless another implies it: several namespaces imply one, one implies its own; several with the own one among \
+          them take both MultiNamespace and OwnNamespace. The ClusterServiceVersion fails with UnsupportedOperatorGroup. OLM's own \
+          controllers infer nothing: where it comes to that it is told for information, or as a warning where they run.",
     example: "kind: OperatorGroup\nspec: {}                                       # all namespaces\n---\n\
               kind: ClusterServiceVersion\nspec: {installModes: [{type: OwnNamespace, supported: true}]}",
     fix: "change the group's targets to what its members support, or give the operator a namespace of its own.",
-    needs: &[],
+    here: &[],
+    everywhere: &[],
+    reads: &[kind::CLUSTER_SERVICE_VERSION],
 };
 
 pub(super) static OWN_NAMESPACE_MISSING: Rule = Rule {
@@ -129,7 +145,9 @@ pub(super) static OWN_NAMESPACE_MISSING: Rule = Rule {
     example: "kind: OperatorGroup\nmetadata: {name: all, namespace: garden}\nspec: {targetNamespaces: [field]}\n---\n\
               kind: ClusterServiceVersion\nspec: {installModes: [{type: OwnNamespace, supported: true}]}",
     fix: "name the group's own namespace in spec.targetNamespaces, or give it a label that spec.selector asks for.",
-    needs: &[],
+    here: &[],
+    everywhere: &[],
+    reads: &[kind::CLUSTER_SERVICE_VERSION],
 };
 
 pub(super) static INVALID_TARGETS: Rule = Rule {
@@ -141,7 +159,9 @@ pub(super) static INVALID_TARGETS: Rule = Rule {
           is not one. It then leaves the group as it is, without a word in its status, and its members wait for ever.",
     example: "spec: {targetNamespaces: [\"\"]}",
     fix: "name namespaces, or none at all for all of them; write the selector as in any other object.",
-    needs: &[],
+    here: &[],
+    everywhere: &[],
+    reads: &[],
 };
 
 pub(super) static TARGETS_AND_SELECTOR: Rule = Rule {
@@ -152,7 +172,9 @@ pub(super) static TARGETS_AND_SELECTOR: Rule = Rule {
     why: "Then spec.selector is ignored, and namespaces that get its labels are not watched.",
     example: "spec:\n  targetNamespaces: [field]\n  selector: {matchLabels: {team: roses}}",
     fix: "remove the one that is not meant. Removing the selector changes nothing.",
-    needs: &[],
+    here: &[],
+    everywhere: &[],
+    reads: &[],
 };
 
 pub(super) static SELECTS_NOTHING: Rule = Rule {
@@ -164,7 +186,9 @@ pub(super) static SELECTS_NOTHING: Rule = Rule {
           error). Which namespaces match is looked at again when one gets the labels.",
     example: "spec: {selector: {matchLabels: {team: rosse}}}    # and no namespace has that label",
     fix: "label the namespaces, or correct the selector.",
-    needs: &[kind::NAMESPACE],
+    here: &[],
+    everywhere: &[kind::NAMESPACE],
+    reads: &[],
 };
 
 pub(super) static TARGET_MISSING: Rule = Rule {
@@ -176,7 +200,9 @@ pub(super) static TARGET_MISSING: Rule = Rule {
           many fail to start when they cannot.",
     example: "spec: {targetNamespaces: [filed]}                # there is field, but no filed",
     fix: "create the namespace, or correct its name.",
-    needs: &[kind::NAMESPACE],
+    here: &[],
+    everywhere: &[kind::NAMESPACE],
+    reads: &[],
 };
 
 pub(super) static APIS_CLASH: Rule = Rule {
@@ -192,7 +218,9 @@ pub(super) static APIS_CLASH: Rule = Rule {
               metadata: {name: b, namespace: park}                # with an operator that provides Rose, too\nspec: {}",
     fix: "give the groups targets that have no namespace in common, or remove one of the operators. kubectl olm operatorgroup \
           intersect shows all namespaces and APIs.",
-    needs: &[kind::OPERATOR_GROUP, kind::CLUSTER_SERVICE_VERSION],
+    here: &[],
+    everywhere: &[kind::OPERATOR_GROUP, kind::CLUSTER_SERVICE_VERSION],
+    reads: &[],
 };
 
 pub(super) static STATIC_LACKS_API: Rule = Rule {
@@ -205,7 +233,9 @@ pub(super) static STATIC_LACKS_API: Rule = Rule {
     example: "metadata: {annotations: {olm.providedAPIs: Rose.v1.example.com}}\nspec: {staticProvidedAPIs: true}\n---\n\
               kind: ClusterServiceVersion                       # provides Rose and Tulip",
     fix: "add the APIs to the annotation, if the operator is meant to be there.",
-    needs: &[],
+    here: &[],
+    everywhere: &[],
+    reads: &[kind::CLUSTER_SERVICE_VERSION],
 };
 
 pub(super) static ACCOUNT_MISSING: Rule = Rule {
@@ -217,7 +247,9 @@ pub(super) static ACCOUNT_MISSING: Rule = Rule {
           nothing is installed, and changes of the targets are not taken up.",
     example: "spec: {serviceAccountName: installer}               # and no ServiceAccount of that name in the namespace",
     fix: "create the ServiceAccount, with rights for what is to be installed.",
-    needs: &[kind::SERVICE_ACCOUNT],
+    here: &[kind::SERVICE_ACCOUNT],
+    everywhere: &[],
+    reads: &[],
 };
 
 pub(super) static ACCOUNT_LACKS_RIGHTS: Rule = Rule {
@@ -230,14 +262,9 @@ pub(super) static ACCOUNT_LACKS_RIGHTS: Rule = Rule {
           not there; who makes a Role also needs all rights that are in it.",
     example: "spec: {serviceAccountName: installer}               # which may do nothing",
     fix: "apply the Role that is printed, if the ServiceAccount is meant to install these operators.",
-    needs: &[
-        kind::INSTALL_PLAN,
-        kind::ROLE,
-        kind::ROLE_BINDING,
-        kind::CLUSTER_ROLE,
-        kind::CLUSTER_ROLE_BINDING,
-        kind::DEPLOYMENT,
-    ],
+    here: &[kind::INSTALL_PLAN, kind::ROLE, kind::ROLE_BINDING, kind::DEPLOYMENT],
+    everywhere: &[kind::CLUSTER_ROLE, kind::CLUSTER_ROLE_BINDING],
+    reads: &[kind::CLUSTER_SERVICE_VERSION],
 };
 
 pub(super) static STALE_MEMBER: Rule = Rule {
@@ -250,7 +277,9 @@ pub(super) static STALE_MEMBER: Rule = Rule {
           tells when the objects were changed last this is for information; just after a change nothing is said.",
     example: "kind: ClusterServiceVersion\nmetadata: {annotations: {olm.targetNamespaces: field}}   # the group targets all",
     fix: "see that OLM runs, and that nobody else writes these annotations.",
-    needs: &[],
+    here: &[],
+    everywhere: &[],
+    reads: &[kind::CLUSTER_SERVICE_VERSION],
 };
 
 pub(super) static STALE_STATUS: Rule = Rule {
@@ -263,7 +292,9 @@ pub(super) static STALE_STATUS: Rule = Rule {
           information; just after a change nothing is said.",
     example: "spec: {targetNamespaces: [field, meadow]}\nstatus: {namespaces: [field]}",
     fix: "see that OLM runs.",
-    needs: &[kind::NAMESPACE],
+    here: &[],
+    everywhere: &[kind::NAMESPACE],
+    reads: &[],
 };
 
 pub(super) static STALE_APIS: Rule = Rule {
@@ -276,7 +307,9 @@ pub(super) static STALE_APIS: Rule = Rule {
           this is for information; just after a change nothing is said.",
     example: "metadata: {annotations: {olm.providedAPIs: \"Rose.v1.example.com,Tulip.v1.example.com\"}}   # nobody provides Tulip",
     fix: "write into the annotation what OLM would write, and see that OLM runs.",
-    needs: &[kind::CLUSTER_SERVICE_VERSION],
+    here: &[kind::CLUSTER_SERVICE_VERSION],
+    everywhere: &[],
+    reads: &[],
 };
 
 pub(super) static EMPTY_HOLDS_APIS: Rule = Rule {
@@ -288,7 +321,9 @@ pub(super) static EMPTY_HOLDS_APIS: Rule = Rule {
           say that this is meant. Operators of other groups that provide them to the same namespaces fail.",
     example: "metadata: {annotations: {olm.providedAPIs: Rose.v1.example.com}}   # and no operator in the namespace",
     fix: "remove the annotation; or set spec.staticProvidedAPIs, if the group is to protect these APIs.",
-    needs: &[kind::CLUSTER_SERVICE_VERSION],
+    here: &[kind::CLUSTER_SERVICE_VERSION],
+    everywhere: &[],
+    reads: &[],
 };
 
 pub(super) static UNUSED: Rule = Rule {
@@ -300,7 +335,9 @@ pub(super) static UNUSED: Rule = Rule {
           (global-operators, olm-operators) and static ones are left out.",
     example: "kind: OperatorGroup\nmetadata: {name: all, namespace: garden}   # and no Subscription or ClusterServiceVersion",
     fix: "delete it, if nothing is to be installed there.",
-    needs: &[kind::CLUSTER_SERVICE_VERSION, kind::SUBSCRIPTION],
+    here: &[kind::CLUSTER_SERVICE_VERSION, kind::SUBSCRIPTION],
+    everywhere: &[],
+    reads: &[],
 };
 
 pub(super) static ORPHANED_COPY: Rule = Rule {
@@ -311,7 +348,9 @@ pub(super) static ORPHANED_COPY: Rule = Rule {
     why: "It tells the namespace's users of an operator that does not watch them. OLM deletes such copies when it runs.",
     example: "kind: ClusterServiceVersion\nmetadata: {name: rose.v1, namespace: field, labels: {olm.copiedFrom: garden}}",
     fix: "delete the copy.",
-    needs: &[kind::CLUSTER_SERVICE_VERSION],
+    here: &[],
+    everywhere: &[kind::CLUSTER_SERVICE_VERSION],
+    reads: &[],
 };
 
 pub(super) static ORPHANED_GROUP_ROLE: Rule = Rule {
@@ -324,7 +363,9 @@ pub(super) static ORPHANED_GROUP_ROLE: Rule = Rule {
     example: "kind: ClusterRole\nmetadata:\n  name: olm.og.all.admin-5UD4U2IfBGbw51Qy2Jaefk1uawvkj2OJILlc3w\n  \
               labels: {olm.owner: all, olm.owner.namespace: garden, olm.owner.kind: OperatorGroup}",
     fix: "delete it, and the bindings to it.",
-    needs: &[kind::OPERATOR_GROUP, kind::CLUSTER_ROLE],
+    here: &[],
+    everywhere: &[kind::OPERATOR_GROUP],
+    reads: &[kind::CLUSTER_ROLE],
 };
 
 pub(super) static ORPHANED_RIGHTS: Rule = Rule {
@@ -337,13 +378,9 @@ pub(super) static ORPHANED_RIGHTS: Rule = Rule {
     example: "kind: Role\nmetadata:\n  namespace: field\n  labels: {olm.copiedFrom: garden, olm.owner: rose.v1, \
               olm.owner.namespace: field, olm.owner.kind: ClusterServiceVersion}",
     fix: "delete it.",
-    needs: &[
-        kind::CLUSTER_SERVICE_VERSION,
-        kind::ROLE,
-        kind::ROLE_BINDING,
-        kind::CLUSTER_ROLE,
-        kind::CLUSTER_ROLE_BINDING,
-    ],
+    here: &[],
+    everywhere: &[kind::CLUSTER_SERVICE_VERSION],
+    reads: &[kind::ROLE, kind::ROLE_BINDING, kind::CLUSTER_ROLE, kind::CLUSTER_ROLE_BINDING],
 };
 
 pub(super) static PACKAGE_DOES_NOT_FIT: Rule = Rule {
@@ -355,5 +392,7 @@ pub(super) static PACKAGE_DOES_NOT_FIT: Rule = Rule {
           every version which groups it fits, and which targets would fit it.",
     example: "kubectl olm operatorgroup lint --package rose --catalog tea=./catalog -n garden",
     fix: "install it in a namespace whose group it fits, or change the targets.",
-    needs: &[],
+    here: &[],
+    everywhere: &[],
+    reads: &[],
 };

@@ -57,7 +57,7 @@ fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
     if waits || has_selector(group) && !look.known.all(&kind::NAMESPACE) {
         return None;
     }
-    let wanted = membership::wanted_targets(&look.world, group).ok()?;
+    let wanted = look.scope(at).asked.as_ref().ok()?;
     if object::at(group.0, &["status", "lastUpdated"]).is_null() {
         // A file may be of no cluster at all.
         let is_there = look.known.all(&kind::OPERATOR_GROUP);
@@ -67,9 +67,9 @@ fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
         return (is_there && is_old).then(|| Problem::new(&STALE_STATUS, group.0, message).advise(RUNNING));
     }
     let recorded: BTreeSet<String> = group.targets().into_iter().map(str::to_owned).collect();
-    let message = if recorded != wanted {
+    let message = if recorded != *wanted {
         let is = if recorded.is_empty() { "no namespace".to_owned() } else { said(tenant.namespace, &recorded) };
-        let asks = if wanted.is_empty() { "no namespace".to_owned() } else { said(tenant.namespace, &wanted) };
+        let asks = if wanted.is_empty() { "no namespace".to_owned() } else { said(tenant.namespace, wanted) };
         format!("its status says that it targets {is}, its spec asks for {asks}")
     } else if tenant.groups.len() == 1 && has_condition(group, "MultipleOperatorGroup") {
         "its status says that there are several OperatorGroups in its namespace, and it is the only one".to_owned()

@@ -7,7 +7,7 @@ use super::rule::{INVALID_TARGETS, SELECTS_NOTHING, TARGET_MISSING, TARGETS_AND_
 use super::{Look, Tenant, listed};
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
-use crate::membership::{self, Group};
+use crate::membership::Group;
 use crate::world::kind;
 
 pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
@@ -21,8 +21,8 @@ pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Proble
                 "remove the selector, which changes nothing; or remove spec.targetNamespaces, if the selector is meant";
             found.push(Problem::new(&TARGETS_AND_SELECTOR, group.0, message).mend(what, patch));
         }
-        match membership::wanted_targets(&look.world, group) {
-            Err(message) => found.push(invalid(group, &named, &message)),
+        match &look.scope(*at).asked {
+            Err(message) => found.push(invalid(group, &named, message)),
             Ok(_) if !named.is_empty() => found.extend(missing(look, group, &named)),
             Ok(_) if has_selector(group) => found.extend(selects_nothing(look, tenant, *at)),
             Ok(_) => {}
@@ -54,11 +54,16 @@ pub(super) fn retarget(group: Group<'_>, targets: impl IntoIterator<Item = impl 
 }
 
 fn invalid(group: Group<'_>, named: &[&str], message: &str) -> Problem {
-    let problem = Problem::new(&INVALID_TARGETS, group.0, message);
     let names: Vec<&str> = named.iter().copied().filter(|name| !name.is_empty()).collect();
     if named.is_empty() {
-        return problem.advise("correct the selector: In and NotIn take values, Exists and DoesNotExist take none");
+        let (kind, name, namespace) = ("operatorgroup.operators.coreos.com", group.name(), group.namespace());
+        let edit = Change::Command(format!("kubectl edit {kind} {name} -n {namespace}"));
+        return Problem::new(&INVALID_TARGETS, group.0, message)
+            .propose("correct the selector: In and NotIn take values, Exists and DoesNotExist take none", edit);
     }
+    let beside = if names.is_empty() { String::new() } else { format!(" beside {}", listed(&names)) };
+    let problem =
+        Problem::new(&INVALID_TARGETS, group.0, format!("spec.targetNamespaces has an empty name{beside}: {message}"));
     let what = match &names[..] {
         [] => "name no namespace at all, if all are meant".to_owned(),
         names => format!("name {} only; or no namespace at all, if all are meant", listed(names)),
@@ -75,12 +80,12 @@ fn missing(look: &Look<'_>, group: Group<'_>, named: &[&str]) -> Option<Problem>
     let leaving: Vec<&str> = named.iter().filter(|name| there(name).is_some_and(is_leaving)).copied().collect();
     let (first, message) = match (&absent[..], &leaving[..]) {
         ([], []) => return None,
-        ([], [_]) => return Some(leaves(group, &leaving, "is being deleted")),
-        ([], _) => return Some(leaves(group, &leaving, "are being deleted")),
+        ([], [_]) => return Some(leaves(group, named, &leaving, "is being deleted")),
+        ([], _) => return Some(leaves(group, named, &leaving, "are being deleted")),
         ([one], _) => (*one, format!("target namespace {one} does not exist")),
         ([first, ..], _) => (*first, format!("target namespaces {} do not exist", listed(&absent))),
     };
-    let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": first } });
+    let namespace = |name: &&str| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": *name } });
     let problem = Problem::new(&TARGET_MISSING, group.0, message);
     Some(match (&absent[..], similar(look, first, named)) {
         ([_], Some(other)) => {
@@ -88,15 +93,19 @@ fn missing(look: &Look<'_>, group: Group<'_>, named: &[&str]) -> Option<Problem>
             problem
                 .propose(format!("name {other} instead, if that is meant; or create {first}"), retarget(group, names))
         }
-        ([_], None) => problem.propose("create it, or correct its name", Change::Apply(vec![namespace])),
-        _ => problem.advise("create them, or correct their names"),
+        ([_], None) => problem.propose("create it, or correct its name", Change::Apply(vec![namespace(&first)])),
+        _ => problem
+            .propose("create them, or correct their names", Change::Apply(absent.iter().map(namespace).collect())),
     })
 }
 
-fn leaves(group: Group<'_>, leaving: &[&str], how: &str) -> Problem {
+fn leaves(group: Group<'_>, named: &[&str], leaving: &[&str], how: &str) -> Problem {
     let message = format!("{} {how}, and a target all the same", listed(leaving));
-    Problem::new(&TARGET_MISSING, group.0, message)
-        .advise("take it out of spec.targetNamespaces, unless it is created again")
+    let problem = Problem::new(&TARGET_MISSING, group.0, message);
+    let rest: Vec<&&str> = named.iter().filter(|name| !leaving.contains(name)).collect();
+    let what = format!("take {} out of spec.targetNamespaces, unless created again", listed(leaving));
+    // Without any name it would target all namespaces.
+    if rest.is_empty() { problem.advise(what) } else { problem.propose(what, retarget(group, rest)) }
 }
 
 /// A namespace that could be meant, as its name is nearly the same.
@@ -119,15 +128,25 @@ fn selects_nothing(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Pr
     let targets = look.targets(at);
     let there = targets.iter().filter_map(|name| look.world.json(&kind::NAMESPACE, "", name));
     if targets.is_empty() {
-        let problem = Problem::new(&SELECTS_NOTHING, group.0, "spec.selector matches no namespace")
-            .advise("label the namespaces that are meant, or correct the selector");
+        let problem =
+            Problem::new(&SELECTS_NOTHING, group.0, "spec.selector matches no namespace").advise(label(group));
         let stands_still = tenant.the_group().is_some() && !tenant.csvs.is_empty();
         return Some(problem.severity(if stands_still { Severity::Error } else { Severity::Warning }));
     }
     let leaving: Vec<&str> = there.filter(|namespace| is_leaving(namespace)).map(object::name).collect();
     (leaving.len() == targets.len()).then(|| {
         let message = format!("spec.selector matches only namespaces that are being deleted: {}", listed(&leaving));
-        Problem::new(&SELECTS_NOTHING, group.0, message)
-            .advise("label the namespaces that are meant, or correct the selector")
+        Problem::new(&SELECTS_NOTHING, group.0, message).advise(label(group))
     })
+}
+
+/// What makes a selector match, with the command where its labels say all.
+fn label(group: Group<'_>) -> String {
+    let selector = object::at(group.0, &["spec", "selector"]);
+    let labels: Vec<String> =
+        object::entries(selector, &["matchLabels"]).map(|(key, value)| format!("{key}={value}")).collect();
+    let is_all = object::list(selector, &["matchExpressions"]).is_empty();
+    let command =
+        if is_all { format!(" (kubectl label namespace NAMESPACE {})", labels.join(" ")) } else { String::new() };
+    format!("label the namespaces that are meant{command}, or correct the selector")
 }

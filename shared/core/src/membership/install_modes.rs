@@ -11,9 +11,30 @@ use crate::api::object;
 /// # Errors
 /// It does not: reason and message as OLM writes them into its status.
 pub fn supports(csv: &Value, namespace: &str, targets: &str) -> Result<(), (&'static str, String)> {
-    let modes = modes(csv).map_err(|message| ("InvalidInstallModes", message))?;
+    let Modes { listed, inferred } = modes(csv).map_err(|message| ("InvalidInstallModes", message))?;
+    let modes: BTreeSet<&str> = listed.union(&inferred).copied().collect();
     let targets: Vec<&str> = targets.split(',').collect();
     check(&modes, namespace, &targets).map_err(|message| ("UnsupportedOperatorGroup", message))
+}
+
+/// The same as what OLM ships sees it, which infers no mode from another.
+///
+/// # Errors
+/// As above.
+pub fn supports_as_listed(csv: &Value, namespace: &str, targets: &str) -> Result<(), String> {
+    let targets: Vec<&str> = targets.split(',').collect();
+    check(&modes(csv)?.listed, namespace, &targets)
+}
+
+/// The install modes that a ClusterServiceVersion supports, listed or inferred; none where they contradict each other.
+pub fn supported_modes(csv: &Value) -> BTreeSet<&str> {
+    modes(csv).map(|Modes { listed, inferred }| &listed | &inferred).unwrap_or_default()
+}
+
+/// Supported install modes.
+struct Modes<'a> {
+    listed: BTreeSet<&'a str>,
+    inferred: BTreeSet<&'a str>,
 }
 
 /// What a supported mode says of one that is not listed: who watches several namespaces can watch one, and one may be its own.
@@ -21,7 +42,7 @@ const IMPLIED: [(&str, &str); 2] = [("MultiNamespace", "SingleNamespace"), ("Sin
 
 /// The supported install modes. One that is not listed is supported when another implies it, as OLM's design has it (what OLM ships never
 /// infers, reference/olm-operator.md §12); what is listed as not supported is not.
-fn modes(csv: &Value) -> Result<BTreeSet<&str>, String> {
+fn modes(csv: &Value) -> Result<Modes<'_>, String> {
     let listed: Vec<(&str, bool)> = object::list(csv, &["spec", "installModes"])
         .iter()
         .map(|m| (object::text(m, &["type"]), object::at(m, &["supported"]).as_bool().unwrap_or_default()))
@@ -31,14 +52,14 @@ fn modes(csv: &Value) -> Result<BTreeSet<&str>, String> {
         let listed: Vec<String> = listed.iter().map(|(mode, supported)| format!("{{{mode} {supported}}}")).collect();
         return Err(format!("InstallMode list contains duplicates, cannot make set: [{}]", listed.join(" ")));
     }
-    let mut modes: BTreeSet<&str> =
-        listed.into_iter().filter(|(_, supported)| *supported).map(|(mode, _)| mode).collect();
+    let listed: BTreeSet<&str> = listed.into_iter().filter(|(_, supported)| *supported).map(|(mode, _)| mode).collect();
+    let mut inferred = BTreeSet::new();
     for (mode, implied) in IMPLIED {
-        if modes.contains(mode) && !types.contains(implied) {
-            modes.insert(implied);
+        if (listed.contains(mode) || inferred.contains(mode)) && !types.contains(implied) {
+            inferred.insert(implied);
         }
     }
-    Ok(modes)
+    Ok(Modes { listed, inferred })
 }
 
 fn check(modes: &BTreeSet<&str>, namespace: &str, targets: &[&str]) -> Result<(), String> {

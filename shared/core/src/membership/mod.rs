@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 pub use self::apis::{Apis, Provision, provision};
-pub use self::install_modes::supports;
+pub use self::install_modes::{supported_modes, supports, supports_as_listed};
 pub use self::row::Row;
 use crate::api::go_json::GoType;
 use crate::api::{labels, object};

@@ -225,15 +225,13 @@ fn unfit(mode: InstallMode, namespace: &str, given: &BTreeSet<String>) -> Refuse
 pub fn supports(csv: &Value, namespace: &str, targets: &BTreeSet<String>) -> Result<(), Refused> {
     let carried = targets.iter().map(String::as_str).collect::<Vec<_>>().join(",");
     let Err((_, message)) = membership::supports(csv, namespace, &carried) else { return Ok(()) };
-    let modes = object::list(csv, &["spec", "installModes"]).iter();
-    let supported: Vec<&str> = modes
-        .filter(|mode| object::at(mode, &["supported"]) == &Value::Bool(true))
-        .map(|mode| object::text(mode, &["type"]))
-        .collect();
-    let hint = match supported[..] {
+    let supported = membership::supported_modes(csv);
+    let all = InstallMode::ALL.map(|mode| mode.to_string()).into_iter();
+    let supported: Vec<String> = all.filter(|mode| supported.contains(mode.as_str())).collect();
+    let hint = match &supported[..] {
         [] => "it supports no install mode at all".to_owned(),
         [one] => format!("it supports --install-mode {one}"),
-        [ref others @ .., last] => format!("it supports --install-mode {} or {last}", others.join(", ")),
+        [others @ .., last] => format!("it supports --install-mode {} or {last}", others.join(", ")),
     };
     Err(refused(format!("{} cannot be a member: {message}", object::name(csv)), hint))
 }

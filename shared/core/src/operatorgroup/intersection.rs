@@ -38,6 +38,8 @@ pub struct Intersections<'w> {
 pub struct Scope<'w> {
     /// The group.
     pub group: Group<'w>,
+    /// The namespaces that its spec asks for, or why that makes no sense.
+    pub asked: Result<BTreeSet<String>, String>,
     /// The namespaces it targets, or is about to; exactly `""` when it is global.
     pub targets: BTreeSet<String>,
     /// The APIs that its annotation names.
@@ -136,12 +138,21 @@ impl<'w> Intersections<'w> {
         let groups: Vec<Group<'w>> = world.all(&kind::OPERATOR_GROUP).map(|o| Group(o.json())).collect();
         let mut scopes = Vec::with_capacity(groups.len());
         let mut claims: BTreeMap<String, Claims> = BTreeMap::new();
+        // Many groups may have the same selector, and each asks for the labels of all namespaces.
+        let mut selected: BTreeMap<String, Result<BTreeSet<String>, String>> = BTreeMap::new();
         for (at, group) in groups.iter().enumerate() {
             let is_alone = [at.checked_sub(1), Some(at + 1)]
                 .into_iter()
                 .flatten()
                 .all(|near| groups.get(near).is_none_or(|other| other.namespace() != group.namespace()));
-            let scope = Scope::of(world, *group, is_alone, &mut number);
+            let spec = object::at(group.0, &["spec"]);
+            let asked = if object::list(spec, &["targetNamespaces"]).is_empty() {
+                let selector = object::at(spec, &["selector"]).to_string();
+                selected.entry(selector).or_insert_with(|| membership::wanted_targets(world, *group)).clone()
+            } else {
+                membership::wanted_targets(world, *group)
+            };
+            let scope = Scope::of(world, *group, asked, is_alone, &mut number);
             for api in &scope.annotated.0 {
                 claims.entry(api.clone()).or_default().annotated.insert(at);
             }
@@ -236,6 +247,11 @@ impl<'w> Intersections<'w> {
             .collect()
     }
 
+    /// The groups that claim an API: their annotations name it, or a member provides it.
+    pub fn claimants(&self, api: &str) -> BTreeSet<usize> {
+        self.claims.get(api).map(|Claims { annotated, provided }| annotated | provided).unwrap_or_default()
+    }
+
     /// The APIs that both groups of a pair claim, whether they intersect or not.
     pub fn contested(&self, pair: Pair) -> Vec<String> {
         let of = |at: usize| {
@@ -291,8 +307,14 @@ impl<'w> Intersections<'w> {
 }
 
 impl<'w> Scope<'w> {
-    fn of(world: &Reader<'w>, group: Group<'w>, is_alone: bool, number: &mut impl FnMut(&str) -> usize) -> Self {
-        let targets = targets(world, group);
+    fn of(
+        world: &Reader<'w>,
+        group: Group<'w>,
+        asked: Result<BTreeSet<String>, String>,
+        is_alone: bool,
+        number: &mut impl FnMut(&str) -> usize,
+    ) -> Self {
+        let targets = targets_of(world, group, asked.as_ref().ok());
         let reach = if targets.contains("") {
             Reach::Everywhere
         } else {
@@ -308,7 +330,7 @@ impl<'w> Scope<'w> {
         let csvs = is_alone.then(|| membership::originals(world, group.namespace())).into_iter().flatten();
         let members = csvs.filter(is_member).map(|csv| Member { csv, provides: Apis::of(csv) }).collect();
         let created = object::parse_time(object::text(group.0, &["metadata", "creationTimestamp"]));
-        Self { group, annotated: group.provided(), members, created, reach, targets }
+        Self { group, asked, annotated: group.provided(), members, created, reach, targets }
     }
 
     /// Does it target all namespaces?
@@ -320,8 +342,12 @@ impl<'w> Scope<'w> {
 /// The namespaces that a group is going to target: those that its spec asks for. Where that makes no sense, those of its status; and
 /// of those also the ones of which a selector cannot tell, since their labels are not known.
 pub fn targets(world: &Reader<'_>, group: Group<'_>) -> BTreeSet<String> {
+    targets_of(world, group, membership::wanted_targets(world, group).ok().as_ref())
+}
+
+fn targets_of(world: &Reader<'_>, group: Group<'_>, asked: Option<&BTreeSet<String>>) -> BTreeSet<String> {
     let recorded = || group.targets().into_iter().map(str::to_owned);
-    let Ok(mut wanted) = membership::wanted_targets(world, group) else { return recorded().collect() };
+    let Some(mut wanted) = asked.cloned() else { return recorded().collect() };
     let has_selector = object::list(group.0, &["spec", "targetNamespaces"]).is_empty() && !wanted.contains("");
     if has_selector {
         wanted.extend(recorded().filter(|name| !name.is_empty() && world.json(&kind::NAMESPACE, "", name).is_none()));

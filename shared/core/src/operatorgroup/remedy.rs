@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::intersection::{Clash, Holder, Intersections, Scope};
 use crate::api::object;
@@ -108,7 +108,11 @@ fn narrowed(all: &Intersections<'_>, at: usize, other: usize) -> Option<Remedy> 
     if rest.is_empty() || shared.contains(&scope.group.namespace()) {
         return None;
     }
-    let patch = json!({ "spec": { "targetNamespaces": rest } });
+    let mut patch = json!({ "spec": { "targetNamespaces": rest } });
+    if !object::at(scope.group.0, &["spec", "selector"]).is_null() {
+        // It would only be ignored.
+        patch["spec"]["selector"] = Value::Null;
+    }
     let n = shared.len();
     let which = if n == 1 { format!("namespace {}", shared[0]) } else { format!("the {n} namespaces that they share") };
     Some(remedy(
@@ -135,8 +139,6 @@ fn uninstalled(world: &Reader<'_>, scope: &Scope<'_>, csv: &str) -> Remedy {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
     use crate::world::World;
 
@@ -186,6 +188,17 @@ mod tests {
         });
         let gone = "uninstall op.v1 from a: kubectl delete subscription.operators.coreos.com/s clusterserviceversion/op.v1 -n a";
         assert_eq!(told(&[a, csv("a"), b, csv("b"), subscription]), [narrower, gone]);
+    }
+
+    #[test]
+    fn a_selector_goes_where_its_namespaces_are_named() {
+        let a = group("a", json!({"selector": {"matchLabels": {"team": "roses"}}}), ROSE, "2026-01-02T00:00:00Z");
+        let b = group("b", json!({"targetNamespaces": ["x"]}), ROSE, "2026-01-01T00:00:00Z");
+        let labels = json!({"team": "roses"});
+        let namespace =
+            |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+        let told = told(&[a, csv("a"), b, csv("b"), namespace("x"), namespace("y")]);
+        assert!(told[0].ends_with("-p '{\"spec\":{\"selector\":null,\"targetNamespaces\":[\"y\"]}}'"), "{told:?}");
     }
 
     #[test]

@@ -270,11 +270,23 @@ impl Api {
         labels: &str,
         from: &str,
     ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
+        self.watch_part(resource, "", depth, labels, from).await
+    }
+
+    /// The same in one namespace, or in all when it is empty.
+    pub async fn watch_part(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        depth: Depth,
+        labels: &str,
+        from: &str,
+    ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
         let mut params = WatchParams::default();
         if !labels.is_empty() {
             params = params.labels(labels);
         }
-        let request = Request::new(resource.path(""));
+        let request = Request::new(resource.path(namespace));
         let request = match depth {
             Depth::Whole => request.watch(&params, from),
             Depth::Metadata => request.watch_metadata(&params, from),
@@ -289,8 +301,7 @@ impl Api {
         namespace: &str,
         from: &str,
     ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
-        let request = Request::new(resource.path(namespace)).watch(&WatchParams::default(), from);
-        self.events(request, resource, Depth::Whole).await
+        self.watch_part(resource, namespace, Depth::Whole, "", from).await
     }
 
     /// A LIST of one object: the object, if it is there, and the resourceVersion to watch from.

@@ -10,9 +10,11 @@ use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::membership;
 use olm_core::settings::Settings;
-use olm_core::world::{Fact, FactKey, World, trim};
+use olm_core::world::kind::COPIED_CSV;
+use olm_core::world::{Fact, FactKey, GroupKind, World, trim};
 use serde_json::{Value, json};
 
+use super::follow::List;
 use super::{GLOBAL, Gap, Need, Seen, Served, is_lack_of_rights};
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::{CliError, ErrorKind, Printer};
@@ -58,7 +60,7 @@ impl Kind {
             Need::Installed | Need::Resolution => ["Subscription", "ClusterServiceVersion"].contains(&self.name),
             Need::Plans => self.name == "InstallPlan",
             Need::Planning => false,
-            Need::Groups | Need::Tenancy => self.name == "OperatorGroup",
+            Need::Groups | Need::Tenancy | Need::Offers => self.name == "OperatorGroup",
         }
     }
 
@@ -106,16 +108,17 @@ pub(super) async fn look(
     let namespace = (!namespaces.all_namespaces).then(of_context);
     let api = Api::new(kube::Client::try_from(config)?);
     let mut world = World::new();
-    let mut gaps = list(&api, namespace.as_deref().unwrap_or_default(), need, &mut world).await?;
+    let (mut gaps, lists) = take_stock(&api, namespace.as_deref().unwrap_or_default(), need, &mut world).await?;
     let mut served = Served::default();
-    if need == Need::Planning {
-        if let Some(namespace) = &namespace {
-            let global = source.catalog_namespace.as_deref().map_or(&GLOBAL[..], |_| &[]).iter().copied();
-            let global = global.chain(source.catalog_namespace.as_deref()).filter(|global| global != namespace);
-            for global in global {
-                gaps.extend(list_catalogs(&api, global, &mut world).await);
-            }
+    let lacks_catalogs = need == Need::Planning || gaps.iter().any(Gap::is_of_catalogs);
+    if let Some(namespace) = namespace.as_ref().filter(|_| lacks_catalogs) {
+        let global = source.catalog_namespace.as_deref().map_or(&GLOBAL[..], |_| &[]).iter().copied();
+        let global = global.chain(source.catalog_namespace.as_deref()).filter(|global| global != namespace);
+        for global in global {
+            gaps.extend(list_catalogs(&api, global, &mut world).await);
         }
+    }
+    if need == Need::Planning {
         match api.discover().await {
             Ok(resources) => {
                 for resource in resources {
@@ -132,7 +135,7 @@ pub(super) async fn look(
     drop(progress);
     let settings = Settings::default();
     let (places, on_top) = (BTreeMap::new(), Vec::new());
-    Ok(Seen { world, namespace, served, places, gaps, settings, at: Timestamp::now(), on_top, api: Some(api) })
+    Ok(Seen { world, namespace, served, places, gaps, settings, at: Timestamp::now(), on_top, lists, api: Some(api) })
 }
 
 /// Lists what is needed into the World, in one namespace or (when it is empty) in all. What has to be seen of all namespaces is
@@ -141,15 +144,29 @@ pub(super) async fn look(
 /// # Errors
 /// A kind without which nothing can be said cannot be listed.
 pub(crate) async fn list(api: &Api, namespace: &str, need: Need, world: &mut World) -> Result<Vec<Gap>, CliError> {
+    Ok(take_stock(api, namespace, need, world).await?.0)
+}
+
+/// The same, with the lists from which on what happens can be watched.
+async fn take_stock(
+    api: &Api,
+    namespace: &str,
+    need: Need,
+    world: &mut World,
+) -> Result<(Vec<Gap>, Vec<List>), CliError> {
+    let mut lists = Vec::new();
     let mut wanted: Vec<&Kind> = KINDS.iter().filter(|kind| need.includes(kind)).collect();
     let mut gaps = Vec::new();
     let places = if need.is_wide() && !namespace.is_empty() { vec!["", namespace] } else { vec![namespace] };
     for (at, place) in places.iter().enumerate() {
-        let answers = join_all(wanted.iter().map(|kind| listed(api, kind, place))).await;
+        let answers = join_all(wanted.iter().map(|kind| list_kind(api, kind, place))).await;
         let mut narrower = Vec::new();
         for (kind, answer) in wanted.into_iter().zip(answers) {
             match answer {
-                Ok(objects) => take(objects, need, world),
+                Ok((list, objects)) => {
+                    lists.push(list);
+                    objects.into_iter().for_each(|object| take(object, need.is_wide(), world));
+                }
                 Err(refusal) if at + 1 < places.len() && kind.namespaced && is_lack_of_rights(&refusal) => {
                     gaps.push(Gap::list(kind, place, &refusal));
                     narrower.push(kind);
@@ -160,24 +177,27 @@ pub(crate) async fn list(api: &Api, namespace: &str, need: Need, world: &mut Wor
         }
         wanted = narrower;
     }
-    if need == Need::Tenancy
-        && let Err(refusal) = list_copies(api, world).await
-    {
-        gaps.extend(csvs().map(|kind| Gap::list(kind, "", &refusal)).filter(|gap| !gaps.contains(gap)));
+    if matches!(need, Need::Tenancy | Need::Offers) {
+        match list_copies(api, world).await {
+            Ok(list) => lists.extend(list),
+            Err(refusal) => {
+                gaps.extend(csvs().map(|kind| Gap::list(kind, "", &refusal)).filter(|gap| !gaps.contains(gap)));
+            }
+        }
     }
-    Ok(gaps)
+    Ok((gaps, lists))
 }
 
-fn take(objects: Vec<Value>, need: Need, world: &mut World) {
-    for mut object in objects {
-        // These are many.
-        if need.is_wide() {
-            let changed = changed(&object);
-            trim(&mut object);
-            object["metadata"]["managedFields"] = json!(changed.map(|time| [json!({ "time": time })]));
-        }
-        world.apply(object);
+/// Takes an object in; `are_many`: only what tells of it.
+pub(super) fn take(mut object: Value, are_many: bool, world: &mut World) {
+    if are_many && GroupKind::kept_as(&object) == COPIED_CSV {
+        object = copy(&object);
+    } else if are_many {
+        let changed = changed(&object);
+        trim(&mut object);
+        object["metadata"]["managedFields"] = json!(changed.map(|time| [json!({ "time": time })]));
     }
+    world.apply(object);
 }
 
 /// When an object was changed last: of its `managedFields`, which are long, nothing else is kept.
@@ -191,17 +211,16 @@ fn csvs() -> Option<&'static Kind> {
 }
 
 /// Lists the copies of ClusterServiceVersions, page by page, for they can be ten thousands, and keeps of each whose it is.
-async fn list_copies(api: &Api, world: &mut World) -> Result<(), Status> {
-    let Some(kind) = csvs() else { return Ok(()) };
+async fn list_copies(api: &Api, world: &mut World) -> Result<Option<List>, Status> {
+    let Some(resource) = csvs().map(Kind::located) else { return Ok(None) };
     let mut next = String::new();
     loop {
-        let page = api.list_at(&kind.located(), (Depth::Metadata, PAGE), labels::COPIED_FROM, &next).await?;
-        for object in page.objects {
-            world.apply(copy(&object));
-        }
+        let page = api.list_at(&resource, (Depth::Metadata, PAGE), labels::COPIED_FROM, &next).await?;
+        page.objects.into_iter().for_each(|object| take(object, true, world));
         next = page.next;
         if next.is_empty() {
-            return Ok(());
+            let (namespace, depth, labels) = (String::new(), Depth::Metadata, labels::COPIED_FROM);
+            return Ok(Some(List { resource, namespace, depth, labels, version: page.resource_version }));
         }
     }
 }
@@ -241,9 +260,15 @@ async fn list_catalogs(api: &Api, namespace: &str, world: &mut World) -> Option<
 }
 
 pub(super) async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<Vec<Value>, Status> {
+    Ok(list_kind(api, kind, namespace).await?.1)
+}
+
+async fn list_kind(api: &Api, kind: &Kind, namespace: &str) -> Result<(List, Vec<Value>), Status> {
     // Copies of ClusterServiceVersions can be ten thousands, and are of no use here.
     let labels = if kind.name == "ClusterServiceVersion" { "!olm.copiedFrom" } else { "" };
-    api.list_whole(&kind.located(), namespace, labels).await
+    let resource = kind.located();
+    let (objects, version) = api.list_from(&resource, namespace, labels).await?;
+    Ok((List { resource, namespace: namespace.to_owned(), depth: Depth::Whole, labels, version }, objects))
 }
 
 /// Gets single objects, with the answers in the order of the questions.

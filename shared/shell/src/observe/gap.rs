@@ -44,6 +44,11 @@ impl Gap {
         }
     }
 
+    /// Is it about which CatalogSources there are?
+    pub(crate) fn is_of_catalogs(&self) -> bool {
+        self.verb == "list" && self.resource == "catalogsources.operators.coreos.com"
+    }
+
     /// The gap as what ends a command that can say nothing without.
     pub(crate) fn as_error(&self) -> CliError {
         let Self { verb, resource, namespace, .. } = self;

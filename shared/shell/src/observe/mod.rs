@@ -6,6 +6,7 @@
 //!   catalogs  directories, and CatalogSources, as facts                --+
 //!   served    which kinds the API server knows, as far as that is known
 //!   gap       what could not be read
+//!   follow    what happens to a cluster afterwards, for those who wait for something
 //! ```
 //!
 //! *Guarantees*: nothing is ever written. What may not be read is a [`Gap`], and an error only where nothing can be said without it.
@@ -13,6 +14,7 @@
 pub mod catalogs;
 mod cluster;
 pub(crate) mod files;
+mod follow;
 mod gap;
 mod served;
 
@@ -30,6 +32,7 @@ use serde_json::{Map, Value, json};
 
 use self::cluster::Kind;
 pub(crate) use self::cluster::{KINDS, list};
+use self::follow::List;
 pub use self::gap::Gap;
 pub use self::served::Served;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
@@ -56,6 +59,8 @@ pub enum Need {
     /// Also what the controllers make of that: copies of ClusterServiceVersions (as far as they say whose they are), ServiceAccounts,
     /// and RBAC.
     Tenancy,
+    /// Also what could be installed: CatalogSources.
+    Offers,
 }
 
 impl Need {
@@ -66,13 +71,14 @@ impl Need {
         match self {
             Self::Groups => GROUPS.contains(&kind.name),
             Self::Tenancy => GROUPS.contains(&kind.name) || TENANCY.contains(&kind.name),
+            Self::Offers => Self::Tenancy.includes(kind) || kind.name == "CatalogSource",
             Self::Installed | Self::Resolution | Self::Plans | Self::Planning => kind.need <= self,
         }
     }
 
     /// Does it matter what is in other namespaces than the one that is asked about?
     fn is_wide(self) -> bool {
-        matches!(self, Self::Groups | Self::Tenancy)
+        matches!(self, Self::Groups | Self::Tenancy | Self::Offers)
     }
 }
 
@@ -94,6 +100,8 @@ pub struct Seen {
     pub at: Timestamp,
     /// What was given on top.
     pub on_top: Vec<ObjectRef>,
+    /// From where on what happens can be watched.
+    lists: Vec<List>,
     /// The cluster; none when files were read.
     api: Option<Api>,
 }
@@ -204,6 +212,7 @@ fn of_files(source: &SourceFlags, namespaces: &NamespaceFlags, printer: &mut Pri
         settings: Settings::default(),
         at: Timestamp::now(),
         on_top: Vec::new(),
+        lists: Vec::new(),
         api: None,
     };
     gathered.discovery.iter().for_each(|list| seen.served.add_discovery(list));
@@ -243,6 +252,7 @@ impl Seen {
             settings: self.settings.clone(),
             at: self.at,
             on_top: Vec::new(),
+            lists: Vec::new(),
             api: None,
         }
     }

@@ -152,6 +152,11 @@ fn roles_of_groups_go_with_them() {
     let problem = only(&format!("{}{bound}", role("old")));
     assert!(!fix(&problem).is_safe, "jane would lose something");
     assert!(fix(&problem).what.ends_with("ClusterRoleBinding/jane"), "{}", fix(&problem).what);
+    assert_eq!(
+        command(&problem),
+        "kubectl delete clusterrolebinding.rbac.authorization.k8s.io jane && \
+         kubectl delete clusterrole.rbac.authorization.k8s.io olm.og.old.admin-x"
+    );
 }
 
 #[test]
@@ -171,6 +176,41 @@ fn rights_of_operators_go_with_them() {
         |phase: &str| found(&format!("{}{plan}status: {{phase: {phase}}}\n", rights("ClusterRole", "rose.v0", "")));
     assert_eq!(on_its_way("Installing"), [""; 0]);
     assert_eq!(on_its_way("Complete"), ["OG020 warning ClusterRole/x"]);
+}
+
+#[test]
+fn what_is_not_known_counts_only_where_it_matters() {
+    let world = world(SETTLED);
+    let checked_in_part = |within: &[&str], asked: Option<&str>| -> Vec<&'static str> {
+        let mut known = Known::everything().about(asked);
+        let within = within.iter().map(|name| (*name).to_owned()).collect();
+        known.limit(crate::world::kind::CLUSTER_SERVICE_VERSION, within, "not allowed to list them");
+        let linted = lint(&world, &known, NOW.parse().unwrap());
+        linted.unchecked.into_iter().flat_map(|unchecked| unchecked.codes).collect()
+    };
+    let by_others = ["OG009", "OG018", "OG020"];
+    assert_eq!(checked_in_part(&["garden"], Some("garden")), by_others, "the rest is seen");
+    let none = checked_in_part(&[], Some("garden"));
+    for code in ["OG002", "OG003", "OG004", "OG010", "OG013", "OG015"] {
+        assert!(none.contains(&code), "{code} finds nothing in what nobody may see: {none:?}");
+    }
+    assert_eq!(checked_in_part(&["garden"], None), none);
+}
+
+#[test]
+fn plans_say_what_is_still_to_come() {
+    use crate::lint::namespaces_of_plans;
+    let names = |text: &str| namespaces_of_plans(&world(text)).into_iter().collect::<Vec<_>>();
+    assert_eq!(names(SETTLED), [""; 0]);
+    let rights = |csv: &str| {
+        format!(
+            "{SETTLED}---\nkind: ClusterRole\nmetadata: {{name: x, labels: {{olm.owner: {csv}, olm.owner.namespace: garden, olm.owner.kind: ClusterServiceVersion}}}}\n"
+        )
+    };
+    assert_eq!(names(&rights("rose.v1")), [""; 0]);
+    assert_eq!(names(&rights("rose.v0")), ["garden"]);
+    let account = SETTLED.replace("spec: {target", "spec: {serviceAccountName: installer, target");
+    assert_eq!(names(&account), ["garden"]);
 }
 
 #[test]

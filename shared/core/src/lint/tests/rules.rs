@@ -66,6 +66,8 @@ fn operators_need_a_group() {
     let subscription = "kind: Subscription\nmetadata: {name: rose, namespace: garden}\n";
     let problem = only(subscription);
     assert_eq!((problem.rule.code, fix(&problem).command()), ("OG002", None));
+    let of_package = only(&format!("{subscription}spec: {{name: rose-operator}}\n"));
+    assert!(fix(&of_package).what.contains("--package rose-operator "), "{}", fix(&of_package).what);
     let copy = ROSE.replace("namespace: garden}", "namespace: garden, labels: {olm.copiedFrom: field}}");
     assert_eq!(found(&copy), ["OG018 warning ClusterServiceVersion/garden/rose.v1"], "a copy needs no group");
 }
@@ -88,8 +90,8 @@ fn members_support_the_targets() {
         ),
         ("{targetNamespaces: [field]}", &["AllNamespaces"], Some(("OG003", r#"{"spec":{"targetNamespaces":null}}"#))),
         ("{targetNamespaces: [field, garden]}", &["MultiNamespace", "OwnNamespace"], None),
-        // The own namespace is inferred.
-        ("{targetNamespaces: [field, garden]}", &["MultiNamespace", "SingleNamespace"], None),
+        // The own namespace is inferred, by our controllers.
+        ("{targetNamespaces: [field, garden]}", &["MultiNamespace", "SingleNamespace"], Some(("OG003", ""))),
         (
             "{selector: {matchLabels: {team: roses}}}",
             &["OwnNamespace"],
@@ -111,6 +113,32 @@ fn members_support_the_targets() {
 }
 
 #[test]
+fn what_only_we_infer_is_told() {
+    let group = group("all", "{targetNamespaces: [field]}");
+    let csv = rose(&["MultiNamespace"]);
+    let problem = only(&all_of(&[GARDEN, &group, &csv]));
+    assert_eq!(told(std::slice::from_ref(&problem)), ["OG003 info ClusterServiceVersion/garden/rose.v1"]);
+    assert!(problem.message.contains("OLM's own controllers do not infer that"), "{}", problem.message);
+    let refused = format!("{csv}status: {{phase: Failed, reason: UnsupportedOperatorGroup}}\n");
+    assert_eq!(
+        found(&all_of(&[GARDEN, &group, &refused])),
+        ["OG003 warning ClusterServiceVersion/garden/rose.v1"],
+        "an OLM has refused it"
+    );
+}
+
+#[test]
+fn targets_that_are_proposed_do_not_clash_where_others_would_do() {
+    let modes = ROSE.replace("{type: MultiNamespace, supported: true}", "{type: MultiNamespace, supported: false}");
+    let group = group("all", "{targetNamespaces: [field, garden]}");
+    let alone = only(&all_of(&[GARDEN, &modes, &group]));
+    assert!(command(&alone).contains(r#"["field"]"#), "{}", command(&alone));
+    let rival = rival("{targetNamespaces: [field]}", "Rose.v1.example.com");
+    let problems = linted(&all_of(&[GARDEN, &modes, &group, &rival])).problems;
+    assert!(command(&problems[0]).contains(r#"["garden"]"#), "{}", command(&problems[0]));
+}
+
+#[test]
 fn what_fits_one_member_need_not_fit_the_other() {
     let other = rose(&["AllNamespaces"]).replace("rose.v1", "tulip.v1");
     let problem = only(&all_of(&[&group("all", "{}"), &rose(&["OwnNamespace"]), &other]));
@@ -128,6 +156,10 @@ fn targets_make_sense() {
         case("{selector: {matchExpressions: [{key: a, operator: In}]}}"),
         ["OG005 error OperatorGroup/garden/all"]
     );
+    let empty = only(&all_of(&[&member, &group("all", "{targetNamespaces: ['', garden]}")]));
+    assert!(empty.message.starts_with("spec.targetNamespaces has an empty name beside garden: "), "{}", empty.message);
+    let selector = only(&all_of(&[&member, &group("all", "{selector: {matchExpressions: [{key: a, operator: In}]}}")]));
+    assert_eq!(command(&selector), "kubectl edit operatorgroup.operators.coreos.com all -n garden");
     assert_eq!(case("{selector: {matchExpressions: [{key: a, operator: DoesNotExist}]}}"), [""; 0]);
     assert_eq!(case("{targetNamespaces: []}"), [""; 0], "all namespaces");
 }
@@ -148,6 +180,8 @@ fn a_selector_matches_something() {
     assert_eq!(found(&all_of(&[GARDEN, ROSE, &selector])), [""; 0]);
     let nothing = selector.replace("roses", "tulips");
     assert_eq!(found(&all_of(&[GARDEN, ROSE, &nothing])), ["OG007 error OperatorGroup/garden/all"]);
+    let what = fix(&only(&all_of(&[GARDEN, ROSE, &nothing]))).what.clone();
+    assert!(what.contains("(kubectl label namespace NAMESPACE team=tulips)"), "{what}");
     let unused = ["OG007 warning OperatorGroup/garden/all", "OG017 info OperatorGroup/garden/all"];
     assert_eq!(found(&all_of(&[GARDEN, &nothing])), unused, "nobody is there to fail");
     let leaving = GARDEN.replace("name: field", "name: field, deletionTimestamp: '2026-01-01T00:00:00Z'");
@@ -166,9 +200,14 @@ fn targets_exist() {
     assert!(fix(&unlike[0]).manifest().unwrap().contains("name: meadow"));
     let several = case("{targetNamespaces: [meadow, moor]}");
     assert_eq!(several[0].message, "target namespaces meadow and moor do not exist");
+    let both = fix(&several[0]).manifest().unwrap();
+    assert!(both.contains("name: meadow") && both.contains("name: moor"), "{both}");
     let leaving = GARDEN.replace("name: field", "name: field, deletionTimestamp: '2026-01-01T00:00:00Z'");
     let problem = only(&all_of(&[&leaving, ROSE, &group("all", "{targetNamespaces: [field]}")]));
     assert_eq!(problem.message, "field is being deleted, and a target all the same");
+    assert_eq!(fix(&problem).command(), None, "without a name it would target all namespaces");
+    let problem = only(&all_of(&[&leaving, ROSE, &group("all", "{targetNamespaces: [field, garden]}")]));
+    assert!(command(&problem).contains(r#"["garden"]"#), "{}", command(&problem));
 }
 
 /// The same operator in another namespace, whose group has that annotation.
@@ -190,6 +229,11 @@ fn two_groups_do_not_provide_the_same() {
         clash[0].message,
         "OperatorGroup park/rival also provides Rose.v1.example.com to namespace field: that one was first, so \
          ClusterServiceVersion rose.v1 fails with InterOperatorGroupOwnerConflict"
+    );
+    let narrower = case("{targetNamespaces: [field, garden]}", &rival("{targetNamespaces: [field]}", API));
+    assert_eq!(
+        command(&narrower[0]),
+        r#"kubectl patch operatorgroup all -n garden --type merge -p '{"spec":{"targetNamespaces":["garden"]}}'"#
     );
     let nobody = case("{targetNamespaces: [field]}", &rival("{}", ""));
     assert_eq!(told(&nobody), ["OG009 error OperatorGroup/park/rival"], "by name, as nothing tells who was first");
@@ -311,6 +355,10 @@ fn the_service_account_has_the_rights_that_installing_takes() {
     let applied = world(&all_of(&[&text, "---", &manifest]));
     let again = lint(&applied, &Known::everything(), NOW.parse().unwrap());
     assert_eq!(told(&again.problems), [""; 0]);
+    // What was applied for something else before stays granted.
+    let role = "---\nkind: Role\nmetadata: {name: installer-installs, namespace: garden}\nrules: [{apiGroups: [''], resources: [secrets], verbs: [get]}]\n";
+    let manifest = fix(&only(&all_of(&[&text, role]))).manifest().unwrap();
+    assert!(manifest.contains("- secrets") && manifest.contains("- deployments"), "{manifest}");
     for subject in [
         "{kind: ServiceAccount, name: installer, namespace: garden}",
         "{kind: Group, name: 'system:serviceaccounts:garden'}",

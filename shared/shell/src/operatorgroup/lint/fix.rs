@@ -85,8 +85,11 @@ impl<'a> Request<'a> {
     fn of(change: &'a Change, seen: &Seen) -> Option<Self> {
         let (target, patch) = match change {
             Change::Patch(target, patch) => (target, Some(patch)),
-            Change::Delete(target) => (target, None),
-            Change::Apply(_) => return None,
+            Change::Delete(targets) => match &targets[..] {
+                [target] => (target, None),
+                _ => return None,
+            },
+            Change::Apply(_) | Change::Command(_) => return None,
         };
         let gk = GroupKind::new(&target.gvk.group, &target.gvk.kind);
         let world = Reader::new(&seen.world);

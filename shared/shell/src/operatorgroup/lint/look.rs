@@ -3,37 +3,28 @@
 use std::collections::BTreeSet;
 
 use olm_core::api::object;
-use olm_core::lint::matrix::{Matrix, matrix};
-use olm_core::lint::{Known, Linted};
+use olm_core::lint::matrix::{Matrix, Offer, matrices as matrices_of};
+use olm_core::lint::{Known, Linted, namespaces_of_accounts, namespaces_of_plans};
 use olm_core::world::{CatalogFact, GroupKind, Reader, kind};
 
 use super::Options;
 use crate::cli::{CliError, ErrorKind, Printer};
 use crate::observe::{self, Gap, KINDS, Need, Seen};
 
-/// What only matters where a group names a ServiceAccount: what is to be installed with its rights.
-const OF_ACCOUNTS: [GroupKind; 2] = [kind::INSTALL_PLAN, kind::DEPLOYMENT];
-
 /// Looks at everything that rules go by.
 pub(super) async fn look(options: &Options, printer: &mut Printer) -> Result<Seen, CliError> {
     let Options { source, namespaces, on_top, .. } = options;
-    let mut seen = observe::look(source, namespaces, on_top, Need::Tenancy, printer).await?;
-    let with_account: BTreeSet<String> = {
-        let world = Reader::new(&seen.world);
-        let groups = world.all(&kind::OPERATOR_GROUP).map(|o| o.json());
-        let named = groups.filter(|group| !object::text(group, &["spec", "serviceAccountName"]).is_empty());
-        named.map(|group| object::namespace(group).to_owned()).collect()
-    };
-    for gk in OF_ACCOUNTS {
-        for namespace in &with_account {
-            seen.list(&gk, namespace).await;
-        }
+    let need = if options.package.is_some() { Need::Offers } else { Need::Tenancy };
+    let mut seen = observe::look(source, namespaces, on_top, need, printer).await?;
+    for namespace in namespaces_of_plans(&seen.world) {
+        seen.list(&kind::INSTALL_PLAN, &namespace).await;
+    }
+    let with_account = namespaces_of_accounts(&Reader::new(&seen.world));
+    for namespace in &with_account {
+        seen.list(&kind::DEPLOYMENT, namespace).await;
     }
     if !with_account.is_empty() {
         seen.list(&kind::CUSTOM_RESOURCE_DEFINITION, "").await;
-    }
-    if options.package.is_some() {
-        seen.list(&kind::CATALOG_SOURCE, "").await;
     }
     Ok(seen)
 }
@@ -41,7 +32,8 @@ pub(super) async fn look(options: &Options, printer: &mut Printer) -> Result<See
 /// What may be concluded from what is not there.
 pub(super) fn known(seen: &Seen, options: &Options) -> Known {
     if seen.api().is_none() {
-        return if options.complete { Known::everything() } else { Known::of_files(&seen.world) };
+        let known = if options.complete { Known::everything() } else { Known::of_files(&seen.world) };
+        return known.about(seen.namespace.as_deref());
     }
     let mut known = Known::everything();
     let asked = seen.namespace.as_deref().unwrap_or_default();
@@ -54,10 +46,18 @@ pub(super) fn known(seen: &Seen, options: &Options) -> Known {
         let within = if in_one { BTreeSet::from([asked.to_owned()]) } else { BTreeSet::new() };
         known.limit(GroupKind::new(of_kind.group, of_kind.name), within, first.to_string());
     }
-    known
+    known.about(seen.namespace.as_deref())
 }
 
-/// Holds a package of every catalog that has it against the groups; each with the name of the catalog.
+/// Is it certain that there is no such namespace, nor anything in it?
+pub(super) fn is_missing(seen: &Seen, options: &Options, namespace: &str) -> bool {
+    let world = Reader::new(&seen.world);
+    let kinds = [kind::OPERATOR_GROUP, kind::CLUSTER_SERVICE_VERSION, kind::SUBSCRIPTION];
+    known(seen, options).has_none(&seen.world, &kind::NAMESPACE, "", namespace)
+        && kinds.iter().all(|gk| world.in_namespace(gk, namespace).next().is_none())
+}
+
+/// Holds a package of every catalog that has it against the groups whose namespaces see it; each with the name of the catalog.
 pub(super) async fn matrices(
     seen: &mut Seen,
     options: &Options,
@@ -65,41 +65,58 @@ pub(super) async fn matrices(
     linted: &mut Linted,
     printer: &mut Printer,
 ) -> Result<Vec<(String, Matrix)>, CliError> {
-    let of = seen.namespace.clone().unwrap_or_else(|| seen.settings.global_catalog_namespace.clone());
-    seen.read_catalogs(&of, &options.images, printer).await;
-    for gap in seen.gaps.iter().filter(|gap| gap.verb == "get") {
-        printer.warn(format_args!("{gap}"));
+    let global = seen.settings.global_catalog_namespace.clone();
+    let namespaces = asking(seen);
+    for namespace in &namespaces {
+        seen.read_catalogs(namespace, &options.images, printer).await;
     }
+    let places: BTreeSet<&str> = namespaces.iter().map(String::as_str).chain([global.as_str()]).collect();
+    // Who may not list those of all namespaces may list those that count.
+    let counts = |gap: &&Gap| seen.namespace.is_none() || !gap.namespace.is_empty();
+    let unread = seen.gaps.iter().filter(|gap| gap.verb == "get" || gap.is_of_catalogs()).filter(counts);
+    unread.for_each(|gap| printer.warn(format_args!("{gap}")));
     let known = known(seen, options);
     let world = Reader::new(&seen.world);
-    let global = seen.settings.global_catalog_namespace.as_str();
     let mut names: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for namespace in [of.as_str(), global] {
-        let sources = world.in_namespace(&kind::CATALOG_SOURCE, namespace).map(|o| (namespace, object::name(o.json())));
-        names.extend(sources);
+    for namespace in places {
+        names.extend(world.in_namespace(&kind::CATALOG_SOURCE, namespace).map(|o| (namespace, object::name(o.json()))));
         names.extend(world.local_catalogs(namespace).into_iter().map(|(name, _)| (namespace, name)));
     }
-    let snapshot = |(namespace, name): (&str, &str)| {
-        let fact: Option<&CatalogFact> = world.catalog(namespace, name);
-        Some((format!("{namespace}/{name}"), fact?.snapshot.clone()?))
-    };
-    let mut found = Vec::new();
-    for (name, snapshot) in names.iter().copied().filter_map(snapshot) {
-        if let Some((matrix, problems)) = matrix(&seen.world, &known, &snapshot, package, seen.namespace.as_deref()) {
-            linted
-                .problems
-                .extend(problems.into_iter().filter(|problem| !linted.problems.contains(problem)).collect::<Vec<_>>());
-            found.push((name, matrix));
-        }
-    }
+    let offers: Vec<Offer<'_>> = names
+        .iter()
+        .filter_map(|(namespace, name)| {
+            let fact: &CatalogFact = world.catalog(namespace, name)?;
+            Some(Offer { namespace, name, is_global: *namespace == global, snapshot: fact.snapshot.as_deref()? })
+        })
+        .collect();
+    let (found, problems) = matrices_of(&seen.world, &known, &offers, package, seen.namespace.as_deref());
     if found.is_empty() {
         let catalogs: Vec<String> = names.iter().map(|(namespace, name)| format!("{namespace}/{name}")).collect();
         let known = if catalogs.is_empty() { "there are none".to_owned() } else { catalogs.join(", ") };
-        return Err(CliError::new(
-            ErrorKind::Input,
-            format!("none of the catalogs that are known has package {package} ({known})"),
-        )
-        .hint("give one: --catalog NAME[.NAMESPACE]=DIR"));
+        let whose = match &seen.namespace {
+            Some(asked) => format!("that namespace {asked} sees"),
+            None => "that namespaces with OperatorGroups see".to_owned(),
+        };
+        let message = format!("none of the catalogs {whose} has package {package} ({known})");
+        return Err(CliError::new(ErrorKind::Input, message)
+            .hint("give one: --catalog NAME[.NAMESPACE]=DIR; without a namespace all see it"));
     }
-    Ok(found)
+    linted.problems.extend(problems);
+    Ok(found
+        .into_iter()
+        .map(|(Offer { namespace, name, .. }, matrix)| (format!("{namespace}/{name}"), matrix))
+        .collect())
+}
+
+/// The namespaces whose catalogs count: the one that is asked about, or all that have a group, or are about to.
+fn asking(seen: &Seen) -> BTreeSet<String> {
+    match &seen.namespace {
+        Some(asked) => BTreeSet::from([asked.clone()]),
+        None => {
+            let world = Reader::new(&seen.world);
+            let kinds = [kind::OPERATOR_GROUP, kind::SUBSCRIPTION];
+            let all = kinds.iter().flat_map(|gk| world.all(gk));
+            all.map(|o| object::namespace(o.json()).to_owned()).collect()
+        }
+    }
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   look  what there is, and what may be concluded from it --> core::lint --> problems
+//!                              of those that OLM may be about to mend: what is left of them after a moment of watching
 //!                                                                 baseline: those that are known are left out
 //!                                                                 fix: those that may be mended are, one by one
 //!                                                                 report: text, data, SARIF, annotations
@@ -15,12 +16,14 @@ mod fix;
 mod look;
 mod report;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use olm_core::finding::Severity;
 use olm_core::lint::{Fingerprint, Linted, Problem, RULES, lint, rule};
+use tokio::time::Instant;
 
 use self::baseline::Baseline;
 use crate::cli::findings::Format;
@@ -85,8 +88,8 @@ impl FailOn {
     }
 }
 
-/// How long OLM gets to do what it may be about to do, before it is said that it does not.
-const SECOND_LOOK: Duration = Duration::from_secs(5);
+/// How long OLM gets to do what it may be about to do, before it is said that it does not. It acts on what it watches: a second is long.
+const MOMENT: Duration = Duration::from_secs(5);
 
 /// Lints.
 ///
@@ -120,9 +123,13 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         Some(file) if !options.create_baseline => Baseline::read(file)?,
         _ => Baseline::default(),
     };
-    let (mut seen, mut linted) = look(options, printer).await?;
-    if seen.api().is_some() && linted.problems.iter().any(is_perhaps_under_way) {
-        (seen, linted) = look_again(options, &linted, printer).await?;
+    let mut seen = look::look(options, printer).await?;
+    let mut linted = found(&seen, options);
+    if seen.api().is_some() && linted.problems.iter().any(Problem::may_be_under_way) {
+        (seen, linted) = follow(options, seen, &linted, printer).await?;
+    }
+    if let Some(asked) = seen.namespace.as_deref().filter(|asked| look::is_missing(&seen, options, asked)) {
+        printer.warn(format_args!("there is no namespace {asked}"));
     }
     let matrices = match &options.package {
         Some(package) => look::matrices(&mut seen, options, package, &mut linted, printer).await?,
@@ -134,7 +141,8 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         return Ok(Outcome::Done);
     }
     let known = baseline.take_out(&mut linted.problems);
-    for gone in &known.gone {
+    let asked = |gone: &&Fingerprint| seen.namespace.as_deref().is_none_or(|asked| gone.is_in(asked));
+    for gone in known.gone.iter().filter(asked) {
         printer.talk(format_args!("no longer found, and still in the baseline: {} {}", gone.code, gone.object));
     }
     let fixed = match seen.api() {
@@ -150,28 +158,34 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
     Ok(if is_no { Outcome::Negative } else { Outcome::Done })
 }
 
-async fn look(options: &Options, printer: &mut Printer) -> Result<(Seen, Linted), CliError> {
-    let seen = look::look(options, printer).await?;
-    let known = look::known(&seen, options);
-    let mut linted = lint(&seen.world, &known, seen.at);
+/// What is wrong with what was seen, as far as somebody asked about it.
+fn found(seen: &Seen, options: &Options) -> Linted {
+    let mut linted = lint(&seen.world, &look::known(seen, options), seen.at);
     let asked = |problem: &Problem| seen.namespace.as_deref().is_none_or(|asked| problem.namespaces().contains(asked));
     linted.problems.retain(asked);
-    Ok((seen, linted))
+    linted
 }
 
-/// Is it about something that OLM does when it runs?
-fn is_perhaps_under_way(problem: &Problem) -> bool {
-    ["OG013", "OG014", "OG015", "OG016", "OG018", "OG019", "OG020"].contains(&problem.rule.code)
-}
-
-/// Keeps of what OLM may be about to do what it has not done a while later.
-async fn look_again(options: &Options, first: &Linted, printer: &mut Printer) -> Result<(Seen, Linted), CliError> {
+/// Keeps of what OLM may be about to do what it has not done a moment later. Who may not watch it looks again.
+async fn follow(
+    options: &Options,
+    mut seen: Seen,
+    first: &Linted,
+    printer: &mut Printer,
+) -> Result<(Seen, Linted), CliError> {
+    let suspects: BTreeSet<Fingerprint> =
+        first.problems.iter().filter(|problem| problem.may_be_under_way()).map(Problem::fingerprint).collect();
+    let is_suspect = |problem: &Problem| suspects.contains(&problem.fingerprint());
+    let end = Instant::now() + MOMENT;
     let progress = printer.progress("giving OLM a moment");
-    tokio::time::sleep(SECOND_LOOK).await;
-    drop(progress);
-    let (seen, mut linted) = look(options, printer).await?;
-    let before: Vec<Fingerprint> = first.problems.iter().map(Problem::fingerprint).collect();
-    linted.problems.retain(|problem| !is_perhaps_under_way(problem) || before.contains(&problem.fingerprint()));
+    let followed = seen.follow(MOMENT, |seen| !found(seen, options).problems.iter().any(is_suspect)).await;
+    if followed.is_err() {
+        tokio::time::sleep_until(end).await;
+        drop(progress);
+        seen = look::look(options, printer).await?;
+    }
+    let mut linted = found(&seen, options);
+    linted.problems.retain(|problem| !problem.may_be_under_way() || is_suspect(problem));
     Ok((seen, linted))
 }
 

@@ -3,7 +3,7 @@
 use olm_core::api::object::ObjectRef;
 use olm_core::finding::{Finding, Severity};
 use olm_core::lint::matrix::Matrix;
-use olm_core::lint::{Fix, Linted, Problem, RULES};
+use olm_core::lint::{Change, Fix, Linted, Problem, RULES};
 use serde_json::{Value, json};
 
 use super::Options;
@@ -71,6 +71,10 @@ pub(super) fn tell(told: &Told<'_>, options: &Options, printer: &mut Printer) ->
         ));
     }
     printer.talk(summary(told));
+    let worst = linted.problems.iter().min_by_key(|problem| problem.severity);
+    if let Some(worst) = worst.filter(|_| options.format == Format::Text) {
+        printer.talk(format_args!("{} says more about {}", worst.rule.command(), worst.rule.code));
+    }
     Ok(())
 }
 
@@ -87,13 +91,30 @@ fn finding(told: &Told<'_>, problem: &Problem) -> Finding {
     let mut finding = Finding::new(problem.rule.code, &problem.message).at(file, line).about(subject(&problem.object));
     finding.severity = problem.severity;
     if let Some(fix) = &problem.fix {
-        finding.hint = advice(fix);
+        finding.hint = advice(told, fix);
     }
     finding
 }
 
+/// Where the object is that the fix changes, when it was given on top: no command changes it there.
+fn given<'a>(told: &Told<'a>, fix: &Fix) -> Option<&'a str> {
+    let target = fix.target().filter(|target| told.seen.on_top.contains(target))?;
+    Some(told.seen.places.get(target).map_or("", String::as_str))
+}
+
+/// What to change there.
+fn change_of_file(place: &str, fix: &Fix) -> String {
+    match &fix.change {
+        Some(Change::Patch(_, patch)) => format!("in {place}: {patch}"),
+        _ => format!("leave it out of {place}"),
+    }
+}
+
 /// What to do, with the command for it.
-fn advice(fix: &Fix) -> String {
+fn advice(told: &Told<'_>, fix: &Fix) -> String {
+    if let Some(place) = given(told, fix) {
+        return format!("{}: {}", fix.what, change_of_file(place, fix));
+    }
     match (fix.manifest(), fix.command()) {
         (Some(manifest), Some(command)) => format!("{}: {command} <<EOF\n{manifest}EOF", fix.what),
         (_, Some(command)) => format!("{}: {command}", fix.what),
@@ -111,7 +132,9 @@ fn text(told: &Told<'_>, problem: &Problem) -> String {
     let mut text = format!("{place}{severity}: {}: {message} [{}]\n", subject(object), rule.code);
     if let Some(fix) = fix {
         text += &format!("  fix: {}\n", fix.what);
-        if let Some(command) = fix.command() {
+        if let Some(place) = given(told, fix) {
+            text += &format!("    {}\n", change_of_file(place, fix));
+        } else if let Some(command) = fix.command() {
             let manifest = fix.manifest().map(|manifest| format!(" <<EOF\n{manifest}EOF")).unwrap_or_default();
             // What is given to a shell is taken as it stands.
             text += &if manifest.is_empty() { format!("    {command}\n") } else { format!("{command}{manifest}\n") };
@@ -121,7 +144,7 @@ fn text(told: &Told<'_>, problem: &Problem) -> String {
 }
 
 fn summary(told: &Told<'_>) -> String {
-    let Told { linted, known, fixed, .. } = told;
+    let Told { linted, seen, known, fixed, .. } = told;
     let of = |severity: Severity| linted.problems.iter().filter(|problem| problem.severity == severity).count();
     let counts = [(of(Severity::Error), "error"), (of(Severity::Warning), "warning"), (of(Severity::Info), "note")];
     let mut parts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| count(*n, what)).collect();
@@ -134,13 +157,19 @@ fn summary(told: &Told<'_>) -> String {
     if *known > 0 {
         parts.push(format!("{known} in the baseline"));
     }
-    format!("{}: {}", count(linted.groups, "OperatorGroup"), parts.join(", "))
+    let place = seen.namespace.as_ref().map(|asked| format!(", namespace {asked}")).unwrap_or_default();
+    format!("{}{place}: {}", count(linted.groups, "OperatorGroup"), parts.join(", "))
 }
 
 fn document(told: &Told<'_>) -> Value {
     let Told { linted, seen, matrices, known, fixed } = told;
     let finding = |problem: &Problem| {
         let mut document = problem.document();
+        if problem.fix.as_ref().is_some_and(|fix| given(told, fix).is_some())
+            && let Some(fix) = document["fix"].as_object_mut()
+        {
+            fix.remove("command");
+        }
         let (file, line) = place(seen, problem);
         if !file.is_empty() {
             document["file"] = file.into();
@@ -178,7 +207,7 @@ fn document(told: &Told<'_>) -> Value {
 /// Versions against groups.
 fn table(catalog: &str, matrix: &Matrix) -> String {
     let names: Vec<String> = matrix.groups.iter().map(|group| format!("{}/{}", group.namespace, group.name)).collect();
-    let has_columns = !names.is_empty() && names.len() <= COLUMNS;
+    let has_columns = names.len() <= COLUMNS;
     let mut headers = vec!["VERSION".to_owned(), "CHANNELS".to_owned()];
     if has_columns {
         headers.extend(names.iter().cloned());
