@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -66,7 +67,7 @@ fn left_by_ours(scenario: &Scenario) -> Vec<Value> {
     let engine = SimEngine::start_for(scenario).unwrap();
     let mut run = Run::new(engine, scenario, data.as_deref());
     run.play().unwrap();
-    run.engine().simulation().api().iter().cloned().collect()
+    run.engine().simulation().api().iter().map(Cow::into_owned).collect()
 }
 
 fn told(problems: &[Problem]) -> String {
