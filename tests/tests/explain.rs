@@ -20,7 +20,7 @@ use olm_tests::data::{self, NO_DATA, documents};
 use olm_tests::scenario::catalog::{assemble, load};
 use olm_tests::scenario::{checked_in, own};
 use olm_tests::skip;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
 /// A cluster in memory, in which every plan waits, and the folders of its catalogs.
@@ -71,7 +71,7 @@ impl Garden {
     /// What is told of a Subscription's next plan.
     fn told(&self, subscription: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
-        let items: Vec<&Value> = self.simulation.api().iter().collect();
+        let items: Vec<_> = self.simulation.api().iter().collect();
         let list = json!({ "apiVersion": "v1", "kind": "List", "items": items });
         let state = folder.path().join("state.json");
         std::fs::write(&state, list.to_string()).unwrap();
