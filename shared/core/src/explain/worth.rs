@@ -74,9 +74,9 @@ mod tests {
 
     fn world(objects: &[Value]) -> World {
         let mut world = World::new();
-        objects.iter().for_each(|object| {
+        for object in objects {
             world.apply(object.clone());
-        });
+        }
         world
     }
 

@@ -165,7 +165,9 @@ async fn take_stock(
             match answer {
                 Ok((list, objects)) => {
                     lists.push(list);
-                    objects.into_iter().for_each(|object| take(object, need.is_wide(), world));
+                    for object in objects {
+                        take(object, need.is_wide(), world);
+                    }
                 }
                 Err(refusal) if at + 1 < places.len() && kind.namespaced && is_lack_of_rights(&refusal) => {
                     gaps.push(Gap::list(kind, place, &refusal));
@@ -216,7 +218,9 @@ async fn list_copies(api: &Api, world: &mut World) -> Result<Option<List>, Statu
     let mut next = String::new();
     loop {
         let page = api.list_at(&resource, (Depth::Metadata, PAGE), labels::COPIED_FROM, &next).await?;
-        page.objects.into_iter().for_each(|object| take(object, true, world));
+        for object in page.objects {
+            take(object, true, world);
+        }
         next = page.next;
         if next.is_empty() {
             let (namespace, depth, labels) = (String::new(), Depth::Metadata, labels::COPIED_FROM);
