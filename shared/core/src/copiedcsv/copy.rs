@@ -42,17 +42,16 @@ impl<'a> Pattern<'a> {
     /// A copy for a namespace. Its status follows when it is there.
     pub(super) fn make(&self, namespace: &str) -> Value {
         let original = self.original;
-        json!({
+        let mut copy = json!({
             "apiVersion": object::at(original, &["apiVersion"]),
             "kind": object::at(original, &["kind"]),
-            "metadata": {
-                "name": object::name(original),
-                "namespace": namespace,
-                "labels": self.labels,
-                "annotations": self.annotations,
-            },
-            "spec": object::at(original, &["spec"]),
-        })
+            "metadata": { "name": object::name(original), "namespace": namespace },
+        });
+        let metadata = object::map_mut(&mut copy, &["metadata"]);
+        metadata.insert("labels".to_owned(), self.labels.clone().into());
+        metadata.insert("annotations".to_owned(), self.annotations.clone().into());
+        object::map_mut(&mut copy, &[]).insert("spec".to_owned(), object::at(original, &["spec"]).clone());
+        copy
     }
 
     /// What a copy lacks to be like its original.

@@ -15,6 +15,7 @@ mod target_rbac;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
@@ -99,8 +100,13 @@ impl<'w> Copies<'w> {
 fn in_order<'a, T>(sorted: impl Iterator<Item = (&'a str, T)>) -> impl FnMut(&str) -> Option<T> {
     let mut rest = sorted.peekable();
     move |wanted| {
-        while rest.next_if(|(namespace, _)| *namespace < wanted).is_some() {}
-        rest.next_if(|(namespace, _)| *namespace == wanted).map(|(_, found)| found)
+        loop {
+            match rest.peek()?.0.cmp(wanted) {
+                Ordering::Less => drop(rest.next()),
+                Ordering::Equal => return rest.next().map(|(_, found)| found),
+                Ordering::Greater => return None,
+            }
+        }
     }
 }
 
@@ -150,16 +156,15 @@ struct Offered<'w> {
 
 impl<'w> Offered<'w> {
     fn of(settings: &Settings, world: &Reader<'w>, group: Group<'w>) -> Self {
-        let mut disabled = false;
-        let mut namespaces: Vec<&str> = if group.is_global() {
-            disabled = config::disables_copies(world);
+        let disabled = group.is_global() && config::disables_copies(world);
+        let elsewhere = |namespace: &&str| *namespace != group.namespace();
+        let namespaces = if group.is_global() {
             let existing = world.names(&kind::NAMESPACE).map(|(_, name)| name);
             let offered = existing.filter(|n| !disabled || settings.protected_copied_csv_namespaces.contains(*n));
-            offered.map(String::as_str).collect()
+            offered.map(String::as_str).filter(elsewhere).collect()
         } else {
-            group.targets().into_iter().collect()
+            group.targets().into_iter().filter(elsewhere).collect()
         };
-        namespaces.retain(|n| *n != group.namespace());
         Self { namespaces, disabled }
     }
 }

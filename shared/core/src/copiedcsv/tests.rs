@@ -527,3 +527,10 @@ fn rights_that_cannot_be_copied_are_told() {
         );
     }
 }
+
+#[test]
+fn what_is_asked_for_in_order_is_found() {
+    let mut found = super::in_order([("b", 1), ("d", 2), ("f", 3)].into_iter());
+    let asked = ["a", "b", "c", "e", "f", "g"].map(|namespace| found(namespace));
+    assert_eq!(asked, [None, Some(1), None, None, Some(3), None]);
+}
