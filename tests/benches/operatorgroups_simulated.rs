@@ -1,6 +1,6 @@
-//! Fifteen operators that are offered in every one of 2,000 namespaces, in a simulation: how long it takes, and in how much memory. Then
-//! without the operators: the difference is what a copied ClusterServiceVersion takes, which is more here than in the controllers, for the
-//! simulated cluster holds every copy whole.
+//! Fifteen operators that are offered in every one of 2,000 namespaces, in a simulation: how long it takes, and in how much memory. The same
+//! without namespaces, without operators, and without either: what is left is what a copied ClusterServiceVersion takes. Then what it takes
+//! in controllers, which keep less of it, for the simulated cluster has to have it whole.
 
 use std::fmt::Write;
 use std::fs;
@@ -9,9 +9,12 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use olm_core::api::{labels, object};
+use olm_core::world::{World, trimmed};
 use olm_shell::cli::Printer;
 use olm_tests::bench::{catalog, release, watch};
 use olm_tests::data;
+use serde_json::json;
 
 /// The operators' bundles: of AllNamespaces, and in need of nothing.
 const BUNDLES: [&str; 15] = [
@@ -31,19 +34,27 @@ const BUNDLES: [&str; 15] = [
     "skupper-operator/1.9.2",
     "tektoncd-operator/0.75.0",
 ];
+/// Namespaces and operators, unless arguments say otherwise.
 const NAMESPACES: usize = 2000;
+const OPERATORS: usize = BUNDLES.len();
+/// Copies that are shown to a World.
+const COPIES: usize = 30_000;
 
 fn main() -> Result<()> {
     let mut printer = Printer::stdio();
     let data = data::data().context(data::NO_DATA)?;
     let binary = release("kubectl-olm-run")?;
     let folder = tempfile::tempdir()?;
+    let mut arguments = std::env::args().skip(1).map(|n| n.parse::<usize>());
+    let namespaces = arguments.next().transpose()?.unwrap_or(NAMESPACES);
+    let operators = arguments.next().transpose()?.unwrap_or(OPERATORS).min(OPERATORS);
     let packages = catalog::write(&data.join("bundles"), folder.path(), |bundle| {
-        BUNDLES.iter().any(|wanted| bundle == Path::new(wanted))
+        BUNDLES[..operators].iter().any(|wanted| bundle == Path::new(wanted))
     })?;
-    for packages in [&packages[..], &[]] {
+    let mut peaks = Vec::new();
+    for (namespaces, packages) in [(namespaces, &packages[..]), (0, &packages), (namespaces, &[]), (0, &[])] {
         let objects = folder.path().join("objects.yaml");
-        fs::write(&objects, cluster(packages)?)?;
+        fs::write(&objects, cluster(namespaces, packages)?)?;
         let began = Instant::now();
         let child = Command::new(&binary)
             .arg("--simulate")
@@ -55,18 +66,55 @@ fn main() -> Result<()> {
         let (passed, peak) = watch(child)?;
         ensure!(passed, "the simulation did not end well");
         printer.line(format_args!(
-            "{NAMESPACES} namespaces, {} operators: {:.1} s, {peak} MB",
+            "{namespaces} namespaces, {} operators: {:.1} s, {peak} MB",
             packages.len(),
             began.elapsed().as_secs_f64()
         ))?;
+        peaks.push(peak * 1_000_000);
     }
+    if let [both, operators, namespaces_alone, neither] = peaks[..] {
+        let copies = (both + neither).saturating_sub(operators + namespaces_alone);
+        let each = copies / (namespaces * packages.len()).max(1) as u64;
+        printer.line(format_args!("a copy in the simulation: {each} bytes"))?;
+    }
+    let each = in_a_world(&data.join("bundles").join(BUNDLES[0]))?;
+    printer.line(format_args!("a copy in the World of controllers, {COPIES} of them: {each} bytes"))?;
     Ok(())
 }
 
-fn cluster(packages: &[String]) -> Result<String> {
+/// How many bytes of memory a World takes for a copy of this bundle's ClusterServiceVersion.
+fn in_a_world(bundle: &Path) -> Result<u64> {
+    let manifests = data::files(&bundle.join("manifests"));
+    let mut objects = manifests.iter().filter_map(|file| data::documents(file).ok()).flatten();
+    let csv = objects.find(|object| object::text(object, &["kind"]) == "ClusterServiceVersion");
+    let mut copy = csv.context("no ClusterServiceVersion")?;
+    object::set_label(&mut copy, labels::COPIED_FROM, "operators");
+    let mut world = World::new();
+    let before = resident()?;
+    for n in 0..COPIES {
+        let own = json!({
+            "namespace": format!("tenant-{n}"), "uid": format!("00000000-0000-0000-0000-{n:012}"),
+            "resourceVersion": (n + 1).to_string(), "creationTimestamp": "2026-01-01T00:00:00Z",
+        });
+        let own = own.as_object().into_iter().flatten().map(|(field, value)| (field.clone(), value.clone()));
+        object::map_mut(&mut copy, &["metadata"]).extend(own);
+        world.apply(trimmed(&copy));
+    }
+    ensure!(world.objects().count() == COPIES, "the World does not have the copies");
+    Ok(resident()?.saturating_sub(before) / COPIES as u64)
+}
+
+/// This program's memory.
+fn resident() -> Result<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
+}
+
+fn cluster(namespaces: usize, packages: &[String]) -> Result<String> {
     let mut objects = String::new();
     for name in
-        ["olm".to_owned(), "operators".to_owned()].into_iter().chain((0..NAMESPACES).map(|n| format!("tenant-{n}")))
+        ["olm".to_owned(), "operators".to_owned()].into_iter().chain((0..namespaces).map(|n| format!("tenant-{n}")))
     {
         writeln!(objects, "---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}}}")?;
     }
