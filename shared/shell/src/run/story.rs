@@ -106,8 +106,9 @@ impl Story {
                 }
                 WatchEvent::Modified(new) => {
                     let new = Told::of(&new);
-                    let old = self.last.get(&target);
-                    ([new.since(old.unwrap_or(&Told::default())).map(Change::Is), None], new)
+                    let nothing = Told::default();
+                    let old = self.last.get(&target).unwrap_or(&nothing);
+                    ([new.since(old).map(Change::Is), None], new)
                 }
                 WatchEvent::Deleted(_) => ([Some(Change::Deleted), None], Told::default()),
             };
