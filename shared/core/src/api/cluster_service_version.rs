@@ -12,6 +12,9 @@ use super::parts::{LabelSelector, PolicyRule, Time, texts};
 use super::raw::{Carried, Raw};
 use super::resource::View;
 
+/// The finalizer on every ClusterServiceVersion that is not a copy (reference/olm-operator.md §7.3).
+pub const FINALIZER: &str = "operators.coreos.com/csv-cleanup";
+
 /// One version of an operator: what it provides, what it needs, and how it is run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]

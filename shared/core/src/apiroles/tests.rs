@@ -111,6 +111,7 @@ fn they_are_mended_without_fighting_over_the_rest() {
     assert_eq!(planned(&world).actions, []);
     let mut edited = labelled.clone();
     edited["rules"] = json!([]);
+    edited["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-view"] = json!(null);
     world.apply(edited);
     assert_eq!(planned(&world).actions, [Action::Update(labelled)]);
 }

@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
+use crate::api::cluster_service_version::FINALIZER;
 use crate::api::{labels, object};
 use crate::membership::TARGET_NAMESPACES;
 use crate::plan::Action;
@@ -71,6 +72,12 @@ impl<'a> Pattern<'a> {
         let metadata = object::map_mut(&mut new, &["metadata"]);
         metadata.insert("labels".to_owned(), self.labels.clone().into());
         metadata.insert("annotations".to_owned(), self.annotations.clone().into());
+        // By OLM's finalizer an original would be told from it.
+        let finalizers = object::list(copy, &["metadata", "finalizers"]);
+        if finalizers.iter().any(|f| f == FINALIZER) {
+            let others: Vec<Value> = finalizers.iter().filter(|f| *f != FINALIZER).cloned().collect();
+            metadata.insert("finalizers".to_owned(), others.into());
+        }
         object::map_mut(&mut new, &[]).insert("spec".to_owned(), object::at(self.original, &["spec"]).clone());
         Action::Update(new)
     }

@@ -19,11 +19,12 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use self::config::plan as plan_config;
 use self::copy::{Flaw, Pattern};
-use crate::api::object;
+use crate::api::cluster_service_version::FINALIZER;
+use crate::api::{labels, object};
 use crate::membership::{self, Group, Provision, TARGET_NAMESPACES};
 use crate::plan::{Action, Emit, Key, Plan, Propagation};
 use crate::settings::Settings;
@@ -39,10 +40,15 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     let original =
         world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name).filter(|csv| !membership::is_copy(csv));
     let Some(original) = original else {
-        return Plan::unordered(copies.delete_unless(|_| false).collect());
+        let unlabel = mislabelled(world, key);
+        let stays = |namespace: &str| unlabel.is_some() && namespace == key.namespace;
+        let deletions: Vec<Action> = copies.delete_unless(stays).collect();
+        return Plan::unordered(unlabel.into_iter().chain(deletions).collect());
     };
     let Some(group) = offering_group(world, original) else {
-        let mut plan = Plan::unordered(copies.delete_unless(|namespace| may_stay(original, namespace)).collect());
+        let in_vain = group_without_targets(world, original).is_some();
+        let stays = |namespace: &str| !in_vain && may_stay(original, namespace);
+        let mut plan = Plan::unordered(copies.delete_unless(stays).collect());
         target_rbac::demote(world, original, &mut plan);
         return plan;
     };
@@ -74,7 +80,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
             None if accepts_copy(world, namespace, &key.name) => {
                 plan.actions.push(Action::Create(pattern.make(namespace)));
             }
-            None => {}
+            None => plan.actions.extend(make_room(world, namespace, &key.name)),
         }
     }
     plan
@@ -85,7 +91,11 @@ struct Copies<'w>(Vec<(&'w str, &'w Object)>);
 
 impl<'w> Copies<'w> {
     fn of(world: &Reader<'w>, namespace: &str, name: &str) -> Self {
-        Self(world.copies(namespace, name).map(|(namespace, copy)| (namespace, copy.as_ref())).collect())
+        let mut copies: Vec<_> =
+            world.copies(namespace, name).map(|(namespace, copy)| (namespace, copy.as_ref())).collect();
+        // Those that lost their label come first.
+        copies.sort_by_key(|(namespace, _)| *namespace);
+        Self(copies)
     }
 
     /// `keep` is asked for one namespace after the other.
@@ -146,6 +156,24 @@ fn may_stay(original: &Value, namespace: &str) -> bool {
     !conflict && (targets.is_empty() || targets.split(',').any(|t| t == namespace))
 }
 
+/// The OperatorGroup of a ClusterServiceVersion when that targets nothing: its selector matches no namespace, or none any longer. The
+/// annotation of its members goes on naming what it targeted before (§4.1).
+fn group_without_targets<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>> {
+    match membership::groups(world, object::namespace(original))[..] {
+        [group] if group.targets().is_empty() && group.is_processed(world) => Some(group),
+        _ => None,
+    }
+}
+
+/// Takes the label of a copy from what is none, but an original that somebody gave the label to: only originals have OLM's finalizer. OLM
+/// deletes it.
+fn mislabelled(world: &Reader<'_>, key: &Key) -> Option<Action> {
+    let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name)?;
+    let is_original = object::list(csv, &["metadata", "finalizers"]).iter().any(|f| f == FINALIZER);
+    let is_labelled = object::label(csv, labels::COPIED_FROM).is_some();
+    (is_labelled && is_original).then(|| Action::label(csv, json!({ labels::COPIED_FROM: null })))
+}
+
 /// The namespaces in which a group's members are offered.
 struct Offered<'w> {
     /// Sorted.
@@ -177,6 +205,17 @@ fn takes_objects(world: &Reader<'_>, namespace: &str) -> bool {
 /// Does the namespace take objects, and is it without a ClusterServiceVersion of that name, which would be somebody's own?
 fn accepts_copy(world: &Reader<'_>, namespace: &str, name: &str) -> bool {
     takes_objects(world, namespace) && world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name).is_none()
+}
+
+/// The write that makes room for a copy where one of another ClusterServiceVersion of that name is, which stays only as long as nobody
+/// else has business there: what it copies is not offered there.
+fn make_room(world: &Reader<'_>, namespace: &str, name: &str) -> Option<Action> {
+    let copy = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name)?;
+    let from = object::label(copy, labels::COPIED_FROM)?;
+    let original = world.json(&kind::CLUSTER_SERVICE_VERSION, from, name).filter(|csv| !membership::is_copy(csv))?;
+    let is_offered = |group: Group<'_>| group.is_global() || group.targets().contains(namespace);
+    let has_business = object::is_deleting(copy) || offering_group(world, original).is_some_and(is_offered);
+    (!has_business).then(|| Action::delete(copy, Propagation::Background))
 }
 
 fn disabled_event(original: &Value) -> Action {

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Copies, takes_objects};
+use super::{Copies, group_without_targets, takes_objects};
 use crate::api::{labels, object};
 use crate::membership::{self, Group};
 use crate::plan::{Action, Plan, Propagation, Reason};
@@ -22,7 +22,7 @@ pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, cop
     if group.is_global() {
         if !may(world, original, None) {
             let owned = Owned::of(world, original, |_| true);
-            promote(world, &owned, plan);
+            promote(world, original, &owned, plan);
             owned.complain(original, "the whole cluster", plan);
         }
         return;
@@ -46,7 +46,8 @@ pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, cop
 /// Takes rights in the whole cluster back from the member of an OperatorGroup that is global no longer: those that mirror what it has in
 /// its own namespace. OLM leaves them until the ClusterServiceVersion goes.
 pub(super) fn demote(world: &Reader<'_>, original: &Value, plan: &mut Plan) {
-    if membership::group_of(world, original).is_none_or(Group::is_global) {
+    let group = membership::group_of(world, original).or_else(|| group_without_targets(world, original));
+    if group.is_none_or(Group::is_global) {
         return;
     }
     let owned = Owned::of(world, original, |_| true);
@@ -101,49 +102,55 @@ impl<'w> Owned<'w> {
     }
 }
 
-/// Mirrors Roles as ClusterRoles, which may also see namespaces, and their bindings. What is there is left as it is.
-fn promote(world: &Reader<'_>, owned: &Owned<'_>, plan: &mut Plan) {
+/// Mirrors Roles as ClusterRoles, which may also see namespaces, and their bindings, and keeps both. What is there and somebody else's is
+/// left as it is.
+fn promote(world: &Reader<'_>, original: &Value, owned: &Owned<'_>, plan: &mut Plan) {
     for role in &owned.roles {
         let mut rules = object::list(role, &["rules"]).to_vec();
         rules.push(json!({ "verbs": ["get", "list", "watch"], "apiGroups": [""], "resources": ["namespaces"] }));
-        create_cluster_wide(world, role, &kind::CLUSTER_ROLE, json!({ "rules": rules }), plan);
+        plan.actions.extend(mirror(world, original, role, &kind::CLUSTER_ROLE, json!({ "rules": rules })));
     }
     for binding in &owned.bindings {
         let mut reference = object::at(binding, &["roleRef"]).clone();
         object::map_mut(&mut reference, &[]).insert("kind".to_owned(), kind::CLUSTER_ROLE.kind.into());
         let content = json!({ "subjects": object::at(binding, &["subjects"]), "roleRef": reference });
-        create_cluster_wide(world, binding, &kind::CLUSTER_ROLE_BINDING, content, plan);
+        plan.actions.extend(mirror(world, original, binding, &kind::CLUSTER_ROLE_BINDING, content));
     }
 }
 
-fn create_cluster_wide(world: &Reader<'_>, source: &Value, gk: &GroupKind, mut object: Value, plan: &mut Plan) {
+fn mirror(world: &Reader<'_>, original: &Value, source: &Value, gk: &GroupKind, mut object: Value) -> Option<Action> {
     let name = object::name(source);
-    if world.json(gk, "", name).is_some() {
-        return;
+    if let Some(present) = world.json(gk, "", name) {
+        return labels::is_owner(present, original).then(|| mend(present, &object)).flatten();
     }
     let fields = object::map_mut(&mut object, &[]);
     fields.insert("apiVersion".to_owned(), object::at(source, &["apiVersion"]).clone());
     fields.insert("kind".to_owned(), gk.kind.clone().into());
     fields
         .insert("metadata".to_owned(), json!({ "name": name, "labels": object::at(source, &["metadata", "labels"]) }));
-    plan.actions.push(Action::Create(object));
+    Some(Action::Create(object))
 }
 
-/// Copies Roles, and keeps their rules, and RoleBindings to the namespace of a copied ClusterServiceVersion, which owns them.
+/// The write that makes a role grant, or a binding name, what it should. A binding's role cannot be changed.
+fn mend(present: &Value, wanted: &Value) -> Option<Action> {
+    let mut new = present.clone();
+    for field in ["rules", "subjects"] {
+        let wanted = object::at(wanted, &[field]);
+        if !wanted.is_null() {
+            object::map_mut(&mut new, &[]).insert(field.to_owned(), wanted.clone());
+        }
+    }
+    (new != *present).then_some(Action::Update(new))
+}
+
+/// Copies Roles and RoleBindings to the namespace of a copied ClusterServiceVersion, which owns them, and keeps both.
 fn copy_to(world: &Reader<'_>, copy: &Value, owned: &Owned<'_>, plan: &mut Plan) {
     let namespace = object::namespace(copy);
     for source in owned.roles.iter().chain(&owned.bindings) {
         match world.json(&GroupKind::of(source), namespace, object::name(source)) {
             None => plan.actions.push(Action::Create(copied(source, copy))),
-            Some(present) => {
-                let rules = object::at(source, &["rules"]);
-                let ours = labels::is_owner(present, copy);
-                if ours && !rules.is_null() && object::at(present, &["rules"]) != rules {
-                    let mut new = present.clone();
-                    object::map_mut(&mut new, &[]).insert("rules".to_owned(), rules.clone());
-                    plan.actions.push(Action::Update(new));
-                }
-            }
+            Some(present) if labels::is_owner(present, copy) => plan.actions.extend(mend(present, source)),
+            Some(_) => {}
         }
     }
 }

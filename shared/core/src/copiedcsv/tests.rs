@@ -4,9 +4,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{plan, plan_config};
-use crate::plan::{Action, Controller, Key, Plan, Reason};
+use crate::api::object::ObjectRef;
+use crate::api::status::Status;
+use crate::plan::{Action, Controller, Key, Plan, Reason, Verb};
 use crate::settings::Settings;
-use crate::world::{Reader, World, kind};
+use crate::world::{Fact, FactKey, Reader, Refusal, World, kind, trimmed};
 
 const NOW: &str = "2026-11-21T13:00:00Z";
 
@@ -288,6 +290,99 @@ fn copies_that_lost_their_reason_are_collected() {
 }
 
 #[test]
+fn copies_and_rights_go_when_the_group_targets_nothing_any_more() {
+    for targets in [&["field", "meadow"][..], &[""]] {
+        let mut world = world(targets);
+        give_rights(&mut world);
+        settle(&mut world);
+        assert_eq!((copies(&world), rbac(&world).len()), (vec!["field".to_owned(), "meadow".to_owned()], 2));
+        let mut none = group(&json!([]));
+        none["spec"] = json!({"selector": {"matchLabels": {"team": "none"}}});
+        let mut unprocessed = none.clone();
+        unprocessed["status"] = json!({"namespaces": targets});
+        world.apply(unprocessed);
+        assert_eq!(planned(&world).actions, [], "its status still says so");
+        world.apply(none);
+        let mut failed = with_status(original(&targets.join(",")), "phase", "Failed");
+        failed["status"]["reason"] = "NoTargetNamespaces".into();
+        world.apply(failed);
+        settle(&mut world);
+        let nobody: &[&str] = &[];
+        assert_eq!(copies(&world), nobody, "although its annotation stays");
+        assert!(!rbac(&world).contains_key("ClusterRole") && !rbac(&world).contains_key("ClusterRoleBinding"));
+    }
+}
+
+#[test]
+fn what_is_left_of_another_of_that_name_makes_room() {
+    let elsewhere = |object: Value, status: &str| {
+        let mut object = with_status(object, "reason", status);
+        object["metadata"]["namespace"] = "away".into();
+        object["metadata"]["uid"] = "another".into();
+        if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+            annotations.insert("olm.operatorNamespace".to_owned(), "away".into());
+        }
+        object
+    };
+    let mut copy = original("field");
+    copy["metadata"] =
+        json!({"name": "rose.v1", "namespace": "field", "uid": "theirs", "labels": {"olm.copiedFrom": "away"}});
+    for (other_group, reason, expected) in
+        [(true, "InstallSucceeded", 0), (true, "UnsupportedOperatorGroup", 1), (false, "NoOperatorGroup", 1)]
+    {
+        let mut world = world(&["field"]);
+        world.apply(elsewhere(original("field"), reason));
+        if other_group {
+            world.apply(elsewhere(group(&json!(["field"])), ""));
+        }
+        world.apply(copy.clone());
+        let actions = planned(&world).actions;
+        assert_eq!(actions.len(), expected, "{reason}");
+        assert!(actions.iter().all(|a| matches!(a, Action::Delete { uid, .. } if uid == "theirs")), "{reason}");
+    }
+}
+
+#[test]
+fn an_original_with_the_label_of_a_copy_loses_it() {
+    for source in ["garden", "field", "nowhere"] {
+        let mut world = world(&["field"]);
+        let mut labelled = original("");
+        labelled["metadata"]["namespace"] = "field".into();
+        labelled["metadata"]["labels"]["olm.copiedFrom"] = source.into();
+        for deleting in [json!(null), json!(NOW)] {
+            labelled["metadata"]["deletionTimestamp"] = deleting;
+            world.apply(trimmed(&labelled));
+            let planned = |namespace: &str| {
+                let key = Key::new(Controller::CopiedCsv, namespace, "rose.v1");
+                plan(&Settings::default(), &Reader::new(&world), &key, NOW.parse().unwrap()).actions
+            };
+            assert_eq!(planned("field"), [Action::label(&labelled, json!({"olm.copiedFrom": null}))]);
+            assert_eq!(planned("garden"), [], "neither is it deleted nor written over");
+        }
+    }
+}
+
+#[test]
+fn a_copy_that_lost_its_label_gets_it_again_or_goes() {
+    let mut world = world(&["field"]);
+    settle(&mut world);
+    let mut stripped = with_status(original(""), "reason", "Copied");
+    stripped["metadata"] = json!({
+        "name": "rose.v1", "namespace": "field", "uid": "stripped", "resourceVersion": "9",
+        "finalizers": ["operators.coreos.com/csv-cleanup", "mine/too"], "annotations": {"olm.operatorNamespace": "garden"},
+    });
+    world.turned(&stripped);
+    world.apply(stripped.clone());
+    let plan = planned(&world);
+    let [Action::Update(mended)] = &plan.actions[..] else { panic!("{plan:?}") };
+    assert_eq!(mended["metadata"]["labels"]["olm.copiedFrom"], "garden");
+    assert_eq!(mended["metadata"]["finalizers"], json!(["mine/too"]), "or it would be taken for an original");
+
+    world.delete(&kind::CLUSTER_SERVICE_VERSION, &("garden".into(), "rose.v1".into()), "csv", 9);
+    assert!(matches!(&planned(&world).actions[..], [Action::Delete { uid, .. }] if uid == "stripped"));
+}
+
+#[test]
 fn nothing_is_made_where_it_could_not_be() {
     let mut world = world(&["field", "meadow"]);
     let mut going = namespace("field");
@@ -378,6 +473,30 @@ fn olm_config_tells_when_copies_are_as_they_should_be() {
     assert_eq!(condition_written(&world), say("True", "CopiedCSVsDisabled", disabled));
 }
 
+#[test]
+fn olm_config_tells_when_copies_cannot_be_made() {
+    let mut world = world(&[""]);
+    world.apply(json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OLMConfig", "metadata": {"name": "cluster"},
+    }));
+    let [Action::Create(copy), ..] = &planned(&world).actions[..] else { panic!("no copy") };
+    let refusal = Refusal {
+        verb: Verb::Create,
+        target: ObjectRef::of(copy),
+        status: Status::new(403, "Forbidden", "quota"),
+        attempts: 1,
+        since: NOW.parse().unwrap(),
+        retry_at: NOW.parse().unwrap(),
+    };
+    let key = FactKey::Refusals(Key::new(Controller::CopiedCsv, "garden", "rose.v1"));
+    world.learn(key.clone(), Some(Fact::Refusals(vec![refusal])));
+    let missing = "Copied CSVs are enabled and at least one copied CSVs is missing";
+    let told = condition_written(&world).unwrap();
+    assert_eq!((told.0.as_str(), told.1.as_str(), told.2.as_str()), ("False", "CopiedCSVsEnabled", missing));
+    world.learn(key, None);
+    assert_eq!(condition_written(&world), None, "on their way");
+}
+
 /// Role and RoleBinding as the InstallPlan makes them.
 fn give_rights(world: &mut World) {
     let metadata = json!({
@@ -437,6 +556,30 @@ fn a_global_groups_rights_are_promoted() {
         json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "rose.v1-hash"})
     );
     assert_eq!(binding["subjects"], json!([{"kind": "ServiceAccount", "name": "rose-sa", "namespace": "garden"}]));
+}
+
+#[test]
+fn rights_that_somebody_took_away_are_given_again() {
+    for (targets, kind, field) in [
+        ("", "ClusterRole", "rules"),
+        ("", "ClusterRoleBinding", "subjects"),
+        ("field", "Role", "rules"),
+        ("field", "RoleBinding", "subjects"),
+    ] {
+        let mut world = world(&[targets]);
+        give_rights(&mut world);
+        settle(&mut world);
+        let good = rbac(&world);
+        let mut edited = good[kind].clone();
+        edited[field] = json!([]);
+        world.apply(edited.clone());
+        settle(&mut world);
+        assert_eq!(rbac(&world), good, "{kind}");
+        edited["metadata"]["labels"] = json!({"mine": "yes"});
+        world.apply(edited.clone());
+        settle(&mut world);
+        assert_eq!(rbac(&world)[kind], edited, "what is somebody else's stays");
+    }
 }
 
 #[test]
@@ -530,7 +673,7 @@ fn rights_that_cannot_be_copied_are_told() {
 
 #[test]
 fn what_is_asked_for_in_order_is_found() {
-    let mut found = super::in_order([("b", 1), ("d", 2), ("f", 3)].into_iter());
-    let asked = ["a", "b", "c", "e", "f", "g"].map(|namespace| found(namespace));
+    let found = super::in_order([("b", 1), ("d", 2), ("f", 3)].into_iter());
+    let asked = ["a", "b", "c", "e", "f", "g"].map(found);
     assert_eq!(asked, [None, Some(1), None, None, Some(3), None]);
 }

@@ -37,9 +37,10 @@ mod webhooks;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use self::model::{Csv, FINALIZER};
+use self::model::Csv;
+use crate::api::cluster_service_version::FINALIZER;
 use crate::api::go_json::GoType;
-use crate::api::object;
+use crate::api::{labels, object};
 use crate::membership;
 use crate::plan::{Action, Key, Plan, Propagation, Reason};
 use crate::world::{IndexKey, Reader, kind};
@@ -50,11 +51,15 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
         return Plan::act(apiservices::orphans(world, key));
     };
     let csv = Csv { json };
-    if membership::is_copy(json) {
+    // One with the label of a copy is not whole here, and not for this controller as long as it has it.
+    if object::label(json, labels::COPIED_FROM).is_some() {
         return Plan::nothing();
     }
     if object::is_deleting(json) {
         return finalize(world, csv);
+    }
+    if membership::is_copy(json) {
+        return Plan::nothing();
     }
     let groups = membership::groups(world, csv.namespace());
     if let Some(write) = own(csv, &groups) {

@@ -6,9 +6,6 @@ use crate::api::object::{self, Gvk};
 use crate::membership;
 use crate::world::{Reader, kind};
 
-/// The finalizer on every ClusterServiceVersion that is not a copy (reference/olm-operator.md §7.3).
-pub(super) const FINALIZER: &str = "operators.coreos.com/csv-cleanup";
-
 /// A ClusterServiceVersion, read where it lies in its JSON.
 #[derive(Clone, Copy)]
 pub(super) struct Csv<'a> {

@@ -155,11 +155,12 @@ pub fn group_of<'w>(world: &Reader<'w>, csv: &Value) -> Option<Group<'w>> {
     (annotations.contains_key(TARGET_NAMESPACES) && annotations.iter().all(carried)).then_some(group)
 }
 
-/// Is the ClusterServiceVersion a copy of one in another namespace?
+/// Is the ClusterServiceVersion a copy of one in another namespace? The label says so, or, when somebody took that away, the status.
+///
+/// For OLM one whose annotation names another namespace is a copy, too, and it deletes that for want of an original. Every copy has the
+/// label: what has the annotation alone was edited by hand, and gets its own namespace's name again.
 pub fn is_copy(csv: &Value) -> bool {
-    object::label(csv, labels::COPIED_FROM).is_some()
-        || object::text(csv, &["status", "reason"]) == "Copied"
-        || object::annotation(csv, OPERATOR_NAMESPACE).is_some_and(|n| n != object::namespace(csv))
+    object::label(csv, labels::COPIED_FROM).is_some() || object::text(csv, &["status", "reason"]) == "Copied"
 }
 
 /// The ClusterServiceVersions of a namespace that are not copies, by name.
@@ -177,6 +178,10 @@ pub fn wanted_targets(world: &Reader<'_>, group: Group<'_>) -> Result<BTreeSet<S
         object::list(group.0, &["spec", "targetNamespaces"]).iter().filter_map(Value::as_str).collect();
     if named.contains(&"") {
         return Err(format!("TargetNamespaces cannot contain NamespaceAll: [{}]", named.join(" ")));
+    }
+    if let Some(name) = named.iter().find(|name| name.contains(',')) {
+        // In the annotation of members it would be taken for two.
+        return Err(format!("targetNamespaces: {name:?} cannot be the name of a namespace"));
     }
     if !named.is_empty() {
         return Ok(named.into_iter().map(str::to_owned).collect());

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::api::object;
+use crate::api::{labels, object};
 
 /// A label selector.
 #[derive(Debug, PartialEq)]
@@ -27,8 +27,8 @@ enum Operator<'a> {
 impl<'a> Selector<'a> {
     /// Reads a selector; `null` is an empty one.
     pub(super) fn read(json: &'a Value) -> Result<Self, String> {
-        let labels = object::entries(json, &["matchLabels"])
-            .map(|(key, value)| Ok(Requirement { key, operator: Operator::In(vec![value]) }));
+        let labels =
+            object::entries(json, &["matchLabels"]).map(|(key, value)| Requirement::of(key, Operator::In(vec![value])));
         let expressions = object::list(json, &["matchExpressions"]).iter().map(Requirement::read);
         Ok(Self { requirements: labels.chain(expressions).collect::<Result<_, String>>()? })
     }
@@ -67,6 +67,19 @@ impl<'a> Requirement<'a> {
             }
             (operator, _) => return Err(format!("selector: {operator:?} is not a label selector operator")),
         };
+        Self::of(key, operator)
+    }
+
+    /// As Kubernetes, takes only what a label could be: with other keys, to have none would select everything.
+    fn of(key: &'a str, operator: Operator<'a>) -> Result<Self, String> {
+        if let Some(problem) = labels::key_problem(key) {
+            return Err(format!("selector: {key:?} is not the key of a label: {problem}"));
+        }
+        if let Operator::In(values) | Operator::NotIn(values) = &operator
+            && let Some((value, problem)) = values.iter().find_map(|v| Some((v, labels::value_problem(v)?)))
+        {
+            return Err(format!("selector: {value:?} is not the value of a label: {problem}"));
+        }
         Ok(Self { key, operator })
     }
 }

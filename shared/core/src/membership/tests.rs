@@ -44,6 +44,8 @@ fn targets_are_named_selected_or_all() {
     let cases = [
         (json!({"targetNamespaces": ["b", "nowhere"]}), Ok(vec!["b", "nowhere"])),
         (json!({"targetNamespaces": ["b"], "selector": {"matchLabels": {"team": "roses"}}}), Ok(vec!["b"])),
+        (json!({"targetNamespaces": ["b", "b", "No Name"]}), Ok(vec!["No Name", "b"])),
+        (json!({"targetNamespaces": ["a,b"]}), Err("targetNamespaces: \"a,b\" cannot be the name of a namespace")),
         (json!({"targetNamespaces": ["b", ""]}), Err("TargetNamespaces cannot contain NamespaceAll: [b ]")),
         (json!({}), Ok(vec![""])),
         (json!({"targetNamespaces": [], "selector": null}), Ok(vec![""])),
@@ -58,6 +60,14 @@ fn targets_are_named_selected_or_all() {
         (expression("team", "In", &json!([])), Err("selector: \"team\" In needs values")),
         (expression("team", "Exists", &json!(["x"])), Err("selector: \"team\" Exists takes no values")),
         (expression("team", "Like", &json!(["x"])), Err("selector: \"Like\" is not a label selector operator")),
+        (
+            expression("a/", "DoesNotExist", &json!(null)),
+            Err("selector: \"a/\" is not the key of a label: name part must be non-empty"),
+        ),
+        (
+            json!({"selector": {"matchLabels": {"/a": "x"}}}),
+            Err("selector: \"/a\" is not the key of a label: prefix part must be non-empty"),
+        ),
     ];
     for (spec, expected) in cases {
         let group = group("garden", &spec, &json!(null), "");
@@ -66,6 +76,22 @@ fn targets_are_named_selected_or_all() {
             .map_err(str::to_owned);
         assert_eq!(wanted_targets(&Reader::new(&world), Group(&group)), expected, "{spec}");
     }
+}
+
+#[test]
+fn what_no_label_can_be_selects_nothing_nor_everything() {
+    let world = world(&[namespace("a", &json!({"team": "roses"}))]);
+    let long = "x".repeat(64);
+    for (key, value) in [("no key", "x"), (&long, "x"), ("Team/x", "x"), ("team", "no value"), ("team", &long)] {
+        for operator in ["In", "NotIn"] {
+            let expression = json!({"key": key, "operator": operator, "values": ["roses", value]});
+            let group = group("garden", &json!({"selector": {"matchExpressions": [expression]}}), &json!(null), "");
+            assert!(wanted_targets(&Reader::new(&world), Group(&group)).is_err(), "{key} {operator} {value}");
+        }
+    }
+    let none = json!({"selector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": [""]}]}});
+    let group = group("garden", &none, &json!(null), "");
+    assert!(wanted_targets(&Reader::new(&world), Group(&group)).is_ok(), "labels may be empty");
 }
 
 #[test]
@@ -120,20 +146,19 @@ fn a_member_names_its_group_and_the_groups_targets() {
 }
 
 #[test]
-fn copies_are_known_by_label_reason_or_annotation() {
-    let original = csv(&json!({}));
-    assert!(!is_copy(&original));
-    for (path, value) in [
-        ("/metadata/labels", json!({"olm.copiedFrom": "field"})),
-        ("/metadata/annotations", json!({"olm.operatorNamespace": "field"})),
-    ] {
-        let mut copy = json!({"metadata": {"name": "rose.v1", "namespace": "garden", "labels": {}, "annotations": {}}});
-        *copy.pointer_mut(path).unwrap() = value;
-        assert!(is_copy(&copy), "{path}");
-    }
-    let mut copy = original;
+fn copies_are_known_by_label_or_status() {
+    let with = |path: &str, value: Value| {
+        let mut csv = json!({"metadata": {"name": "rose.v1", "namespace": "garden", "labels": {}, "annotations": {}}});
+        *csv.pointer_mut(path).unwrap() = value;
+        csv
+    };
+    assert!(!is_copy(&csv(&json!({}))));
+    assert!(is_copy(&with("/metadata/labels", json!({"olm.copiedFrom": "field"}))));
+    let edited = with("/metadata/annotations", json!({"olm.operatorNamespace": "field"}));
+    assert!(!is_copy(&edited), "an original whose annotation was edited");
+    let mut copy = edited;
     copy["status"] = json!({"reason": "Copied"});
-    assert!(is_copy(&copy));
+    assert!(is_copy(&copy), "a copy that somebody took the label from");
 }
 
 #[test]
@@ -220,6 +245,18 @@ fn provided_apis_are_annotated_unless_another_group_provides_them() {
         let own = group("garden", &json!({"staticProvidedAPIs": fixed}), &json!(["field"]), own);
         let world = world(&[own.clone(), group("elsewhere", &json!({}), &targets, other)]);
         assert_eq!(provision(&Reader::new(&world), Group(&own), &csv), expected, "{targets} {other}");
+    }
+}
+
+#[test]
+fn annotations_that_people_write_count_with_their_spaces() {
+    let csv = csv(&json!({"customresourcedefinitions": {"owned": [
+        {"name": "roses.garden.example.com", "kind": "Rose", "version": "v1"},
+    ]}}));
+    let own = group("garden", &json!({}), &json!(["field"]), "");
+    for annotation in ["Tulip.v1.x.io, Rose.v1.garden.example.com", " Rose .v1.garden.example.com ,"] {
+        let world = world(&[own.clone(), group("elsewhere", &json!({}), &json!(["field"]), annotation)]);
+        assert_eq!(provision(&Reader::new(&world), Group(&own), &csv), Provision::Conflict, "{annotation:?}");
     }
 }
 

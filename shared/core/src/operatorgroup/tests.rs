@@ -159,6 +159,22 @@ fn a_service_account_is_waited_for_and_recorded() {
     }));
     settle(&mut world);
     assert_eq!(planned(&world), Plan::nothing(), "a new resourceVersion alone is no news");
+
+    // Another of the same name.
+    world.apply(json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": "gardener", "namespace": "garden", "uid": "other", "resourceVersion": "9"},
+    }));
+    let reference = status_written(&planned(&world)).unwrap()["serviceAccountRef"].clone();
+    assert_eq!((&reference["uid"], &reference["resourceVersion"]), (&json!("other"), &json!("9")));
+    world.delete(&crate::world::kind::SERVICE_ACCOUNT, &("garden".into(), "gardener".into()), "other", 10);
+    let mut lost = missing;
+    lost["namespaces"] = json!(["garden"]);
+    assert_eq!(status_written(&planned(&world)), Some(&lost), "it is gone, and the targets stay");
+
+    world.apply(group(&json!({"targetNamespaces": ["garden"]}), &json!({}), &found));
+    let targets = json!({"lastUpdated": NOW, "namespaces": ["garden"]});
+    assert_eq!(status_written(&planned(&world)), Some(&targets), "none is named any more");
 }
 
 #[test]
@@ -207,6 +223,12 @@ fn roles_gather_what_is_provided_and_leave_rules_alone() {
         {"matchLabels": {"olm.opgroup.permissions/aggregate-to-".to_owned() + &crate::api::hash::fnv64a("Rose.v1.x.io") + "-view": "true"}},
     ]});
     assert_eq!(Reader::new(&world).json(&gk, "", &name), Some(&filled));
+
+    let mut edited = filled.clone();
+    edited["metadata"]["labels"]["olm.owner"] = "other".into();
+    edited["aggregationRule"] = json!(null);
+    world.apply(edited);
+    assert_eq!(planned(&world).actions, [Action::Update(filled)], "what somebody edited is put back");
 }
 
 #[test]
@@ -283,5 +305,10 @@ fn namespaces_carry_the_uids_of_the_groups_that_name_them() {
         let plan = plan_namespace(&Reader::new(&world), &Key::new(Controller::Namespace, "", "field"));
         let expected: Vec<Action> = expected.into_iter().map(|l| Action::label(&field(&labels), l)).collect();
         assert_eq!(plan, Plan::act(expected), "{labels}");
+        let mut going = field(&labels);
+        going["metadata"]["deletionTimestamp"] = NOW.into();
+        world.apply(going);
+        let plan = plan_namespace(&Reader::new(&world), &Key::new(Controller::Namespace, "", "field"));
+        assert_eq!(plan, Plan::nothing(), "on its way out");
     }
 }

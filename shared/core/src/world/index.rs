@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::kind::{self, GroupKind};
+use crate::api::cluster_service_version::FINALIZER;
 use crate::api::{labels, object};
 
 /// One entry of one index.
@@ -30,7 +31,8 @@ pub enum IndexKey {
     Target(String),
     /// ClusterServiceVersions, not copied ones, that own the CustomResourceDefinition of this name.
     OwnedCrd(String),
-    /// ClusterServiceVersions copied from this namespace under this name.
+    /// ClusterServiceVersions copied from this namespace under this name, as the label says, or, where that was taken away, status and
+    /// annotation. One that has the label and is no copy counts as its own.
     CopyOf(String, String),
     /// RoleBindings and ClusterRoleBindings with the ServiceAccount of this namespace and name among their subjects, also as user.
     Subject(String, String),
@@ -60,17 +62,23 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
     }
     if *gk == kind::OPERATOR_GROUP {
         let provided = object::annotation(json, "olm.providedAPIs").unwrap_or_default();
-        keys.extend(
-            provided.split(',').map(str::trim).filter(|p| !p.is_empty()).map(|p| IndexKey::ProvidedApi(p.into())),
-        );
+        let provided = provided.split(',').map(|api| api.replace(' ', ""));
+        keys.extend(provided.filter(|api| !api.is_empty()).map(IndexKey::ProvidedApi));
         let targets = object::list(json, &["status", "namespaces"]);
         keys.extend(targets.iter().filter_map(|t| t.as_str()).map(|t| IndexKey::Target(t.to_owned())));
     } else if *gk == kind::COPIED_CSV {
-        let from = object::label(json, labels::COPIED_FROM).unwrap_or_default();
+        let is_copy = object::list(json, &["metadata", "finalizers"]).iter().all(|f| f != FINALIZER);
+        let from = object::label(json, labels::COPIED_FROM).filter(|_| is_copy);
+        let from = from.unwrap_or_else(|| object::namespace(json));
         keys.push(IndexKey::CopyOf(from.to_owned(), object::name(json).to_owned()));
     } else if *gk == kind::CLUSTER_SERVICE_VERSION {
         for crd in object::list(json, &["spec", "customresourcedefinitions", "owned"]) {
             keys.push(IndexKey::OwnedCrd(object::text(crd, &["name"]).to_owned()));
+        }
+        // A copy that somebody took the label from.
+        if object::text(json, &["status", "reason"]) == "Copied" {
+            let from = object::annotation(json, "olm.operatorNamespace").unwrap_or_default();
+            keys.push(IndexKey::CopyOf(from.to_owned(), object::name(json).to_owned()));
         }
     } else if *gk == kind::ROLE_BINDING || *gk == kind::CLUSTER_ROLE_BINDING {
         for subject in object::list(json, &["subjects"]) {

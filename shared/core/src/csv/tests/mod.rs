@@ -1,4 +1,5 @@
 mod config;
+mod gates;
 mod serving;
 mod webhooks;
 

@@ -2,6 +2,7 @@
 
 mod applying;
 mod definitions;
+mod fresh;
 mod garbage;
 mod namespaces;
 mod requests;

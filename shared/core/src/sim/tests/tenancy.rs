@@ -17,12 +17,12 @@ use crate::membership::{self, Apis, Group};
 use crate::settings::Settings;
 use crate::world::{Reader, kind};
 
-const NAMESPACES: [&str; 4] = ["a", "b", "c", "d"];
-const TEAMS: [&str; 2] = ["roses", "tulips"];
-const KINDS: [&str; 2] = ["Rose", "Tulip"];
+pub(super) const NAMESPACES: [&str; 4] = ["a", "b", "c", "d"];
+pub(super) const TEAMS: [&str; 2] = ["roses", "tulips"];
+pub(super) const KINDS: [&str; 2] = ["Rose", "Tulip"];
 const MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
 /// More than what the controllers wait for, and less than until an install times out.
-const LONG: SignedDuration = SignedDuration::from_mins(3);
+pub(super) const LONG: SignedDuration = SignedDuration::from_mins(3);
 
 /// Something that a user does.
 #[derive(Clone, Debug)]
@@ -32,21 +32,23 @@ enum Deed {
     Delete(ObjectRef),
 }
 
-fn reference(kind: &str, namespace: &str, name: &str) -> ObjectRef {
+pub(super) fn reference(kind: &str, namespace: &str, name: &str) -> ObjectRef {
     let gvk = match kind {
-        "Namespace" => Gvk::new("", "v1", kind),
-        "OperatorGroup" => Gvk::new("operators.coreos.com", "v1", kind),
+        "Namespace" | "ServiceAccount" => Gvk::new("", "v1", kind),
+        "Deployment" => Gvk::new("apps", "v1", kind),
+        "ClusterRole" | "Role" => Gvk::new("rbac.authorization.k8s.io", "v1", kind),
+        "OperatorGroup" | "OLMConfig" => Gvk::new("operators.coreos.com", "v1", kind),
         _ => Gvk::new("operators.coreos.com", "v1alpha1", kind),
     };
     ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
-fn labels() -> impl Strategy<Value = Value> {
+pub(super) fn labels() -> impl Strategy<Value = Value> {
     proptest::option::of(select(&TEAMS[..])).prop_map(|team| json!({ "team": team }))
 }
 
 /// What a group targets: all, these, or those with a label.
-fn targets() -> impl Strategy<Value = Value> {
+pub(super) fn targets() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(json!({ "targetNamespaces": null, "selector": null })),
         subsequence(&NAMESPACES[..], 1..3).prop_map(|names| json!({ "targetNamespaces": names, "selector": null })),
@@ -55,7 +57,7 @@ fn targets() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn apis() -> impl Strategy<Value = String> {
+pub(super) fn apis() -> impl Strategy<Value = String> {
     let name = |kinds: Vec<&str>| kinds.iter().map(|kind| format!("{kind}.v1.x.io")).collect::<Vec<_>>().join(",");
     subsequence(&KINDS[..], 0..=2).prop_map(name)
 }
@@ -76,32 +78,41 @@ fn group() -> impl Strategy<Value = Value> {
 }
 
 fn csv() -> impl Strategy<Value = Value> {
-    let modes = prop_oneof![3 => Just(MODES.to_vec()), 1 => subsequence(&MODES[..], 1..4)];
-    (select(&NAMESPACES[..]), subsequence(&KINDS[..], 1..=2), modes).prop_map(|(namespace, kinds, modes)| {
+    (select(&NAMESPACES[..]), subsequence(&KINDS[..], 1..=2), modes()).prop_map(|(namespace, kinds, modes)| {
         let name = kinds.concat().to_lowercase();
-        let owned: Value = kinds
-            .iter()
-            .map(|kind| json!({ "name": format!("{}s.x.io", kind.to_lowercase()), "kind": kind, "version": "v1" }))
-            .collect();
-        let modes: Value = modes.iter().map(|mode| json!({ "type": mode, "supported": true })).collect();
-        json!({
-            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-            "metadata": { "name": name, "namespace": namespace },
-            "spec": {
-                "displayName": name, "installModes": modes,
-                "customresourcedefinitions": { "owned": owned },
-                "install": { "strategy": "deployment", "spec": { "deployments": [{
-                    "name": name,
-                    "spec": {
-                        "selector": { "matchLabels": { "app": name } },
-                        "template": {
-                            "metadata": { "labels": { "app": name } },
-                            "spec": { "containers": [{ "name": "manager", "image": "registry.example.com/operator:1" }] },
-                        },
+        operator(namespace, &name, &kinds, &modes)
+    })
+}
+
+/// Which install modes an operator lists as supported: mostly all.
+pub(super) fn modes() -> impl Strategy<Value = Vec<&'static str>> {
+    prop_oneof![3 => Just(MODES.to_vec()), 1 => subsequence(&MODES[..], 1..4)]
+}
+
+/// A ClusterServiceVersion that owns the definitions of these kinds.
+pub(super) fn operator(namespace: &str, name: &str, kinds: &[&str], modes: &[&str]) -> Value {
+    let owned: Value = kinds
+        .iter()
+        .map(|kind| json!({ "name": format!("{}s.x.io", kind.to_lowercase()), "kind": kind, "version": "v1" }))
+        .collect();
+    let modes: Value = modes.iter().map(|mode| json!({ "type": mode, "supported": true })).collect();
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": { "name": name, "namespace": namespace },
+        "spec": {
+            "displayName": name, "installModes": modes,
+            "customresourcedefinitions": { "owned": owned },
+            "install": { "strategy": "deployment", "spec": { "deployments": [{
+                "name": name,
+                "spec": {
+                    "selector": { "matchLabels": { "app": name } },
+                    "template": {
+                        "metadata": { "labels": { "app": name } },
+                        "spec": { "containers": [{ "name": "manager", "image": "registry.example.com/operator:1" }] },
                     },
-                }] } },
-            },
-        })
+                },
+            }] } },
+        },
     })
 }
 
@@ -129,7 +140,7 @@ fn deed() -> impl Strategy<Value = Deed> {
 }
 
 /// A cluster with the namespaces and CRDs.
-static CLUSTER: LazyLock<Simulation> = LazyLock::new(|| {
+pub(super) static CLUSTER: LazyLock<Simulation> = LazyLock::new(|| {
     let api = ApiServer::with_stock_objects(1, now()).with_node("n1", now());
     let mut simulation = Simulation::new(api, Settings::default(), now());
     for definition in crd::all() {

@@ -6,15 +6,13 @@ use regex::Regex;
 use serde_json::Value;
 
 use super::super::kinds::ResourceKind;
+use crate::api::labels::{SUBDOMAIN, SUBDOMAIN_RULE, key_problem, value_problem};
 use crate::api::object::{at, entries, is_deleting, list, name, text};
 
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const LONGEST_LABEL: usize = 63;
 const LONGEST_SUBDOMAIN: usize = 253;
-const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const QUALIFIED_RULE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 /// Annotations may hold this many bytes in all.
 const MOST_ANNOTATION_BYTES: usize = 256 * 1024;
 
@@ -23,9 +21,7 @@ fn pattern(pattern: &str) -> Regex {
     Regex::new(pattern).unwrap()
 }
 
-static SUBDOMAIN: LazyLock<Regex> = LazyLock::new(|| pattern(&format!(r"^{LABEL}(\.{LABEL})*$")));
 static DNS_LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(&format!("^{LABEL}$")));
-static QUALIFIED: LazyLock<Regex> = LazyLock::new(|| pattern("^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"));
 
 /// What is wrong with the metadata by itself.
 pub(super) fn problems(kind: &ResourceKind, object: &Value) -> Vec<String> {
@@ -40,11 +36,7 @@ pub(super) fn problems(kind: &ResourceKind, object: &Value) -> Vec<String> {
     }
     for (key, value) in entries(object, &["metadata", "labels"]) {
         found.extend(key_problem(key).map(|rule| format!("metadata.labels: Invalid value: {key:?}: {rule}")));
-        if value.len() > LONGEST_LABEL {
-            found.push(format!("metadata.labels: Invalid value: {value:?}: must be no more than 63 bytes"));
-        } else if !value.is_empty() && !QUALIFIED.is_match(value) {
-            found.push(format!("metadata.labels: Invalid value: {value:?}: {VALUE_RULE}"));
-        }
+        found.extend(value_problem(value).map(|rule| format!("metadata.labels: Invalid value: {value:?}: {rule}")));
     }
     let mut bytes = 0;
     for (key, value) in entries(object, &["metadata", "annotations"]) {
@@ -127,20 +119,4 @@ fn path_segment_problems(own_name: &str) -> Vec<String> {
         return vec![format!("may not be '{own_name}'")];
     }
     ['/', '%'].iter().filter(|c| own_name.contains(**c)).map(|c| format!("may not contain '{c}'")).collect()
-}
-
-fn key_problem(key: &str) -> Option<String> {
-    let part = match key.split_once('/') {
-        Some(("", _)) => return Some("prefix part must be non-empty".into()),
-        Some((prefix, _)) if !SUBDOMAIN.is_match(prefix) => return Some(format!("prefix part {SUBDOMAIN_RULE}")),
-        Some((_, part)) => part,
-        None => key,
-    };
-    if part.is_empty() {
-        Some("name part must be non-empty".into())
-    } else if part.len() > LONGEST_LABEL {
-        Some("name part must be no more than 63 bytes".into())
-    } else {
-        (!QUALIFIED.is_match(part)).then(|| QUALIFIED_RULE.to_owned())
-    }
 }

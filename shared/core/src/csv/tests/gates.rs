@@ -1,0 +1,209 @@
+//! Who is a member of an OperatorGroup, what happens to members that may not run, and how they come back.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::plan::{Action, Controller, Key, Plan};
+use crate::world::{Reader, World};
+
+const FINALIZER: &str = "operators.coreos.com/csv-cleanup";
+
+fn world(objects: &[Value]) -> World {
+    let mut world = World::new();
+    for object in objects {
+        world.apply(object.clone());
+    }
+    world
+}
+
+fn planned(objects: &[Value]) -> Plan {
+    let key = Key::new(Controller::ClusterServiceVersion, "garden", "rose.v1");
+    super::super::plan(&Reader::new(&world(objects)), &key, Timestamp::UNIX_EPOCH)
+}
+
+fn group(name: &str, targets: &[&str]) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": name, "namespace": "garden"},
+        "spec": {"targetNamespaces": targets}, "status": {"namespaces": targets},
+    })
+}
+
+/// A member of the group `og`, which targets `field`.
+fn csv(phase: &str, reason: &str) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {
+            "name": "rose.v1", "namespace": "garden", "uid": "rose", "finalizers": [FINALIZER],
+            "annotations": {"olm.operatorGroup": "og", "olm.operatorNamespace": "garden", "olm.targetNamespaces": "field"},
+        },
+        "spec": {
+            "installModes": [{"type": "SingleNamespace", "supported": true}],
+            "install": {"strategy": "deployment", "spec": {"deployments": [{"name": "rose"}]}},
+        },
+        "status": {"phase": phase, "reason": reason, "message": "as it was"},
+    })
+}
+
+/// Phase, reason and message that are written.
+fn written(plan: &Plan) -> Option<(&str, &str, &str)> {
+    plan.actions.iter().find_map(|action| match action {
+        Action::UpdateStatus(o) => {
+            let text = |field: &str| o["status"][field].as_str().unwrap_or_default();
+            Some((text("phase"), text("reason"), text("message")))
+        }
+        _ => None,
+    })
+}
+
+#[test]
+fn who_may_run_again_starts_over() {
+    const SUPPORTED: &str = "InstallModes now support target namespaces";
+    for (reason, message) in [
+        ("NoOperatorGroup", SUPPORTED),
+        ("TooManyOperatorGroups", SUPPORTED),
+        ("NoTargetNamespaces", SUPPORTED),
+        ("UnsupportedOperatorGroup", SUPPORTED),
+        ("InterOperatorGroupOwnerConflict", "OperatorGroup no longer intersecting with conflicting owner"),
+        (
+            "CannotModifyStaticOperatorGroupProvidedAPIs",
+            "static OperatorGroup and intersecting groups now support providedAPIs",
+        ),
+    ] {
+        let plan = planned(&[csv("Failed", reason), group("og", &["field"])]);
+        assert_eq!(written(&plan), Some(("Pending", "RequirementsUnknown", message)), "{reason}");
+    }
+}
+
+#[test]
+fn each_phase_ends_where_the_groups_do_not_let_it_go_on() {
+    let selector = json!({"matchLabels": {"team": "none"}});
+    let mut none = group("og", &[]);
+    none["spec"] = json!({ "selector": selector });
+    let two = [group("og", &["field"]), group("second", &["field"])];
+    for phase in ["", "Pending", "InstallReady", "Installing", "Succeeded", "Failed", "Replacing", "Deleting"] {
+        let told = |groups: &[Value], targets: &str| {
+            let mut csv = csv(phase, "before");
+            csv["metadata"]["annotations"]["olm.targetNamespaces"] = targets.into();
+            let objects: Vec<Value> = groups.iter().cloned().chain([csv]).collect();
+            let plan = planned(&objects);
+            assert_eq!(plan.actions.len(), 2, "status and event: {plan:?}");
+            let (phase, reason, _) = written(&plan).expect("a status");
+            assert_eq!(phase, "Failed");
+            reason.to_owned()
+        };
+        assert_eq!(told(&[], "field"), "NoOperatorGroup", "{phase}");
+        assert_eq!(told(&two, "field"), "TooManyOperatorGroups", "{phase}");
+        assert_eq!(told(&[none.clone()], "field"), "NoTargetNamespaces", "{phase}");
+        assert_eq!(told(&[group("og", &["field", "meadow"])], "field,meadow"), "UnsupportedOperatorGroup", "{phase}");
+    }
+}
+
+#[test]
+fn nothing_is_done_before_the_group_is_processed() {
+    let mut group = group("og", &["field"]);
+    group["spec"]["targetNamespaces"] = json!(["field", "meadow"]);
+    assert_eq!(planned(&[csv("Pending", "RequirementsUnknown"), group]).actions, []);
+}
+
+#[test]
+fn annotations_of_a_member_that_somebody_edited_are_written_again() {
+    let good = csv("Succeeded", "InstallSucceeded");
+    for (key, value) in [
+        ("olm.operatorGroup", json!("other")),
+        ("olm.operatorGroup", json!(null)),
+        ("olm.operatorNamespace", json!("other")),
+        ("olm.operatorNamespace", json!(null)),
+        ("olm.targetNamespaces", json!("")),
+        ("olm.targetNamespaces", json!("meadow")),
+        ("olm.targetNamespaces", json!(null)),
+    ] {
+        let mut edited = good.clone();
+        edited["metadata"]["annotations"][key] = value.clone();
+        let plan = planned(&[edited, group("og", &["field"])]);
+        let [Action::Update(mended)] = &plan.actions[..] else { panic!("{key} {value}: {plan:?}") };
+        assert_eq!(mended["metadata"]["annotations"], good["metadata"]["annotations"], "{key} {value}");
+    }
+}
+
+#[test]
+fn deployments_of_who_may_not_run_are_deleted_and_no_others() {
+    let deployment = |name: &str, owner: &str| {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": name, "namespace": "garden", "uid": name, "labels": {
+                "olm.owner": owner, "olm.owner.namespace": "garden", "olm.owner.kind": "ClusterServiceVersion",
+            }},
+        })
+    };
+    let mut csv = csv("Succeeded", "InstallSucceeded");
+    csv["spec"]["install"]["spec"]["deployments"] = json!([{"name": "rose"}, {"name": "theirs"}, {"name": "missing"}]);
+    csv["spec"]["customresourcedefinitions"] =
+        json!({"owned": [{"name": "roses.x.io", "kind": "Rose", "version": "v1"}]});
+    let mut fixed = group("og", &["field"]);
+    fixed["spec"]["staticProvidedAPIs"] = true.into();
+    let mut other = group("other", &["field"]);
+    other["metadata"] =
+        json!({"name": "other", "namespace": "away", "annotations": {"olm.providedAPIs": "Rose.v1.x.io"}});
+    for (reason, groups) in [
+        ("CannotModifyStaticOperatorGroupProvidedAPIs", vec![fixed]),
+        ("InterOperatorGroupOwnerConflict", vec![group("og", &["field"]), other]),
+    ] {
+        let mut objects = vec![csv.clone(), deployment("rose", "rose.v1"), deployment("theirs", "tulip.v1")];
+        objects.extend(groups);
+        let plan = planned(&objects);
+        assert_eq!(written(&plan).map(|(phase, reason, _)| (phase, reason)), Some(("Failed", reason)));
+        let deleted: Vec<String> = plan
+            .actions
+            .iter()
+            .filter(|action| matches!(action, Action::Delete { .. }))
+            .map(|action| action.target().to_string())
+            .collect();
+        assert_eq!(deleted, ["Deployment/garden/rose"], "{reason}");
+        objects.retain(|o| o["kind"] != "Deployment");
+        objects[0]["status"] = match &plan.actions[plan.actions.len() - 2] {
+            Action::UpdateStatus(o) => o["status"].clone(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(planned(&objects).actions, [], "it is told once");
+    }
+}
+
+#[test]
+fn copies_are_left_to_others_but_for_a_finalizer_that_keeps_one() {
+    let mut labelled = csv("Succeeded", "Copied");
+    labelled["metadata"]["labels"] = json!({"olm.copiedFrom": "field"});
+    let mut stripped = csv("Succeeded", "Copied");
+    stripped["metadata"]["annotations"]["olm.operatorNamespace"] = "field".into();
+    let og = group("og", &["field"]);
+    for copy in [&mut labelled, &mut stripped] {
+        assert_eq!(planned(&[copy.clone(), og.clone()]).actions, []);
+        copy["metadata"]["deletionTimestamp"] = "2026-11-21T13:00:00Z".into();
+    }
+    assert_eq!(planned(&[labelled, og.clone()]).actions, [], "what is known of it cannot be written");
+    let plan = planned(&[stripped, og]);
+    assert!(matches!(&plan.actions[..], [Action::Update(o)] if o["metadata"]["finalizers"].is_null()), "{plan:?}");
+}
+
+#[test]
+fn what_a_member_installs_is_installed_with_the_rights_of_the_groups_account() {
+    let mut csv = csv("InstallReady", "AllRequirementsMet");
+    csv["spec"]["install"]["spec"]["deployments"] = json!([{"name": "rose", "spec": {"template": {}}}]);
+    let mut group = group("og", &["field"]);
+    group["spec"]["serviceAccountName"] = "gardener".into();
+    let plan = planned(&[csv.clone(), group.clone()]);
+    assert_eq!((plan.actions.len(), plan.reasons.len()), (0, 1), "nobody knows it yet: {plan:?}");
+    for other in ["other", "gardener"] {
+        group["status"]["serviceAccountRef"] = json!({"namespace": "garden", "name": other});
+        let plan = planned(&[csv.clone(), group.clone()]);
+        let as_account = |action: &Action| match action {
+            Action::As(account, _) => Some(account.user()),
+            _ => None,
+        };
+        let accounts: Vec<Option<String>> = plan.actions.iter().map(as_account).collect();
+        let gardener = Some("system:serviceaccount:garden:gardener".to_owned());
+        // The Deployment; status and Event are OLM's own.
+        let expected = if other == "gardener" { vec![gardener, None, None] } else { vec![] };
+        assert_eq!(accounts, expected, "{other}");
+    }
+}
