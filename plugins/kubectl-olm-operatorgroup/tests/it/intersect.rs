@@ -37,6 +37,18 @@ fn what_would_happen_if_a_group_were_applied() {
 }
 
 #[test]
+fn a_group_that_would_be_refused_is_told() {
+    let garden = garden();
+    let group = "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: carol, namespace: carol}\n";
+    std::fs::write(garden.path().join("carol.yaml"), format!("{group}spec: {{targetNamespace: [east]}}\n")).unwrap();
+    let (_, _, err) = said(garden.path(), &["intersect", "--from", "garden.yaml", "-f", "carol.yaml"]);
+    assert!(
+        err.contains("OperatorGroup carol/carol would be refused: there is no field spec.targetNamespace\n"),
+        "{err}"
+    );
+}
+
+#[test]
 fn some_of_the_groups() {
     let (code, out, err) = intersect(&["-n", "quiet"]);
     assert_eq!(code, 0, "{out}{err}");

@@ -83,6 +83,10 @@ fn a_manifest_comes_from_standard_input_too() {
         (&nameless.replace("generateName: og-", "name: '../og'"), "cannot be the name of an OperatorGroup"),
         (&nameless.replace("generateName: og-", "name: og, namespace: '../x'"), "cannot be the name of a namespace"),
         (&nameless.replace("com/v1", "com/v3"), "this is not an OperatorGroup of apiVersion"),
+        (
+            &nameless.replace("{generateName: og-}", "{name: og, namespace: east}\nspec: {targetNamespace: [east]}"),
+            "there is no field spec.targetNamespace\n",
+        ),
         ("", "one OperatorGroup is expected"),
     ] {
         let mut create = super::operatorgroup(&["create", "--from", "garden.yaml", "--dry-run", "-f", "-"]);

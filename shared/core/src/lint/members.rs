@@ -40,7 +40,6 @@ fn several_groups(look: &Look<'_>, tenant: &Tenant<'_>, several: &[usize], found
     };
     let Some(kept) = several.iter().min_by_key(|at| (Reverse(users(at)), created(at))).copied() else { return };
     let first = look.group(kept).name();
-    let why = if users(&kept) > 0 { "which operators there name" } else { "which was first" };
     let consequence = match (&tenant.csvs[..], &tenant.subscriptions[..]) {
         ([], []) => "operators in this namespace would fail with TooManyOperatorGroups".to_owned(),
         ([], subscriptions) => format!("{} not resolved", are(subscriptions, "Subscription")),
@@ -48,8 +47,13 @@ fn several_groups(look: &Look<'_>, tenant: &Tenant<'_>, several: &[usize], found
     };
     for at in several.iter().filter(|at| **at != kept) {
         let group = look.group(*at);
+        let why = match users(&kept) {
+            0 if created(&kept) < created(at) => ", which was first,",
+            0 => "",
+            _ => ", which operators there name,",
+        };
         let message =
-            format!("there is also OperatorGroup {first}, {why}, in namespace {}: {consequence}", tenant.namespace);
+            format!("there is also OperatorGroup {first}{why} in namespace {}: {consequence}", tenant.namespace);
         let what = format!("keep one of them: {first}, unless this one is meant");
         let delete = Change::Delete(vec![ObjectRef::of(group.0)]);
         let also = [ObjectRef::of(look.group(kept).0)];

@@ -66,7 +66,7 @@ fn wrapped(text: &str) -> String {
 }
 
 /// All rules, by code.
-pub static RULES: [&Rule; 21] = [
+pub static RULES: [&Rule; 22] = [
     &SEVERAL_GROUPS,
     &NO_GROUP,
     &INSTALL_MODES,
@@ -88,6 +88,7 @@ pub static RULES: [&Rule; 21] = [
     &ORPHANED_GROUP_ROLE,
     &ORPHANED_RIGHTS,
     &PACKAGE_DOES_NOT_FIT,
+    &INVALID_FIELDS,
 ];
 
 pub(super) static SEVERAL_GROUPS: Rule = Rule {
@@ -392,6 +393,20 @@ pub(super) static PACKAGE_DOES_NOT_FIT: Rule = Rule {
           every version which groups it fits, and which targets would fit it.",
     example: "kubectl olm operatorgroup lint --package rose --catalog tea=./catalog -n garden",
     fix: "install it in a namespace whose group it fits, or change the targets.",
+    here: &[],
+    everywhere: &[],
+    reads: &[],
+};
+
+pub(super) static INVALID_FIELDS: Rule = Rule {
+    code: "OG022",
+    name: "invalid-fields",
+    severity: Severity::Error,
+    summary: "The API server would refuse an OperatorGroup",
+    why: "A field of its spec does not exist, or what is in it is of another type. kubectl apply ends with the same words. Clients that \
+          do not ask the API server to be strict lose the field instead, and a group without targets targets all namespaces.",
+    example: "kind: OperatorGroup\nspec: {targetNamespace: [garden]}              # targetNamespaces",
+    fix: "correct the field.",
     here: &[],
     everywhere: &[],
     reads: &[],

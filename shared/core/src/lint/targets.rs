@@ -3,16 +3,21 @@
 use serde_json::{Value, json};
 
 use super::problem::{Change, Problem};
-use super::rule::{INVALID_TARGETS, SELECTS_NOTHING, TARGET_MISSING, TARGETS_AND_SELECTOR};
+use super::rule::{INVALID_FIELDS, INVALID_TARGETS, SELECTS_NOTHING, TARGET_MISSING, TARGETS_AND_SELECTOR};
 use super::{Look, Tenant, listed};
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
 use crate::membership::Group;
+use crate::operatorgroup::compile::Named;
+use crate::operatorgroup::form::{self, Fault};
 use crate::world::kind;
 
 pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
     for at in &tenant.groups {
         let group = look.group(*at);
+        for Fault { what, hint } in form::faults(group.0) {
+            found.push(Problem::new(&INVALID_FIELDS, group.0, what).advise(hint));
+        }
         let named = named(group);
         if !named.is_empty() && has_selector(group) {
             let message = "spec.selector is ignored, as spec.targetNamespaces names namespaces";
@@ -61,6 +66,11 @@ fn invalid(group: Group<'_>, named: &[&str], message: &str) -> Problem {
         return Problem::new(&INVALID_TARGETS, group.0, message)
             .propose("correct the selector: In and NotIn take values, Exists and DoesNotExist take none", edit);
     }
+    if names.len() == named.len() {
+        let single: Vec<&str> = names.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
+        let what = format!("name them one by one: {}", listed(&single));
+        return Problem::new(&INVALID_TARGETS, group.0, message).propose(what, retarget(group, single));
+    }
     let beside = if names.is_empty() { String::new() } else { format!(" beside {}", listed(&names)) };
     let problem =
         Problem::new(&INVALID_TARGETS, group.0, format!("spec.targetNamespaces has an empty name{beside}: {message}"));
@@ -92,6 +102,9 @@ fn missing(look: &Look<'_>, group: Group<'_>, named: &[&str]) -> Option<Problem>
             let names = named.iter().map(|name| if *name == first { other } else { name });
             problem
                 .propose(format!("name {other} instead, if that is meant; or create {first}"), retarget(group, names))
+        }
+        ([_], None) if Named::Namespace.check(first).is_err() => {
+            problem.advise("correct its name: there can be no namespace of that name")
         }
         ([_], None) => problem.propose("create it, or correct its name", Change::Apply(vec![namespace(&first)])),
         _ => problem

@@ -13,10 +13,12 @@
 //! ```text
 //!   intersection  which groups get into each other's way  --> remedy   what would help
 //!   compile       an install mode and namespaces -> a group
+//!   form          what the API server would refuse in a group
 //!   managed       where a group is created, and which may be deleted
 //! ```
 
 pub mod compile;
+pub mod form;
 pub mod intersection;
 pub mod managed;
 mod namespace;

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::membership::Group;
 use olm_core::operatorgroup::compile::{Named, Refused, supports};
+use olm_core::operatorgroup::form;
 use olm_core::operatorgroup::intersection::{self, Intersections};
 use olm_core::operatorgroup::managed::{self, Creation, Origin, Relation};
 use olm_core::world::{Reader, kind};
@@ -262,6 +263,11 @@ async fn written(file: &PathBuf, options: &Options) -> Result<Wished, CliError> 
         (named, _) => compile::namespace(named.as_deref(), &options.source).await?,
     };
     Named::Namespace.check(&namespace).map_err(refused)?;
+    let faults = form::faults(&group);
+    if let Some(first) = faults.first() {
+        let what: Vec<&str> = faults.iter().map(|fault| fault.what.as_str()).collect();
+        return Err(CliError::input(what.join("; ")).hint(&first.hint).at(&only.place));
+    }
     object::map_mut(&mut group, &["metadata"]).insert("namespace".to_owned(), namespace.into());
     for field in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"] {
         object::map_mut(&mut group, &["metadata"]).remove(field);

@@ -73,6 +73,46 @@ fn operators_need_a_group() {
 }
 
 #[test]
+fn what_the_api_server_would_refuse_is_told() {
+    let cases = [
+        ("{targetNamespaces: garden}", "spec.targetNamespaces in body must be of type array", "correct it"),
+        ("{targetNamespace: [garden]}", "there is no field spec.targetNamespace", "write spec.targetNamespaces, if"),
+        ("{serviceAccount: rose}", "there is no field spec.serviceAccount", "leave it out"),
+        ("{selector: {matchLabels: {team: true}}}", "spec.selector.matchLabels.team in body must be", "correct it"),
+        ("{selector: {matchLabel: {team: roses}}}", "there is no field spec.selector.matchLabel", "leave it out"),
+        (
+            "{selector: {matchExpressions: [{key: a}]}}",
+            "spec.selector.matchExpressions[0].operator: Required",
+            "correct",
+        ),
+        ("{upgradeStrategy: Never}", "spec.upgradeStrategy: Unsupported value", "correct it"),
+    ];
+    for (spec, message, hint) in cases {
+        let text = all_of(&[GARDEN, &group("all", spec)]);
+        let problems = linted(&text).problems;
+        let problem = problems.iter().find(|p| p.rule.code == "OG022").unwrap();
+        assert!(problem.message.contains(message), "{spec}: {}", problem.message);
+        assert!(fix(problem).what.starts_with(hint), "{spec}: {}", fix(problem).what);
+    }
+    let written = "{targetNamespaces: [garden], selector: {matchLabels: {team: roses}}, staticProvidedAPIs: true}";
+    for spec in [written, "null", "{targetNamespaces: null}"] {
+        let problems = linted(&all_of(&[GARDEN, &group("all", spec)])).problems;
+        assert!(problems.iter().all(|p| p.rule.code != "OG022"), "{spec}: {:?}", told(&problems));
+    }
+}
+
+#[test]
+fn targets_that_cannot_be_are_not_to_be_created() {
+    let problems = |spec: &str| linted(&all_of(&[GARDEN, &group("all", spec)])).problems;
+    let found = problems("{targetNamespaces: ['garden, field']}");
+    assert_eq!(found[0].rule.code, "OG005");
+    assert_eq!(fix(&found[0]).what, "name them one by one: garden and field");
+    assert!(command(&found[0]).contains(r#"["garden","field"]"#), "{}", command(&found[0]));
+    let found = problems("{targetNamespaces: [Meadow_1]}");
+    assert_eq!((found[0].rule.code, fix(&found[0]).command()), ("OG008", None));
+}
+
+#[test]
 fn members_support_the_targets() {
     let case = |spec: &str, modes: &[&str]| {
         let text = all_of(&[GARDEN, &group("all", spec), &rose(modes)]);

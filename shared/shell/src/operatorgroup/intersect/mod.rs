@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use olm_core::api::object;
+use olm_core::operatorgroup::form;
 use olm_core::operatorgroup::intersection::{Intersections, Pair};
 use olm_core::world::Reader;
 
@@ -79,6 +80,16 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     seen.tell_gaps(printer);
     let world = Reader::new(&seen.world);
     let all = Intersections::of(&world);
+    for group in all.scopes().iter().map(|scope| scope.group) {
+        for fault in form::faults(group.0) {
+            printer.warn(format_args!(
+                "OperatorGroup {}/{} would be refused: {}",
+                group.namespace(),
+                group.name(),
+                fault.what
+            ));
+        }
+    }
     let answer = answer(&world, &all, &seen, options, groups)?;
     match format {
         Format::Text | Format::Wide => text::tell(&answer, &seen, *format == Format::Wide, printer)?,

@@ -1,0 +1,60 @@
+//! What the API server would refuse in the spec of an OperatorGroup. No cluster has such a group, but files do. What is misspelt there is
+//! lost, where the API server is not asked to be strict, and a group without targets targets all namespaces.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use crate::api::{crd, object};
+use crate::structural;
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What, with its field.
+    pub what: String,
+    /// What to do about it, an imperative without a full stop.
+    pub hint: String,
+}
+
+/// The OperatorGroup's CustomResourceDefinition.
+static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
+    let is_wanted = |crd: &Value| object::text(crd, &["spec", "names", "kind"]) == "OperatorGroup";
+    crd::all().into_iter().find(is_wanted).unwrap_or_default()
+});
+
+/// Everything that is wrong. The status does not count: nobody writes it.
+pub fn faults(group: &Value) -> Vec<Fault> {
+    let schema = schema(group);
+    let written = json!({ "metadata": {}, "spec": object::at(group, &["spec"]) });
+    let mut taken = written.clone();
+    structural::default(schema, &mut taken);
+    let invalid = structural::problems(schema, &taken).into_iter().map(|what| Fault {
+        what,
+        hint: "correct it: kubectl explain operatorgroup.spec tells what may be there".to_owned(),
+    });
+    let unknown = structural::unknown_fields(schema, &written).into_iter().map(|field| Fault {
+        hint: match similar(schema, &field) {
+            Some(other) => format!("write spec.{other}, if that is meant"),
+            None => "leave it out: kubectl explain operatorgroup.spec tells what may be there".to_owned(),
+        },
+        what: format!("there is no field {field}"),
+    });
+    invalid.chain(unknown).collect()
+}
+
+/// The schema of the version that the group is written in, or the newest.
+fn schema(group: &Value) -> &'static Value {
+    let version = object::text(group, &["apiVersion"]).rsplit('/').next().unwrap_or_default();
+    let versions = object::list(&DEFINITION, &["spec", "versions"]);
+    let wanted = versions.iter().find(|v| object::text(v, &["name"]) == version).or_else(|| versions.first());
+    wanted.map_or(&Value::Null, |v| object::at(v, &["schema", "openAPIV3Schema"]))
+}
+
+/// A field of the spec whose name is nearly that of this one.
+fn similar(schema: &'static Value, field: &str) -> Option<&'static str> {
+    let name = field.strip_prefix("spec.")?.to_lowercase();
+    let known = object::at(schema, &["properties", "spec", "properties"]).as_object()?;
+    let distances = known.keys().map(|known| (strsim::damerau_levenshtein(&known.to_lowercase(), &name), known));
+    distances.filter(|(distance, _)| *distance <= 3).min().map(|(_, known)| known.as_str())
+}
