@@ -44,23 +44,23 @@ fn main() -> Result<()> {
     let mut printer = Printer::stdio();
     let data = data::data().context(data::NO_DATA)?;
     let binary = release("kubectl-olm-run")?;
-    let folder = tempfile::tempdir()?;
+    let (catalog, cluster_files) = (tempfile::tempdir()?, tempfile::tempdir()?);
     let mut arguments = std::env::args().skip(1).map(|n| n.parse::<usize>());
     let namespaces = arguments.next().transpose()?.unwrap_or(NAMESPACES);
     let operators = arguments.next().transpose()?.unwrap_or(OPERATORS).min(OPERATORS);
-    let packages = catalog::write(&data.join("bundles"), folder.path(), |bundle| {
+    let packages = catalog::write(&data.join("bundles"), catalog.path(), |bundle| {
         BUNDLES[..operators].iter().any(|wanted| bundle == Path::new(wanted))
     })?;
     let mut peaks = Vec::new();
     for (namespaces, packages) in [(namespaces, &packages[..]), (0, &packages), (namespaces, &[]), (0, &[])] {
-        let objects = folder.path().join("objects.yaml");
+        let objects = cluster_files.path().join("objects.yaml");
         fs::write(&objects, cluster(namespaces, packages)?)?;
         let began = Instant::now();
         let child = Command::new(&binary)
             .arg("--simulate")
             .arg(&objects)
             .arg("--catalog")
-            .arg(format!("main={}", folder.path().display()))
+            .arg(format!("main={}", catalog.path().display()))
             .stdout(Stdio::null())
             .spawn()?;
         let (passed, peak) = watch(child)?;
