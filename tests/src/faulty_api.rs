@@ -218,12 +218,16 @@ async fn answer(
     }
 }
 
-/// A refusal as an API server says it.
+/// A refusal as an API server says it. One that is busy says when to come back.
 pub(crate) fn refusal(Status { code, reason, message }: &Status) -> Value {
-    json!({
+    let mut refusal = json!({
         "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
         "reason": reason, "message": message, "code": code,
-    })
+    });
+    if *code == 429 {
+        refusal["details"] = json!({ "retryAfterSeconds": 1 });
+    }
+    refusal
 }
 
 /// The whole body of a request.

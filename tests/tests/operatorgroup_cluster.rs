@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
 
 use olm_core::api::crd;
 use olm_shell::cli::flags::{ClusterFlags, DataFormat, DryRun, SourceFlags};
@@ -16,7 +18,7 @@ use olm_shell::operatorgroup::create::{self, Given};
 use olm_shell::operatorgroup::operator::Operator;
 use olm_shell::operatorgroup::{delete, intersect};
 use olm_tests::control_plane::{ControlPlane, Options, skipped};
-use olm_tests::faulty_api::{Call, FaultyApi};
+use olm_tests::faulty_api::{Call, Fault, FaultyApi};
 use serde_json::{Value, json};
 
 const LABEL: &str = "kubectl-olm/compiled-by";
@@ -181,6 +183,7 @@ fn every_branch_of_create_and_delete() {
     odd_places(&plane, &kubectl, &admin);
     narrow_rights(&plane, &kubectl);
     somebody_is_quicker(&plane, &kubectl);
+    busy_servers_are_asked_again(&plane, &kubectl);
     what_is_compiled_can_be_applied(&kubectl, &admin);
 }
 
@@ -581,6 +584,25 @@ fn somebody_is_quicker(plane: &ControlPlane, kubectl: &Kubectl) {
         (&json!("yes"), &ours["spec"]["targetNamespaces"])
     );
     assert_eq!(kubectl.groups("member"), ["ours=kubectl-olm"]);
+}
+
+/// An API server that is busy refuses without having looked.
+fn busy_servers_are_asked_again(plane: &ControlPlane, kubectl: &Kubectl) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let refused: Arc<Mutex<BTreeSet<Call>>> = Arc::default();
+    let seen = refused.clone();
+    let judge = move |call: &Call| {
+        let is_first = matches!(call.verb, "list" | "create") && seen.lock().unwrap().insert(call.clone());
+        let (code, reason) = (429, "TooManyRequests".to_owned());
+        is_first.then(|| Fault::Refused { code, reason, message: "storage is (re)initializing".to_owned() })
+    };
+    kubectl.namespace("busy");
+    let proxy = runtime.block_on(FaultyApi::start(plane.kubeconfig(), judge)).unwrap();
+    let (answer, _, talk) = User::of(&proxy.kubeconfig()).creates("busy", "busy", &[]);
+    assert_eq!((answer, talk.as_str()), (Ok(Outcome::Done), ""));
+    assert_eq!(kubectl.groups("busy"), ["busy=kubectl-olm"]);
+    let refused = refused.lock().unwrap();
+    assert!(["list", "create"].iter().all(|verb| refused.iter().any(|call| call.verb == *verb)), "{refused:?}");
 }
 
 fn what_is_compiled_can_be_applied(kubectl: &Kubectl, admin: &User) {

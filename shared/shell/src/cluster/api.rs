@@ -26,6 +26,11 @@ const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8
 /// How long the API server may take to answer: after a minute it gives up a request by itself.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// How often one request comes back when the API server asks for that, as with kubectl.
+const MOST_PAUSES: usize = 10;
+/// Who asks for more than that is not waited for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
 /// Where a kind lives in the API: its plural, and whether it has namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
@@ -459,7 +464,19 @@ impl Api {
                 request.headers_mut().append(http::HeaderName::from_static(name), value);
             }
         }
-        self.answer(self.client.request::<Value>(request)).await
+        self.answer(self.patiently(request)).await
+    }
+
+    /// The answer. An API server that is busy, or does not know a new kind yet, refuses without having looked and says when to come back:
+    /// kubectl does, too.
+    async fn patiently(&self, request: http::Request<Vec<u8>>) -> kube::Result<Value> {
+        for _ in 0..MOST_PAUSES {
+            let answer = self.client.request(request.clone()).await;
+            let Some(pause) = answer.as_ref().err().and_then(pause) else { return answer };
+            tracing::debug!(?pause, uri = %request.uri(), "the API server asks to come back");
+            tokio::time::sleep(pause).await;
+        }
+        self.client.request(request).await
     }
 
     /// The answer, if there is one in time.
@@ -471,6 +488,14 @@ impl Api {
 
 fn bytes(object: &Value) -> Result<Vec<u8>, Status> {
     serde_json::to_vec(sendable(object).as_ref()).map_err(|error| Status::new(0, "Unsendable", error.to_string()))
+}
+
+/// How long the API server asks to wait.
+fn pause(error: &kube::Error) -> Option<Duration> {
+    let kube::Error::Api(refusal) = error else { return None };
+    let seconds = refusal.details.as_ref()?.retry_after_seconds;
+    let pause = Duration::from_secs(seconds.into());
+    (refusal.code == 429 && seconds > 0 && pause <= LONGEST_PAUSE).then_some(pause)
 }
 
 fn unsendable(error: kube::core::request::Error) -> Status {
