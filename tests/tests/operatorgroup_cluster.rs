@@ -592,7 +592,7 @@ fn busy_servers_are_asked_again(plane: &ControlPlane, kubectl: &Kubectl) {
     let refused: Arc<Mutex<BTreeSet<Call>>> = Arc::default();
     let seen = refused.clone();
     let judge = move |call: &Call| {
-        let is_first = matches!(call.verb, "list" | "create") && seen.lock().unwrap().insert(call.clone());
+        let is_first = matches!(call.verb, "list" | "watch" | "create") && seen.lock().unwrap().insert(call.clone());
         let (code, reason) = (429, "TooManyRequests".to_owned());
         is_first.then(|| Fault::Refused { code, reason, message: "storage is (re)initializing".to_owned() })
     };
@@ -602,7 +602,10 @@ fn busy_servers_are_asked_again(plane: &ControlPlane, kubectl: &Kubectl) {
     assert_eq!((answer, talk.as_str()), (Ok(Outcome::Done), ""));
     assert_eq!(kubectl.groups("busy"), ["busy=kubectl-olm"]);
     let refused = refused.lock().unwrap();
-    assert!(["list", "create"].iter().all(|verb| refused.iter().any(|call| call.verb == *verb)), "{refused:?}");
+    assert!(
+        ["list", "watch", "create"].iter().all(|verb| refused.iter().any(|call| call.verb == *verb)),
+        "{refused:?}"
+    );
 }
 
 fn what_is_compiled_can_be_applied(kubectl: &Kubectl, admin: &User) {

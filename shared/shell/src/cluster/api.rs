@@ -120,7 +120,7 @@ impl Api {
 
     /// The API server's `gitVersion`.
     pub async fn version(&self) -> Result<String, Status> {
-        self.answer(self.client.apiserver_version()).await.map(|v| v.git_version)
+        self.answer(|| self.client.apiserver_version()).await.map(|v| v.git_version)
     }
 
     /// Makes a kind known without asking the API server.
@@ -133,10 +133,11 @@ impl Api {
         if let Some(known) = self.resources.lock().await.get(gvk) {
             return Ok(known.clone());
         }
+        let api_version = gvk.api_version();
         let listed = if gvk.group.is_empty() {
-            self.answer(self.client.list_core_api_resources(&gvk.version)).await
+            self.answer(|| self.client.list_core_api_resources(&gvk.version)).await
         } else {
-            self.answer(self.client.list_api_group_resources(&gvk.api_version())).await
+            self.answer(|| self.client.list_api_group_resources(&api_version)).await
         };
         let missing =
             || Status::new(404, "NotFound", format!("the server does not serve {} in {}", gvk.kind, gvk.api_version()));
@@ -340,7 +341,8 @@ impl Api {
         resource: &Resource,
         depth: Depth,
     ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
-        let events = self.answer(self.client.request_events::<Value>(request.map_err(unsendable)?)).await?;
+        let request = request.map_err(unsendable)?;
+        let events = self.answer(|| self.client.request_events::<Value>(request.clone())).await?;
         let resource = resource.clone();
         Ok(events.map(move |event| {
             let mut event = event.map_err(status)?;
@@ -464,23 +466,21 @@ impl Api {
                 request.headers_mut().append(http::HeaderName::from_static(name), value);
             }
         }
-        self.answer(self.patiently(request)).await
+        self.answer(|| self.client.request::<Value>(request.clone())).await
     }
 
-    /// The answer. An API server that is busy, or does not know a new kind yet, refuses without having looked and says when to come back:
-    /// kubectl does, too.
-    async fn patiently(&self, request: http::Request<Vec<u8>>) -> kube::Result<Value> {
-        for _ in 0..MOST_PAUSES {
-            let answer = self.client.request(request.clone()).await;
-            let Some(pause) = answer.as_ref().err().and_then(pause) else { return answer };
-            tracing::debug!(?pause, uri = %request.uri(), "the API server asks to come back");
-            tokio::time::sleep(pause).await;
-        }
-        self.client.request(request).await
-    }
-
-    /// The answer, if there is one in time.
-    async fn answer<T>(&self, answer: impl Future<Output = kube::Result<T>>) -> Result<T, Status> {
+    /// The answer, if there is one in time. An API server that is busy, or does not know a new kind yet, refuses without having looked and
+    /// says when to come back: kubectl does, too.
+    async fn answer<T, A: Future<Output = kube::Result<T>>>(&self, ask: impl Fn() -> A) -> Result<T, Status> {
+        let answer = async {
+            for _ in 0..MOST_PAUSES {
+                let answer = ask().await;
+                let Some(pause) = answer.as_ref().err().and_then(pause) else { return answer };
+                tracing::debug!(?pause, "the API server asks to come back");
+                tokio::time::sleep(pause).await;
+            }
+            ask().await
+        };
         let none = |_| Status::new(0, "NoAnswer", format!("no answer within {} s", self.patience.as_secs_f32()));
         tokio::time::timeout(self.patience, answer).await.map_err(none)?.map_err(status)
     }
