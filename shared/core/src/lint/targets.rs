@@ -97,14 +97,15 @@ fn missing(look: &Look<'_>, group: Group<'_>, named: &[&str]) -> Option<Problem>
     };
     let namespace = |name: &&str| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": *name } });
     let problem = Problem::new(&TARGET_MISSING, group.0, message);
+    let impossible: Vec<&str> = absent.iter().copied().filter(|name| Named::Namespace.check(name).is_err()).collect();
     Some(match (&absent[..], similar(look, first, named)) {
         ([_], Some(other)) => {
             let names = named.iter().map(|name| if *name == first { other } else { name });
             problem
                 .propose(format!("name {other} instead, if that is meant; or create {first}"), retarget(group, names))
         }
-        ([_], None) if Named::Namespace.check(first).is_err() => {
-            problem.advise("correct its name: there can be no namespace of that name")
+        _ if !impossible.is_empty() => {
+            problem.advise(format!("correct {}: no namespace can be called that", listed(&impossible)))
         }
         ([_], None) => problem.propose("create it, or correct its name", Change::Apply(vec![namespace(&first)])),
         _ => problem

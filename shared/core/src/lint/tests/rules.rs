@@ -110,6 +110,11 @@ fn targets_that_cannot_be_are_not_to_be_created() {
     assert!(command(&found[0]).contains(r#"["garden","field"]"#), "{}", command(&found[0]));
     let found = problems("{targetNamespaces: [Meadow_1]}");
     assert_eq!((found[0].rule.code, fix(&found[0]).command()), ("OG008", None));
+    let found = problems("{targetNamespaces: [meadow, Meadow_1]}");
+    assert_eq!(
+        (fix(&found[0]).what.as_str(), fix(&found[0]).command()),
+        ("correct Meadow_1: no namespace can be called that", None)
+    );
 }
 
 #[test]
