@@ -1,10 +1,20 @@
-//! Test support: the recorded answers of the real tools, where the data folder is there.
+//! Test support: Worlds, and the recorded answers of the real tools, where the data folder is there.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
 use crate::bundle::File;
+use crate::world::World;
+
+/// A World of these objects.
+pub(crate) fn world(objects: &[Value]) -> World {
+    let mut world = World::new();
+    for object in objects {
+        world.apply(object.clone());
+    }
+    world
+}
 
 /// The data folder that `OLM_TEST_DATA` names, default `../shared/data` beside the repository; says so when it is not there.
 pub(crate) fn data() -> Option<PathBuf> {

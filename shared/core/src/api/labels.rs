@@ -1,10 +1,8 @@
 //! The labels by which OLM marks what it made, and for whom (reference/olm-operator.md §7.1), and what Kubernetes takes for a label.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde_json::Value;
 
+use super::names::{self, LONGEST_LABEL, SUBDOMAIN_RULE, is_subdomain};
 use super::object;
 
 /// `olm.managed: "true"` is on everything OLM makes.
@@ -38,45 +36,36 @@ pub fn is_owner(object: &Value, owner: &Value) -> bool {
         && object::label(object, OWNER_KIND) == Some(object::text(owner, &["kind"]))
 }
 
-/// The most characters that a label's value, or its key after the `/`, may have.
-const LONGEST: usize = 63;
-/// What Kubernetes says of a name that is no RFC 1123 subdomain.
-pub const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 const QUALIFIED_RULE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-
-/// An RFC 1123 subdomain, of any length.
-pub static SUBDOMAIN: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"));
-static QUALIFIED: LazyLock<Regex> = LazyLock::new(|| pattern("^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"));
-
-#[expect(clippy::unwrap_used, reason = "constant patterns, each used by a test")]
-fn pattern(pattern: &str) -> Regex {
-    Regex::new(pattern).unwrap()
-}
 
 /// Why a text cannot be the key of a label, in Kubernetes' words.
 pub fn key_problem(key: &str) -> Option<String> {
     let part = match key.split_once('/') {
         Some(("", _)) => return Some("prefix part must be non-empty".into()),
-        Some((prefix, _)) if !SUBDOMAIN.is_match(prefix) => return Some(format!("prefix part {SUBDOMAIN_RULE}")),
+        Some((prefix, _)) if !is_subdomain(prefix) => return Some(format!("prefix part {SUBDOMAIN_RULE}")),
         Some((_, part)) => part,
         None => key,
     };
     if part.is_empty() {
         Some("name part must be non-empty".into())
-    } else if part.len() > LONGEST {
+    } else if part.len() > LONGEST_LABEL {
         Some("name part must be no more than 63 bytes".into())
     } else {
-        (!QUALIFIED.is_match(part)).then(|| QUALIFIED_RULE.to_owned())
+        (!is_qualified(part)).then(|| QUALIFIED_RULE.to_owned())
     }
 }
 
 /// Why a text cannot be the value of a label, in Kubernetes' words.
 pub fn value_problem(value: &str) -> Option<String> {
-    if value.len() > LONGEST {
+    if value.len() > LONGEST_LABEL {
         Some("must be no more than 63 bytes".into())
     } else {
-        (!value.is_empty() && !QUALIFIED.is_match(value)).then(|| VALUE_RULE.to_owned())
+        (!value.is_empty() && !is_qualified(value)).then(|| VALUE_RULE.to_owned())
     }
+}
+
+fn is_qualified(text: &str) -> bool {
+    let is_end = |b: u8| b.is_ascii_alphanumeric();
+    names::is_between(text, is_end, |b| is_end(b) || matches!(b, b'-' | b'_' | b'.'))
 }

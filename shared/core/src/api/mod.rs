@@ -10,6 +10,7 @@ pub mod go_json;
 pub mod hash;
 pub mod install_plan;
 pub mod labels;
+pub mod names;
 pub mod object;
 pub mod olm_config;
 pub mod operator;

@@ -113,6 +113,11 @@ pub fn generation(object: &Value) -> i64 {
     at(object, &["metadata", "generation"]).as_i64().unwrap_or_default()
 }
 
+/// Is it in `metadata.finalizers`?
+pub fn has_finalizer(object: &Value, finalizer: &str) -> bool {
+    list(object, &["metadata", "finalizers"]).iter().any(|f| f == finalizer)
+}
+
 /// Is `metadata.deletionTimestamp` set?
 pub fn is_deleting(object: &Value) -> bool {
     !at(object, &["metadata", "deletionTimestamp"]).is_null()

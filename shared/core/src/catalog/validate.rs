@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::blob::{BundleBlob, ChannelBlob, ChannelEntry, Deprecation, Place, Reference};
 use super::channel::{self, Node};
 use super::load::{Blobs, Of};
+use crate::api::names::{LABEL_RULE, LONGEST_LABEL, is_label};
 use crate::api::object::text;
 use crate::bundle::property;
 use crate::finding::Finding;
@@ -351,16 +352,10 @@ fn check_release(release: &str) -> Result<(), String> {
 
 /// Why a name is not a DNS label.
 fn bad_label(name: &str) -> Option<&'static str> {
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    let ends = |b: Option<u8>| b.is_some_and(|b| b != b'-' && inner(b));
-    if name.len() > 63 {
+    if name.len() > LONGEST_LABEL {
         Some("must be no more than 63 characters")
-    } else if !name.bytes().all(inner) || !ends(name.bytes().next()) || !ends(name.bytes().last()) {
-        Some(
-            "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', \
-             and must start and end with an alphanumeric character \
-             (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
-        )
+    } else if !is_label(name) {
+        Some(LABEL_RULE)
     } else {
         None
     }

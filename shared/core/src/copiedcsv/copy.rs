@@ -48,11 +48,15 @@ impl<'a> Pattern<'a> {
             "kind": object::at(original, &["kind"]),
             "metadata": { "name": object::name(original), "namespace": namespace },
         });
-        let metadata = object::map_mut(&mut copy, &["metadata"]);
+        self.write(&mut copy);
+        copy
+    }
+
+    fn write(&self, copy: &mut Value) {
+        let metadata = object::map_mut(copy, &["metadata"]);
         metadata.insert("labels".to_owned(), self.labels.clone().into());
         metadata.insert("annotations".to_owned(), self.annotations.clone().into());
-        object::map_mut(&mut copy, &[]).insert("spec".to_owned(), object::at(original, &["spec"]).clone());
-        copy
+        object::map_mut(copy, &[]).insert("spec".to_owned(), object::at(self.original, &["spec"]).clone());
     }
 
     /// What a copy lacks to be like its original.
@@ -69,16 +73,13 @@ impl<'a> Pattern<'a> {
     /// The write that gives a copy labels, annotations and `spec` of its original.
     pub(super) fn mend(&self, copy: &Value) -> Action {
         let mut new = copy.clone();
-        let metadata = object::map_mut(&mut new, &["metadata"]);
-        metadata.insert("labels".to_owned(), self.labels.clone().into());
-        metadata.insert("annotations".to_owned(), self.annotations.clone().into());
+        self.write(&mut new);
         // By OLM's finalizer an original would be told from it.
-        let finalizers = object::list(copy, &["metadata", "finalizers"]);
-        if finalizers.iter().any(|f| f == FINALIZER) {
-            let others: Vec<Value> = finalizers.iter().filter(|f| *f != FINALIZER).cloned().collect();
-            metadata.insert("finalizers".to_owned(), others.into());
+        if object::has_finalizer(copy, FINALIZER) {
+            let finalizers = object::list(copy, &["metadata", "finalizers"]).iter();
+            let others: Vec<Value> = finalizers.filter(|f| *f != FINALIZER).cloned().collect();
+            object::map_mut(&mut new, &["metadata"]).insert("finalizers".to_owned(), others.into());
         }
-        object::map_mut(&mut new, &[]).insert("spec".to_owned(), object::at(self.original, &["spec"]).clone());
         Action::Update(new)
     }
 

@@ -169,7 +169,7 @@ fn group_without_targets<'w>(world: &Reader<'w>, original: &Value) -> Option<Gro
 /// deletes it.
 fn mislabelled(world: &Reader<'_>, key: &Key) -> Option<Action> {
     let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name)?;
-    let is_original = object::list(csv, &["metadata", "finalizers"]).iter().any(|f| f == FINALIZER);
+    let is_original = object::has_finalizer(csv, FINALIZER);
     let is_labelled = object::label(csv, labels::COPIED_FROM).is_some();
     (is_labelled && is_original).then(|| Action::label(csv, json!({ labels::COPIED_FROM: null })))
 }

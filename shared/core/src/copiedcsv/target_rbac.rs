@@ -133,14 +133,20 @@ fn mirror(world: &Reader<'_>, original: &Value, source: &Value, gk: &GroupKind, 
 
 /// The write that makes a role grant, or a binding name, what it should. A binding's role cannot be changed.
 fn mend(present: &Value, wanted: &Value) -> Option<Action> {
-    let mut new = present.clone();
-    for field in ["rules", "subjects"] {
-        let wanted = object::at(wanted, &[field]);
-        if !wanted.is_null() {
-            object::map_mut(&mut new, &[]).insert(field.to_owned(), wanted.clone());
-        }
+    let differs = |field: &&str| {
+        let wanted = object::at(wanted, &[*field]);
+        !wanted.is_null() && wanted != object::at(present, &[*field])
+    };
+    // Hardly ever any: a role is copied only then.
+    let fields: Vec<&str> = ["rules", "subjects"].into_iter().filter(differs).collect();
+    if fields.is_empty() {
+        return None;
     }
-    (new != *present).then_some(Action::Update(new))
+    let mut new = present.clone();
+    for field in fields {
+        object::map_mut(&mut new, &[]).insert(field.to_owned(), object::at(wanted, &[field]).clone());
+    }
+    Some(Action::Update(new))
 }
 
 /// Copies Roles and RoleBindings to the namespace of a copied ClusterServiceVersion, which owns them, and keeps both.

@@ -158,9 +158,8 @@ impl Step {
 /// leaves the object as Go writes it; an object that needs neither is not touched.
 fn own(csv: Csv<'_>, groups: &[membership::Group<'_>]) -> Option<Action> {
     let mut new = csv.json.clone();
-    let finalizers = object::list(csv.json, &["metadata", "finalizers"]);
-    if !finalizers.iter().any(|f| f == FINALIZER) {
-        let mut finalizers = finalizers.to_vec();
+    if !object::has_finalizer(csv.json, FINALIZER) {
+        let mut finalizers = object::list(csv.json, &["metadata", "finalizers"]).to_vec();
         finalizers.push(FINALIZER.into());
         object::map_mut(&mut new, &["metadata"]).insert("finalizers".to_owned(), finalizers.into());
     }
@@ -174,8 +173,7 @@ fn own(csv: Csv<'_>, groups: &[membership::Group<'_>]) -> Option<Action> {
 
 /// Removes what Kubernetes' garbage collector cannot (cluster-scoped objects have no namespaced owners), then the finalizer (§1.10).
 fn finalize(world: &Reader<'_>, csv: Csv<'_>) -> Plan {
-    let finalizers = object::list(csv.json, &["metadata", "finalizers"]);
-    if !finalizers.iter().any(|f| f == FINALIZER) {
+    if !object::has_finalizer(csv.json, FINALIZER) {
         return Plan::nothing();
     }
     const CLEANED: [&str; 5] = [
@@ -212,6 +210,7 @@ fn finalize(world: &Reader<'_>, csv: Csv<'_>) -> Plan {
         return Plan::act(actions);
     }
     let mut new = csv.json.clone();
+    let finalizers = object::list(csv.json, &["metadata", "finalizers"]);
     let rest: Vec<Value> = finalizers.iter().filter(|f| *f != FINALIZER).cloned().collect();
     let metadata = object::map_mut(&mut new, &["metadata"]);
     if rest.is_empty() {

@@ -70,15 +70,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::world::World;
-
-    fn world(objects: &[Value]) -> World {
-        let mut world = World::new();
-        for object in objects {
-            world.apply(object.clone());
-        }
-        world
-    }
+    use crate::testing::world;
 
     fn object(api_version: &str, kind: &str) -> Value {
         json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": "rose", "namespace": "garden" } })

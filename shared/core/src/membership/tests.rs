@@ -4,15 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Apis, Group, Provision, annotate, group_of, is_copy, provision, supports, wanted_targets};
 use crate::plan::Action;
-use crate::world::{Reader, World};
-
-fn world(objects: &[Value]) -> World {
-    let mut world = World::new();
-    for object in objects {
-        world.apply(object.clone());
-    }
-    world
-}
+use crate::testing::world;
+use crate::world::Reader;
 
 fn namespace(name: &str, labels: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})

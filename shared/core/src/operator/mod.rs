@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 pub use self::adoption::plan as plan_adoption;
 use crate::api::labels::COMPONENT as LABEL;
+use crate::api::names::{LONGEST_SUBDOMAIN, is_subdomain};
 use crate::api::object;
 use crate::membership;
 use crate::plan::{Action, Key, Plan};
@@ -130,9 +131,5 @@ fn condition(source: &Value) -> Value {
 
 /// Can an object of that name be made? Labels allow more than names.
 fn is_name(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    name.len() <= 253
-        && name.starts_with(plain)
-        && name.ends_with(plain)
-        && name.chars().all(|c| plain(c) || ".-".contains(c))
+    name.len() <= LONGEST_SUBDOMAIN && is_subdomain(name)
 }

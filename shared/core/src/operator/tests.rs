@@ -3,17 +3,10 @@ use serde_json::{Value, json};
 use super::adoption::component;
 use super::{plan, plan_adoption};
 use crate::plan::{Action, Controller, Key, Plan};
+use crate::testing::world;
 use crate::world::{Reader, World};
 
 const LABEL: &str = "operators.coreos.com/rose.garden";
-
-fn world(objects: &[Value]) -> World {
-    let mut world = World::new();
-    for object in objects {
-        world.apply(object.clone());
-    }
-    world
-}
 
 fn operator_plan(world: &World) -> Plan {
     plan(&Reader::new(world), &Key::new(Controller::Operator, "", "rose.garden"))

@@ -13,6 +13,7 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
+use crate::api::names::{LONGEST_LABEL, LONGEST_SUBDOMAIN, is_label, is_subdomain};
 use crate::api::object;
 use crate::membership;
 
@@ -174,28 +175,18 @@ impl Named {
     /// # Errors
     /// The API server would not take it.
     pub fn check(self, name: &str) -> Result<(), Refused> {
-        let (what, longest) = match self {
-            Self::Namespace => ("a namespace", 63),
-            Self::OperatorGroup => ("an OperatorGroup", 253),
-            Self::ServiceAccount => ("a ServiceAccount", 253),
+        let (what, fits, longest): (_, fn(&str) -> bool, _) = match self {
+            Self::Namespace => ("a namespace", is_label, LONGEST_LABEL),
+            Self::OperatorGroup => ("an OperatorGroup", is_subdomain, LONGEST_SUBDOMAIN),
+            Self::ServiceAccount => ("a ServiceAccount", is_subdomain, LONGEST_SUBDOMAIN),
         };
-        if is_name(name, longest) {
+        if name.len() <= longest && fits(name) {
             return Ok(());
         }
         let message = format!("{name:?} cannot be the name of {what}");
         let hint = format!("up to {longest} lower-case letters, digits and '-', with a letter or digit at both ends");
         Err(Refused { message, hint })
     }
-}
-
-/// A DNS label, or several with dots between them where the name may be long.
-fn is_name(name: &str, longest: usize) -> bool {
-    let is_label = |label: &str| {
-        let ends = [label.chars().next(), label.chars().last()];
-        ends.iter().all(|end| end.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit()))
-            && label.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
-    };
-    name.len() <= longest && if longest > 63 { name.split('.').all(is_label) } else { is_label(name) }
 }
 
 /// The namespaces are not what the mode means.

@@ -4,17 +4,10 @@ use serde_json::{Value, json};
 use super::{plan, plan_namespace, roles};
 use crate::membership::Group;
 use crate::plan::{Action, Controller, Key, Plan, Reason};
+use crate::testing::world;
 use crate::world::{Reader, World};
 
 const NOW: &str = "2026-11-21T13:00:00Z";
-
-fn world(objects: &[Value]) -> World {
-    let mut world = World::new();
-    for object in objects {
-        world.apply(object.clone());
-    }
-    world
-}
 
 fn planned(world: &World) -> Plan {
     let now: Timestamp = NOW.parse().unwrap();

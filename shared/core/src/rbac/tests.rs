@@ -1,15 +1,8 @@
 use serde_json::{Value, json};
 
 use super::{Granted, InvalidRule};
-use crate::world::{Reader, World};
-
-fn world(objects: &[Value]) -> World {
-    let mut world = World::new();
-    for object in objects {
-        world.apply(object.clone());
-    }
-    world
-}
+use crate::testing::world;
+use crate::world::Reader;
 
 fn role(kind: &str, namespace: &str, name: &str, rule: &Value) -> Value {
     json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": {"name": name, "namespace": namespace}, "rules": [rule]})

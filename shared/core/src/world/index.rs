@@ -67,8 +67,7 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
         let targets = object::list(json, &["status", "namespaces"]);
         keys.extend(targets.iter().filter_map(|t| t.as_str()).map(|t| IndexKey::Target(t.to_owned())));
     } else if *gk == kind::COPIED_CSV {
-        let is_copy = object::list(json, &["metadata", "finalizers"]).iter().all(|f| f != FINALIZER);
-        let from = object::label(json, labels::COPIED_FROM).filter(|_| is_copy);
+        let from = object::label(json, labels::COPIED_FROM).filter(|_| !object::has_finalizer(json, FINALIZER));
         let from = from.unwrap_or_else(|| object::namespace(json));
         keys.push(IndexKey::CopyOf(from.to_owned(), object::name(json).to_owned()));
     } else if *gk == kind::CLUSTER_SERVICE_VERSION {

@@ -4,17 +4,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::plan::{Action, Controller, Key, Plan};
-use crate::world::{Reader, World};
+use crate::testing::world;
+use crate::world::Reader;
 
 const FINALIZER: &str = "operators.coreos.com/csv-cleanup";
-
-fn world(objects: &[Value]) -> World {
-    let mut world = World::new();
-    for object in objects {
-        world.apply(object.clone());
-    }
-    world
-}
 
 fn planned(objects: &[Value]) -> Plan {
     let key = Key::new(Controller::ClusterServiceVersion, "garden", "rose.v1");

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::super::api_server::ApiServer;
 use super::super::store::{Key, group_kind};
 use super::super::writes::{FOREGROUND, ORPHAN, Propagation};
-use crate::api::object::{ObjectRef, is_deleting, list, map_mut, namespace, text, uid};
+use crate::api::object::{ObjectRef, has_finalizer, is_deleting, list, map_mut, namespace, text, uid};
 use crate::sim::Patch;
 
 pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
@@ -61,10 +61,6 @@ enum Owner {
 
 fn owners(object: &Value) -> &[Value] {
     list(object, &["metadata", "ownerReferences"])
-}
-
-fn has_finalizer(object: &Value, finalizer: &str) -> bool {
-    list(object, &["metadata", "finalizers"]).iter().any(|f| f == finalizer)
 }
 
 /// The owner as the collector finds it: by kind, name and the dependent's namespace, and then by uid.

@@ -1,27 +1,14 @@
 //! Names, labels, owners and finalizers.
 
-use std::sync::LazyLock;
-
-use regex::Regex;
 use serde_json::Value;
 
 use super::super::kinds::ResourceKind;
-use crate::api::labels::{SUBDOMAIN, SUBDOMAIN_RULE, key_problem, value_problem};
+use crate::api::labels::{key_problem, value_problem};
+use crate::api::names::{LABEL_RULE, LONGEST_LABEL, LONGEST_SUBDOMAIN, SUBDOMAIN_RULE, is_label, is_subdomain};
 use crate::api::object::{at, entries, is_deleting, list, name, text};
 
-const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
-const LONGEST_LABEL: usize = 63;
-const LONGEST_SUBDOMAIN: usize = 253;
-const LABEL_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 /// Annotations may hold this many bytes in all.
 const MOST_ANNOTATION_BYTES: usize = 256 * 1024;
-
-#[expect(clippy::unwrap_used, reason = "constant patterns, each used by a test")]
-fn pattern(pattern: &str) -> Regex {
-    Regex::new(pattern).unwrap()
-}
-
-static DNS_LABEL: LazyLock<Regex> = LazyLock::new(|| pattern(&format!("^{LABEL}$")));
 
 /// What is wrong with the metadata by itself.
 pub(super) fn problems(kind: &ResourceKind, object: &Value) -> Vec<String> {
@@ -98,17 +85,17 @@ fn name_problems(kind: &ResourceKind, own_name: &str) -> Vec<String> {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("rbac.authorization.k8s.io", _) => path_segment_problems(own_name),
         ("", "Namespace" | "Service") if own_name.contains('.') => vec!["must not contain dots".into()],
-        ("", "Namespace" | "Service") => dns_problems(own_name, &DNS_LABEL, LABEL_RULE, LONGEST_LABEL),
-        _ => dns_problems(own_name, &SUBDOMAIN, SUBDOMAIN_RULE, LONGEST_SUBDOMAIN),
+        ("", "Namespace" | "Service") => dns_problems(own_name, is_label, LABEL_RULE, LONGEST_LABEL),
+        _ => dns_problems(own_name, is_subdomain, SUBDOMAIN_RULE, LONGEST_SUBDOMAIN),
     }
 }
 
-fn dns_problems(own_name: &str, pattern: &Regex, rule: &str, longest: usize) -> Vec<String> {
+fn dns_problems(own_name: &str, fits: fn(&str) -> bool, rule: &str, longest: usize) -> Vec<String> {
     let mut found = Vec::new();
     if own_name.len() > longest {
         found.push(format!("must be no more than {longest} bytes"));
     }
-    if !pattern.is_match(own_name) {
+    if !fits(own_name) {
         found.push(rule.to_owned());
     }
     found
