@@ -14,10 +14,16 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// A word of letters, digits and dashes is a package, all else a catalog.
+    /// A word of letters, digits and dashes is a package, and so is `package/NAME`; all else is a catalog.
     pub(crate) fn read(words: Vec<String>) -> Result<Self, CliError> {
-        let (packages, refs): (Vec<String>, Vec<String>) =
-            words.into_iter().partition(|word| Ref::is_package_name(word));
+        let (mut packages, mut refs) = (Vec::new(), Vec::new());
+        for word in words {
+            match word.strip_prefix("package/") {
+                Some(name) if Ref::is_package_name(name) && !name.is_empty() => packages.push(name.to_owned()),
+                _ if Ref::is_package_name(&word) => packages.push(word),
+                _ => refs.push(word),
+            }
+        }
         if refs.is_empty() {
             let hint = match packages.iter().find(|word| Path::new(word).exists()) {
                 Some(word) => format!("write ./{word} for what is called so in this folder"),

@@ -57,7 +57,7 @@ fn a_package_from_a_catalog() {
     );
     // A file, and standard input, are catalogs as well.
     let (code, text, _) = asked(folder.path(), &["rose", "--catalog", "./main/catalog.yaml", "-o", "name"]);
-    assert_eq!((code, text.as_str()), (0, "rose.v2.0.0\n"));
+    assert_eq!((code, text.as_str()), (0, "bundle/rose.v2.0.0\n"));
     let stdin = said(catalog(&["resolve", "rose", "--catalog", "-"]).write_stdin(roses(&GARDEN)));
     assert!(stdin.0 == 0 && stdin.1.contains("of olm/catalog)"), "{}", stdin.1);
 }
@@ -80,9 +80,9 @@ fn what_is_there_is_upgraded() {
     assert_eq!(talk, "./main is taken as CatalogSource market/market, which the Subscriptions name\n");
     assert!(text.starts_with("rose.v1.1.0 (channel stable of market/market), in place of rose.v1.0.0\n"), "{text}");
     let (code, text, _) = with(&["--what-if", "channel:mine=fast", "-o", "name"]);
-    assert_eq!((code, text.as_str()), (0, "rose.v2.0.0\n"));
+    assert_eq!((code, text.as_str()), (0, "bundle/rose.v2.0.0\n"));
     let (code, text, _) = with(&["-n", "park", "rose", "-o", "name"]);
-    assert_eq!((code, text.as_str()), (0, "rose.v2.0.0\n"), "another namespace");
+    assert_eq!((code, text.as_str()), (0, "bundle/rose.v2.0.0\n"), "another namespace");
     let named = ["--catalog", "main=./main", "--installed", "there.yaml"];
     let (code, text, _) = asked(folder.path(), &named);
     assert_eq!(code, 1);

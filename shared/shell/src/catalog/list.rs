@@ -49,7 +49,11 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         }
         Output::Name => found.iter().try_for_each(|p| printer.line(format_args!("package/{}", p.name)))?,
         Output::Json | Output::Yaml | Output::JsonPath(_) => {
-            let document = document(load, &found);
+            let document = match (&options.packages[..], &found[..]) {
+                ([_], [package]) => with_kind(package_document(package)),
+                ([_], _) => return Ok(outcome),
+                _ => list_document(load, &found),
+            };
             options.output.object(printer, &document, || Table::new([]))?;
         }
     }
@@ -144,8 +148,8 @@ fn versions(packages: &[&Package], is_wide: bool) -> Table {
     table
 }
 
-/// Everything there is, as data.
-fn document(load: &Load, packages: &[&Package]) -> Value {
+/// A package as data, with everything that there is of it.
+fn package_document(package: &Package) -> Value {
     let entry = |e: &Entry| {
         without_empty(json!({
             "name": e.name, "version": e.version_text, "replaces": e.replaces, "skips": e.skips,
@@ -156,14 +160,25 @@ fn document(load: &Load, packages: &[&Package]) -> Value {
         let entries: Vec<Value> = newest_first(c).into_iter().map(entry).collect();
         without_empty(json!({"name": c.name, "head": c.head, "deprecation": c.deprecation, "entries": entries}))
     };
-    let package = |p: &&Package| {
-        let channels: Vec<Value> = p.channels.iter().map(channel).collect();
-        without_empty(json!({
-            "name": p.name, "defaultChannel": p.default_channel, "deprecation": p.deprecation, "channels": channels,
-        }))
-    };
-    let packages: Vec<Value> = packages.iter().map(package).collect();
-    json!({"apiVersion": API_VERSION, "kind": "PackageList", "setAside": load.set_aside, "packages": packages})
+    let channels: Vec<Value> = package.channels.iter().map(channel).collect();
+    without_empty(json!({
+        "name": package.name, "defaultChannel": package.default_channel, "deprecation": package.deprecation,
+        "channels": channels,
+    }))
+}
+
+/// A package that was named is a document of its own.
+fn with_kind(package: Value) -> Value {
+    let mut document = json!({ "apiVersion": API_VERSION, "kind": "Package" });
+    if let (Some(document), Value::Object(package)) = (document.as_object_mut(), package) {
+        document.extend(package);
+    }
+    document
+}
+
+fn list_document(load: &Load, packages: &[&Package]) -> Value {
+    let items: Vec<Value> = packages.iter().map(|package| package_document(package)).collect();
+    json!({"apiVersion": API_VERSION, "kind": "PackageList", "setAside": load.set_aside, "items": items})
 }
 
 fn without_empty(mut value: Value) -> Value {

@@ -136,6 +136,13 @@ pub fn list(options: &Options, printer: &mut Printer) -> Result<Outcome, CliErro
     }
     counts.iter().filter_map(|count| count.as_ref().err()).for_each(|why| printer.warn(why));
     let now = Timestamp::now();
+    if *output == Output::Name && namespace.is_empty() {
+        // As catalogs are named on the command line.
+        for source in &sources {
+            printer.line(format_args!("catalogsource/{}/{}", object::namespace(source), object::name(source)))?;
+        }
+        return Ok(Outcome::Done);
+    }
     output.objects(printer, &sources, || table(&sources, &counts, namespace.is_empty(), output.is_wide(), now))?;
     Ok(Outcome::Done)
 }
@@ -164,11 +171,21 @@ fn table(
             let of = ["image", "address", "configMap"].map(|key| text(&["spec", key]));
             row.push(text(&["spec", "sourceType"]));
             row.push(of.into_iter().find(|o| !o.is_empty()).unwrap_or_default());
-            row.push(text(&["status", "message"]));
+            row.push(message(source, count));
         }
         table.row(row);
     }
     table
+}
+
+/// What is wrong with it: as its status says, else why its content cannot be read from here.
+fn message(source: &Value, count: &Result<usize, String>) -> String {
+    let of_status = object::text(source, &["status", "message"]);
+    match count {
+        _ if !of_status.is_empty() => of_status.to_owned(),
+        Err(why) => why.clone(),
+        Ok(_) => "<none>".to_owned(),
+    }
 }
 
 /// Why it is not well, else the state of its connection.
@@ -210,14 +227,16 @@ mod tests {
                 json!({"connectionState": {"lastObservedState": "READY"}}),
             ),
             of("b", json!({"sourceType": "none"}), json!({"reason": "SpecInvalidError", "message": "no"})),
+            of("c", json!({"sourceType": "grpc", "address": "c:50051"}), Value::Null),
         ];
-        let counts = [Ok(3), Err("no".to_owned())];
+        let counts = [Ok(3), Err("nobody".to_owned()), Err("nothing answers at c:50051".to_owned())];
         let now = "2026-11-21T12:05:00Z".parse().unwrap();
         assert_eq!(
             table(&sources, &counts, true, true, now).to_string(),
             "NAMESPACE   NAME   PACKAGES    HEALTH             AGE   TYPE   SOURCE          MESSAGE\n\
-             olm         a      3           READY              5m    grpc   example.com/a\n\
-             olm         b      <unknown>   SpecInvalidError   5m    none                   no\n"
+             olm         a      3           READY              5m    grpc   example.com/a   <none>\n\
+             olm         b      <unknown>   SpecInvalidError   5m    none                   no\n\
+             olm         c      <unknown>   <unknown>          5m    grpc   c:50051         nothing answers at c:50051\n"
         );
     }
 }

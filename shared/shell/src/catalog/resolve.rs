@@ -197,7 +197,7 @@ fn print(explanation: &Explanation, output: &Output, printer: &mut Printer) -> R
     match (output, explanation) {
         (Output::Table | Output::Wide, _) => printer.data(explanation),
         (Output::Name, Explanation::Resolved { bundles, .. }) => {
-            bundles.iter().try_for_each(|b| printer.line(&b.bundle.name))
+            bundles.iter().try_for_each(|b| printer.line(format_args!("bundle/{}", b.bundle.name)))
         }
         (Output::Name, Explanation::Failed { .. }) => Ok(()),
         (Output::Json | Output::Yaml | Output::JsonPath(_), _) => {
@@ -219,6 +219,7 @@ struct Asked {
 
 impl Asked {
     fn read(text: &str) -> Result<Self, CliError> {
+        let text = text.strip_prefix("package/").unwrap_or(text);
         let (package, range) = match text.split_once('@') {
             None => (text, None),
             Some((package, range)) => {
@@ -315,7 +316,7 @@ spec: { version: 1.0.0 }
         assert_eq!(answer, Ok(Outcome::Negative));
         assert!(said.contains("which nothing on offer is"), "{said}");
         let (answer, said) = asked(&["rose@1.0.0"], false, &[], "name");
-        assert_eq!((answer, said.as_str()), (Ok(Outcome::Done), "rose.v1.0.0\n"));
+        assert_eq!((answer, said.as_str()), (Ok(Outcome::Done), "bundle/rose.v1.0.0\n"));
         let (answer, said) = asked(&["tulip"], false, &[], "json");
         assert_eq!(answer, Ok(Outcome::Negative));
         let said: Value = serde_json::from_str(&said).unwrap();

@@ -127,8 +127,13 @@ fn packages_channels_and_versions_are_listed() {
     assert!(out.lines().nth(2).unwrap().ends_with("example.com/rose:1"), "{out}");
     let (_, out, _) = listed(refs.clone(), &["rose"], true, "name");
     assert_eq!(out, "bundle/rose.v1\nbundle/rose.v2\n");
-    let (_, out, _) = listed(refs.clone(), &[], false, "jsonpath={.packages[*].channels[0].entries[0].image}");
+    let (_, out, _) = listed(refs.clone(), &[], false, "jsonpath={.items[*].channels[0].entries[0].image}");
     assert_eq!(out, "example.com/rose:2 example.com/tulip:2");
+    // A package that is named is an object, all that there are a list.
+    let (_, out, _) = listed(refs.clone(), &["rose"], false, "jsonpath={.kind} {.name} {.channels[0].head}");
+    assert_eq!(out, "Package rose rose.v2");
+    let (_, out, _) = listed(refs.clone(), &["rose", "tulip"], false, "jsonpath={.kind} {.items[*].name}");
+    assert_eq!(out, "PackageList rose tulip");
     let (answer, _, err) = listed(refs, &["weed"], false, "");
     assert_eq!(answer, Ok(Outcome::Negative));
     assert!(err.contains("validate says why"), "{err}");

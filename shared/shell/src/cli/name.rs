@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use super::CliError;
+
 /// The words that start this program, from `argv[0]`, by kubectl's rules for plugins: `-` in the file name separates words
 /// and `_` stands for a `-` within a word. `kubectl-olm-run` is `kubectl olm run`, `kubectl-olm-install_plan` is
 /// `kubectl olm install-plan`, and krew's link `kubectl-olm_run` is `kubectl olm-run`. Any other file name is itself.
@@ -35,6 +37,22 @@ pub fn plugin_word(file: &str) -> Option<String> {
     (!word.is_empty()).then(|| word.replace('_', "-"))
 }
 
+/// The name of an object of a kind (in lower case), as kubectl takes and prints it: `NAME`, `installplan/NAME`, `installplans/NAME`,
+/// `installplan.operators.coreos.com/NAME`.
+///
+/// # Errors
+/// It is of another kind.
+pub fn bare<'t>(text: &'t str, kind: &str) -> Result<&'t str, CliError> {
+    let Some((resource, name)) = text.split_once('/') else { return Ok(text) };
+    let word = resource.split('.').next().unwrap_or_default().to_lowercase();
+    let is_of_kind = word == kind || word.strip_suffix('s') == Some(kind);
+    if is_of_kind && !name.is_empty() && !name.contains('/') {
+        Ok(name)
+    } else {
+        Err(CliError::usage(format!("{text:?} does not name a {kind}")).hint(format!("write NAME or {kind}/NAME")))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -49,6 +67,16 @@ mod tests {
             ("olm-run", "olm-run"),
         ] {
             assert_eq!(spelled(OsStr::new(file)), words);
+        }
+    }
+
+    #[test]
+    fn names_are_taken_as_kubectl_prints_them() {
+        for text in ["a", "installplan/a", "installplans/a", "installplan.operators.coreos.com/a", "InstallPlan/a"] {
+            assert_eq!(bare(text, "installplan"), Ok("a"));
+        }
+        for text in ["package/a", "installplan/", "installplan/x/a", "/a"] {
+            assert!(bare(text, "installplan").is_err(), "{text}");
         }
     }
 

@@ -26,7 +26,7 @@ pub enum Output {
     Json,
     /// YAML.
     Yaml,
-    /// `kind.group/name`, one a line.
+    /// `kind/name`, one a line: what the commands beside it take.
     Name,
     /// A template in kubectl's JSONPath.
     JsonPath(Template),
@@ -85,12 +85,9 @@ impl Output {
     }
 }
 
-/// `kind.group/name` in lower case, as `kubectl get -o name` prints it.
-fn name(object: &Value) -> String {
-    let gvk = object::gvk(object);
-    let kind = gvk.kind.to_lowercase();
-    let name = object::name(object);
-    if gvk.group.is_empty() { format!("{kind}/{name}") } else { format!("{kind}.{}/{name}", gvk.group) }
+/// `kind/name` in lower case, as kubectl and the commands beside this one take it.
+pub fn name(object: &Value) -> String {
+    format!("{}/{}", object::gvk(object).kind.to_lowercase(), object::name(object))
 }
 
 /// A value as JSON, indented by four as kubectl does, without a final newline.
@@ -130,7 +127,7 @@ mod tests {
     #[test]
     fn every_format_prints_every_object() {
         assert_eq!(printed(""), "NAME\n");
-        assert_eq!(printed("name"), "subscription.operators.coreos.com/tea\npod/pot\n");
+        assert_eq!(printed("name"), "subscription/tea\npod/pot\n");
         assert_eq!(printed("jsonpath={.items[*].metadata.name}"), "tea pot");
         assert!(printed("json").starts_with("{\n    \"apiVersion\": \"v1\""));
         assert!(printed("yaml").contains("\n- apiVersion: operators.coreos.com/v1alpha1\n"));
