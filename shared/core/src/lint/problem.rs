@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::Rule;
-use super::rule::{EMPTY_HOLDS_APIS, ORPHANED_COPY, ORPHANED_GROUP_ROLE, ORPHANED_RIGHTS, STALE_APIS, STALE_STATUS};
+use super::rule::{
+    EMPTY_HOLDS_APIS, ORPHANED_COPY, ORPHANED_GROUP_ROLE, ORPHANED_RIGHTS, STALE_APIS, STALE_MEMBER, STALE_STATUS,
+};
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
 use crate::yaml;
@@ -133,8 +135,15 @@ impl Problem {
     /// May it be about what OLM is doing at this moment? What follows from an object that was deleted tells nobody since when; of what
     /// follows from changes alone is nothing said before OLM had its time.
     pub fn may_be_under_way(&self) -> bool {
-        const AFTER_DELETIONS: [&Rule; 6] =
-            [&STALE_STATUS, &STALE_APIS, &EMPTY_HOLDS_APIS, &ORPHANED_COPY, &ORPHANED_GROUP_ROLE, &ORPHANED_RIGHTS];
+        const AFTER_DELETIONS: [&Rule; 7] = [
+            &STALE_MEMBER,
+            &STALE_STATUS,
+            &STALE_APIS,
+            &EMPTY_HOLDS_APIS,
+            &ORPHANED_COPY,
+            &ORPHANED_GROUP_ROLE,
+            &ORPHANED_RIGHTS,
+        ];
         AFTER_DELETIONS.iter().any(|rule| rule.code == self.rule.code)
     }
 

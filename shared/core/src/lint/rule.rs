@@ -275,7 +275,8 @@ pub(super) static STALE_MEMBER: Rule = Rule {
     summary: "A ClusterServiceVersion does not carry what its OperatorGroup says",
     why: "OLM writes olm.operatorGroup, olm.operatorNamespace and olm.targetNamespaces on every member, and operators read from them \
           which namespaces to watch. When they stay different, OLM does not run, or somebody keeps changing them. Where nothing \
-          tells when the objects were changed last this is for information; just after a change nothing is said.",
+          tells when the objects were changed last this is for information; just after a change nothing is said, unless an \
+          annotation is missing.",
     example: "kind: ClusterServiceVersion\nmetadata: {annotations: {olm.targetNamespaces: field}}   # the group targets all",
     fix: "see that OLM runs, and that nobody else writes these annotations.",
     here: &[],

@@ -2,7 +2,7 @@
 //!
 //! One look cannot tell whether OLM is about to write something. So a difference counts when the objects that it follows from were
 //! not changed lately, which their `managedFields` tell; where these are missing it is for information, and just after a change
-//! nothing is said.
+//! nothing is said, unless a member has lost an annotation: OLM writes these at once.
 
 use std::collections::BTreeSet;
 
@@ -107,7 +107,10 @@ fn member(look: &Look<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
         String::new()
     };
     let message = format!("its annotation {key} {is}, and OperatorGroup {} wants {value:?}{others}", group.name());
-    let severity = severity(look, [csv, group.0])?;
+    // A member has them from the beginning. One that is missing was taken away, and operators without targets watch all namespaces:
+    // that does not wait.
+    let is_missing = different.iter().any(|(key, _)| object::annotation(csv, key).is_none());
+    let severity = severity(look, [csv, group.0]).or(is_missing.then_some(Severity::Warning))?;
     let patch = Change::Patch(ObjectRef::of(csv), json!({ "metadata": { "annotations": wanted } }));
     let what = "see that OLM runs; or write what it would write, upon which its Deployments are rolled out anew";
     Some(

@@ -59,7 +59,12 @@ fn what_is_settled_is_fine() {
 #[test]
 fn members_carry_what_their_group_says() {
     assert_eq!(changed("'field,garden'", "field"), grows("OG013", MEMBER));
-    assert_eq!(changed("olm.operatorGroup: all, ", ""), grows("OG013", MEMBER));
+    // What a member had, and has no more, is said at once.
+    let at_once =
+        [format!("OG013 warning {MEMBER}"), format!("OG013 warning {MEMBER}"), format!("OG013 info {MEMBER}")];
+    for annotation in ["olm.operatorGroup: all, ", ", olm.targetNamespaces: 'field,garden'"] {
+        assert_eq!(changed(annotation, ""), at_once.clone().map(|finding| vec![finding]), "{annotation}");
+    }
     let text = SETTLED.replace("'field,garden'", "field").replace("{phase: Succeeded}", "{}");
     assert_eq!(found(&text), [""; 0], "OLM has not seen it");
 }
