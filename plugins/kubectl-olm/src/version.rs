@@ -64,14 +64,16 @@ fn text(client: &Client, server: Option<&Server>) -> String {
             [] => "none, its CRDs are not installed".to_owned(),
             versions => versions.join(", "),
         };
-        let controllers = match &server.controllers {
-            None => "unknown, listing Deployments is forbidden".to_owned(),
-            Some(none) if none.is_empty() => "none".to_owned(),
-            Some(some) => {
-                let some: Vec<_> = some.iter().map(|c| format!("{}/{} ({})", c.namespace, c.name, c.image)).collect();
-                some.join(", ")
-            }
-        };
+        let controllers = server.controllers.iter().flatten();
+        let real = controllers.map(|c| format!("{}/{} ({})", c.namespace, c.name, c.image));
+        let leases = server.leases.iter().flatten();
+        let ours = leases
+            .map(|l| format!("kubectl olm run (Lease {}/{}, held by {})", l.namespace, l.name, l.holder_identity));
+        let unknown = [(server.controllers.is_none(), "Deployments"), (server.leases.is_none(), "Leases")];
+        let unknown: Vec<&str> = unknown.iter().filter(|(is, _)| *is).map(|(_, what)| *what).collect();
+        let unknown = (!unknown.is_empty()).then(|| format!("unknown, listing {} is forbidden", unknown.join(" and ")));
+        let controllers: Vec<String> = real.chain(ours).chain(unknown).collect();
+        let controllers = if controllers.is_empty() { "none".to_owned() } else { controllers.join(", ") };
         lines.push(format!("Server Version: {}", server.kubernetes_version));
         lines.push(format!("OLM APIs: {apis}"));
         lines.push(format!("OLM Controllers: {controllers}"));

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::cli::CliError;
 use crate::cli::flags::ClusterFlags;
+use crate::cluster::lease;
 
 /// The release of OLM whose behaviour on the wire is kept.
 pub const OLM: &str = "v0.46.0";
@@ -59,9 +60,27 @@ pub struct Server {
     pub kubernetes_version: String,
     /// Versions of OLM's API group that are served; none when the CRDs are not installed.
     pub api_versions: Vec<String>,
-    /// The controllers of a real OLM, or nothing when we may not look.
+    /// The controllers of a real OLM; none when they may not be listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub controllers: Option<Vec<Controller>>,
+    /// The Leases of `kubectl olm run` that somebody holds; none when they may not be listed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leases: Option<Vec<HeldLease>>,
+}
+
+/// A Lease of `kubectl olm run`, and who holds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HeldLease {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The process that holds it: host, process id, and a number.
+    pub holder_identity: String,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acquire_time: Option<String>,
 }
 
 /// A Deployment of a real OLM.
@@ -89,18 +108,44 @@ pub fn server(flags: &ClusterFlags) -> Result<Server, CliError> {
             .filter(|group| group.name == GROUP)
             .flat_map(|group| group.versions.into_iter().map(|version| version.version))
             .collect();
-        Ok(Server { kubernetes_version, api_versions, controllers: controllers(client).await? })
+        let (controllers, leases) = tokio::try_join!(controllers(client.clone()), leases(client.clone()))?;
+        Ok(Server { kubernetes_version, api_versions, controllers, leases })
     })
 }
 
-async fn controllers(client: kube::Client) -> Result<Option<Vec<Controller>>, CliError> {
-    let deployments = ApiResource::from_gvk(&GroupVersionKind::gvk("apps", "v1", "Deployment"));
-    let api: Api<DynamicObject> = Api::all_with(client, &deployments);
-    let found = match api.list(&ListParams::default().labels(CONTROLLERS)).await {
-        Ok(found) => found,
-        Err(kube::Error::Api(status)) if status.is_forbidden() => return Ok(None),
-        Err(error) => return Err(error.into()),
+/// Lists what all namespaces have of a kind; none when that is forbidden.
+async fn listed(
+    client: kube::Client,
+    (group, version, kind): (&str, &str, &str),
+    wanted: &ListParams,
+) -> Result<Option<Vec<DynamicObject>>, CliError> {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let api: Api<DynamicObject> = Api::all_with(client, &resource);
+    match api.list(wanted).await {
+        Ok(found) => Ok(Some(found.items)),
+        Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn leases(client: kube::Client) -> Result<Option<Vec<HeldLease>>, CliError> {
+    let named = ListParams::default().fields(&format!("metadata.name={}", lease::NAME));
+    let found = listed(client, ("coordination.k8s.io", "v1", "Lease"), &named).await?;
+    let held = |lease: DynamicObject| {
+        let text = |field| object::text(&lease.data, &["spec", field]).to_owned();
+        Some(HeldLease {
+            holder_identity: Some(text("holderIdentity")).filter(|holder| !holder.is_empty())?,
+            acquire_time: Some(text("acquireTime")).filter(|time| !time.is_empty()),
+            namespace: lease.metadata.namespace.unwrap_or_default(),
+            name: lease.metadata.name.unwrap_or_default(),
+        })
     };
+    Ok(found.map(|leases| leases.into_iter().filter_map(held).collect()))
+}
+
+async fn controllers(client: kube::Client) -> Result<Option<Vec<Controller>>, CliError> {
+    let selected = ListParams::default().labels(CONTROLLERS);
+    let found = listed(client, ("apps", "v1", "Deployment"), &selected).await?;
     let controller = |deployment: DynamicObject| Controller {
         image: object::list(&deployment.data, &["spec", "template", "spec", "containers"])
             .first()
@@ -109,5 +154,5 @@ async fn controllers(client: kube::Client) -> Result<Option<Vec<Controller>>, Cl
         namespace: deployment.metadata.namespace.unwrap_or_default(),
         name: deployment.metadata.name.unwrap_or_default(),
     };
-    Ok(Some(found.items.into_iter().map(controller).collect()))
+    Ok(found.map(|deployments| deployments.into_iter().map(controller).collect()))
 }

@@ -35,10 +35,31 @@ fn version_tells_what_the_cluster_runs() {
         json!({"namespace": "default", "name": "olm-operator", "image": "registry.example.com/olm:v0.46.0"});
     assert_eq!(document["serverVersion"]["controllers"], json!([controller]));
 
+    // The Lease of kubectl olm run tells that it runs, until it is released.
+    let lease = |holder: &str| {
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": { "name": "kubectl-olm-run", "namespace": "default" },
+            "spec": { "holderIdentity": holder, "acquireTime": "2026-01-01T00:00:00.000000Z", "leaseDurationSeconds": 60 },
+        });
+        let file = home.path("lease.json");
+        std::fs::write(&file, lease.to_string()).unwrap();
+        assert!(plane.kubectl(["apply", "-f", file.to_str().unwrap()]).output().unwrap().status.success());
+    };
+    lease("host_1_0a");
+    let text = asked(&["version"]);
+    let told = "default/olm-operator (registry.example.com/olm:v0.46.0), \
+                kubectl olm run (Lease default/kubectl-olm-run, held by host_1_0a)";
+    assert!(text.ends_with(&format!("\nOLM Controllers: {told}\n")), "{text}");
+    let document: Value = serde_json::from_str(&asked(&["version", "-o", "json"])).unwrap();
+    assert_eq!(document["serverVersion"]["leases"][0]["holderIdentity"], "host_1_0a");
+    lease("");
+    assert!(!asked(&["version"]).contains("kubectl olm run"));
+
     // Somebody without rights still learns the versions.
     let nobody = plane.kubeconfig_for("nobody", Some("system:authenticated")).unwrap();
     let asked = home.olm(&["version"]).env("KUBECONFIG", nobody).assert().success();
     let text = String::from_utf8_lossy(&asked.get_output().stdout).into_owned();
-    assert!(text.ends_with("\nOLM Controllers: unknown, listing Deployments is forbidden\n"), "{text}");
+    assert!(text.ends_with("\nOLM Controllers: unknown, listing Deployments and Leases is forbidden\n"), "{text}");
     home.olm(&["version", "--as", "nobody"]).env("KUBECONFIG", plane.kubeconfig()).assert().success().stdout(text);
 }

@@ -28,7 +28,7 @@ use tracing::{info, warn};
 use super::api::{Api, Resource};
 
 /// The Lease's name.
-const NAME: &str = "kubectl-olm-run";
+pub const NAME: &str = "kubectl-olm-run";
 /// Who asks whether the holder is still there; the holder takes it away when it answers.
 const ASKED_BY: &str = "kubectl-olm/asked-by";
 /// So long after a question without an answer a Lease is anybody's. It is what others wait for when a holder was killed.
