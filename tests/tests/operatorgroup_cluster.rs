@@ -319,6 +319,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
         source: admin.source(),
         namespaces: olm_shell::cli::flags::NamespaceFlags { namespace: None, all_namespaces: true },
         on_top: Vec::new(),
+        images: olm_shell::image::Options::of_user(),
         format: intersect::Format::Json,
     };
     let (answer, text, talk) = asked(admin, |printer| intersect::run(&options, printer));

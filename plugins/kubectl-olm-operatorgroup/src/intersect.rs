@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use olm_shell::cli::flags::{NamespaceFlags, SourceFlags};
+use olm_shell::cli::flags::{ImageFlags, NamespaceFlags, SourceFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::operatorgroup::intersect::{self, Format, Options};
 
@@ -13,7 +13,8 @@ use olm_shell::operatorgroup::intersect::{self, Format, Options};
 /// the APIs in its annotation, which is what OLM goes by, what OLM does about the members, and what would help.
 ///
 /// Without names the groups of the namespace are compared with all others, and with -f the groups that the files are about. One that
-/// is named is compared with all others, several with each other.
+/// is named is compared with all others, several with each other. Subscriptions given with -f are resolved from their catalogs, and
+/// what they would install counts.
 ///
 /// Exit codes: 0 no clashes, 1 clashes, 2 could not answer.
 #[derive(Debug, clap::Args)]
@@ -32,6 +33,8 @@ pub(crate) struct Arguments {
     namespaces: NamespaceFlags,
     #[command(flatten)]
     source: SourceFlags,
+    #[command(flatten)]
+    images: ImageFlags,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -40,6 +43,9 @@ const EXAMPLES: &str = "Examples:
 
   # What would happen if I applied this group?
   {cmd} intersect -f new-group.yaml
+
+  # What would happen if these Subscriptions, each with its group, were applied?
+  {cmd} intersect -f tenants.yaml --catalog community.olm=./catalog
 
   # Why does the operator in this namespace fail with InterOperatorGroupOwnerConflict?
   {cmd} intersect apps/apps operators/global-operators
@@ -61,6 +67,7 @@ group's olm.providedAPIs name them all:
 
 /// Compares.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { groups, on_top, output, namespaces, source } = arguments;
-    intersect::run(&Options { groups, source, namespaces, on_top, format: output }, printer)
+    let Arguments { groups, on_top, output, namespaces, source, images } = arguments;
+    let images = images.options()?;
+    intersect::run(&Options { groups, source, namespaces, on_top, images, format: output }, printer)
 }

@@ -36,6 +36,49 @@ fn what_would_happen_if_a_group_were_applied() {
     insta::assert_snapshot!(shown(intersect(&["-f", "new.yaml"])));
 }
 
+const TENANTS: &str = "
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: { name: here, namespace: here }
+spec: { targetNamespaces: [shared] }
+---
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: { name: over, namespace: over }
+spec: { targetNamespaces: [shared] }
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: { name: samovar, namespace: here }
+spec: { name: samovar, channel: stable, source: market, sourceNamespace: olm }
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: Subscription
+metadata: { name: samovar, namespace: over }
+spec: { name: samovar, channel: stable, source: market, sourceNamespace: olm }
+";
+
+#[test]
+fn two_subscriptions_of_one_package_are_resolved() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tenants.yaml"), TENANTS).unwrap();
+    std::fs::write(folder.path().join("cluster.yaml"), "apiVersion: v1\nkind: Namespace\nmetadata: { name: shared }\n")
+        .unwrap();
+    let market = concat!("market=", env!("CARGO_MANIFEST_DIR"), "/../../tests/quickstart/catalogs/market");
+    let asked = |more: &[&str]| {
+        said(folder.path(), &[&["intersect", "--from", "cluster.yaml", "-f", "tenants.yaml"], more].concat())
+    };
+    let (code, out, err) = asked(&["--catalog", market, "-o", "json"]);
+    let document: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &document["clashes"]), (1, &json!(1)), "{out}{err}");
+    let api = &document["intersections"][0]["apis"][0]["api"];
+    assert!(api.as_str().unwrap().starts_with("Kettle."), "{out}");
+    // Without the catalog nobody can tell.
+    let (code, out, err) = asked(&[]);
+    assert_eq!(code, 2, "{out}{err}");
+    assert!(err.contains("the content of catalog olm/market is not known"), "{err}");
+}
+
 #[test]
 fn a_group_that_would_be_refused_is_told() {
     let garden = garden();

@@ -94,7 +94,11 @@ fn offers<'c>(
 }
 
 /// The objects of an entry: inline, or in its image.
-async fn content(catalog: &Snapshot, entry: &Entry, images: &image::Options) -> Result<BundleContent, CliError> {
+pub(super) async fn content(
+    catalog: &Snapshot,
+    entry: &Entry,
+    images: &image::Options,
+) -> Result<BundleContent, CliError> {
     let inline = catalog.read_bundle(&entry.package, &entry.channel, &entry.name).map_err(CliError::input)?;
     if let Some(content) = inline {
         return Ok(content);

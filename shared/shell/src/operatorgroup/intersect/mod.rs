@@ -1,11 +1,14 @@
 //! `kubectl olm operatorgroup intersect`: which groups get into each other's way.
 //!
 //! ```text
-//!   observe --Seen--> Intersections --chosen--> Answer --> text      sentences, a table, a matrix
-//!                                                      --> document  json, yaml, dot
+//!   observe --Seen--> install   what the Subscriptions that are given would install
+//!                       |
+//!                 Intersections --chosen--> Answer --> text      sentences, a table, a matrix
+//!                                                  --> document  json, yaml, dot
 //! ```
 
 mod document;
+mod install;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +24,8 @@ use super::named;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::wait::block_on;
 use crate::cli::{CliError, Outcome, Printer};
-use crate::observe::{self, Need, Seen};
+use crate::image;
+use crate::observe::{self, Gap, Need, Seen};
 
 /// What to compare.
 #[derive(Clone, Debug)]
@@ -34,6 +38,8 @@ pub struct Options {
     pub namespaces: NamespaceFlags,
     /// Files that count as if they had been applied; without names: the groups that they are about.
     pub on_top: Vec<PathBuf>,
+    /// How images of catalogs and bundles are pulled.
+    pub images: image::Options,
     /// The form of the answer.
     pub format: Format,
 }
@@ -70,14 +76,20 @@ struct Answer<'a, 'w> {
     is_one_pair: Option<Pair>,
 }
 
-/// Compares groups. The answer is no when groups that intersect claim the same APIs.
+/// Compares groups. The answer is no when groups that intersect claim the same APIs; it is not known when none do as far as could be
+/// read, and not everything could be.
 ///
 /// # Errors
 /// OperatorGroups cannot be read, or there is none of that name.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Options { groups, source, namespaces, on_top, format } = options;
-    let seen = block_on(observe::look(source, namespaces, on_top, Need::Groups, printer))?;
-    seen.tell_gaps(printer);
+    let Options { groups, source, namespaces, on_top, images, format } = options;
+    let (seen, is_complete) = block_on(async {
+        let mut seen = observe::look(source, namespaces, on_top, Need::Groups, printer).await?;
+        seen.tell_gaps(printer);
+        let is_complete = !seen.gaps.iter().any(hides_claims);
+        let is_resolved = install::add(&mut seen, images, printer).await?;
+        Ok::<_, CliError>((seen, is_complete && is_resolved))
+    })?;
     let world = Reader::new(&seen.world);
     let all = Intersections::of(&world);
     for group in all.scopes().iter().map(|scope| scope.group) {
@@ -98,7 +110,16 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         Format::Yaml => printer.yaml(&document::document(&answer))?,
         Format::Dot => printer.data(document::dot(&answer))?,
     }
-    Ok(if answer.clashes.is_empty() { Outcome::Done } else { Outcome::Negative })
+    Ok(match (answer.clashes.is_empty(), is_complete) {
+        (false, _) => Outcome::Negative,
+        (true, true) => Outcome::Done,
+        (true, false) => Outcome::Unknown,
+    })
+}
+
+/// Does what could not be read say which groups there are, which namespaces they select, or what their members provide?
+fn hides_claims(gap: &Gap) -> bool {
+    gap.is_of("operatorgroups") || gap.is_of("clusterserviceversions") || gap.resource == "namespaces"
 }
 
 fn answer<'a, 'w>(
@@ -150,7 +171,7 @@ fn about(all: &Intersections<'_>, seen: &Seen, options: &Options) -> Option<BTre
     let is_on_top = |namespace: &str, name: &str| {
         seen.on_top.iter().any(|o| match o.gvk.kind.as_str() {
             "OperatorGroup" => (o.namespace.as_str(), o.name.as_str()) == (namespace, name),
-            "ClusterServiceVersion" => o.namespace == namespace,
+            "ClusterServiceVersion" | "Subscription" => o.namespace == namespace,
             "Namespace" => all.find(namespace, name).is_some_and(|at| all.scopes()[at].targets.contains(&o.name)),
             _ => false,
         })

@@ -1,0 +1,122 @@
+//! What Subscriptions that are given and not installed yet would install: their operators count as members.
+//!
+//! ```text
+//!   Subscription --its CatalogSource--> catalogs --the controllers' resolver--> bundles --content--> ClusterServiceVersions
+//! ```
+
+use std::collections::BTreeSet;
+
+use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::resolver::explain::{self, Bundle, Explanation};
+use olm_core::resolver::{Catalog, Inputs};
+use olm_core::subscription::There;
+use olm_core::world::{Reader, kind};
+use serde_json::Value;
+
+use super::super::operator;
+use crate::cli::{CliError, Printer};
+use crate::image;
+use crate::observe::Seen;
+
+/// Adds the ClusterServiceVersions to what was seen, and says of what is not known why. `false`: something is not known.
+pub(super) async fn add(seen: &mut Seen, images: &image::Options, printer: &mut Printer) -> Result<bool, CliError> {
+    let mut namespaces: BTreeSet<String> = BTreeSet::new();
+    let mut sources: BTreeSet<ObjectRef> = BTreeSet::new();
+    for subscription in given(seen) {
+        namespaces.insert(object::namespace(subscription).to_owned());
+        let [namespace, name] = ["sourceNamespace", "source"].map(|key| object::text(subscription, &["spec", key]));
+        let gvk = Gvk::new("operators.coreos.com", "v1alpha1", "CatalogSource");
+        sources.insert(ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() });
+    }
+    let known = seen.gaps.len();
+    let places: BTreeSet<String> = sources.iter().map(|source| source.namespace.clone()).collect();
+    seen.look_at(sources).await;
+    for place in &places {
+        seen.read_catalogs(place, images, printer).await;
+    }
+    seen.gaps[known..].iter().for_each(|gap| printer.warn(gap));
+    let mut is_complete = true;
+    for namespace in &namespaces {
+        match resolved(seen, namespace, images).await {
+            Ok(csvs) => csvs.into_iter().for_each(|csv| {
+                seen.world.apply(csv);
+            }),
+            Err(why) => {
+                is_complete = false;
+                printer.warn(format_args!(
+                    "what the Subscriptions of namespace {namespace} would install is not known, and is left out: {why}"
+                ));
+            }
+        }
+    }
+    Ok(is_complete)
+}
+
+/// The Subscriptions that are given and have nothing installed.
+fn given(seen: &Seen) -> Vec<&Value> {
+    let world = Reader::new(&seen.world);
+    let is_subscription = |target: &&ObjectRef| target.gvk.kind == "Subscription";
+    let given = seen.on_top.iter().filter(is_subscription);
+    let given = given.filter_map(|target| world.json(&kind::SUBSCRIPTION, &target.namespace, &target.name));
+    given.filter(|subscription| object::text(subscription, &["status", "installedCSV"]).is_empty()).collect()
+}
+
+/// The ClusterServiceVersions that the Subscriptions of a namespace would install now.
+async fn resolved(seen: &Seen, namespace: &str, images: &image::Options) -> Result<Vec<Value>, String> {
+    let world = Reader::new(&seen.world);
+    let there = There::read(&world, namespace).map_err(|failure| failure.to_string())?;
+    let global = seen.settings.global_catalog_namespace.as_str();
+    let subscriptions = there.wanted();
+    let wanted = subscriptions.iter().map(|wanted| wanted.source_namespace);
+    let places: BTreeSet<&str> = wanted.chain([namespace, global]).collect();
+    let mut names: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for place in places {
+        names.extend(world.in_namespace(&kind::CATALOG_SOURCE, place).map(|o| (place, object::name(o.json()))));
+        names.extend(world.local_catalogs(place).into_iter().map(|(name, _)| (place, name)));
+    }
+    let catalogs = names.iter().filter_map(|(namespace, name)| {
+        let source = world.json(&kind::CATALOG_SOURCE, namespace, name);
+        let priority = source.and_then(|source| object::at(source, &["spec", "priority"]).as_i64());
+        let snapshot = world.catalog(namespace, name)?.snapshot.as_deref()?;
+        Some(Catalog { name, namespace, priority: priority.unwrap_or_default(), snapshot })
+    });
+    let catalogs: Vec<Catalog<'_>> = catalogs.collect();
+    let is_known = |place: &str, name: &str| catalogs.iter().any(|c| (c.namespace, c.name) == (place, name));
+    if let Some(wanted) = subscriptions.iter().find(|wanted| !is_known(wanted.source_namespace, wanted.source)) {
+        let (place, name) = (wanted.source_namespace, wanted.source);
+        return Err(format!(
+            "the content of catalog {place}/{name} is not known (--catalog {name}.{place}=DIR stands in)"
+        ));
+    }
+    let inputs = Inputs { namespace, subscriptions, catalogs, broken: Vec::new(), installed: there.installed.clone() };
+    let chosen = match explain::explain(&inputs, there.targets.as_deref()) {
+        Explanation::Resolved { bundles, .. } => bundles,
+        Explanation::Failed { message, .. } => return Err(message),
+    };
+    let mut csvs = Vec::new();
+    for chosen in chosen {
+        csvs.push(csv(&inputs, &chosen.bundle, images).await.map_err(|error| error.to_string())?);
+    }
+    Ok(csvs)
+}
+
+/// The ClusterServiceVersion of a bundle, as it would be in the namespace.
+async fn csv(inputs: &Inputs<'_>, bundle: &Bundle, images: &image::Options) -> Result<Value, CliError> {
+    let is_of =
+        |catalog: &&Catalog<'_>| (catalog.namespace, catalog.name) == (&*bundle.catalog_namespace, &*bundle.catalog);
+    let catalog = inputs.catalogs.iter().find(is_of);
+    let entry = catalog.and_then(|catalog| {
+        Some((
+            catalog.snapshot,
+            catalog.snapshot.package(&bundle.package)?.channel(&bundle.channel)?.entry(&bundle.name)?,
+        ))
+    });
+    let Some((snapshot, entry)) = entry else {
+        return Err(CliError::input(format!("bundle {} is in no catalog that is known", bundle.name)));
+    };
+    let content = operator::content(snapshot, entry, images).await?;
+    let mut csv: Value = serde_json::from_str(&content.csv_json)
+        .map_err(|error| CliError::input(format!("{} in the catalog: {error}", bundle.name)))?;
+    object::map_mut(&mut csv, &["metadata"]).insert("namespace".to_owned(), inputs.namespace.into());
+    Ok(csv)
+}
