@@ -88,6 +88,7 @@ impl Garden {
             images: olm_shell::image::Options::default(),
             optional_manifests: self.optional_manifests,
             dry_run: explain::DryRun::default(),
+            policies: Vec::new(),
             details: false,
             form: Form::Text,
         };

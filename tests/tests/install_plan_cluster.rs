@@ -69,6 +69,7 @@ impl User {
             images: image::Options::of_user(),
             optional_manifests: false,
             dry_run: explain::DryRun::default(),
+            policies: Vec::new(),
             details: false,
             form: Form::Document("json".parse().unwrap()),
         };
@@ -158,7 +159,7 @@ fn work(kubeconfig: &Path) {
 fn pending(user: &User) -> String {
     let (answer, text, talk) = user.lists(true, "name");
     assert_eq!(answer, Ok(Outcome::Done), "{talk}");
-    text.trim_end().strip_prefix("installplan.operators.coreos.com/").unwrap_or_else(|| panic!("{text}")).to_owned()
+    text.trim_end().strip_prefix("installplan/").unwrap_or_else(|| panic!("{text}")).to_owned()
 }
 
 fn policy(text: &str) -> Terms {
@@ -335,9 +336,19 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let annotations = &plan["metadata"]["annotations"];
     assert_eq!(annotations["kubectl-olm/approved-hash"], hash.as_str());
     assert!(!annotations["kubectl-olm/approved-by"].as_str().unwrap().is_empty());
-    let (answer, text, _) = admin.approves(&first, Terms::default());
+    let (answer, text, _) = admin.approves(&format!("installplan/{first}"), Terms::default());
     assert_eq!(answer, Ok(Outcome::Done));
     assert!(text.contains("was approved already by "), "{text}");
+    let approved = admin.explains(&first);
+    assert_eq!((&approved["hash"], &approved["plan"]["approved"]), (&json!(hash), &json!(true)));
+    assert_eq!(approved["verdict"]["result"], read["verdict"]["result"]);
+    let reasons = approved["verdict"]["reasons"].as_array().unwrap();
+    assert!(reasons.iter().any(|because| because["reason"] == "approved"), "{reasons:?}");
+    // Its end is waited for, whoever approved it: nothing executes it now.
+    let waiting = |timeout| approve::Options { wait: Some(timeout), ..admin.approval(&first, Terms::default()) };
+    let (answer, _, talk) = asked(|printer| approve::run(&waiting(Duration::ZERO), printer));
+    assert_eq!(answer, Ok(Outcome::Negative), "{talk}");
+    assert!(talk.contains("not complete: ") && talk.contains("no controller has begun to execute it yet"), "{talk}");
     assert_eq!(admin.waits(Of::Plan(first.clone()), Until::Approved, Duration::ZERO).0, Ok(Outcome::Done));
 
     // It is watched until it is complete; nothing else can become of it then.
@@ -354,6 +365,8 @@ fn plans_are_listed_explained_approved_and_awaited() {
         Some((&"Complete".into(), &true.into()))
     );
     assert_eq!(admin.waits(Of::Plan(first.clone()), Until::Failed, PATIENCE).0, Ok(Outcome::Negative));
+    let (answer, text, _) = asked(|printer| approve::run(&waiting(PATIENCE), printer));
+    assert_eq!((answer, text.contains(", it is Complete")), (Ok(Outcome::Done), true), "{text}");
     assert!(
         admin
             .waits(Of::Plan("gone".to_owned()), Until::Failed, PATIENCE)
@@ -362,6 +375,21 @@ fn plans_are_listed_explained_approved_and_awaited() {
             .message
             .contains("there is no InstallPlan")
     );
+
+    // What would fail is refused, and so is what nobody can tell since the OperatorGroups may not be read.
+    let plan = pending(&admin);
+    let group =
+        "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: { name: second, namespace: old-town }\n";
+    let file = write_down(&folder, "second.yaml", group);
+    kubectl(&["apply", "-f", file.to_str().unwrap()]);
+    let (answer, text, talk) = admin.approves(&plan, Terms::default());
+    assert_eq!(answer, Ok(Outcome::Negative), "{text}{talk}");
+    assert!(text.contains("not approved: it would fail: namespace old-town has several OperatorGroups"), "{text}");
+    kubectl(&["delete", "-f", file.to_str().unwrap()]);
+    let (answer, text, _) = clerk.approves(&plan, Terms::default());
+    let refused = answer.unwrap_err();
+    assert!(refused.message.starts_with("not allowed to list operatorgroups.operators.coreos.com"), "{refused} {text}");
+    assert!(refused.hint.unwrap().contains("--allow-failing"));
 
     // What comes next, for everything that waits.
     let second = pending(&admin);

@@ -13,8 +13,9 @@ use olm_shell::run::FeatureGates;
 ///
 /// What a plan would do is shown first (kubectl olm install-plan explain tells all of it), and on a terminal you are asked. What is
 /// approved is what was shown: a plan that changes meanwhile, or that would do something else, is not approved. Plans that a newer
-/// one supersedes are refused, and so are those whose operators do not need each other, unless --allow-bystanders or --only-csv
-/// says that they may come together.
+/// one supersedes are refused. So are plans that would fail, unless --allow-failing is given, and plans whose operators do not need
+/// each other, unless --allow-bystanders or --only-csv says that they may come together. --wait waits for the end of every plan that
+/// is approved, also of those that were approved before.
 ///
 /// Each plan gets one line. Who approved it, when, and the hash of its explanation are noted as annotations kubectl-olm/approved-by,
 /// -at and -hash. Exit codes: 0 approved (or already), 1 not approved, 2 could not answer.
@@ -40,6 +41,9 @@ pub(crate) struct Arguments {
     /// Also plans whose operators do not need each other
     #[arg(long)]
     allow_bystanders: bool,
+    /// Also plans that would fail, and those of which that cannot be known since OperatorGroups may not be read
+    #[arg(long)]
+    allow_failing: bool,
     #[command(flatten)]
     dry_run: DryRunFlag,
     /// Then wait until the plans are complete
@@ -77,7 +81,7 @@ const EXAMPLES: &str = "Examples:
 
 /// Approves.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { plans, all, explained, policies, only_csvs, allow_bystanders, .. } = arguments;
+    let Arguments { plans, all, explained, policies, only_csvs, allow_bystanders, allow_failing, .. } = arguments;
     let Arguments { dry_run, wait, timeout, yes, namespaces, selector, images, cluster, feature_gates, .. } = arguments;
     if selector.selector.is_some() && !all {
         return Err(CliError::usage("-l chooses among --all, not among plans that are named"));
@@ -87,7 +91,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         namespaces,
         plans,
         selector: selector.selector,
-        terms: Terms { explained, allow_bystanders, policies, only_csvs },
+        terms: Terms { explained, allow_bystanders, allow_failing, policies, only_csvs },
         yes: yes.yes,
         dry_run: dry_run.dry_run,
         wait: wait.then_some(timeout),

@@ -33,6 +33,10 @@ pub(crate) struct Arguments {
     /// Explain what subscribing to a package would do; with a range such as '>=1.2.0 <2.0.0' or a version, to these
     #[arg(long, value_name = "PACKAGE[@RANGE]", conflicts_with = "plans")]
     package: Option<String>,
+    /// Try whether this holds (may be repeated), as approve --if asks it: CEL over the fields of -o json; the exit code is then 0
+    /// where somebody should decide, and the policies hold
+    #[arg(long = "if", value_name = "EXPR")]
+    policies: Vec<String>,
     /// Show every object, and what changes in it line by line
     #[arg(long)]
     details: bool,
@@ -70,14 +74,28 @@ const EXAMPLES: &str = "Examples:
   # What would installing version 1 of a package do to a cluster that I only have a must-gather of?
   {cmd} explain --package 'etcd@>=1.0.0 <2.0.0' -n apps --from ./must-gather --catalog community.olm=./catalog
 
+  # Would the nightly job's policy approve the plans that wait here? If not, which part of it does not hold?
+  {cmd} explain -n apps --if 'rbac.escalates == false && crds.all(c, c.safe)'
+
   # Would my bundle work here?
   {cmd} explain --bundle ./bundle -n apps
 ";
 
 /// Explains.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { plans, subscription, bundle, package, details, on_top, feature_gates, dry_run, output, .. } =
-        arguments;
+    let Arguments {
+        plans,
+        subscription,
+        bundle,
+        package,
+        policies,
+        details,
+        on_top,
+        feature_gates,
+        dry_run,
+        output,
+        ..
+    } = arguments;
     let asked = match (subscription, bundle, package) {
         (Some(name), ..) => Asked::Subscription(name),
         (_, Some(reference), _) => Asked::Bundle(reference),
@@ -92,6 +110,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         images: arguments.images.options()?,
         optional_manifests: feature_gates.get(FeatureGates::OPTIONAL_MANIFESTS).unwrap_or(false),
         dry_run,
+        policies,
         details,
         form: output,
     };

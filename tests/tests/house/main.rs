@@ -2,8 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a rule that cannot be checked is broken")]
 
+mod answers;
+mod documents;
 mod schemas;
+mod validate;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -89,7 +93,30 @@ fn generated_files_are_fresh() {
     let mut files = krew::manifests().unwrap();
     assert!(!files.is_empty());
     files.extend(schemas::files());
+    files.extend(documents::files());
     holds(&generated::stale(files).unwrap());
+}
+
+#[test]
+fn answers_are_as_their_published_schemas_say() {
+    let schemas = documents::schemas();
+    let mut kinds: BTreeSet<&str> = BTreeSet::new();
+    let answers = answers::answers();
+    for answer in &answers {
+        let kind = answer["kind"].as_str().unwrap();
+        let (kind, schema) = schemas.iter().find(|(known, _)| known == kind).unwrap();
+        kinds.insert(kind);
+        let faults = validate::faults(schema, answer);
+        assert!(faults.is_empty(), "{kind}:\n{}", faults.join("\n"));
+    }
+    // The events of install-plan wait need a cluster.
+    let unanswered: Vec<&String> =
+        schemas.iter().map(|(kind, _)| kind).filter(|kind| !kinds.contains(kind.as_str())).collect();
+    assert_eq!(unanswered, ["InstallPlanEvent"]);
+    // What a schema does not name is noticed, and what it needs.
+    let (_, schema) = schemas.iter().find(|(kind, _)| kind == "Version").unwrap();
+    let wrong = serde_json::json!({ "apiVersion": "kubectl-olm/v1", "kind": "Version", "clientVersion": { "version": 1, "more": 1 } });
+    assert_eq!(validate::faults(schema, &wrong).len(), 4);
 }
 
 #[test]

@@ -31,8 +31,9 @@ fn every_plan_and_what_it_waits_for() {
 #[test]
 fn some_of_them() {
     let names = |arguments: &[&str]| listed(&[&["-o", "name"], arguments].concat()).1;
-    assert_eq!(names(&["--pending"]), "installplan.operators.coreos.com/install-next\n");
-    assert_eq!(names(&["-l", "who=me"]), "installplan.operators.coreos.com/install-old\n");
+    assert_eq!(names(&["--pending"]), "installplan/install-next -n garden\n");
+    assert_eq!(names(&["-l", "who=me"]), "installplan/install-old -n garden\n");
+    assert_eq!(names(&["-n", "garden", "--pending"]), "installplan/install-next\n");
     let path = "-ojsonpath={range .items[*]}{.metadata.name}={.phase} {end}";
     assert_eq!(
         listed(&["-n", "garden", path]).1,

@@ -2,11 +2,12 @@
 //!
 //! The functions never panic on a malformed object: what is absent or of the wrong type reads as empty.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 /// Group, version and kind; the core group is `""`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Gvk {
     /// API group, empty for the core group.
     pub group: String,

@@ -1,12 +1,13 @@
 //! The copy of a cluster that plans are tried out on.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::trial::{self, Trial};
+use super::trial::{self, Offered, Trial};
 use super::{
     Asks, Cluster, Error, Explanation, Subject, Unread, crds, csvs, objects, parts, rehearsal, rights, served, verdict,
 };
@@ -14,6 +15,7 @@ use crate::api::object::{self, Gvk, ObjectRef};
 use crate::api::{crd, labels};
 use crate::bundle::Rendered;
 use crate::catalog::{Builder, BundleMessage, Channel, Content, Entry, Package, Snapshot};
+use crate::installplan::standing;
 use crate::settings::Settings;
 use crate::sim::{ApiServer, Patch, Simulation};
 use crate::structural::FitFact;
@@ -26,7 +28,7 @@ const SEED: u64 = 5;
 const BEFORE: SignedDuration = SignedDuration::from_mins(2);
 
 /// The catalog that a bundle gets which is in none, and its channel.
-const CATALOG: &str = "bundle-asked-about";
+pub(super) const CATALOG: &str = "bundle-asked-about";
 
 /// Explains plans of one cluster. Making it costs as much as explaining one plan.
 pub struct Explainer {
@@ -124,11 +126,8 @@ impl Explainer {
         match subject {
             Subject::Plan { namespace, name } => {
                 let plan = self.read.api().find(OLM, "InstallPlan", namespace, name);
-                let plan = plan.ok_or_else(|| missing("InstallPlan", namespace, name))?;
-                // What is under way cannot be held back.
-                let under_way = object::text(plan, &["status", "phase"]) == "Installing";
-                let before = if under_way { &self.read } else { &self.settled };
-                Ok(Trial::of_plan(before, namespace, Some(name), None))
+                plan.ok_or_else(|| missing("InstallPlan", namespace, name))?;
+                Ok(Trial::of_plan(&self.before(namespace, name), namespace, Some(name), None))
             }
             Subject::Subscription { namespace, name } => {
                 let found = self.read.api().find(OLM, "Subscription", namespace, name);
@@ -149,11 +148,42 @@ impl Explainer {
     fn of_subscription(&self, namespace: &str, name: &str) -> Trial {
         let read = self.read.api().find(OLM, "Subscription", namespace, name);
         let plan = read.map_or("", |s| object::text(s, &["status", "installPlanRef", "name"]));
-        let under_way = self.read.api().find(OLM, "InstallPlan", namespace, plan);
-        if under_way.is_some_and(|plan| object::text(plan, &["status", "phase"]) == "Installing") {
-            return Trial::of_plan(&self.read, namespace, Some(plan), Some(name));
+        match self.before(namespace, plan) {
+            Cow::Borrowed(before) if !std::ptr::eq(before, &raw const self.read) => {
+                Trial::of_subscription(before, namespace, name)
+            }
+            before => Trial::of_plan(&before, namespace, Some(plan), Some(name)),
         }
-        Trial::of_subscription(&self.settled, namespace, name)
+    }
+
+    /// The cluster before a plan is executed. A plan that waits for approval waits in the settled copy. One that needs no approval
+    /// any more is executed there already: it is held back in a copy of its own, unless its execution has begun.
+    fn before(&self, namespace: &str, plan: &str) -> Cow<'_, Simulation> {
+        let [read, settled] = [&self.read, &self.settled].map(|simulation| {
+            let plan = simulation.api().find(OLM, "InstallPlan", namespace, plan);
+            plan.map(|plan| object::text(plan, &["status", "phase"]))
+        });
+        let is_final = |phase: Option<&str>| matches!(phase, Some("Complete" | "Failed"));
+        match read {
+            Some("Installing") => Cow::Borrowed(&self.read),
+            Some(_) if !is_final(read) && (is_final(settled) || matches!(settled, None | Some("Installing"))) => {
+                Cow::Owned(self.held_back(namespace, plan))
+            }
+            _ => Cow::Borrowed(&self.settled),
+        }
+    }
+
+    /// The settled cluster, as it would be if the plan still waited for approval.
+    fn held_back(&self, namespace: &str, plan: &str) -> Simulation {
+        let mut before = self.read.clone();
+        let target = reference("InstallPlan", namespace, plan);
+        let spec = Patch::Merge(json!({ "spec": { "approval": "Manual", "approved": false } }));
+        let status = Patch::Merge(json!({ "status": { "phase": "RequiresApproval" } }));
+        // A refusal leaves the plan as it was: then it is executed at once, and its result is told.
+        let _ = before.patch(&target, spec, None);
+        let _ = before.patch(&target, status, Some("status"));
+        before.settle(BEFORE);
+        before
     }
 
     /// The Subscription for a package.
@@ -203,7 +233,8 @@ impl Explainer {
         // From before any plan was made, for a Subscription takes nothing else while one waits.
         let mut before = self.read.clone();
         self.forget_waiting(&mut before, namespace);
-        before.add_local_catalog(namespace, CATALOG, Arc::new(offered(bundle, installed)));
+        let offered = Arc::new(offered(bundle, installed));
+        before.add_local_catalog(namespace, CATALOG, offered.clone());
         let mut spec = json!({ "source": CATALOG, "sourceNamespace": namespace, "channel": CATALOG });
         let name = match subscription {
             Some(name) => {
@@ -220,13 +251,14 @@ impl Explainer {
                 bundle.package.clone()
             }
         };
-        Trial::of_subscription(&before, namespace, &name)
+        let offered = Some(Offered { csv: bundle.name.clone(), snapshot: offered });
+        Trial { offered, ..Trial::of_subscription(&before, namespace, &name) }
     }
 
-    /// Takes the plans away that wait for approval, and what Subscriptions say of them.
+    /// Takes the plans away that wait for approval, and what Subscriptions say of them. Approved ones are executed in any case.
     fn forget_waiting(&self, before: &mut Simulation, namespace: &str) {
         let plans = self.read.api().list(OLM, "InstallPlan", Some(namespace));
-        for plan in plans.filter(|plan| object::text(plan, &["status", "phase"]) == "RequiresApproval") {
+        for plan in plans.filter(|plan| standing::waits_for_approval(plan)) {
             let linked = |s: &&Value| object::text(s, &["status", "installPlanRef", "name"]) == object::name(plan);
             for subscription in self.read.api().list(OLM, "Subscription", Some(namespace)).filter(linked) {
                 let installed = object::at(subscription, &["status", "installedCSV"]);

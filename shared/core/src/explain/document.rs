@@ -1,13 +1,14 @@
 //! What is told of an InstallPlan before it is executed: a document for programs and people. Its fields are a contract: policies
 //! are written over them. As JSON every field is always there; what does not apply is `null`, empty or false.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::api::object::Gvk;
 
 /// What an InstallPlan would do.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// Namespace of the plan.
@@ -51,7 +52,7 @@ pub struct Explanation {
 }
 
 /// Something that could not be read.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Unread {
     /// What: `secrets`, `roles.rbac.authorization.k8s.io`; or in words, when it is no resource.
@@ -63,7 +64,7 @@ pub struct Unread {
 }
 
 /// What the API server says of the objects of a plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRun {
     /// Was it asked about any?
@@ -79,7 +80,7 @@ pub struct DryRun {
 }
 
 /// An object that the API server would not take.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRunRefusal {
     /// API group, version and kind.
@@ -102,7 +103,7 @@ pub struct DryRunRefusal {
 }
 
 /// An object that the API server was not asked about.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRunGap {
     /// API group, version and kind.
@@ -117,7 +118,7 @@ pub struct DryRunGap {
 }
 
 /// The InstallPlan.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
     /// Its name; empty when it does not exist yet.
@@ -139,7 +140,7 @@ pub struct Plan {
 }
 
 /// Whether all goes well.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
     /// In a word.
@@ -149,7 +150,7 @@ pub struct Verdict {
 }
 
 /// In a word, the worst last.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
     /// It would succeed, and nothing needs anybody's decision.
@@ -164,12 +165,12 @@ pub enum Outcome {
 }
 
 /// A reason of a verdict.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Because {
     /// What it leads to by itself.
     pub result: Outcome,
-    /// What kind of reason, for programs: `unserved`, `crd`, `escalation`, …
+    /// What kind of reason, for programs: a word of [`REASONS`].
     pub reason: String,
     /// A sentence without a full stop.
     pub message: String,
@@ -177,8 +178,34 @@ pub struct Because {
     pub hint: String,
 }
 
+/// The kinds of reasons that a verdict has, and what each says.
+pub const REASONS: [(&str, &str); 22] = [
+    ("approved", "the plan is approved, and not executed yet"),
+    ("bystanders", "operators that do not need each other share the plan"),
+    ("catalog", "the content of the Subscription's catalog is not known"),
+    ("complete", "the plan is complete"),
+    ("crd", "a CustomResourceDefinition loses a version, or custom resources do not fit it or could not be read"),
+    ("csv", "a ClusterServiceVersion would not come to Succeeded"),
+    ("deletion", "steps delete objects"),
+    ("deprecated", "a catalog calls the package, channel or bundle deprecated"),
+    ("downgrade", "an operator becomes older"),
+    ("dryRun", "the API server would not take an object"),
+    ("escalation", "a ServiceAccount gains rights that reach far"),
+    ("nothing", "what is wanted is there"),
+    ("optional", "an optional object is left out"),
+    ("plan", "the plan itself would fail or wait"),
+    ("range", "the Subscription gets another version than those asked for"),
+    ("removal", "an operator goes, and nothing takes its place"),
+    ("resolution", "the Subscriptions of the namespace are not resolved"),
+    ("superseded", "there is a newer InstallPlan in the namespace"),
+    ("unheeded", "OLM does not go by a part of the plan's spec"),
+    ("unpack", "the content of a bundle is not known"),
+    ("unread", "something could not be read"),
+    ("unserved", "the cluster does not serve a kind of the bundle"),
+];
+
 /// An operator that comes, goes or changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Csv {
     /// Name of the new ClusterServiceVersion; of the old one when it only goes.
@@ -208,7 +235,7 @@ pub struct Csv {
 }
 
 /// What happens to an operator.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum CsvChange {
     /// It is new.
@@ -225,7 +252,7 @@ pub enum CsvChange {
 }
 
 /// An object, before and after.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Object {
     /// API group, version and kind.
@@ -251,7 +278,7 @@ pub struct Object {
 }
 
 /// What happens to an object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
     /// It is new.
@@ -272,7 +299,7 @@ pub enum Change {
 }
 
 /// Who changes an object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum By {
     /// A step of the plan.
@@ -285,7 +312,7 @@ pub enum By {
 }
 
 /// Rights.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rbac {
     /// Is a right gained that is marked as an escalation?
@@ -300,7 +327,7 @@ pub struct Rbac {
 }
 
 /// What an account may do. One rule with several groups, resources or verbs is one right.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Right {
     /// Who: `garden/rose-sa`, or `User jane`, `Group friends`.
@@ -325,7 +352,7 @@ pub struct Right {
 }
 
 /// Why a right is more than an ordinary one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Escalation {
     /// It is for every verb, resource, or API group.
@@ -360,7 +387,7 @@ impl Escalation {
 }
 
 /// A CustomResourceDefinition that comes or changes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Crd {
     /// Its name.
@@ -386,7 +413,7 @@ pub struct Crd {
 }
 
 /// A kind that the cluster does not serve.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Unserved {
     /// API group, version and kind.
@@ -407,7 +434,7 @@ pub struct Unserved {
 }
 
 /// Images.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Images {
     /// Those that run afterwards and do not now.
@@ -419,7 +446,7 @@ pub struct Images {
 }
 
 /// A webhook.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
     /// Its name.
@@ -437,7 +464,7 @@ pub struct Webhook {
 }
 
 /// An object that the plan may go on without.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Optional {
     /// API group, version and kind.
@@ -454,7 +481,7 @@ pub struct Optional {
 }
 
 /// Where the manifests of a bundle are.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Bundle {
     /// Its ClusterServiceVersion.
@@ -470,7 +497,7 @@ pub struct Bundle {
 }
 
 /// Something that a catalog calls deprecated.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Deprecation {
     /// `package`, `channel` or `bundle`.
@@ -484,7 +511,7 @@ pub struct Deprecation {
 }
 
 /// Something that does not come back.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Irreversible {
     /// What it is about: `Kind name`.
@@ -494,7 +521,7 @@ pub struct Irreversible {
 }
 
 /// An InstallPlan that follows.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Next {
     /// What it installs.

@@ -99,6 +99,96 @@ fn what_could_not_be_read_is_a_doubt_only_where_it_matters() {
 }
 
 #[test]
+fn an_approved_plan_that_no_controller_has_begun_is_still_to_be_executed() {
+    let waiting = explainer(roses());
+    let mut held = waiting.settled.clone();
+    let plan = held.api().list("operators.coreos.com", "InstallPlan", Some("garden")).next().cloned().unwrap();
+    let name = object::name(&plan).to_owned();
+    let told = waiting.explain(&subscription("rose")).unwrap();
+    let approved = crate::sim::Patch::Merge(serde_json::json!({ "spec": { "approved": true } }));
+    held.patch(&object::ObjectRef::of(&plan), approved, None).unwrap();
+    let objects: Vec<Value> = held.api().iter().map(Cow::into_owned).collect();
+    let explainer = explainer(Cluster { objects, ..roses() });
+    for subject in [Subject::Plan { namespace: "garden".to_owned(), name: name.clone() }, subscription("rose")] {
+        let explanation = explainer.explain(&subject).unwrap();
+        let Plan { phase, approved, exists, .. } = &explanation.plan;
+        assert_eq!((phase.as_str(), *approved, *exists), ("RequiresApproval", true, true), "{subject:?}");
+        assert_eq!(
+            (&explanation.objects, &explanation.hash),
+            (&told.objects, &told.hash),
+            "it does what it did before"
+        );
+        let reasons: Vec<&str> = explanation.verdict.reasons.iter().map(|because| because.reason.as_str()).collect();
+        assert_eq!((explanation.verdict.result, &reasons[..]), (Outcome::Safe, &["approved"][..]));
+    }
+    // When it is complete there is nothing left to do.
+    let objects: Vec<Value> = explainer.settled.api().iter().map(Cow::into_owned).collect();
+    let plan = Subject::Plan { namespace: "garden".to_owned(), name };
+    let complete = self::explainer(Cluster { objects, ..roses() }).explain(&plan).unwrap();
+    assert_eq!((complete.plan.phase.as_str(), complete.verdict.reasons[0].reason.as_str()), ("Complete", "complete"));
+}
+
+#[test]
+fn an_operator_group_that_may_not_be_read_is_not_absent() {
+    let mut bare = roses();
+    bare.objects.retain(|o| object::text(o, &["kind"]) != "OperatorGroup");
+    let absent = explainer(bare.clone()).explain(&subscription("rose")).unwrap();
+    assert_eq!(absent.verdict.result, Outcome::WouldFail);
+    assert!(absent.verdict.reasons[0].message.contains("has no OperatorGroup"), "{:?}", absent.verdict);
+    let message = "not allowed to list operatorgroups.operators.coreos.com in namespace garden".to_owned();
+    let resource = "operatorgroups.operators.coreos.com".to_owned();
+    bare.unread = vec![Unread { resource, namespace: "garden".to_owned(), message: message.clone() }];
+    let unread = explainer(bare).explain(&subscription("rose")).unwrap();
+    assert_eq!(unread.verdict.result, Outcome::Unknown, "{:?}", unread.verdict);
+    let told: Vec<&String> = unread.verdict.reasons.iter().map(|because| &because.message).collect();
+    assert_eq!(told, [&message]);
+}
+
+/// A CatalogSource whose content could not be read.
+fn unread_catalog() -> Value {
+    serde_json::json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": { "name": "other", "namespace": "olm", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": { "sourceType": "grpc", "address": "other.olm:50051" },
+    })
+}
+
+#[test]
+fn a_bundle_beside_a_catalog_that_is_down_blames_that_catalog() {
+    let mut bare = roses();
+    bare.objects.retain(|o| object::text(o, &["kind"]) != "Subscription");
+    let folder = "main/bundles/rose.v2.0.0";
+    let files = files(&scenarios().join("upgrade-manual-steps/catalogs"), folder);
+    let bundle = Box::new(crate::bundle::Bundle::read(folder, &files).unwrap().render().unwrap());
+    let subject = Subject::Bundle { namespace: "garden".to_owned(), bundle };
+    let well = explainer(bare.clone()).explain(&subject).unwrap();
+    assert_eq!(well.csvs[0].because, ["it is the bundle that is asked about"]);
+    bare.objects.push(unread_catalog());
+    let explanation = explainer(bare).explain(&subject).unwrap();
+    let told = serde_json::to_string(&explanation.verdict).unwrap();
+    assert!(!told.contains("asked-about"), "{told}");
+    let [because] = &explanation.verdict.reasons[..] else { panic!("{told}") };
+    assert_eq!((because.result, because.reason.as_str()), (Outcome::Unknown, "catalog"), "{told}");
+    assert!(because.message.starts_with("the content of catalog olm/other is not known"), "{told}");
+    assert_eq!(because.hint, "a directory can stand in for it: --catalog other.olm=DIR");
+}
+
+#[test]
+fn a_dependency_says_who_requires_it_also_without_its_catalog() {
+    let with = cluster(&scenarios().join("dependency-package-range"), &["main"], "01-subscribe.yaml");
+    let settled = explainer(with.clone()).settled;
+    let plan = settled.api().list("operators.coreos.com", "InstallPlan", Some("garden")).next().unwrap();
+    let name = object::name(plan).to_owned();
+    let objects: Vec<Value> = settled.api().iter().map(Cow::into_owned).collect();
+    let subject = Subject::Plan { namespace: "garden".to_owned(), name };
+    let without = Cluster { objects, catalogs: BTreeMap::new(), ..with };
+    let explanation = explainer(without).explain(&subject).unwrap();
+    let dependency = explanation.csvs.iter().find(|csv| csv.dependency).unwrap();
+    let [because] = &dependency.because[..] else { panic!("{dependency:?}") };
+    assert!(because.contains(" requires an operator with package: "), "{because}");
+}
+
+#[test]
 fn what_the_api_server_says_is_told_and_leaves_the_hash_as_it_is() {
     let explainer = explainer(roses());
     let (mut explanation, asks) = explainer.explain_and_ask(&subscription("rose")).unwrap();

@@ -1,14 +1,16 @@
 //! A plan tried out: the cluster before and after, and what happened between.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::copy::{Explainer, OLM, reference};
+use super::copy::{CATALOG, Explainer, OLM, reference};
 use super::{Next, Plan};
 use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status;
+use crate::catalog::Snapshot;
 use crate::plan::{Controller, Key, Reason};
 use crate::sim::{Happening, Patch, Progress, Simulation};
 use crate::version::Range;
@@ -22,6 +24,13 @@ const REPAIR: SignedDuration = SignedDuration::from_mins(1);
 /// How many plans that follow are looked for.
 const LOOKED_AHEAD: usize = 20;
 
+/// A bundle that is in no catalog, and the catalog that was made up for it.
+pub(super) struct Offered {
+    /// Name of its ClusterServiceVersion.
+    pub(super) csv: String,
+    pub(super) snapshot: Arc<Snapshot>,
+}
+
 /// A plan tried out.
 pub(super) struct Trial {
     pub(super) namespace: String,
@@ -29,6 +38,8 @@ pub(super) struct Trial {
     pub(super) subscription: Option<String>,
     /// The versions of a package that were asked for, although a Subscription decides.
     pub(super) wanted: Option<(String, Range)>,
+    /// The bundle that was asked about, if one was.
+    pub(super) offered: Option<Offered>,
     /// The plan before it was approved; null: there is none, and nothing is to be done.
     pub(super) plan: Value,
     /// The cluster before.
@@ -57,6 +68,7 @@ impl Trial {
             namespace: namespace.to_owned(),
             subscription: subscription.map(str::to_owned),
             wanted: None,
+            offered: None,
             plan: plan.unwrap_or_default(),
             after: before.clone(),
             before,
@@ -121,6 +133,18 @@ impl Trial {
         self.before.api().list(OLM, "Subscription", Some(&self.namespace))
     }
 
+    /// A sentence about the copy, without the names that were made up for the bundle that was asked about.
+    pub(super) fn without_made_up_names(&self, text: &str) -> String {
+        if self.offered.is_none() {
+            return text.to_owned();
+        }
+        let namespace = &self.namespace;
+        let identifier = format!("{CATALOG}/{namespace}/{CATALOG}/");
+        text.replace(&identifier, "")
+            .replace(&format!("{namespace}/{CATALOG}"), "of the bundle")
+            .replace(CATALOG, "of the bundle")
+    }
+
     /// The Subscriptions that get a ClusterServiceVersion.
     pub(super) fn subscriptions_of(&self, csv: &str) -> Vec<String> {
         let gets = |s: &&Value| object::text(s, &["status", "currentCSV"]) == csv;
@@ -143,13 +167,17 @@ impl Trial {
             return Plan::default();
         }
         let name = object::name(&self.plan);
-        let exists = explainer.read.api().find(OLM, "InstallPlan", &self.namespace, name).is_some();
+        let read = explainer.read.api().find(OLM, "InstallPlan", &self.namespace, name);
+        let exists = read.is_some();
+        // In the copy it may be held back.
+        let plan = read.unwrap_or(&self.plan);
+        let is_over = matches!(object::text(plan, &["status", "phase"]), "Complete" | "Failed");
         let wants = |s: &Value| {
             let key = (object::namespace(s).to_owned(), object::name(s).to_owned());
             explainer.approvals.get(&key).map_or("Automatic", String::as_str)
         };
         let is_manual = if exists {
-            object::text(&self.plan, &["spec", "approval"]) == "Manual"
+            object::text(plan, &["spec", "approval"]) == "Manual"
         } else {
             self.subscriptions().any(|s| wants(s) == "Manual")
         };
@@ -162,10 +190,10 @@ impl Trial {
         Plan {
             name: if exists { name.to_owned() } else { String::new() },
             exists,
-            phase: if exists { object::text(&self.plan, &["status", "phase"]).to_owned() } else { String::new() },
+            phase: if exists { object::text(plan, &["status", "phase"]).to_owned() } else { String::new() },
             approval: if is_manual { "Manual" } else { "Automatic" }.to_owned(),
-            approved: !is_manual || object::at(&self.plan, &["spec", "approved"]) == &Value::Bool(true),
-            superseded: others.any(|other| generation(other) > generation(&self.plan)),
+            approved: !is_manual || object::at(plan, &["spec", "approved"]) == &Value::Bool(true),
+            superseded: !is_over && others.any(|other| generation(other) > generation(&self.plan)),
             subscriptions: subscriptions.into_iter().collect(),
             service_account: (!account.is_empty()).then(|| format!("{}/{account}", self.namespace)),
         }

@@ -1,8 +1,8 @@
 //! Whether all goes well, from all that was found.
 
-use super::copy::Explainer;
+use super::copy::{Explainer, OLM};
 use super::trial::{self, Trial};
-use super::{Because, Change, CsvChange, Deprecation, Explanation, Outcome, Right, Verdict};
+use super::{Because, Change, CsvChange, Deprecation, Explanation, Outcome, REASONS, Right, Unread, Verdict};
 use crate::api::object;
 use crate::installplan;
 use crate::plan::{Controller, Reason};
@@ -10,14 +10,15 @@ use crate::version;
 
 /// Judges.
 pub(super) fn judge(trial: &Trial, explainer: &Explainer, explanation: &Explanation) -> Verdict {
+    let unknown = Unknown::of(trial, explanation);
     let mut reasons = Vec::new();
     served(trial, explanation, &mut reasons);
     crds(explanation, &mut reasons);
-    plan(trial, explanation, &mut reasons);
+    plan(trial, explanation, &unknown, &mut reasons);
     catalog(trial, explainer, &mut reasons);
-    unread(trial, explanation, &mut reasons);
+    unread(trial, explanation, &unknown, &mut reasons);
     wanted(trial, explanation, &mut reasons);
-    operators(explanation, &mut reasons);
+    operators(explanation, &unknown, &mut reasons);
     rights(explanation, &mut reasons);
     notes(trial, explanation, &mut reasons);
     reasons.sort_by_key(|because| std::cmp::Reverse(because.result));
@@ -25,6 +26,7 @@ pub(super) fn judge(trial: &Trial, explainer: &Explainer, explanation: &Explanat
 }
 
 fn because(result: Outcome, reason: &str, message: impl Into<String>, hint: impl Into<String>) -> Because {
+    debug_assert!(REASONS.iter().any(|(known, _)| *known == reason), "{reason}");
     Because { result, reason: reason.to_owned(), message: message.into(), hint: hint.into() }
 }
 
@@ -99,8 +101,41 @@ fn crds(explanation: &Explanation, reasons: &mut Vec<Because>) {
     }
 }
 
+/// Things that the plan goes by and that are not in the copy because they could not be read: unreadable is not absent.
+struct Unknown {
+    /// The OperatorGroup of the namespace.
+    group: bool,
+    /// Rights of the ServiceAccount that the plan is executed with.
+    rights: bool,
+}
+
+impl Unknown {
+    fn of(trial: &Trial, explanation: &Explanation) -> Self {
+        let here = |unread: &&Unread| unread.namespace.is_empty() || unread.namespace == trial.namespace;
+        let unread: Vec<&Unread> = explanation.unread.iter().filter(here).collect();
+        let mut groups = trial.before.api().list(OLM, "OperatorGroup", Some(&trial.namespace));
+        Self {
+            group: groups.next().is_none() && unread.iter().any(|unread| is_of_groups(unread)),
+            rights: explanation.plan.service_account.is_some() && unread.iter().any(|unread| is_of_rights(unread)),
+        }
+    }
+
+    /// Is the plan's end not known because of that?
+    fn is_due_to(&self, unread: &Unread) -> bool {
+        self.group && is_of_groups(unread) || self.rights && is_of_rights(unread)
+    }
+}
+
+fn is_of_groups(unread: &Unread) -> bool {
+    unread.resource == "operatorgroups.operators.coreos.com"
+}
+
+fn is_of_rights(unread: &Unread) -> bool {
+    unread.resource.ends_with(".rbac.authorization.k8s.io")
+}
+
 /// How the plan itself ends.
-fn plan(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
+fn plan(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
     let name = object::name(&trial.plan);
     let is_told = |reason: &Reason| {
         let (Reason::InstallPlanFailed { message, .. } | Reason::InstallPlanRetries { message, .. }) = reason else {
@@ -120,6 +155,15 @@ fn plan(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
             Reason::BundleUnpacking { .. } | Reason::BundleUnpackFailed { .. } | Reason::Missing { .. } => {
                 Outcome::Unknown
             }
+            // What may be granted by what could not be read is not missing for certain.
+            Reason::RightsMissing { .. } if unknown.rights => Outcome::Unknown,
+            Reason::InstallPlanFailed { message, .. } | Reason::InstallPlanRetries { message, .. }
+                if unknown.rights && message.contains(" is forbidden") =>
+            {
+                Outcome::Unknown
+            }
+            // The reason is what could not be read, and that is told.
+            _ if unknown.group => continue,
             _ => Outcome::WouldFail,
         };
         let mut text = reason.to_string();
@@ -136,11 +180,18 @@ fn plan(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
                 | Reason::BundleUnpacking { .. }
                 | Reason::BundleUnpackFailed { .. }
                 | Reason::Missing { .. } => Outcome::Unknown,
+                _ if unknown.group => continue,
                 _ => Outcome::WouldFail,
             };
-            found.push(because(result, "resolution", reason.to_string(), hint(reason)));
+            let mut hint = hint(reason);
+            if let Reason::CatalogNotReady { namespace, name, .. } = reason
+                && hint.is_empty()
+            {
+                hint = stand_in(namespace, name);
+            }
+            found.push(because(result, "resolution", trial.without_made_up_names(&reason.to_string()), hint));
         }
-        found.extend(unresolved(trial));
+        found.extend(unresolved(trial).filter(|_| !unknown.group));
     }
     reasons.extend(found);
 }
@@ -169,7 +220,8 @@ fn unresolved(trial: &Trial) -> Option<Because> {
     if already.iter().any(|reason| matches!(reason, Reason::Unsatisfiable { .. })) {
         return None;
     }
-    Some(because(Outcome::WouldFail, "resolution", object::text(failed, &["message"]), ""))
+    let message = trial.without_made_up_names(object::text(failed, &["message"]));
+    Some(because(Outcome::WouldFail, "resolution", message, ""))
 }
 
 /// Without the content of its catalog nobody can tell what a Subscription gets.
@@ -179,16 +231,53 @@ fn catalog(trial: &Trial, explainer: &Explainer, reasons: &mut Vec<Because>) {
         return;
     };
     let [namespace, source] = ["sourceNamespace", "source"].map(|key| object::text(subscription, &["spec", key]));
+    others(trial, explainer, reasons);
+    // The catalog of a bundle that was asked about is made up, and known.
+    if trial.offered.is_some() {
+        return;
+    }
     if explainer.catalogs.contains_key(&(namespace.to_owned(), source.to_owned())) {
         return;
     }
     reasons.retain(|because| because.reason != "resolution");
     let message = format!("the content of catalog {namespace}/{source} is not known");
-    let hint = format!("a directory can stand in for it: --catalog {source}.{namespace}=DIR");
-    reasons.push(because(Outcome::Unknown, "catalog", message, hint));
+    reasons.push(because(Outcome::Unknown, "catalog", message, stand_in(namespace, source)));
 }
 
-fn unread(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
+/// OLM resolves nothing while one of the catalogs on offer is down. Those whose content is not known are down in the copy only: what the
+/// copy says of them is not known either.
+fn others(trial: &Trial, explainer: &Explainer, reasons: &mut Vec<Because>) {
+    for place in [&trial.namespace, &explainer.global] {
+        for source in trial.before.api().list(OLM, "CatalogSource", Some(place)) {
+            let (namespace, name) = (object::namespace(source), object::name(source));
+            if explainer.catalogs.contains_key(&(namespace.to_owned(), name.to_owned())) {
+                continue;
+            }
+            let labels = [format!("{name}/{namespace}"), format!("{namespace}/{name}")];
+            let is_due_to = |because: &Because| {
+                because.reason == "resolution" && labels.iter().any(|label| because.message.contains(label.as_str()))
+            };
+            if reasons.iter().any(is_due_to) {
+                reasons.retain(|because| !is_due_to(because));
+                let message = format!(
+                    "the content of catalog {namespace}/{name} is not known, and OLM resolves nothing in namespace {} while one of its \
+                     catalogs is down",
+                    trial.namespace
+                );
+                reasons.push(because(Outcome::Unknown, "catalog", message, stand_in(namespace, name)));
+            }
+        }
+        if *place == explainer.global {
+            break;
+        }
+    }
+}
+
+fn stand_in(namespace: &str, catalog: &str) -> String {
+    format!("a directory can stand in for it: --catalog {catalog}.{namespace}=DIR")
+}
+
+fn unread(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
     for bundle in explanation.bundles.iter().filter(|bundle| !bundle.unpacked) {
         let message = format!("the content of bundle {} is not known: {}", bundle.csv, bundle.message);
         reasons.retain(|because| !(because.reason == "plan" && because.message.contains(&bundle.csv)));
@@ -204,7 +293,7 @@ fn unread(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
             let same_place = unread.namespace.is_empty() || unread.namespace == o.namespace;
             same_place && plural(&o.gvk.kind, &o.gvk.group).as_ref() == Some(&unread.resource)
         });
-        let result = if matters { Outcome::Unknown } else { Outcome::Safe };
+        let result = if matters || unknown.is_due_to(unread) { Outcome::Unknown } else { Outcome::Safe };
         reasons.push(because(result, "unread", unread.message.clone(), ""));
     }
 }
@@ -223,8 +312,8 @@ fn wanted(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
     reasons.push(because(Outcome::WouldFail, "range", message, ""));
 }
 
-fn operators(explanation: &Explanation, reasons: &mut Vec<Because>) {
-    let fails = reasons.iter().any(|because| because.result == Outcome::WouldFail);
+fn operators(explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
+    let fails = reasons.iter().any(|because| because.result == Outcome::WouldFail) || unknown.group;
     for csv in &explanation.csvs {
         match csv.change {
             CsvChange::Remove => {
@@ -296,6 +385,12 @@ fn notes(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
     for deprecation in &explanation.deprecations {
         let Deprecation { what, name, message, .. } = deprecation;
         note("deprecated", format!("{what} {name} is deprecated: {message}"));
+    }
+    if explanation.plan.exists && explanation.plan.approved && explanation.plan.phase == "RequiresApproval" {
+        note(
+            "approved",
+            "the plan is approved and not executed yet: a controller executes it as soon as it runs".to_owned(),
+        );
     }
     let deleted = explanation.objects.iter().filter(|o| o.change == Change::Delete && o.by == super::By::Step).count();
     if deleted > 0 {

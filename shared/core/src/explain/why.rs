@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::copy::{Explainer, OLM};
+use super::copy::{CATALOG, Explainer, OLM};
+use super::csvs;
 use super::trial::Trial;
 use crate::api::object;
+use crate::catalog::Entry;
+use crate::constraint::{Candidate, Constraint};
 use crate::resolver::explain::{self, Explained, Explanation};
-use crate::resolver::{Catalog, Inputs};
+use crate::resolver::{Catalog, Inputs, Installed};
 use crate::subscription::There;
 use crate::world::{Reader, World};
 
@@ -18,9 +21,17 @@ pub(super) fn chosen(trial: &Trial, explainer: &Explainer) -> BTreeMap<String, V
     for Explained { bundle, because, .. } in resolved(trial, explainer) {
         chosen.insert(bundle.name, because.into_iter().map(|said| said.text).collect());
     }
+    let asked = trial.offered.as_ref().map(|offered| offered.csv.as_str());
     for csv in trial.csv_names() {
+        if asked == Some(csv) {
+            chosen.insert(csv.to_owned(), vec!["it is the bundle that is asked about".to_owned()]);
+            continue;
+        }
         // Without its catalog nobody can ask again.
-        chosen.entry(csv.to_owned()).or_insert_with(|| told(trial, csv));
+        let because = chosen.entry(csv.to_owned()).or_default();
+        if because.is_empty() {
+            *because = told(trial, csv);
+        }
     }
     chosen
 }
@@ -36,17 +47,22 @@ fn resolved(trial: &Trial, explainer: &Explainer) -> Vec<Explained> {
     };
     let on_offer = |namespace: &&String| **namespace == trial.namespace || **namespace == explainer.global;
     let catalogs = explainer.catalogs.iter().filter(|((namespace, _), _)| on_offer(&namespace));
+    let catalogs = catalogs.map(|((namespace, name), snapshot)| Catalog {
+        name,
+        namespace,
+        priority: priority(namespace, name),
+        snapshot,
+    });
+    let offered = trial.offered.iter().map(|offered| Catalog {
+        name: CATALOG,
+        namespace: &trial.namespace,
+        priority: 0,
+        snapshot: &offered.snapshot,
+    });
     let inputs = Inputs {
         namespace: &trial.namespace,
         subscriptions: there.wanted(),
-        catalogs: catalogs
-            .map(|((namespace, name), snapshot)| Catalog {
-                name,
-                namespace,
-                priority: priority(namespace, name),
-                snapshot,
-            })
-            .collect(),
+        catalogs: catalogs.chain(offered).collect(),
         broken: Vec::new(),
         installed: there.installed.clone(),
     };
@@ -106,5 +122,44 @@ fn told(trial: &Trial, csv: &str) -> Vec<String> {
         let catalog = format!("{}/{}", spec("sourceNamespace"), spec("source"));
         format!("Subscription {}/{name} wants package {package}{channel} of catalog {catalog}", trial.namespace)
     });
-    subscriptions.collect()
+    let mut because: Vec<String> = subscriptions.chain(required_by(trial, csv)).collect();
+    let makes_subscription = |step: &Value| {
+        let text = |path: &[&str]| object::text(step, path);
+        text(&["resource", "kind"]) == "Subscription" && text(&["resolving"]) == csv
+    };
+    if because.is_empty() && trial.steps().iter().any(makes_subscription) {
+        because.push("the plan makes a Subscription for it, as OLM does for what other operators require".to_owned());
+    }
+    because
+}
+
+/// The operators of the plan that require what a ClusterServiceVersion provides, as their manifests say.
+fn required_by(trial: &Trial, csv: &str) -> Vec<String> {
+    let entry = |name: &str| {
+        let of_step = |step: &&Value| {
+            let of = |key| object::text(step, &["resource", key]);
+            of("kind") == "ClusterServiceVersion" && of("name") == name
+        };
+        let manifest = || trial.steps().iter().find(of_step).and_then(csvs::manifest);
+        let made = trial.after.api().find(OLM, "ClusterServiceVersion", &trial.namespace, name).cloned();
+        Some(Installed::of(&made.or_else(manifest)?, None, false).ok()?.entry)
+    };
+    let Some(provider) = entry(csv) else { return Vec::new() };
+    let Entry { package, version, properties, .. } = &provider;
+    let candidate = Candidate { package, version: version.as_ref(), properties };
+    let mut because = Vec::new();
+    for needy in trial.csv_names().into_iter().filter(|needy| *needy != csv) {
+        let Some(entry) = entry(needy) else { continue };
+        let required = entry.properties.iter().filter_map(|property| Constraint::of(property).ok().flatten());
+        let met =
+            required.filter(|constraint| !matches!(constraint, Constraint::Not(_)) && constraint.is_met_by(&candidate));
+        for constraint in met {
+            let text = format!("{needy} requires an operator {constraint}");
+            // A requirement may stand twice in a bundle.
+            if !because.contains(&text) {
+                because.push(text);
+            }
+        }
+    }
+    because
 }

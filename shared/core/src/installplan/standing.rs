@@ -16,6 +16,9 @@ use crate::world::{Reader, kind};
 /// How a message about a failure that is not the last begins (reference/catalog-operator.md §5.3).
 const RETRYING: &str = "retrying execution due to error: ";
 
+/// How OLM says that it found no OperatorGroup to execute the plan with, for more causes than one (reference/catalog-operator.md §5.3).
+const NO_GROUP: &str = "no operator group found that is managing this namespace";
+
 /// Where an InstallPlan stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -83,10 +86,32 @@ impl Standing {
         matches!(self.phase.as_str(), "Complete" | "Failed")
     }
 
+    /// Takes it that the OperatorGroups of the namespace could not be read: then it is not known whether there is one.
+    pub fn without_groups(&mut self) {
+        if let Some(Reason::NoOperatorGroup { namespace }) = &self.reason {
+            let object = format!("the OperatorGroup of namespace {namespace}");
+            self.reason = Some(Reason::Invalid { object, message: NO_GROUP.to_owned() });
+        }
+    }
+
     /// Does it wait for somebody's approval? One that a newer plan supersedes should not get it.
     pub fn is_pending(&self) -> bool {
         self.phase == "RequiresApproval" && !self.approved && self.superseded_by.is_none()
     }
+}
+
+/// Is the plan made, and not approved yet?
+pub fn waits_for_approval(plan: &Value) -> bool {
+    object::text(plan, &["status", "phase"]) == "RequiresApproval" && !is_approved(plan)
+}
+
+/// Is the plan approved, while no controller has begun to execute it?
+pub fn waits_for_execution(plan: &Value) -> bool {
+    object::text(plan, &["status", "phase"]) == "RequiresApproval" && is_approved(plan)
+}
+
+fn is_approved(plan: &Value) -> bool {
+    object::at(plan, &["spec", "approved"]) == &Value::Bool(true)
 }
 
 /// Where the plan stands. `settings` are those of whoever executes it.
@@ -94,7 +119,7 @@ pub fn standing(settings: &Settings, world: &Reader<'_>, plan: &Value) -> Standi
     let steps = object::list(plan, &["status", "plan"]);
     let done = steps.iter().filter(|step| blame::is_done(step)).count();
     let phase = object::text(plan, &["status", "phase"]).to_owned();
-    let approved = object::at(plan, &["spec", "approved"]) == &Value::Bool(true);
+    let approved = is_approved(plan);
     let step = (phase != "Complete").then(|| blame::open(plan)).flatten().map(|(_, step)| Step {
         kind: object::text(step, &["resource", "kind"]).to_owned(),
         name: object::text(step, &["resource", "name"]).to_owned(),
@@ -135,7 +160,7 @@ fn reason(
             let (message, culprit) = (message.to_owned(), blame::of_failed(world, plan));
             Some(Reason::InstallPlanFailed { namespace, name, message, culprit })
         }
-        "RequiresApproval" if approved => waits("it is approved, and nobody has begun with it yet"),
+        "RequiresApproval" if approved => waits("it is approved, and no controller has begun to execute it yet"),
         "RequiresApproval" => {
             let csvs = edits::csvs(plan).into_iter().map(str::to_owned).collect();
             Some(Reason::ApprovalNeeded { namespace, name, csvs })
@@ -188,7 +213,7 @@ fn unchecked(world: &Reader<'_>, plan: &Value) -> Option<Reason> {
     let mut names: Vec<String> = groups.map(|group| object::name(group.json()).to_owned()).collect();
     let message = object::text(failed, &["message"]);
     Some(match names.len() {
-        0 if message.starts_with("no operator group found") => Reason::NoOperatorGroup { namespace },
+        0 if message.starts_with(NO_GROUP) => Reason::NoOperatorGroup { namespace },
         1 => Reason::Invalid {
             object: format!("OperatorGroup {namespace}/{}", names.remove(0)),
             message: message.to_owned(),

@@ -13,16 +13,17 @@ use jiff::Timestamp;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::explain::{Explanation, Subject};
-use olm_core::installplan::standing::{self, Standing};
+use olm_core::installplan::standing::Standing;
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
-use super::explain::{self, explain, summary};
+use super::explain::{self, Asked, explain, summary};
 use super::named::{self, plan_ref};
 use super::policy::{self, Refusal, Terms, Understood};
 use super::wait::{self, Of, Until};
 use crate::cli::confirm::confirm;
 use crate::cli::flags::{ClusterFlags, DryRun, NamespaceFlags, SourceFlags};
+use crate::cli::name::bare;
 use crate::cli::selector::LabelQuery;
 use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
@@ -71,6 +72,7 @@ struct Candidate {
 /// What became of one.
 enum Said {
     Approved,
+    /// There is nothing to approve: how the plan stands.
     Already(String),
     Refused(Refusal),
     Failed(CliError),
@@ -95,9 +97,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 
 async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -> Result<Outcome, CliError> {
     let mut seen = look(options, printer).await?;
-    if let Some(gap) = seen.gaps.iter().find(|gap| gap.resource.starts_with("installplans.")) {
-        return Err(gap.as_error());
-    }
+    vital(&seen, terms)?;
     let Some(api) = seen.api().cloned() else { return Ok(Outcome::Done) };
     let plans = chosen(options, &seen)?;
     if plans.is_empty() {
@@ -106,10 +106,17 @@ async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -
     }
     let mut told: Vec<(ObjectRef, Said)> = Vec::new();
     let mut candidates = Vec::new();
+    // Whose end is waited for, whoever approved them.
+    let mut approved = Vec::new();
     for target in plans {
         match examine(&mut seen, &target, terms, &options.images, printer).await {
             Ok(candidate) => candidates.push(candidate),
-            Err(said) => told.push((target, said)),
+            Err(said) => {
+                if matches!(said, Said::Already(_)) {
+                    approved.push(target.clone());
+                }
+                told.push((target, said));
+            }
         }
     }
     for candidate in &candidates {
@@ -126,9 +133,9 @@ async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -
         }
         // Reading takes a while.
         seen = look(options, printer).await?;
+        vital(&seen, terms)?;
     }
     let who = if options.dry_run == DryRun::Client || candidates.is_empty() { None } else { who(&api, printer).await };
-    let mut approved = Vec::new();
     for candidate in candidates {
         let target = candidate.target.clone();
         let said = if asks && !is_same(&mut seen, &candidate, &options.images, printer).await {
@@ -158,6 +165,24 @@ async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -
     }
 }
 
+/// An error when something could not be read without which no plan should be approved.
+fn vital(seen: &Seen, terms: &Understood) -> Result<(), CliError> {
+    let find = |asked: &Asked| seen.gaps.iter().find(|gap| explain::is_vital(gap, asked));
+    match find(&Asked::Plans(Vec::new())) {
+        // Whether the plans would fail is not known then.
+        Some(gap) if gap.is_of("installplans") => Err(gap.as_error()),
+        Some(gap) if !terms.allow_failing => {
+            let error = gap.as_error();
+            let hint = error.hint.clone().unwrap_or_default();
+            let hint = format!(
+                "{hint}; without it nobody can tell whether plans would fail (--allow-failing approves all the same)"
+            );
+            Err(error.hint(hint))
+        }
+        _ => Ok(()),
+    }
+}
+
 async fn look(options: &Options, printer: &mut Printer) -> Result<Seen, CliError> {
     let source = SourceFlags { cluster: options.cluster.clone(), ..SourceFlags::default() };
     let mut seen = observe::look(&source, &options.namespaces, &[], Need::Planning, printer).await?;
@@ -171,14 +196,13 @@ fn chosen(options: &Options, seen: &Seen) -> Result<Vec<ObjectRef>, CliError> {
     let namespace = seen.namespace.as_deref().unwrap_or_default();
     let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| seen.is_asked(plan));
     if options.plans.is_empty() {
-        let waits = |plan: &&Value| standing::standing(&seen.settings, &world, plan).is_pending();
+        let waits = |plan: &&Value| named::standing_in(seen, plan).is_pending();
         let labels = |plan: &&Value| options.selector.as_ref().is_none_or(|query| query.selects(plan));
         return Ok(plans.filter(waits).filter(labels).map(ObjectRef::of).collect());
     }
     let mut targets: Vec<ObjectRef> = Vec::new();
     for name in &options.plans {
-        // kubectl prints names with their kinds.
-        let name = name.rsplit('/').next().unwrap_or_default();
+        let name = bare(name, "installplan")?;
         let target = plan_ref(namespace, name);
         if world.json(&kind::INSTALL_PLAN, namespace, name).is_none() {
             return Err(named::not_found("InstallPlan", name, namespace));
@@ -200,8 +224,8 @@ async fn examine(
 ) -> Result<Candidate, Said> {
     let gone = || Said::Failed(named::not_found("InstallPlan", &target.name, &target.namespace));
     let plan = plan_in(seen, target).ok_or_else(gone)?;
-    let standing = standing_in(seen, &plan);
-    if standing.approved {
+    let standing = named::standing_in(seen, &plan);
+    if standing.approved || matches!(standing.phase.as_str(), "Installing" | "Complete" | "Failed") {
         return Err(Said::Already(already(&plan, &standing)));
     }
     if let Some(refusal) = policy::standing_refusal(&target.name, &standing) {
@@ -222,10 +246,6 @@ async fn examine(
 
 fn plan_in(seen: &Seen, target: &ObjectRef) -> Option<Value> {
     Reader::new(&seen.world).json(&kind::INSTALL_PLAN, &target.namespace, &target.name).cloned()
-}
-
-fn standing_in(seen: &Seen, plan: &Value) -> Standing {
-    standing::standing(&seen.settings, &Reader::new(&seen.world), plan)
 }
 
 async fn explained(
@@ -282,7 +302,7 @@ async fn give(api: &Api, candidate: &Candidate, who: Option<&str>, dry_run: DryR
     match answer {
         Ok(_) => Said::Approved,
         Err(refusal) if refusal.is_conflict() => match api.get(target).await {
-            Ok(Some(plan)) if is_approved(&plan) => Said::Already(by_whom(&plan)),
+            Ok(Some(plan)) if is_approved(&plan) => Said::Already(format!("was approved already{}", by_whom(&plan))),
             _ => Said::Refused(changed()),
         },
         Err(refusal) if refusal.is_not_found() => {
@@ -303,12 +323,14 @@ fn by_whom(plan: &Value) -> String {
     said(APPROVED_BY, "by") + &said(APPROVED_AT, "at")
 }
 
+/// `was approved already by jane at 2026-…, it is Complete`
 fn already(plan: &Value, standing: &Standing) -> String {
+    let approved = if standing.approved { "was approved already" } else { "needs no approval" };
     let phase = match standing.phase.as_str() {
         "RequiresApproval" | "" => String::new(),
         phase => format!(", it is {phase}"),
     };
-    by_whom(plan) + &phase
+    format!("{approved}{}{phase}", by_whom(plan))
 }
 
 /// As whom the server knows us.
@@ -340,7 +362,7 @@ fn tell(told: Vec<(ObjectRef, Said)>, options: &Options, printer: &mut Printer) 
                 continue;
             }
             Said::Already(how) => {
-                line(&format!("was approved already{how}"))?;
+                line(&how)?;
                 continue;
             }
             Said::Refused(Refusal { why, hint }) => {
@@ -436,6 +458,6 @@ mod tests {
         let (said, sent) = given(409, false).await;
         assert!(matches!(said, Said::Refused(_)));
         assert_eq!(sent.len(), 2, "{sent:?}");
-        assert!(matches!(given(409, true).await.0, Said::Already(how) if how == " by joe"));
+        assert!(matches!(given(409, true).await.0, Said::Already(how) if how == "was approved already by joe"));
     }
 }

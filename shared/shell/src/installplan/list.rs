@@ -6,9 +6,9 @@ use olm_core::plan::{Culprit, Reason};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
-use super::named::age;
+use super::named::{self, age};
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
-use crate::cli::output::{API_VERSION, Output};
+use crate::cli::output::{API_VERSION, Output, name};
 use crate::cli::selector::LabelQuery;
 use crate::cli::table::Table;
 use crate::cli::wait::block_on;
@@ -54,7 +54,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         if !seen.is_asked(plan) || selector.as_ref().is_some_and(|query| !query.selects(plan)) {
             continue;
         }
-        let standing = standing::standing(&seen.settings, &world, plan);
+        let standing = named::standing_in(&seen, plan);
         if *pending && !standing.is_pending() {
             continue;
         }
@@ -73,8 +73,11 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     match output {
         Output::Table | Output::Wide => printer.data(table(&listed, &seen, output.is_wide()))?,
         Output::Name => {
-            let plans: Vec<Value> = listed.iter().map(|l| l.plan.clone()).collect();
-            output.objects(printer, &plans, || Table::new([]))?;
+            for Listed { plan, .. } in &listed {
+                // Of several namespaces each line is what goes behind a command: xargs -L1 kubectl olm install-plan approve
+                let place = seen.namespace.is_none().then(|| format!(" -n {}", object::namespace(plan)));
+                printer.line(format_args!("{}{}", name(plan), place.unwrap_or_default()))?;
+            }
         }
         Output::Json | Output::Yaml | Output::JsonPath(_) => {
             let items: Vec<Value> = listed.iter().map(document).collect();

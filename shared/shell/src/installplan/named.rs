@@ -5,11 +5,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
+use olm_core::installplan::standing::{self, Standing};
+use olm_core::world::Reader;
 use serde_json::Value;
 
 use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, ErrorKind, table};
 use crate::cluster::api::Api;
+use crate::observe::{Gap, Seen};
 
 /// What nobody knows.
 const UNKNOWN: &str = "<unknown>";
@@ -19,6 +22,17 @@ pub(super) async fn connect(cluster: &ClusterFlags, namespace: Option<&str>) -> 
     let config = cluster.config().await?;
     let namespace = namespace.unwrap_or(&config.default_namespace).to_owned();
     Ok((Api::new(kube::Client::try_from(config)?), namespace))
+}
+
+/// Where a plan stands, as far as what was seen tells.
+pub(super) fn standing_in(seen: &Seen, plan: &Value) -> Standing {
+    let mut standing = standing::standing(&seen.settings, &Reader::new(&seen.world), plan);
+    let namespace = object::namespace(plan);
+    let hides_groups = |gap: &Gap| gap.is_of("operatorgroups") && gap.covers(namespace);
+    if seen.gaps.iter().any(hides_groups) {
+        standing.without_groups();
+    }
+    standing
 }
 
 /// The InstallPlan of that name.

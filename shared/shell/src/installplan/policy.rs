@@ -1,8 +1,11 @@
 //! May a plan be approved? What is asked of it, besides that somebody wants it.
 
 use olm_core::constraint::Policy;
-use olm_core::explain::Explanation;
+use olm_core::explain::{Explanation, Outcome};
 use olm_core::installplan::standing::Standing;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::cli::CliError;
 
@@ -13,6 +16,8 @@ pub struct Terms {
     pub explained: Option<String>,
     /// May operators ride along that nobody asked about?
     pub allow_bystanders: bool,
+    /// May plans be approved that would fail, or of which nobody can tell since OperatorGroups may not be read?
+    pub allow_failing: bool,
     /// What has to hold of the explanation, in CEL.
     pub policies: Vec<String>,
     /// The only ClusterServiceVersions that it may bring; none: any.
@@ -35,10 +40,68 @@ impl Refusal {
 /// So many characters of a hash tell explanations apart.
 const HASH: usize = 12;
 
+/// What makes a policy undecidable most often.
+const NULL: &str = "x.from is null for an operator that is new, which x.from == null tells";
+
+/// Reads policies about explanations.
+///
+/// # Errors
+/// One of them is none.
+pub(super) fn policies(texts: &[String]) -> Result<Vec<Policy>, CliError> {
+    let example = serde_json::to_value(Explanation::default()).unwrap_or_default();
+    let policies = texts.iter().map(|text| {
+        Policy::compile(text, &example).map_err(|error| {
+            CliError::usage(format!("--if is no policy: {error}"))
+                .hint("its variables are the fields of: kubectl olm install-plan explain -o json")
+        })
+    });
+    policies.collect()
+}
+
+/// What comes of a policy that is tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Tried {
+    /// The policy as it was written.
+    pub policy: String,
+    /// Does it hold? `null`: that cannot be told.
+    pub holds: Option<bool>,
+    /// The part that does not hold: of rules that are joined with `&&` the first; empty when it holds.
+    pub failing: String,
+    /// Why it cannot be told whether it holds; empty otherwise.
+    pub message: String,
+}
+
+impl Tried {
+    /// Tries a policy on an explanation.
+    pub(super) fn of(policy: &Policy, explanation: &Value) -> Self {
+        let tried =
+            Self { policy: policy.text().to_owned(), holds: None, failing: String::new(), message: String::new() };
+        match policy.failing(explanation) {
+            Ok(None) => Self { holds: Some(true), ..tried },
+            Ok(Some(failing)) => Self { holds: Some(false), failing, ..tried },
+            Err(error) => Self { message: format!("{error}; {NULL}"), ..tried },
+        }
+    }
+}
+
+impl std::fmt::Display for Tried {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { policy, holds, failing, message } = self;
+        match holds {
+            Some(true) => write!(f, "holds: {policy}"),
+            Some(false) if failing == policy => write!(f, "does not hold: {policy}"),
+            Some(false) => write!(f, "does not hold: {failing} (a part of {policy})"),
+            None => write!(f, "cannot be told: {policy}: {message}"),
+        }
+    }
+}
+
 /// The terms, understood.
 pub(super) struct Understood {
     explained: Option<String>,
     allow_bystanders: bool,
+    pub(super) allow_failing: bool,
     policies: Vec<Policy>,
     only_csvs: Vec<String>,
 }
@@ -49,13 +112,7 @@ impl Terms {
     /// # Errors
     /// A policy or the hash is not one.
     pub(super) fn understood(&self) -> Result<Understood, CliError> {
-        let example = serde_json::to_value(Explanation::default()).unwrap_or_default();
-        let policies = self.policies.iter().map(|text| {
-            Policy::compile(text, &example).map_err(|error| {
-                CliError::usage(format!("--if is no policy: {error}"))
-                    .hint("its variables are the fields of: kubectl olm install-plan explain -o json")
-            })
-        });
+        let policies = policies(&self.policies)?;
         let explained = self.explained.as_deref().map(|hash| hash.strip_prefix("sha256:").unwrap_or(hash));
         if let Some(hash) = explained
             && (hash.len() < HASH || !hash.chars().all(|c| c.is_ascii_hexdigit()))
@@ -66,7 +123,8 @@ impl Terms {
         Ok(Understood {
             explained: explained.map(str::to_owned),
             allow_bystanders: self.allow_bystanders,
-            policies: policies.collect::<Result<_, _>>()?,
+            allow_failing: self.allow_failing,
+            policies,
             only_csvs: self.only_csvs.clone(),
         })
     }
@@ -96,6 +154,9 @@ impl Understood {
             let why = format!("what it would do is not what was explained: it is {} now", explanation.hash);
             return Ok(Some(Refusal::new(why, "explain it again, and see what has changed")));
         }
+        if let Some(refusal) = failing(explanation).filter(|_| !self.allow_failing) {
+            return Ok(Some(refusal));
+        }
         let others = standing.csvs.iter().map(|csv| csv.to.as_str());
         let others: Vec<&str> = others.filter(|csv| !self.only_csvs.iter().any(|only| only == csv)).collect();
         if !self.only_csvs.is_empty() && !others.is_empty() {
@@ -115,15 +176,19 @@ impl Understood {
         }
         let document = serde_json::to_value(explanation).unwrap_or_default();
         for policy in &self.policies {
-            match policy.holds(&document) {
-                Ok(true) => {}
-                Ok(false) => {
-                    let hint = "explain it, and see what it would do";
-                    return Ok(Some(Refusal::new(format!("it does not hold that {}", policy.text()), hint)));
+            match policy.failing(&document) {
+                Ok(None) => {}
+                Ok(Some(part)) => {
+                    let hint = match part == policy.text() {
+                        true => "explain --if tries a policy, and shows what the plan would do".to_owned(),
+                        false => format!("that is a part of {}; explain --if tries a policy", policy.text()),
+                    };
+                    return Ok(Some(Refusal::new(format!("it does not hold that {part}"), hint)));
                 }
                 Err(error) => {
-                    return Err(CliError::input(format!("nobody can tell whether {} holds: {error}", policy.text()))
-                        .hint("x.from is null for an operator that is new, which x.from == null tells"));
+                    return Err(
+                        CliError::input(format!("nobody can tell whether {} holds: {error}", policy.text())).hint(NULL)
+                    );
                 }
             }
         }
@@ -131,9 +196,22 @@ impl Understood {
     }
 }
 
+/// Would the plan fail?
+fn failing(explanation: &Explanation) -> Option<Refusal> {
+    let verdict = &explanation.verdict;
+    if verdict.result != Outcome::WouldFail {
+        return None;
+    }
+    let worst = verdict.reasons.iter().find(|because| because.result == Outcome::WouldFail);
+    let (message, hint) = worst.map_or(("", ""), |because| (&because.message, &because.hint));
+    let why = format!("it would fail: {message}");
+    let hint = if hint.is_empty() { String::new() } else { format!("{hint}; ") };
+    Some(Refusal::new(why.trim_end_matches(": "), format!("{hint}--allow-failing approves it all the same")))
+}
+
 #[cfg(test)]
 mod tests {
-    use olm_core::explain::Csv;
+    use olm_core::explain::{Because, Csv};
     use olm_core::installplan::standing;
     use olm_core::settings::Settings;
     use olm_core::world::{Reader, World};
@@ -217,6 +295,24 @@ mod tests {
                 (refused, why) => panic!("{terms:?}: {refused:?} instead of {why:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_plan_that_would_fail_is_refused_unless_that_is_allowed() {
+        let mut failing = explanation(false);
+        failing.verdict.result = Outcome::WouldFail;
+        failing.verdict.reasons = vec![Because {
+            result: Outcome::WouldFail,
+            message: "namespace garden has several OperatorGroups: a, b".to_owned(),
+            hint: "delete one".to_owned(),
+            ..Because::default()
+        }];
+        let answer =
+            |terms: Terms| terms.understood().unwrap().refusal(&standing_of("RequiresApproval", false), &failing);
+        let refused = answer(Terms::default()).unwrap().unwrap();
+        assert_eq!(refused.why, "it would fail: namespace garden has several OperatorGroups: a, b");
+        assert_eq!(refused.hint, "delete one; --allow-failing approves it all the same");
+        assert_eq!(answer(Terms { allow_failing: true, ..Terms::default() }).unwrap(), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::named::{self, plan_ref};
 use crate::cli::flags::ClusterFlags;
+use crate::cli::name::bare;
 use crate::cli::output::API_VERSION;
 use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer, signal};
@@ -103,9 +104,13 @@ fn judge(until: Until, standing: &Standing) -> Judgement {
 /// # Errors
 /// There is no such plan or Subscription, nobody may look at it, or somebody stopped the waiting.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let of = match &options.of {
+        Of::Plan(name) => Of::Plan(bare(name, "installplan")?.to_owned()),
+        Of::Subscription(name) => Of::Subscription(bare(name, "subscription")?.to_owned()),
+    };
     block_on(async {
         let (api, namespace) = named::connect(&options.cluster, options.namespace.as_deref()).await?;
-        plan(&api, &namespace, &options.of, options.until, options.timeout, options.json, printer).await
+        plan(&api, &namespace, &of, options.until, options.timeout, options.json, printer).await
     })
 }
 
@@ -121,8 +126,10 @@ pub(super) async fn plan(
 ) -> Result<Outcome, CliError> {
     let mut world = World::new();
     // What is said besides the plan itself is better with its surroundings, and possible without.
-    observe::list(api, namespace, Need::Resolution, &mut world).await.ok();
-    let mut waiting = Waiting { namespace, until, json, world, told: None, last: None, trouble: None, looked: false };
+    let gaps = observe::list(api, namespace, Need::Resolution, &mut world).await;
+    let knows_groups = gaps.is_ok_and(|gaps| !gaps.iter().any(|gap| gap.is_of("operatorgroups")));
+    let mut waiting =
+        Waiting { namespace, until, json, world, knows_groups, told: None, last: None, trouble: None, looked: false };
     let mut plan = None;
     let mut plans = None;
     let mut subscriptions = None;
@@ -170,6 +177,8 @@ struct Waiting<'a> {
     json: bool,
     /// The plan and its surroundings, as they were when the waiting began.
     world: World,
+    /// Are its OperatorGroups among them?
+    knows_groups: bool,
     /// What was told last, so that it is told once.
     told: Option<Value>,
     /// Where the plan stood last.
@@ -240,7 +249,10 @@ impl Waiting<'_> {
         };
         self.looked = true;
         self.world.apply(plan.clone());
-        let standing = standing::standing(&Settings::default(), &Reader::new(&self.world), &plan);
+        let mut standing = standing::standing(&Settings::default(), &Reader::new(&self.world), &plan);
+        if !self.knows_groups {
+            standing.without_groups();
+        }
         let judgement = judge(self.until, &standing);
         self.tell_plan(name, &standing, &judgement, printer)?;
         self.last = Some((name.to_owned(), standing));

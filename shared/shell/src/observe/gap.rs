@@ -49,6 +49,17 @@ impl Gap {
         self.verb == "list" && self.resource == "catalogsources.operators.coreos.com"
     }
 
+    /// Is it about a list of that kind of OLM's, by its plural?
+    pub(crate) fn is_of(&self, plural: &str) -> bool {
+        let group = self.resource.strip_prefix(plural).and_then(|rest| rest.strip_prefix('.'));
+        self.verb == "list" && group == Some("operators.coreos.com")
+    }
+
+    /// Does it hide what is in that namespace?
+    pub(crate) fn covers(&self, namespace: &str) -> bool {
+        self.namespace.is_empty() || self.namespace == namespace
+    }
+
     /// The gap as what ends a command that can say nothing without.
     pub(crate) fn as_error(&self) -> CliError {
         let Self { verb, resource, namespace, .. } = self;

@@ -32,8 +32,11 @@ impl std::fmt::Debug for Policy {
 impl Policy {
     /// Reads a rule about documents with the fields of this one. The error shows where it is wrong.
     pub fn compile(text: &str, example: &Value) -> Result<Self, Error> {
+        Self::over(text, example.as_object().into_iter().flatten().map(|(field, _)| field.clone()).collect())
+    }
+
+    fn over(text: &str, fields: Vec<String>) -> Result<Self, Error> {
         let program = parse(text)?;
-        let fields: Vec<String> = example.as_object().into_iter().flatten().map(|(field, _)| field.clone()).collect();
         let found = check::check_policy(&program, &fields).map_err(|complaints| Error(describe(text, complaints)))?;
         if !matches!(found, Type::Bool | Type::Dyn) {
             return Err(Error(format!("a policy is true or false; this one is of type {found}")));
@@ -44,6 +47,23 @@ impl Policy {
     /// The rule as it was written.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The part of it that does not hold of the document: the first of the rules that it joins with `&&`, or all of it when it joins
+    /// none. None: it holds.
+    ///
+    /// # Errors
+    /// Whether it holds cannot be told.
+    pub fn failing(&self, document: &Value) -> Result<Option<String>, Error> {
+        if self.holds(document)? {
+            return Ok(None);
+        }
+        let parts: Result<Vec<Self>, Error> =
+            conjuncts(&self.text).into_iter().map(|part| Self::over(part, self.fields.clone())).collect();
+        // What is no rule by itself was no part.
+        let parts = parts.unwrap_or_default();
+        let fails = parts.iter().find(|part| matches!(part.holds(document), Ok(false)));
+        Ok(Some(fails.map_or_else(|| self.text.clone(), |part| part.text.clone())))
     }
 
     /// Does it hold of the document?
@@ -77,6 +97,47 @@ impl Policy {
         declared.map_err(|e| Error(e.to_string()))?;
         execute(&self.program, &context)
     }
+}
+
+/// The rules that a rule joins with `&&`; itself alone when something that binds less joins them.
+fn conjuncts(text: &str) -> Vec<&str> {
+    let (mut parts, mut begin, mut depth) = (Vec::new(), 0, 0_u32);
+    let mut quote: Option<&str> = None;
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let mut step = rest.chars().next().map_or(1, char::len_utf8);
+        match quote {
+            Some(end) if rest.starts_with(end) => {
+                step = end.len();
+                quote = None;
+            }
+            Some(_) if rest.starts_with('\\') => {
+                step += rest[1..].chars().next().map_or(0, char::len_utf8);
+            }
+            Some(_) => {}
+            None => match rest.as_bytes()[0] {
+                b'\'' | b'"' => {
+                    let opened = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| rest.starts_with(quote));
+                    step = opened.map_or(1, str::len);
+                    quote = opened;
+                }
+                b'(' | b'[' | b'{' => depth += 1,
+                b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+                b'?' if depth == 0 => return vec![text],
+                _ if depth == 0 && rest.starts_with("||") => return vec![text],
+                _ if rest.starts_with("//") => return vec![text],
+                _ if depth == 0 && rest.starts_with("&&") => {
+                    parts.push(text[begin..at].trim());
+                    step = 2;
+                    begin = at + step;
+                }
+                _ => {}
+            },
+        }
+        at += step;
+    }
+    parts.push(text[begin..].trim());
+    parts
 }
 
 /// JSON as CEL has it, with whole numbers.
@@ -153,6 +214,24 @@ mod tests {
             ("'rbac' in {'rbac': 1} ? true : false", true),
         ] {
             assert_eq!(holds(text, &document), Ok(wanted), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_part_that_fails_is_named() {
+        let document = document();
+        for (text, fails) in [
+            ("size(csvs) == 1 && rbac.escalates && crds.all(c, c.safe)", Some("rbac.escalates")),
+            ("size(csvs) == 1 && (rbac.escalates && true)", Some("(rbac.escalates && true)")),
+            ("size(csvs) == 1 && csvs.all(x, x.to == '&&')", Some("csvs.all(x, x.to == '&&')")),
+            ("csvs.all(x, x.to == 'a\\'&&b' && true) && true", Some("csvs.all(x, x.to == 'a\\'&&b' && true)")),
+            ("'\u{e4}' == '\u{e4}' && 1 > 2", Some("1 > 2")),
+            ("true && false || 1 > 2", Some("true && false || 1 > 2")),
+            ("rbac.escalates", Some("rbac.escalates")),
+            ("true && !rbac.escalates", None),
+        ] {
+            let policy = Policy::compile(text, &document).unwrap();
+            assert_eq!(policy.failing(&document), Ok(fails.map(str::to_owned)), "{text}");
         }
     }
 

@@ -31,7 +31,9 @@ pub use self::read::{DryRun, explain};
 pub(crate) use self::read::{catalogs, explainer};
 pub use self::report::summary;
 pub(crate) use self::report::told as right;
+use super::policy::{self, Tried};
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
+use crate::cli::name::bare;
 use crate::cli::output::{API_VERSION, Output};
 use crate::cli::table::Table;
 use crate::cli::wait::block_on;
@@ -101,6 +103,8 @@ pub struct Options {
     pub optional_manifests: bool,
     /// Is the API server asked whether it would take the objects?
     pub dry_run: DryRun,
+    /// Policies to try on it, in CEL.
+    pub policies: Vec<String>,
     /// Is everything told, with what changes line by line?
     pub details: bool,
     /// The form of the answer.
@@ -112,41 +116,61 @@ pub struct Options {
 /// # Errors
 /// What is asked about is not there, or nothing can be said of it.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let policies = policy::policies(&options.policies)?;
     let (explanations, gaps) = block_on(explanations(options, printer))?;
     for gap in gaps {
         printer.warn(gap);
     }
-    if explanations.is_empty() {
+    let is_list = matches!(&options.asked, Asked::Plans(names) if names.len() != 1);
+    if explanations.is_empty() && !matches!(options.form, Form::Document(_)) {
         printer
             .talk("No InstallPlan waits for approval. What would come next is told with --subscription or --package.");
         return Ok(Outcome::Done);
     }
+    let tried = |explanation: &Explanation| -> Vec<Tried> {
+        let document = serde_json::to_value(explanation).unwrap_or_default();
+        policies.iter().map(|policy| Tried::of(policy, &document)).collect()
+    };
+    let explanations: Vec<(Explanation, Vec<Tried>)> =
+        explanations.into_iter().map(|e| (tried(&e), e)).map(|(t, e)| (e, t)).collect();
     match &options.form {
         Form::Text => {
-            for (index, explanation) in explanations.iter().enumerate() {
+            for (index, (explanation, tried)) in explanations.iter().enumerate() {
                 if index > 0 {
                     printer.line("")?;
                 }
-                printer.data(report::text(explanation, options.details))?;
+                printer.data(report::text(explanation, tried, options.details))?;
             }
         }
         Form::Markdown => {
-            explanations.iter().try_for_each(|e| printer.data(report::markdown(e, options.details)))?;
+            explanations.iter().try_for_each(|(e, tried)| printer.data(report::markdown(e, tried, options.details)))?;
         }
         Form::Document(output) => {
-            let documents: Vec<Value> = explanations.iter().map(document).collect();
+            let documents = explanations.iter().map(|(explanation, tried)| {
+                let mut document = document(explanation);
+                if !tried.is_empty() {
+                    document["policies"] = json!(tried);
+                }
+                document
+            });
+            let documents: Vec<Value> = documents.collect();
             match &documents[..] {
-                [one] => output.object(printer, one, || Table::new([]))?,
-                several => output.objects(printer, several, || Table::new([]))?,
+                [one] if !is_list => output.object(printer, one, || Table::new([]))?,
+                list => output.objects(printer, list, || Table::new([]))?,
             }
         }
     }
-    let worst = explanations.iter().map(|e| e.verdict.result).max().unwrap_or_default();
-    match worst {
-        Result_::Safe => Ok(Outcome::Done),
-        Result_::NeedsDecision | Result_::WouldFail => Ok(Outcome::Negative),
-        Result_::Unknown => Ok(Outcome::Unknown),
-    }
+    let worst = explanations.iter().map(|(e, _)| e.verdict.result).max().unwrap_or_default();
+    let tried: Vec<&Tried> = explanations.iter().flat_map(|(_, tried)| tried).collect();
+    Ok(match worst {
+        Result_::WouldFail => Outcome::Negative,
+        _ if tried.iter().any(|tried| tried.holds == Some(false)) => Outcome::Negative,
+        Result_::Unknown => Outcome::Unknown,
+        _ if tried.iter().any(|tried| tried.holds.is_none()) => Outcome::Unknown,
+        // The policies decide.
+        Result_::NeedsDecision if policies.is_empty() => Outcome::Negative,
+        Result_::NeedsDecision | Result_::Safe => Outcome::Done,
+    })
 }
 
 /// The explanation as a document of its own.
@@ -176,13 +200,12 @@ async fn explanations(options: &Options, printer: &mut Printer) -> Result<(Vec<E
 }
 
 /// Can nothing be said without what could not be read?
-fn is_vital(gap: &Gap, asked: &Asked) -> bool {
-    let is_of = |plural: &str| gap.resource.strip_prefix(plural).is_some_and(|group| group == ".operators.coreos.com");
-    // Without its OperatorGroup every plan of a namespace would fail; where OLM is not installed it can still be thought of.
-    is_of("operatorgroups") && gap.forbidden
+pub(super) fn is_vital(gap: &Gap, asked: &Asked) -> bool {
+    // Without its OperatorGroup every plan of a namespace would fail.
+    gap.is_of("operatorgroups")
         || match asked {
-            Asked::Plans(_) => is_of("installplans"),
-            Asked::Subscription(_) => is_of("subscriptions"),
+            Asked::Plans(_) => gap.is_of("installplans"),
+            Asked::Subscription(_) => gap.is_of("subscriptions"),
             Asked::Bundle(_) | Asked::Package(_) => false,
         }
 }
@@ -203,9 +226,16 @@ async fn subjects(asked: &Asked, seen: &Seen, images: &image::Options) -> Result
             plans.filter(waits).map(subject).collect()
         }
         Asked::Plans(names) => {
-            names.iter().map(|name| Subject::Plan { namespace: namespace(), name: name.clone() }).collect()
+            let subject = |name: &String| {
+                let name = bare(name, "installplan")?.to_owned();
+                Ok(Subject::Plan { namespace: namespace(), name })
+            };
+            names.iter().map(subject).collect::<Result<_, CliError>>()?
         }
-        Asked::Subscription(name) => vec![Subject::Subscription { namespace: namespace(), name: name.clone() }],
+        Asked::Subscription(name) => {
+            let name = bare(name, "subscription")?.to_owned();
+            vec![Subject::Subscription { namespace: namespace(), name }]
+        }
         Asked::Package(wanted) => {
             let (package, range) = package(wanted)?;
             vec![Subject::Package { namespace: namespace(), package, range }]
@@ -231,6 +261,7 @@ fn only_namespace(seen: &Seen) -> Option<String> {
 
 /// `PACKAGE` or `PACKAGE@RANGE`.
 pub(crate) fn package(text: &str) -> Result<(String, Option<Range>), CliError> {
+    let text = text.strip_prefix("package/").unwrap_or(text);
     let Some((package, range)) = text.split_once('@') else { return Ok((text.to_owned(), None)) };
     let exact = version::parse_tolerant(range).is_ok();
     let range = if exact { format!("={range}") } else { range.to_owned() };

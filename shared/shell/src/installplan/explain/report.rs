@@ -7,6 +7,7 @@ use olm_core::explain::{
     By, Change, Crd, Csv, CsvChange, DryRun, Explanation, Object, Optional, Outcome, Plan, Right, Webhook,
 };
 
+use super::super::policy::Tried;
 use super::diff;
 
 /// Of more items of a kind only the first are shown, unless details are asked for.
@@ -46,9 +47,9 @@ impl Item {
 }
 
 /// For a terminal.
-pub(super) fn text(explanation: &Explanation, details: bool) -> String {
+pub(super) fn text(explanation: &Explanation, tried: &[Tried], details: bool) -> String {
     let mut text = format!("{}\n", title(explanation));
-    for section in sections(explanation, details) {
+    for section in sections(explanation, tried, details) {
         let _ = writeln!(text, "\n{}", section.title);
         let bullet = if section.is_list { "- " } else { "" };
         for Item { line, under, diff } in section.items {
@@ -66,9 +67,9 @@ pub(super) fn text(explanation: &Explanation, details: bool) -> String {
 }
 
 /// For a review.
-pub(super) fn markdown(explanation: &Explanation, details: bool) -> String {
+pub(super) fn markdown(explanation: &Explanation, tried: &[Tried], details: bool) -> String {
     let mut text = format!("# {}\n", escaped(&title(explanation)));
-    for section in sections(explanation, details) {
+    for section in sections(explanation, tried, details) {
         let _ = writeln!(text, "\n## {}\n", escaped(section.title.trim_end_matches(':')));
         for Item { line, under, diff } in section.items {
             let _ = writeln!(text, "- {}", escaped(&line));
@@ -119,6 +120,7 @@ fn title(Explanation { namespace, plan, .. }: &Explanation) -> String {
         return format!("An InstallPlan to come in namespace {namespace}: {then}");
     }
     let state = match phase.as_str() {
+        "RequiresApproval" if *approved => "is approved, and not executed yet",
         "RequiresApproval" => "waits for approval",
         "Installing" => "is being executed",
         "Complete" => "is complete",
@@ -139,10 +141,11 @@ fn verdict_line(explanation: &Explanation) -> &'static str {
     }
 }
 
-fn sections(explanation: &Explanation, details: bool) -> Vec<Section> {
+fn sections(explanation: &Explanation, tried: &[Tried], details: bool) -> Vec<Section> {
     let shown = if details { usize::MAX } else { SHOWN };
     let sections = [
         verdict(explanation),
+        list("Policies:", tried.iter().map(|tried| Item::of(tried.to_string())).collect(), usize::MAX),
         operators(explanation, details),
         objects(explanation, details),
         dry_run(explanation, details),

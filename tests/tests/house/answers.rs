@@ -1,0 +1,188 @@
+//! What commands answer, held against the schemas that are published.
+
+use std::path::{Path, PathBuf};
+
+use olm_core::catalog::{Filter, MigrationLevel, Mode};
+use olm_shell::catalog::{There, add, diff, graph, list as packages, render, resolve, validate};
+use olm_shell::cli::flags::{DataFormat, NamespaceFlags, SourceFlags};
+use olm_shell::cli::streams::Buffer;
+use olm_shell::cli::{CliError, Outcome, Printer, findings};
+use olm_shell::image;
+use olm_shell::installplan::explain::{self, Asked, Form};
+use olm_shell::installplan::list as plans;
+use olm_shell::operatorgroup::{intersect, lint};
+use olm_shell::version::{Client, HeldLease, Server};
+use serde_json::{Value, json};
+
+/// What a command prints as data.
+fn answer(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> Value {
+    let (out, err) = (Buffer::default(), Buffer::default());
+    let ended = run(&mut Printer::to(out.clone(), err.clone()));
+    assert!(ended.is_ok(), "{ended:?} {}", err.text());
+    let text = out.text();
+    serde_json::from_str(&text).or_else(|_| serde_yaml::from_str(&text)).unwrap()
+}
+
+fn path(of_repository: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of_repository)
+}
+
+fn source(from: &str) -> SourceFlags {
+    SourceFlags { from: vec![path(from)], ..SourceFlags::default() }
+}
+
+fn everywhere() -> NamespaceFlags {
+    NamespaceFlags { namespace: None, all_namespaces: true }
+}
+
+fn explained(asked: Asked, policies: &[&str]) -> Value {
+    let options = explain::Options {
+        asked,
+        source: source("tests/quickstart"),
+        namespaces: NamespaceFlags::default(),
+        on_top: Vec::new(),
+        images: image::Options::of_user(),
+        optional_manifests: false,
+        dry_run: explain::DryRun::None,
+        policies: policies.iter().map(|text| (*text).to_owned()).collect(),
+        details: false,
+        form: Form::Document("json".parse().unwrap()),
+    };
+    answer(|printer| explain::run(&options, printer))
+}
+
+const MARKET: &str = "tests/quickstart/catalogs/market";
+const PLANS: &str = "plugins/kubectl-olm-install_plan/tests/it/garden.yaml";
+const GROUPS: &str = "plugins/kubectl-olm-operatorgroup/tests/it/garden.yaml";
+
+/// Answers of all kinds, but the events of those who wait.
+pub(crate) fn answers() -> Vec<Value> {
+    let json = || "json".parse().unwrap();
+    let market = path(MARKET);
+    let refs = || vec![market.to_str().unwrap().parse().unwrap()];
+    let images = image::Options::of_user;
+    let listed = |packages: &[&str]| {
+        let packages = packages.iter().map(|name| (*name).to_owned()).collect();
+        let options = packages::Options { refs: refs(), packages, versions: false, output: json() };
+        answer(|printer| packages::run(&options, printer))
+    };
+    let graph = |from: Option<&str>| {
+        let options = graph::Options {
+            refs: refs(),
+            package: Some("tea-house".to_owned()),
+            channels: Vec::new(),
+            versions: None,
+            from: from.map(str::to_owned),
+            to: None,
+            images: images(),
+            format: graph::Format::Json,
+        };
+        answer(|printer| graph::run(&options, printer))
+    };
+    let resolved = |wanted: &str| {
+        let options = resolve::Options {
+            wanted: vec![wanted.to_owned()],
+            catalogs: vec![format!("market={}", market.display()).parse().unwrap()],
+            there: There::Nothing,
+            namespace: Some("old-town".to_owned()),
+            what_if: Vec::new(),
+            images: images(),
+            output: json(),
+        };
+        answer(|printer| resolve::run(&options, printer))
+    };
+    let empty = tempfile::tempdir().unwrap();
+    let changed = diff::Options {
+        old: market.to_str().unwrap().parse().unwrap(),
+        new: format!("{}/", path("tests/scenarios/upgrade-manual-steps/catalogs/main").display()).parse().unwrap(),
+        there: There::Nothing,
+        namespace: None,
+        source: None,
+        images: images(),
+        output: json(),
+    };
+    let added = add::Options {
+        directory: empty.path().to_owned(),
+        bundles: vec![format!("{}/bundles/tea-house.v1.0.0", market.display()).parse().unwrap()],
+        mode: Mode::Replaces,
+        channels: Vec::new(),
+        default_channel: None,
+        image: None,
+        images: images(),
+        level: MigrationLevel::default(),
+        dry_run: true,
+        output: json(),
+    };
+    let rendered = render::Options {
+        refs: refs(),
+        format: DataFormat::Yaml,
+        level: MigrationLevel::default(),
+        filter: Filter::default(),
+        images: true,
+        pull: images(),
+    };
+    let validated = validate::Options { refs: refs(), strict: true, format: findings::Format::Json };
+    let linted = lint::Options {
+        source: source(GROUPS),
+        namespaces: everywhere(),
+        on_top: Vec::new(),
+        complete: true,
+        package: None,
+        images: images(),
+        format: findings::Format::Json,
+        baseline: None,
+        create_baseline: false,
+        fail_on: lint::FailOn::Never,
+        fix: false,
+        yes: false,
+    };
+    let intersecting = intersect::Options {
+        groups: Vec::new(),
+        source: source(GROUPS),
+        namespaces: everywhere(),
+        on_top: Vec::new(),
+        images: images(),
+        format: intersect::Format::Json,
+    };
+    let listed_plans = plans::Options {
+        source: source(PLANS),
+        namespaces: everywhere(),
+        selector: None,
+        pending: false,
+        output: json(),
+    };
+    let server = Server {
+        kubernetes_version: "v1.36.3".to_owned(),
+        api_versions: vec!["v1".to_owned()],
+        controllers: Some(Vec::new()),
+        leases: Some(vec![HeldLease {
+            namespace: "olm".to_owned(),
+            name: "kubectl-olm-run".to_owned(),
+            holder_identity: "host_1_0a".to_owned(),
+            acquire_time: None,
+        }]),
+    };
+    let version = json!({
+        "apiVersion": olm_shell::cli::output::API_VERSION, "kind": "Version",
+        "clientVersion": Client::this(), "serverVersion": server,
+    });
+    vec![
+        explained(Asked::Package("tea-house".to_owned()), &[]),
+        explained(Asked::Package("samovar".to_owned()), &["rbac.escalates == false && size(csvs) > 7"]),
+        explained(Asked::Bundle(format!("{}/bundles/tea-house.v1.1.0", market.display())), &[]),
+        answer(|printer| plans::run(&listed_plans, printer)),
+        listed(&[]),
+        listed(&["tea-house"]),
+        graph(None),
+        graph(Some("tea-house.v1.0.0")),
+        resolved("tea-house"),
+        resolved("coffee"),
+        answer(|printer| diff::run(&changed, printer)),
+        answer(|printer| add::run(&added, printer)),
+        answer(|printer| render::run(&rendered, printer)),
+        answer(|printer| validate::run(&validated, printer)),
+        answer(|printer| lint::run(&linted, printer)),
+        answer(|printer| intersect::run(&intersecting, printer)),
+        version,
+    ]
+}

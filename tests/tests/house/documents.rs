@@ -1,0 +1,503 @@
+//! The documents that commands print with `-o json` and `-o yaml`, as JSON Schemas: written into `shared/docs/schemas`, and held against
+//! real answers (`answers`).
+//!
+//! The types say the form only. Where a document is a type of the code its schema is that type's own.
+
+#![allow(dead_code, reason = "only the form of these types matters")]
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use olm_core::explain::{Explanation, REASONS};
+use olm_shell::cli::output::API_VERSION;
+use olm_shell::installplan::policy::Tried;
+use olm_tests::house::generated::Generated;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+/// Defines types of which only the schema is used.
+macro_rules! forms {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$of_field:meta])* $field:ident: $type:ty,)* })+) => {
+        $(
+            $(#[$meta])*
+            #[derive(JsonSchema)]
+            #[schemars(rename_all = "camelCase")]
+            pub(crate) struct $name { $($(#[$of_field])* $field: $type,)* }
+        )+
+    };
+}
+
+forms! {
+    /// What an InstallPlan would do: install-plan explain.
+    InstallPlanExplanation {
+        #[schemars(flatten)] explanation: Explanation,
+        /// What comes of the policies that were given with --if.
+        policies: Option<Vec<Tried>>,
+    }
+    /// Where InstallPlans stand: install-plan list.
+    InstallPlanList { items: Vec<InstallPlanState>, }
+    /// Where an InstallPlan stands.
+    InstallPlanState {
+        metadata: Metadata,
+        /// spec.generation
+        generation: Option<i64>,
+        #[schemars(flatten)] standing: Standing,
+        /// The Subscriptions that it was made for.
+        subscriptions: Vec<String>,
+        /// Why it is not complete, in a sentence.
+        message: Option<String>,
+        /// What a person could do about that.
+        hint: Option<String>,
+        steps: Steps,
+    }
+    /// What is shown of an object's metadata.
+    Metadata {
+        namespace: String,
+        name: String,
+        creation_timestamp: Option<String>,
+        labels: Option<Map<String, Value>>,
+        annotations: Option<Map<String, Value>>,
+        resource_version: Option<String>,
+    }
+    /// As a plan's status tells it.
+    Standing {
+        /// status.phase; empty when nothing has written it.
+        phase: String,
+        /// Automatic or Manual.
+        approval: String,
+        approved: bool,
+        /// The ClusterServiceVersions that it brings, and those that they replace.
+        csvs: Vec<Replacement>,
+        /// The step that is to be done next, or that failed.
+        step: Option<Step>,
+        /// The newer plan of the namespace.
+        superseded_by: Option<String>,
+        /// Why it is not complete: the field `reason` names the kind, the others depend on it.
+        reason: Option<Map<String, Value>>,
+        /// What its spec says and OLM does not go by.
+        unheeded: Option<Vec<String>>,
+    }
+    Replacement { from: Option<String>, to: String, }
+    Step { kind: String, name: String, status: String, resolving: String, }
+    /// How many steps are done.
+    Steps { done: u64, all: u64, }
+    /// A change while install-plan wait waits, one a line.
+    InstallPlanEvent {
+        time: String,
+        namespace: String,
+        /// The plan.
+        name: Option<String>,
+        /// The Subscription, while it has no plan.
+        subscription: Option<String>,
+        phase: Option<String>,
+        approval: Option<String>,
+        approved: Option<bool>,
+        csvs: Option<Vec<Replacement>>,
+        steps: Option<Steps>,
+        step: Option<Step>,
+        superseded_by: Option<String>,
+        reason: Option<Map<String, Value>>,
+        unheeded: Option<Vec<String>>,
+        message: Option<String>,
+        /// Has it come to what was waited for?
+        reached: Option<bool>,
+        /// Is this the last event?
+        r#final: Option<bool>,
+        deleted: Option<bool>,
+        timed_out: Option<bool>,
+    }
+    /// What runs here and on the server: version.
+    Version { client_version: Client, server_version: Option<Server>, }
+    Client { version: String, olm_version: String, platform: String, }
+    Server {
+        kubernetes_version: String,
+        /// Served versions of OLM's API group.
+        api_versions: Vec<String>,
+        /// Deployments of a real OLM; absent when they may not be listed.
+        controllers: Option<Vec<Controller>>,
+        /// Leases of kubectl olm run that are held; absent when they may not be listed.
+        leases: Option<Vec<HeldLease>>,
+    }
+    Controller { namespace: String, name: String, image: String, }
+    HeldLease { namespace: String, name: String, holder_identity: String, acquire_time: Option<String>, }
+    /// A package of a catalog: catalog list PACKAGE.
+    Package { #[schemars(flatten)] package: PackageItem, }
+    /// Packages of a catalog: catalog list.
+    PackageList {
+        /// Packages that are broken and left out.
+        set_aside: Vec<String>,
+        items: Vec<PackageItem>,
+    }
+    PackageItem {
+        name: String,
+        default_channel: Option<String>,
+        deprecation: Option<String>,
+        channels: Option<Vec<PackageChannel>>,
+    }
+    PackageChannel {
+        name: String,
+        head: Option<String>,
+        deprecation: Option<String>,
+        /// The newest first.
+        entries: Option<Vec<PackageEntry>>,
+    }
+    PackageEntry {
+        name: String,
+        version: Option<String>,
+        replaces: Option<String>,
+        skips: Option<Vec<String>>,
+        skip_range: Option<String>,
+        image: Option<String>,
+        deprecation: Option<String>,
+    }
+    /// What is wrong with a catalog: catalog validate.
+    CatalogValidation {
+        passed: bool,
+        strict: bool,
+        /// How many packages are served.
+        packages: u64,
+        bundles: u64,
+        set_aside: Vec<String>,
+        findings: Vec<Finding>,
+    }
+    Finding {
+        file: String,
+        /// From 1; 0 when not known.
+        line: u64,
+        severity: Severity,
+        code: String,
+        subject: String,
+        message: String,
+        hint: String,
+    }
+    /// What changes from one catalog to another: catalog diff.
+    CatalogDiff { packages: Vec<ChangedPackage>, stranded: Vec<Stranded>, }
+    ChangedPackage {
+        name: String,
+        change: CatalogChange,
+        fields: Vec<ChangedField>,
+        channels: Vec<ChangedChannel>,
+        bundles: Vec<ChangedBundle>,
+    }
+    ChangedChannel { name: String, change: CatalogChange, fields: Vec<ChangedField>, entries: Vec<ChangedEntry>, }
+    ChangedEntry { name: String, change: CatalogChange, fields: Vec<ChangedField>, }
+    ChangedBundle { name: String, version: String, change: CatalogChange, fields: Vec<ChangedField>, }
+    ChangedField { field: String, old: Vec<String>, new: Vec<String>, }
+    /// A version whose updates came to the head of its channel, and no longer do.
+    Stranded {
+        package: String,
+        channel: String,
+        name: String,
+        because: String,
+        ways_out: Vec<String>,
+        namespace: Option<String>,
+        subscription: Option<String>,
+    }
+    /// Bundles that were added to a catalog: catalog add.
+    CatalogAddition { dry_run: bool, bundles: Vec<AddedBundle>, files: Vec<String>, }
+    AddedBundle {
+        name: String,
+        package: String,
+        version: String,
+        image: String,
+        channels: Vec<AddedTo>,
+        file: String,
+    }
+    AddedTo { name: String, head: bool, replaces: String, skips: Vec<String>, skip_range: String, }
+    /// The ways from version to version: catalog graph.
+    UpdateGraph { packages: Vec<GraphPackage>, }
+    GraphPackage { name: String, default_channel: String, channels: Vec<GraphChannel>, }
+    GraphChannel {
+        name: String,
+        head: String,
+        deprecation: Option<String>,
+        problem: Option<String>,
+        versions: Vec<GraphVersion>,
+    }
+    GraphVersion {
+        name: String,
+        in_channel: bool,
+        skipped_by: Option<Value>,
+        next: Option<GraphNext>,
+        comes_to_head: bool,
+        because: Option<String>,
+        version: Option<String>,
+        replaces: Option<String>,
+        skips: Option<Vec<String>>,
+        skip_range: Option<String>,
+        deprecation: Option<String>,
+    }
+    GraphNext { name: String, by: String, }
+    /// The way from one version: catalog graph --from.
+    UpdatePath {
+        package: String,
+        channel: String,
+        from: String,
+        to: Option<String>,
+        arrives: bool,
+        hops: Vec<Hop>,
+        because: Option<String>,
+        other_channels: Vec<String>,
+    }
+    Hop { from: String, to: String, version: String, by: String, skip_range: Option<String>, }
+    /// What OLM would install, and why: catalog resolve.
+    Resolution {
+        result: ResolutionResult,
+        bundles: Option<Vec<ChosenBundle>>,
+        warnings: Option<Vec<Said>>,
+        /// OLM's sentence.
+        message: Option<String>,
+        because: Option<Vec<Said>>,
+        excluded: Option<Vec<ExcludedBundle>>,
+        repairs: Option<Vec<Map<String, Value>>>,
+    }
+    ChosenBundle {
+        #[schemars(flatten)] bundle: BundleName,
+        replaces: String,
+        because: Vec<Said>,
+        passed_over: Vec<ExcludedBundle>,
+    }
+    ExcludedBundle { #[schemars(flatten)] bundle: BundleName, because: Said, }
+    BundleName {
+        package: String,
+        name: String,
+        version: String,
+        channel: String,
+        catalog: String,
+        catalog_namespace: String,
+    }
+    Said { reason: String, text: String, }
+    /// Images of a catalog: catalog render --images -o yaml.
+    ImageList { images: Vec<CatalogImage>, }
+    CatalogImage { image: String, bundles: Vec<String>, }
+    /// What is wrong with OperatorGroups: operatorgroup lint.
+    OperatorGroupLint {
+        /// How many there are.
+        operator_groups: u64,
+        findings: Vec<GroupFinding>,
+        /// How many findings are in the baseline, and left out.
+        in_baseline: u64,
+        /// What could be checked only in part.
+        unchecked: Vec<UncheckedRules>,
+        fixed: Option<Vec<GroupFinding>>,
+        packages: Option<Vec<PackageMatrix>>,
+    }
+    UncheckedRules { codes: Vec<String>, why: String, }
+    GroupFinding {
+        code: String,
+        rule: String,
+        severity: Severity,
+        object: Reference,
+        message: String,
+        /// The command that explains the rule.
+        explain: String,
+        also: Option<Vec<Reference>>,
+        fix: Option<Fix>,
+        file: Option<String>,
+        line: Option<u64>,
+        command: Option<String>,
+    }
+    Reference { api_version: String, kind: String, name: String, namespace: Option<String>, }
+    Fix {
+        what: String,
+        /// May --fix do it?
+        safe: bool,
+        command: Option<String>,
+        patch: Option<Map<String, Value>>,
+        objects: Option<Vec<Map<String, Value>>>,
+    }
+    PackageMatrix { catalog: String, package: String, groups: Vec<MatrixGroup>, versions: Vec<MatrixVersion>, }
+    MatrixGroup { namespace: String, name: String, targets: Value, }
+    MatrixVersion {
+        name: String,
+        version: String,
+        channels: Vec<String>,
+        groups: Vec<MatrixFit>,
+        would_fit: Vec<String>,
+    }
+    MatrixFit { group: String, fits: Option<bool>, message: Option<String>, }
+    /// Which OperatorGroups intersect: operatorgroup intersect.
+    OperatorGroupIntersections {
+        groups: Vec<IntersectingGroup>,
+        intersections: Vec<Intersection>,
+        /// How many of the intersections are clashes.
+        clashes: u64,
+    }
+    IntersectingGroup {
+        namespace: String,
+        name: String,
+        created: Option<String>,
+        global: bool,
+        /// null: all namespaces.
+        target_namespaces: Option<Vec<String>>,
+        r#static: bool,
+        #[schemars(rename = "providedAPIs")] provided_apis: Vec<String>,
+        members: Vec<GroupMember>,
+    }
+    GroupMember {
+        name: String,
+        provides: Vec<String>,
+        contested: Vec<String>,
+        contested_by: Vec<GroupName>,
+        row: String,
+        condition: String,
+        consequence: String,
+        reason: Option<String>,
+    }
+    GroupName { namespace: String, name: String, }
+    Intersection {
+        groups: Vec<GroupName>,
+        /// null: all namespaces.
+        namespaces: Option<Vec<String>>,
+        first: Option<GroupName>,
+        apis: Vec<ContestedApi>,
+        told: Option<Vec<String>>,
+        remedies: Option<Vec<Remedy>>,
+    }
+    ContestedApi { api: String, held_by: Vec<GroupName>, }
+    Remedy { says: String, command: String, }
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+enum Severity {
+    Error,
+    Warning,
+    Info,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+enum CatalogChange {
+    Added,
+    Removed,
+    Changed,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+enum ResolutionResult {
+    Resolved,
+    Failed,
+}
+
+/// The schema of a document of that kind.
+fn schema<T: JsonSchema>(kind: &str) -> (String, Value) {
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let mut schema = generator.into_root_schema_for::<T>().to_value();
+    schema["title"] = kind.into();
+    schema["properties"]["apiVersion"] = json!({ "const": API_VERSION });
+    schema["properties"]["kind"] = json!({ "const": kind });
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    schema["required"] = [json!("apiVersion"), json!("kind")].into_iter().chain(required).collect();
+    (kind.to_owned(), schema)
+}
+
+/// The schemas by the kinds of the documents.
+pub(crate) fn schemas() -> Vec<(String, Value)> {
+    macro_rules! of {
+        ($($type:ident,)+) => { vec![$(schema::<$type>(stringify!($type)),)+] };
+    }
+    of! {
+        CatalogAddition, CatalogDiff, CatalogValidation, ImageList, InstallPlanEvent, InstallPlanExplanation, InstallPlanList,
+        OperatorGroupIntersections, OperatorGroupLint, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
+    }
+}
+
+pub(crate) fn files() -> Vec<Generated> {
+    let file = |path: String, text: String| Generated { file: PathBuf::from(path), text };
+    let schemas = schemas();
+    let mut files: Vec<Generated> = schemas
+        .iter()
+        .map(|(kind, schema)| {
+            let text = serde_json::to_string_pretty(schema).unwrap_or_default();
+            file(format!("shared/docs/schemas/{kind}.json"), format!("{text}\n"))
+        })
+        .collect();
+    if let Some((_, schema)) = schemas.iter().find(|(kind, _)| kind == "InstallPlanExplanation") {
+        files.push(file("shared/docs/install-plan-policies.md".to_owned(), policies(schema)));
+    }
+    files
+}
+
+const POLICIES: &str = "# Policies for InstallPlans
+
+`kubectl olm install-plan approve --if EXPR` approves only plans of which EXPR holds, and `explain --if EXPR` tries it. EXPR is CEL over the
+fields of `kubectl olm install-plan explain -o json`, which are listed here (schema: `schemas/InstallPlanExplanation.json`). Every field is
+always there; what does not apply is null, empty or false. Versions are compared with `semver(x).major()`, `.minor()`, `.patch()`,
+`.isLessThan(y)`, `.isGreaterThan(y)`, `.compareTo(y)`, and `isSemver(x)`.
+
+    rbac.escalates == false && crds.all(c, c.safe) && csvs.all(x, x.from != null && semver(x.to).major() == semver(x.from).major())
+
+This page is generated: `OLM_GENERATE=1 cargo test -p olm-tests generated`.
+
+| field | type | values and meaning |
+| --- | --- | --- |
+";
+
+/// The page of the fields that policies are about.
+fn policies(schema: &Value) -> String {
+    let mut lines = Vec::new();
+    fields(schema, schema, "", &mut lines);
+    let is_asked = |line: &&String| {
+        !line.starts_with("| `policies") && !line.starts_with("| `apiVersion") && !line.starts_with("| `kind`")
+    };
+    let fields: String = lines.iter().filter(is_asked).map(|line| format!("{line}\n")).collect();
+    let reasons: String = REASONS.iter().map(|(reason, what)| format!("| `{reason}` | {what} |\n")).collect();
+    format!(
+        "{POLICIES}{fields}\nThe values of `verdict.reasons[].reason`:\n\n| value | meaning |\n| --- | --- |\n{reasons}"
+    )
+}
+
+/// A line for every field below this one.
+fn fields(root: &Value, schema: &Value, path: &str, lines: &mut Vec<String>) {
+    let mut known: BTreeSet<&str> = BTreeSet::new();
+    for (name, field) in schema["properties"].as_object().into_iter().flatten().filter(|(name, _)| known.insert(name)) {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        let (inner, is_list) = match &field["items"] {
+            Value::Null => (resolved(root, field), false),
+            items => (resolved(root, items), true),
+        };
+        let mut type_ = if inner["properties"].is_object() { "object".to_owned() } else { type_of(inner) };
+        if is_list {
+            type_ = format!("list of {type_}");
+        }
+        let described = field["description"].as_str().or_else(|| inner["description"].as_str()).unwrap_or_default();
+        let mut meaning = described.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|");
+        let values = values(inner);
+        if !values.is_empty() {
+            meaning = format!("{meaning} Values: {}", values.join("; "));
+        }
+        lines.push(format!("| `{path}{}` | {type_} | {meaning} |", if is_list { "[]" } else { "" }));
+        fields(root, inner, &format!("{path}{}", if is_list { "[]" } else { "" }), lines);
+    }
+}
+
+fn resolved<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
+    match schema["$ref"].as_str().and_then(|path| path.strip_prefix('#')) {
+        Some(path) => root.pointer(path).unwrap_or(schema),
+        None => schema,
+    }
+}
+
+fn type_of(schema: &Value) -> String {
+    match &schema["type"] {
+        Value::String(name) => name.clone(),
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+        _ if !values(schema).is_empty() => "string".to_owned(),
+        _ => "any".to_owned(),
+    }
+}
+
+/// The values of an enumeration, and what each means.
+fn values(schema: &Value) -> Vec<String> {
+    let of_const = |one: &Value| {
+        let value = one["const"].as_str()?;
+        let meaning = one["description"].as_str().unwrap_or_default();
+        Some(format!("`{value}`: {}", meaning.split_whitespace().collect::<Vec<_>>().join(" ").trim_end_matches('.')))
+    };
+    let consts = schema["oneOf"].as_array().into_iter().flatten().filter_map(of_const);
+    let plain = schema["enum"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    consts.chain(plain.map(|value| format!("`{value}`"))).collect()
+}
