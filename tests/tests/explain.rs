@@ -4,6 +4,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+#[path = "explain/approve.rs"]
+mod approve;
+
 use std::path::Path;
 use std::sync::Arc;
 

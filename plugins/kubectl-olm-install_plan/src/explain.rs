@@ -15,7 +15,7 @@ use olm_shell::run::FeatureGates;
 /// cluster, and only rights to read are needed: what may not be read is told. Where you may write, the API server is asked whether it
 /// would take the objects (a dry run), so that webhooks, quotas and its own validation have their say.
 ///
-/// Without an argument the plans of the namespace are explained that wait for approval.
+/// Without an argument the plans of the namespace are explained that wait for approval, or are approved and not executed yet.
 ///
 /// Exit codes: 0 all goes well, 1 it would fail, or somebody should decide whether it may, 2 nobody can tell.
 #[derive(Debug, clap::Args)]

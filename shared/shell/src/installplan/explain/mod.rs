@@ -23,6 +23,7 @@ use std::str::FromStr;
 use olm_core::api::object;
 use olm_core::bundle::Bundle;
 use olm_core::explain::{Explanation, Outcome as Result_, Subject};
+use olm_core::installplan::standing;
 use olm_core::version::{self, Range};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
@@ -48,7 +49,7 @@ const DEFAULT_NAMESPACE: &str = "default";
 /// What is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// These plans; none: those that wait for approval.
+    /// These plans; none: those that wait for approval, or are approved and not executed yet.
     Plans(Vec<String>),
     /// What this Subscription gets next.
     Subscription(String),
@@ -217,7 +218,7 @@ async fn subjects(asked: &Asked, seen: &Seen, images: &image::Options) -> Result
     Ok(match asked {
         Asked::Plans(names) if names.is_empty() => {
             let world = Reader::new(&seen.world);
-            let waits = |plan: &&Value| object::text(plan, &["status", "phase"]) == "RequiresApproval";
+            let waits = |plan: &&Value| standing::waits_for_approval(plan) || standing::waits_for_execution(plan);
             let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| seen.is_asked(plan));
             let subject = |plan: &Value| Subject::Plan {
                 namespace: object::namespace(plan).to_owned(),
