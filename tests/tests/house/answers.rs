@@ -1,17 +1,23 @@
 //! What commands answer, held against the schemas that are published.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use olm_core::api::crd;
+use olm_core::api::object::ObjectRef;
 use olm_core::catalog::{Filter, MigrationLevel, Mode};
+use olm_core::settings::Settings;
+use olm_core::sim::{ApiServer, Patch, Simulation};
 use olm_shell::catalog::{There, add, diff, graph, list as packages, render, resolve, validate};
-use olm_shell::cli::flags::{DataFormat, NamespaceFlags, SourceFlags};
+use olm_shell::cli::flags::{ClusterFlags, DataFormat, NamespaceFlags, SourceFlags};
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer, findings};
 use olm_shell::image;
 use olm_shell::installplan::explain::{self, Asked, Form};
-use olm_shell::installplan::list as plans;
+use olm_shell::installplan::{list as plans, wait};
 use olm_shell::operatorgroup::{intersect, lint};
 use olm_shell::version::{Client, HeldLease, Server};
+use olm_tests::sim_api::SimApi;
 use serde_json::{Value, json};
 
 /// What a command prints as data.
@@ -54,6 +60,37 @@ fn explained(asked: Asked, policies: &[&str]) -> Value {
 const MARKET: &str = "tests/quickstart/catalogs/market";
 const PLANS: &str = "plugins/kubectl-olm-install_plan/tests/it/garden.yaml";
 const GROUPS: &str = "plugins/kubectl-olm-operatorgroup/tests/it/garden.yaml";
+
+/// What install-plan wait tells of a plan that waits for approval, an event in each line.
+pub(crate) fn events() -> Vec<Value> {
+    let began = "2026-01-01T00:00:00Z".parse().unwrap();
+    let mut simulation = Simulation::new(ApiServer::with_stock_objects(1, began), Settings::default(), began);
+    for crd in crd::all() {
+        simulation.apply(crd).unwrap();
+    }
+    simulation.establish();
+    let plan = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
+        "metadata": { "name": "install-abcde", "namespace": "default" },
+        "spec": { "approval": "Manual", "approved": false, "generation": 1, "clusterServiceVersionNames": ["tea.v1.0.0"] },
+    });
+    simulation.apply(plan.clone()).unwrap();
+    let status = Patch::Merge(json!({ "status": { "phase": "RequiresApproval", "catalogSources": [] } }));
+    simulation.patch(&ObjectRef::of(&plan), status, Some("status")).unwrap();
+    let api = SimApi::start(simulation).unwrap();
+    let options = wait::Options {
+        cluster: ClusterFlags { kubeconfig: Some(api.kubeconfig()), ..ClusterFlags::default() },
+        namespace: Some("default".to_owned()),
+        of: wait::Of::Plan("install-abcde".to_owned()),
+        until: wait::Until::Complete,
+        timeout: Duration::ZERO,
+        json: true,
+    };
+    let (out, err) = (Buffer::default(), Buffer::default());
+    let ended = wait::run(&options, &mut Printer::to(out.clone(), err.clone()));
+    assert_eq!(ended, Ok(Outcome::Negative), "{}", err.text());
+    out.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
 
 /// Answers of all kinds, but the events of those who wait.
 pub(crate) fn answers() -> Vec<Value> {

@@ -182,7 +182,7 @@ pub struct Because {
 pub const REASONS: [(&str, &str); 22] = [
     ("approved", "the plan is approved, and not executed yet"),
     ("bystanders", "operators that do not need each other share the plan"),
-    ("catalog", "the content of the Subscription's catalog is not known"),
+    ("catalog", "the content of a catalog that counts is not known"),
     ("complete", "the plan is complete"),
     ("crd", "a CustomResourceDefinition loses a version, or custom resources do not fit it or could not be read"),
     ("csv", "a ClusterServiceVersion would not come to Succeeded"),

@@ -179,9 +179,10 @@ impl Understood {
             match policy.failing(&document) {
                 Ok(None) => {}
                 Ok(Some(part)) => {
-                    let hint = match part == policy.text() {
-                        true => "explain --if tries a policy, and shows what the plan would do".to_owned(),
-                        false => format!("that is a part of {}; explain --if tries a policy", policy.text()),
+                    let hint = if part == policy.text() {
+                        "explain --if tries a policy, and shows what the plan would do".to_owned()
+                    } else {
+                        format!("that is a part of {}; explain --if tries a policy", policy.text())
                     };
                     return Ok(Some(Refusal::new(format!("it does not hold that {part}"), hint)));
                 }

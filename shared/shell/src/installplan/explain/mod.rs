@@ -132,8 +132,11 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         let document = serde_json::to_value(explanation).unwrap_or_default();
         policies.iter().map(|policy| Tried::of(policy, &document)).collect()
     };
-    let explanations: Vec<(Explanation, Vec<Tried>)> =
-        explanations.into_iter().map(|e| (tried(&e), e)).map(|(t, e)| (e, t)).collect();
+    let with_policies = |explanation: Explanation| {
+        let tried = tried(&explanation);
+        (explanation, tried)
+    };
+    let explanations: Vec<(Explanation, Vec<Tried>)> = explanations.into_iter().map(with_policies).collect();
     match &options.form {
         Form::Text => {
             for (index, (explanation, tried)) in explanations.iter().enumerate() {
