@@ -124,6 +124,11 @@ pub fn is_deleting(object: &Value) -> bool {
     !at(object, &["metadata", "deletionTimestamp"]).is_null()
 }
 
+/// Is a namespace being deleted, so that the API server refuses to create anything in it?
+pub fn is_terminating(namespace: &Value) -> bool {
+    is_deleting(namespace) || text(namespace, &["status", "phase"]) == "Terminating"
+}
+
 /// Does the API server serve this CustomResourceDefinition, under the names it asks for?
 pub fn is_established(crd: &Value) -> bool {
     let holds = |kind: &str| {

@@ -87,7 +87,8 @@ fn missing(look: &Look<'_>, group: Group<'_>, named: &[&str]) -> Option<Problem>
     }
     let there = |name: &&&str| look.world.json(&kind::NAMESPACE, "", name);
     let absent: Vec<&str> = named.iter().filter(|name| there(name).is_none()).copied().collect();
-    let leaving: Vec<&str> = named.iter().filter(|name| there(name).is_some_and(is_leaving)).copied().collect();
+    let leaving: Vec<&str> =
+        named.iter().filter(|name| there(name).is_some_and(object::is_terminating)).copied().collect();
     let (first, message) = match (&absent[..], &leaving[..]) {
         ([], []) => return None,
         ([], [_]) => return Some(leaves(group, named, &leaving, "is being deleted")),
@@ -130,10 +131,6 @@ fn similar<'a>(look: &Look<'a>, name: &str, named: &[&str]) -> Option<&'a str> {
     close.filter(|(d, _)| d * 3 < name.len()).min().map(|(_, known)| known)
 }
 
-fn is_leaving(namespace: &Value) -> bool {
-    object::is_deleting(namespace) || object::text(namespace, &["status", "phase"]) == "Terminating"
-}
-
 fn selects_nothing(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
     if !look.known.all(&kind::NAMESPACE) {
         return None;
@@ -147,7 +144,7 @@ fn selects_nothing(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Pr
         let stands_still = tenant.the_group().is_some() && !tenant.csvs.is_empty();
         return Some(problem.severity(if stands_still { Severity::Error } else { Severity::Warning }));
     }
-    let leaving: Vec<&str> = there.filter(|namespace| is_leaving(namespace)).map(object::name).collect();
+    let leaving: Vec<&str> = there.filter(|namespace| object::is_terminating(namespace)).map(object::name).collect();
     (leaving.len() == targets.len()).then(|| {
         let message = format!("spec.selector matches only namespaces that are being deleted: {}", listed(&leaving));
         Problem::new(&SELECTS_NOTHING, group.0, message).advise(label(group))

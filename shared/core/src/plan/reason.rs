@@ -74,6 +74,20 @@ pub enum Reason {
         /// Connection state and error.
         state: String,
     },
+    /// The status of an object is written a moment later.
+    #[error("{object} waits: {message}")]
+    StatusWaits {
+        /// The object.
+        object: String,
+        /// What it waits for.
+        message: String,
+    },
+    /// A namespace is being deleted: the API server refuses to create anything in it.
+    #[error("namespace {namespace} is being deleted, nothing is created in it")]
+    NamespaceTerminating {
+        /// The namespace.
+        namespace: String,
+    },
     /// The Subscriptions of a namespace cannot be satisfied.
     #[error("the Subscriptions of namespace {namespace} cannot be satisfied: {message}")]
     Unsatisfiable {
@@ -322,12 +336,15 @@ impl Reason {
     pub fn severity(&self) -> Severity {
         match self {
             Self::CatalogNotReady { .. }
+            | Self::StatusWaits { .. }
             | Self::BundleUnpacking { .. }
             | Self::NotHealthy { .. }
             | Self::WaitsForCsv { .. }
             | Self::InstallPlanWaits { .. } => Severity::Waiting,
             Self::Refused { .. } if self.is_transient_refusal() => Severity::Waiting,
-            Self::OptionalNotCreated { .. } | Self::Ignored { .. } => Severity::Settled,
+            Self::OptionalNotCreated { .. } | Self::Ignored { .. } | Self::NamespaceTerminating { .. } => {
+                Severity::Settled
+            }
             _ => Severity::Blocked,
         }
     }
@@ -371,6 +388,8 @@ impl Reason {
             }
             Self::Panicked { .. } => "this is a bug of kubectl-olm, please report it with the log".to_owned(),
             Self::Unsatisfiable { .. }
+            | Self::StatusWaits { .. }
+            | Self::NamespaceTerminating { .. }
             | Self::BundleUnpacking { .. }
             | Self::RequirementsNotMet { .. }
             | Self::NotHealthy { .. }

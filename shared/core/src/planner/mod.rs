@@ -16,6 +16,7 @@ mod dispatch;
 mod keys;
 #[cfg(test)]
 mod recordings;
+mod terminating;
 #[cfg(test)]
 mod tests;
 
@@ -256,7 +257,10 @@ impl Planner {
 
     fn make(&mut self, key: &Key, now: Timestamp) -> Plan {
         let reader = Reader::new(&self.world);
-        let plan = catch_unwind(AssertUnwindSafe(|| (self.plan)(&reader, key, now)));
+        let mut plan = catch_unwind(AssertUnwindSafe(|| (self.plan)(&reader, key, now)));
+        if let Ok(plan) = &mut plan {
+            terminating::hold(&reader, plan);
+        }
         let mut reads = reader.into_reads();
         reads.insert(Read::Fact(FactKey::Refusals(key.clone())));
         let absent = plan.as_ref().is_ok_and(|p| *p == Plan::nothing()) && self.world.knows_none_of(&reads);

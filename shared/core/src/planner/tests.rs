@@ -228,3 +228,40 @@ fn who_does_the_same_over_and_over_pauses_and_who_gets_on_does_not() {
     assert_eq!(runs(1), super::LONGEST_STREAK);
     assert_eq!(runs(1000), 200);
 }
+
+#[test]
+fn nothing_is_created_in_a_namespace_that_is_being_deleted() {
+    let namespace = |rv: u64, deleted: Value| {
+        json!({
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": { "name": "tea", "uid": "tea", "resourceVersion": rv.to_string(), "deletionTimestamp": deleted },
+        })
+    };
+    let emit = |regarding: Value| {
+        Action::Emit(crate::plan::Emit { regarding, warning: true, reason: "R".to_owned(), message: String::new() })
+    };
+    for (ordered, done) in [(true, 1), (false, 2)] {
+        let mut planner = planner(move |reader: &Reader<'_>, key: &Key, now: Timestamp| {
+            let wanted = wants_role(reader, key, now);
+            if wanted.actions.is_empty() {
+                return wanted;
+            }
+            let delete = |name| Action::delete(&role(name), crate::plan::Propagation::Background);
+            let [create] = &wanted.actions[..] else { panic!("{wanted:?}") };
+            let actions = vec![delete("a"), emit(role("a")), create.clone(), delete("b")];
+            if ordered { Plan::act(actions) } else { Plan::unordered(actions) }
+        });
+        planner.observe(Event::Applied(namespace(1, "2026-11-21T11:00:00Z".into())));
+        planner.observe(Event::Applied(subscription("pot", 2)));
+        let work = planner.next(now()).unwrap();
+        let verbs: Vec<Verb> = work.actions.iter().map(Action::verb).collect();
+        assert_eq!(verbs, vec![Verb::Delete; done], "what comes after it waits, unless it need not");
+        let reasons: Vec<_> = planner.reasons().flat_map(|(_, reasons)| reasons.to_vec()).collect();
+        assert_eq!(reasons, [Reason::NamespaceTerminating { namespace: "tea".to_owned() }]);
+        planner.done(&work.key, &work.actions, vec![], now());
+        // Another life of the namespace begins.
+        planner.observe(Event::Deleted(namespace(3, Value::Null)));
+        planner.observe(Event::Applied(namespace(4, Value::Null)));
+        assert_eq!(planner.next(now()).unwrap().actions.len(), 4);
+    }
+}
