@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 
-use olm_shell::image::{CATALOG_LABEL, Kind, Options};
+use olm_shell::image::{CATALOG_LABEL, Kind, Location, Options, Wanted};
 use olm_tests::images::{Compression, Image, Layer, compress, digest};
 use tar::EntryType;
 
@@ -279,4 +279,28 @@ async fn a_refused_image_leaves_nothing_behind() {
     let options = Options { cache: Some(cache.path().to_owned()), ..options() };
     refused(pull_image(&image(vec![Layer::default().file("../evil", "x")]), &options).await, &[]);
     assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_catalog_may_lie_elsewhere_than_the_label_says() {
+    let layer = Layer::default().file("configs/a.yaml", "a").file("other/b.yaml", "b");
+    let image = image(vec![layer]);
+    let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    image.write_layout(folder.path()).unwrap();
+    let location: Location = format!("oci:{}", folder.path().display()).parse().unwrap();
+    let options = Options { cache: Some(cache.path().to_owned()), ..options() };
+    // Each of them has a place of its own in the cache.
+    for _ in 0..2 {
+        for (wanted, expected_files) in
+            [(Wanted::Catalog, [("a.yaml", "a")]), (Wanted::CatalogIn("/other".to_owned()), [("b.yaml", "b")])]
+        {
+            let content = olm_shell::image::pull(&location, wanted.clone(), &options).await.unwrap();
+            assert_eq!(files(&content.root), expected(&expected_files), "{wanted:?}");
+            assert_eq!(content.kind, Kind::Catalog);
+        }
+    }
+    for (folder, words) in [("/nowhere", "which is not there"), ("../..", "outside of it")] {
+        let result = olm_shell::image::pull(&location, Wanted::CatalogIn(folder.to_owned()), &options).await;
+        refused(result, &["spec.grpcPodConfig.extractContent.catalogDir", words]);
+    }
 }

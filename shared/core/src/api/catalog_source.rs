@@ -242,6 +242,8 @@ pub enum Target {
     Image {
         /// Its reference.
         reference: String,
+        /// The folder of the catalog in it, where the image's label does not count.
+        catalog_dir: Option<String>,
         /// The pull secrets in the catalog's namespace, best first.
         secrets: Vec<String>,
     },
@@ -259,6 +261,12 @@ impl std::fmt::Display for Target {
             Self::ConfigMap(name) => write!(f, "configmap/{name}"),
         }
     }
+}
+
+/// `spec.grpcPodConfig.extractContent.catalogDir`: where in its image the catalog of a CatalogSource lies.
+pub fn catalog_dir(source: &Value) -> Option<String> {
+    let extracted = object::at(source, &["spec", "grpcPodConfig", "extractContent"]);
+    extracted.is_object().then(|| object::text(extracted, &["catalogDir"])).filter(|d| !d.is_empty()).map(str::to_owned)
 }
 
 /// When the image of a container is pulled: what a digest names never changes (reference/catalog-operator.md §1.4).

@@ -273,7 +273,8 @@ impl Manifests<'_> {
         let mut copied =
             vec![format!("--catalog.from={catalog}"), "--catalog.to=/extracted-catalog/catalog".to_owned()];
         let mut served = vec!["serve".to_owned(), "/extracted-catalog/catalog".to_owned()];
-        let mut server_mounts = vec![mounts[1].clone()];
+        // The hash covers the order, which is OLM's.
+        let mut server_mounts = Vec::new();
         if cache.is_empty() {
             volumes.push(json!({ "name": "tmpdir", "emptyDir": {} }));
             server_mounts.push(json!({ "name": "tmpdir", "mountPath": "/tmp/" }));
@@ -281,6 +282,7 @@ impl Manifests<'_> {
             copied.extend([format!("--cache.from={cache}"), "--cache.to=/extracted-catalog/cache".to_owned()]);
             served.push("--cache-dir=/extracted-catalog/cache".to_owned());
         }
+        server_mounts.push(mounts[1].clone());
         spec["volumes"] = volumes.into();
         spec["initContainers"] = json!([
             {
@@ -298,6 +300,7 @@ impl Manifests<'_> {
         ]);
         let container = &mut spec["containers"][0];
         container["image"] = self.pods.opm_image.as_str().into();
+        container["imagePullPolicy"] = pull_policy(&self.pods.opm_image).into();
         container["command"] = json!(["/bin/opm"]);
         container["args"] = json!(served);
         container["volumeMounts"] = server_mounts.into();

@@ -19,10 +19,10 @@ mod template;
 mod tests;
 mod update;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::api::catalog_source::{Origin, Target};
+use crate::api::catalog_source::{Origin, Target, catalog_dir};
 use crate::api::object;
 use crate::plan::{Action, Key, Plan, Question, Reason};
 use crate::settings::Settings;
@@ -65,9 +65,11 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
             let pods = settings.catalog_pods.clone().unwrap_or_default();
             pods::serve(&pods, world, &mut work)
         }
-        Origin::Image(reference) => {
-            Ok(Target::Image { reference: reference.to_owned(), secrets: pull_secrets(world, source) })
-        }
+        Origin::Image(reference) => Ok(Target::Image {
+            reference: reference.to_owned(),
+            catalog_dir: catalog_dir(source),
+            secrets: pull_secrets(world, source),
+        }),
         Origin::ConfigMap(config_map) => Ok(Target::ConfigMap(config_map.to_owned())),
     };
     match target {
@@ -160,7 +162,7 @@ impl<'w> Work<'w> {
                 }
                 self.due = due <= self.now;
                 if !self.due {
-                    self.again = self.now.checked_add(delay).ok();
+                    self.look_again(delay);
                 }
                 // What pods serve is looked at by a pod.
                 self.refresh = self.due && settings.catalog_pods.is_none() && self.fact.is_some();
@@ -169,6 +171,18 @@ impl<'w> Work<'w> {
                 }
             }
         }
+    }
+
+    /// Plans again in that second, for the sake of a time in the status.
+    fn wait_for_second(&mut self, second: i64, message: &str) {
+        self.look_again(SignedDuration::from_secs(second.saturating_sub(self.now.as_second())));
+        self.reasons.push(Reason::StatusWaits { object: described(self.source), message: message.to_owned() });
+    }
+
+    /// Plans again after that time, or earlier.
+    fn look_again(&mut self, delay: SignedDuration) {
+        let at = self.now.checked_add(delay).ok();
+        self.again = self.again.min(at).or(at).or(self.again);
     }
 
     /// Notes that the image is looked at.
@@ -232,11 +246,41 @@ impl<'w> Work<'w> {
         let here = object::text(known, &["address"]) == address;
         // Controllers that have just started do not know better yet than those before them.
         let unknown = fact.snapshot.is_none() && fact.error.is_none() && fact.state <= ConnectionState::Connecting;
-        // The time is that of the last change of the rest.
-        if !(here && (unknown || object::text(known, &["lastObservedState"]) == state)) {
-            let connection =
-                json!({ "address": address, "lastObservedState": state, "lastConnect": object::time(fact.since) });
-            self.status.insert("connectionState".to_owned(), connection);
+        let is_later =
+            |at: Timestamp| self.seconds(&["connectionState", "lastConnect"]).is_none_or(|t| t < at.as_second());
+        let is_anew = fact.reconnected && fact.state == ConnectionState::Ready && is_later(fact.since);
+        // The time is that of the last change of the rest, or of the connection that was made in place of another.
+        if !(here && (unknown || object::text(known, &["lastObservedState"]) == state && !is_anew)) {
+            self.connected(&address, state, fact.since);
+        }
+        if matches!(target, Target::ConfigMap(_)) && fact.state == ConnectionState::Ready {
+            self.connect_after_update(&address, state);
+        }
+    }
+
+    fn connected(&mut self, address: &str, state: &str, since: Timestamp) {
+        let connection = json!({ "address": address, "lastObservedState": state, "lastConnect": object::time(since) });
+        self.status.insert("connectionState".to_owned(), connection);
+    }
+
+    /// A time in the status as it is to be written, in seconds: it has no fractions of them.
+    fn seconds(&self, path: &[&str; 2]) -> Option<i64> {
+        let text = self.status.get(path[0])?.get(path[1])?.as_str()?;
+        object::parse_time(text).map(Timestamp::as_second)
+    }
+
+    /// Clients wait until `lastConnect` is later than the last change of the ConfigMap, or of the pod that serves it: OLM makes a new
+    /// connection each time. There is none here, so the time alone is written, once, as soon as it is a later one.
+    fn connect_after_update(&mut self, address: &str, state: &str) {
+        let updated = self.seconds(&["configMapReference", "lastUpdateTime"]);
+        let Some(updated) = updated.max(self.seconds(&["registryService", "createdAt"])) else { return };
+        if self.seconds(&["connectionState", "lastConnect"]).is_some_and(|connected| connected > updated) {
+            return;
+        }
+        if self.now.as_second() > updated {
+            self.connected(address, state, self.now);
+        } else {
+            self.wait_for_second(updated + 1, "lastConnect is to be later than what it connects to");
         }
     }
 
@@ -245,6 +289,12 @@ impl<'w> Work<'w> {
         let known = object::at(self.source, &["status", "configMapReference"]);
         if object::text(known, &["uid"]) == uid && object::text(known, &["resourceVersion"]) == version {
             return;
+        }
+        // Clients wait for a later time, and times have no fractions of seconds.
+        if let Some(last) = self.seconds(&["configMapReference", "lastUpdateTime"])
+            && self.now.as_second() == last
+        {
+            return self.wait_for_second(last + 1, "lastUpdateTime is to be later than that of the revision before");
         }
         let reference = json!({
             "name": name, "namespace": object::namespace(self.source), "uid": uid, "resourceVersion": version,

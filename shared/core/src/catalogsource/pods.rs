@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::manifest::{CATALOG, Manifests, POD_HASH, PORT, REVISION, SERVICE_HASH, Served, has_images};
+use super::manifest::{CATALOG, MANAGED, Manifests, POD_HASH, PORT, REVISION, SERVICE_HASH, Served, has_images};
 use super::{Work, update};
 use crate::api::catalog_source::{Origin, Target};
 use crate::api::object;
@@ -28,8 +28,8 @@ pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>)
     };
     let manifests = Manifests { source, served, pods };
     for policy in manifests.network_policies() {
-        let differs =
-            |known: &Value| !object::covers(known, &json!({ "spec": policy["spec"] })) || misses_label(known, &policy);
+        // Another rule allows more: all of it counts.
+        let differs = |known: &Value| known["spec"] != policy["spec"] || misses_label(known, &policy);
         ensure(world, work, &kind::NETWORK_POLICY, policy.clone(), differs);
     }
     for access in manifests.access() {
@@ -41,6 +41,7 @@ pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>)
         work.actions.push(Action::Create(wanted));
         return Err(take(work).finish(true));
     };
+    work.actions.extend(mend_account(account, source));
     let restricted = world
         .json(&kind::NAMESPACE, "", namespace)
         .and_then(|n| object::label(n, "pod-security.kubernetes.io/enforce"))
@@ -52,7 +53,12 @@ pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>)
     }
     let service = manifests.service();
     let hash = object::label(&service, SERVICE_HASH).map(str::to_owned);
-    let differs = |known: &Value| object::label(known, SERVICE_HASH).map(str::to_owned) != hash;
+    let spec = service["spec"].clone();
+    let differs = |known: &Value| {
+        // OLM trusts the hash alone, which stays when somebody edits the spec.
+        let leads_elsewhere = known["spec"]["selector"] != spec["selector"] || !object::covers(&known["spec"], &spec);
+        object::label(known, SERVICE_HASH).map(str::to_owned) != hash || leads_elsewhere
+    };
     ensure(world, work, &kind::SERVICE, service, differs);
     let name = manifests.service_name();
     let known = object::at(source, &["status", "registryService"]);
@@ -85,6 +91,15 @@ fn ensure(world: &Reader<'_>, work: &mut Work<'_>, kind: &GroupKind, wanted: Val
         }
         Some(_) => {}
     }
+}
+
+/// Puts the label back on a ServiceAccount that the CatalogSource owns. Its pull secrets are for others to edit, and an account that was
+/// there before the CatalogSource is not changed: deleting the one must not delete the other.
+fn mend_account(account: &Value, source: &Value) -> Option<Action> {
+    let owners = object::list(account, &["metadata", "ownerReferences"]);
+    let is_owned = owners.iter().any(|owner| object::text(owner, &["uid"]) == object::uid(source));
+    let is_mended = !is_owned || object::label(account, MANAGED) == Some("true");
+    (!is_mended).then(|| Action::label(account, json!({ MANAGED: "true" })))
 }
 
 fn misses_label(known: &Value, wanted: &Value) -> bool {

@@ -139,8 +139,10 @@ pub struct CatalogFact {
     pub target: Target,
     /// The connection's state; a local directory is always ready.
     pub state: ConnectionState,
-    /// When that state was first seen.
+    /// When that state was first seen; a connection that is made anew is seen anew.
     pub since: Timestamp,
+    /// Is the connection one that this process has made in place of an earlier one to the same target?
+    pub reconnected: bool,
     /// The last good content. It stays when the connection goes.
     pub snapshot: Option<Arc<Snapshot>>,
     /// Why there is no (newer) content.
@@ -162,7 +164,7 @@ impl CatalogFact {
 
     /// A catalog in that state, without content.
     pub fn new(target: Target, state: ConnectionState, since: Timestamp) -> Self {
-        Self { target, state, since, snapshot: None, error: None, config_map: None }
+        Self { target, state, since, reconnected: false, snapshot: None, error: None, config_map: None }
     }
 }
 
@@ -175,7 +177,7 @@ impl PartialEq for CatalogFact {
             _ => false,
         };
         same_snapshot
-            && (&self.target, self.state, self.since, &self.error, &self.config_map)
-                == (&other.target, other.state, other.since, &other.error, &other.config_map)
+            && (&self.target, self.state, self.since, self.reconnected, &self.error, &self.config_map)
+                == (&other.target, other.state, other.since, other.reconnected, &other.error, &other.config_map)
     }
 }

@@ -19,6 +19,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::api::Api;
+use super::endpoints;
 use super::puller::{Puller, told};
 use crate::cli::{CliError, findings};
 use crate::image::{self, Content, Location};
@@ -89,6 +90,8 @@ impl Drop for Connection {
 #[derive(Clone, Debug)]
 struct Observed {
     state: ConnectionState,
+    /// How many connections were made until now.
+    connections: u64,
     snapshot: Option<Arc<Snapshot>>,
     error: Option<String>,
     config_map: Option<(String, String)>,
@@ -99,17 +102,19 @@ impl Connections {
     pub(super) fn connect(&mut self, namespace: &str, name: &str, target: &Target) {
         let key = (namespace.to_owned(), name.to_owned());
         let before = self.connected.remove(&key).and_then(|c| c.observed.borrow().snapshot.clone());
-        let idle = Observed { state: ConnectionState::Idle, snapshot: before, error: None, config_map: None };
+        let idle =
+            Observed { state: ConnectionState::Idle, connections: 0, snapshot: before, error: None, config_map: None };
         let (sender, observed) = watch::channel(idle);
         let refresh = Arc::new(Notify::new());
         let reader = match target {
             // It was read when the process started.
             Target::Directory => return,
-            Target::Address(address) => tokio::spawn(dial(address.clone(), refresh.clone(), sender)),
-            Target::Image { reference, secrets } => {
+            Target::Address(address) => tokio::spawn(dial(self.api.client(), address.clone(), refresh.clone(), sender)),
+            Target::Image { reference, catalog_dir, secrets } => {
                 let reader = ImageReader {
                     puller: Puller::new(self.api.clone(), self.images.clone()),
                     namespace: namespace.to_owned(),
+                    catalog_dir: catalog_dir.clone(),
                     secrets: secrets.clone(),
                     refresh: refresh.clone(),
                     sender,
@@ -149,19 +154,22 @@ impl Connections {
 }
 
 /// Reads a registry for as long as the task runs.
-async fn dial(address: String, refresh: Arc<Notify>, sender: watch::Sender<Observed>) {
+async fn dial(cluster: kube::Client, address: String, refresh: Arc<Notify>, sender: watch::Sender<Observed>) {
     let client = Client::start(&address, Settings::default());
     let mut seen = client.observe();
+    let mut replaced = std::pin::pin!(endpoints::replaced(cluster, &address));
     loop {
-        let Observation { state, snapshot, error } = seen.borrow_and_update().clone();
+        let Observation { state, connections, snapshot, error } = seen.borrow_and_update().clone();
         sender.send_modify(|o| {
             o.state = state;
+            o.connections = connections;
             o.error = error;
             o.snapshot = snapshot.or_else(|| o.snapshot.take());
         });
         tokio::select! {
             changed = seen.changed() => if changed.is_err() { return },
             () = refresh.notified() => client.refresh(),
+            Some(()) = replaced.next() => client.reconnect(),
         }
     }
 }
@@ -170,6 +178,7 @@ async fn dial(address: String, refresh: Arc<Notify>, sender: watch::Sender<Obser
 struct ImageReader {
     puller: Puller,
     namespace: String,
+    catalog_dir: Option<String>,
     secrets: Vec<String>,
     refresh: Arc<Notify>,
     sender: watch::Sender<Observed>,
@@ -222,7 +231,7 @@ impl ImageReader {
             self.sender.send_modify(|o| (o.state, o.error) = (ConnectionState::Ready, None));
             return Ok(());
         }
-        let (load, content) = registry::image::load(location, &options).await?;
+        let (load, content) = registry::image::load(location, self.catalog_dir.as_deref(), &options).await?;
         for finding in &load.findings {
             tracing::warn!(image = %location, "{finding}");
         }
@@ -264,6 +273,7 @@ async fn follow(client: kube::Client, namespace: String, name: String, sender: w
                     Ok((snapshot, revision)) => sender.send_modify(|o| {
                         *o = Observed {
                             state: ConnectionState::Ready,
+                            connections: o.connections,
                             snapshot: Some(Arc::new(snapshot)),
                             error: None,
                             config_map: Some(revision),
@@ -286,15 +296,16 @@ async fn report(
     target: Target,
     events: mpsc::UnboundedSender<Event>,
 ) {
-    let mut last: Option<(ConnectionState, Timestamp)> = None;
+    let mut last = None;
     loop {
-        let Observed { state, snapshot, error, config_map } = seen.borrow_and_update().clone();
+        let Observed { state, connections, snapshot, error, config_map } = seen.borrow_and_update().clone();
         let since = match last {
-            Some((known, since)) if known == state => since,
+            Some((known, since)) if known == (state, connections) => since,
             _ => Timestamp::now(),
         };
-        last = Some((state, since));
-        let fact = CatalogFact { target: target.clone(), state, since, snapshot, error, config_map };
+        last = Some(((state, connections), since));
+        let (target, reconnected) = (target.clone(), connections > 1);
+        let fact = CatalogFact { target, state, since, reconnected, snapshot, error, config_map };
         if events.send(Event::Learned(key.clone(), Some(Fact::Catalog(fact)))).is_err() || seen.changed().await.is_err()
         {
             return;

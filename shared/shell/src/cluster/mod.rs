@@ -4,6 +4,7 @@
 //!   watch    list and watch of every kind that planning reads    --Event-->  live: Planner
 //!     copies   what is known of copied ClusterServiceVersions already
 //!   catalogs connections to registries                           --Event-->   |
+//!     endpoints  tells when the pods behind a Service are others
 //!   bundles  images of bundles, pulled when asked for            --Event-->   |
 //!     puller   as whom, for both
 //!   execute  actions to requests, answers back to events         <--Work----  +  bounded concurrency
@@ -19,6 +20,7 @@ mod bundles;
 pub mod catalogs;
 pub(crate) mod certificate;
 mod copies;
+mod endpoints;
 mod execute;
 pub(crate) mod fit;
 pub(crate) mod follow;

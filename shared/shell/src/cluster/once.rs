@@ -9,6 +9,7 @@ use olm_core::catalog::{self, Snapshot};
 use serde_json::Value;
 
 use super::api::Api;
+use super::endpoints::service;
 use super::puller::{Puller, told};
 use crate::cli::{CliError, ErrorKind};
 use crate::image::{self, Content, Location, Wanted};
@@ -37,7 +38,8 @@ pub(crate) async fn fetch(api: &Api, images: &image::Options, source: &Value) ->
             let secrets = catalog_source::pull_secrets(source);
             let (options, unread) =
                 Puller::new(api.clone(), images.clone()).options_as_far_as(namespace, &secrets).await;
-            let content = image::pull(&location, Wanted::Catalog, &options).await.map_err(|mut e| {
+            let wanted = Wanted::catalog(catalog_source::catalog_dir(source).as_deref());
+            let content = image::pull(&location, wanted, &options).await.map_err(|mut e| {
                 if let Some(unread) = unread {
                     e.message = format!("{}; {unread}", e.message);
                 }
@@ -112,27 +114,9 @@ pub(crate) async fn dial(address: &str) -> Result<Arc<Snapshot>, CliError> {
     }
 }
 
-/// Namespace, name and port of the Service that an address in a cluster is of.
-fn service(address: &str) -> Option<(&str, &str, &str)> {
-    let (host, port) = address.rsplit_once(':')?;
-    let mut parts = host.split('.');
-    let (service, namespace) = (parts.next()?, parts.next()?);
-    matches!(parts.next(), None | Some("svc")).then_some((namespace, service, port))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_of_services_are_known() {
-        assert_eq!(service("market.olm.svc:50051"), Some(("olm", "market", "50051")));
-        assert_eq!(service("market.olm.svc.cluster.local:1"), Some(("olm", "market", "1")));
-        assert_eq!(service("market.olm:1"), Some(("olm", "market", "1")));
-        for other in ["market:1", "market.example.com:1", "market.olm.svc"] {
-            assert_eq!(service(other), None, "{other}");
-        }
-    }
 
     #[tokio::test]
     async fn an_address_that_only_the_cluster_knows_is_refused_with_a_way() {

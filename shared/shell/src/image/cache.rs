@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use super::{Content, Kind};
@@ -57,6 +58,12 @@ fn entry(cache: &Path, kind: Kind, digest: &str) -> PathBuf {
         Kind::Bundle => "bundle",
     };
     cache.join(format!("{kind}-{}", digest.replace(':', "-")))
+}
+
+/// The key of what lies in one folder of an image.
+pub(super) fn in_folder(digest: &str, folder: &str) -> String {
+    let folder = Sha256::digest(folder).iter().map(|b| format!("{b:02x}")).collect::<String>();
+    format!("{digest}-{folder}")
 }
 
 /// What the cache has of a digest, if it is whole.

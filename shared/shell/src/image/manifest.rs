@@ -106,13 +106,16 @@ pub(super) fn labels(config: &[u8]) -> Result<BTreeMap<String, String>, CliError
 type Folders = Vec<(String, &'static str)>;
 
 /// What an image is, and which of its folders become which folders of the content (reference/bundles-and-catalogs.md §2.4).
-pub(super) fn kind(labels: &BTreeMap<String, String>, wanted: Wanted) -> Result<(Kind, Folders), CliError> {
+pub(super) fn kind(labels: &BTreeMap<String, String>, wanted: &Wanted) -> Result<(Kind, Folders), CliError> {
+    if let Wanted::CatalogIn(folder) = wanted {
+        return Ok((Kind::Catalog, vec![(folder.clone(), "")]));
+    }
     let label = |name: &str| labels.get(name).filter(|value| !value.is_empty());
-    let catalog = label(CATALOG_LABEL).filter(|_| wanted != Wanted::Bundle);
+    let catalog = label(CATALOG_LABEL).filter(|_| *wanted != Wanted::Bundle);
     if let Some(folder) = catalog {
         return Ok((Kind::Catalog, vec![(folder.clone(), "")]));
     }
-    if label(BUNDLE_LABEL).is_some() && wanted != Wanted::Catalog {
+    if label(BUNDLE_LABEL).is_some() && *wanted != Wanted::Catalog {
         let folder = |name, default: &str| label(name).cloned().unwrap_or_else(|| default.to_owned());
         return Ok((
             Kind::Bundle,
@@ -123,7 +126,7 @@ pub(super) fn kind(labels: &BTreeMap<String, String>, wanted: Wanted) -> Result<
         ));
     }
     let what = match wanted {
-        Wanted::Catalog => "no catalog",
+        Wanted::Catalog | Wanted::CatalogIn(_) => "no catalog",
         Wanted::Bundle => "no bundle",
         Wanted::Any => "neither a catalog nor a bundle",
     };

@@ -98,14 +98,23 @@ impl std::fmt::Display for Location {
 }
 
 /// What an image has to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// A file-based catalog.
     Catalog,
+    /// A file-based catalog in this folder of the image, whatever its labels say.
+    CatalogIn(String),
     /// A bundle.
     Bundle,
     /// Either of them.
     Any,
+}
+
+impl Wanted {
+    /// The catalog in that folder, or else in the one that the image's label names.
+    pub(crate) fn catalog(folder: Option<&str>) -> Self {
+        folder.map_or(Self::Catalog, |folder| Self::CatalogIn(folder.to_owned()))
+    }
 }
 
 /// What an image is, by its labels.

@@ -56,6 +56,14 @@ fn placed<T>(location: &Location, result: Result<T, CliError>) -> Result<T, CliE
     result.map_err(|e| if e.location.is_none() { e.at(format_args!("image {location}")) } else { e })
 }
 
+/// What names the folders that are kept.
+fn named_by(wanted: &Wanted) -> &'static str {
+    match wanted {
+        Wanted::CatalogIn(_) => "spec.grpcPodConfig.extractContent.catalogDir",
+        Wanted::Catalog | Wanted::Bundle | Wanted::Any => "a label of the image",
+    }
+}
+
 /// Where manifests and blobs come from.
 enum Source {
     Registry(Registry),
@@ -136,13 +144,17 @@ async fn pull_unbounded(location: &Location, wanted: Wanted, options: &Options) 
         return Err(too_much(&format!("{} layers", image.layers.len())));
     }
     let labels = manifest::labels(&source.document(image.config()?).await?)?;
-    let (kind, folders) = manifest::kind(&labels, wanted)?;
+    let (kind, folders) = manifest::kind(&labels, &wanted)?;
+    if let Wanted::CatalogIn(folder) = &wanted {
+        // One image may hold several catalogs.
+        key = cache::in_folder(&key, folder);
+    }
     let cache = options.cache.as_deref();
     if let Some(found) = cache.and_then(|cache| cache::find(cache, kind, &key)) {
         return Ok(Content { digest, ..found });
     }
     let staging = Staging::new(cache)?;
-    let mut tree = Tree::new(staging.files(), &folders, limits)?;
+    let mut tree = Tree::new(staging.files(), &folders, named_by(&wanted), limits)?;
     let mut unpacked = limits.unpacked;
     for layer in image.layers {
         tracing::debug!(image = %location, layer = layer.digest, size = layer.size, "pulling");

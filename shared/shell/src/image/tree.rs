@@ -25,6 +25,8 @@ const WARNINGS: usize = 100;
 pub(super) struct Tree {
     staging: PathBuf,
     folders: Vec<(String, &'static str)>,
+    /// What names them.
+    named_by: &'static str,
     nodes: BTreeMap<String, Node>,
     layer: usize,
     next_file: u64,
@@ -47,19 +49,25 @@ enum NodeKind {
 
 impl Tree {
     /// `folders`: the image's folder and the folder that its content gets. Numbered files go to `staging`.
-    pub(super) fn new(staging: PathBuf, folders: &[(String, &'static str)], limits: &Limits) -> Result<Self, CliError> {
+    pub(super) fn new(
+        staging: PathBuf,
+        folders: &[(String, &'static str)],
+        named_by: &'static str,
+        limits: &Limits,
+    ) -> Result<Self, CliError> {
         fs::create_dir_all(&staging).map_err(|e| CliError::from(e).at(staging.display()))?;
         let folders = folders
             .iter()
             .map(|(folder, name)| {
                 normal(folder).map(|folder| (folder, *name)).ok_or_else(|| {
-                    CliError::input(format!("a label of the image names the folder {folder:?}, which is outside of it"))
+                    CliError::input(format!("{named_by} names the folder {folder:?}, which is outside of it"))
                 })
             })
             .collect::<Result<_, _>>()?;
         Ok(Self {
             staging,
             folders,
+            named_by,
             nodes: BTreeMap::new(),
             layer: 0,
             next_file: 0,
@@ -226,7 +234,8 @@ impl Tree {
         for (folder, name) in &folders {
             if !self.below(folder).any(|_| true) && !self.nodes.contains_key(folder) {
                 return Err(CliError::input(format!(
-                    "a label of the image names the folder /{folder}, which is not there"
+                    "{} names the folder /{folder}, which is not there",
+                    self.named_by
                 ))
                 .hint("a folder that is a link in the image, or on a volume, is not followed"));
             }

@@ -136,9 +136,11 @@ async fn content(fetched: Fetched) -> Result<Arc<Snapshot>, CliError> {
 fn target(source: &Value) -> Target {
     match Origin::of(source) {
         Origin::Address(address) => Target::Address(address.to_owned()),
-        Origin::Image(image) => {
-            Target::Image { reference: image.to_owned(), secrets: catalog_source::pull_secrets(source) }
-        }
+        Origin::Image(image) => Target::Image {
+            reference: image.to_owned(),
+            catalog_dir: catalog_source::catalog_dir(source),
+            secrets: catalog_source::pull_secrets(source),
+        },
         Origin::ConfigMap(name) => Target::ConfigMap(name.to_owned()),
         Origin::Invalid(_) => Target::Directory,
     }

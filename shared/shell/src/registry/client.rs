@@ -2,7 +2,7 @@
 //!
 //! *Guarantees.* Each time the connection becomes ready, and on [`Client::refresh`], the catalog is read anew; the last
 //! snapshot that was read whole stays until there is a newer one. Nothing is polled while the connection stands: it is known
-//! to be lost when its socket is closed or answers no keep-alive.
+//! to be lost when its socket is closed or answers no keep-alive of TCP, or when somebody who knows says so ([`Client::reconnect`]).
 //!
 //! *Caveat.* The connection is plain-text, as OLM's is.
 
@@ -13,9 +13,11 @@ use futures::StreamExt;
 use hyper_util::rt::TokioIo;
 use olm_core::catalog::{Builder, Snapshot};
 pub use olm_core::world::ConnectionState;
+use socket2::TcpKeepalive;
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint, Uri};
 
 use super::convert;
@@ -45,7 +47,7 @@ impl Default for Settings {
             connect_timeout: Duration::from_secs(10),
             read_timeout: Duration::from_mins(1),
             pause: Duration::from_millis(200),
-            max_pause: Duration::from_secs(30),
+            max_pause: Duration::from_secs(5),
             max_message: 64 << 20,
             max_inline: 512 << 20,
         }
@@ -57,11 +59,18 @@ impl Default for Settings {
 pub struct Observation {
     /// State of the connection.
     pub state: ConnectionState,
+    /// How many connections were made until now.
+    pub connections: u64,
     /// The last content that was read whole.
     pub snapshot: Option<Arc<Snapshot>>,
     /// Why there is no connection or no newer content, in OLM's words where it has some.
     pub error: Option<String>,
 }
+
+/// A host that is gone is noticed in twenty seconds. It is TCP that asks: servers in Go, as opm is, hang up on clients that ping over HTTP/2
+/// more often than every five minutes, or without a request under way.
+const KEEP_ALIVE: TcpKeepalive =
+    TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(3)).with_retries(3);
 
 /// Why a catalog could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,17 +94,24 @@ pub enum ReadError {
 pub struct Client {
     observed: watch::Receiver<Observation>,
     refresh: Arc<Notify>,
+    reconnect: Arc<Notify>,
     task: JoinHandle<()>,
 }
 
 impl Client {
     /// Begins to connect to `host:port`. Must be called within a tokio runtime.
     pub fn start(address: &str, settings: Settings) -> Self {
-        let idle = Observation { state: ConnectionState::Idle, snapshot: None, error: None };
+        let idle = Observation { state: ConnectionState::Idle, connections: 0, snapshot: None, error: None };
         let (observations, observed) = watch::channel(idle);
-        let refresh = Arc::new(Notify::new());
-        let connection = Connection { address: address.to_owned(), settings, observations, refresh: refresh.clone() };
-        Self { observed, refresh, task: tokio::spawn(connection.run()) }
+        let (refresh, reconnect) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let connection = Connection {
+            address: address.to_owned(),
+            settings,
+            observations,
+            refresh: refresh.clone(),
+            reconnect: reconnect.clone(),
+        };
+        Self { observed, refresh, reconnect, task: tokio::spawn(connection.run()) }
     }
 
     /// What the client sees, now and from now on.
@@ -106,6 +122,11 @@ impl Client {
     /// Asks for the catalog to be read again, now or as soon as there is a connection.
     pub fn refresh(&self) {
         self.refresh.notify_one();
+    }
+
+    /// Connects anew, without a pause: who serves at the address is somebody else now.
+    pub fn reconnect(&self) {
+        self.reconnect.notify_one();
     }
 }
 
@@ -120,6 +141,7 @@ struct Connection {
     settings: Settings,
     observations: watch::Sender<Observation>,
     refresh: Arc<Notify>,
+    reconnect: Arc<Notify>,
 }
 
 impl Connection {
@@ -128,20 +150,32 @@ impl Connection {
         let mut pause = first_pause;
         loop {
             self.state(ConnectionState::Connecting, None);
-            let error = match connect(&self.address, &self.settings).await {
-                Ok((channel, lost)) => {
-                    pause = first_pause;
-                    self.state(ConnectionState::Ready, None);
-                    self.serve(channel, lost).await;
-                    self.state(ConnectionState::Idle, None);
-                    continue;
-                }
-                Err(error) => error,
+            let connected = tokio::select! {
+                connected = connect(&self.address, &self.settings) => connected,
+                () = self.reconnect.notified() => continue,
             };
-            self.state(ConnectionState::TransientFailure, Some(error));
-            // Nothing tells when a server comes back.
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(max_pause);
+            match connected {
+                Ok((channel, lost)) => {
+                    let since = Instant::now();
+                    self.observations.send_modify(|o| o.connections += 1);
+                    self.state(ConnectionState::Ready, None);
+                    tokio::select! {
+                        () = self.serve(channel, lost) => {}
+                        () = self.reconnect.notified() => pause = Duration::ZERO,
+                    }
+                    self.state(ConnectionState::Idle, None);
+                    if pause.is_zero() || since.elapsed() > max_pause {
+                        pause = first_pause;
+                        continue;
+                    }
+                    // A server that hangs up at once must not be dialled in a loop.
+                }
+                Err(error) => self.state(ConnectionState::TransientFailure, Some(error)),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(max_pause),
+                () = self.reconnect.notified() => pause = first_pause,
+            }
         }
     }
 
@@ -207,14 +241,11 @@ async fn connect(address: &str, settings: &Settings) -> Result<(Channel, oneshot
             let guard = guard.ok_or_else(|| std::io::Error::other("the connection was lost"))?;
             let stream = TcpStream::connect(&target).await?;
             stream.set_nodelay(true)?;
+            socket2::SockRef::from(&stream).set_tcp_keepalive(&KEEP_ALIVE)?;
             Ok::<_, std::io::Error>(TokioIo::new(Guarded { stream, _guard: guard }))
         }
     });
-    let endpoint = Endpoint::from(uri)
-        .connect_timeout(settings.connect_timeout)
-        .http2_keep_alive_interval(Duration::from_secs(30))
-        .keep_alive_timeout(Duration::from_secs(10))
-        .keep_alive_while_idle(true);
+    let endpoint = Endpoint::from(uri).connect_timeout(settings.connect_timeout);
     let channel = endpoint.connect_with_connector(connector).await.map_err(|e| root_cause(&e))?;
     Ok((channel, lost))
 }

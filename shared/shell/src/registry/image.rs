@@ -14,12 +14,16 @@ use crate::image::{self, Content, Limits, Location, Options, Wanted};
 /// Most bytes of a bundle's files: a hundred times what OLM can install.
 const LARGEST_BUNDLE: u64 = 64 << 20;
 
-/// Pulls a catalog image and reads it. The image must be kept for as long as the catalog is used.
+/// Pulls a catalog image and reads it, or what lies in `catalog_dir` of it. The image must be kept for as long as the catalog is used.
 ///
 /// # Errors
 /// It cannot be pulled, or is no catalog; what is wrong with single packages is among the findings.
-pub async fn load(location: &Location, options: &Options) -> Result<(Load, Content), CliError> {
-    let content = image::pull(location, Wanted::Catalog, options).await?;
+pub async fn load(
+    location: &Location,
+    catalog_dir: Option<&str>,
+    options: &Options,
+) -> Result<(Load, Content), CliError> {
+    let content = image::pull(location, Wanted::catalog(catalog_dir), options).await?;
     let root = content.root.clone();
     let loaded = tokio::task::spawn_blocking(move || dir::load(&root)).await;
     let mut load = loaded.map_err(|e| CliError::new(ErrorKind::Internal, e.to_string()))??;

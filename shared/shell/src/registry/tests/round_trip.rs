@@ -113,3 +113,45 @@ async fn an_impossible_address_is_reported() {
     let seen = until(&mut observed, "a failure", |o| o.state == ConnectionState::TransientFailure).await;
     assert!(seen.error.unwrap().contains("host:port"));
 }
+
+#[tokio::test]
+async fn a_connection_is_made_anew_at_once_when_the_server_is_another() {
+    let load = dir::load(&sample()).unwrap();
+    let (server, _sender) = serve(load.snapshot.clone()).await;
+    // Nothing but the call can be what makes it dial again in time.
+    let never = Duration::from_hours(1);
+    let settings = Settings { pause: never, max_pause: never, ..Settings::default() };
+    let client = Client::start(&server.address().to_string(), settings);
+    let mut observed = client.observe();
+    let seen = until(&mut observed, "a snapshot", |o| o.snapshot.is_some()).await;
+    assert_eq!(seen.connections, 1);
+    client.reconnect();
+    until(&mut observed, "a second connection", |o| o.connections == 2 && o.state == ConnectionState::Ready).await;
+    // While it pauses after a failure, too.
+    let address = server.address();
+    server.stop().await;
+    client.reconnect();
+    until(&mut observed, "a failure", |o| o.state == ConnectionState::TransientFailure).await;
+    let (_sender, receiver) = watch::channel(Snapshot::default());
+    let _server = Server::start(address, receiver).await.unwrap();
+    client.reconnect();
+    until(&mut observed, "a third connection", |o| o.connections == 3).await;
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_up_at_once_is_not_dialled_in_a_loop() {
+    // It says that it speaks HTTP/2, and no more.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let settings = Settings { pause: Duration::from_hours(1), ..Settings::default() };
+    let client = Client::start(&address.to_string(), settings);
+    let mut observed = client.observe();
+    let (stream, _) = listener.accept().await.unwrap();
+    until(&mut observed, "a connection", |o| o.connections == 1).await;
+    drop(stream);
+    until(&mut observed, "its end", |o| o.state == ConnectionState::Idle).await;
+    client.reconnect();
+    let again = tokio::time::timeout(Duration::from_secs(30), listener.accept()).await;
+    assert!(again.is_ok(), "but for those who know that there is another");
+    assert!(observed.borrow().connections <= 2);
+}

@@ -1,3 +1,8 @@
+//! CatalogSources, one plan at a time.
+
+mod connections;
+mod drift;
+
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -150,8 +155,11 @@ fn status(plan: &Plan) -> Value {
 fn images_and_config_maps_are_read_without_an_object() {
     let image =
         source(json!({ "sourceType": "grpc", "image": "registry.example.com/catalog:1", "secrets": ["pull", ""] }));
-    let target =
-        Target::Image { reference: "registry.example.com/catalog:1".to_owned(), secrets: vec!["pull".to_owned()] };
+    let target = Target::Image {
+        reference: "registry.example.com/catalog:1".to_owned(),
+        catalog_dir: None,
+        secrets: vec!["pull".to_owned()],
+    };
     let first = plan(Some(&image), None);
     assert_eq!((first.actions.len(), asked(&first)), (1, Some(&target)));
     let ready = CatalogFact {
@@ -208,7 +216,7 @@ fn a_tag_is_looked_at_again_when_its_interval_has_passed() {
             "address": "i:1", "lastObservedState": "READY", "lastConnect": "2026-11-21T12:00:00Z" } });
         polled
     };
-    let target = Target::Image { reference: "i:1".to_owned(), secrets: Vec::new() };
+    let target = Target::Image { reference: "i:1".to_owned(), catalog_dir: None, secrets: Vec::new() };
     let fact = CatalogFact {
         snapshot: Some(Arc::new(Snapshot::default())),
         ..CatalogFact::new(target, ConnectionState::Ready, now())
@@ -242,7 +250,11 @@ fn a_template_is_filled_with_the_clusters_version() {
         let mut world = World::new();
         world.apply(source.clone());
         world.learn(FactKey::ServerVersion, Some(Fact::ServerVersion(version.to_owned())));
-        let target = Target::Image { reference: "registry.example.com/catalog:v1.36".to_owned(), secrets: Vec::new() };
+        let target = Target::Image {
+            reference: "registry.example.com/catalog:v1.36".to_owned(),
+            catalog_dir: None,
+            secrets: Vec::new(),
+        };
         let fact = Fact::Catalog(CatalogFact::new(target, ConnectionState::Ready, now()));
         world.learn(FactKey::Catalog("olm".to_owned(), "main".to_owned()), Some(fact));
         let key = Key::new(Controller::CatalogSource, "olm", "main");
