@@ -9,6 +9,7 @@
 //!   planner                 knows the controllers: it says which key to plan next
 //!   sim                     an in-memory API server, and the loop that simulates with it
 //!   explain                 what an InstallPlan would do: tried out in a simulation
+//!   metrics                 what OLM measures of a World
 //!   lint                    what is wrong with OperatorGroups, by the controllers' own rules
 //! ```
 //!
@@ -28,6 +29,7 @@ pub mod go;
 pub mod installplan;
 pub mod lint;
 pub mod membership;
+pub mod metrics;
 pub mod operator;
 pub mod operatorcondition;
 pub mod operatorgroup;

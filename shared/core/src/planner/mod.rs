@@ -76,6 +76,8 @@ pub struct Failure {
 }
 
 type ActionId = (Verb, ObjectRef);
+/// Who measures how keys are planned.
+pub type Around = Arc<dyn Fn(&Reader<'_>, &Key, &mut dyn FnMut() -> Plan) -> Plan + Send + Sync>;
 /// How keys are planned. The real one is `dispatch::plan`; tests bring their own.
 type PlanFn = Arc<dyn Fn(&Reader<'_>, &Key, Timestamp) -> Plan + Send + Sync>;
 
@@ -103,6 +105,13 @@ impl Planner {
     /// A planner over an empty world. `settings` are the choices of the user that controllers need.
     pub fn new(settings: crate::settings::Settings) -> Self {
         Self::with(Arc::new(move |reader, key, now| dispatch::plan(&settings, reader, key, now)))
+    }
+
+    /// The same, where somebody measures each plan: `around` is to make it, once, and return it as it is.
+    pub fn measured(settings: crate::settings::Settings, around: Around) -> Self {
+        Self::with(Arc::new(move |reader, key, now| {
+            around(reader, key, &mut || dispatch::plan(&settings, reader, key, now))
+        }))
     }
 
     fn with(plan: PlanFn) -> Self {

@@ -195,7 +195,12 @@ impl<'w> Pass<'w, '_> {
             self.actions.extend(forget(self.world, &self.key.name, &self.plans, &BTreeSet::new()));
             return;
         }
-        match self.resolution(&namespace, &leaving, &busy) {
+        let resolution = self.resolution(&namespace, &leaving, &busy);
+        // That a catalog is not here yet says nothing about them.
+        if !matches!(resolution, Err(Unusable::NotYet(_))) {
+            self.world.note_resolution(resolution.is_ok());
+        }
+        match resolution {
             Ok(install) => {
                 for subscription in &mut self.subscriptions {
                     remove(&mut subscription.status, &[RESOLUTION_FAILED]);

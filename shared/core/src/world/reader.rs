@@ -1,7 +1,7 @@
 //! Reading the World, and noting what was read.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -66,17 +66,28 @@ impl<T: View> Deref for Typed<T> {
 pub struct Reader<'w> {
     world: &'w World,
     reads: RefCell<BTreeSet<Read>>,
+    resolved: Cell<Option<bool>>,
 }
 
 impl<'w> Reader<'w> {
     /// A reader that has read nothing yet.
     pub fn new(world: &'w World) -> Self {
-        Self { world, reads: RefCell::default() }
+        Self { world, reads: RefCell::default(), resolved: Cell::new(None) }
     }
 
     /// What was read.
     pub fn into_reads(self) -> BTreeSet<Read> {
         self.reads.into_inner()
+    }
+
+    /// Notes that the dependencies of Subscriptions were resolved, for those who measure it: could they be?
+    pub fn note_resolution(&self, succeeded: bool) {
+        self.resolved.set(Some(succeeded));
+    }
+
+    /// Were dependencies resolved, and could they be?
+    pub fn resolution(&self) -> Option<bool> {
+        self.resolved.get()
     }
 
     fn note(&self, read: Read) {

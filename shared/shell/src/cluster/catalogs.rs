@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 
 use super::api::Api;
 use super::endpoints;
+use super::metrics::Metrics;
 use super::puller::{Puller, told};
 use crate::cli::{CliError, findings};
 use crate::image::{self, Content, Location};
@@ -56,13 +57,13 @@ impl Catalogs {
     }
 
     /// Tells the planner of the local catalogs, and makes connections from now on.
-    pub(super) fn start(self, api: Api, events: mpsc::UnboundedSender<Event>) -> Connections {
+    pub(super) fn start(self, api: Api, events: mpsc::UnboundedSender<Event>, metrics: Metrics) -> Connections {
         for (key, snapshot) in self.local {
             let fact = CatalogFact::local(snapshot, Timestamp::now());
             // The receiver is gone only when the process stops.
             let _ = events.send(Event::Learned(key, Some(Fact::Catalog(fact))));
         }
-        Connections { api, images: self.images, events, connected: BTreeMap::new() }
+        Connections { api, images: self.images, events, metrics, connected: BTreeMap::new() }
     }
 }
 
@@ -71,6 +72,7 @@ pub(super) struct Connections {
     api: Api,
     images: image::Options,
     events: mpsc::UnboundedSender<Event>,
+    metrics: Metrics,
     connected: BTreeMap<(String, String), Connection>,
 }
 
@@ -92,6 +94,8 @@ struct Observed {
     state: ConnectionState,
     /// How many connections were made until now.
     connections: u64,
+    /// How often the content was asked for until now.
+    reads: u64,
     snapshot: Option<Arc<Snapshot>>,
     error: Option<String>,
     config_map: Option<(String, String)>,
@@ -102,8 +106,14 @@ impl Connections {
     pub(super) fn connect(&mut self, namespace: &str, name: &str, target: &Target) {
         let key = (namespace.to_owned(), name.to_owned());
         let before = self.connected.remove(&key).and_then(|c| c.observed.borrow().snapshot.clone());
-        let idle =
-            Observed { state: ConnectionState::Idle, connections: 0, snapshot: before, error: None, config_map: None };
+        let idle = Observed {
+            state: ConnectionState::Idle,
+            connections: 0,
+            reads: 0,
+            snapshot: before,
+            error: None,
+            config_map: None,
+        };
         let (sender, observed) = watch::channel(idle);
         let refresh = Arc::new(Notify::new());
         let reader = match target {
@@ -127,7 +137,8 @@ impl Connections {
             }
         };
         let fact_key = FactKey::Catalog(namespace.to_owned(), name.to_owned());
-        let reporter = tokio::spawn(report(observed.clone(), fact_key, target.clone(), self.events.clone()));
+        let reporter = report(observed.clone(), fact_key, target.clone(), self.events.clone(), self.metrics.clone());
+        let reporter = tokio::spawn(reporter);
         self.connected.insert(key, Connection { observed, refresh, tasks: vec![reader, reporter] });
     }
 
@@ -159,10 +170,11 @@ async fn dial(cluster: kube::Client, address: String, refresh: Arc<Notify>, send
     let mut seen = client.observe();
     let mut replaced = std::pin::pin!(endpoints::replaced(cluster, &address));
     loop {
-        let Observation { state, connections, snapshot, error } = seen.borrow_and_update().clone();
+        let Observation { state, connections, reads, snapshot, error } = seen.borrow_and_update().clone();
         sender.send_modify(|o| {
             o.state = state;
             o.connections = connections;
+            o.reads = reads;
             o.error = error;
             o.snapshot = snapshot.or_else(|| o.snapshot.take());
         });
@@ -195,6 +207,7 @@ impl ImageReader {
         let mut pause = PAUSES.0;
         loop {
             self.sender.send_if_modified(|o| {
+                o.reads += 1;
                 let first = o.snapshot.is_none() && o.error.is_none();
                 o.state = if first { ConnectionState::Connecting } else { o.state };
                 first
@@ -274,6 +287,7 @@ async fn follow(client: kube::Client, namespace: String, name: String, sender: w
                         *o = Observed {
                             state: ConnectionState::Ready,
                             connections: o.connections,
+                            reads: o.reads + 1,
                             snapshot: Some(Arc::new(snapshot)),
                             error: None,
                             config_map: Some(revision),
@@ -295,10 +309,15 @@ async fn report(
     key: FactKey,
     target: Target,
     events: mpsc::UnboundedSender<Event>,
+    metrics: Metrics,
 ) {
-    let mut last = None;
+    let (mut last, mut counted) = (None, 0);
     loop {
-        let Observed { state, connections, snapshot, error, config_map } = seen.borrow_and_update().clone();
+        let Observed { state, connections, reads, snapshot, error, config_map } = seen.borrow_and_update().clone();
+        if let FactKey::Catalog(namespace, name) = &key {
+            metrics.snapshots(namespace, name, reads.saturating_sub(counted));
+            counted = reads;
+        }
         let since = match last {
             Some((known, since)) if known == (state, connections) => since,
             _ => Timestamp::now(),

@@ -7,9 +7,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
+use olm_core::metrics;
 use olm_core::plan::{Action, Key, Question, Reason, Severity};
 use olm_core::planner::{Event, Planner, Work};
-use olm_core::world::{Fact, FactKey};
+use olm_core::world::{Fact, FactKey, Reader};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::api::Api;
@@ -18,6 +19,7 @@ use super::catalogs::Catalogs;
 use super::copies::{self, Unknown};
 use super::execute::{Done, execute};
 use super::lease::Permit;
+use super::metrics::Metrics;
 use super::watch::{self, Signal};
 
 /// How many keys are executed at a time. The API server's priority and fairness lets a client of this kind do more; a real OLM
@@ -25,7 +27,7 @@ use super::watch::{self, Signal};
 const CONCURRENCY: usize = 16;
 
 /// How the loop runs.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct LoopOptions {
     /// Execute nothing, only tell what would be done.
     pub audit: bool,
@@ -33,6 +35,8 @@ pub struct LoopOptions {
     pub once: bool,
     /// Catalogs are served from pods, which are watched.
     pub catalog_pods: bool,
+    /// What is counted.
+    pub metrics: Metrics,
 }
 
 /// What the loop tells while it runs.
@@ -83,7 +87,8 @@ pub async fn run(
         tasks.spawn(watch::run(api.clone(), watched, signals_in.clone()));
     }
     let mut bundles = Bundles::new(catalogs.puller(&api), events_in.clone());
-    let mut catalogs = catalogs.start(api.clone(), events_in.clone());
+    let mut catalogs = catalogs.start(api.clone(), events_in.clone(), options.metrics.clone());
+    let mut scrapes = options.metrics.scrapes();
     if let Ok(version) = api.version().await {
         planner.observe(Event::Learned(FactKey::ServerVersion, Some(Fact::ServerVersion(version))));
     }
@@ -91,10 +96,14 @@ pub async fn run(
     let mut told = Told::default();
     let mut unknown = Unknown::default();
     let mut stop = std::pin::pin!(stop);
+    let observe = |planner: &mut Planner, event: Event| {
+        options.metrics.observe(planner.world(), &event);
+        planner.observe(event);
+    };
     loop {
         // What was observed comes before what was done: a key is planned again with the answers in the World.
         while let Ok(event) = events.try_recv() {
-            planner.observe(event);
+            observe(&mut planner, event);
         }
         let works = unsynced.is_empty() && permit.is_given();
         if works {
@@ -146,21 +155,25 @@ pub async fn run(
         tokio::select! {
             biased;
             () = &mut stop => return End::Stopped,
-            Some(event) = events.recv() => { planner.observe(event); }
+            Some(scrape) = scrapes.recv() => {
+                // Who scrapes may have given up.
+                let _ = scrape.send(metrics::objects(&Reader::new(planner.world())));
+            }
+            Some(event) = events.recv() => observe(&mut planner, event),
             Some(finished) = done.recv() => {
                 let Done { key, succeeded, failures } = finished;
                 while let Ok(event) = events.try_recv() {
-                    planner.observe(event);
+                    observe(&mut planner, event);
                 }
                 let refusals: Vec<Status> = failures.iter().map(|f| f.status.clone()).collect();
                 observer.worked(&key, &succeeded, &refusals);
                 planner.done(&key, &succeeded, failures, Timestamp::now());
             }
             Some(signal) = signals.recv() => match signal {
-                Signal::Event(event) => { planner.observe(event); }
+                Signal::Event(event) => observe(&mut planner, event),
                 Signal::OfKnown(target, event) => {
                     if planner.world().knows(&target) {
-                        planner.observe(event);
+                        observe(&mut planner, event);
                     }
                 }
                 Signal::Copy(copy) => unknown.told(planner.world(), copy),

@@ -10,6 +10,7 @@
 //!   execute  actions to requests, answers back to events         <--Work----  +  bounded concurrency
 //!     certificate  what Secrets of servers get
 //!   fit      looks whether custom resources fit a schema         --Event-->  execute asks
+//!   metrics  what is counted, for those who scrape
 //!   follow   one object, for commands that wait
 //!   lease    who may write                                       <---may it?---  live, execute
 //!   api      requests with whole objects as JSON
@@ -27,6 +28,7 @@ pub(crate) mod follow;
 mod interest;
 pub mod lease;
 pub mod live;
+pub mod metrics;
 pub(crate) mod once;
 pub(crate) mod puller;
 mod watch;

@@ -61,6 +61,8 @@ pub struct Observation {
     pub state: ConnectionState,
     /// How many connections were made until now.
     pub connections: u64,
+    /// How often the catalog was asked for until now.
+    pub reads: u64,
     /// The last content that was read whole.
     pub snapshot: Option<Arc<Snapshot>>,
     /// Why there is no connection or no newer content, in OLM's words where it has some.
@@ -101,7 +103,7 @@ pub struct Client {
 impl Client {
     /// Begins to connect to `host:port`. Must be called within a tokio runtime.
     pub fn start(address: &str, settings: Settings) -> Self {
-        let idle = Observation { state: ConnectionState::Idle, connections: 0, snapshot: None, error: None };
+        let idle = Observation { state: ConnectionState::Idle, connections: 0, reads: 0, snapshot: None, error: None };
         let (observations, observed) = watch::channel(idle);
         let (refresh, reconnect) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let connection = Connection {
@@ -183,6 +185,7 @@ impl Connection {
     async fn serve(&self, channel: Channel, mut lost: oneshot::Receiver<()>) {
         let mut pause = self.settings.pause;
         loop {
+            self.observations.send_modify(|o| o.reads += 1);
             let read = tokio::select! {
                 // The sender is dropped with the connection, so this is an error always.
                 _ = &mut lost => return,

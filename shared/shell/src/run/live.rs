@@ -16,6 +16,7 @@ use crate::cluster::api::{Api, status};
 use crate::cluster::catalogs::Catalogs;
 use crate::cluster::lease::{Denied, Lease, Permit, describe};
 use crate::cluster::live::{self, End, LoopOptions, Observer};
+use crate::cluster::metrics::Metrics;
 
 /// What to do when a kind is forbidden.
 const NEEDS_TO_READ: &str =
@@ -47,10 +48,17 @@ impl<'a> Live<'a> {
         let settings = self.options.settings(false);
         let images = self.options.images.options()?;
         let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace, images)?;
-        let state = endpoints::State::default();
-        let _servers = endpoints::serve(self.metrics, self.health, &state).await?;
-        let mut log = Log { audit: self.audit.then_some(printer), state, troubled: BTreeSet::new(), alone: false };
-        let options = LoopOptions { audit: self.audit, once: self.once, catalog_pods: self.options.catalog_pods };
+        let metrics = Metrics::default();
+        let _servers = endpoints::serve(self.metrics, self.health, &metrics).await?;
+        let planner = Planner::measured(settings, metrics.around());
+        let mut log = Log {
+            audit: self.audit.then_some(printer),
+            metrics: metrics.clone(),
+            troubled: BTreeSet::new(),
+            alone: false,
+        };
+        let catalog_pods = self.options.catalog_pods;
+        let options = LoopOptions { audit: self.audit, once: self.once, catalog_pods, metrics };
         let mut stop = std::pin::pin!(stopped());
         let mut lease = None;
         if self.lease {
@@ -62,7 +70,7 @@ impl<'a> Live<'a> {
         }
         let permit = lease.as_ref().map_or_else(Permit::always, Lease::permit);
         let end = {
-            let work = live::run(api, Planner::new(settings), catalogs, permit, &options, &mut log, &mut stop);
+            let work = live::run(api, planner, catalogs, permit, &options, &mut log, &mut stop);
             match &mut lease {
                 Some(lease) => tokio::select! {
                     end = work => end,
@@ -157,7 +165,7 @@ pub(super) fn explain(blocked: &[(Key, Vec<Reason>)]) -> String {
 /// Tells what the loop does: log lines, or (audit) what would be done, on stdout.
 struct Log<'p> {
     audit: Option<&'p mut Printer>,
-    state: endpoints::State,
+    metrics: Metrics,
     /// Kinds that cannot be watched now.
     troubled: BTreeSet<Gvk>,
     /// Was it told that the API server does not answer?
@@ -167,7 +175,7 @@ struct Log<'p> {
 impl Observer for Log<'_> {
     fn started(&mut self, objects: usize) {
         info!(objects, "the cluster is known");
-        self.state.ready();
+        self.metrics.ready();
     }
 
     fn worked(&mut self, key: &Key, actions: &[Action], refusals: &[Status]) {
@@ -192,7 +200,7 @@ impl Observer for Log<'_> {
                 }
             }
         }
-        self.state.worked(actions, refusals.len());
+        self.metrics.worked(actions, refusals.len());
         for refusal in refusals {
             // When somebody else was quicker, planning again is all there is to it.
             if refusal.is_conflict() || refusal.is_already_exists() || refusal.is_not_found() {
@@ -227,11 +235,11 @@ impl Observer for Log<'_> {
     }
 
     fn unsettled(&mut self, keys: usize) {
-        self.state.unsettled(keys);
+        self.metrics.unsettled(keys);
     }
 
     fn reasons(&mut self, key: &Key, reasons: &[Reason]) {
-        self.state.reasons(key, reasons.iter().filter(|r| r.severity() == Severity::Blocked).count());
+        self.metrics.blocked(key, reasons.iter().filter(|r| r.severity() == Severity::Blocked).count());
         for reason in reasons {
             let hint = reason.hint();
             match (&mut self.audit, reason.severity()) {

@@ -1,0 +1,229 @@
+//! What OLM measures of the objects of a cluster (reference/olm-operator.md §8.1, reference/catalog-operator.md §7): which time series there
+//! are, with which labels. They are read from the World each time, so a series goes with its object.
+
+use serde_json::Value;
+
+use crate::api::object;
+use crate::membership;
+use crate::world::{ConnectionState, Reader, kind};
+
+/// The version of a ClusterServiceVersion without one.
+const NO_VERSION: &str = "0.0.0";
+
+/// What is counted of the objects of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Objects {
+    /// `csv_succeeded` and `csv_abnormal`, and by their number `csv_count`: no copies.
+    pub csvs: Vec<CsvState>,
+    /// `install_plan_count`
+    pub install_plans: usize,
+    /// `subscription_count`, and the labels of `subscription_sync_total`.
+    pub subscriptions: Vec<SubscriptionState>,
+    /// `catalogsource_ready`, and by their number `catalog_source_count`.
+    pub catalog_sources: Vec<CatalogState>,
+}
+
+/// The state of a ClusterServiceVersion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CsvState {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// `spec.version`; `0.0.0` when there is none.
+    pub version: String,
+    /// `status.phase`
+    pub phase: String,
+    /// `status.reason`
+    pub reason: String,
+}
+
+impl CsvState {
+    /// Is it installed? Every other phase is abnormal, those of an upgrade as well.
+    pub fn is_succeeded(&self) -> bool {
+        self.phase == "Succeeded"
+    }
+}
+
+/// The labels of a Subscription, and whose they are.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SubscriptionState {
+    /// Its namespace, which is no label.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// `status.installedCSV`
+    pub installed: String,
+    /// `spec.channel`
+    pub channel: String,
+    /// `spec.name`
+    pub package: String,
+    /// `spec.installPlanApproval`
+    pub approval: String,
+}
+
+impl SubscriptionState {
+    /// The labels of this Subscription now.
+    pub fn of(subscription: &Value) -> Self {
+        let text = |path: &[&str]| object::text(subscription, path).to_owned();
+        Self {
+            namespace: object::namespace(subscription).to_owned(),
+            name: object::name(subscription).to_owned(),
+            installed: text(&["status", "installedCSV"]),
+            channel: text(&["spec", "channel"]),
+            package: text(&["spec", "name"]),
+            approval: text(&["spec", "installPlanApproval"]),
+        }
+    }
+}
+
+/// The state of a CatalogSource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CatalogState {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Can it be read?
+    pub ready: bool,
+}
+
+/// What there is to be counted in a World.
+pub fn objects(world: &Reader<'_>) -> Objects {
+    // By their names: copies, of which there may be tens of thousands, are not looked at.
+    let names = world.names(&kind::CLUSTER_SERVICE_VERSION);
+    let csvs = names.filter_map(|(namespace, name)| world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name));
+    let csvs = csvs.filter(|csv| !membership::is_copy(csv));
+    let catalog = |source: &Value| {
+        let (namespace, name) = (object::namespace(source), object::name(source));
+        let ready = world.catalog(namespace, name).is_some_and(|fact| fact.state == ConnectionState::Ready);
+        CatalogState { namespace: namespace.to_owned(), name: name.to_owned(), ready }
+    };
+    Objects {
+        csvs: csvs.map(csv).collect(),
+        install_plans: world.all(&kind::INSTALL_PLAN).count(),
+        subscriptions: world.all(&kind::SUBSCRIPTION).map(|o| SubscriptionState::of(o.json())).collect(),
+        catalog_sources: world.all(&kind::CATALOG_SOURCE).map(|o| catalog(o.json())).collect(),
+    }
+}
+
+fn csv(csv: &Value) -> CsvState {
+    let text = |path: &[&str]| object::text(csv, path).to_owned();
+    let version = Some(text(&["spec", "version"])).filter(|version| !version.is_empty());
+    CsvState {
+        namespace: object::namespace(csv).to_owned(),
+        name: object::name(csv).to_owned(),
+        version: version.unwrap_or_else(|| NO_VERSION.to_owned()),
+        phase: text(&["status", "phase"]),
+        reason: text(&["status", "reason"]),
+    }
+}
+
+/// Is a ClusterServiceVersion being replaced?
+pub fn is_replacing(csv: &Value) -> bool {
+    object::text(csv, &["status", "phase"]) == "Replacing"
+}
+
+/// Does a ClusterServiceVersion, which was known as `before`, begin to be replaced? Each time counts as an upgrade.
+pub fn is_upgrade(before: Option<&Value>, now: &Value) -> bool {
+    is_replacing(now) && before.is_some_and(|before| !is_replacing(before))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::catalog_source::Target;
+    use crate::world::{CatalogFact, Fact, FactKey, World};
+
+    fn object(kind: &str, name: &str, rest: Value) -> Value {
+        let mut object = json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": kind,
+            "metadata": { "name": name, "namespace": "garden", "uid": name },
+        });
+        json_patch::merge(&mut object, &rest);
+        object
+    }
+
+    fn measured(objects: Vec<Value>, facts: &[(&str, ConnectionState)]) -> Objects {
+        let mut world = World::new();
+        for object in objects {
+            world.apply(object);
+        }
+        for (name, state) in facts {
+            let fact = CatalogFact::new(Target::Address("a:1".to_owned()), *state, Timestamp::UNIX_EPOCH);
+            world.learn(FactKey::Catalog("garden".to_owned(), (*name).to_owned()), Some(Fact::Catalog(fact)));
+        }
+        super::objects(&Reader::new(&world))
+    }
+
+    #[test]
+    fn operators_are_measured_but_not_their_copies() {
+        let csv = |name: &str, rest: Value| object("ClusterServiceVersion", name, rest);
+        let rose = csv(
+            "rose.v1",
+            json!({ "spec": { "version": "1.0.0" }, "status": { "phase": "Succeeded", "reason": "InstallSucceeded" } }),
+        );
+        let tulip = csv("tulip", json!({ "status": { "phase": "Failed", "reason": "UnsupportedOperatorGroup" } }));
+        let copy = json!({ "metadata": { "labels": { "olm.copiedFrom": "field" } }, "status": { "phase": "Succeeded", "reason": "Copied" } });
+        let all = measured(vec![rose.clone(), tulip, csv("copy", copy)], &[]);
+        let state =
+            |c: &CsvState| (c.name.clone(), c.version.clone(), c.phase.clone(), c.reason.clone(), c.is_succeeded());
+        let told = |texts: [&str; 4], succeeded| {
+            let [name, version, phase, reason] = texts.map(str::to_owned);
+            (name, version, phase, reason, succeeded)
+        };
+        assert_eq!(
+            all.csvs.iter().map(state).collect::<Vec<_>>(),
+            [
+                told(["rose.v1", "1.0.0", "Succeeded", "InstallSucceeded"], true),
+                told(["tulip", "0.0.0", "Failed", "UnsupportedOperatorGroup"], false),
+            ]
+        );
+        assert_eq!(measured(vec![rose], &[]).csvs.len(), 1, "the series of the other are gone with it");
+        assert_eq!(measured(vec![], &[]), Objects::default());
+    }
+
+    #[test]
+    fn catalogs_plans_and_subscriptions_are_counted() {
+        let catalog = |name| object("CatalogSource", name, json!({ "spec": { "sourceType": "grpc" } }));
+        let subscription = json!({
+            "spec": { "name": "rose", "channel": "stable", "installPlanApproval": "Manual" },
+            "status": { "installedCSV": "rose.v1" },
+        });
+        let all = measured(
+            vec![
+                catalog("up"),
+                catalog("down"),
+                catalog("invalid"),
+                object("Subscription", "rose", subscription),
+                object("InstallPlan", "install-1", json!({})),
+                object("InstallPlan", "install-2", json!({})),
+            ],
+            // What is read for no CatalogSource is nobody's.
+            &[
+                ("up", ConnectionState::Ready),
+                ("down", ConnectionState::TransientFailure),
+                ("gone", ConnectionState::Ready),
+            ],
+        );
+        let catalogs: Vec<(&str, bool)> = all.catalog_sources.iter().map(|c| (c.name.as_str(), c.ready)).collect();
+        assert_eq!(catalogs, [("down", false), ("invalid", false), ("up", true)]);
+        assert_eq!(all.install_plans, 2);
+        let labels =
+            |s: &SubscriptionState| [&s.name, &s.installed, &s.channel, &s.package, &s.approval].map(Clone::clone);
+        let labels: Vec<_> = all.subscriptions.iter().map(labels).collect();
+        assert_eq!(labels, [["rose", "rose.v1", "stable", "rose", "Manual"].map(str::to_owned)]);
+    }
+
+    #[test]
+    fn an_upgrade_counts_when_it_begins() {
+        let csv = |phase: &str| object("ClusterServiceVersion", "rose.v1", json!({ "status": { "phase": phase } }));
+        assert!(is_upgrade(Some(&csv("Succeeded")), &csv("Replacing")));
+        assert!(!is_upgrade(Some(&csv("Replacing")), &csv("Replacing")));
+        assert!(!is_upgrade(Some(&csv("Replacing")), &csv("Deleting")));
+        assert!(!is_upgrade(None, &csv("Replacing")), "it began before");
+    }
+}

@@ -1,0 +1,229 @@
+//! What the controllers count and measure, in Prometheus' text format: OLM's metrics by their names, and our own.
+//!
+//! Counters are kept here. What is counted of objects ([`olm_core::metrics`]) is asked of the loop when somebody scrapes, so that a series goes
+//! with its object, and costs nothing otherwise.
+
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use olm_core::metrics::{self, Objects, SubscriptionState};
+use olm_core::plan::{Action, Controller, Key, Verb};
+use olm_core::planner::{Around, Event};
+use olm_core::world::{Reader, World, kind};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+pub use text::MEDIA_TYPE;
+
+/// How long a scrape waits for the loop, which may be planning.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Quantiles are of this time, as in Prometheus' own client.
+const WINDOW: Duration = Duration::from_mins(10);
+
+/// Most resolutions that quantiles are of.
+const MOST_SAMPLES: usize = 4096;
+
+/// Somebody who scrapes.
+pub(super) type Scrape = oneshot::Sender<Objects>;
+
+/// The counters. Cheap to clone; clones count together.
+#[derive(Clone, Default)]
+pub struct Metrics(Arc<Mutex<Counts>>);
+
+#[derive(Default)]
+struct Counts {
+    ready: bool,
+    actions: BTreeMap<Verb, u64>,
+    refused: u64,
+    unsettled: usize,
+    blocked: BTreeMap<Key, usize>,
+    upgrades: u64,
+    warnings: u64,
+    /// By namespace and name of the CatalogSource.
+    snapshots: BTreeMap<(String, String), u64>,
+    /// By namespace and name: the labels that a Subscription had when it was last counted, and how often with these.
+    syncs: BTreeMap<(String, String), (SubscriptionState, u64)>,
+    /// Resolutions that failed, and that succeeded.
+    resolutions: [Summary; 2],
+    objects: Objects,
+    scrapes: Option<mpsc::UnboundedSender<Scrape>>,
+}
+
+/// Durations: their number and sum, and those of the last minutes.
+#[derive(Default)]
+struct Summary {
+    count: u64,
+    sum: f64,
+    recent: VecDeque<(Instant, f64)>,
+}
+
+impl Summary {
+    fn observe(&mut self, took: Duration) {
+        let now = Instant::now();
+        self.count += 1;
+        self.sum += took.as_secs_f64();
+        self.recent.push_back((now, took.as_secs_f64()));
+        while self.recent.len() > MOST_SAMPLES {
+            self.recent.pop_front();
+        }
+        self.forget(now);
+    }
+
+    fn forget(&mut self, now: Instant) {
+        while self.recent.front().is_some_and(|(at, _)| now.duration_since(*at) > WINDOW) {
+            self.recent.pop_front();
+        }
+    }
+
+    /// The duration below which this part of the last ones is.
+    fn quantiles<const N: usize>(&mut self, parts: [f64; N]) -> [f64; N] {
+        self.forget(Instant::now());
+        let mut sorted: Vec<f64> = self.recent.iter().map(|(_, took)| *took).collect();
+        sorted.sort_by(f64::total_cmp);
+        parts.map(|part| {
+            let rank = (0..sorted.len()).rev().take_while(|n| below(*n, sorted.len()) >= part).last();
+            rank.and_then(|n| sorted.get(n)).copied().unwrap_or(f64::NAN)
+        })
+    }
+}
+
+/// Which part of so many is at or below the n-th.
+#[expect(clippy::cast_precision_loss, reason = "there are a few thousand at most")]
+fn below(n: usize, of: usize) -> f64 {
+    (n + 1) as f64 / of as f64
+}
+
+impl Metrics {
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything was listed.
+    pub fn ready(&self) {
+        self.counts().ready = true;
+    }
+
+    /// Was everything listed?
+    pub fn is_ready(&self) -> bool {
+        self.counts().ready
+    }
+
+    /// Actions were executed.
+    pub fn worked(&self, actions: &[Action], refused: usize) {
+        let mut counts = self.counts();
+        for action in actions {
+            *counts.actions.entry(action.verb()).or_default() += 1;
+        }
+        counts.refused += refused as u64;
+    }
+
+    /// So many keys are worked on now, or soon again.
+    pub fn unsettled(&self, keys: usize) {
+        self.counts().unsettled = keys;
+    }
+
+    /// So many reasons block a key now.
+    pub fn blocked(&self, key: &Key, reasons: usize) {
+        let mut counts = self.counts();
+        if reasons == 0 {
+            counts.blocked.remove(key);
+        } else {
+            counts.blocked.insert(key.clone(), reasons);
+        }
+    }
+
+    /// The content of a CatalogSource was read so often more.
+    pub(super) fn snapshots(&self, namespace: &str, name: &str, more: u64) {
+        *self.counts().snapshots.entry((namespace.to_owned(), name.to_owned())).or_default() += more;
+    }
+
+    /// The API server warned of what a step of an InstallPlan applied.
+    pub(super) fn warned(&self) {
+        self.counts().warnings += 1;
+    }
+
+    /// Looks at what is about to be observed in that World.
+    pub(super) fn observe(&self, world: &World, event: &Event) {
+        if let Event::Applied(object) = event
+            && object["kind"] == *kind::CLUSTER_SERVICE_VERSION.kind
+            && object["status"]["phase"] == "Replacing"
+        {
+            let reader = Reader::new(world);
+            let (namespace, name) = (text(object, "namespace"), text(object, "name"));
+            let before = reader.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name);
+            self.counts().upgrades += u64::from(metrics::is_upgrade(before, object));
+        }
+    }
+
+    /// Measures how the keys of namespaces are planned.
+    pub fn around(&self) -> Around {
+        let metrics = self.clone();
+        Arc::new(move |world, key, plan| {
+            if key.controller != Controller::Resolution {
+                return plan();
+            }
+            let began = Instant::now();
+            let planned = plan();
+            metrics.resolved(world, key, began.elapsed());
+            planned
+        })
+    }
+
+    /// The Subscriptions of a namespace were looked at.
+    fn resolved(&self, world: &Reader<'_>, key: &Key, took: Duration) {
+        let mut counts = self.counts();
+        if let Some(succeeded) = world.resolution() {
+            counts.resolutions[usize::from(succeeded)].observe(took);
+        }
+        for subscription in world.in_namespace(&kind::SUBSCRIPTION, &key.name) {
+            let now = SubscriptionState::of(subscription.json());
+            let known = counts.syncs.entry((now.namespace.clone(), now.name.clone())).or_insert((now.clone(), 0));
+            if known.0 != now {
+                *known = (now, 0);
+            }
+            known.1 += 1;
+        }
+    }
+
+    /// What the loop answers scrapes from.
+    pub(super) fn scrapes(&self) -> mpsc::UnboundedReceiver<Scrape> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.counts().scrapes = Some(sender);
+        receiver
+    }
+
+    /// All of them, as a scraper reads them. When the loop does not answer, with the objects as they were.
+    pub async fn text(&self) -> String {
+        let (sender, answer) = oneshot::channel();
+        let asked = self.counts().scrapes.as_ref().is_some_and(|scrapes| scrapes.send(sender).is_ok());
+        if asked && let Ok(Ok(objects)) = tokio::time::timeout(PATIENCE, answer).await {
+            self.counts().know(objects);
+        }
+        text::of(&mut self.counts())
+    }
+}
+
+impl Counts {
+    /// Takes in what there is, and forgets what is counted of others.
+    fn know(&mut self, objects: Objects) {
+        let is = |namespace: &str, name: &str, key: &(String, String)| key.0 == namespace && key.1 == name;
+        self.snapshots.retain(|key, _| objects.catalog_sources.iter().any(|c| is(&c.namespace, &c.name, key)));
+        for catalog in &objects.catalog_sources {
+            self.snapshots.entry((catalog.namespace.clone(), catalog.name.clone())).or_default();
+        }
+        let subscriptions: std::collections::BTreeSet<&SubscriptionState> = objects.subscriptions.iter().collect();
+        // With other labels it is another series, from the next time on that it is looked at.
+        self.syncs.retain(|_, (known, _)| subscriptions.contains(known));
+        self.objects = objects;
+    }
+}
+
+fn text<'v>(object: &'v Value, field: &str) -> &'v str {
+    olm_core::api::object::text(object, &["metadata", field])
+}
