@@ -78,6 +78,31 @@ fn reference(csv: Csv<'_>, server: Server<'_>, description: &Value) -> Value {
     json!({ "namespace": csv.namespace(), "name": server.service(), "port": serving::port(description) })
 }
 
+/// Deletes what OLM made for owned APIServices when it named that after them, not after their Deployments: the APIServices lead elsewhere by
+/// now. Only what the labels say to be of this ClusterServiceVersion goes.
+pub(super) fn clear_old_names(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
+    let old = csv.owned_api_services().iter().flat_map(|description| {
+        let (name, service) = (name(description), Server::named(csv, description).map(|server| server.service()));
+        let old_service = name.replace('.', "-");
+        // An API `service` of a group that is named as its Deployment: the old name is the new one.
+        let is_new = service.is_none_or(|service| service == old_service);
+        let cert = format!("{name}-cert");
+        let here = csv.namespace();
+        let old = [
+            (kind::SERVICE, here, old_service),
+            (kind::SECRET, here, cert.clone()),
+            (kind::ROLE, here, cert.clone()),
+            (kind::ROLE_BINDING, here, cert),
+            (kind::CLUSTER_ROLE_BINDING, "", format!("{name}-system:auth-delegator")),
+            (kind::ROLE_BINDING, serving::KUBE_SYSTEM, format!("{name}-auth-reader")),
+        ];
+        old.into_iter().filter(move |_| !is_new)
+    });
+    let found = old.filter_map(|(kind, namespace, name)| world.json(&kind, namespace, &name));
+    let ours = found.filter(|object| labels::is_owner(object, csv.json) && !object::is_deleting(object));
+    ours.map(|object| Action::delete(object, Propagation::Background)).collect()
+}
+
 /// What is wrong with the APIServices and with what serves them, in OLM's words; empty when nothing is.
 pub(super) fn problems(world: &Reader<'_>, csv: Csv<'_>) -> Vec<String> {
     let mut problems = Vec::new();

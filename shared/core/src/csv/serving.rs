@@ -25,7 +25,7 @@ use crate::world::{GroupKind, Reader, kind};
 /// The port of a description that names none.
 const DEFAULT_PORT: i64 = 443;
 /// Where Kubernetes keeps what it trusts.
-const KUBE_SYSTEM: &str = "kube-system";
+pub(super) const KUBE_SYSTEM: &str = "kube-system";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// A Deployment of the install strategy that serves webhooks or APIs.

@@ -186,6 +186,7 @@ fn install_ready(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) ->
     }
     actions.extend(deployments::install(world, csv));
     actions.extend(apiservices::install(world, csv));
+    actions.extend(apiservices::clear_old_names(world, csv));
     actions.extend(webhooks::install(world, csv));
     Step::to("Installing", "InstallSucceeded", "waiting for install components to report healthy")
         .after(actions)

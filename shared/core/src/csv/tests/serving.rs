@@ -339,3 +339,49 @@ fn an_api_whose_operator_vanished_goes() {
     rest(&mut simulation);
     assert!(simulation.api().get(&target).is_none());
 }
+
+#[test]
+fn what_had_old_names_goes_when_the_api_is_taken_over() {
+    let mut simulation = cluster();
+    let rbac = "rbac.authorization.k8s.io/v1";
+    let role = |kind: &str, name: &str| json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name });
+    let mut old = [
+        json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "name": "v1-metrics-example-com", "namespace": "garden" },
+                "spec": { "ports": [{ "port": 443 }] } }),
+        json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "v1.metrics.example.com-cert", "namespace": "garden" } }),
+        json!({ "apiVersion": rbac, "kind": "Role", "metadata": { "name": "v1.metrics.example.com-cert", "namespace": "garden" } }),
+        json!({ "apiVersion": rbac, "kind": "RoleBinding", "roleRef": role("Role", "v1.metrics.example.com-cert"),
+                "metadata": { "name": "v1.metrics.example.com-cert", "namespace": "garden" } }),
+        json!({ "apiVersion": rbac, "kind": "ClusterRoleBinding", "roleRef": role("ClusterRole", "system:auth-delegator"),
+                "metadata": { "name": "v1.metrics.example.com-system:auth-delegator" } }),
+        json!({ "apiVersion": rbac, "kind": "RoleBinding", "roleRef": role("Role", "extension-apiserver-authentication-reader"),
+                "metadata": { "name": "v1.metrics.example.com-auth-reader", "namespace": "kube-system" } }),
+    ];
+    let rose = csv("garden", "1", "", &api());
+    for object in &mut old {
+        crate::api::labels::set_owner(object, &rose);
+    }
+    // Of the same name, but nothing says that it is this operator's.
+    crate::api::object::set_label(&mut old[2], "olm.owner", "tulip.v1");
+    let mut api_service = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": { "name": "v1.metrics.example.com" },
+        "spec": { "group": "metrics.example.com", "version": "v1", "groupPriorityMinimum": 2000, "versionPriority": 15,
+                  "service": { "namespace": "garden", "name": "v1-metrics-example-com" } },
+    });
+    crate::api::labels::set_owner(&mut api_service, &rose);
+    let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "kube-system" } });
+    if simulation.api().get(&ObjectRef::of(&namespace)).is_none() {
+        simulation.apply(namespace).unwrap();
+    }
+    simulation.apply(rose).unwrap();
+    let targets: Vec<ObjectRef> = old.iter().map(ObjectRef::of).collect();
+    for object in old.into_iter().chain([api_service.clone()]) {
+        simulation.apply(object).unwrap();
+    }
+    simulation.settle(SignedDuration::from_secs(10));
+    let left: Vec<String> =
+        targets.iter().filter(|t| simulation.api().get(t).is_some()).map(|t| t.gvk.kind.clone()).collect();
+    assert_eq!(left, ["Role"]);
+    let adopted = simulation.api().get(&ObjectRef::of(&api_service)).unwrap();
+    assert_eq!(adopted["spec"]["service"]["name"], "gate-service");
+}
