@@ -10,6 +10,7 @@
 //!   edits      what of the spec nobody heeds
 //!   standing   where a plan stands, for those who only look
 //!   referred   manifests that the InstallPlan does not have itself
+//!   warned     what is told of the API server's warnings
 //! ```
 //!
 //! RequiresApproval -> Installing -> Complete | Failed. A pass emits all that can be done now; the last one ends with the one
@@ -27,12 +28,14 @@ pub mod rights;
 pub mod standing;
 #[cfg(test)]
 mod tests;
+mod warned;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 pub use self::edits::unheeded;
 use self::execute::{Error, Pass, Stop};
+pub use self::warned::warned;
 use crate::api::object;
 use crate::api::status::Status as Answer;
 use crate::plan::{Action, Emit, Key, Plan, Reason};

@@ -75,7 +75,7 @@ pub enum Propagation {
 /// A core Event: what OLM tells about an object (reference/olm-operator.md §8.2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emit {
-    /// The object it is about, whole or as a reference with apiVersion, kind and metadata.
+    /// The object it is about, whole or as a reference with apiVersion, kind and metadata, and perhaps the fieldPath of a part of it.
     pub regarding: Value,
     /// Is it a `Warning` (else `Normal`)?
     pub warning: bool,
@@ -97,7 +97,7 @@ impl Emit {
             namespace => namespace,
         };
         let time = object::time(now);
-        json!({
+        let mut event = json!({
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {
@@ -119,7 +119,12 @@ impl Emit {
             "firstTimestamp": time,
             "lastTimestamp": time,
             "count": 1,
-        })
+        });
+        let part = object::text(regarding, &["fieldPath"]);
+        if !part.is_empty() {
+            event["involvedObject"]["fieldPath"] = part.into();
+        }
+        event
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
+use kube::client::Body;
 use kube::core::{Request, WatchEvent};
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
@@ -13,6 +14,8 @@ use olm_core::plan::Account;
 use olm_core::world::{GroupKind, kind, sendable};
 use serde_json::Value;
 use tokio::sync::Mutex;
+
+use super::warning;
 
 /// Field manager of everything that is written by `kubectl olm`.
 const MANAGER: &str = "kubectl-olm";
@@ -85,6 +88,8 @@ pub struct Api {
     account: Option<Account>,
     /// How long an answer is waited for.
     patience: Duration,
+    /// Where warnings are kept, if somebody wants them.
+    warnings: Option<Arc<std::sync::Mutex<Vec<String>>>>,
 }
 
 /// A page of a list: objects, the list's resourceVersion, and where the next page starts.
@@ -100,7 +105,7 @@ pub struct Page {
 impl Api {
     /// A client. Its configuration should have kube's own retries off: the planner retries.
     pub fn new(client: kube::Client) -> Self {
-        Self { client, resources: Arc::default(), account: None, patience: PATIENCE }
+        Self { client, resources: Arc::default(), account: None, patience: PATIENCE, warnings: None }
     }
 
     /// The same client, which waits no longer than that for an answer. A watch may go on for ever once it has begun.
@@ -111,6 +116,20 @@ impl Api {
     /// The same client, but what it does to objects it does with the rights of a ServiceAccount.
     pub fn with_rights_of(&self, account: &Account) -> Self {
         Self { account: Some(account.clone()), ..self.clone() }
+    }
+
+    /// The same client, which keeps the warnings of the API server.
+    pub fn with_warnings(&self) -> Self {
+        Self { warnings: Some(Arc::default()), ..self.clone() }
+    }
+
+    /// What the API server has warned of since this was last asked, oldest first.
+    pub fn take_warnings(&self) -> Vec<String> {
+        let mut kept = match &self.warnings {
+            Some(warnings) => warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+            None => return Vec::new(),
+        };
+        std::mem::take(&mut *kept)
     }
 
     /// The client itself.
@@ -466,7 +485,26 @@ impl Api {
                 request.headers_mut().append(http::HeaderName::from_static(name), value);
             }
         }
-        self.answer(|| self.client.request::<Value>(request.clone())).await
+        self.answer(|| self.ask(request.clone())).await
+    }
+
+    /// As kube's client asks, which drops the headers of answers.
+    async fn ask(&self, request: http::Request<Vec<u8>>) -> kube::Result<Value> {
+        let Some(kept) = &self.warnings else { return self.client.request::<Value>(request).await };
+        let answer = self.client.send(request.map(Body::from)).await?;
+        let given = answer.headers().get_all(http::header::WARNING).iter().filter_map(|value| value.to_str().ok());
+        let given: Vec<String> = given.flat_map(warning::texts).collect();
+        kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(given);
+        let code = answer.status();
+        let body = answer.into_body().collect_bytes().await?;
+        if !code.is_client_error() && !code.is_server_error() {
+            return serde_json::from_slice(&body).map_err(kube::Error::SerdeError);
+        }
+        let refusal = serde_json::from_slice::<kube::core::Status>(&body).unwrap_or_else(|_| {
+            let text = String::from_utf8_lossy(&body);
+            kube::core::Status::failure(text.trim(), "Failed to parse error data").with_code(code.as_u16())
+        });
+        Err(kube::Error::Api(Box::new(refusal)))
     }
 
     /// The answer, if there is one in time. An API server that is busy, or does not know a new kind yet, refuses without having looked and
@@ -515,5 +553,62 @@ pub fn status(error: kube::Error) -> Status {
             let message = cause.to_string();
             Status::new(0, "NoAnswer", message)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{StatusCode, header};
+    use axum::routing::post;
+    use axum::Router;
+    use axum::response::AppendHeaders;
+    use serde_json::json;
+
+    use super::*;
+
+    /// An API server that warns of everything, and takes nothing but ServiceAccounts.
+    async fn warning_server() -> Api {
+        let warnings = || [(header::WARNING, "299 - \"first\""), (header::WARNING, "299 - \"say \\\"second\\\"\"")];
+        let takes = async move |object: String| (StatusCode::CREATED, AppendHeaders(warnings()), object);
+        let refuses = async move || {
+            let refusal = json!({ "kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "no", "code": 403 });
+            (StatusCode::FORBIDDEN, AppendHeaders(warnings()), refusal.to_string())
+        };
+        let broken = async || (StatusCode::BAD_GATEWAY, "a proxy");
+        let router = Router::new()
+            .route("/api/v1/namespaces/garden/serviceaccounts", post(takes))
+            .route("/api/v1/namespaces/garden/secrets", post(refuses))
+            .route("/api/v1/namespaces/garden/configmaps", post(broken));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await.ok() });
+        crate::cli::connect::install_crypto_provider();
+        let config = kube::Config::new(format!("http://{address}").parse().unwrap());
+        let api = Api::new(kube::Client::try_from(config).unwrap());
+        for (kind, plural) in
+            [("ServiceAccount", "serviceaccounts"), ("Secret", "secrets"), ("ConfigMap", "configmaps")]
+        {
+            let resource = Resource { gvk: Gvk::new("", "v1", kind), plural: plural.to_owned(), namespaced: true };
+            api.know(resource).await;
+        }
+        api
+    }
+
+    #[tokio::test]
+    async fn warnings_are_kept_for_those_who_want_them() {
+        let api = warning_server().await;
+        let of = |kind: &str| json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": "rose", "namespace": "garden" } });
+        let texts = ["first", "say \"second\""];
+        let warned = api.with_warnings();
+        assert_eq!(warned.create(&of("ServiceAccount")).await, Ok(of("ServiceAccount")));
+        assert_eq!(warned.take_warnings(), texts);
+        let refusal = warned.create(&of("Secret")).await.unwrap_err();
+        assert_eq!((refusal.code, refusal.message.as_str()), (403, "no"));
+        assert_eq!(warned.take_warnings(), texts, "also of what is refused");
+        let refusal = warned.create(&of("ConfigMap")).await.unwrap_err();
+        assert_eq!((refusal.code, refusal.message.as_str()), (502, "a proxy"));
+        assert_eq!(warned.take_warnings(), [""; 0]);
+        assert_eq!(api.create(&of("ServiceAccount")).await, Ok(of("ServiceAccount")));
+        assert_eq!(api.take_warnings(), [""; 0]);
     }
 }

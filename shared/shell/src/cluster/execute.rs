@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use olm_core::api::object;
 use olm_core::api::status::Status;
-use olm_core::plan::{Action, Key, Propagation, Question};
+use olm_core::plan::{Action, Controller, Key, Propagation, Question};
 use olm_core::planner::{Answer, Event, Failure, Work, answer};
 use olm_core::world::{Fact, FactKey, trimmed};
 use serde_json::Value;
@@ -25,12 +25,16 @@ pub(super) struct Done {
     pub(super) key: Key,
     pub(super) succeeded: Vec<Action>,
     pub(super) failures: Vec<Failure>,
+    /// What the API server warned of, by action.
+    pub(super) warnings: Vec<(Action, Vec<String>)>,
 }
 
 /// Executes work, batch by batch, and reports every answer as an event before it ends.
 pub(super) async fn execute(api: &Api, permit: &Permit, work: Work, events: &mpsc::UnboundedSender<Event>) -> Done {
     let mut succeeded = Vec::new();
-    let mut failures = Vec::new();
+    let (mut failures, mut warnings) = (Vec::new(), Vec::new());
+    // Warnings are about what steps make.
+    let wants_warnings = work.key.controller == Controller::InstallPlan;
     let batches = work.order.batches(work.actions.len());
     let mut actions = work.actions.into_iter();
     for batch in batches {
@@ -39,18 +43,26 @@ pub(super) async fn execute(api: &Api, permit: &Permit, work: Work, events: &mps
         }
         let mut results = stream::iter(actions.by_ref().take(batch.len()).collect::<Vec<_>>())
             .map(|action| async move {
-                let result = one(api, permit, &action, events).await;
-                (action, result)
+                if !wants_warnings {
+                    let result = one(api, permit, &action, events).await;
+                    return (action, result, Vec::new());
+                }
+                let api = api.with_warnings();
+                let result = one(&api, permit, &action, events).await;
+                (action, result, api.take_warnings())
             })
             .buffered(IN_FLIGHT);
-        while let Some((action, result)) = results.next().await {
+        while let Some((action, result, warned)) = results.next().await {
+            if !warned.is_empty() {
+                warnings.push((action.clone(), warned));
+            }
             match result {
                 Ok(()) => succeeded.push(action),
                 Err(status) => failures.push(Failure { action, status }),
             }
         }
     }
-    Done { key: work.key, succeeded, failures }
+    Done { key: work.key, succeeded, failures, warnings }
 }
 
 async fn one(api: &Api, permit: &Permit, action: &Action, events: &mpsc::UnboundedSender<Event>) -> Result<(), Status> {

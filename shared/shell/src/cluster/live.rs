@@ -7,10 +7,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
-use olm_core::metrics;
 use olm_core::plan::{Action, Key, Question, Reason, Severity};
 use olm_core::planner::{Event, Planner, Work};
-use olm_core::world::{Fact, FactKey, Reader};
+use olm_core::world::{Fact, FactKey, Reader, World, kind};
+use olm_core::{installplan, metrics};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::api::Api;
@@ -161,13 +161,19 @@ pub async fn run(
             }
             Some(event) = events.recv() => observe(&mut planner, event),
             Some(finished) = done.recv() => {
-                let Done { key, succeeded, failures } = finished;
+                let Done { key, succeeded, failures, warnings } = finished;
                 while let Ok(event) = events.try_recv() {
                     observe(&mut planner, event);
                 }
                 let refusals: Vec<Status> = failures.iter().map(|f| f.status.clone()).collect();
                 observer.worked(&key, &succeeded, &refusals);
                 planner.done(&key, &succeeded, failures, Timestamp::now());
+                let emits = warned(planner.world(), &key, &warnings);
+                if !emits.is_empty() {
+                    emits.iter().for_each(|_| options.metrics.warned());
+                    observer.worked(&key, &emits, &[]);
+                    tasks.spawn(tell(api.clone(), emits));
+                }
             }
             Some(signal) = signals.recv() => match signal {
                 Signal::Event(event) => observe(&mut planner, event),
@@ -214,6 +220,28 @@ impl Told {
         }
         self.0.insert(work.key.clone(), writes);
         planner.park(&work.key);
+    }
+}
+
+/// The Events of what the API server warned of while steps of an InstallPlan were applied.
+fn warned(world: &World, key: &Key, warnings: &[(Action, Vec<String>)]) -> Vec<Action> {
+    if warnings.is_empty() {
+        return Vec::new();
+    }
+    let reader = Reader::new(world);
+    let Some(plan) = reader.json(&kind::INSTALL_PLAN, &key.namespace, &key.name) else { return Vec::new() };
+    let emits = warnings.iter().filter_map(|(action, texts)| installplan::warned(plan, action, texts));
+    emits.map(Action::Emit).collect()
+}
+
+/// Writes Events. One that cannot be written must not hold anything up.
+async fn tell(api: Api, emits: Vec<Action>) {
+    for emit in &emits {
+        if let Action::Emit(emit) = emit
+            && let Err(refusal) = api.create(&emit.to_event(Timestamp::now())).await
+        {
+            tracing::debug!(reason = emit.reason, %refusal, "event not written");
+        }
     }
 }
 

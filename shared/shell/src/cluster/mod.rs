@@ -13,6 +13,7 @@
 //!   metrics  what is counted, for those who scrape
 //!   follow   one object, for commands that wait
 //!   lease    who may write                                       <---may it?---  live, execute
+//!   warning  what the API server warns of in the headers of an answer
 //!   api      requests with whole objects as JSON
 //! ```
 
@@ -31,4 +32,5 @@ pub mod live;
 pub mod metrics;
 pub(crate) mod once;
 pub(crate) mod puller;
+mod warning;
 mod watch;
