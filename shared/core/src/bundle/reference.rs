@@ -67,6 +67,13 @@ pub fn config_map_name(image: &str) -> String {
     digest[..63].to_owned()
 }
 
+/// The ConfigMap that a reference names: its namespace and name.
+pub fn config_map(manifest: &str) -> Option<(String, String)> {
+    let reference = parse(manifest)?;
+    let text = |key: &str| object::text(&reference, &[key]).to_owned();
+    Some((text("namespace"), text("name")))
+}
+
 /// What such a ConfigMap keeps: its files are compressed, and encoded once more than JSON asks for (§4.4).
 ///
 /// # Errors

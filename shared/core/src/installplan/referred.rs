@@ -1,4 +1,5 @@
-//! Manifests that an InstallPlan only refers to: taken from the image of their bundle (reference/catalog-operator.md §4.4).
+//! Manifests that an InstallPlan only refers to: taken from the ConfigMap that a Job has made, or else from the image of their bundle
+//! (reference/catalog-operator.md §4.4).
 
 use std::borrow::Cow;
 
@@ -31,6 +32,8 @@ pub(super) fn whole<'p>(
     let mut waits = Plan::nothing();
     for (csv, lookup) in unmade {
         let made = match &lookup {
+            // What is there needs no Job, which may be long gone.
+            Some(lookup) if let Some(made) = unpacked(world, plan, csv, lookup) => Ok(made),
             Some(lookup) => manifests(&images, namespace, csv, lookup).map_err(|pending| told(*pending)),
             None => Err(missing(plan, &format!("an entry for {csv} in its bundleLookups"))),
         };
@@ -57,6 +60,22 @@ pub(super) fn refer(plan: &Value, steps: &mut [Value]) {
             step["resource"]["manifest"] = known["resource"]["manifest"].clone();
         }
     }
+}
+
+/// The steps of a bundle, from the ConfigMap that their manifests refer to. `None`: it is not there, or holds something else.
+fn unpacked(world: &Reader<'_>, plan: &Value, csv: &str, lookup: &Lookup<'_>) -> Option<Vec<Value>> {
+    let steps = object::list(plan, &["status", "plan"]).iter();
+    let mut manifests = steps
+        .filter(|step| object::text(step, &["resolving"]) == csv)
+        .map(|step| object::text(step, &["resource", "manifest"]));
+    let (namespace, name) = manifests.find_map(reference::config_map)?;
+    // Only those of the bundle's own catalog: a plan may be anybody's.
+    let is_its = namespace == lookup.image.catalog_namespace && name == reference::config_map_name(&lookup.image.image);
+    let config_map = world.json(&kind::CONFIG_MAP, &namespace, &name).filter(|_| is_its)?;
+    let content = reference::content(config_map).ok()?;
+    let Lookup { image, replaces, properties } = lookup;
+    let source = BundleSource { catalog: &image.catalog, catalog_namespace: &image.catalog_namespace, csv, replaces };
+    steps::of_content(&source, object::namespace(plan), &content, properties).ok()
 }
 
 /// The steps of a bundle with their manifests.

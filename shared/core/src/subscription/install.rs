@@ -27,6 +27,8 @@ pub(super) struct Install {
     steps: Vec<Value>,
     /// The bundles that were unpacked from their images.
     lookups: Vec<Value>,
+    /// Those of them that Jobs have unpacked, by their ClusterServiceVersions: the steps refer to what the Job has made.
+    referred: BTreeSet<String>,
     /// The images that some of it is in.
     pub(super) images: BTreeSet<BundleImage>,
     /// The bundles whose images are not here: without them nothing is installed.
@@ -147,6 +149,9 @@ impl Install {
             });
             steps.map_err(|message| images.broken(&entry.name, &image, message))
         });
+        if images.has_job(&image) {
+            self.referred.insert(entry.name.clone());
+        }
         self.images.insert(image);
         let lookup = json!({
             "path": entry.bundle_path,
@@ -233,21 +238,23 @@ impl Install {
         });
         if !self.lookups.is_empty() {
             plan["status"]["bundleLookups"] = json!(self.lookups);
-            self.shorten(&mut plan);
+            self.refer(&mut plan);
         }
         plan
     }
 }
 
 impl Install {
-    /// Has the steps refer to the manifests that images hold, when the InstallPlan would be too large with them.
-    fn shorten(&self, plan: &mut Value) {
+    /// Has the steps refer to the manifests that Jobs have put into ConfigMaps, as OLM's do; and to those that images hold, when the
+    /// InstallPlan would be too large with them.
+    fn refer(&self, plan: &mut Value) {
         let size = |step: &Value| object::text(step, &["resource", "manifest"]).len();
-        if self.steps.iter().map(size).sum::<usize>() <= LARGEST_PLAN {
-            return;
-        }
+        let is_large = self.steps.iter().map(size).sum::<usize>() > LARGEST_PLAN;
         for lookup in &self.lookups {
             let text = |path: &[&str]| object::text(lookup, path);
+            if !is_large && !self.referred.contains(text(&["identifier"])) {
+                continue;
+            }
             let source = BundleSource {
                 catalog: text(&["catalogSourceRef", "name"]),
                 catalog_namespace: text(&["catalogSourceRef", "namespace"]),

@@ -49,6 +49,10 @@ const KEPT_PLANS: usize = 5;
 const RESOLUTION_FAILED: &str = "ResolutionFailed";
 const UNPACKING: &str = "BundleUnpacking";
 const UNPACK_FAILED: &str = "BundleUnpackFailed";
+/// What OLM advises when the Job of a bundle has failed (§2.6).
+const JOB_FAILED: &str = "Auto-retry in ~5 min after job cleanup (TTL). Common causes: Missing ICSP (ppc64le/s390x/arm64), auth failure, \
+     invalid image. Manual retry: in the CatalogSource namespace, run `kubectl get jobs -l operatorframework.io/bundle-unpack-ref` and \
+     delete the specific failing job.";
 
 /// Plans for the Subscriptions of the namespace that is the key's name.
 pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
@@ -166,6 +170,12 @@ fn forget(world: &Reader<'_>, namespace: &str, plans: &[&Value], needed: &BTreeS
     unneeded.map(|image| Action::Ask(Question::Forget(image.clone()))).collect()
 }
 
+/// What OLM says of a Job that failed: its own words of help come after those of the Job.
+fn job_failed(reason: &str, message: &str) -> String {
+    let helps = message.contains("Auto-retry") || message.contains("Common causes");
+    if helps { format!("{reason}: {message}") } else { format!("{reason}: {message}. {JOB_FAILED}") }
+}
+
 /// One plan in the making.
 struct Pass<'w, 'r> {
     settings: &'w Settings,
@@ -253,6 +263,8 @@ impl<'w> Pass<'w, '_> {
     /// Asks for the images that are not here, and says in all Subscriptions how it stands with them.
     fn wait_for(&mut self, pending: &[Pending]) {
         let (mut failed, mut reason, mut error) = (Vec::new(), UNPACK_FAILED.to_owned(), None);
+        // Of several, as in OLM, the first.
+        let mut job = None;
         for Pending { image, state, actions, again, .. } in pending {
             self.actions.extend(actions.iter().cloned());
             self.again = self.again.into_iter().chain(*again).min();
@@ -262,6 +274,7 @@ impl<'w> Pass<'w, '_> {
                     failed.push(message.clone());
                 }
                 State::Failed(why, message) => failed.push(format!("{why}: image {image}: {message}")),
+                State::JobFailed(why, message) => job = job.or_else(|| Some(job_failed(why, message))),
                 State::Waits(Some(why)) => error = Some(format!("Bundle image pull failed. {image}: {why}")),
                 State::Waits(None) | State::NotGiven(_) => {}
             }
@@ -270,6 +283,7 @@ impl<'w> Pass<'w, '_> {
         let failures = known.as_ref().map(|(_, message)| message.as_str());
         let of = |p: &Pending| failures.filter(|message| message.contains(&p.image));
         self.reasons.extend(pending.iter().map(|p| p.reason(of(p))));
+        failed.extend(job);
         let message = match (failed.is_empty(), known) {
             (true, None) => return self.tell_of_unpacking(error, pending),
             (true, Some((before, message))) => {

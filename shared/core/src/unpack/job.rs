@@ -47,12 +47,8 @@ pub(super) fn content(
     let mut actions: Vec<Action> =
         actions.into_iter().chain(surplus.iter().map(|job| Action::delete(job, Propagation::Background))).collect();
     if let Some(failed) = condition(best, "Failed") {
-        let why = match object::text(failed, &["reason"]) {
-            "DeadlineExceeded" => "DeadlineExceeded",
-            "BackoffLimitExceeded" => "BackoffLimitExceeded",
-            _ => "JobFailed",
-        };
-        let state = State::Failed(why, object::text(failed, &["message"]).to_owned());
+        let text = |key| object::text(failed, &[key]).to_owned();
+        let state = State::JobFailed(text("reason"), text("message"));
         let since = object::parse_time(object::text(failed, &["lastTransitionTime"]));
         let next = since.zip(images.patience.said_retry).and_then(|(since, retry)| since.checked_add(retry).ok());
         if next.is_some_and(|next| next <= images.now) {

@@ -20,7 +20,7 @@ use crate::api::object;
 use crate::bundle::{BundleContent, BundleImage, Unpacked, Unpacking};
 use crate::go;
 use crate::plan::{Action, Question, Reason};
-use crate::settings::Settings;
+use crate::settings::{CatalogPods, Settings};
 use crate::world::{Reader, kind};
 
 /// The condition's reason when an image holds what cannot be installed.
@@ -85,6 +85,8 @@ pub(crate) enum State {
     Waits(Option<String>),
     /// It failed: the condition's reason and the message.
     Failed(&'static str, String),
+    /// Its Job failed: the reason and the message of the Job's condition.
+    JobFailed(String, String),
     /// There will be none: what would have to be given.
     NotGiven(String),
 }
@@ -95,7 +97,9 @@ impl Pending {
         let (bundle, image) = (self.bundle.clone(), self.image.clone());
         match (&self.state, known) {
             (State::NotGiven(needs), _) => Reason::Missing { object: format!("bundle {bundle}"), needs: needs.clone() },
-            (State::Failed(_, message), _) => Reason::BundleUnpackFailed { bundle, image, message: message.clone() },
+            (State::Failed(_, message) | State::JobFailed(_, message), _) => {
+                Reason::BundleUnpackFailed { bundle, image, message: message.clone() }
+            }
             (State::Waits(_), Some(message)) => {
                 Reason::BundleUnpackFailed { bundle, image, message: message.to_owned() }
             }
@@ -118,9 +122,7 @@ pub(crate) struct Images<'w, 'r> {
 impl Images<'_, '_> {
     /// What the image of a bundle holds.
     pub(crate) fn content(&self, bundle: &str, image: &BundleImage) -> Result<BundleContent, Box<Pending>> {
-        let source = self.world.json(&kind::CATALOG_SOURCE, &image.catalog_namespace, &image.catalog);
-        // A directory may stand in for a CatalogSource that is not there, and could own nothing.
-        if let Some((pods, source)) = self.settings.catalog_pods.as_ref().zip(source) {
+        if let Some((pods, source)) = self.job(image) {
             return job::content(self, pods, bundle, image, source);
         }
         let fact = self.world.bundle(image);
@@ -134,6 +136,17 @@ impl Images<'_, '_> {
         };
         let other_secrets = fact.is_some_and(|f| !f.running && f.secrets != begun.secrets);
         Err(pending(bundle, image, self.now, state, again, (due || other_secrets).then_some(begun)))
+    }
+
+    /// Is the image unpacked by a Job, into a ConfigMap that steps refer to?
+    pub(crate) fn has_job(&self, image: &BundleImage) -> bool {
+        self.job(image).is_some()
+    }
+
+    fn job(&self, image: &BundleImage) -> Option<(&CatalogPods, &Value)> {
+        let source = self.world.json(&kind::CATALOG_SOURCE, &image.catalog_namespace, &image.catalog);
+        // A directory may stand in for a CatalogSource that is not there, and could own nothing.
+        self.settings.catalog_pods.as_ref().zip(source)
     }
 
     /// The image is here, and holds something that cannot be installed.
