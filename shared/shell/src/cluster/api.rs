@@ -558,10 +558,10 @@ pub fn status(error: kube::Error) -> Status {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::{StatusCode, header};
-    use axum::routing::post;
     use axum::Router;
+    use axum::http::{StatusCode, header};
     use axum::response::AppendHeaders;
+    use axum::routing::post;
     use serde_json::json;
 
     use super::*;
@@ -571,7 +571,8 @@ mod tests {
         let warnings = || [(header::WARNING, "299 - \"first\""), (header::WARNING, "299 - \"say \\\"second\\\"\"")];
         let takes = async move |object: String| (StatusCode::CREATED, AppendHeaders(warnings()), object);
         let refuses = async move || {
-            let refusal = json!({ "kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "no", "code": 403 });
+            let refusal =
+                json!({ "kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "no", "code": 403 });
             (StatusCode::FORBIDDEN, AppendHeaders(warnings()), refusal.to_string())
         };
         let broken = async || (StatusCode::BAD_GATEWAY, "a proxy");
