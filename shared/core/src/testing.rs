@@ -27,10 +27,35 @@ pub(crate) fn data() -> Option<PathBuf> {
     None
 }
 
+/// A file or folder of the data folder; says so when it is not there.
+pub(crate) fn existing(path: &str) -> Option<PathBuf> {
+    let found = data()?.join(path);
+    if found.exists() {
+        return Some(found);
+    }
+    eprintln!("skipped: there is no {}", found.display());
+    None
+}
+
 /// A JSON file of the data folder's `recorded/`.
 pub(crate) fn recorded(path: &str) -> Option<Value> {
-    let text = std::fs::read(data()?.join("recorded").join(path)).unwrap();
+    let text = std::fs::read(existing(&format!("recorded/{path}"))?).unwrap();
     Some(serde_json::from_slice(&text).unwrap())
+}
+
+/// The lines of a file of the data folder's `recorded/`, each a JSON document.
+pub(crate) fn recorded_lines<T: serde::de::DeserializeOwned>(path: &str) -> Option<impl Iterator<Item = T> + use<T>> {
+    use std::io::BufRead;
+    let file = std::fs::File::open(existing(&format!("recorded/{path}"))?).unwrap();
+    Some(std::io::BufReader::new(file).lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()))
+}
+
+/// What is in a folder of the data folder, by name.
+pub(crate) fn entries(path: &str) -> Option<Vec<PathBuf>> {
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(existing(path)?).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    Some(entries)
 }
 
 /// All files below a folder of the data folder, with paths relative to the data folder.
@@ -50,4 +75,36 @@ pub(crate) fn files(data: &std::path::Path, folder: &str) -> Vec<File> {
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files
+}
+
+/// Cases of a recording that were checked, however many there are, and all that differ.
+#[derive(Default)]
+pub(crate) struct Checked {
+    cases: usize,
+    faults: Vec<String>,
+}
+
+impl Checked {
+    /// Adds a case, and what is wrong with it.
+    pub(crate) fn add(&mut self, case: impl std::fmt::Display, fault: Option<String>) {
+        self.cases += 1;
+        self.faults.extend(fault.map(|fault| format!("{case}: {fault}")));
+    }
+
+    /// Adds a case whose answer should be that.
+    pub(crate) fn same<T: PartialEq + std::fmt::Debug>(
+        &mut self,
+        case: impl std::fmt::Display,
+        ours: &T,
+        recorded: &T,
+    ) {
+        self.add(case, (ours != recorded).then(|| format!("{ours:?} instead of {recorded:?}")));
+    }
+
+    /// Fails when a case differs, with all that do, or when there were none.
+    pub(crate) fn end(self) {
+        let Self { cases, faults } = self;
+        assert!(cases > 0, "the recording is empty");
+        assert!(faults.is_empty(), "{} of {cases} cases differ:\n{}", faults.len(), faults.join("\n"));
+    }
 }
