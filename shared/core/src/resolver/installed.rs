@@ -2,29 +2,31 @@
 
 use serde_json::Value;
 
-use super::{Failure, Installed};
+use super::Installed;
 use crate::api::object::{self, Gvk};
 use crate::bundle::property::{self, Property};
 use crate::catalog::Entry;
 use crate::version::{self, Version};
 
 impl Installed {
-    /// Reads a ClusterServiceVersion. `package` is what its Subscriptions say, when they agree.
-    pub fn of(csv: &Value, package: Option<&str>, subscribed: bool) -> Result<Self, Failure> {
+    /// Reads a ClusterServiceVersion. `package` is what its Subscriptions say, when they agree. The error is OLM's sentence.
+    pub fn of(csv: &Value, package: Option<&str>, subscribed: bool) -> Result<Self, String> {
         Ok(Self { entry: entry(csv, package)?, subscribed })
     }
 }
 
-fn entry(csv: &Value, package: Option<&str>) -> Result<Entry, Failure> {
+fn entry(csv: &Value, package: Option<&str>) -> Result<Entry, String> {
     let version_text = object::text(csv, &["spec", "version"]);
+    // OLM reads the APIs of one that has the annotation, too.
+    let mut derived = derived(csv)?;
     let properties = match object::annotation(csv, "operatorframework.io/properties") {
         Some(annotation) => annotated(annotation).map_err(|e| {
-            Failure::Error(format!("failed to unmarshal properties annotation of {}: {e}", object::name(csv)))
+            let name = object::name(csv);
+            format!("failed to retrieve properties of csv {name:?}: failed to unmarshal properties annotation: {e}")
         })?,
         None => {
-            let mut properties = derived(csv)?;
-            properties.extend(package.map(|p| Property::package(p, version_text)));
-            properties
+            derived.extend(package.map(|p| Property::package(p, version_text)));
+            derived
         }
     };
     let of_package = properties.iter().rfind(|p| p.type_ == property::PACKAGE);
@@ -40,21 +42,22 @@ fn entry(csv: &Value, package: Option<&str>) -> Result<Entry, Failure> {
 }
 
 fn annotated(annotation: &str) -> Result<Vec<Property>, serde_json::Error> {
-    #[derive(serde::Deserialize)]
+    #[derive(Default, serde::Deserialize)]
     struct Annotation {
-        properties: Vec<Property>,
+        properties: Option<Vec<Property>>,
     }
-    Ok(serde_json::from_str::<Annotation>(annotation)?.properties)
+    let annotation: Option<Annotation> = serde_json::from_str(annotation)?;
+    Ok(annotation.unwrap_or_default().properties.unwrap_or_default())
 }
 
 /// The APIs that a CSV owns and requires.
-fn derived(csv: &Value) -> Result<Vec<Property>, Failure> {
+fn derived(csv: &Value) -> Result<Vec<Property>, String> {
     let mut properties = Vec::new();
     for (part, type_) in [("owned", property::GVK), ("required", property::GVK_REQUIRED)] {
         for crd in object::list(csv, &["spec", "customresourcedefinitions", part]) {
             let [name, version, kind] = ["name", "version", "kind"].map(|key| object::text(crd, &[key]));
             let Some((_, group)) = name.split_once('.') else {
-                return Err(Failure::Error(format!("error parsing crd name: {name}")));
+                return Err(format!("error parsing crd name: {name}"));
             };
             properties.push(Property::gvk(type_, &Gvk::new(group, version, kind)));
         }

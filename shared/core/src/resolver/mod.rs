@@ -8,18 +8,24 @@
 //!     -->           Resolution { bundles to install } | Failure { OLM's sentences }
 //! ```
 //!
-//! `solve` sees numbers and rules, nothing of bundles; `sat` is the seam for another engine.
+//! `solve` sees numbers and rules, nothing of bundles; `sat` is the seam for another engine. `search`, on a `circuit` and an `engine`
+//! of its own, comes to OLM's choice where choices stand in each other's way.
 
+mod circuit;
+mod engine;
 pub mod explain;
+mod heat;
 mod installed;
 mod offer;
 mod problem;
 mod sat;
+mod search;
 mod solve;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use self::problem::{Problem, Variable};
 use crate::catalog::{Entry, Snapshot};
@@ -49,6 +55,20 @@ pub struct Broken<'a> {
     pub namespace: &'a str,
     /// Why: `failed to list bundles: …`.
     pub why: String,
+}
+
+impl<'a> Broken<'a> {
+    /// What is installed in a namespace, which is a catalog to OLM's resolver.
+    pub fn existing(namespace: &'a str, why: String) -> Self {
+        Self { name: "@existing", namespace, why }
+    }
+}
+
+impl fmt::Display for Broken<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, namespace, why } = self;
+        write!(f, "error using catalogsource {namespace}/{name}: {why}")
+    }
 }
 
 /// A Subscription.

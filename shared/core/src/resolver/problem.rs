@@ -99,11 +99,7 @@ pub(super) fn build<'i>(inputs: &'i Inputs<'_>) -> Result<Problem<'i>, Failure> 
         builder.rule(Says::Chosen(variable), About::Unsubscribed(variable), message);
     }
     builder.limits();
-    let broken: BTreeSet<String> = inputs
-        .broken
-        .iter()
-        .map(|b| format!("error using catalogsource {}/{}: {}", b.namespace, b.name, b.why))
-        .collect();
+    let broken: BTreeSet<String> = inputs.broken.iter().map(ToString::to_string).collect();
     if !broken.is_empty() {
         return Err(aggregate(broken.into_iter().collect()));
     }
@@ -277,8 +273,10 @@ impl<'i> Builder<'i, '_> {
         let names = |members: &BTreeMap<&str, usize>| {
             enumerate(&members.keys().map(|id| (*id).to_owned()).collect::<Vec<_>>(), "and")
         };
-        let limit =
-            |members: &BTreeMap<&str, usize>| Says::AtMost(1, members.values().copied().collect::<BTreeSet<_>>());
+        let limit = |members: &BTreeMap<&str, usize>| {
+            let members: BTreeSet<usize> = members.values().copied().collect();
+            Says::AtMost(1, members.into_iter().collect())
+        };
         for (api, members) in apis.into_iter().filter(|(_, m)| m.len() > 1) {
             let Gvk { group, version, kind } = &api;
             let message = format!("{} provide {kind} ({group}/{version})", names(&members));

@@ -1,14 +1,14 @@
 //! The variables to choose, in the order of preference that the rules give, or the rules that contradict each other
 //! (reference/catalog-operator.md §3.7).
 //!
-//! Choices are made first come first served: first what must be chosen, then each `OneOf` of what was chosen. Of a choice the
-//! first candidate is taken with which all rules can still hold, so nothing is ever taken back. OLM's own search looks less far
-//! ahead and goes back when it has to; it comes to the same choice. Nothing is chosen that no rule asks for: what OLM does to
-//! leave out extras is not needed, for every need of what is chosen is itself a choice.
+//! Choices are made first come first served: first what must be chosen, then each `OneOf` of what was chosen. When all rules hold with
+//! the first candidate of each, that is the answer. Otherwise there is a conflict somewhere, and the answer is what OLM's own search
+//! comes to ([`super::search`]), which depends on how early each conflict is noticed. Nothing is chosen that no rule asks for.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use super::sat::{Batsat, Literal, Sat, Variable, no, yes};
+use super::search;
 
 /// Something that must hold, and how to say it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,12 +33,29 @@ pub(super) enum Says {
     /// Not both are chosen.
     NotBoth(usize, usize),
     /// At most so many of them are chosen.
-    AtMost(usize, BTreeSet<usize>),
+    AtMost(usize, Vec<usize>),
+}
+
+impl Says {
+    /// Does it hold of that choice?
+    pub(super) fn holds(&self, is: impl Fn(&usize) -> bool) -> bool {
+        match self {
+            Self::Chosen(variable) => is(variable),
+            Self::Never(variable) => !is(variable),
+            Self::OneOf(variable, others) => !is(variable) || others.iter().any(is),
+            Self::NotBoth(a, b) => !(is(a) && is(b)),
+            Self::AtMost(most, members) => members.iter().filter(|m| is(m)).count() <= *most,
+        }
+    }
 }
 
 /// The variables to choose among `count`, in the order in which they were chosen. Otherwise the rules that contradict each
 /// other, by their numbers: without any one of them the others could hold.
 pub(super) fn solve(rules: &[Rule], count: usize) -> Result<Vec<usize>, Vec<usize>> {
+    let first = choose(rules, count, |candidates| candidates.first().copied());
+    if search::hold(rules, count, &first) {
+        return Ok(first);
+    }
     let mut engine = Batsat::default();
     let variables: Vec<Variable> = (0..count).map(|_| engine.variable()).collect();
     for rule in rules {
@@ -47,6 +64,21 @@ pub(super) fn solve(rules: &[Rule], count: usize) -> Result<Vec<usize>, Vec<usiz
     if !engine.solve(&[]) {
         return Err(contradiction(rules, count));
     }
+    if let Ok(Some(chosen)) = search::choose(rules, count) {
+        return Ok(chosen);
+    }
+    // Too large for OLM's search. Of each choice the first candidate is taken with which all rules can still hold. There is one: they
+    // can hold with what was chosen, and what was chosen needs one of these.
+    Ok(choose(rules, count, |candidates| {
+        let is_possible = |c: &usize| engine.held(variables[*c]) || engine.solve(&[yes(variables[*c])]);
+        let choice = candidates.iter().copied().find(is_possible)?;
+        engine.clause(&[yes(variables[choice])]);
+        Some(choice)
+    }))
+}
+
+/// Makes all choices, each by that rule.
+fn choose<'r>(rules: &'r [Rule], count: usize, mut by: impl FnMut(&'r [usize]) -> Option<usize>) -> Vec<usize> {
     let mut needs: Vec<Vec<&[usize]>> = vec![Vec::new(); count];
     let mut choices: VecDeque<&[usize]> = VecDeque::new();
     for rule in rules {
@@ -61,16 +93,13 @@ pub(super) fn solve(rules: &[Rule], count: usize) -> Result<Vec<usize>, Vec<usiz
         if candidates.iter().any(|c| chosen[*c]) {
             continue;
         }
-        let is_possible = |c: &usize| engine.held(variables[*c]) || engine.solve(&[yes(variables[*c])]);
-        // There is one: all rules can hold with what was chosen, and what was chosen needs one of these.
-        if let Some(choice) = candidates.iter().copied().find(is_possible) {
-            engine.clause(&[yes(variables[choice])]);
+        if let Some(choice) = by(candidates) {
             chosen[choice] = true;
             order.push(choice);
             choices.extend(&needs[choice]);
         }
     }
-    Ok(order)
+    order
 }
 
 /// Clauses for a rule; with `unless` it need not hold when that does.

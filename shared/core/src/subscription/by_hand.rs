@@ -11,7 +11,7 @@ use super::{Group, There};
 use crate::api::object;
 use crate::catalog::Entry;
 use crate::plan::{Action, Plan, Reason};
-use crate::resolver::{self, Catalog, Failure, Inputs};
+use crate::resolver::{self, Broken, Catalog, Failure, Inputs};
 use crate::settings::Settings;
 use crate::unpack::{Images, Patience};
 use crate::world::Reader;
@@ -41,6 +41,10 @@ pub(super) fn resolve(
     now: jiff::Timestamp,
 ) -> Plan {
     let namespace = object::namespace(plan);
+    if group.count > 1 {
+        let why = format!("found {} operatorGroups, expected 1", group.count);
+        return failed(plan, &Failure::Error(Broken::existing(namespace, why).to_string()), now);
+    }
     let there = Namespace::read(world, namespace);
     let missing: Vec<&str> = named(plan).into_iter().filter(|csv| !there.has(csv)).collect();
     if missing.is_empty() {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::status::{Subscription, phase};
 use crate::api::object;
-use crate::resolver::{Failure, Installed};
+use crate::resolver::{Broken, Installed};
 use crate::world::{Reader, kind};
 
 /// The ClusterServiceVersions of a namespace that are no copies, by name.
@@ -98,12 +98,18 @@ impl<'w> Namespace<'w> {
         self.csvs.contains_key(name)
     }
 
-    /// The CSVs as the resolver takes them, without those that are leaving.
-    pub(super) fn installed(
+    /// The CSVs as the resolver takes them, without those that are leaving. One that cannot be read, or more or fewer OperatorGroups
+    /// than one, prevent every resolution, as a catalog does that cannot be used.
+    pub(super) fn installed<'n>(
         &self,
+        namespace: &'n str,
+        groups: usize,
         subscriptions: &[Subscription<'_>],
         leaving: &BTreeSet<&str>,
-    ) -> Result<Vec<Installed>, Failure> {
+    ) -> Result<Vec<Installed>, Broken<'n>> {
+        if groups != 1 {
+            return Err(Broken::existing(namespace, format!("found {groups} operatorGroups, expected 1")));
+        }
         let mut installed = Vec::new();
         for (name, csv) in &self.csvs {
             let linked = || subscriptions.iter().filter(|s| s.status("installedCSV") == *name);
@@ -116,7 +122,8 @@ impl<'w> Namespace<'w> {
                 1 => packages.first().copied(),
                 _ => None,
             };
-            installed.push(Installed::of(csv, package, subscribed)?);
+            let read = Installed::of(csv, package, subscribed);
+            installed.push(read.map_err(|why| Broken::existing(namespace, why))?);
         }
         Ok(installed)
     }

@@ -124,6 +124,8 @@ fn made_by_hand(
 struct Group<'w> {
     /// The only one, if it is.
     object: Option<&'w Value>,
+    /// How many there are.
+    count: usize,
     fail_forward: bool,
     excludes_global: bool,
 }
@@ -138,6 +140,7 @@ impl<'w> Group<'w> {
         let annotation = "olm.operatorframework.io/exclude-global-namespace-resolution";
         Self {
             object,
+            count: groups.len(),
             fail_forward: says(&["spec", "upgradeStrategy"], "TechPreviewUnsafeFailForward"),
             excludes_global: says(&["metadata", "annotations", annotation], "true"),
         }
@@ -244,8 +247,12 @@ impl<'w> Pass<'w, '_> {
             let wanted = |s: &Subscription<'_>| s.wanted(false).takes_from(source.name, source.namespace);
             self.subscriptions.iter().any(wanted)
         };
-        let (catalogs, broken) = offer::catalogs(&sources, is_named)?;
-        let installed = namespace.installed(&self.subscriptions, leaving).map_err(Unusable::Broken)?;
+        let (catalogs, mut broken) = offer::catalogs(&sources, is_named)?;
+        // This is only asked where there is one OperatorGroup.
+        let installed = namespace.installed(name, 1, &self.subscriptions, leaving).unwrap_or_else(|existing| {
+            broken.push(existing);
+            Vec::new()
+        });
         let subscriptions = self.subscriptions.iter().zip(busy).map(|(s, busy)| s.wanted(*busy)).collect();
         let inputs = Inputs { namespace: name, subscriptions, catalogs, broken, installed };
         let resolution = resolver::resolve(&inputs).map_err(Unusable::Broken)?;

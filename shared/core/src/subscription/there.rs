@@ -36,7 +36,9 @@ impl<'w> There<'w> {
         }
         let csvs = Namespace::read(world, namespace);
         let (busy, leaving) = csvs.under_way(&subscriptions, &plans, group.fail_forward);
-        let installed = csvs.installed(&subscriptions, &leaving)?;
+        // How many OperatorGroups there are is for the caller to judge: files need not have any.
+        let installed = csvs.installed(namespace, 1, &subscriptions, &leaving);
+        let installed = installed.map_err(|existing| Failure::Error(existing.to_string()))?;
         let targets = match groups[..] {
             [group] => {
                 let targets: Vec<&str> = membership::Group(group).targets().into_iter().collect();

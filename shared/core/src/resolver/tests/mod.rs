@@ -1,6 +1,7 @@
 //! Resolutions of small catalogs, a line per bundle.
 
 mod explain;
+mod skipped;
 mod solver;
 mod updates;
 

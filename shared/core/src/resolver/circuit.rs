@@ -1,0 +1,157 @@
+//! Rules as a circuit of "and" gates, the form in which OLM gives them to its engine.
+//!
+//! The form matters: what an engine notices by propagation alone, and what it learns from a conflict, depends on the gates between
+//! the variables. A "one of" is a chain of gates in the order of preference, an "at most" a sorting network over its members.
+
+use std::collections::HashMap;
+
+use super::solve::Says;
+
+/// A variable of the circuit, or its opposite: twice the number of the variable, and one more for the opposite. 0 is none.
+pub(super) type Literal = u32;
+
+/// Always true. Its variable is the first.
+pub(super) const TRUE: Literal = 2;
+const FALSE: Literal = TRUE ^ 1;
+
+/// Variables and gates over them.
+#[derive(Debug, Default)]
+pub(super) struct Circuit {
+    /// The gates, in the order in which they were made: each is true when both of its inputs are.
+    pub(super) gates: Vec<(Literal, [Literal; 2])>,
+    by_inputs: HashMap<[Literal; 2], Literal>,
+    inputs: usize,
+}
+
+impl Circuit {
+    /// A circuit with so many variables; their literals come from [`Circuit::input`].
+    pub(super) fn with_inputs(inputs: usize) -> Self {
+        Self { inputs, ..Self::default() }
+    }
+
+    /// The literal of a variable of the problem.
+    pub(super) fn input(variable: usize) -> Literal {
+        literal(variable + 2)
+    }
+
+    /// What is true exactly when the rule holds.
+    pub(super) fn rule(&mut self, says: &Says) -> Literal {
+        match says {
+            Says::Chosen(variable) => Self::input(*variable),
+            Says::Never(variable) => Self::input(*variable) ^ 1,
+            Says::OneOf(variable, candidates) => {
+                candidates.iter().fold(Self::input(*variable) ^ 1, |any, c| self.or(any, Self::input(*c)))
+            }
+            Says::NotBoth(a, b) => self.or(Self::input(*a) ^ 1, Self::input(*b) ^ 1),
+            Says::AtMost(most, members) => {
+                if *most >= members.len() {
+                    return TRUE;
+                }
+                let mut sorted: Vec<Literal> = members.iter().map(|m| Self::input(*m)).collect();
+                sorted.resize(members.len().next_power_of_two(), TRUE);
+                let end = sorted.len();
+                self.sort(&mut sorted, 0, end);
+                // The members that hold stand last, before those that only fill up.
+                sorted[members.len() - 1 - most] ^ 1
+            }
+        }
+    }
+
+    fn and(&mut self, a: Literal, b: Literal) -> Literal {
+        let inputs = [a.min(b), a.max(b)];
+        if a == b || inputs[0] == TRUE {
+            return inputs[1];
+        }
+        if a == b ^ 1 || inputs[0] == FALSE {
+            return FALSE;
+        }
+        let next = literal(self.inputs + self.gates.len() + 2);
+        let gate = *self.by_inputs.entry(inputs).or_insert(next);
+        if gate == next {
+            self.gates.push((gate, inputs));
+        }
+        gate
+    }
+
+    fn or(&mut self, a: Literal, b: Literal) -> Literal {
+        self.and(a ^ 1, b ^ 1) ^ 1
+    }
+
+    /// Sorts a part, false before true: Batcher's odd-even merge sort.
+    fn sort(&mut self, literals: &mut [Literal], from: usize, to: usize) {
+        if to - from > 1 {
+            let middle = from.midpoint(to);
+            self.sort(literals, from, middle);
+            self.sort(literals, middle, to);
+            self.merge(literals, from, to, 1);
+        }
+    }
+
+    fn merge(&mut self, literals: &mut [Literal], from: usize, to: usize, step: usize) {
+        if to <= from + step {
+            return;
+        }
+        if 2 * step >= to - from {
+            self.exchange(literals, from, from + step);
+            return;
+        }
+        self.merge(literals, from, to, 2 * step);
+        self.merge(literals, from + step, to, 2 * step);
+        for low in (from + step..to - step).step_by(2 * step) {
+            self.exchange(literals, low, low + step);
+        }
+    }
+
+    fn exchange(&mut self, literals: &mut [Literal], low: usize, high: usize) {
+        let (a, b) = (literals[low], literals[high]);
+        literals[low] = self.and(a, b);
+        literals[high] = self.or(a, b);
+    }
+}
+
+/// The literal of a variable of the circuit. A problem whose circuit has two thousand million gates does not fit into memory.
+fn literal(variable: usize) -> Literal {
+    Literal::try_from(variable * 2).unwrap_or(Literal::MAX ^ 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The value of a literal when those variables are chosen.
+    fn value(circuit: &Circuit, wanted: Literal, chosen: u32) -> bool {
+        let mut values = vec![false, true];
+        values.extend((0..circuit.inputs).map(|v| chosen & (1 << v) != 0));
+        let of = |values: &[bool], l: Literal| values[l as usize / 2] ^ (l & 1 == 1);
+        for (_, [a, b]) in &circuit.gates {
+            let value = of(&values, *a) && of(&values, *b);
+            values.push(value);
+        }
+        of(&values, wanted)
+    }
+
+    #[test]
+    fn a_rule_is_true_exactly_when_it_holds() {
+        const COUNT: usize = 6;
+        let mut rules = vec![
+            Says::Chosen(1),
+            Says::Never(2),
+            Says::OneOf(0, vec![3, 1, 5]),
+            Says::OneOf(0, vec![]),
+            Says::OneOf(2, vec![2]),
+            Says::NotBoth(4, 5),
+            Says::NotBoth(3, 3),
+        ];
+        for size in 0..=COUNT {
+            rules.extend((0..=COUNT).map(|most| Says::AtMost(most, (0..size).rev().collect())));
+        }
+        let mut circuit = Circuit::with_inputs(COUNT);
+        let literals: Vec<Literal> = rules.iter().map(|rule| circuit.rule(rule)).collect();
+        for chosen in 0..1 << COUNT {
+            let is = |v: &usize| chosen & (1 << v) != 0;
+            for (says, literal) in rules.iter().zip(&literals) {
+                assert_eq!(value(&circuit, *literal, chosen), says.holds(is), "{says:?} of {chosen:b}");
+            }
+        }
+    }
+}

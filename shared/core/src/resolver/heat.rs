@@ -1,0 +1,143 @@
+//! Which variable an engine guesses next: the one that took part in most of the latest conflicts.
+
+/// A heap of variables by their heat. The order among equals is that of OLM's engine, and so is how heat grows.
+#[derive(Debug)]
+pub(super) struct Heat {
+    heap: Vec<usize>,
+    place: Vec<Option<usize>>,
+    heat: Vec<f64>,
+    /// The value to guess: the last one, else the one that more clauses ask for.
+    guess: Vec<bool>,
+    increment: f64,
+    conflicts: f64,
+    most_decay: f64,
+}
+
+/// How many conflicts the decay is spread over.
+const SPREAD: f64 = 1536.0;
+const LEAST_DECAY: f64 = 0.67;
+const FIRST_DECAY: f64 = 0.935;
+const LAST_DECAY: f64 = 0.9875;
+const INERTIA: f64 = 0.9999;
+
+impl Default for Heat {
+    fn default() -> Self {
+        Self {
+            heap: Vec::new(),
+            place: vec![None; 130],
+            heat: vec![0.0; 130],
+            guess: vec![true; 130],
+            increment: 1.0,
+            conflicts: 0.0,
+            most_decay: FIRST_DECAY,
+        }
+    }
+}
+
+impl Heat {
+    /// Makes room for variables below `top`, all of which can be guessed from then on.
+    pub(super) fn grow(&mut self, top: usize) {
+        for variable in self.place.len()..=top {
+            self.place.push(Some(self.heap.len()));
+            self.heap.push(variable);
+        }
+        self.heat.resize(top + 1, 0.0);
+        self.guess.resize(top + 1, true);
+        let end = self.heap.len();
+        for at in (0..end / 2).rev() {
+            self.down(at);
+        }
+    }
+
+    /// The variable can be guessed again, and would be guessed to have that value.
+    pub(super) fn push(&mut self, variable: usize, value: bool) {
+        self.guess[variable] = value;
+        if self.place[variable].is_none() {
+            self.place[variable] = Some(self.heap.len());
+            self.heap.push(variable);
+            self.up(self.heap.len() - 1);
+        }
+    }
+
+    /// Says which value to guess first.
+    pub(super) fn prefer(&mut self, variable: usize, value: bool) {
+        self.guess[variable] = value;
+    }
+
+    /// The hottest variable that is open, and the value to guess.
+    pub(super) fn pop(&mut self, is_open: impl Fn(usize) -> bool) -> Option<(usize, bool)> {
+        loop {
+            let last = self.heap.len().checked_sub(1)?;
+            self.swap(0, last);
+            let variable = self.heap.pop()?;
+            self.down(0);
+            self.place[variable] = None;
+            if is_open(variable) {
+                return Some((variable, self.guess[variable]));
+            }
+        }
+    }
+
+    /// Is one of the variables that can be guessed open?
+    pub(super) fn has(&self, is_open: impl Fn(usize) -> bool) -> bool {
+        self.heap.iter().any(|v| is_open(*v))
+    }
+
+    /// The variable took part in a conflict.
+    pub(super) fn bump(&mut self, variable: usize) {
+        self.heat[variable] += self.increment;
+        if let Some(at) = self.place[variable] {
+            self.down(at);
+            self.up(at);
+        }
+    }
+
+    /// A search begins.
+    pub(super) fn begin(&mut self) {
+        self.conflicts = 0.0;
+        self.most_decay = INERTIA * self.most_decay + (1.0 - INERTIA) * LAST_DECAY;
+    }
+
+    /// A conflict is over: later ones weigh more.
+    pub(super) fn decay(&mut self) {
+        self.conflicts += 1.0;
+        let share = (-100.0 * (1.0 - self.conflicts / SPREAD)).exp();
+        self.increment /= self.most_decay - share * (self.most_decay - LEAST_DECAY);
+    }
+
+    fn up(&mut self, mut at: usize) {
+        while at > 0 {
+            let parent = (at - 1) / 2;
+            if self.heat[self.heap[at]] <= self.heat[self.heap[parent]] {
+                break;
+            }
+            self.swap(at, parent);
+            at = parent;
+        }
+    }
+
+    fn down(&mut self, mut at: usize) {
+        let of = |this: &Self, at: usize| this.heat[this.heap[at]];
+        loop {
+            let mut child = 2 * at + 1;
+            if child >= self.heap.len() {
+                break;
+            }
+            if child + 1 < self.heap.len() && of(self, child) <= of(self, child + 1) {
+                child += 1;
+            }
+            if of(self, child) <= of(self, at) {
+                break;
+            }
+            self.swap(at, child);
+            at = child;
+        }
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.heap.swap(a, b);
+        for at in [a, b] {
+            self.place[self.heap[at]] = Some(at);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! OLM's search for the preferred choice, step by step (pkg/controller/registry/resolver/solver/search.go of OLM v0.46).
+//!
+//! Choices are made first come first served: first what must be chosen, then each "one of" of what was chosen. Of a choice the next
+//! candidate is assumed in a scope of its own, and the engine propagates. On a conflict the last scope is closed and the choice stands
+//! first in the queue again, with the next candidate.
+//!
+//! Three things make that differ from "the first candidate with which all rules can hold":
+//! * A candidate that was tried stays tried. When an *earlier* choice takes its next candidate, later choices that were there before it
+//!   go on behind the candidates that failed with the former one, though these might do now.
+//! * Closing a scope learns from its conflict. If that contradicts the scope below, it is closed as well, before the other candidates of
+//!   the choice were tried. These stay untried, and can be taken later; the one that failed cannot.
+//! * A choice without candidates left stays open. Whether another choice fulfils it is seen at the end, when all values are searched for.
+
+use std::collections::VecDeque;
+
+use super::circuit::{Circuit, Literal};
+use super::engine::{Answer, Engine, GaveUp};
+use super::solve::{Rule, Says};
+
+/// How many scopes are opened in all.
+const GUESSES: usize = 200_000;
+
+/// A choice to be made.
+#[derive(Clone, Copy, Debug)]
+struct Choice<'r> {
+    candidates: &'r [usize],
+    /// The next candidate to try.
+    next: usize,
+}
+
+/// A choice that was made.
+#[derive(Clone, Copy, Debug)]
+struct Guess<'r> {
+    choice: Choice<'r>,
+    /// The candidate that was taken; none when one was chosen already, or none is left.
+    taken: Option<usize>,
+    /// How many choices came with it.
+    needs: usize,
+}
+
+/// Chooses among `count` variables as OLM does, in the order in which they are chosen. None: OLM finds no choice. There must be one.
+pub(super) fn choose(rules: &[Rule], count: usize) -> Result<Option<Vec<usize>>, GaveUp> {
+    let mut circuit = Circuit::with_inputs(count);
+    let holds: Vec<Literal> = rules.iter().map(|rule| circuit.rule(&rule.says)).collect();
+    let mut engine = Engine::new(&circuit);
+    let mut needs: Vec<Vec<&[usize]>> = vec![Vec::new(); count];
+    let mut anchors: Vec<&[usize]> = Vec::new();
+    let mut is_anchor = vec![false; count];
+    for rule in rules {
+        match &rule.says {
+            Says::Chosen(variable) if !std::mem::replace(&mut is_anchor[*variable], true) => {
+                anchors.push(std::slice::from_ref(variable));
+            }
+            Says::OneOf(variable, candidates) if !candidates.is_empty() => needs[*variable].push(candidates),
+            _ => {}
+        }
+    }
+    for literal in holds {
+        engine.assume(literal);
+    }
+    for anchor in anchors.iter().copied().flatten() {
+        engine.assume(Circuit::input(*anchor));
+    }
+    let chosen = match engine.test()? {
+        Answer::Conflict => return Ok(None),
+        Answer::Holds => Vec::new(),
+        Answer::Unknown => {
+            let choices = anchors.into_iter().map(|candidates| Choice { candidates, next: 0 }).collect();
+            let chosen = vec![false; count];
+            let search = Search {
+                engine: &mut engine,
+                needs: &needs,
+                choices,
+                guesses: Vec::new(),
+                chosen,
+                last: Answer::Unknown,
+            };
+            match search.run()? {
+                Some(chosen) => chosen,
+                None => return Ok(None),
+            }
+        }
+    };
+    // What follows from the rules alone is there as well; all else is left out.
+    let mut is_chosen = vec![false; count];
+    for variable in &chosen {
+        is_chosen[*variable] = true;
+    }
+    let extras = (0..count).filter(|v| !is_chosen[*v] && engine.is_true(Circuit::input(*v)));
+    let chosen: Vec<usize> = chosen.iter().copied().chain(extras).collect();
+    Ok(hold(rules, count, &chosen).then_some(chosen))
+}
+
+/// Do all rules hold with exactly that choice?
+pub(super) fn hold(rules: &[Rule], count: usize, chosen: &[usize]) -> bool {
+    let mut is_chosen = vec![false; count];
+    for variable in chosen {
+        is_chosen[*variable] = true;
+    }
+    rules.iter().all(|rule| rule.says.holds(|v| is_chosen[*v]))
+}
+
+struct Search<'s, 'r> {
+    engine: &'s mut Engine,
+    /// The choices that come with each variable.
+    needs: &'s [Vec<&'r [usize]>],
+    choices: VecDeque<Choice<'r>>,
+    guesses: Vec<Guess<'r>>,
+    chosen: Vec<bool>,
+    last: Answer,
+}
+
+impl<'r> Search<'_, 'r> {
+    /// What is chosen. The engine is left in the scope in which the search began.
+    fn run(mut self) -> Result<Option<Vec<usize>>, GaveUp> {
+        let mut opened = 0;
+        loop {
+            if self.choices.is_empty() && self.last == Answer::Unknown {
+                self.last = self.engine.solve()?;
+            }
+            if self.last == Answer::Conflict {
+                if self.guesses.is_empty() {
+                    return Ok(None);
+                }
+                self.take_back()?;
+                continue;
+            }
+            let Some(choice) = self.choices.pop_front() else { break };
+            opened += 1;
+            if opened > GUESSES {
+                return Err(GaveUp);
+            }
+            self.make(choice)?;
+        }
+        let chosen = self.guesses.iter().filter_map(|guess| guess.taken).collect();
+        while !self.guesses.is_empty() {
+            self.take_back()?;
+        }
+        Ok(Some(chosen))
+    }
+
+    fn make(&mut self, choice: Choice<'r>) -> Result<(), GaveUp> {
+        let is_chosen = choice.candidates.iter().any(|c| self.chosen[*c]);
+        let taken = choice.candidates.get(choice.next).copied().filter(|_| !is_chosen);
+        let needs = taken.map_or(&[][..], |taken| &self.needs[taken]);
+        self.guesses.push(Guess { choice, taken, needs: needs.len() });
+        self.choices.extend(needs.iter().map(|candidates| Choice { candidates, next: 0 }));
+        if let Some(taken) = taken {
+            self.chosen[taken] = true;
+            self.engine.assume(Circuit::input(taken));
+            self.last = self.engine.test()?;
+        }
+        Ok(())
+    }
+
+    fn take_back(&mut self) -> Result<(), GaveUp> {
+        let Some(guess) = self.guesses.pop() else { return Ok(()) };
+        let mut choice = guess.choice;
+        if let Some(taken) = guess.taken {
+            self.chosen[taken] = false;
+            self.last = self.engine.untest()?;
+            choice.next += 1;
+        }
+        self.choices.truncate(self.choices.len() - guess.needs);
+        self.choices.push_front(choice);
+        Ok(())
+    }
+}

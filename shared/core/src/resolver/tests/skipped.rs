@@ -1,0 +1,88 @@
+//! Choices of OLM's search that are not "the first candidate with which all rules can hold". Each was found by comparing 300,000 made-up
+//! problems with OLM's own solver (v0.46, gini v1.0.4), and made small; the answers are OLM's.
+
+use crate::resolver::search;
+use crate::resolver::solve::{Rule, Says, solve};
+
+fn rules(says: &[Says]) -> Vec<Rule> {
+    let rule = |(i, says): (usize, &Says)| Rule { says: says.clone(), message: format!("rule {i:02}"), weight: 0 };
+    says.iter().enumerate().map(rule).collect()
+}
+
+fn chosen(says: &[Says], count: usize) -> Vec<usize> {
+    let mut chosen = solve(&rules(says), count).unwrap();
+    chosen.sort_unstable();
+    chosen
+}
+
+const S: usize = 0;
+const T: usize = 1;
+
+/// S wants A or B, and T wants E or F. A leads to D, and D excludes E and F: when E is tried, all of A's scope is closed, before F was
+/// tried. T's choice goes on with F under B, though E would do as well.
+#[test]
+fn a_candidate_that_failed_under_another_choice_is_not_tried_again() {
+    let [a, b, c, d, e, f] = [2, 3, 4, 5, 6, 7];
+    let says = [
+        Says::Chosen(S),
+        Says::OneOf(S, vec![a, b]),
+        Says::Chosen(T),
+        Says::OneOf(T, vec![e, f]),
+        Says::OneOf(a, vec![c, d]),
+        Says::OneOf(c, vec![d]),
+        Says::NotBoth(e, d),
+        Says::AtMost(1, vec![d, f]),
+    ];
+    assert_eq!(chosen(&says, 8), [S, T, b, f]);
+}
+
+/// S needs A, which wants F or G; T wants B or C, and B leads to a contradiction by two ways. Both ways are tried below F before B is
+/// left. Then A's choice stands behind F, though F had no part in it.
+#[test]
+fn a_choice_goes_on_behind_its_last_candidate_when_an_earlier_one_changes() {
+    let [a, b, c, d, e, f, g, h, i] = [2, 3, 4, 5, 6, 7, 8, 9, 10];
+    let says = [
+        Says::Chosen(S),
+        Says::OneOf(S, vec![a]),
+        Says::Chosen(T),
+        Says::OneOf(T, vec![b, c]),
+        Says::OneOf(a, vec![f, g]),
+        Says::OneOf(b, vec![d, e]),
+        Says::OneOf(d, vec![e]),
+        Says::OneOf(e, vec![h]),
+        Says::NotBoth(e, i),
+        Says::OneOf(h, vec![i]),
+    ];
+    assert_eq!(chosen(&says, 11), [S, T, a, c, g]);
+}
+
+/// A network of hundreds, and a chain of hundreds: an exact answer.
+#[test]
+fn large_problems_are_answered_exactly() {
+    let (members, end) = (300, 900);
+    let last = members - 1;
+    let mut says = vec![Says::Chosen(0), Says::AtMost(1, (1..=members).collect()), Says::Never(members)];
+    says.push(Says::OneOf(0, (1..=members).rev().collect()));
+    says.push(Says::OneOf(last, vec![members + 1]));
+    says.extend((members + 1..end).map(|v| Says::OneOf(v, vec![v + 1])));
+    says.push(Says::NotBoth(end, last));
+    assert_eq!(search::choose(&rules(&says), end + 1), Ok(Some(vec![0, last - 1])));
+}
+
+/// Pigeons and holes: OLM's engine works for hours. This one gives up, and the answer is a choice all the same.
+#[test]
+fn what_takes_too_long_is_given_up() {
+    const HOLES: usize = 9;
+    let pigeon = |p: usize, h: usize| 2 + p * HOLES + h;
+    let count = 2 + (HOLES + 1) * HOLES;
+    let mut says = vec![Says::Chosen(0), Says::OneOf(0, vec![1, count])];
+    for p in 0..=HOLES {
+        says.push(Says::OneOf(1, (0..HOLES).map(|h| pigeon(p, h)).collect()));
+    }
+    for h in 0..HOLES {
+        for p in 0..=HOLES {
+            says.extend((0..p).map(|other| Says::NotBoth(pigeon(p, h), pigeon(other, h))));
+        }
+    }
+    assert!(search::choose(&rules(&says), count + 1).is_err());
+}
