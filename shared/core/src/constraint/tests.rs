@@ -41,30 +41,52 @@ struct RecordedResult {
 fn rules_as_recorded() {
     let Some(recorded) = testing::recorded("cel/cel.json") else { return };
     let Recorded { sets, rules } = serde_json::from_value(recorded).unwrap();
-    let (mut compared, mut deviations) = (0, std::collections::BTreeSet::new());
+    let mut checked = testing::Checked::default();
     for RecordedRule { rule, compile_error, results } in &rules {
         let compiled = Rule::compile(rule);
         let refusal = compiled.as_ref().err().map(ToString::to_string);
         let may_differ = DEVIATIONS.iter().any(|(deviating, _)| deviating == rule);
-        if refusal != *compile_error {
-            assert!(may_differ, "{rule}: {refusal:?} instead of {compile_error:?}");
-            deviations.insert(rule);
+        if !may_differ {
+            checked.same(rule, &refusal, compile_error);
         }
-        compared += 1;
         let (Ok(compiled), Some(results)) = (&compiled, results) else { continue };
         for RecordedResult { set, result, error } in results {
             let ours = compiled.evaluate(&sets[set]);
             let said = ours.as_ref().err().map(ToString::to_string);
-            assert_eq!(ours.unwrap_or_default(), *result, "{rule} of {set}");
-            if said != *error {
-                assert!(may_differ, "{rule} of {set}: {said:?} instead of {error:?}");
-                deviations.insert(rule);
+            let case = format!("{rule} of {set}");
+            checked.same(&case, &ours.unwrap_or_default(), result);
+            if !may_differ {
+                checked.same(&case, &said, error);
             }
-            compared += 1;
         }
     }
-    assert_eq!(compared, 658);
-    assert_eq!(deviations.len(), DEVIATIONS.len(), "{deviations:?}");
+    checked.end();
+}
+
+#[test]
+fn errors_name_what_the_evaluator_was_given() {
+    let properties = [
+        Property::new("map", json!({ "a": 1 })),
+        Property::new("list", json!([1, 2])),
+        Property::new("null", json!(null)),
+        Property::new("text", json!("x")),
+    ];
+    for (rule, error) in [
+        ("string(properties[0].value) == ''", "no such overload: string(map)"),
+        ("size(properties[2].value) == 1", "no such overload: size"),
+        ("properties[1].value.a == 1", "unsupported index type 'string' in list"),
+        ("properties[1].value['a'] == 1", "unsupported index type 'string' in list"),
+        ("properties[1].value[0.5] == 1", "unsupported index value 0.5 in list"),
+        ("properties[1].value[properties[2].value] == 1", "invalid qualifier type: types.Null"),
+        ("properties[2].value < 1", "no such overload: _<_"),
+        ("properties[3].value < 1", "no such overload"),
+        ("int(properties[3].value) == 1", "type conversion error from 'string' to 'int'"),
+        ("semver_compare('1.0.0', properties[2].value) == 0", "unable to parse 'NULL_VALUE' to semver format"),
+        ("semver_compare('1.0.0', properties[0].value) == 0", "unable to parse 'map[a:1]' to semver format"),
+    ] {
+        let answer = Rule::compile(rule).unwrap().evaluate(&properties);
+        assert_eq!(answer.map_err(|e| e.to_string()), Err(error.to_owned()), "{rule}");
+    }
 }
 
 proptest! {

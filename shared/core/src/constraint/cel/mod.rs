@@ -13,8 +13,8 @@
 mod check;
 mod cost;
 mod policy;
+mod words;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -91,8 +91,8 @@ fn parse(text: &str) -> Result<Program, Error> {
 fn execute(program: &Program, context: &Context<'_, '_>) -> Result<bool, Error> {
     match program.execute(context) {
         Ok(cel::Value::Bool(holds)) => Ok(holds),
-        Ok(_) => Err(Error("no such overload".to_owned())),
-        Err(error) => Err(Error(in_words(&error))),
+        Ok(_) => Err(Error(words::NO_SUCH_OVERLOAD.to_owned())),
+        Err(error) => Err(Error(words::of_error(&error))),
     }
 }
 
@@ -142,47 +142,11 @@ fn to_cel(value: &Value) -> cel::Value {
 /// `semver_compare(a, b)`: -1, 0 or 1. Versions are read tolerantly, from whatever prints as one.
 fn semver_compare(a: cel::Value, b: cel::Value) -> Result<i64, ExecutionError> {
     let read = |value: &cel::Value| {
-        let text = printed(value);
+        let text = words::printed(value);
         let refused = |_| ExecutionError::function_error("", format!("unable to parse '{text}' to semver format"));
         version::parse_tolerant(&text).map_err(refused)
     };
     Ok(version::compare(&read(&a)?, &read(&b)?) as i64)
-}
-
-/// A value as Go prints it.
-fn printed(value: &cel::Value) -> String {
-    let join = |parts: Vec<String>| parts.join(" ");
-    match value {
-        cel::Value::String(text) => text.to_string(),
-        cel::Value::Int(n) => n.to_string(),
-        cel::Value::UInt(n) => n.to_string(),
-        cel::Value::Float(n) => n.to_string(),
-        cel::Value::Bool(value) => value.to_string(),
-        cel::Value::List(list) => format!("[{}]", join(list.iter().map(printed).collect())),
-        cel::Value::Map(map) => {
-            let sorted: BTreeMap<String, String> = map.map.iter().map(|(k, v)| (k.to_string(), printed(v))).collect();
-            format!("map[{}]", join(sorted.into_iter().map(|(k, v)| format!("{k}:{v}")).collect()))
-        }
-        other => format!("{other:?}"),
-    }
-}
-
-/// An error of the evaluator in the words of OLM's CEL library.
-fn in_words(error: &ExecutionError) -> String {
-    match error {
-        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
-        ExecutionError::IndexOutOfBounds(index) => format!("index out of bounds: {}", printed(index)),
-        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
-        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
-        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
-        ExecutionError::FunctionError { message, .. } => message.clone(),
-        ExecutionError::NoSuchOverload(_)
-        | ExecutionError::UnexpectedType { .. }
-        | ExecutionError::ValuesNotComparable(..)
-        | ExecutionError::UnsupportedTargetType { .. }
-        | ExecutionError::UnsupportedBinaryOperator(..) => "no such overload".to_owned(),
-        other => other.to_string(),
-    }
 }
 
 fn syntax_errors(text: &str, errors: &cel::ParseErrors) -> Error {

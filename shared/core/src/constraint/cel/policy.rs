@@ -160,7 +160,7 @@ fn read(text: &cel::Value) -> Result<Version, ExecutionError> {
     let refused = |text: &str| ExecutionError::function_error("semver", format!("semver({text}): this is no version"));
     match text {
         cel::Value::String(text) => of_text(text),
-        other => Err(refused(&super::printed(other))),
+        other => Err(refused(&super::words::printed(other))),
     }
 }
 
