@@ -79,6 +79,11 @@ pub(crate) fn decode_data(data: &str) -> Result<Vec<u8>, String> {
     decoded.map_err(|e| format!("not base64: {e}"))
 }
 
+/// Bytes in base64 as opm writes them again: without line breaks. What is no base64 stays as it is.
+pub(crate) fn encoded_again(data: &str) -> String {
+    decode_data(data).map_or_else(|_| data.to_owned(), |bytes| STANDARD.encode(bytes))
+}
+
 pub(crate) fn is_csv(object: &Value) -> bool {
     text(object, &["kind"]) == "ClusterServiceVersion"
 }

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use content::BundleContent;
-pub(crate) use content::{decode_data, is_csv};
+pub(crate) use content::{decode_data, encoded_again, is_csv};
 pub use property::Property;
 pub(crate) use render::{blob, related_images};
 use serde_json::Value;

@@ -12,6 +12,7 @@ use super::BundleContent;
 use super::stored::Span;
 use crate::api::go_json::GoType;
 use crate::api::object::{at, list, text};
+use crate::bundle::encoded_again;
 use crate::bundle::property::{CSV_METADATA, PACKAGE};
 
 /// The objects of one bundle, or the bytes that hold them. Cheap to clone.
@@ -142,7 +143,8 @@ fn stand_in(blob: &Value, package: &Value) -> Result<Option<Value>, String> {
     }
     let icon = at(package, &["icon"]);
     if !icon.is_null() {
-        spec["icon"] = json!([{"base64data": text(icon, &["base64data"]), "mediatype": text(icon, &["mediatype"])}]);
+        let data = encoded_again(text(icon, &["base64data"]));
+        spec["icon"] = json!([{"base64data": data, "mediatype": text(icon, &["mediatype"])}]);
     }
     if !list(blob, &["relatedImages"]).is_empty() {
         spec["relatedImages"] = at(blob, &["relatedImages"]).clone();

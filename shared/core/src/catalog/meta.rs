@@ -5,13 +5,14 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::api::object::text;
+use crate::bundle::encoded_again;
 
 /// A blob that serialises as opm writes it. Fields of a known schema that opm does not know are left out, as opm does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meta(pub Value);
 
 impl Meta {
-    /// A blob, whose known fields may be written in any case, as Go reads them.
+    /// A blob, whose known fields may be written in any case, as Go reads them. A package's icon is bytes: decoded and encoded again.
     pub fn new(mut blob: Value) -> Self {
         const KNOWN: [&str; 10] = [
             "schema",
@@ -32,6 +33,11 @@ impl Meta {
                     fields.insert(key.to_owned(), value);
                 }
             }
+        }
+        if text(&blob, &["schema"]) == "olm.package"
+            && let Some(Value::String(data)) = blob.pointer_mut("/icon/base64data")
+        {
+            *data = encoded_again(data);
         }
         Self(blob)
     }

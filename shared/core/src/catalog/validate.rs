@@ -55,9 +55,11 @@ pub(super) fn package(name: &str, blobs: &Blobs) -> Vec<Finding> {
         let hint = format!("set defaultChannel to one of its channels: {}", known.join(", "));
         check.add(on_package.says("no-default-channel", "default channel must be set").hint(hint));
     } else if !blobs.channels.iter().any(|c| c.blob.name == *default) {
-        let message = format!("default channel {} not found in channels list", quote(default));
-        let hint = format!("channels: {}", known.join(", "));
-        check.add(on_package.says("unknown-default-channel", message).hint(hint));
+        // opm makes the channel, and finds nothing in it.
+        let on_channel = at(&package.place).about(format!("channel {} of package {}", quote(default), check.package));
+        let hint = format!("defaultChannel has to be one of the channels that are there: {}", known.join(", "));
+        let message = "channel must contain at least one bundle";
+        check.add(on_channel.says("unknown-default-channel", message).hint(hint));
     }
     if blobs.channels.is_empty() {
         let finding = on_package.says("no-channel", "package must contain at least one channel");

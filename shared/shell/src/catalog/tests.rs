@@ -89,8 +89,10 @@ fn all_findings_and_the_sound_packages() {
     let (answer, out, err) = validated(refs.clone(), Format::Text, false);
     assert_eq!(answer, Ok(Outcome::Negative));
     let place = folder.path().join("weed.json");
-    let finding = "error: package \"weed\": default channel \"c\" not found in channels list [unknown-default-channel]";
-    assert_eq!(out, format!("{}:1: {finding}\n  hint: channels: \"d\"\n", place.display()));
+    let finding =
+        "error: channel \"c\" of package \"weed\": channel must contain at least one bundle [unknown-default-channel]";
+    let hint = "defaultChannel has to be one of the channels that are there: \"d\"";
+    assert_eq!(out, format!("{}:1: {finding}\n  hint: {hint}\n", place.display()));
     assert_eq!(err, "2 packages with 4 bundles, 1 package set aside: 1 finding\n");
     let (_, out, _) = validated(refs, Format::Json, false);
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();

@@ -2,14 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::super::migrate;
 use super::{Images, field, list_of, text_of};
 use crate::api::object::{at, list, text};
-use crate::bundle::decode_data;
+use crate::bundle::encoded_again;
 use crate::bundle::property::{CSV_METADATA, PACKAGE};
 use crate::go::quote;
 use crate::version::{self, Version};
@@ -249,9 +247,7 @@ pub(in crate::catalog) fn package_blob(name: &str, default_channel: &str, head: 
     let described = migrate::csv(properties).map(|csv| at(&csv, &["spec"]).clone()).or(metadata).unwrap_or_default();
     if let [icon, ..] = list(&described, &["icon"]) {
         let [data, mediatype] = ["base64data", "mediatype"].map(|key| text(icon, &[key]));
-        // Without the line breaks that it may have.
-        let data = decode_data(data).map_or_else(|_| data.to_owned(), |bytes| STANDARD.encode(bytes));
-        package["icon"] = json!({"base64data": data, "mediatype": mediatype});
+        package["icon"] = json!({"base64data": encoded_again(data), "mediatype": mediatype});
     }
     let description = text(&described, &["description"]);
     if !description.is_empty() {

@@ -6,7 +6,7 @@ pub(super) mod render;
 use serde_json::json;
 
 use super::*;
-use crate::testing::{data, files, recorded};
+use crate::testing::{self, Checked, data, files, recorded};
 
 pub(super) const CATALOG: &str = "
 schema: olm.package
@@ -186,8 +186,8 @@ schema: [1]
     assert_eq!(
         text,
         format!(
-            "catalog.yaml:{line}: package \"tulip\": default channel \"beta\" not found in channels list\n\
-             hint: channels: \"alpha\""
+            "catalog.yaml:{line}: channel \"beta\" of package \"tulip\": channel must contain at least one bundle\n\
+             hint: defaultChannel has to be one of the channels that are there: \"alpha\""
         )
     );
 }
@@ -292,9 +292,10 @@ fn channel_order_follows_replaces_from_the_head() {
 #[test]
 fn scenario_catalogs_are_sound() {
     let Some(data) = data() else { return };
-    let mut catalogs = 0;
-    for scenario in std::fs::read_dir(data.join("scenarios")).unwrap() {
-        let scenario = scenario.unwrap().file_name().into_string().unwrap();
+    let Some(scenarios) = testing::entries("scenarios") else { return };
+    let mut checked = Checked::default();
+    for scenario in scenarios {
+        let scenario = scenario.file_name().unwrap().to_str().unwrap();
         let folder = format!("scenarios/{scenario}/catalogs");
         let Ok(entries) = std::fs::read_dir(data.join(&folder)) else { continue };
         for catalog in entries {
@@ -307,15 +308,18 @@ fn scenario_catalogs_are_sound() {
                 }
             }
             let load = load(&all);
-            assert!(load.findings.iter().all(|f| f.code == "bad-related-image"), "{catalog} {:?}", load.findings);
+            let mut faults: Vec<String> =
+                load.findings.iter().filter(|f| f.code != "bad-related-image").map(ToString::to_string).collect();
             for entry in load.snapshot.entries() {
                 let content = load.snapshot.bundle(&entry.package, &entry.channel, &entry.name);
-                assert!(content.is_some() || !entry.bundle_path.is_empty(), "{catalog}: {}", entry.name);
+                if content.is_none() && entry.bundle_path.is_empty() {
+                    faults.push(format!("{} has no content", entry.name));
+                }
             }
-            catalogs += 1;
+            checked.add(&catalog, (!faults.is_empty()).then(|| faults.join("\n")));
         }
     }
-    assert!(catalogs > 30);
+    checked.end();
 }
 
 /// Findings that opm's verdict rests on.
@@ -327,7 +331,7 @@ fn refused(load: &Load) -> Vec<&crate::finding::Finding> {
 fn recorded_verdicts() {
     let Some(data) = data() else { return };
     let Some(cases) = recorded("validate/catalogs.json") else { return };
-    let (mut same, mut refusals) = (0, 0);
+    let mut checked = Checked::default();
     for case in cases.as_array().unwrap() {
         let path = case["path"].as_str().unwrap();
         let all = match std::fs::read(data.join(path)) {
@@ -336,14 +340,11 @@ fn recorded_verdicts() {
         };
         let load = load(&all);
         let refused = refused(&load);
-        assert_eq!(refused.is_empty(), case["valid"].as_bool().unwrap(), "{path}: {} {refused:#?}", case["message"]);
         let message = case["message"].as_str().unwrap_or_default();
-        if !message.is_empty() {
-            assert!(refused.iter().any(|f| f.message == message), "{path}: {message} {refused:#?}");
-            assert!(refused.iter().all(|f| f.line > 0 && !f.subject.is_empty() && !f.hint.is_empty()), "{refused:#?}");
-            refusals += 1;
-        }
-        same += 1;
+        let is_same = refused.is_empty() == case["valid"].as_bool().unwrap()
+            && (message.is_empty() || refused.iter().any(|f| f.message == message));
+        let are_whole = refused.iter().all(|f| f.line > 0 && !f.subject.is_empty() && !f.hint.is_empty());
+        checked.add(path, (!is_same || !are_whole).then(|| format!("{message:?}, {refused:#?}")));
     }
-    assert_eq!((same, refusals), (44, 7));
+    checked.end();
 }
