@@ -141,6 +141,7 @@ fn work(kubeconfig: &Path) {
         mode: Mode::Live { once: true, take_over: false, lease: false, metrics: None, health: None },
         cluster: ClusterFlags { kubeconfig: Some(kubeconfig.to_owned()), ..ClusterFlags::default() },
         namespace: "olm".to_owned(),
+        objects_namespace: "default".to_owned(),
         catalogs: vec![format!("market={market}").parse::<CatalogDirectory>().unwrap()],
         catalog_images: Vec::new(),
         bundle_images: Vec::new(),

@@ -45,9 +45,13 @@ pub struct Arguments {
     /// without this all are read directly
     #[arg(long, conflicts_with = "install_crds")]
     catalog_pods: bool,
-    /// Namespace of OLM: its catalogs are global, every namespace sees them, and the Lease of the process that writes is here
-    #[arg(short, long, default_value = "olm")]
-    namespace: String,
+    /// Namespace of OLM: its catalogs are global, every namespace sees them, and the Lease of the process that writes is here.
+    /// With --simulate, the namespace of objects that say none [default: olm; with --simulate: default]
+    #[arg(short, long)]
+    namespace: Option<String>,
+    /// With --simulate: namespace of OLM, whose catalogs every namespace sees
+    #[arg(long, value_name = "NAMESPACE", default_value = OLM, requires = "simulate")]
+    catalog_namespace: String,
     /// Switch features on or off. OptionalManifests (on when simulating, else off): an install may go on without objects
     /// that its bundle calls optional
     #[arg(long, value_name = "NAME=true|false,…", default_value = "", hide_default_value = true)]
@@ -88,6 +92,9 @@ pub struct Arguments {
     cluster: ClusterFlags,
 }
 
+/// Where OLM is unless it is said otherwise.
+const OLM: &str = "olm";
+
 const EXAMPLES: &str = "Examples:
   # What happens when these objects are applied to a cluster that sees these catalogs
   {cmd} --simulate ./my-objects --catalog community=./catalog
@@ -113,6 +120,11 @@ impl Arguments {
 
 impl From<Arguments> for Options {
     fn from(arguments: Arguments) -> Self {
+        let is_simulated = !arguments.simulate.is_empty();
+        let (namespace, objects_namespace) = match arguments.namespace {
+            Some(namespace) if !is_simulated => (namespace, "default".to_owned()),
+            named => (arguments.catalog_namespace, named.unwrap_or_else(|| "default".to_owned())),
+        };
         let mode = if arguments.install_crds {
             Mode::InstallCrds
         } else if arguments.audit {
@@ -131,7 +143,8 @@ impl From<Arguments> for Options {
         Self {
             mode,
             cluster: arguments.cluster,
-            namespace: arguments.namespace,
+            namespace,
+            objects_namespace,
             catalogs: arguments.catalog,
             catalog_images: arguments.catalog_image,
             bundle_images: arguments.bundle_image,
@@ -171,6 +184,20 @@ mod tests {
         ] {
             assert_eq!(options(line).unwrap().mode, mode, "{line}");
         }
+    }
+
+    #[test]
+    fn a_simulation_takes_the_namespace_for_objects_as_kubectl_does() {
+        let namespaces = |line: &str| {
+            let options = options(line).unwrap();
+            (options.namespace, options.objects_namespace)
+        };
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(namespaces(""), pair("olm", "default"));
+        assert_eq!(namespaces("-n tea"), pair("tea", "default"));
+        assert_eq!(namespaces("--simulate a"), pair("olm", "default"));
+        assert_eq!(namespaces("--simulate a -n tea"), pair("olm", "tea"));
+        assert_eq!(namespaces("--simulate a -n tea --catalog-namespace tools"), pair("tools", "tea"));
     }
 
     #[test]

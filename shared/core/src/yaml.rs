@@ -1,7 +1,7 @@
 //! The documents of a YAML or JSON text: where each begins, and each as the JSON that Go's tools would read from it.
 //!
 //! Kubernetes' tools cut a file at lines that begin with `---`, or read it as a stream of JSON objects when its first
-//! character is `{`. A document is parsed only when [`Document::value`] is called, so a caller can keep an index of
+//! character is `{`; such lines may stand between the objects, too. A document is parsed only when [`Document::value`] is called, so a caller can keep an index of
 //! documents and read few of them. A file that is too large to hold comes in pieces: [`whole`] says where to cut them.
 
 mod checked;
@@ -9,6 +9,7 @@ mod old;
 pub(crate) mod outline;
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use memchr::memmem;
 use serde::Serialize;
@@ -57,6 +58,15 @@ pub(crate) struct Read {
     pub(crate) words: Vec<Word>,
 }
 
+/// A step on the way to a part of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Into a field of a map.
+    Field(String),
+    /// Into an item of a list.
+    Item(usize),
+}
+
 /// One document of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
@@ -73,10 +83,43 @@ pub struct Document<'a> {
 impl Document<'_> {
     /// The document as JSON; `null` when it holds nothing but comments. Of a key given twice the last one counts.
     pub fn value(&self) -> Result<Value, Error> {
+        self.parse().map(|(value, _)| value)
+    }
+
+    /// The document as JSON, and the keys that stand twice in one mapping of a YAML document.
+    ///
+    /// A map in braces without quotes is YAML also where JSON is expected, and JSON indented by tabs is JSON also where YAML is expected:
+    /// kubectl tries the other one as well.
+    pub fn parse(&self) -> Result<(Value, Vec<String>), Error> {
+        let json = || serde_json::from_str(self.text).map_err(|e| self.json_error(&e));
+        let yaml = || self.read(self.text).map(|read| (read.value, read.repeated));
+        let in_braces = self.text.trim_start().strip_prefix('{').map(str::trim_start);
         match self.format {
-            Format::Json => serde_json::from_str(self.text).map_err(|e| self.json_error(&e)),
-            Format::Yaml => self.read(self.text).map(|read| read.value),
+            Format::Json => json().map(|value| (value, Vec::new())).or_else(|error| match in_braces {
+                Some(text) if !text.starts_with(['"', '}']) => yaml().map_err(|_| error),
+                _ => Err(error),
+            }),
+            Format::Yaml => yaml().or_else(|error| match in_braces {
+                Some(_) => json().map(|value| (value, Vec::new())).map_err(|_| error),
+                None => Err(error),
+            }),
         }
+    }
+
+    /// The line of the whole on which a part of the document stands; that of the part around it when it is not there.
+    pub fn line_of(&self, path: &[Step]) -> usize {
+        let Some(outline) = outline::outline(self.text) else { return self.line };
+        let mut at = outline.range.start;
+        let mut node = &outline;
+        for step in path {
+            let inner = match step {
+                Step::Field(name) => node.entry(name),
+                Step::Item(n) => node.items().get(*n).map(|item| (item.range.start, item)),
+            };
+            let Some((start, inner)) = inner else { break };
+            (at, node) = (start, inner);
+        }
+        self.line + newlines(&self.text.as_bytes()[..at])
     }
 
     /// Reads a YAML text that stands for the document's own, line for line.
@@ -111,8 +154,8 @@ impl Document<'_> {
     }
 }
 
-/// The documents of a text, in order, without empty ones. What stands behind the last whole object of a JSON text is a
-/// document, too, which no parser will read.
+/// The documents of a text, in order, without empty ones. What stands behind a whole object of a JSON text and is neither another one
+/// nor a line of dashes is a document, too, which no parser will read.
 pub fn documents(bytes: &[u8]) -> Result<Vec<Document<'_>>, Error> {
     documents_at(bytes, Format::of(bytes).unwrap_or(Format::Yaml), 1, 0)
 }
@@ -149,36 +192,79 @@ pub fn whole(bytes: &[u8], format: Format) -> usize {
     match format {
         Format::Json => {
             let mut end = 0;
-            while let Some(next) = json_end(bytes, end) {
-                end = next;
+            while let Some(Part { range, is_whole: true, .. }) = next_part(bytes, end) {
+                end = range.end;
             }
             end
         }
         Format::Yaml => memmem::rfind_iter(bytes, b"\n---")
-            .find(|at| bytes.get(at + 4).is_some_and(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n')))
+            .find(|at| bytes.get(at + 4).is_some_and(|b| is_blank(*b)))
             .map_or(0, |at| at + 1),
     }
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
 fn newlines(bytes: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', bytes).count()
 }
 
+/// A document of a text that begins as a stream of JSON objects.
+struct Part {
+    range: Range<usize>,
+    format: Format,
+    /// Does it end where it ends, whatever follows?
+    is_whole: bool,
+}
+
+/// The next part from an offset on. Objects follow each other, with or without lines of dashes between them. Behind such a line a
+/// document may be YAML as well; that, and what is no object, ends at the next such line.
+fn next_part(bytes: &[u8], mut at: usize) -> Option<Part> {
+    let mut is_separated = false;
+    loop {
+        let rest = bytes.get(at..)?;
+        let rest = if at == 0 { rest.strip_prefix(BOM).unwrap_or(rest) } else { rest }.trim_ascii_start();
+        at = bytes.len() - rest.len();
+        let end_of_line = || memchr::memchr(b'\n', rest).map_or(bytes.len(), |n| at + n + 1);
+        match rest.first()? {
+            b'-' if is_separator(bytes, at) => {
+                is_separated = true;
+                let comment = bytes[at + 3..end_of_line()].trim_ascii();
+                at = if comment.is_empty() || comment[0] == b'#' { end_of_line() } else { at + 3 };
+            }
+            b'#' if is_separated => at = end_of_line(),
+            first => {
+                let is_object = *first == b'{';
+                if is_object && let Some(end) = json_end(bytes, at) {
+                    return Some(Part { range: at..end, format: Format::Json, is_whole: true });
+                }
+                let next = memmem::find_iter(rest, b"\n---").map(|n| at + n + 1).find(|n| is_separator(bytes, *n));
+                let format = if is_separated && !is_object { Format::Yaml } else { Format::Json };
+                let end = next.unwrap_or(bytes.len());
+                return Some(Part { range: at..end, format, is_whole: next.is_some_and(|n| n + 3 < bytes.len()) });
+            }
+        }
+    }
+}
+
+/// Does a line that separates documents begin here?
+fn is_separator(bytes: &[u8], at: usize) -> bool {
+    let begins_line = at == 0 || bytes[at - 1] == b'\n';
+    begins_line && bytes[at..].starts_with(b"---") && bytes.get(at + 3).is_none_or(|b| is_blank(*b))
+}
+
 fn json_documents(text: &str, mut line: usize, offset: usize) -> Vec<Document<'_>> {
     let mut documents = Vec::new();
     let mut end = 0;
-    loop {
-        let rest = &text[end..];
-        let blank = rest.len() - rest.trim_start().len();
-        line += newlines(&rest.as_bytes()[..blank]);
-        let start = end + blank;
-        if start == text.len() {
-            return documents;
-        }
-        end = json_end(text.as_bytes(), start).unwrap_or(text.len());
-        documents.push(Document { line, offset: offset + start, text: &text[start..end], format: Format::Json });
-        line += newlines(&text.as_bytes()[start..end]);
+    while let Some(Part { range, format, .. }) = next_part(text.as_bytes(), end) {
+        line += newlines(&text.as_bytes()[end..range.start]);
+        documents.push(Document { line, offset: offset + range.start, text: &text[range.clone()], format });
+        line += newlines(&text.as_bytes()[range.clone()]);
+        end = range.end;
     }
+    documents
 }
 
 /// Where the object that begins at an offset, white space allowed before it, ends; none when it does not, or is none.
@@ -272,6 +358,40 @@ mod tests {
     }
 
     #[test]
+    fn json_objects_may_be_separated_as_yaml_documents_are() {
+        let text = "{\"a\": 1}\n---\n{\"b\":\n 2}\n--- # note\n# more\n\n{\"c\": 3}\n--- {\"d\": 4}\n---\ne: 5\nf: ['{']\n---\n\n{g: 6}\n---";
+        let wanted = [
+            (1, json!({"a": 1})),
+            (3, json!({"b": 2})),
+            (8, json!({"c": 3})),
+            (9, json!({"d": 4})),
+            (11, json!({"e": 5, "f": ["{"]})),
+            (15, json!({"g": 6})),
+        ];
+        assert_eq!(values(text), wanted);
+        assert_eq!(
+            values("---\n{\n\t\"a\": [\n\t\t1]}\n---\n{\"b\": 2}\n"),
+            [(2, json!({"a": [1]})), (6, json!({"b": 2}))]
+        );
+        assert_eq!(values("{a: b}\n"), [(1, json!({"a": "b"}))]);
+        // A line of dashes separates only where it is a line.
+        assert!(documents(b"{\"a\": 1} ---\n{\"b\": 2}").unwrap()[1].value().is_err());
+        assert!(documents(b"{\"a\": 1}\n---x\n{\"b\": 2}").unwrap()[1].value().is_err());
+    }
+
+    #[test]
+    fn parts_know_their_lines() {
+        let text = "---\na:\n  - b: 1\n    c: {d: 2,\n      e: 3}\n---\n{\"f\": [\n{\"g\": 1},\n{\"h\": 2}]}\n";
+        let documents = documents(text.as_bytes()).unwrap();
+        let field = |name: &str| Step::Field(name.to_owned());
+        let first = |path: &[Step]| documents[0].line_of(path);
+        assert_eq!((first(&[]), first(&[field("a")]), first(&[field("a"), Step::Item(0), field("c")])), (2, 2, 4));
+        assert_eq!(first(&[field("a"), Step::Item(0), field("c"), field("e")]), 5);
+        assert_eq!(first(&[field("a"), field("x")]), 2, "that of the part around it");
+        assert_eq!(documents[1].line_of(&[field("f"), Step::Item(1), field("h")]), 9);
+    }
+
+    #[test]
     fn merge_keys_and_repeated_keys() {
         let text = "base: &b {x: 1, z: 2}\nmade:\n  <<: *b\n  z: 3\n";
         assert_eq!(values(text)[0].1["made"], json!({"x": 1, "z": 3}));
@@ -295,7 +415,8 @@ mod tests {
     fn pieces_of_a_text_have_the_documents_of_the_whole() {
         let yaml = "\u{feff}# head\n---\na: |\n  ---\n---x\n--- {b: 2}\n---\n\n---\nc: é\n";
         let json = "\u{feff} {\"a\":\"}\\\"{\"}\n{\"b\":{\"c\":\"é\"}} {}\n\n{\"d\":4} [";
-        for text in [yaml, json] {
+        let mixed = "{\"a\":1}\n---\n{\"b\":\"---\"}\n--- # é\n# x\nc: |\n ---\n d\n---\n\n---\n{\"e\":5}{}\n---\nf";
+        for text in [yaml, json, mixed] {
             let format = Format::of(text.as_bytes()).unwrap();
             let all = documents(text.as_bytes()).unwrap();
             assert!(all.len() > 2, "{all:?}");

@@ -269,6 +269,7 @@ fn simulated(given: Option<&Path>) -> (Result<Outcome, CliError>, String) {
         mode: run::Mode::Simulate(vec![folder.path().to_owned()]),
         cluster: ClusterFlags::default(),
         namespace: "olm".to_owned(),
+        objects_namespace: "default".to_owned(),
         catalogs: Vec::new(),
         catalog_images: Vec::new(),
         bundle_images: image.into_iter().collect(),

@@ -43,3 +43,68 @@ fn a_simulation_tells_the_same_story_every_time_in_lines_that_can_be_read() {
         assert!(told.contains(line), "{line} is not in:\n{told}");
     }
 }
+
+/// What a simulation of these files answers on both streams.
+fn simulated(files: &[(&str, &str)], more: &[&str], code: i32) -> (String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let mut command = run(&[&["--simulate", "."][..], more].concat());
+    let output = command.current_dir(folder.path()).assert().code(code).get_output().clone();
+    (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_simulation_is_as_strict_as_the_api_server_and_tells_all_errors() {
+    let subscription = "# Tea\napiVersion: operators.coreos.com/v1alpha1\nkind: Subscription\nmetadata: {name: tea, namespace: park}\n\
+        spec:\n  name: tea\n  chanel: stable\n  source: market\n  sourceNamespace: olm\n  instalPlanApproval: Manual\n";
+    let groups = "{\"apiVersion\": \"operators.coreos.com/v1\", \"kind\": \"OperatorGroup\", \"metadata\": {\"name\": \"g\"},\n \
+        \"spec\": {\"targetNamespace\": [\"park\"]}}\n---\n{\"kind\": \"Node\"}\n";
+    let (out, err) = simulated(&[("a.yaml", subscription)], &[], 2);
+    assert_eq!(out, "");
+    assert_eq!(
+        err,
+        "error: ./a.yaml:7: unknown field \"spec.chanel\" in Subscription/park/tea\n\
+         hint: did you mean \"spec.channel\"?\n\
+         error: ./a.yaml:10: unknown field \"spec.instalPlanApproval\" in Subscription/park/tea\n\
+         hint: did you mean \"spec.installPlanApproval\"?\n"
+    );
+    let (_, err) = simulated(&[("a.yaml", "a: [\n"), ("b.json", groups)], &[], 2);
+    assert!(
+        err.contains("error: ./a.yaml:") && err.contains("error: ./b.json:4: this object has no apiVersion"),
+        "{err}"
+    );
+    let kinds = "apiVersion: operators.coreos.com/v1alpha1\nkind: Subscripton\nmetadata: {name: a}\n---\n\
+        apiVersion: v1\nkind: Secret\nmetadata: {name: B}\n";
+    let (_, err) = simulated(&[("c.yaml", kinds)], &[], 2);
+    assert!(
+        err.contains("c.yaml:1: the API server refuses Subscripton")
+            && err.contains("hint: did you mean Subscription?"),
+        "{err}"
+    );
+    assert!(err.contains("c.yaml:5: the API server refuses Secret"), "{err}");
+}
+
+#[test]
+fn fields_of_a_newer_server_are_told_and_do_not_count() {
+    let dumped = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: park, uid: u}\nnewField: 1\n";
+    let (_, err) = simulated(&[("a.yaml", dumped)], &[], 0);
+    assert_eq!(
+        err,
+        "warning: fields that a server wrote are not known here, and do not count: ./a.yaml:4: newField of ConfigMap/park/c\n\
+         note: namespace park is not among the objects, it is taken to exist\n"
+    );
+}
+
+#[test]
+fn objects_without_a_namespace_go_where_kubectl_puts_them() {
+    let objects = "{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"c\"}}\n---\n\
+        {\"apiVersion\": \"v1\", \"kind\": \"Namespace\", \"metadata\": {\"name\": \"park\"}}\n";
+    for (more, namespace) in [(&[][..], "default"), (&["-n", "park"], "park")] {
+        let (out, _) = simulated(&[("a.json", objects)], &[more, &["-o", "json"]].concat(), 0);
+        let list: serde_json::Value = serde_json::from_str(&out).unwrap();
+        let found = list["items"].as_array().unwrap().iter().find(|o| o["metadata"]["name"] == "c").unwrap();
+        assert_eq!(found["metadata"]["namespace"], namespace);
+    }
+}

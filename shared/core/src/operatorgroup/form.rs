@@ -34,11 +34,11 @@ pub fn faults(group: &Value) -> Vec<Fault> {
         hint: "correct it: kubectl explain operatorgroup.spec tells what may be there".to_owned(),
     });
     let unknown = structural::unknown_fields(schema, &written).into_iter().map(|field| Fault {
-        hint: match similar(schema, &field) {
-            Some(other) => format!("write spec.{other}, if that is meant"),
+        what: format!("there is no field {field}"),
+        hint: match &field.similar {
+            Some(other) => format!("write {}, if that is meant", field.beside(other)),
             None => "leave it out: kubectl explain operatorgroup.spec tells what may be there".to_owned(),
         },
-        what: format!("there is no field {field}"),
     });
     invalid.chain(unknown).collect()
 }
@@ -49,12 +49,4 @@ fn schema(group: &Value) -> &'static Value {
     let versions = object::list(&DEFINITION, &["spec", "versions"]);
     let wanted = versions.iter().find(|v| object::text(v, &["name"]) == version).or_else(|| versions.first());
     wanted.map_or(&Value::Null, |v| object::at(v, &["schema", "openAPIV3Schema"]))
-}
-
-/// A field of the spec whose name is nearly that of this one.
-fn similar(schema: &'static Value, field: &str) -> Option<&'static str> {
-    let name = field.strip_prefix("spec.")?.to_lowercase();
-    let known = object::at(schema, &["properties", "spec", "properties"]).as_object()?;
-    let distances = known.keys().map(|known| (strsim::damerau_levenshtein(&known.to_lowercase(), &name), known));
-    distances.filter(|(distance, _)| *distance <= 3).min().map(|(_, known)| known.as_str())
 }

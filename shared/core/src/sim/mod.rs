@@ -25,6 +25,7 @@ mod selector;
 mod simulation;
 mod store;
 mod strategy;
+mod strict;
 mod typed;
 mod validation;
 mod writes;
@@ -34,6 +35,7 @@ pub use kinds::{KindSchema, KindVersion, ResourceKind};
 pub use patch::Patch;
 pub use simulation::{Actor, Crashes, Fault, Happening, Progress, SERVER_VERSION, Simulation};
 pub use store::WatchEvent;
+pub use strict::Strict;
 pub use writes::{Preconditions, Propagation};
 
 #[cfg(test)]

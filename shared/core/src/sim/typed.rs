@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value};
 
 use crate::api::quantity::canonical;
+use crate::structural::{Unknown, Walk};
 
 /// The types by name, as JSON schemas: those of the built-in kinds, and what they refer to. A house test writes them.
 static TYPES: LazyLock<Value> =
@@ -96,6 +97,44 @@ struct Place<'a> {
 pub(super) fn decode(type_: &str, object: &Value) -> Result<Value, String> {
     let place = Place { holder: go_name(type_), field: "", path: "" };
     Ok(value_of(&TYPES[type_], object, place)?.unwrap_or(Value::Null))
+}
+
+/// The fields that the type of that name does not have.
+pub(super) fn unknown_fields(type_: &str, object: &Value) -> Vec<Unknown> {
+    let mut walk = Walk::default();
+    visit(&TYPES[type_], object, &mut walk);
+    walk.end()
+}
+
+/// Looks for fields that `metadata` does not have.
+pub(super) fn visit_meta(metadata: &Value, walk: &mut Walk) {
+    visit(&TYPES[OBJECT_META], metadata, walk);
+}
+
+fn visit(schema: &Value, value: &Value, walk: &mut Walk) {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let type_ = reference.rsplit('/').next().unwrap_or_default();
+        if !ANYTHING.contains(&go_name(type_)) {
+            visit(&TYPES[type_], value, walk);
+        }
+        return;
+    }
+    match value {
+        Value::Array(items) => walk.items(items, |walk, item| visit(&schema["items"], item, walk)),
+        Value::Object(map) => {
+            let properties = schema["properties"].as_object();
+            for (field, value) in map {
+                match properties {
+                    Some(known) => match known.get(field) {
+                        Some(property) => walk.field(field, |walk| visit(property, value, walk)),
+                        None => walk.unknown(field, known.keys()),
+                    },
+                    None => walk.field(field, |walk| visit(&schema["additionalProperties"], value, walk)),
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// The name of a type without its package: `Pod`.

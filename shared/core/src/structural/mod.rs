@@ -2,10 +2,13 @@
 
 mod fit;
 mod problems;
+mod unknown;
 
 pub use fit::{Fit, FitFact, Fitting, Misfit};
 pub(crate) use problems::has_rules;
 pub use problems::{blocks_rules, problems};
+pub(crate) use unknown::Walk;
+pub use unknown::{Unknown, similar, unknown_fields};
 
 use serde_json::{Map, Value, json};
 
@@ -50,35 +53,6 @@ fn prune_value(schema: &Value, value: &mut Value) {
                     _ => keep_unknown,
                 }
             });
-        }
-        _ => {}
-    }
-}
-
-/// The fields that the schema does not know, as `spec.list[0].field`.
-pub fn unknown_fields(schema: &Value, object: &Value) -> Vec<String> {
-    let mut known = object.clone();
-    prune(schema, &mut known);
-    let mut lost = Vec::new();
-    what_is_lost(object, &known, "", &mut lost);
-    lost
-}
-
-fn what_is_lost(before: &Value, after: &Value, path: &str, lost: &mut Vec<String>) {
-    match (before, after) {
-        (Value::Object(before), Value::Object(after)) => {
-            for (field, value) in before {
-                let path = if path.is_empty() { field.clone() } else { format!("{path}.{field}") };
-                match after.get(field) {
-                    Some(kept) => what_is_lost(value, kept, &path, lost),
-                    None => lost.push(path),
-                }
-            }
-        }
-        (Value::Array(before), Value::Array(after)) => {
-            for (at, (value, kept)) in before.iter().zip(after).enumerate() {
-                what_is_lost(value, kept, &format!("{path}[{at}]"), lost);
-            }
         }
         _ => {}
     }

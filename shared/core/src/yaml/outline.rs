@@ -33,6 +33,13 @@ impl Node {
         found.map(|(number, (_, value))| (number, value))
     }
 
+    /// The last field whose key is exactly that: where its key begins, and its value.
+    pub(crate) fn entry(&self, key: &str) -> Option<(usize, &Self)> {
+        let Kind::Map { fields, .. } = &self.kind else { return None };
+        let found = fields.iter().rfind(|(k, _)| k.text() == Some(key))?;
+        Some((found.0.range.start, &found.1))
+    }
+
     /// The items of a list; none of what is no list.
     pub(crate) fn items(&self) -> &[Self] {
         if let Kind::List { items, .. } = &self.kind { items } else { &[] }

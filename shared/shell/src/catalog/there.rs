@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use olm_core::api::object;
+use olm_core::sim::Strict;
 use olm_core::world::World;
 use serde_json::{Value, json};
 
 use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, Printer};
 use crate::cluster::api::Api;
-use crate::observe::{self, Gap, KINDS, Need, files};
+use crate::observe::{self, Gap, KINDS, Need, files, strict};
 
 /// Where it is read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,7 +62,7 @@ impl There {
         let asked = namespace.map(str::to_owned);
         match self {
             Self::Nothing => Ok(Read { namespace: asked, ..Read::default() }),
-            Self::Files(files) => of_files(files, asked),
+            Self::Files(files) => of_files(files, asked, printer),
             Self::Cluster(flags) => {
                 let namespaces = asked.map_or(Namespaces::OfContext, Namespaces::One);
                 of_cluster(flags, namespaces, Need::Resolution, printer)
@@ -76,15 +77,17 @@ impl There {
                 let namespaces = namespace.map_or(Namespaces::All, |one| Namespaces::One(one.to_owned()));
                 of_cluster(flags, namespaces, Need::Installed, printer)
             }
-            Self::Files(files) => of_files(files, Some(namespace.unwrap_or_default().to_owned())),
+            Self::Files(files) => of_files(files, Some(namespace.unwrap_or_default().to_owned()), printer),
             Self::Nothing => Ok(Read::default()),
         }
     }
 }
 
 /// Objects of files. Of an empty namespace are all.
-fn of_files(paths: &[PathBuf], asked: Option<String>) -> Result<Read, CliError> {
-    let mut objects: Vec<Value> = files::read(paths)?.into_iter().map(|given| given.object).collect();
+fn of_files(paths: &[PathBuf], asked: Option<String>, printer: &mut Printer) -> Result<Read, CliError> {
+    let given = files::read(paths)?;
+    strict::check(&given, &mut Strict::default(), printer)?;
+    let mut objects: Vec<Value> = given.into_iter().map(|given| given.object).collect();
     objects.retain(|o| {
         KINDS.iter().any(|known| known.name == object::text(o, &["kind"]) && known.need <= Need::Resolution)
     });

@@ -38,12 +38,14 @@ pub struct CliError {
     pub location: Option<String>,
     /// The next thing to try.
     pub hint: Option<String>,
+    /// What is wrong besides.
+    pub others: Vec<CliError>,
 }
 
 impl CliError {
     /// An error of a kind, with its message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), location: None, hint: None }
+        Self { kind, message: message.into(), location: None, hint: None, others: Vec::new() }
     }
 
     /// An error in the command line.
@@ -54,6 +56,14 @@ impl CliError {
     /// An error in what the user gave to read.
     pub fn input(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Input, message)
+    }
+
+    /// Several errors as one, each of which is shown; none when there are none.
+    pub fn all(errors: impl IntoIterator<Item = Self>) -> Option<Self> {
+        let mut errors = errors.into_iter();
+        let mut first = errors.next()?;
+        first.others.extend(errors);
+        Some(first)
     }
 
     /// The same error with its place.
@@ -80,15 +90,28 @@ impl CliError {
 
     /// The lines for stderr, coloured; the stream removes colours where they are not wanted.
     pub fn render(&self) -> String {
-        let error = format!("{} {self}\n", "error:".red().bold());
-        let hint = self.hint.as_ref().map(|hint| format!("{} {hint}\n", "hint:".cyan().bold()));
-        error + &hint.unwrap_or_default()
+        let mut text = String::new();
+        let all: Vec<&Self> = self.each().collect();
+        for (n, error) in all.iter().enumerate() {
+            text += &format!("{} {error}\n", "error:".red().bold());
+            // A hint that several errors share is given once.
+            let next = all.get(n + 1).and_then(|next| next.hint.as_ref());
+            if let Some(hint) = error.hint.as_ref().filter(|hint| Some(*hint) != next) {
+                text += &format!("{} {hint}\n", "hint:".cyan().bold());
+            }
+        }
+        text
+    }
+
+    /// This error, and what is wrong besides.
+    pub fn each(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
+        Box::new(std::iter::once(self).chain(self.others.iter().flat_map(Self::each)))
     }
 }
 
 impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind: _, message, location, hint: _ } = self;
+        let Self { kind: _, message, location, hint: _, others: _ } = self;
         match location {
             Some(location) => write!(f, "{location}: {message}"),
             None => f.write_str(message),
@@ -119,6 +142,17 @@ mod tests {
             anstream::adapter::strip_str(&error.render()).to_string(),
             "error: a.yaml:3: no kind\nhint: write one\n"
         );
+    }
+
+    #[test]
+    fn several_errors_are_all_shown_and_a_hint_they_share_once() {
+        let [a, b, c] = ["a", "b", "c"].map(|name| CliError::input(format!("no {name}")));
+        let all = CliError::all([a.hint("write one"), b.hint("write one"), c]).unwrap();
+        assert_eq!(
+            anstream::adapter::strip_str(&all.render()).to_string(),
+            "error: no a\nerror: no b\nhint: write one\nerror: no c\n"
+        );
+        assert_eq!(CliError::all([]), None);
     }
 
     #[test]

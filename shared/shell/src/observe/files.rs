@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use olm_core::api::object;
-use olm_core::yaml;
+use olm_core::yaml::{self, Step};
 use serde_json::Value;
 
 use crate::cli::{CliError, ErrorKind};
@@ -16,6 +16,25 @@ pub(crate) struct Given {
     pub(crate) object: Value,
     /// `file:line`
     pub(crate) place: String,
+    /// Which item of a List it is, if it is one; Lists can be in Lists.
+    items: Vec<usize>,
+}
+
+impl Given {
+    /// `file:line` of a part of the object, or of the object where that cannot be read again.
+    pub(crate) fn place_of(&self, path: &[Step]) -> String {
+        let place = || {
+            let (file, line) = self.place.rsplit_once(':')?;
+            let bytes = if Path::new(file) == Path::new(STDIN) { None } else { fs::read(file).ok() }?;
+            let documents = yaml::documents(&bytes).ok()?;
+            let line: usize = line.parse().ok()?;
+            let document = documents.iter().find(|document| document.line == line)?;
+            let items = self.items.iter().flat_map(|n| [Step::Field("items".to_owned()), Step::Item(*n)]);
+            let path: Vec<Step> = items.chain(path.iter().cloned()).collect();
+            Some(format!("{file}:{}", document.line_of(&path)))
+        };
+        place().unwrap_or_else(|| self.place.clone())
+    }
 }
 
 /// Stands for standard input, as kubectl has it.
@@ -25,13 +44,22 @@ const STDIN: &str = "-";
 const CATALOGS: &str = "catalogs";
 
 /// Reads all objects of the files and folders, in the order in which they can be created: namespaces and CRDs come first.
+///
+/// # Errors
+/// Files or documents cannot be read: all of them are told.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Given>, CliError> {
-    let mut given = Vec::new();
+    let (mut given, mut errors) = (Vec::new(), Vec::new());
     for path in paths {
-        let files = if path.is_dir() { files_in(path)? } else { vec![path.clone()] };
-        for file in files {
-            read_file(&file, &mut |value, place| add(value, place, &mut given))?;
+        let files = if path.is_dir() { files_in(path) } else { Ok(vec![path.clone()]) };
+        match files {
+            Ok(files) => files.iter().for_each(|file| {
+                read_file(file, &mut |value, place| add(value, place, &[], &mut given), &mut errors);
+            }),
+            Err(error) => errors.push(error),
         }
+    }
+    if let Some(errors) = CliError::all(errors) {
+        return Err(errors);
     }
     given.sort_by_key(|g| match object::text(&g.object, &["kind"]) {
         "Namespace" => 0,
@@ -74,13 +102,16 @@ pub(crate) fn gather(paths: &[PathBuf]) -> Result<Gathered, CliError> {
 impl Gathered {
     fn take(&mut self, file: &Path) -> Result<(), CliError> {
         let Self { given, discovery, .. } = self;
-        read_file(file, &mut |value, place| {
+        let mut errors = Vec::new();
+        let mut take = |value: Value, place: &str| {
             if DISCOVERY.contains(&object::text(&value, &["kind"])) {
                 discovery.push(value);
                 return Ok(());
             }
-            add(value, place, given)
-        })
+            add(value, place, &[], given)
+        };
+        read_file(file, &mut take, &mut errors);
+        CliError::all(errors).map_or(Ok(()), Err)
     }
 }
 
@@ -132,24 +163,30 @@ fn stdin() -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Hands over every document of a file with its place.
-fn read_file(file: &Path, take: &mut dyn FnMut(Value, &str) -> Result<(), CliError>) -> Result<(), CliError> {
+/// Hands over every document of a file with its place, and collects what is wrong with them.
+fn read_file(file: &Path, take: &mut dyn FnMut(Value, &str) -> Result<(), CliError>, errors: &mut Vec<CliError>) {
     let bytes = if file == Path::new(STDIN) { stdin() } else { fs::read(file) };
-    let bytes = bytes.map_err(|e| unreadable(file, &e))?;
+    let bytes = match bytes {
+        Ok(bytes) => bytes,
+        Err(e) => return errors.push(unreadable(file, &e)),
+    };
     let broken = |e: yaml::Error| {
         CliError::input(e.message)
             .at(format_args!("{}:{}", file.display(), e.line))
             .hint("every document has to be a Kubernetes object in YAML or JSON")
     };
-    for document in yaml::documents(&bytes).map_err(broken)? {
-        let value = document.value().map_err(broken)?;
+    let documents = match yaml::documents(&bytes) {
+        Ok(documents) => documents,
+        Err(e) => return errors.push(broken(e)),
+    };
+    for document in documents {
         let place = format!("{}:{}", file.display(), document.line);
-        take(value, &place)?;
+        let taken = document.value().map_err(broken).and_then(|value| take(value, &place));
+        errors.extend(taken.err());
     }
-    Ok(())
 }
 
-fn add(value: Value, place: &str, given: &mut Vec<Given>) -> Result<(), CliError> {
+fn add(value: Value, place: &str, items: &[usize], given: &mut Vec<Given>) -> Result<(), CliError> {
     if value.is_null() {
         return Ok(());
     }
@@ -162,15 +199,20 @@ fn add(value: Value, place: &str, given: &mut Vec<Given>) -> Result<(), CliError
         return refuse("this object has no apiVersion or no kind", "give both, as kubectl get -o yaml prints them");
     }
     if kind.ends_with("List")
-        && let Some(items) = value.get("items").and_then(Value::as_array)
+        && let Some(list) = value.get("items").and_then(Value::as_array)
     {
-        return items.iter().try_for_each(|item| add(item.clone(), place, given));
+        let add_item = |(n, item): (usize, &Value)| {
+            let items: Vec<usize> = items.iter().copied().chain([n]).collect();
+            add(item.clone(), place, &items, given).err()
+        };
+        let errors: Vec<CliError> = list.iter().enumerate().filter_map(add_item).collect();
+        return CliError::all(errors).map_or(Ok(()), Err);
     }
     let named = !object::name(&value).is_empty() || !object::text(&value, &["metadata", "generateName"]).is_empty();
     if !named {
         return refuse(&format!("this {kind} has no metadata.name"), "give it a name");
     }
-    given.push(Given { object: value, place: place.to_owned() });
+    given.push(Given { object: value, place: place.to_owned(), items: items.to_vec() });
     Ok(())
 }
 
@@ -223,6 +265,30 @@ mod tests {
             assert!(error.message.contains(what), "{error:?} should say {what:?} at line {line}");
             assert!(error.hint.is_some());
         }
+    }
+
+    #[test]
+    fn all_that_is_broken_in_all_files_is_told() {
+        let list = "apiVersion: v1\nkind: List\nitems:\n- {kind: Node}\n- {apiVersion: v1, kind: Node, metadata: {name: a}}\n- 1\n";
+        let folder =
+            folder(&[("a.yaml", "a: [\n---\nkind: Secret\n"), ("b.yaml", list), ("c.json", "{\"a\": }\n---\n{}")]);
+        let error = read(&[folder.path().to_owned(), folder.path().join("nowhere.yaml")]).unwrap_err();
+        let file = |e: &CliError| {
+            let place = e.location.as_deref().unwrap().rsplit_once('/').unwrap().1;
+            place.split(':').next().unwrap().to_owned()
+        };
+        let files: Vec<String> = error.each().map(file).collect();
+        assert_eq!(files, ["a.yaml", "a.yaml", "b.yaml", "b.yaml", "c.json", "c.json", "nowhere.yaml"]);
+    }
+
+    #[test]
+    fn a_part_of_an_object_has_a_place() {
+        let text = "# tea\n---\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: a}}\n- apiVersion: v1\n  kind: Node\n  metadata:\n    name: b\n    nmae: c\n";
+        let folder = folder(&[("x.yaml", text)]);
+        let given = read(&[folder.path().to_owned()]).unwrap();
+        let place = given[1].place_of(&["metadata", "nmae"].map(|field| Step::Field(field.to_owned())));
+        assert!(place.ends_with("x.yaml:11"), "{place}");
+        assert!(given[1].place.ends_with("x.yaml:3"));
     }
 
     #[test]

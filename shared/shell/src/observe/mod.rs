@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   files     YAML and JSON: what somebody wrote down, a must-gather   --+
+//!   strict    fields that no API server knows are refused              --+
 //!   cluster   lists, as far as the rights to read go                   --+--> Seen { world, served, gaps }
 //!   catalogs  directories, and CatalogSources, as facts                --+
 //!   served    which kinds the API server knows, as far as that is known
@@ -17,6 +18,7 @@ pub(crate) mod files;
 mod follow;
 mod gap;
 mod served;
+pub(crate) mod strict;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,6 +29,7 @@ use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::catalog::Snapshot;
 use olm_core::settings::Settings;
+use olm_core::sim::Strict;
 use olm_core::world::{CatalogFact, Fact, FactKey, GroupKind, Reader, World, kind, trim};
 use serde_json::{Map, Value, json};
 
@@ -140,7 +143,7 @@ pub fn look_at_files(
 }
 
 fn complete(mut seen: Seen, source: &SourceFlags, on_top: &[PathBuf], printer: &mut Printer) -> Result<Seen, CliError> {
-    for files::Given { mut object, place } in files::read(on_top)? {
+    for files::Given { mut object, place, .. } in files::read(on_top)? {
         seen.place(&mut object);
         seen.served.add_object(&object);
         seen.on_top.push(ObjectRef::of(&object));
@@ -202,6 +205,7 @@ fn of_files(source: &SourceFlags, namespaces: &NamespaceFlags, printer: &mut Pri
             "{what} no Kubernetes objects that can be read, and what is in there is left out: {first}"
         ));
     }
+    strict::check(&gathered.given, &mut Strict::default(), printer)?;
     let namespace = if namespaces.all_namespaces { None } else { namespaces.namespace.clone() };
     let mut seen = Seen {
         world: World::new(),
@@ -216,7 +220,7 @@ fn of_files(source: &SourceFlags, namespaces: &NamespaceFlags, printer: &mut Pri
         api: None,
     };
     gathered.discovery.iter().for_each(|list| seen.served.add_discovery(list));
-    for files::Given { mut object, place } in gathered.given {
+    for files::Given { mut object, place, .. } in gathered.given {
         seen.place(&mut object);
         seen.places.insert(ObjectRef::of(&object), place);
         seen.served.add_object(&object);

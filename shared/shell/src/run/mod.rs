@@ -36,6 +36,8 @@ pub struct Options {
     pub cluster: ClusterFlags,
     /// The global catalog namespace, whose catalogs every namespace sees: `olm`.
     pub namespace: String,
+    /// The namespace of objects that say none, when simulating: `default`.
+    pub objects_namespace: String,
     /// Catalogs that are served from local directories.
     pub catalogs: Vec<CatalogDirectory>,
     /// What catalog images hold when simulating, where no image is pulled.

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use olm_core::api::{crd, object};
 use olm_core::bundle::Unpacked;
 use olm_core::plan::{Key, Reason, Severity};
-use olm_core::sim::{ApiServer, Simulation};
+use olm_core::sim::{ApiServer, Simulation, Strict};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ use super::{BundleImage, CatalogImage, Options, live};
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer, findings};
 use crate::image::{self, Location};
-use crate::observe::files;
+use crate::observe::{files, strict};
 use crate::registry;
 
 /// How much virtual time a simulation may take: longer than every time-out of the controllers.
@@ -49,12 +49,12 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
     add_catalogs(&mut simulation, options, paths, printer)?;
     simulation.take_happenings();
     let mut story = Story::from(began);
-    apply(&mut simulation, given, printer)?;
+    apply(&mut simulation, given, options, printer)?;
     let mut settled = settle(&mut simulation, &mut story);
     for script in &scripts {
         for step in &script.steps {
             story.step(simulation.now(), &step.name);
-            apply(&mut simulation, script.objects(step)?, printer)?;
+            apply(&mut simulation, script.objects(step)?, options, printer)?;
             script.perform(step, &mut simulation)?;
             settled = settle(&mut simulation, &mut story);
         }
@@ -162,31 +162,49 @@ fn bundle_at(path: &str) -> Result<Unpacked, CliError> {
     })
 }
 
-fn apply(simulation: &mut Simulation, given: Vec<files::Given>, printer: &mut Printer) -> Result<(), CliError> {
+/// Applies objects as kubectl would: strictly, and those without a namespace to that of the options. All refusals are told.
+fn apply(
+    simulation: &mut Simulation,
+    given: Vec<files::Given>,
+    options: &Options,
+    printer: &mut Printer,
+) -> Result<(), CliError> {
+    let mut kinds = Strict::of(simulation.api());
+    strict::check(&given, &mut kinds, printer)?;
     let mut namespaces: BTreeSet<String> =
         simulation.api().list("", "Namespace", None).map(|n| object::name(n).to_owned()).collect();
-    for files::Given { object, place } in given {
-        if object::text(&object, &["kind"]) == "Namespace" {
+    let mut refusals = Vec::new();
+    for files::Given { mut object, place, .. } in given {
+        let gvk = object::gvk(&object);
+        if object::namespace(&object).is_empty() && kinds.is_namespaced(&gvk) == Some(true) {
+            let namespace = options.objects_namespace.clone();
+            object::map_mut(&mut object, &["metadata"]).insert("namespace".to_owned(), namespace.into());
+        }
+        if gvk.kind == "Namespace" {
             namespaces.insert(object::name(&object).to_owned());
         }
         let namespace = object::namespace(&object).to_owned();
         if !namespace.is_empty() && namespaces.insert(namespace.clone()) {
             printer.talk(format_args!("note: namespace {namespace} is not among the objects, it is taken to exist"));
             let made = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
-            simulation.apply(made).map_err(|r| CliError::input(r.message).at(&place))?;
+            if let Err(refusal) = simulation.apply(made) {
+                refusals.push(CliError::input(refusal.message).at(&place));
+                continue;
+            }
         }
-        let is_crd = object::text(&object, &["kind"]) == "CustomResourceDefinition";
         let what = object::ObjectRef::of(&object);
-        simulation.restore(object).map_err(|refusal| {
-            CliError::input(format!("the API server refuses {what}: {refusal}"))
-                .at(&place)
-                .hint("kubectl apply --dry-run=server says the same of a real cluster")
-        })?;
-        if is_crd {
+        if let Err(refusal) = simulation.restore(object) {
+            let hint = match kinds.similar_kind(&gvk) {
+                Some(other) => format!("did you mean {other}?"),
+                None => "kubectl apply --dry-run=server says the same of a real cluster".to_owned(),
+            };
+            let message = format!("the API server refuses {what}: {refusal}");
+            refusals.push(CliError::input(message).at(&place).hint(hint));
+        } else if gvk.kind == "CustomResourceDefinition" {
             simulation.establish();
         }
     }
-    Ok(())
+    CliError::all(refusals).map_or(Ok(()), Err)
 }
 
 fn blocked(simulation: &Simulation) -> Vec<(Key, Vec<Reason>)> {

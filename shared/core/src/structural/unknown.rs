@@ -1,0 +1,157 @@
+//! Fields that a schema does not know: where they are, and which field may have been meant.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::flag;
+use crate::yaml::Step;
+
+/// A field that nothing knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// Where it is.
+    pub path: Vec<Step>,
+    /// The field beside it whose name is nearly the same.
+    pub similar: Option<String>,
+}
+
+impl Unknown {
+    /// The path of a field beside this one.
+    pub fn beside(&self, other: &str) -> String {
+        let around = self.path.len().saturating_sub(1);
+        let path = self.path[..around].iter().cloned().chain([Step::Field(other.to_owned())]).collect();
+        Self { path, similar: None }.to_string()
+    }
+}
+
+impl fmt::Display for Unknown {
+    /// `spec.list[0].field`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, step) in self.path.iter().enumerate() {
+            match step {
+                Step::Field(field) if n == 0 => f.write_str(field)?,
+                Step::Field(field) => write!(f, ".{field}")?,
+                Step::Item(n) => write!(f, "[{n}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Collects unknown fields on the way through an object.
+#[derive(Debug, Default)]
+pub(crate) struct Walk {
+    path: Vec<Step>,
+    found: Vec<Unknown>,
+}
+
+impl Walk {
+    /// Looks at a field.
+    pub(crate) fn field(&mut self, field: &str, look: impl FnOnce(&mut Self)) {
+        self.path.push(Step::Field(field.to_owned()));
+        look(self);
+        self.path.pop();
+    }
+
+    /// Looks at the items of a list, one after the other.
+    pub(crate) fn items(&mut self, items: &[Value], mut look: impl FnMut(&mut Self, &Value)) {
+        for (n, item) in items.iter().enumerate() {
+            self.path.push(Step::Item(n));
+            look(self, item);
+            self.path.pop();
+        }
+    }
+
+    /// The field is unknown; these are known where it is.
+    pub(crate) fn unknown<'k>(&mut self, field: &str, known: impl Iterator<Item = &'k String>) {
+        let path = self.path.iter().cloned().chain([Step::Field(field.to_owned())]).collect();
+        self.found.push(Unknown { path, similar: similar(field, known).map(str::to_owned) });
+    }
+
+    /// What was found.
+    pub(crate) fn end(self) -> Vec<Unknown> {
+        self.found
+    }
+}
+
+/// Of these names the one that is nearly that: a third of its letters may differ, and their case.
+pub fn similar<'k>(name: &str, known: impl Iterator<Item = &'k String>) -> Option<&'k str> {
+    let name = name.to_lowercase();
+    let most = (name.chars().count() / 3).clamp(1, 3);
+    let distances = known.map(|known| (strsim::damerau_levenshtein(&known.to_lowercase(), &name), known.as_str()));
+    distances.filter(|(distance, _)| *distance <= most).min().map(|(_, known)| known)
+}
+
+/// The fields that the schema does not know. The root's `apiVersion`, `kind` and `metadata` are always known.
+pub fn unknown_fields(schema: &Value, object: &Value) -> Vec<Unknown> {
+    let mut walk = Walk::default();
+    visit(schema, object, &mut walk, true);
+    walk.end()
+}
+
+fn visit(schema: &Value, value: &Value, walk: &mut Walk, is_resource: bool) {
+    match value {
+        Value::Array(items) => walk.items(items, |walk, item| visit(&schema["items"], item, walk, false)),
+        Value::Object(map) => {
+            let properties = schema["properties"].as_object();
+            let is_resource = is_resource || flag(schema, "x-kubernetes-embedded-resource");
+            for (field, value) in map {
+                if is_resource && matches!(field.as_str(), "apiVersion" | "kind" | "metadata") {
+                    continue;
+                }
+                let additional = &schema["additionalProperties"];
+                match properties.and_then(|p| p.get(field)) {
+                    Some(property) => walk.field(field, |walk| visit(property, value, walk, false)),
+                    None if additional.is_object() => walk.field(field, |walk| visit(additional, value, walk, false)),
+                    None if additional == &Value::Bool(true)
+                        || flag(schema, "x-kubernetes-preserve-unknown-fields") => {}
+                    None => walk.unknown(field, properties.into_iter().flat_map(|p| p.keys())),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn unknown_fields_have_a_place_and_a_neighbour() {
+        let item = json!({"type": "object", "properties": {"packageName": {"type": "string"}}});
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "channel": {"type": "string"},
+            "list": {"type": "array", "items": item},
+            "map": {"type": "object", "additionalProperties": item},
+            "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"known": item}},
+            "pod": {"type": "object", "x-kubernetes-embedded-resource": true},
+        }}}});
+        let object = json!({"apiVersion": "v1", "kind": "K", "metadata": {"nam": 1}, "sepc": {}, "spec": {
+            "chanel": "c", "quite": "other", "list": [{"packageName": "p"}, {"packagename": "p"}],
+            "map": {"k": {"package": "p"}}, "free": {"any": {"thing": 1}, "known": {"x": 1}},
+            "pod": {"kind": "Pod", "metadata": {}, "spec": {}},
+        }});
+        let found: Vec<(String, Option<String>)> =
+            unknown_fields(&schema, &object).into_iter().map(|u| (u.to_string(), u.similar)).collect();
+        let wanted = [
+            ("sepc", Some("spec")),
+            ("spec.chanel", Some("channel")),
+            ("spec.free.known.x", None),
+            ("spec.list[1].packagename", Some("packageName")),
+            ("spec.map.k.package", None),
+            ("spec.pod.spec", None),
+            ("spec.quite", None),
+        ];
+        let wanted: Vec<(String, Option<String>)> =
+            wanted.into_iter().map(|(path, similar)| (path.to_owned(), similar.map(str::to_owned))).collect();
+        let sorted = |mut all: Vec<(String, Option<String>)>| {
+            all.sort();
+            all
+        };
+        assert_eq!(sorted(found), sorted(wanted));
+    }
+}

@@ -1,0 +1,46 @@
+//! Fields that no API server knows, in files.
+//!
+//! kubectl asks the API server to be strict (`fieldValidation=Strict`): a field that is misspelt is refused, not dropped. So are objects that
+//! people wrote. An object with a uid comes from a server, which may be newer than what is known here: its fields are taken as they are,
+//! with a warning.
+
+use std::collections::BTreeMap;
+
+use olm_core::api::object::{self, ObjectRef};
+use olm_core::sim::Strict;
+
+use super::files::Given;
+use crate::cli::{CliError, Printer};
+
+/// Checks the fields of objects that are given together. CustomResourceDefinitions among them count.
+///
+/// # Errors
+/// Objects that people wrote have unknown fields: all of them are told.
+pub(crate) fn check(given: &[Given], strict: &mut Strict, printer: &mut Printer) -> Result<(), CliError> {
+    given.iter().for_each(|given| strict.define(&given.object));
+    let mut errors = Vec::new();
+    let mut of_servers: BTreeMap<String, String> = BTreeMap::new();
+    for given in given {
+        let what = ObjectRef::of(&given.object);
+        let is_of_server = !object::uid(&given.object).is_empty();
+        for field in strict.unknown_fields(&given.object) {
+            if is_of_server {
+                let first = || format!("{}: {field} of {what}", given.place_of(&field.path));
+                of_servers.entry(format!("{} {field}", what.gvk.kind)).or_insert_with(first);
+                continue;
+            }
+            let hint = match &field.similar {
+                Some(other) => format!("did you mean {:?}?", field.beside(other)),
+                None => format!("remove it: kubectl explain {} lists the fields", what.gvk.kind.to_lowercase()),
+            };
+            let message = format!("unknown field {:?} in {what}", field.to_string());
+            errors.push(CliError::input(message).at(given.place_of(&field.path)).hint(hint));
+        }
+    }
+    let n = of_servers.len();
+    if let Some(first) = of_servers.into_values().next() {
+        let more = if n == 1 { String::new() } else { format!(", and {} more", n - 1) };
+        printer.warn(format_args!("fields that a server wrote are not known here, and do not count: {first}{more}"));
+    }
+    CliError::all(errors).map_or(Ok(()), Err)
+}
