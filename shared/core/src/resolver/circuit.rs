@@ -3,7 +3,7 @@
 //! The form matters: what an engine notices by propagation alone, and what it learns from a conflict, depends on the gates between
 //! the variables. A "one of" is a chain of gates in the order of preference, an "at most" a sorting network over its members.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::solve::Says;
 
@@ -19,7 +19,7 @@ const FALSE: Literal = TRUE ^ 1;
 pub(super) struct Circuit {
     /// The gates, in the order in which they were made: each is true when both of its inputs are.
     pub(super) gates: Vec<(Literal, [Literal; 2])>,
-    by_inputs: HashMap<[Literal; 2], Literal>,
+    by_inputs: BTreeMap<[Literal; 2], Literal>,
     inputs: usize,
 }
 
