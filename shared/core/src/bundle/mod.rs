@@ -148,7 +148,7 @@ pub struct Rendered {
 }
 
 /// Group, kind and each version of a CRD in either of its API versions.
-fn crd_apis(crd: &Value) -> Vec<Gvk> {
+pub(crate) fn crd_apis(crd: &Value) -> Vec<Gvk> {
     let spec = at(crd, &["spec"]);
     let api = |version: &str| Gvk::new(text(spec, &["group"]), version, text(spec, &["names", "kind"]));
     match list(spec, &["versions"]) {

@@ -7,7 +7,12 @@ use serde_json::Value;
 
 use super::{Builder, BundleContent, BundleMessage, Channel, Content, Package, Snapshot};
 use crate::api::object::{self, Gvk};
+use crate::bundle::crd_apis;
 use crate::yaml;
+
+/// CustomResourceDefinitions by each API that they define, with the plural: a catalog may have several of one name, for bundles that own
+/// different versions.
+type Definitions = BTreeMap<(Gvk, String), Value>;
 
 /// Reads the catalog of a ConfigMap.
 ///
@@ -15,7 +20,7 @@ use crate::yaml;
 /// Names the key and what is wrong with it, in one sentence.
 pub fn config_map(object: &Value) -> Result<Snapshot, String> {
     let csvs: BTreeMap<String, Value> = named(list(object, "clusterServiceVersions")?);
-    let crds = named(list(object, "customResourceDefinitions")?);
+    let crds = definitions(list(object, "customResourceDefinitions")?)?;
     let mut builder = Builder::default();
     for package in list(object, "packages")? {
         let name = object::text(&package, &["packageName"]);
@@ -63,17 +68,43 @@ fn named(objects: Vec<Value>) -> BTreeMap<String, Value> {
     objects.into_iter().map(|object| (object::name(&object).to_owned(), object)).collect()
 }
 
-fn message(csv: &Value, crds: &BTreeMap<String, Value>, package: &str, channel: &str) -> Result<BundleMessage, String> {
+/// # Errors
+/// An API that is defined twice, in OLM's words: which bundle is to bring which definition cannot be told.
+fn definitions(crds: Vec<Value>) -> Result<Definitions, String> {
+    let mut definitions = Definitions::new();
+    for crd in crds {
+        let plural = object::text(&crd, &["spec", "names", "plural"]).to_owned();
+        for gvk in crd_apis(&crd) {
+            let Gvk { group, version, kind } = &gvk;
+            let twice = format!("can't add the same CRD twice in one configmap: {group}/{version}/{kind} ({plural})");
+            if definitions.insert((gvk, plural.clone()), crd.clone()).is_some() {
+                return Err(format!("customResourceDefinitions: {twice}"));
+            }
+        }
+    }
+    Ok(definitions)
+}
+
+fn message(csv: &Value, crds: &Definitions, package: &str, channel: &str) -> Result<BundleMessage, String> {
     let name = object::name(csv);
     let mut objects = vec![csv.clone()];
     for owned in object::list(csv, &["spec", "customresourcedefinitions", "owned"]) {
-        let crd = object::text(owned, &["name"]);
-        let found =
-            crds.get(crd).ok_or_else(|| format!("customResourceDefinitions: {name} owns {crd}, which is not there"))?;
+        let text = |key| object::text(owned, &[key]);
+        let (plural, group) = text("name").split_once('.').unwrap_or_default();
+        let gvk = Gvk::new(group, text("version"), text("kind"));
+        let missing = || {
+            let (crd, version, kind) = (text("name"), text("version"), text("kind"));
+            format!(
+                "customResourceDefinitions: {name} owns {crd} in version {version:?} as {kind:?}, which is not there"
+            )
+        };
+        let found = crds.get(&(gvk, plural.to_owned())).ok_or_else(missing)?;
         if !objects.contains(found) {
             objects.push(found.clone());
         }
     }
+    let mut provided_apis: Vec<Gvk> = objects[1..].iter().flat_map(crd_apis).collect();
+    provided_apis.extend(services(csv, "owned"));
     let text = |path: &[&str]| object::text(csv, path).to_owned();
     let skips = object::list(csv, &["spec", "skips"]).iter().filter_map(Value::as_str);
     Ok(BundleMessage {
@@ -84,24 +115,28 @@ fn message(csv: &Value, crds: &BTreeMap<String, Value>, package: &str, channel: 
         skip_range: object::annotation(csv, "olm.skipRange").unwrap_or_default().to_owned(),
         replaces: text(&["spec", "replaces"]),
         skips: skips.map(str::to_owned).collect(),
-        provided_apis: apis(csv, "owned"),
-        required_apis: apis(csv, "required"),
+        provided_apis,
+        required_apis: required(csv).chain(services(csv, "required")).collect(),
         content: Some(Content::pack(&BundleContent::of_objects(&objects, csv))),
         ..BundleMessage::default()
     })
 }
 
-/// The APIs that a CSV owns or requires; of a CustomResourceDefinition the group stands in its name.
-fn apis(csv: &Value, which: &str) -> Vec<Gvk> {
-    let gvk =
-        |entry: &Value, group: &str| Gvk::new(group, object::text(entry, &["version"]), object::text(entry, &["kind"]));
-    let definitions = object::list(csv, &["spec", "customresourcedefinitions", which])
-        .iter()
-        .map(|d| gvk(d, object::text(d, &["name"]).split_once('.').map_or("", |(_, group)| group)));
-    let services = object::list(csv, &["spec", "apiservicedefinitions", which])
-        .iter()
-        .map(|s| gvk(s, object::text(s, &["group"])));
-    definitions.chain(services).collect()
+/// The APIs of the CustomResourceDefinitions that a CSV requires; the group stands in the name.
+fn required(csv: &Value) -> impl Iterator<Item = Gvk> {
+    object::list(csv, &["spec", "customresourcedefinitions", "required"]).iter().map(|crd| {
+        let text = |key| object::text(crd, &[key]);
+        let (_, group) = text("name").split_once('.').unwrap_or_default();
+        Gvk::new(group, text("version"), text("kind"))
+    })
+}
+
+/// The aggregated APIs that a CSV owns or requires.
+fn services(csv: &Value, which: &str) -> impl Iterator<Item = Gvk> {
+    object::list(csv, &["spec", "apiservicedefinitions", which]).iter().map(|service| {
+        let text = |key| object::text(service, &[key]);
+        Gvk::new(text("group"), text("version"), text("kind"))
+    })
 }
 
 #[cfg(test)]
@@ -109,6 +144,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn crd(versions: &[&str]) -> Value {
+        let versions: Vec<Value> = versions.iter().map(|name| json!({ "name": name, "served": true })).collect();
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": { "name": "roses.garden.example.com" },
+            "spec": {
+                "group": "garden.example.com", "names": { "kind": "Rose", "plural": "roses" }, "versions": versions,
+            },
+        })
+    }
 
     fn catalog(packages: &str) -> Value {
         let csv = |version: &str, replaces: &str| {
@@ -119,7 +165,7 @@ mod tests {
             })
         };
         let csvs = json!([csv("1.0.0", "rose.v0.9.0"), csv("1.1.0", "rose.v1.0.0")]).to_string();
-        let crds = "- kind: CustomResourceDefinition\n  metadata: {name: roses.garden.example.com}\n";
+        let crds = json!([crd(&["v1"])]).to_string();
         json!({ "data": { "clusterServiceVersions": csvs, "customResourceDefinitions": crds, "packages": packages } })
     }
 
@@ -137,6 +183,49 @@ mod tests {
             snapshot.entry("rose", "stable", "rose.v1.0.0").unwrap().provided_apis[0].group,
             "garden.example.com"
         );
+    }
+
+    #[test]
+    fn a_bundle_brings_the_definition_with_the_version_and_kind_that_it_owns() {
+        let csv = |version: &str, owned: &[&str]| {
+            let owned =
+                owned.iter().map(|v| json!({ "name": "roses.garden.example.com", "version": v, "kind": "Rose" }));
+            json!({
+                "kind": "ClusterServiceVersion", "metadata": { "name": format!("rose.v{version}") },
+                "spec": { "version": version, "customresourcedefinitions": { "owned": owned.collect::<Vec<_>>() } },
+            })
+        };
+        let read = |csv: Value, crds: &[Value]| {
+            let packages =
+                format!("- packageName: rose\n  channels: [{{name: a, currentCSV: {}}}]\n", object::name(&csv));
+            config_map(&json!({ "data": {
+                "clusterServiceVersions": json!([csv]).to_string(), "customResourceDefinitions": json!(crds).to_string(),
+                "packages": packages,
+            } }))
+        };
+        let crds = [crd(&["v1alpha1", "v1beta1"]), crd(&["v1"])];
+        for (owned, versions) in [
+            (&["v1beta1"][..], &["v1alpha1", "v1beta1"][..]),
+            (&["v1"], &["v1"]),
+            (&["v1alpha1", "v1beta1"], &["v1alpha1", "v1beta1"]),
+        ] {
+            let snapshot = read(csv("1.0.0", owned), &crds).unwrap();
+            let content = snapshot.bundle("rose", "a", "rose.v1.0.0").unwrap();
+            let objects = content.objects.iter().map(|o| serde_json::from_str::<Value>(o).unwrap());
+            let brought: Vec<Value> = objects.filter(|o| o["kind"] == "CustomResourceDefinition").collect();
+            assert_eq!(brought, [crd(versions)], "{owned:?}");
+            let provided = &snapshot.entry("rose", "a", "rose.v1.0.0").unwrap().provided_apis;
+            assert_eq!(provided.iter().map(|gvk| gvk.version.as_str()).collect::<Vec<_>>(), versions);
+        }
+        // A bundle that owns versions of both brings both.
+        let both = read(csv("1.0.0", &["v1", "v1alpha1"]), &crds).unwrap();
+        assert_eq!(both.bundle("rose", "a", "rose.v1.0.0").unwrap().objects.len(), 3);
+        let error = read(csv("1.0.0", &["v2"]), &crds).unwrap_err();
+        assert!(error.contains("rose.v1.0.0 owns roses.garden.example.com in version \"v2\" as \"Rose\""), "{error}");
+        // Which of two is meant cannot be told: OLM serves nothing of such a catalog.
+        let error = read(csv("1.0.0", &["v1"]), &[crd(&["v1"]), crd(&["v1", "v2"])]).unwrap_err();
+        let twice = "can't add the same CRD twice in one configmap: garden.example.com/v1/Rose (roses)";
+        assert_eq!(error, format!("customResourceDefinitions: {twice}"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The in-memory server's rules, each as a request and what becomes of it.
 
 mod applying;
+mod config_map;
 mod definitions;
 mod fresh;
 mod garbage;

@@ -1,0 +1,81 @@
+//! A catalog in a ConfigMap, installed from.
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::tenancy::{CLUSTER, reference};
+use crate::api::object;
+
+const NAME: &str = "lilies.z.io";
+
+fn definition(version: &str) -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": { "name": NAME },
+        "spec": {
+            "group": "z.io", "scope": "Namespaced",
+            "names": { "kind": "Lily", "listKind": "LilyList", "plural": "lilies", "singular": "lily" },
+            "versions": [{
+                "name": version, "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object" } },
+            }],
+        },
+    })
+}
+
+fn csv(version: &str, replaces: &str, owned: &str) -> Value {
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": { "name": format!("lily.v{version}") },
+        "spec": {
+            "displayName": "Lily", "version": version, "replaces": replaces,
+            "installModes": [{ "type": "AllNamespaces", "supported": true }],
+            "customresourcedefinitions": { "owned": [{ "name": NAME, "version": owned, "kind": "Lily" }] },
+            "install": { "strategy": "deployment", "spec": { "deployments": [] } },
+        },
+    })
+}
+
+/// Both bundles bring a definition of that name, each its own: the second would lose a version that objects may be stored in.
+#[test]
+fn an_upgrade_that_would_lose_data_is_refused() {
+    let mut simulation = CLUSTER.clone();
+    let catalog = json!({
+        "clusterServiceVersions": json!([csv("1.0.0", "", "v1alpha1"), csv("2.0.0", "lily.v1.0.0", "v1")]).to_string(),
+        "customResourceDefinitions": json!([definition("v1alpha1"), definition("v1")]).to_string(),
+        "packages": json!([{ "packageName": "lily", "channels": [{ "name": "stable", "currentCSV": "lily.v2.0.0" }] }]).to_string(),
+    });
+    for object in [
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "lilies", "namespace": "a" }, "data": catalog }),
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+            "metadata": { "name": "lilies", "namespace": "a" }, "spec": { "sourceType": "internal", "configMap": "lilies" },
+        }),
+        json!({
+            "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": { "name": "g", "namespace": "a" },
+        }),
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": { "name": "lily", "namespace": "a" },
+            "spec": {
+                "name": "lily", "channel": "stable", "source": "lilies", "sourceNamespace": "a", "startingCSV": "lily.v1.0.0",
+            },
+        }),
+    ] {
+        simulation.apply(object).unwrap();
+    }
+    assert!(simulation.settle(SignedDuration::from_mins(5)));
+    let phases: Vec<(String, String)> = simulation
+        .api()
+        .list("operators.coreos.com", "InstallPlan", Some("a"))
+        .map(|plan| {
+            let text = |path: &[&str]| object::text(plan, path).to_owned();
+            (text(&["status", "phase"]), text(&["status", "message"]))
+        })
+        .collect();
+    let [complete, failed] = &phases[..] else { panic!("{phases:?}") };
+    let (complete, failed) = if complete.0 == "Complete" { (complete, failed) } else { (failed, complete) };
+    assert_eq!((complete.0.as_str(), failed.0.as_str()), ("Complete", "Failed"));
+    assert!(failed.1.contains("risk of data loss"), "{}", failed.1);
+    let mut target = reference("CustomResourceDefinition", "", NAME);
+    target.gvk = object::Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    assert_eq!(simulation.api().get(&target).unwrap()["spec"]["versions"][0]["name"], "v1alpha1");
+}
