@@ -478,7 +478,7 @@ mod tests {
 
     async fn used(api: &Api) {
         assert_eq!(api.version().await.unwrap(), SERVER_VERSION);
-        assert!(api.discover().await.unwrap().iter().any(|found| found.plural == "deployments" && found.namespaced));
+        assert!(api.discover().await.unwrap().0.iter().any(|found| found.plural == "deployments" && found.namespaced));
         let gvk = Gvk::new("", "v1", "ConfigMap");
         let resource = api.resource(&gvk).await.unwrap();
         let (there, version) = api.list_from(&resource, "default", "").await.unwrap();

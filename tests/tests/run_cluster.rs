@@ -128,6 +128,91 @@ fn one_process_writes_and_others_wait_for_its_end() {
     assert_eq!(holder(&plane), "");
     let (code, said) = ends(kubeconfig, &["--once"]);
     assert_eq!(code, Some(0), "{said}");
+    native_apis(&plane);
+}
+
+/// `rose` needs a built-in kind, one that only a subresource has, and one of a CustomResourceDefinition; `fern` needs an aggregated one,
+/// which never answers.
+const NATIVE_APIS: &str = r"
+apiVersion: v1
+kind: Namespace
+metadata: { name: garden }
+---
+apiVersion: operators.coreos.com/v1
+kind: OperatorGroup
+metadata: { name: garden, namespace: garden }
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: { name: rose, namespace: garden }
+spec:
+  displayName: Rose
+  installModes: [{ type: AllNamespaces, supported: true }]
+  install: { strategy: deployment, spec: { deployments: [] } }
+  nativeAPIs:
+  - { group: apps, version: v1, kind: Deployment }
+  - { group: '', version: v1, kind: Eviction }
+  - { group: garden.example.com, version: v1, kind: Rose }
+---
+apiVersion: operators.coreos.com/v1alpha1
+kind: ClusterServiceVersion
+metadata: { name: fern, namespace: garden }
+spec:
+  displayName: Fern
+  installModes: [{ type: AllNamespaces, supported: true }]
+  install: { strategy: deployment, spec: { deployments: [] } }
+  nativeAPIs: [{ group: away.example.com, version: v1, kind: Fern }]
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: { name: v1.away.example.com }
+spec:
+  group: away.example.com
+  version: v1
+  groupPriorityMinimum: 100
+  versionPriority: 100
+  insecureSkipTLSVerify: true
+  service: { name: away, namespace: garden }
+";
+
+const ROSES: &str = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: { name: roses.garden.example.com }
+spec:
+  group: garden.example.com
+  scope: Namespaced
+  names: { kind: Rose, plural: roses, singular: rose, listKind: RoseList }
+  versions: [{ name: v1, served: true, storage: true, schema: { openAPIV3Schema: { type: object } } }]
+";
+
+/// Discovery decides, whoever serves a kind; as long as it does not answer, what was known counts.
+fn native_apis(plane: &ControlPlane) {
+    let apply = |text: &str| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, text).unwrap();
+        kubectl(plane, &format!("apply -f {}", file.path().display()));
+    };
+    let wait = |csv: &str, field: &str, value: &str| {
+        kubectl(plane, &format!("wait -n garden csv/{csv} --for=jsonpath={{.status.{field}}}={value} --timeout=60s"));
+    };
+    apply(NATIVE_APIS);
+    let running = Running::start(plane.kubeconfig(), &[]);
+    let unknown = running.says("it is not known whether the API server serves Fern (away.example.com/v1)");
+    assert!(unknown.contains("ClusterServiceVersion garden/fern needs: "), "{unknown}");
+    wait("rose", "reason", "RequirementsNotMet");
+    apply(ROSES);
+    wait("rose", "phase", "Succeeded");
+    // What was there when it was last seen counts: `fern` goes on.
+    let known = r#"{"status":{"requirementStatus":[{"group":"away.example.com","version":"v1","kind":"Fern","name":"v1.away.example.com","status":"Present","message":"there"}]}}"#;
+    kubectl(plane, &format!("patch csv fern -n garden --subresource=status --type=merge -p {known}"));
+    wait("fern", "phase", "Succeeded");
+    // An answer that it is gone is an answer.
+    kubectl(plane, "delete apiservice v1.away.example.com");
+    wait("fern", "reason", "RequirementsNotMet");
+    kubectl(plane, "delete crd roses.garden.example.com");
+    wait("rose", "reason", "RequirementsNotMet");
+    assert_eq!(running.end(), Some(0));
 }
 
 #[test]

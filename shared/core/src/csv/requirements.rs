@@ -1,5 +1,6 @@
 //! What a ClusterServiceVersion needs before it can be installed, and whether it is there (reference/olm-operator.md §1.6).
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -8,20 +9,42 @@ use super::model::{CrdDescription, Csv};
 use crate::api::go_json::GoType;
 use crate::api::object::{self, Gvk};
 use crate::api::{hash, labels};
+use crate::plan::{Action, Question, Reason};
 use crate::rbac;
 use crate::version::Version;
-use crate::world::{Fact, FactKey, IndexKey, Object, Reader, kind};
+use crate::world::{Discovery, IndexKey, Object, Reader, kind};
 
 /// The outcome of a check: `status.requirementStatus`, and whether all of it is met.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Requirements {
     pub(super) statuses: Vec<Value>,
     pub(super) unmet: Vec<String>,
+    /// What has to be asked before the check says anything.
+    pub(super) questions: Vec<Action>,
+    /// What the API server's discovery does not say: by the error, and whether it counts as it was last known, the kinds.
+    unknown: BTreeMap<(String, bool), BTreeSet<String>>,
 }
 
 impl Requirements {
     pub(super) fn met(&self) -> bool {
-        self.unmet.is_empty()
+        self.unmet.is_empty() && self.unknown.keys().all(|(_, counts)| *counts)
+    }
+
+    /// What is missing, and what is not known.
+    pub(super) fn reasons(&self, csv: Csv<'_>) -> Vec<Reason> {
+        let (namespace, name) = (csv.namespace().to_owned(), csv.name().to_owned());
+        let unknown = self.unknown.iter().map(|((message, counts), apis)| Reason::ApisUnknown {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            apis: apis.iter().cloned().collect(),
+            counts: *counts,
+            message: message.clone(),
+        });
+        let mut reasons: Vec<Reason> = unknown.collect();
+        if !self.unmet.is_empty() {
+            reasons.insert(0, Reason::RequirementsNotMet { namespace, name, missing: self.unmet.clone() });
+        }
+        reasons
     }
 
     fn add(&mut self, met: bool, status: Value) {
@@ -57,13 +80,7 @@ pub(super) fn check(world: &Reader<'_>, csv: Csv<'_>) -> Result<Requirements, rb
         crd_requirement(world, csv, crd, &mut found);
     }
     api_services(world, csv, &mut found);
-    for api in csv.native_apis() {
-        let exists = serves(world, &api);
-        let name = format!("{}.{}", api.version, api.group);
-        let (status, message) =
-            if exists { ("Present", "Native API exists") } else { ("NotPresent", "Native API does not exist") };
-        found.add(exists, entry(&api, &name, status, message));
-    }
+    native_apis(world, csv, &mut found);
     service_accounts(world, csv, &mut found)?;
     Ok(found)
 }
@@ -161,7 +178,12 @@ fn api_services(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) {
     required.sort_by_key(|d| name_of(d));
     for description in required {
         let name = name_of(description);
-        let service = world.json(&kind::API_SERVICE, "", &name).filter(|s| is_available(s));
+        let available = world.json(&kind::API_SERVICE, "", &name).filter(|s| is_available(s));
+        let service = available.filter(|_| {
+            let [group, version, kind] = ["group", "version", "kind"].map(|key| object::text(description, &[key]));
+            // One that is available and was not heard of yet counts.
+            discovery(world, group, version, found).is_none_or(|discovery| discovery.serves(kind) != Ok(false))
+        });
         match service {
             Some(service) => found.add(true, with_uuid(entry(&gvk, &name, "Present", ""), service)),
             None => found.add(false, entry(&gvk, &name, "NotPresent", "")),
@@ -181,11 +203,47 @@ fn is_available(api_service: &Value) -> bool {
         .any(|c| object::text(c, &["type"]) == "Available" && object::text(c, &["status"]) == "True")
 }
 
-fn serves(world: &Reader<'_>, api: &Gvk) -> bool {
-    match world.fact(FactKey::BuiltinApis) {
-        Some(Fact::BuiltinApis(apis)) => apis.contains(api),
-        _ => false,
+/// Kinds that have to be served, whoever serves them. When the API server's discovery has no answer, what the ClusterServiceVersion's
+/// own status says counts: an aggregated API that is away for a while unseats no operator.
+fn native_apis(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) {
+    for api in csv.native_apis() {
+        let Some(discovery) = discovery(world, &api.group, &api.version, found) else { continue };
+        let (exists, unknown) = match discovery.serves(&api.kind) {
+            Ok(exists) => (exists, None),
+            Err(error) => (was_present(csv, &api), Some(error)),
+        };
+        let name = format!("{}.{}", api.version, api.group);
+        let (status, message) =
+            if exists { ("Present", "Native API exists") } else { ("NotPresent", "Native API does not exist") };
+        let entry = entry(&api, &name, status, message);
+        match unknown {
+            None => found.add(exists, entry),
+            Some(error) => {
+                let kind = format!("{} ({})", api.kind, api.api_version());
+                found.unknown.entry((error.to_owned(), exists)).or_default().insert(kind);
+                found.statuses.push(entry);
+            }
+        }
     }
+}
+
+/// What discovery says of a version of a group. It is asked when that is not known.
+fn discovery<'w>(world: &Reader<'w>, group: &str, version: &str, found: &mut Requirements) -> Option<&'w Discovery> {
+    let known = world.discovery(group, version);
+    let question = || Action::Ask(Question::Discover { group: group.to_owned(), version: version.to_owned() });
+    if known.is_none() && !found.questions.contains(&question()) {
+        found.questions.push(question());
+    }
+    known
+}
+
+/// Was the native API there when the requirements were last checked?
+fn was_present(csv: Csv<'_>, api: &Gvk) -> bool {
+    object::list(csv.json, &["status", "requirementStatus"]).iter().any(|known| {
+        let text = |key| object::text(known, &[key]);
+        (text("group"), text("version"), text("kind"), text("status"))
+            == (api.group.as_str(), api.version.as_str(), api.kind.as_str(), "Present")
+    })
 }
 
 fn service_accounts(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) -> Result<(), rbac::InvalidRule> {

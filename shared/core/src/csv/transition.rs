@@ -57,14 +57,6 @@ pub(super) fn failed(csv: Csv<'_>, step: Step) -> Step {
     step.because(reason)
 }
 
-fn misses(csv: Csv<'_>, found: &Requirements) -> Reason {
-    Reason::RequirementsNotMet {
-        namespace: csv.namespace().to_owned(),
-        name: csv.name().to_owned(),
-        missing: found.unmet.clone(),
-    }
-}
-
 fn waits_for(csv: Csv<'_>, other: Csv<'_>, message: impl Into<String>) -> Reason {
     Reason::WaitsForCsv {
         namespace: csv.namespace().to_owned(),
@@ -78,6 +70,18 @@ fn invalid_strategy(csv: Csv<'_>, error: crate::rbac::InvalidRule) -> Step {
     failed(csv, Step::to("Failed", "InvalidInstallStrategy", format!("install strategy invalid: {error}")))
 }
 
+/// Checks the requirements, and hands over what to do with what was found. Nothing is done before all that has to be asked is answered.
+fn checked(world: &Reader<'_>, csv: Csv<'_>, then: impl FnOnce(&Requirements) -> Step) -> Step {
+    match requirements::check(world, csv) {
+        Err(error) => invalid_strategy(csv, error),
+        Ok(found) if !found.questions.is_empty() => Step::stay().after(found.questions),
+        Ok(found) => {
+            let step = then(&found).with(&found);
+            found.reasons(csv).into_iter().fold(step, Step::because)
+        }
+    }
+}
+
 fn pending(world: &Reader<'_>, csv: Csv<'_>) -> Step {
     let replaced = csv.replaced(world);
     if let Some(old) = replaced
@@ -86,24 +90,23 @@ fn pending(world: &Reader<'_>, csv: Csv<'_>) -> Step {
         let message = format!("operator is not upgradeable: {objection}");
         return Step::to("Pending", "OperatorConditionNotUpgradeable", message).because(waits_for(csv, old, objection));
     }
-    let found = match requirements::check(world, csv) {
-        Ok(found) => found,
-        Err(error) => return invalid_strategy(csv, error),
-    };
+    checked(world, csv, |found| satisfied(world, csv, replaced, found))
+}
+
+/// From Pending on, with the requirements that were found.
+fn satisfied(world: &Reader<'_>, csv: Csv<'_>, replaced: Option<Csv<'_>>, found: &Requirements) -> Step {
     if !found.met() {
-        return Step::to("Pending", "RequirementsNotMet", "one or more requirements couldn't be found")
-            .with(&found)
-            .because(misses(csv, &found));
+        return Step::to("Pending", "RequirementsNotMet", "one or more requirements couldn't be found");
     }
     if let Some(step) = invalid_webhooks(csv) {
-        return step.with(&found);
+        return step;
     }
     if let Some(owner) = conflicting_owner(world, csv) {
-        let step = Step::to("Failed", "OwnerConflict", "conflicting CRD owner in namespace").with(&found);
+        let step = Step::to("Failed", "OwnerConflict", "conflicting CRD owner in namespace");
         return failed(csv, step).because(waits_for(csv, owner, "it owns the same CustomResourceDefinition"));
     }
     if apiservices::unadoptable(world, csv).is_some() {
-        return failed(csv, Step::to("Failed", "OwnerConflict", "unable to adopt APIService").with(&found));
+        return failed(csv, Step::to("Failed", "OwnerConflict", "unable to adopt APIService"));
     }
     if let Some(old) = replaced
         && old.phase() != "Replacing"
@@ -114,9 +117,9 @@ fn pending(world: &Reader<'_>, csv: Csv<'_>) -> Step {
             "RequirementsNotMet" => Step::to("Pending", "RequirementsUnknown", "requirements not yet checked"),
             _ => Step::stay(),
         };
-        return step.with(&found).because(waits_for(csv, old, message));
+        return step.because(waits_for(csv, old, message));
     }
-    Step::to("InstallReady", "AllRequirementsMet", "all requirements found, attempting install").with(&found)
+    Step::to("InstallReady", "AllRequirementsMet", "all requirements found, attempting install")
 }
 
 fn phase_text(csv: Csv<'_>) -> &str {
@@ -248,17 +251,13 @@ fn succeeded(world: &Reader<'_>, csv: Csv<'_>, now: Timestamp) -> Step {
     if serving::is_rotation_due(world, csv, now) {
         return Step::to("Pending", "NeedsCertRotation", "CSV owns resources that require a cert refresh");
     }
-    let found = match requirements::check(world, csv) {
-        Ok(found) => found,
-        Err(error) => return invalid_strategy(csv, error),
-    };
-    if !found.met() {
-        return Step::to("Failed", "RequirementsNotMet", "requirements no longer met")
-            .with(&found)
-            .because(misses(csv, &found));
-    }
-    let rotation = serving::validity(world, csv).map(|(_, rotates_at)| rotates_at);
-    check(world, csv, "Failed", "ComponentUnhealthy").with(&found).again_at(rotation)
+    checked(world, csv, |found| {
+        if !found.met() {
+            return Step::to("Failed", "RequirementsNotMet", "requirements no longer met");
+        }
+        let rotation = serving::validity(world, csv).map(|(_, rotates_at)| rotates_at);
+        check(world, csv, "Failed", "ComponentUnhealthy").again_at(rotation)
+    })
 }
 
 /// What is wrong with owned APIServices, as Go joins errors.
@@ -292,29 +291,25 @@ fn failed_again(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> 
         }
         _ => {}
     }
-    let found = match requirements::check(world, csv) {
-        Ok(found) => found,
-        Err(error) => return invalid_strategy(csv, error),
-    };
-    let conflict = csv.reason() == "OwnerConflict" && conflicting_owner(world, csv).is_some();
-    if conflict || apiservices::unadoptable(world, csv).is_some() {
-        return failed(csv, Step::stay().with(&found));
-    }
-    if !found.met() {
-        return Step::to("Pending", "RequirementsNotMet", "requirements not met")
-            .with(&found)
-            .because(misses(csv, &found));
-    }
-    if let Some(step) = invalid_webhooks(csv).or_else(|| install_failure(world, csv, key, now)) {
-        return step.with(&found);
-    }
-    if let Some(problems) = api_service_problems(world, csv) {
-        return Step::to("Pending", "APIServiceResourcesNeedReinstall", problems).with(&found);
-    }
-    if serving::is_rotation_due(world, csv, now) {
-        return Step::to("Pending", "NeedsCertRotation", "owned APIServices need cert refresh").with(&found);
-    }
-    check(world, csv, "Pending", "NeedsReinstall").with(&found)
+    checked(world, csv, |found| {
+        let conflict = csv.reason() == "OwnerConflict" && conflicting_owner(world, csv).is_some();
+        if conflict || apiservices::unadoptable(world, csv).is_some() {
+            return failed(csv, Step::stay());
+        }
+        if !found.met() {
+            return Step::to("Pending", "RequirementsNotMet", "requirements not met");
+        }
+        if let Some(step) = invalid_webhooks(csv).or_else(|| install_failure(world, csv, key, now)) {
+            return step;
+        }
+        if let Some(problems) = api_service_problems(world, csv) {
+            return Step::to("Pending", "APIServiceResourcesNeedReinstall", problems);
+        }
+        if serving::is_rotation_due(world, csv, now) {
+            return Step::to("Pending", "NeedsCertRotation", "owned APIServices need cert refresh");
+        }
+        check(world, csv, "Pending", "NeedsReinstall")
+    })
 }
 
 /// Does the namespace's OperatorGroup let failed ClusterServiceVersions be replaced?

@@ -48,8 +48,8 @@ pub struct Explainer {
 impl Explainer {
     /// Copies the cluster. `settings` are the choices of the controllers that run in it.
     pub fn new(settings: &Settings, cluster: Cluster) -> Self {
-        let Cluster { mut objects, kinds, kinds_are_complete, server_version, catalogs, bundles, fits, unread, now } =
-            cluster;
+        let Cluster { mut objects, kinds, kinds_are_complete, undiscovered, server_version, .. } = cluster;
+        let Cluster { catalogs, bundles, fits, unread, now, .. } = cluster;
         let approvals = hold(&mut objects);
         let has_node = objects.iter().any(|o| object::text(o, &["kind"]) == "Node");
         let defines = |name: &str| objects.iter().any(|o| object::text(o, &["kind"]) == CRD && object::name(o) == name);
@@ -61,6 +61,12 @@ impl Explainer {
             api = api.with_node("node", now);
         }
         api.serve(&kinds, kinds_are_complete);
+        if !kinds_are_complete {
+            api.know_kinds_in_part();
+        }
+        for ((group, version), error) in &undiscovered {
+            api.hide_version(group, version, error);
+        }
         api.load(objects, now);
         api.make_namespaces(now);
         api.make_namespace(&settings.global_catalog_namespace, now);

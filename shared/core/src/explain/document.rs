@@ -179,7 +179,7 @@ pub struct Because {
 }
 
 /// The kinds of reasons that a verdict has, and what each says.
-pub const REASONS: [(&str, &str); 22] = [
+pub const REASONS: [(&str, &str); 23] = [
     ("approved", "the plan is approved, and not executed yet"),
     ("bystanders", "operators that do not need each other share the plan"),
     ("catalog", "the content of a catalog that counts is not known"),
@@ -188,6 +188,7 @@ pub const REASONS: [(&str, &str); 22] = [
     ("csv", "a ClusterServiceVersion would not come to Succeeded"),
     ("deletion", "steps delete objects"),
     ("deprecated", "a catalog calls the package, channel or bundle deprecated"),
+    ("discovery", "it is not known whether the cluster serves a kind that an operator needs"),
     ("downgrade", "an operator becomes older"),
     ("dryRun", "the API server would not take an object"),
     ("escalation", "a ServiceAccount gains rights that reach far"),

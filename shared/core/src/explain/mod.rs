@@ -63,6 +63,8 @@ pub struct Cluster {
     pub kinds: BTreeMap<Gvk, Option<bool>>,
     /// Are these all that it serves?
     pub kinds_are_complete: bool,
+    /// Versions of groups of which the API server's discovery did not name the kinds, and why: an aggregated API that is away.
+    pub undiscovered: BTreeMap<(String, String), String>,
     /// The API server's `gitVersion`; empty when it is not known.
     pub server_version: String,
     /// The content of catalogs, by namespace and name.

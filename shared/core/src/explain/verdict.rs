@@ -3,7 +3,7 @@
 use super::copy::{Explainer, OLM};
 use super::trial::{self, Trial};
 use super::{Because, Change, CsvChange, Deprecation, Explanation, Outcome, REASONS, Right, Unread, Verdict};
-use crate::api::object;
+use crate::api::object::{self, Gvk};
 use crate::installplan;
 use crate::plan::{Controller, Reason};
 use crate::version;
@@ -18,7 +18,7 @@ pub(super) fn judge(trial: &Trial, explainer: &Explainer, explanation: &Explanat
     catalog(trial, explainer, &mut reasons);
     unread(trial, explanation, &unknown, &mut reasons);
     wanted(trial, explanation, &mut reasons);
-    operators(explanation, &unknown, &mut reasons);
+    operators(trial, explanation, &unknown, &mut reasons);
     rights(explanation, &mut reasons);
     notes(trial, explanation, &mut reasons);
     reasons.sort_by_key(|because| std::cmp::Reverse(because.result));
@@ -42,7 +42,14 @@ fn served(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
             [] => String::new(),
             others => format!(", and {} in the same plan with it", others.join(", ")),
         };
-        let kind = &unserved.gvk.kind;
+        let Gvk { group, version, kind } = &unserved.gvk;
+        if let Err(error) = trial.before.api().discover(group, version).serves(kind) {
+            let needs = format!("bundle {}{of} needs {}", unserved.csv, api(unserved));
+            let message = format!("{needs}, and it is not known whether this cluster serves it: {error}");
+            let hint = "kubectl get --raw /apis says which kinds it serves: where files are read, its answer may be one of them";
+            reasons.push(because(Outcome::Unknown, "unserved", message, hint));
+            continue;
+        }
         let message = match &unserved.served[..] {
             [] => format!("bundle {}{of} needs {}, which this cluster does not serve", unserved.csv, api(unserved)),
             versions => format!(
@@ -197,7 +204,8 @@ fn plan(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &m
 }
 
 fn reasons_have(reasons: &[Because], what: &str) -> bool {
-    reasons.iter().any(|because| because.reason == what && because.result == Outcome::WouldFail)
+    let counts = |result| matches!(result, Outcome::WouldFail) || what == "unserved";
+    reasons.iter().any(|because| because.reason == what && counts(because.result))
 }
 
 /// What a person could do. Approval is what they are about to decide.
@@ -312,8 +320,9 @@ fn wanted(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
     reasons.push(because(Outcome::WouldFail, "range", message, ""));
 }
 
-fn operators(explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
-    let fails = reasons.iter().any(|because| because.result == Outcome::WouldFail) || unknown.group;
+fn operators(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
+    let fails = reasons.iter().any(|because| because.result == Outcome::WouldFail || because.reason == "unserved");
+    let fails = fails || unknown.group;
     for csv in &explanation.csvs {
         match csv.change {
             CsvChange::Remove => {
@@ -330,8 +339,14 @@ fn operators(explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Bec
         // A plan that fails leaves its operators unfinished.
         let is_well = matches!(csv.phase.as_str(), "Succeeded" | "Replacing" | "Deleting");
         if !is_well && !fails && csv.change != CsvChange::Remove && !csv.phase.is_empty() {
-            let message = format!("{} would stay {}: {}", csv.name, csv.phase, csv.message);
-            reasons.push(because(Outcome::WouldFail, "csv", message, ""));
+            let told = trial.reasons(Controller::ClusterServiceVersion, &csv.name);
+            reasons.push(match unknown_apis(told) {
+                Some(unknown) => because(Outcome::Unknown, "discovery", unknown.to_string(), hint(unknown)),
+                None => {
+                    let message = format!("{} would stay {}: {}", csv.name, csv.phase, csv.message);
+                    because(Outcome::WouldFail, "csv", message, "")
+                }
+            });
         }
     }
     let names = |bystander: bool| -> Vec<&str> {
@@ -352,6 +367,12 @@ fn operators(explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Bec
         let message = "there is a newer InstallPlan in the namespace: this one is of the past";
         reasons.push(because(Outcome::NeedsDecision, "superseded", message, "explain the newer one"));
     }
+}
+
+/// What keeps a ClusterServiceVersion from going on, if it is only that nobody knows whether a kind is served.
+fn unknown_apis(told: &[Reason]) -> Option<&Reason> {
+    let [unknown @ Reason::ApisUnknown { counts: false, .. }, others @ ..] = told else { return None };
+    others.iter().all(|reason| matches!(reason, Reason::ApisUnknown { .. })).then_some(unknown)
 }
 
 fn rights(explanation: &Explanation, reasons: &mut Vec<Because>) {

@@ -154,6 +154,14 @@ pub enum Question {
         /// Name of the CatalogSource.
         name: String,
     },
+    /// Keep known which kinds the API server serves in this version of a group, as long as a plan reads it. The first answer is there
+    /// before the work that asks is done.
+    Discover {
+        /// The group; empty for the core group.
+        group: String,
+        /// The version.
+        version: String,
+    },
     /// Look whether the custom resources that exist fit schemas. It is answered before the work that asks is done.
     Fit(Fit),
     /// Pull the image of a bundle and read the bundle in it.
@@ -227,6 +235,11 @@ impl Action {
                 gvk: object::Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
                 namespace: String::new(),
                 name: fit.crd.clone(),
+            },
+            Self::Ask(Question::Discover { group, version }) => ObjectRef {
+                gvk: object::Gvk::new("apiregistration.k8s.io", "v1", "APIService"),
+                namespace: String::new(),
+                name: format!("{version}.{group}"),
             },
             Self::Ask(
                 Question::Connect { namespace, name, .. }

@@ -186,6 +186,24 @@ pub enum Reason {
         /// What is missing, `Kind name: message`.
         missing: Vec<String>,
     },
+    /// The API server's discovery does not say whether kinds are served that a ClusterServiceVersion needs.
+    #[error(
+        "it is not known whether the API server serves {}, which ClusterServiceVersion {namespace}/{name} needs: {message}{}",
+        apis.join(", "),
+        if *counts { "; it did when that was last known, and that counts" } else { "" }
+    )]
+    ApisUnknown {
+        /// Namespace of the CSV.
+        namespace: String,
+        /// Name of the CSV.
+        name: String,
+        /// The kinds, `Rose (garden.example.com/v1)`.
+        apis: Vec<String>,
+        /// Are they taken to be served, because they were when the CSV was last checked?
+        counts: bool,
+        /// Why it is not known.
+        message: String,
+    },
     /// A ClusterServiceVersion waits for its Deployments.
     #[error("ClusterServiceVersion {namespace}/{name} waits: {message}")]
     NotHealthy {
@@ -342,11 +360,17 @@ impl Reason {
             | Self::WaitsForCsv { .. }
             | Self::InstallPlanWaits { .. } => Severity::Waiting,
             Self::Refused { .. } if self.is_transient_refusal() => Severity::Waiting,
-            Self::OptionalNotCreated { .. } | Self::Ignored { .. } | Self::NamespaceTerminating { .. } => {
-                Severity::Settled
-            }
+            Self::OptionalNotCreated { .. }
+            | Self::Ignored { .. }
+            | Self::NamespaceTerminating { .. }
+            | Self::ApisUnknown { counts: true, .. } => Severity::Settled,
             _ => Severity::Blocked,
         }
+    }
+
+    /// Is it that a ClusterServiceVersion misses something?
+    pub fn is_of_requirements(&self) -> bool {
+        matches!(self, Self::RequirementsNotMet { .. } | Self::ApisUnknown { counts: false, .. })
     }
 
     fn is_transient_refusal(&self) -> bool {
@@ -385,6 +409,9 @@ impl Reason {
             ),
             Self::BundleUnpackFailed { image, .. } => {
                 format!("skopeo inspect docker://{image} shows whether it can be had; it is tried again by itself")
+            }
+            Self::ApisUnknown { .. } => {
+                "kubectl get apiservices shows which aggregated APIs do not answer, and why".to_owned()
             }
             Self::Panicked { .. } => "this is a bug of kubectl-olm, please report it with the log".to_owned(),
             Self::Unsatisfiable { .. }

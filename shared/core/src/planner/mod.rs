@@ -154,6 +154,8 @@ impl Planner {
                 copy.into_iter().chain([gk]).filter_map(|gk| self.world.delete(&gk, &name, &uid, 0)).collect()
             }
             Event::Listed(gk, objects, rv) => self.world.reset(&gk, objects, rv),
+            // It would stay, and not be kept up to date.
+            Event::Learned(key, Some(_)) if key.is_forgotten_unread() && !self.is_read(&key) => return false,
             Event::Learned(key, fact) => {
                 let news = self.world.learn(key.clone(), fact);
                 if news {
@@ -222,6 +224,11 @@ impl Planner {
     pub fn park(&mut self, key: &Key) {
         self.running.remove(key);
         self.streaks.remove(key);
+    }
+
+    /// Does a plan depend on the fact?
+    pub fn is_read(&self, key: &FactKey) -> bool {
+        self.readers.contains_key(&Read::Fact(key.clone()))
     }
 
     /// Is nothing queued or running?
@@ -393,7 +400,9 @@ impl Planner {
                 readers.remove(key);
                 if readers.is_empty() {
                     self.readers.remove(gone);
-                    if let Read::Fact(answered @ FactKey::Fits(..)) = gone {
+                    if let Read::Fact(answered) = gone
+                        && answered.is_forgotten_unread()
+                    {
                         self.world.learn(answered.clone(), None);
                     }
                 }

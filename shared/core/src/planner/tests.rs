@@ -265,3 +265,28 @@ fn nothing_is_created_in_a_namespace_that_is_being_deleted() {
         assert_eq!(planner.next(now()).unwrap().actions.len(), 4);
     }
 }
+
+#[test]
+fn what_discovery_says_is_known_as_long_as_it_is_read() {
+    let mut planner = planner(|reader: &Reader<'_>, key: &Key, _| {
+        let is_there = reader.json(&kind::SUBSCRIPTION, "tea", &key.name).is_some();
+        if is_there && reader.discovery("apps", "v1").is_none() {
+            let (group, version) = ("apps".to_owned(), "v1".to_owned());
+            return Plan::act(vec![Action::Ask(crate::plan::Question::Discover { group, version })]);
+        }
+        Plan::nothing()
+    });
+    let fact = FactKey::Discovery("apps".to_owned(), "v1".to_owned());
+    let learned = || Event::Learned(fact.clone(), Some(Fact::Discovery(crate::world::Discovery::failed("away"))));
+    assert!(!planner.observe(learned()), "an answer that comes too late is not kept");
+    planner.observe(Event::Applied(subscription("pot", 1)));
+    let work = planner.next(now()).unwrap();
+    assert!(planner.is_read(&fact) && planner.observe(learned()));
+    planner.done(&work.key, &work.actions, vec![], now());
+    assert_eq!(planner.next(now()), None);
+    assert_eq!(planner.world().discovered().count(), 1);
+    planner.observe(Event::Deleted(subscription("pot", 2)));
+    assert_eq!(planner.next(now()), None);
+    assert!(!planner.is_read(&fact));
+    assert_eq!(planner.world().discovered().count(), 0);
+}

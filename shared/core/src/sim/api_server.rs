@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::discovery::Unstored;
 use super::ids::Ids;
 use super::kinds::{self, KindSchema, KindVersion, Kinds, ResourceKind};
 use super::store::{Key, Store, WatchEvent};
@@ -31,6 +32,8 @@ pub struct ApiServer {
     pub(super) applied: BTreeMap<(String, String, String), Arc<Value>>,
     /// The generation of each CustomResourceDefinition, by uid, whose kind is served as that generation says.
     pub(super) served: BTreeMap<String, i64>,
+    /// What discovery says besides.
+    pub(super) unstored: Unstored,
     /// The resource version at which the controllers last found nothing to do.
     pub(super) quiet_at: Option<u64>,
     pub(super) next_wakeup: Option<Timestamp>,
@@ -45,6 +48,7 @@ impl ApiServer {
             ids: Ids::new(seed),
             applied: BTreeMap::new(),
             served: BTreeMap::new(),
+            unstored: Unstored::default(),
             quiet_at: None,
             next_wakeup: None,
         }

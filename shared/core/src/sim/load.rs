@@ -76,6 +76,7 @@ impl ApiServer {
         if !complete {
             return;
         }
+        self.unstored.is_listed = true;
         let own: Vec<ResourceKind> = self.kinds().filter(|kind| kind.is_built_in()).cloned().collect();
         for mut kind in own {
             let listed = |v: &KindVersion| kinds.contains_key(&Gvk::new(&kind.group, &v.name, &kind.kind));

@@ -15,6 +15,7 @@ mod authorize;
 mod certificate;
 mod controllers;
 mod defaults;
+mod discovery;
 mod ids;
 mod kept;
 mod kinds;

@@ -531,6 +531,10 @@ impl Simulation {
                 self.look(question);
                 Ok(None)
             }
+            Action::Ask(Question::Discover { group, version }) => {
+                self.discover(group, version);
+                Ok(None)
+            }
             Action::Ask(Question::Disconnect { namespace, name }) => {
                 self.connected.remove(&(namespace.clone(), name.clone()));
                 self.planner.observe(Event::Learned(FactKey::Catalog(namespace.clone(), name.clone()), None));
@@ -551,6 +555,13 @@ impl Simulation {
                 Ok(None)
             }
         }
+    }
+
+    /// Tells which kinds are served in a version of a group.
+    fn discover(&mut self, group: &str, version: &str) {
+        let fact = Fact::Discovery(self.api.discover(group, version));
+        let key = FactKey::Discovery(group.to_owned(), version.to_owned());
+        self.planner.observe(Event::Learned(key, Some(fact)));
     }
 
     /// Looks whether custom resources fit: as it was said, or else those that are here.
@@ -640,7 +651,7 @@ impl Simulation {
 
     /// Feeds what was written to the planner and to the record. `false`: nothing was.
     fn watch(&mut self, actor: &Actor) -> bool {
-        let mut config_maps = Vec::new();
+        let (mut config_maps, mut brings_kinds) = (Vec::new(), false);
         let changes = self.api.drain();
         let any = !changes.is_empty();
         for change in changes {
@@ -649,6 +660,7 @@ impl Simulation {
             if let Some(found) = self.unfit.remove(&(gvk.group, gvk.kind.clone())) {
                 self.planner.observe(Event::Learned(found, None));
             }
+            brings_kinds |= matches!(gvk.kind.as_str(), "CustomResourceDefinition" | "APIService");
             if gvk.kind == "ConfigMap" {
                 config_maps.push((object::namespace(object).to_owned(), object::name(object).to_owned()));
             }
@@ -657,6 +669,11 @@ impl Simulation {
                 WatchEvent::Deleted(object) => Event::Deleted(object.as_ref().clone()),
             });
             self.happenings.push(Happening { at: self.now, actor: actor.clone(), change });
+        }
+        if brings_kinds {
+            let known: Vec<(String, String)> =
+                self.planner.world().discovered().map(|(g, v)| (g.to_owned(), v.to_owned())).collect();
+            known.iter().for_each(|(group, version)| self.discover(group, version));
         }
         for (namespace, config_map) in config_maps {
             self.read_catalogs_of(|key, target| {

@@ -1,12 +1,12 @@
 //! What planning needs to know that is not an object: the content of catalogs and of bundle images, the server's version.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
 use crate::api::catalog_source::Target;
-use crate::api::object::{Gvk, ObjectRef};
+use crate::api::object::ObjectRef;
 use crate::api::status::Status;
 use crate::bundle::{BundleImage, Unpacking};
 use crate::catalog::Snapshot;
@@ -22,8 +22,8 @@ pub enum FactKey {
     Bundle(BundleImage),
     /// The API server's version.
     ServerVersion,
-    /// The kinds the API server serves that come neither from a CustomResourceDefinition nor from an APIService.
-    BuiltinApis,
+    /// The kinds that the API server serves in this version of a group. Known as long as a plan reads it.
+    Discovery(String, String),
     /// The actions of a key's plan that the API server refused.
     Refusals(Key),
     /// Whether the custom resources of the CustomResourceDefinition of this name fit schemas of this digest. Known as long as
@@ -44,12 +44,17 @@ impl FactKey {
         Self::Bundle(BundleImage { namespace, catalog_namespace: none(), catalog: none(), image: none() })
     }
 
+    /// Is the fact known only as long as a plan reads it?
+    pub(crate) fn is_forgotten_unread(&self) -> bool {
+        matches!(self, Self::Discovery(..) | Self::Fits(..))
+    }
+
     /// The key that stands for this one and its like where reads are noted.
     pub(crate) fn group(&self) -> Option<Self> {
         match self {
             Self::Catalog(namespace, _) => Some(Self::catalogs_of(namespace)),
             Self::Bundle(bundle) => Some(Self::bundles_of(&bundle.namespace)),
-            Self::ServerVersion | Self::BuiltinApis | Self::Refusals(_) | Self::Fits(..) => None,
+            Self::ServerVersion | Self::Discovery(..) | Self::Refusals(_) | Self::Fits(..) => None,
         }
     }
 }
@@ -63,12 +68,57 @@ pub enum Fact {
     Bundle(Unpacking),
     /// `gitVersion`, with its `v`.
     ServerVersion(String),
-    /// Kinds served by the API server itself.
-    BuiltinApis(BTreeSet<Gvk>),
+    /// The kinds that the API server serves in a version of a group.
+    Discovery(Discovery),
     /// Actions that were refused, and when they are tried again.
     Refusals(Vec<Refusal>),
     /// Custom resources were looked at.
     Fits(FitFact),
+}
+
+/// What the API server's discovery says of one version of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Discovery {
+    /// The kinds of the last answer, and whether their objects are in namespaces; that is unknown of kinds that only a subresource
+    /// has (`Scale`, `Eviction`). Empty when the version is not served. `None` before the first answer.
+    pub kinds: Option<BTreeMap<String, Option<bool>>>,
+    /// Why there is no newer answer, or why it is not complete: what is not among `kinds` may be served all the same.
+    pub error: Option<String>,
+}
+
+impl Discovery {
+    /// An answer.
+    pub fn of(kinds: BTreeMap<String, Option<bool>>) -> Self {
+        Self { kinds: Some(kinds), error: None }
+    }
+
+    /// No answer.
+    pub fn failed(error: impl Into<String>) -> Self {
+        Self { kinds: None, error: Some(error.into()) }
+    }
+
+    /// Is the kind served? The error says why that is not known.
+    ///
+    /// # Errors
+    /// The API server did not answer, and did not name the kind before.
+    pub fn serves(&self, kind: &str) -> Result<bool, &str> {
+        match (&self.kinds, &self.error) {
+            (Some(kinds), _) if kinds.contains_key(kind) => Ok(true),
+            (_, Some(error)) => Err(error),
+            (..) => Ok(false),
+        }
+    }
+
+    /// Are objects of the kind in namespaces? `None`: that is not known.
+    pub fn is_namespaced(&self, kind: &str) -> Option<bool> {
+        self.kinds.as_ref()?.get(kind).copied().flatten()
+    }
+
+    /// This observation after an earlier one: an attempt that failed does not take away what was known.
+    pub(super) fn after(self, earlier: Option<&Self>) -> Self {
+        let known = || earlier.and_then(|earlier| earlier.kinds.clone());
+        Self { kinds: self.kinds.or_else(known), error: self.error }
+    }
 }
 
 /// An action that the API server refused.

@@ -21,7 +21,7 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-pub use facts::{CatalogFact, ConnectionState, Fact, FactKey, Refusal};
+pub use facts::{CatalogFact, ConnectionState, Discovery, Fact, FactKey, Refusal};
 pub use index::IndexKey;
 pub use kind::GroupKind;
 pub use reader::{Read, Reader, Typed, View};
@@ -224,6 +224,10 @@ impl World {
 
     /// Takes in a fact. `false` when it was known already.
     pub fn learn(&mut self, key: FactKey, fact: Option<Fact>) -> bool {
+        let fact = match (fact, self.facts.get(&key)) {
+            (Some(Fact::Discovery(new)), Some(Fact::Discovery(known))) => Some(Fact::Discovery(new.after(Some(known)))),
+            (fact, _) => fact,
+        };
         match fact {
             Some(fact) if self.facts.get(&key) == Some(&fact) => false,
             Some(fact) => {
@@ -238,6 +242,15 @@ impl World {
     pub fn knows(&self, target: &ObjectRef) -> bool {
         let store = self.stores.get(&GroupKind::new(&target.gvk.group, &target.gvk.kind));
         store.is_some_and(|s| s.objects.contains_key(&(target.namespace.clone(), target.name.clone())))
+    }
+
+    /// The groups and versions whose kinds are known as the API server's discovery names them.
+    pub fn discovered(&self) -> impl Iterator<Item = (&str, &str)> {
+        let first = FactKey::Discovery(String::new(), String::new());
+        self.facts.range(first..).map_while(|(key, _)| match key {
+            FactKey::Discovery(group, version) => Some((group.as_str(), version.as_str())),
+            _ => None,
+        })
     }
 
     /// Is the image of a bundle being pulled?

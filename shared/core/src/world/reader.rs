@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::kind;
-use super::{CatalogFact, Fact, FactKey, GroupKind, IndexKey, NamespacedName, Object, Refusal, World};
+use super::{CatalogFact, Discovery, Fact, FactKey, GroupKind, IndexKey, NamespacedName, Object, Refusal, World};
 use crate::bundle::{BundleImage, Unpacking};
 use crate::plan::Key;
 use crate::structural::{Fit, FitFact};
@@ -230,6 +230,14 @@ impl<'w> Reader<'w> {
     pub fn server_version(&self) -> Option<&'w str> {
         match self.fact(FactKey::ServerVersion)? {
             Fact::ServerVersion(version) => Some(version),
+            _ => None,
+        }
+    }
+
+    /// The kinds that the API server serves in a version of a group; `None` when nobody has asked yet.
+    pub fn discovery(&self, group: &str, version: &str) -> Option<&'w Discovery> {
+        match self.fact(FactKey::Discovery(group.to_owned(), version.to_owned()))? {
+            Fact::Discovery(discovery) => Some(discovery),
             _ => None,
         }
     }

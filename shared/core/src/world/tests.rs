@@ -96,3 +96,19 @@ fn objects_without_names_labels_or_with_wrong_types_are_held_all_the_same() {
     }
     assert!(world.objects().count() >= 1);
 }
+
+#[test]
+fn an_attempt_to_discover_that_fails_takes_nothing_away() {
+    let mut world = World::new();
+    let key = || FactKey::Discovery("apps".into(), "v1".into());
+    let kinds = std::collections::BTreeMap::from([("Deployment".to_owned(), Some(true))]);
+    let known = |world: &World| Reader::new(world).discovery("apps", "v1").cloned();
+    let mut learn = |discovery: Discovery| world.learn(key(), Some(Fact::Discovery(discovery)));
+    assert!(learn(Discovery::of(kinds.clone())));
+    assert!(learn(Discovery::failed("away")) && !learn(Discovery::failed("away")));
+    let now = known(&world).unwrap();
+    assert_eq!((now.serves("Deployment"), now.serves("Rose")), (Ok(true), Err("away")));
+    assert_eq!(world.discovered().collect::<Vec<_>>(), [("apps", "v1")]);
+    assert!(world.learn(key(), Some(Fact::Discovery(Discovery::of(std::collections::BTreeMap::new())))));
+    assert_eq!(known(&world).unwrap().serves("Deployment"), Ok(false));
+}

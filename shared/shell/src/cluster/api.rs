@@ -152,33 +152,58 @@ impl Api {
         if let Some(known) = self.resources.lock().await.get(gvk) {
             return Ok(known.clone());
         }
-        let api_version = gvk.api_version();
-        let listed = if gvk.group.is_empty() {
-            self.answer(|| self.client.list_core_api_resources(&gvk.version)).await
-        } else {
-            self.answer(|| self.client.list_api_group_resources(&api_version)).await
-        };
+        let listed = self.listed(&gvk.group, &gvk.version).await;
         let missing =
             || Status::new(404, "NotFound", format!("the server does not serve {} in {}", gvk.kind, gvk.api_version()));
         let listed = listed.map_err(|s| if s.code == 404 { missing() } else { s })?;
         let mut resources = self.resources.lock().await;
-        for found in listed.resources.into_iter().filter(|r| !r.name.contains('/')) {
-            let gvk = Gvk::new(&gvk.group, &gvk.version, &found.kind);
-            let resource = Resource { gvk: gvk.clone(), plural: found.name, namespaced: found.namespaced };
-            resources.insert(gvk, resource);
+        for (kind, plural, namespaced) in listed.into_iter().filter(|(_, name, _)| !name.contains('/')) {
+            let gvk = Gvk::new(&gvk.group, &gvk.version, &kind);
+            resources.insert(gvk.clone(), Resource { gvk, plural, namespaced });
         }
         resources.get(gvk).cloned().ok_or_else(missing)
     }
 
-    /// Everything that the API server serves, which is known from then on.
-    pub async fn discover(&self) -> Result<Vec<Resource>, Status> {
+    /// What discovery lists in a version of a group: kinds, with the names of their resources and whether those are in namespaces.
+    async fn listed(&self, group: &str, version: &str) -> Result<Vec<(String, String, bool)>, Status> {
+        let api_version = Gvk::new(group, version, "").api_version();
+        let listed = if group.is_empty() {
+            self.answer(|| self.client.list_core_api_resources(version)).await?
+        } else {
+            self.answer(|| self.client.list_api_group_resources(&api_version)).await?
+        };
+        Ok(listed.resources.into_iter().map(|r| (r.kind, r.name, r.namespaced)).collect())
+    }
+
+    /// The kinds that the API server serves in a version of a group, and whether their objects are in namespaces; that is unknown of
+    /// kinds that only a subresource has. Empty when the version is not served.
+    pub async fn kinds(&self, group: &str, version: &str) -> Result<BTreeMap<String, Option<bool>>, Status> {
+        let listed = match self.listed(group, version).await {
+            Ok(listed) => listed,
+            Err(refusal) if refusal.code == 404 => Vec::new(),
+            Err(refusal) => return Err(refusal),
+        };
+        let mut kinds: BTreeMap<String, Option<bool>> = BTreeMap::new();
+        for (kind, name, namespaced) in listed {
+            let known = kinds.entry(kind).or_default();
+            *known = known.or_else(|| (!name.contains('/')).then_some(namespaced));
+        }
+        Ok(kinds)
+    }
+
+    /// Everything that the API server serves, which is known from then on, and the versions of groups of which it does not know now what
+    /// they have: aggregated APIs that do not answer.
+    pub async fn discover(&self) -> Result<(Vec<Resource>, Vec<(String, String)>), Status> {
         let core = self.client.list_core_api_versions_aggregated().await.map_err(status)?;
         let groups = self.client.list_api_groups_aggregated().await.map_err(status)?;
-        let mut found = Vec::new();
+        let (mut found, mut stale) = (Vec::new(), Vec::new());
         for group in core.items.into_iter().chain(groups.items) {
             let name = group.metadata.and_then(|m| m.name).unwrap_or_default();
             for version in group.versions {
                 let of = version.version.unwrap_or_default();
+                if version.freshness.as_deref() == Some("Stale") {
+                    stale.push((name.clone(), of.clone()));
+                }
                 found.extend(version.resources.into_iter().filter_map(|resource| {
                     let kind = resource.response_kind?.kind?;
                     let namespaced = resource.scope.as_deref() == Some("Namespaced");
@@ -187,7 +212,7 @@ impl Api {
             }
         }
         self.resources.lock().await.extend(found.iter().map(|resource| (resource.gvk.clone(), resource.clone())));
-        Ok(found)
+        Ok((found, stale))
     }
 
     /// GET. `None` when it is not there.

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::api::Api;
 use super::certificate;
+use super::discovery;
 use super::fit;
 use super::lease::Permit;
 
@@ -82,6 +83,10 @@ async fn one(api: &Api, permit: &Permit, action: &Action, events: &mpsc::Unbound
             });
         }
         let _ = events.send(Event::Learned(key, Some(Fact::Fits(found))));
+        return Ok(());
+    }
+    if let Action::Ask(Question::Discover { group, version }) = action {
+        let _ = events.send(discovery::look(api.clone(), (group.clone(), version.clone())).await);
         return Ok(());
     }
     let result = request(api, action).await;

@@ -12,11 +12,13 @@ use olm_core::planner::{Event, Planner, Work};
 use olm_core::world::{Fact, FactKey, Reader, World, kind};
 use olm_core::{installplan, metrics};
 use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
 
 use super::api::Api;
 use super::bundles::Bundles;
 use super::catalogs::Catalogs;
 use super::copies::{self, Unknown};
+use super::discovery::{self, Discoveries};
 use super::execute::{Done, execute};
 use super::lease::Permit;
 use super::metrics::Metrics;
@@ -89,6 +91,7 @@ pub async fn run(
     let mut bundles = Bundles::new(catalogs.puller(&api), events_in.clone());
     let mut catalogs = catalogs.start(api.clone(), events_in.clone(), options.metrics.clone());
     let mut scrapes = options.metrics.scrapes();
+    let mut discoveries = Discoveries::default();
     if let Ok(version) = api.version().await {
         planner.observe(Event::Learned(FactKey::ServerVersion, Some(Fact::ServerVersion(version))));
     }
@@ -117,11 +120,15 @@ pub async fn run(
                         Action::Ask(Question::Disconnect { namespace, name }) => catalogs.disconnect(namespace, name),
                         Action::Ask(Question::Unpack { image, begun }) => bundles.unpack(image, begun),
                         Action::Ask(Question::Forget(image)) => bundles.forget(image),
+                        Action::Ask(Question::Discover { group, version }) => {
+                            discoveries.keep(group, version, Instant::now());
+                        }
                         _ => {}
                     }
                 }
                 // To ask is not to write: an audit needs the answers as well, and what is answered while it is executed is executed.
-                let asks = |action: &Action| matches!(action, Action::Ask(Question::Fit(_)));
+                let asks =
+                    |action: &Action| matches!(action, Action::Ask(Question::Fit(_) | Question::Discover { .. }));
                 if options.audit && !work.actions.iter().all(asks) {
                     told.audit(&mut planner, work, observer);
                     continue;
@@ -142,13 +149,15 @@ pub async fn run(
             observer.unsettled(planner.unsettled() + events.len());
             // What others are still to do is not waited for by an audit, which does nothing to bring it about.
             let waits = !options.audit && options.once && is_waiting(&planner);
-            let asks = !catalogs.are_settled() || planner.world().is_unpacking();
+            let misses = planner.reasons().any(|(_, reasons)| reasons.iter().any(Reason::is_of_requirements));
+            let discovers = misses && !discoveries.are_settled();
+            let asks = !catalogs.are_settled() || planner.world().is_unpacking() || discovers;
             let known = events.is_empty() && unknown.is_empty();
             if options.once && planner.is_quiet() && known && !asks && !waits {
                 return End::Quiet(blocked(&planner));
             }
         }
-        let look = unknown.due();
+        let (look, ask) = (unknown.due(), discoveries.due());
         let wakeup = planner.wakeup().map_or(Duration::from_hours(1), |at| {
             Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or(Duration::ZERO)
         });
@@ -176,7 +185,10 @@ pub async fn run(
                 }
             }
             Some(signal) = signals.recv() => match signal {
-                Signal::Event(event) => observe(&mut planner, event),
+                Signal::Event(event) => {
+                    discoveries.heed(&event, Instant::now());
+                    observe(&mut planner, event);
+                }
                 Signal::OfKnown(target, event) => {
                     if planner.world().knows(&target) {
                         observe(&mut planner, event);
@@ -195,10 +207,19 @@ pub async fn run(
                 Signal::Trouble(gvk, refusal) => observer.trouble(&gvk, &refusal),
                 Signal::Better(gvk) => observer.better(&gvk),
             },
-            () = tokio::time::sleep_until(look.unwrap_or_else(tokio::time::Instant::now)), if look.is_some() => {
+            () = tokio::time::sleep_until(look.unwrap_or_else(Instant::now)), if look.is_some() => {
                 let objects = unknown.take(planner.world());
                 if !objects.is_empty() {
                     tasks.spawn(copies::look(api.clone(), objects, events_in.clone()));
+                }
+            }
+            () = tokio::time::sleep_until(ask.unwrap_or_else(Instant::now)), if ask.is_some() => {
+                for version in discoveries.take(|key| planner.is_read(key), Instant::now()) {
+                    let (api, events_in) = (api.clone(), events_in.clone());
+                    tasks.spawn(async move {
+                        // The receiver is gone only when the process stops.
+                        let _ = events_in.send(discovery::look(api, version).await);
+                    });
                 }
             }
             () = permit.changed() => {}

@@ -9,6 +9,7 @@
 //!     puller   as whom, for both
 //!   execute  actions to requests, answers back to events         <--Work----  +  bounded concurrency
 //!     certificate  what Secrets of servers get
+//!   discovery  which kinds the API server serves                --Event-->  execute asks first
 //!   fit      looks whether custom resources fit a schema         --Event-->  execute asks
 //!   metrics  what is counted, for those who scrape
 //!   follow   one object, for commands that wait
@@ -22,6 +23,7 @@ mod bundles;
 pub mod catalogs;
 pub(crate) mod certificate;
 mod copies;
+mod discovery;
 mod endpoints;
 mod execute;
 pub(crate) mod fit;

@@ -120,11 +120,15 @@ pub(super) async fn look(
     }
     if need == Need::Planning {
         match api.discover().await {
-            Ok(resources) => {
+            Ok((resources, stale)) => {
                 for resource in resources {
                     served.add(resource.gvk, Some(resource.namespaced));
                 }
                 served.complete();
+                for (group, version) in stale {
+                    gaps.push(Gap::stale(&group, &version));
+                    served.hide(group, version);
+                }
             }
             Err(refusal) => gaps.push(Gap::discovery(&refusal)),
         }

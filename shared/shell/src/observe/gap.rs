@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use olm_core::api::object::ObjectRef;
+use olm_core::api::object::{Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use serde::Serialize;
 
@@ -11,6 +11,9 @@ use crate::cli::{CliError, ErrorKind};
 
 /// Instead of the API server's word for it.
 const NOT_SERVED: &str = "the cluster does not serve it";
+
+/// Why the kinds of a version of a group are not known.
+pub(crate) const STALE: &str = "the aggregated API does not answer";
 
 /// Something that could not be read, so that nothing is known of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -99,6 +102,18 @@ impl Gap {
             name: String::new(),
             forbidden: super::is_lack_of_rights(refusal),
             message: refusal.message.clone(),
+        }
+    }
+
+    /// Which kinds a version of a group has.
+    pub(super) fn stale(group: &str, version: &str) -> Self {
+        Self {
+            verb: "list",
+            resource: format!("the kinds of {}", Gvk::new(group, version, "").api_version()),
+            namespace: String::new(),
+            name: String::new(),
+            forbidden: false,
+            message: STALE.to_owned(),
         }
     }
 

@@ -37,6 +37,7 @@ use self::cluster::Kind;
 pub(crate) use self::cluster::{KINDS, list};
 use self::follow::List;
 pub use self::gap::Gap;
+pub(crate) use self::gap::STALE;
 pub use self::served::Served;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::{CliError, Printer};

@@ -14,6 +14,8 @@ pub struct Served {
     defined: BTreeSet<(String, String)>,
     /// Are these all kinds of the core group, and all of the other groups?
     complete: (bool, bool),
+    /// Versions of groups that may have more kinds all the same.
+    hidden: BTreeSet<(String, String)>,
 }
 
 impl Served {
@@ -23,6 +25,7 @@ impl Served {
             return Some(true);
         }
         let complete = if gvk.group.is_empty() { self.complete.0 } else { self.complete.1 };
+        let complete = complete && !self.hidden.contains(&(gvk.group.clone(), gvk.version.clone()));
         (complete || self.defined.contains(&(gvk.group.clone(), gvk.kind.clone()))).then_some(false)
     }
 
@@ -48,6 +51,16 @@ impl Served {
     pub(super) fn add(&mut self, gvk: Gvk, namespaced: Option<bool>) {
         let known = self.kinds.entry(gvk).or_default();
         *known = known.or(namespaced);
+    }
+
+    /// A version of a group whose kinds are not known.
+    pub(super) fn hide(&mut self, group: String, version: String) {
+        self.hidden.insert((group, version));
+    }
+
+    /// The versions of groups whose kinds are not known, although all others are.
+    pub fn hidden(&self) -> &BTreeSet<(String, String)> {
+        &self.hidden
     }
 
     /// These are all.
@@ -96,6 +109,9 @@ impl Served {
                 self.complete.1 = true;
             }
             for version in object::list(group, &["versions"]) {
+                if object::text(version, &["freshness"]) == "Stale" {
+                    self.hide(object::name(group).to_owned(), object::text(version, &["version"]).to_owned());
+                }
                 for resource in object::list(version, &["resources"]) {
                     let gvk = Gvk::new(
                         object::name(group),
@@ -144,5 +160,12 @@ mod tests {
         assert_eq!(serves(&served, "batch", "v1beta1", "CronJob"), Some(false));
         assert_eq!(serves(&served, "", "v1", "Pod"), None);
         assert!(!served.is_complete());
+        served.add_discovery(
+            &json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "metrics.k8s.io"}, "versions": [
+                {"version": "v1beta1", "freshness": "Stale"},
+            ]}]}),
+        );
+        assert_eq!(serves(&served, "metrics.k8s.io", "v1beta1", "PodMetrics"), None);
+        assert_eq!(serves(&served, "metrics.k8s.io", "v1", "PodMetrics"), Some(false));
     }
 }

@@ -1,5 +1,6 @@
 mod config;
 mod gates;
+mod native_apis;
 mod serving;
 mod webhooks;
 

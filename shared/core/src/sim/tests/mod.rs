@@ -3,6 +3,7 @@
 mod applying;
 mod config_map;
 mod definitions;
+mod discovery;
 mod fresh;
 mod garbage;
 mod namespaces;

@@ -23,7 +23,7 @@ use crate::cli::{CliError, ErrorKind, Printer};
 use crate::cluster::fit;
 use crate::cluster::puller::Puller;
 use crate::image;
-use crate::observe::{Gap, KINDS, Seen};
+use crate::observe::{Gap, KINDS, STALE, Seen};
 use crate::registry;
 
 /// How often it is tried out at most: objects, then custom resources and bundles, then what these bring.
@@ -152,6 +152,7 @@ fn cluster(seen: &Seen, namespace: &str, more: &More) -> Cluster {
         objects: seen.world.objects().map(|o| o.json().clone()).collect(),
         kinds: kinds.collect(),
         kinds_are_complete: seen.served.is_complete(),
+        undiscovered: seen.served.hidden().iter().map(|version| (version.clone(), STALE.to_owned())).collect(),
         server_version: world.server_version().unwrap_or_default().to_owned(),
         catalogs: catalogs(seen, namespace),
         bundles: more.bundles.clone(),

@@ -1,0 +1,137 @@
+//! `spec.nativeAPIs`: kinds that have to be served, as the API server's discovery says.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::super::model::Csv;
+use super::super::{Step, transition};
+use crate::plan::{Action, Controller, Key, Question, Reason, Severity};
+use crate::world::{Discovery, Fact, FactKey, Reader, World};
+
+const GROUP: &str = "garden.example.com";
+
+/// `rose` needs Roses of v1 and v2, and in one case Pods.
+fn csv(phase: &str, present: &[&str]) -> Value {
+    let known = present.iter().map(|version| {
+        json!({
+            "group": GROUP, "version": version, "kind": "Rose", "name": format!("{version}.{GROUP}"),
+            "status": "Present", "message": "Native API exists",
+        })
+    });
+    json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": { "name": "rose", "namespace": "garden" },
+        "spec": {
+            "install": { "strategy": "deployment", "spec": {} },
+            "nativeAPIs": [
+                { "group": GROUP, "version": "v1", "kind": "Rose" }, { "group": GROUP, "version": "v2", "kind": "Rose" },
+            ],
+        },
+        "status": { "phase": phase, "requirementStatus": known.collect::<Vec<_>>() },
+    })
+}
+
+fn served(kinds: &[&str]) -> Discovery {
+    Discovery::of(kinds.iter().map(|kind| ((*kind).to_owned(), Some(true))).collect())
+}
+
+fn learn(world: &mut World, version: &str, discovery: Discovery) {
+    let key = FactKey::Discovery(GROUP.to_owned(), version.to_owned());
+    world.learn(key, Some(Fact::Discovery(discovery)));
+}
+
+fn next(world: &World, csv: &Value) -> Step {
+    let key = Key::new(Controller::ClusterServiceVersion, "garden", "rose");
+    transition::next(&Reader::new(world), Csv { json: csv }, &key, Timestamp::UNIX_EPOCH)
+}
+
+/// The phase to go to, and the status of each requirement.
+fn found(step: &Step) -> (&str, Vec<&str>) {
+    let phase = step.transition.as_ref().map_or("", |t| t.phase);
+    let statuses = step.requirements.iter().flatten().map(|entry| entry["status"].as_str().unwrap());
+    (phase, statuses.collect())
+}
+
+#[test]
+fn nothing_happens_before_discovery_was_asked_and_then_it_decides() {
+    let mut world = World::new();
+    for phase in ["Pending", "Succeeded", "Failed"] {
+        let step = next(&world, &csv(phase, &[]));
+        let question =
+            |version: &str| Action::Ask(Question::Discover { group: GROUP.to_owned(), version: version.to_owned() });
+        assert_eq!(step, Step { before: vec![question("v1"), question("v2")], ..Step::default() }, "{phase}");
+    }
+    learn(&mut world, "v1", served(&["Rose"]));
+    learn(&mut world, "v2", served(&["Tulip"]));
+    let step = next(&world, &csv("Pending", &[]));
+    assert_eq!(found(&step), ("Pending", vec!["Present", "NotPresent"]));
+    let entries = step.requirements.unwrap();
+    assert_eq!(
+        entries[1],
+        json!({
+            "group": GROUP, "version": "v2", "kind": "Rose", "name": "v2.garden.example.com",
+            "status": "NotPresent", "message": "Native API does not exist",
+        })
+    );
+    let [Reason::RequirementsNotMet { missing, .. }] = &step.reasons[..] else { panic!("{:?}", step.reasons) };
+    assert_eq!(missing, &["Rose v2.garden.example.com: Native API does not exist"]);
+    // One that goes fails the operator, one that comes lets it go on.
+    assert_eq!(found(&next(&world, &csv("Succeeded", &["v1", "v2"]))).0, "Failed");
+    learn(&mut world, "v2", served(&["Rose", "Tulip"]));
+    assert_eq!(found(&next(&world, &csv("Pending", &[]))), ("InstallReady", vec!["Present", "Present"]));
+    assert_eq!(found(&next(&world, &csv("Succeeded", &["v1", "v2"]))).0, "Succeeded");
+}
+
+#[test]
+fn an_api_that_does_not_answer_unseats_nobody_and_lets_nobody_in() {
+    let away = || Discovery::failed("service unavailable");
+    let mut world = World::new();
+    learn(&mut world, "v1", served(&["Rose"]));
+    learn(&mut world, "v2", served(&["Rose"]));
+    learn(&mut world, "v2", away());
+    // What was known stays known.
+    assert_eq!(found(&next(&world, &csv("Succeeded", &[]))), ("Succeeded", vec!["Present", "Present"]));
+    // After a start nothing is known but what the status says.
+    let mut world = World::new();
+    learn(&mut world, "v1", served(&["Rose"]));
+    learn(&mut world, "v2", away());
+    let step = next(&world, &csv("Succeeded", &["v1", "v2"]));
+    assert_eq!(found(&step), ("Succeeded", vec!["Present", "Present"]));
+    let [reason @ Reason::ApisUnknown { counts: true, .. }] = &step.reasons[..] else { panic!("{:?}", step.reasons) };
+    assert_eq!(reason.severity(), Severity::Settled);
+    assert_eq!(
+        reason.to_string(),
+        "it is not known whether the API server serves Rose (garden.example.com/v2), which ClusterServiceVersion \
+         garden/rose needs: service unavailable; it did when that was last known, and that counts"
+    );
+    let step = next(&world, &csv("Pending", &["v1"]));
+    assert_eq!(found(&step), ("Pending", vec!["Present", "NotPresent"]));
+    let [reason @ Reason::ApisUnknown { counts: false, .. }] = &step.reasons[..] else { panic!("{:?}", step.reasons) };
+    assert_eq!(reason.severity(), Severity::Blocked);
+    // An answer that says that the version is gone is an answer.
+    learn(&mut world, "v2", Discovery::of(BTreeMap::new()));
+    assert_eq!(found(&next(&world, &csv("Succeeded", &["v1", "v2"]))), ("Failed", vec!["Present", "NotPresent"]));
+}
+
+#[test]
+fn a_required_aggregated_api_needs_its_kind_in_discovery() {
+    let mut csv = csv("Pending", &[]);
+    csv["spec"]["nativeAPIs"] = json!([]);
+    csv["spec"]["apiservicedefinitions"]["required"] =
+        json!([{ "group": GROUP, "version": "v1", "kind": "Rose", "name": "roses" }]);
+    let mut world = World::new();
+    // One that does not exist needs no look.
+    assert_eq!(found(&next(&world, &csv)), ("Pending", vec!["NotPresent"]));
+    world.apply(json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": { "name": format!("v1.{GROUP}") },
+        "status": { "conditions": [{ "type": "Available", "status": "True" }] },
+    }));
+    assert!(matches!(&next(&world, &csv).before[..], [Action::Ask(Question::Discover { .. })]));
+    learn(&mut world, "v1", served(&["Tulip"]));
+    assert_eq!(found(&next(&world, &csv)), ("Pending", vec!["NotPresent"]));
+    learn(&mut world, "v1", Discovery::failed("busy"));
+    learn(&mut world, "v1", served(&["Rose"]));
+    assert_eq!(found(&next(&world, &csv)), ("InstallReady", vec!["Present"]));
+}

@@ -1,0 +1,99 @@
+//! What the server's discovery says of a version of a group.
+
+use std::collections::BTreeMap;
+
+use super::api_server::ApiServer;
+use super::store::Key;
+use crate::api::object::{Gvk, at};
+use crate::world::Discovery;
+
+/// What of discovery does not follow from the kinds that the server stores.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unstored {
+    /// Were all kinds listed that the server has? Then Kubernetes' own are those of the list.
+    pub(super) is_listed: bool,
+    /// Is only a part of its kinds known?
+    pub(super) is_partial: bool,
+    /// Versions of groups that do not answer, and why.
+    pub(super) hidden: BTreeMap<(String, String), String>,
+}
+
+impl ApiServer {
+    /// Says that only a part of the kinds is known: what is not known may be served all the same.
+    pub fn know_kinds_in_part(&mut self) {
+        self.unstored.is_partial = true;
+    }
+
+    /// Lets discovery give no answer about a version of a group.
+    pub fn hide_version(&mut self, group: &str, version: &str, error: &str) {
+        self.unstored.hidden.insert((group.to_owned(), version.to_owned()), error.to_owned());
+    }
+
+    /// What discovery says of a version of a group: GET of `/apis/<group>/<version>`.
+    pub fn discover(&self, group: &str, version: &str) -> Discovery {
+        let stored = self.kinds().filter(|kind| kind.group == group);
+        let served = stored.filter(|kind| kind.version(version).is_some_and(|version| version.served));
+        let mut kinds: BTreeMap<String, Option<bool>> =
+            served.map(|kind| (kind.kind.clone(), Some(kind.namespaced))).collect();
+        for (of_group, of_version, scope, names) in UNSTORED {
+            let is_known = match (self.unstored.is_listed, scope) {
+                (false, _) => true,
+                (true, None) => !kinds.is_empty(),
+                (true, Some(_)) => false,
+            };
+            if (*of_group, *of_version) == (group, version) && is_known {
+                for name in names.split(' ') {
+                    kinds.entry(name.to_owned()).or_insert(*scope);
+                }
+            }
+        }
+        let api_version = Gvk::new(group, version, "").api_version();
+        let error = match self.unstored.hidden.get(&(group.to_owned(), version.to_owned())) {
+            Some(error) => Some(error.clone()),
+            None if self.unstored.is_partial => Some(format!("the kinds of {api_version} are not all known")),
+            None if kinds.is_empty() && self.is_aggregated(group, version) => {
+                Some("the server is currently unable to handle the request".to_owned())
+            }
+            None => None,
+        };
+        Discovery { kinds: (error.is_none() || !kinds.is_empty()).then_some(kinds), error }
+    }
+
+    /// Is the version of the group served by pods? None of them answers here.
+    fn is_aggregated(&self, group: &str, version: &str) -> bool {
+        let key = Key::new("apiregistration.k8s.io", "APIService", "", &format!("{version}.{group}"));
+        self.store.get(&key).is_some_and(|service| !at(service, &["spec", "service"]).is_null())
+    }
+}
+
+/// Kinds of Kubernetes 1.36 that the server does not store: group, version, whether their objects are in namespaces, names. No scope
+/// have those of which only a subresource is served.
+const UNSTORED: &[(&str, &str, Option<bool>, &str)] = &[
+    ("", "v1", Some(true), "Binding PodTemplate ReplicationController"),
+    ("", "v1", Some(false), "ComponentStatus"),
+    (
+        "",
+        "v1",
+        None,
+        "Eviction NodeProxyOptions PodAttachOptions PodExecOptions PodPortForwardOptions PodProxyOptions Scale ServiceProxyOptions TokenRequest",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "v1",
+        Some(false),
+        "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding",
+    ),
+    ("apps", "v1", Some(true), "ControllerRevision"),
+    ("apps", "v1", None, "Scale"),
+    ("authentication.k8s.io", "v1", Some(false), "SelfSubjectReview TokenReview"),
+    ("authorization.k8s.io", "v1", Some(true), "LocalSubjectAccessReview"),
+    ("authorization.k8s.io", "v1", Some(false), "SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview"),
+    ("certificates.k8s.io", "v1", Some(false), "CertificateSigningRequest"),
+    ("events.k8s.io", "v1", Some(true), "Event"),
+    ("flowcontrol.apiserver.k8s.io", "v1", Some(false), "FlowSchema PriorityLevelConfiguration"),
+    ("networking.k8s.io", "v1", Some(false), "IPAddress ServiceCIDR"),
+    ("resource.k8s.io", "v1", Some(true), "ResourceClaim ResourceClaimTemplate"),
+    ("resource.k8s.io", "v1", Some(false), "DeviceClass ResourceSlice"),
+    ("storage.k8s.io", "v1", Some(true), "CSIStorageCapacity"),
+    ("storage.k8s.io", "v1", Some(false), "CSINode VolumeAttachment VolumeAttributesClass"),
+];
