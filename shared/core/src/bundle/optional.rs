@@ -13,25 +13,25 @@ use serde_json::Value;
 use super::property;
 use crate::api::object::{self, Gvk};
 
-/// Kinds that are never optional: OLM's own, and those that every cluster has. Like OLM, which knows them by kind alone.
-const CORE: [&str; 12] = [
-    "BundleSecret",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ClusterServiceVersion",
-    "ConfigMap",
-    "CustomResourceDefinition",
-    "Role",
-    "RoleBinding",
-    "Secret",
-    "Service",
-    "ServiceAccount",
-    "Subscription",
+/// Kinds that are never optional: OLM's own, and those that every cluster has. No group: the kind is enough, as it is for OLM.
+const CORE: [(Option<&str>, &str); 12] = [
+    (None, "BundleSecret"),
+    (None, "ClusterServiceVersion"),
+    (None, "CustomResourceDefinition"),
+    (Some(""), "ConfigMap"),
+    (Some(""), "Secret"),
+    (Some(""), "Service"),
+    (Some(""), "ServiceAccount"),
+    (Some("operators.coreos.com"), "Subscription"),
+    (Some("rbac.authorization.k8s.io"), "ClusterRole"),
+    (Some("rbac.authorization.k8s.io"), "ClusterRoleBinding"),
+    (Some("rbac.authorization.k8s.io"), "Role"),
+    (Some("rbac.authorization.k8s.io"), "RoleBinding"),
 ];
 
-/// Can an object of that kind be optional at all?
-pub fn may_be_optional(kind: &str) -> bool {
-    !CORE.contains(&kind)
+/// Can an object of that kind be optional at all? A `Service` of Knative can, one of Kubernetes cannot.
+pub fn may_be_optional(gvk: &Gvk) -> bool {
+    !CORE.iter().any(|(group, kind)| *kind == gvk.kind && group.is_none_or(|group| group == gvk.group))
 }
 
 /// Names one object of a bundle.
@@ -105,10 +105,10 @@ pub fn mark(steps: &mut [Value], properties: &[Value]) -> Vec<String> {
     for step in steps.iter_mut() {
         let [group, version, kind, name] =
             ["group", "version", "kind", "name"].map(|key| object::text(step, &["resource", key]));
-        if !may_be_optional(kind) {
+        let gvk = Gvk::new(group, version, kind);
+        if !may_be_optional(&gvk) {
             continue;
         }
-        let gvk = Gvk::new(group, version, kind);
         let manifest: Value = serde_json::from_str(object::text(step, &["resource", "manifest"])).unwrap_or_default();
         if named.iter().any(|n| n.is(&gvk, object::namespace(&manifest), name)) {
             object::map_mut(step, &[]).insert("optional".to_owned(), true.into());
@@ -188,6 +188,20 @@ mod tests {
                 step(api_version, kind, "rose", None)
             ));
         }
+    }
+
+    #[test]
+    fn kinds_of_other_groups_that_have_the_name_of_a_core_kind_may_be_optional() {
+        for (api_version, kind) in
+            [("serving.knative.dev/v1", "Service"), ("apps.open-cluster-management.io/v1", "Subscription")]
+        {
+            let group = Gvk::from_api_version(api_version, kind).group;
+            let named = json!({ "group": group, "kind": kind, "name": "rose" });
+            assert!(marked(named.clone(), step(api_version, kind, "rose", None)), "{kind}");
+            assert!(!marked(named, step("operators.coreos.com/v1alpha1", kind, "rose", None)), "{kind}");
+        }
+        // What OLM makes a ClusterServiceVersion of is one, whatever the bundle calls its group.
+        assert!(!may_be_optional(&Gvk::new("", "v1alpha1", "ClusterServiceVersion")));
     }
 
     #[test]

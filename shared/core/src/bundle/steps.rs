@@ -71,7 +71,8 @@ pub fn of_bundle(
     let mut steps = vec![step(source, &object::gvk(&csv), object::name(&csv), &manifest)];
     for object in objects.iter().filter(|o| object::text(o, &["kind"]) != "ClusterServiceVersion") {
         let mut gvk = object::gvk(object);
-        if gvk.group.is_empty() && gvk.kind == "Secret" {
+        // Of whatever group, as OLM does.
+        if gvk.kind == "Secret" {
             "BundleSecret".clone_into(&mut gvk.kind);
         }
         let name = match object::name(object) {

@@ -10,6 +10,7 @@ use super::trial::Trial;
 use super::{By, Change, Object};
 use crate::api::labels;
 use crate::api::object::{self, Gvk, ObjectRef};
+use crate::installplan::kind_made;
 use crate::plan::Controller;
 use crate::sim::{Actor, Happening, Simulation, WatchEvent};
 
@@ -22,7 +23,7 @@ pub(super) fn changes(trial: &Trial) -> Vec<Object> {
     let mut objects = Vec::new();
     let done = object::list(trial.done(), &["status", "plan"]);
     for (index, step) in trial.steps().iter().enumerate() {
-        let gvk = gvk(step);
+        let gvk = kind_made(step);
         let id = id(trial, &gvk, object::text(step, &["resource", "name"]));
         let by_us = touched.remove(&id).is_some();
         let mut told = compared(trial, &gvk, &id);
@@ -57,12 +58,6 @@ pub(super) fn changes(trial: &Trial) -> Vec<Object> {
 
 fn same(a: &Object, b: &Object) -> bool {
     (&a.gvk.group, &a.gvk.kind, &a.namespace, &a.name) == (&b.gvk.group, &b.gvk.kind, &b.namespace, &b.name)
-}
-
-/// The kind that a step makes.
-pub(super) fn gvk(step: &Value) -> Gvk {
-    let [group, version, kind] = ["group", "version", "kind"].map(|key| object::text(step, &["resource", key]));
-    Gvk::new(group, version, if kind == "BundleSecret" { "Secret" } else { kind })
 }
 
 fn id(trial: &Trial, gvk: &Gvk, name: &str) -> Id {

@@ -13,6 +13,7 @@ use crate::api::labels;
 use crate::api::object;
 use crate::bundle::reference;
 use crate::catalog::Snapshot;
+use crate::installplan::kind_made;
 use crate::plan::{Controller, Reason};
 
 const CSV: &str = "ClusterServiceVersion";
@@ -112,7 +113,7 @@ fn described(webhook: &Value, change: Change, csv: &str) -> Webhook {
 pub(super) fn optional(trial: &Trial, objects: &[Object]) -> Vec<Optional> {
     let marked = trial.steps().iter().filter(|s| object::at(s, &["optional"]) == &Value::Bool(true));
     let told = marked.map(|step| {
-        let (gvk, name) = (super::objects::gvk(step), object::text(step, &["resource", "name"]));
+        let (gvk, name) = (kind_made(step), object::text(step, &["resource", "name"]));
         let found = objects.iter().find(|o| o.gvk == gvk && o.name == name);
         Optional {
             gvk,

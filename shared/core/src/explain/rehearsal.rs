@@ -100,7 +100,7 @@ impl Explanation {
                 }
                 Answer::Refused(status) => {
                     let marked = self.optional.iter_mut().find(|o| (&o.gvk, &o.name) == (&gvk, &name));
-                    let is_optional = optional_manifests && may_be_optional(&gvk.kind);
+                    let is_optional = optional_manifests && may_be_optional(&gvk);
                     let skipped = marked.filter(|_| is_optional && installplan::is_about_the_cluster(&status));
                     let (optional, may_pass) = (skipped.is_some(), may_pass(&status));
                     if let Some(skipped) = skipped {

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::objects::gvk;
 use super::trial::Trial;
 use super::{Unserved, csvs};
 use crate::api::object::{self, Gvk};
+use crate::installplan::kind_made;
 
 /// The kinds of steps that neither the cluster serves nor the plan brings, by ClusterServiceVersion and kind.
 pub(super) fn missing(trial: &Trial) -> Vec<Unserved> {
@@ -16,7 +16,7 @@ pub(super) fn missing(trial: &Trial) -> Vec<Unserved> {
     let all: BTreeSet<&str> = trial.steps().iter().map(|s| object::text(s, &["resolving"])).collect();
     let mut missing: BTreeMap<(&str, Gvk), Unserved> = BTreeMap::new();
     for step in trial.steps() {
-        let gvk = gvk(step);
+        let gvk = kind_made(step);
         let served = api.served_versions(&gvk.group, &gvk.kind);
         if served.contains(&gvk.version.as_str()) || brought.contains(&gvk) || is_done(step) {
             continue;

@@ -165,7 +165,7 @@ fn plan(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &m
             // What may be granted by what could not be read is not missing for certain.
             Reason::RightsMissing { .. } if unknown.rights => Outcome::Unknown,
             Reason::InstallPlanFailed { message, .. } | Reason::InstallPlanRetries { message, .. }
-                if unknown.rights && message.contains(" is forbidden") =>
+                if unknown.rights && message.contains(" is forbidden") || installplan::is_unknown_scope(message) =>
             {
                 Outcome::Unknown
             }

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::api::labels;
 use crate::api::object::{self, Gvk, ObjectRef};
-use crate::plan::{Action, Verb};
-use crate::structural::Fit;
+use crate::bundle::optional::may_be_optional;
+use crate::plan::{Action, Question, Verb};
 use crate::world::{GroupKind, IndexKey, Reader, Refusal, kind};
 
 /// What a step comes to.
@@ -26,7 +26,7 @@ pub(super) enum Outcome {
         warning: Option<String>,
     },
     /// Something has to be found out first.
-    Ask(Fit),
+    Ask(Question),
     /// It has that status and waits for something.
     Wait(&'static str, String),
     /// It needs the uid of a ClusterServiceVersion that an earlier step is about to create.
@@ -98,32 +98,31 @@ fn handling(kind: &str) -> Option<(bool, Owned, bool)> {
     })
 }
 
-/// Kinds without namespace that every cluster serves, and that no InstallPlan makes unless they are optional.
-const OF_THE_CLUSTER: [&str; 13] = [
-    "APIService",
-    "ClusterTrustBundle",
-    "CSIDriver",
-    "DeviceClass",
-    "FlowSchema",
-    "IngressClass",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
-    "PriorityLevelConfiguration",
-    "RuntimeClass",
-    "StorageClass",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-];
-
-/// The same for a kind that is optional: that may be any.
-fn handling_of_any(world: &Reader<'_>, gvk: &Gvk) -> (bool, Owned, bool) {
-    let definitions = world.indexed(IndexKey::Definition(gvk.group.clone(), gvk.kind.clone()));
-    let scoped = match definitions.first() {
-        Some(definition) => object::text(definition.json(), &["spec", "scope"]) != "Cluster",
-        None => !OF_THE_CLUSTER.contains(&gvk.kind.as_str()) && !gvk.kind.ends_with("WebhookConfiguration"),
+/// The same for a kind that is optional: that may be any. Where its objects live is asked, not guessed: an object of the cluster that
+/// has an owner in a namespace is collected at once.
+fn handling_of_any(world: &Reader<'_>, gvk: &Gvk) -> Result<(bool, Owned, bool), Outcome> {
+    let Gvk { group, version, kind } = gvk;
+    let definitions = world.indexed(IndexKey::Definition(group.clone(), kind.clone()));
+    let defined = definitions.first().map(|d| object::text(d.json(), &["spec", "scope"]) != "Cluster");
+    let asked = || {
+        let Some(discovery) = world.discovery(group, version) else {
+            return Err(Outcome::Ask(Question::Discover { group: group.clone(), version: version.clone() }));
+        };
+        match (discovery.is_namespaced(kind), &discovery.error) {
+            (Some(namespaced), _) => Ok(namespaced),
+            (None, Some(error)) => {
+                Err(Outcome::fail(format!("{UNKNOWN_SCOPE} {kind} ({}): {error}", gvk.api_version())))
+            }
+            // The API server is going to say that it does not know the kind.
+            (None, None) => Ok(true),
+        }
     };
-    if scoped { (true, Owned::ByCsv, true) } else { (false, Owned::ByLabels, true) }
+    let namespaced = defined.map_or_else(asked, Ok)?;
+    Ok(if namespaced { (true, Owned::ByCsv, true) } else { (false, Owned::ByLabels, true) })
 }
+
+/// How it begins when the scope of a kind cannot be found out.
+pub(super) const UNKNOWN_SCOPE: &str = "cannot find out whether objects of this kind are in namespaces:";
 
 /// Steps of which each is done whatever becomes of the others. All else is done in the order of the steps, as by OLM: what comes
 /// after a refusal is not begun.
@@ -151,8 +150,31 @@ pub(super) fn together(world: &Reader<'_>, step: &Value, optional: bool) -> Opti
     }
 }
 
-/// The kind that a step makes.
-pub(super) fn gvk(step: &Value) -> Gvk {
+/// The kind that a step makes. Of the kinds that it has types for OLM writes its own type, whatever group and version the step names: an
+/// optional object of another group is the only one that is not meant so.
+pub fn gvk(step: &Value) -> Gvk {
+    let said = said(step);
+    if object::at(step, &["optional"]) == &Value::Bool(true) && may_be_optional(&said) {
+        return said;
+    }
+    match own_type(&said.kind) {
+        Some((group, version)) => Gvk::new(group, version, &said.kind),
+        None => said,
+    }
+}
+
+/// Group and version of the type that OLM has for a kind.
+fn own_type(kind: &str) -> Option<(&'static str, &'static str)> {
+    Some(match kind {
+        "ClusterServiceVersion" | "Subscription" => ("operators.coreos.com", "v1alpha1"),
+        "ConfigMap" | "Secret" | "Service" | "ServiceAccount" => ("", "v1"),
+        "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding" => ("rbac.authorization.k8s.io", "v1"),
+        _ => return None,
+    })
+}
+
+/// The kind that a step names.
+fn said(step: &Value) -> Gvk {
     let [group, version, kind] = ["group", "version", "kind"].map(|key| object::text(step, &["resource", key]));
     Gvk::new(group, version, if kind == "BundleSecret" { "Secret" } else { kind })
 }
@@ -185,10 +207,16 @@ pub(super) fn is_made_by(world: &Reader<'_>, plan: &Value, step: &Value, object:
 /// What to do for a step that makes anything but a CustomResourceDefinition. `to_come`: the ClusterServiceVersions that are created
 /// before it. `optional`: the plan may go on without it.
 pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[String], optional: bool) -> Outcome {
-    let step_kind = object::text(step, &["resource", "kind"]);
+    let gvk = gvk(step);
+    // One of the same name in another group is none of OLM's kinds.
+    let is_own = own_type(&gvk.kind).is_none_or(|(group, _)| group == gvk.group);
+    let step_kind = if is_own { object::text(step, &["resource", "kind"]) } else { "" };
     let (namespaced, owned, carried) = match handling(step_kind) {
         Some(handling) => handling,
-        None if optional => handling_of_any(world, &gvk(step)),
+        None if optional => match handling_of_any(world, &gvk) {
+            Ok(handling) => handling,
+            Err(outcome) => return outcome,
+        },
         None => return Outcome::Unsupported,
     };
     let mut desired = match manifest(step) {
@@ -204,14 +232,8 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[St
     if let Some(outcome) = own(world, object::namespace(plan), step, owned, &mut desired, to_come) {
         return outcome;
     }
-    let gvk = gvk(step);
     let gk = GroupKind::new(&gvk.group, &gvk.kind);
-    let mut live = world.json(&gk, namespace, object::name(&desired));
-    if live.is_none() && optional && namespaced {
-        // Nothing says here whether an API that is aggregated has namespaces; once the object is there, it does.
-        live = world.json(&gk, "", object::name(&desired));
-    }
-    let Some(live) = live else {
+    let Some(live) = world.json(&gk, namespace, object::name(&desired)) else {
         match step_kind {
             "ClusterServiceVersion" => {
                 object::map_mut(&mut desired, &[]).remove("status");
@@ -399,7 +421,7 @@ pub(super) fn refusal_of<'r>(action: &Action, refusals: &'r [Refusal]) -> Option
 
 /// The refusal of a step's action, in OLM's words.
 pub(super) fn refusal(step: &Value, refusal: &Refusal) -> String {
-    let (gvk, name, said) = (gvk(step), name(step), &refusal.status.message);
+    let (gvk, name, said) = (said(step), name(step), &refusal.status.message);
     let kind = object::text(step, &["resource", "kind"]);
     let no_namespace = said.starts_with("namespaces ");
     let unknown_kind = refusal.status.is_not_found() && refusal.verb == Verb::Create && !no_namespace;

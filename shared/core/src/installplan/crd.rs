@@ -7,7 +7,7 @@ use super::apply::{self, Outcome};
 use super::fits::{self, Fits};
 use crate::api::hash::fnv64a;
 use crate::api::object;
-use crate::plan::Action;
+use crate::plan::{Action, Question};
 use crate::world::{Reader, kind};
 
 /// The status of a step whose CustomResourceDefinition is there but not served yet.
@@ -59,7 +59,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
     let mut warning = None;
     match fits::existing(world, plan, live, &desired, now) {
         Fits::Yes => {}
-        Fits::Unknown(question) => return Outcome::Ask(question),
+        Fits::Unknown(question) => return Outcome::Ask(Question::Fit(question)),
         Fits::Unreadable(refusal, again) if refusal.is_forbidden() => {
             return Outcome::Denied(fits::prefixed(&name, &refusal.message), Some(again));
         }

@@ -131,9 +131,8 @@ impl Pass {
                     found.planned.push(planned);
                 }
                 Outcome::Ask(question) => {
-                    let what = format!("it looks whether every {} fits the new schema of its CRD", question.kind);
-                    found.waits.get_or_insert(what);
-                    found.questions.push(Action::Ask(Question::Fit(question)));
+                    found.waits.get_or_insert_with(|| asked(&question));
+                    found.questions.push(Action::Ask(question));
                 }
                 Outcome::Wait(status, message) => {
                     step["status"] = status.into();
@@ -155,6 +154,14 @@ impl Pass {
             }
         }
         found.pass(steps, world, refusals)
+    }
+}
+
+/// What a plan waits for that asks.
+fn asked(question: &Question) -> String {
+    match question {
+        Question::Fit(fit) => format!("it looks whether every {} fits the new schema of its CRD", fit.kind),
+        _ => "it asks the API server which kinds it serves".to_owned(),
     }
 }
 

@@ -33,6 +33,7 @@ mod warned;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+pub use self::apply::gvk as kind_made;
 pub use self::edits::unheeded;
 use self::execute::{Error, Pass, Stop};
 pub use self::warned::warned;
@@ -166,6 +167,11 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
 /// Which custom resources a step looks at before it replaces their definition; none when there is nothing to look at (§5.5).
 pub fn fitting(live: &Value, desired: &Value) -> Option<Fit> {
     fits::question(live, desired)
+}
+
+/// Is it that nobody knows where objects of a kind live?
+pub fn is_unknown_scope(message: &str) -> bool {
+    message.contains(apply::UNKNOWN_SCOPE)
 }
 
 /// Does that answer of the API server say something about the cluster that no other attempt would change? For such a one a plan goes

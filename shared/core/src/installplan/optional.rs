@@ -27,7 +27,7 @@ const SETTLING_TRIES: u32 = 3;
 /// May the plan go on without the step?
 pub(super) fn is(settings: &Settings, step: &Value) -> bool {
     let says_so = object::at(step, &["optional"]) == &Value::Bool(true);
-    settings.optional_manifests && says_so && may_be_optional(object::text(step, &["resource", "kind"]))
+    settings.optional_manifests && says_so && may_be_optional(&apply::gvk(step))
 }
 
 /// Does that answer say something about the cluster that no other attempt would change? By its reason, or by its code when nobody

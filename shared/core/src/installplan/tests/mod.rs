@@ -433,3 +433,33 @@ fn approval_comes_first() {
     // Nobody made a plan of it yet.
     assert_eq!(plan_of(&install_plan("", &[])), Plan::nothing());
 }
+
+#[test]
+fn olm_writes_its_own_types_whatever_group_and_version_a_step_names() {
+    for (said, kind, made) in [
+        ("v1alpha1", "ClusterServiceVersion", "operators.coreos.com/v1alpha1"),
+        ("binding.operators.coreos.com/v1alpha1", "ClusterServiceVersion", "operators.coreos.com/v1alpha1"),
+        ("apiextensions.k8s.io/v1", "ClusterServiceVersion", "operators.coreos.com/v1alpha1"),
+        ("authorization.openshift.io/v1", "Role", RBAC),
+        ("rbac.authorization.k8s.io/v1beta1", "ClusterRole", RBAC),
+        ("serving.knative.dev/v1", "Service", "v1"),
+        ("vault.example.com/v1", "Secret", "v1"),
+        ("policy/v1beta1", "PodDisruptionBudget", "policy/v1beta1"),
+    ] {
+        let is_csv = kind == "ClusterServiceVersion";
+        let made_before = (!is_csv).then(csv);
+        let step = simple(said, kind, if is_csv { "rose.v2.0.0" } else { "x" }, &json!({}));
+        let installing = install_plan("Installing", &[step]);
+        let world = world(&[Some(installing), made_before].into_iter().flatten().collect::<Vec<_>>());
+        let plan = plan_with(&Settings::default(), &world, at(0));
+        let object = object_of(&plan, Verb::Create, kind);
+        assert_eq!(object["apiVersion"], made, "{kind} of {said}");
+        // What was resolved stays as it was read.
+        let Some(Action::UpdateStatus(written)) = plan.actions.iter().find(|a| a.verb() == Verb::UpdateStatus) else {
+            continue;
+        };
+        let resource = &written["status"]["plan"][0]["resource"];
+        assert_eq!(Some(object::text(resource, &["version"])), said.rsplit('/').next(), "{kind} of {said}");
+        assert!(object::text(resource, &["manifest"]).contains(said), "{kind} of {said}");
+    }
+}

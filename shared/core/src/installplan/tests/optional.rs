@@ -1,6 +1,9 @@
 //! What a plan does with steps that are optional: the tables of the enhancement `optional-manifest`, row by row.
 
 use super::*;
+use crate::api::object::Gvk;
+use crate::plan::Question;
+use crate::world::Discovery;
 
 fn on() -> Settings {
     Settings { optional_manifests: true, ..Settings::default() }
@@ -156,10 +159,50 @@ fn one_that_is_missing_does_not_hold_up_the_others() {
     );
 }
 
+fn served(kinds: &[(&str, bool)]) -> Discovery {
+    Discovery::of(kinds.iter().map(|(kind, namespaced)| ((*kind).to_owned(), Some(*namespaced))).collect())
+}
+
+fn discover(world: &mut World, api_version: &str, discovery: Discovery) {
+    let gvk = Gvk::from_api_version(api_version, "");
+    world.learn(FactKey::Discovery(gvk.group, gvk.version), Some(Fact::Discovery(discovery)));
+}
+
+#[test]
+fn whether_an_optional_object_has_a_namespace_is_asked() {
+    let schema = optional(simple("flowcontrol.apiserver.k8s.io/v1", "FlowSchema", "rose", &json!({})));
+    let mut world = world(&[installing(&[schema]), csv()]);
+    let plan = plan_with(&on(), &world, at(0));
+    let (group, version) = ("flowcontrol.apiserver.k8s.io".to_owned(), "v1".to_owned());
+    assert_eq!(plan.actions, [Action::Ask(Question::Discover { group, version })]);
+    let mut end = |discovery: Discovery| {
+        discover(&mut world, "flowcontrol.apiserver.k8s.io/v1", discovery);
+        plan_with(&on(), &world, at(0))
+    };
+    let waits = told(&end(Discovery::failed("busy")));
+    let unknown = "cannot find out whether objects of this kind are in namespaces: FlowSchema (flowcontrol.apiserver.k8s.io/v1): busy";
+    assert_eq!(waits, [format!("Installing retrying execution due to error: {unknown} [Created Unknown]")]);
+    let made = object_of(&end(served(&[("FlowSchema", false)])), Verb::Create, "FlowSchema");
+    assert_eq!((object::namespace(&made), object::label(&made, "olm.owner")), ("", Some("rose.v2.0.0")));
+    assert!(made["metadata"].get("ownerReferences").is_none());
+    let made = object_of(&end(served(&[("FlowSchema", true)])), Verb::Create, "FlowSchema");
+    assert_eq!((object::namespace(&made), object::label(&made, "olm.owner")), ("garden", None));
+}
+
 #[test]
 fn any_kind_may_be_optional_and_no_other_than_before_may_not() {
     let monitor = simple("monitoring.coreos.com/v1", "PodMonitor", "monitor", &json!({}));
-    let there = |steps: &[Value]| world(&[installing(steps), csv()]);
+    let there = |steps: &[Value]| {
+        let mut world = world(&[installing(steps), csv()]);
+        for (api_version, kind) in [
+            ("monitoring.coreos.com/v1", "PodMonitor"),
+            ("serving.knative.dev/v1", "Service"),
+            ("apps.open-cluster-management.io/v1", "Subscription"),
+        ] {
+            discover(&mut world, api_version, served(&[(kind, true)]));
+        }
+        world
+    };
     let made = plan_with(&on(), &there(&[optional(monitor.clone())]), at(0));
     let made = object_of(&made, Verb::Create, "PodMonitor");
     assert_eq!(object::namespace(&made), "garden");
@@ -168,6 +211,16 @@ fn any_kind_may_be_optional_and_no_other_than_before_may_not() {
         let refused = plan_with(&settings, &there(&[step]), at(0));
         let invalid = "retrying execution due to error: the InstallPlan contains invalid data";
         assert_eq!(told(&refused), [format!("Installing {invalid} [Created UnsupportedResource]")]);
+    }
+    // One of another group that has the name of a kind of OLM's is none.
+    for (api_version, kind) in
+        [("serving.knative.dev/v1", "Service"), ("apps.open-cluster-management.io/v1", "Subscription")]
+    {
+        let plan = plan_with(&on(), &there(&[optional(simple(api_version, kind, "other", &json!({})))]), at(0));
+        let made = object_of(&plan, Verb::Create, kind);
+        assert_eq!((made["apiVersion"].as_str(), object::namespace(&made)), (Some(api_version), "garden"));
+        assert_eq!(object::annotation(&made, "olm.generated-by"), None);
+        assert_eq!(made["metadata"]["ownerReferences"], json!([object::owner_reference(&csv(), false)]));
     }
     // A role is nothing that a plan could go on without.
     let role = optional(simple(RBAC, "Role", "reader", &json!({ "rules": [] })));
