@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         dry_run: dry_run.dry_run,
         wait: wait.then_some(timeout),
         images: images.options()?,
-        optional_manifests: feature_gates.get(FeatureGates::OPTIONAL_MANIFESTS).unwrap_or(false),
+        optional_manifests: feature_gates.optional_manifests(),
     };
     approve::run(&options, printer)
 }

@@ -108,7 +108,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         namespaces: arguments.namespaces,
         on_top,
         images: arguments.images.options()?,
-        optional_manifests: feature_gates.get(FeatureGates::OPTIONAL_MANIFESTS).unwrap_or(false),
+        optional_manifests: feature_gates.optional_manifests(),
         dry_run,
         policies,
         details,

@@ -52,8 +52,8 @@ pub struct Arguments {
     /// With --simulate: namespace of OLM, whose catalogs every namespace sees
     #[arg(long, value_name = "NAMESPACE", default_value = OLM, requires = "simulate")]
     catalog_namespace: String,
-    /// Switch features on or off. OptionalManifests (on when simulating, else off): an install may go on without objects
-    /// that its bundle calls optional
+    /// Switch features on or off. OptionalManifests (off, also when simulating): an install may go on without objects that
+    /// its bundle calls optional
     #[arg(long, value_name = "NAME=true|false,…", default_value = "", hide_default_value = true)]
     feature_gates: FeatureGates,
     /// With OptionalManifests: create what an install went on without when its API appears on the cluster later

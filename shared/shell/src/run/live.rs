@@ -45,7 +45,7 @@ impl<'a> Live<'a> {
         if !self.audit {
             guard::require_alone(&api, self.take_over).await?;
         }
-        let settings = self.options.settings(false);
+        let settings = self.options.settings();
         let images = self.options.images.options()?;
         let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace, images)?;
         let metrics = Metrics::default();

@@ -137,9 +137,10 @@ impl FeatureGates {
     /// Of optional manifests.
     pub const OPTIONAL_MANIFESTS: &'static str = "OptionalManifests";
 
-    /// What was said about a feature; nothing when its default holds (on when simulating, off live).
-    pub fn get(&self, feature: &str) -> Option<bool> {
-        self.0.get(feature).copied()
+    /// May installs go on without optional manifests? Off until the feature is stable, the same live, simulated and explained: what is
+    /// predicted is what happens.
+    pub fn optional_manifests(&self) -> bool {
+        self.0.get(Self::OPTIONAL_MANIFESTS).copied().unwrap_or_default()
     }
 }
 
@@ -162,12 +163,12 @@ impl FromStr for FeatureGates {
 }
 
 impl Options {
-    /// The choices that controllers need. `simulating`: features that are new are on unless they are switched off.
-    fn settings(&self, simulating: bool) -> Settings {
+    /// The choices that controllers need: the same live and simulated.
+    fn settings(&self) -> Settings {
         Settings {
             global_catalog_namespace: self.namespace.clone(),
             catalog_pods: self.catalog_pods.then(CatalogPods::default),
-            optional_manifests: self.feature_gates.get(FeatureGates::OPTIONAL_MANIFESTS).unwrap_or(simulating),
+            optional_manifests: self.feature_gates.optional_manifests(),
             retry_optional: self.retry_optional,
             protected_copied_csv_namespaces: self.protected_copied_csv_namespaces.iter().cloned().collect(),
             ..Settings::default()
@@ -207,8 +208,10 @@ mod tests {
     #[test]
     fn gates_are_known_and_true_or_false() {
         let gates: FeatureGates = "OptionalManifests=true".parse().unwrap();
-        assert_eq!(gates.get("OptionalManifests"), Some(true));
-        assert_eq!("".parse::<FeatureGates>().unwrap().get("OptionalManifests"), None);
+        assert!(gates.optional_manifests());
+        for off in ["", "OptionalManifests=false"] {
+            assert!(!off.parse::<FeatureGates>().unwrap().optional_manifests(), "{off:?}");
+        }
         for wrong in ["OptionalManifests", "OptionalManifests=yes", "Nothing=true"] {
             assert!(wrong.parse::<FeatureGates>().is_err(), "{wrong}");
         }

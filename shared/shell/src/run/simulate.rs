@@ -42,7 +42,7 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
             .hint("give files or folders with Subscriptions, OperatorGroups and the like"));
     }
     let began: Timestamp = BEGINNING.parse().unwrap_or_default();
-    let settings = options.settings(true);
+    let settings = options.settings();
     let api = ApiServer::with_stock_objects(SEED, began).with_node("node", began);
     let mut simulation = Simulation::new(api, settings, began);
     prepare(&mut simulation, options)?;
