@@ -4,16 +4,30 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::catalog_source::Icon;
 use super::crd::kubernetes::{DeploymentSpec, IntOrString, RuleWithOperations};
-use super::object::Gvk;
+use super::labels;
+use super::object::{self, Gvk};
 use super::parts::{LabelSelector, PolicyRule, Time, texts};
 use super::raw::{Carried, Raw};
 use super::resource::View;
 
 /// The finalizer on every ClusterServiceVersion that is not a copy (reference/olm-operator.md §7.3).
 pub const FINALIZER: &str = "operators.coreos.com/csv-cleanup";
+
+/// Is it a copy of a ClusterServiceVersion of another namespace? The label says so, or, when somebody took that away, the status. The
+/// rights that go with copies have the label, too.
+///
+/// For OLM one whose annotation `olm.operatorNamespace` names another namespace is a copy as well, and it deletes that for want of an
+/// original. Every copy has the label: what has the annotation alone was edited by hand, and gets its own namespace's name again.
+pub fn is_copy(csv: &Value) -> bool {
+    object::label(csv, labels::COPIED_FROM).is_some() || object::text(csv, &["status", "reason"]) == COPIED
+}
+
+/// The reason in the status of a copy.
+pub const COPIED: &str = "Copied";
 
 /// One version of an operator: what it provides, what it needs, and how it is run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -542,4 +556,31 @@ pub struct PendingInstance {
     pub name: String,
     /// Namespace, none when cluster-scoped.
     pub namespace: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn copies_have_the_label_or_else_the_reason() {
+        let csv =
+            |labels: Value, reason: &str| json!({ "metadata": { "labels": labels }, "status": { "reason": reason } });
+        let label = json!({ "olm.copiedFrom": "garden" });
+        for (labels, reason, expected) in [
+            (label.clone(), COPIED, true),
+            (label, "", true),
+            (json!({ "olm.managed": "true" }), COPIED, true),
+            (json!(null), "InstallSucceeded", false),
+        ] {
+            let csv = csv(labels, reason);
+            assert_eq!(is_copy(&csv), expected, "{csv}");
+        }
+        // Somebody named another namespace: the next plan names its own again.
+        let annotated =
+            json!({ "metadata": { "namespace": "field", "annotations": { "olm.operatorNamespace": "garden" } } });
+        assert!(!is_copy(&annotated));
+    }
 }

@@ -125,3 +125,43 @@ fn nothing_is_made_before_success_or_for_copies() {
     world.apply(copy);
     assert_eq!(planned(&world), Plan::nothing());
 }
+
+/// The Worlds after the operator has succeeded and then given way to a group in namespace `away`.
+fn gave_way(other: &Value) -> World {
+    let mut world = world("Succeeded");
+    for role in created(planned(&world)) {
+        world.apply(role);
+    }
+    let mut csv = csv("Failed");
+    csv["status"]["reason"] = "InterOperatorGroupOwnerConflict".into();
+    world.apply(csv);
+    world.apply(json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": {"name": "og", "namespace": "away", "annotations": {"olm.providedAPIs": "Rose.v1.garden.example.com"}},
+    }));
+    world.apply(other.clone());
+    world
+}
+
+fn deleted(plan: &Plan) -> Vec<String> {
+    plan.actions.iter().map(|a| format!("{} {}", a.verb().as_str(), a.target().name)).collect()
+}
+
+#[test]
+fn roles_go_when_their_operator_gives_way_unless_another_provides_the_same() {
+    let mut other = csv("Succeeded");
+    other["metadata"]["namespace"] = "away".into();
+    other["spec"]["apiservicedefinitions"] = json!({});
+    let soils = ["delete soils-v2-admin", "delete soils-v2-edit", "delete soils-v2-view"];
+    assert_eq!(deleted(&planned(&gave_way(&other))), soils);
+    other["status"]["phase"] = "Pending".into();
+    let mut world = gave_way(&other);
+    let all = deleted(&planned(&world));
+    assert_eq!((all.len(), all[0].as_str()), (7, "delete roses.garden.example.com-v1-admin"));
+    // What has the name and is somebody else's stays.
+    world.apply(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "roses.garden.example.com-v1-admin", "uid": "theirs"},
+    }));
+    assert_eq!(deleted(&planned(&world)).len(), 6);
+}

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 pub use self::config::plan as plan_config;
 use self::copy::{Flaw, Pattern};
-use crate::api::cluster_service_version::FINALIZER;
+use crate::api::cluster_service_version::{FINALIZER, is_copy};
 use crate::api::{labels, object};
 use crate::membership::{self, Group, Provision, TARGET_NAMESPACES};
 use crate::plan::{Action, Emit, Key, Plan, Propagation};
@@ -37,8 +37,7 @@ const AT_A_TIME: usize = 8;
 /// Plans for the copies of one ClusterServiceVersion. Each action stands for itself.
 pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     let copies = Copies::of(world, &key.namespace, &key.name);
-    let original =
-        world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name).filter(|csv| !membership::is_copy(csv));
+    let original = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name).filter(|csv| !is_copy(csv));
     let Some(original) = original else {
         let unlabel = mislabelled(world, key);
         let stays = |namespace: &str| unlabel.is_some() && namespace == key.namespace;
@@ -130,7 +129,7 @@ fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>>
             | "UnsupportedOperatorGroup"
             | "NoOperatorGroup"
             | "TooManyOperatorGroups"
-            | "InterOperatorGroupOwnerConflict"
+            | membership::CONFLICT
             | "CannotModifyStaticOperatorGroupProvidedAPIs"
     );
     if uncopiable || object::text(original, &["status", "phase"]).is_empty() || object::is_deleting(original) {
@@ -150,7 +149,7 @@ fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>>
 fn may_stay(original: &Value, namespace: &str) -> bool {
     let conflict = matches!(
         object::text(original, &["status", "reason"]),
-        "InterOperatorGroupOwnerConflict" | "CannotModifyStaticOperatorGroupProvidedAPIs"
+        membership::CONFLICT | "CannotModifyStaticOperatorGroupProvidedAPIs"
     );
     let targets = object::annotation(original, TARGET_NAMESPACES).unwrap_or_default();
     !conflict && (targets.is_empty() || targets.split(',').any(|t| t == namespace))
@@ -212,7 +211,7 @@ fn accepts_copy(world: &Reader<'_>, namespace: &str, name: &str) -> bool {
 fn make_room(world: &Reader<'_>, namespace: &str, name: &str) -> Option<Action> {
     let copy = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name)?;
     let from = object::label(copy, labels::COPIED_FROM)?;
-    let original = world.json(&kind::CLUSTER_SERVICE_VERSION, from, name).filter(|csv| !membership::is_copy(csv))?;
+    let original = world.json(&kind::CLUSTER_SERVICE_VERSION, from, name).filter(|csv| !is_copy(csv))?;
     let is_offered = |group: Group<'_>| group.is_global() || group.targets().contains(namespace);
     let has_business = object::is_deleting(copy) || offering_group(world, original).is_some_and(is_offered);
     (!has_business).then(|| Action::delete(copy, Propagation::Background))

@@ -31,7 +31,10 @@ fn check(world: &Reader<'_>, csv: Csv<'_>, groups: &[Group<'_>]) -> Result<(), B
         return Err(Box::default());
     }
     if group.targets().is_empty() {
-        let message = "no targetNamespaces are matched operatorgroups namespace selection";
+        let message = match group.keeps_targets(world) {
+            true => "csv missing olm.targetNamespaces annotation",
+            false => "no targetNamespaces are matched operatorgroups namespace selection",
+        };
         return stop(csv, Step::to("Failed", "NoTargetNamespaces", message));
     }
     let targets = object::annotation(csv.json, membership::TARGET_NAMESPACES).unwrap_or_default();
@@ -43,7 +46,7 @@ fn check(world: &Reader<'_>, csv: Csv<'_>, groups: &[Group<'_>]) -> Result<(), B
         Provision::Annotate(apis) => Err(Box::new(Step::stay().after(vec![membership::annotate(group, &apis)]))),
         Provision::Conflict => {
             let message = "intersecting operatorgroups provide the same apis";
-            let step = Step::to("Failed", "InterOperatorGroupOwnerConflict", message);
+            let step = Step::to("Failed", membership::CONFLICT, message);
             stop(csv, step.after(delete_deployments(world, csv)))
         }
         Provision::Static => {

@@ -38,7 +38,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use self::model::Csv;
-use crate::api::cluster_service_version::FINALIZER;
+use crate::api::cluster_service_version::{FINALIZER, is_copy};
 use crate::api::go_json::GoType;
 use crate::api::{labels, object};
 use crate::membership;
@@ -58,7 +58,7 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     if object::is_deleting(json) {
         return finalize(world, csv);
     }
-    if membership::is_copy(json) {
+    if is_copy(json) {
         return Plan::nothing();
     }
     let groups = membership::groups(world, csv.namespace());

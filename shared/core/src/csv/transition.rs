@@ -8,6 +8,7 @@ use super::requirements::{self, Requirements};
 use super::webhooks::{self, Broken};
 use super::{Step, apiservices, serving, upgrade};
 use crate::api::object;
+use crate::membership;
 use crate::plan::{Action, Key, Propagation, Reason, Verb};
 use crate::world::{Reader, Refusal, kind};
 
@@ -281,7 +282,7 @@ fn failed_again(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> 
         reason if OPERATOR_GROUP_REASONS.contains(&reason) => {
             return Step::to("Pending", "RequirementsUnknown", "InstallModes now support target namespaces");
         }
-        "InterOperatorGroupOwnerConflict" => {
+        membership::CONFLICT => {
             let message = "OperatorGroup no longer intersecting with conflicting owner";
             return Step::to("Pending", "RequirementsUnknown", message);
         }

@@ -34,8 +34,9 @@ use serde_json::Value;
 pub use self::known::Known;
 pub use self::problem::{Change, Fingerprint, Fix, Problem};
 pub use self::rule::{RULES, Rule, rule};
+use crate::api::cluster_service_version::is_copy;
 use crate::api::object;
-use crate::membership::{self, Group};
+use crate::membership::Group;
 use crate::operatorgroup::intersection::{Clash, Intersections, Scope};
 use crate::world::{GroupKind, Reader, World, kind};
 
@@ -130,7 +131,7 @@ impl<'a> Look<'a> {
             tenant(scope.group.namespace(), &mut |t| t.groups.push(at));
         }
         let csvs = self.world.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json());
-        for csv in csvs.filter(|csv| !membership::is_copy(csv) && !object::is_deleting(csv)) {
+        for csv in csvs.filter(|csv| !is_copy(csv) && !object::is_deleting(csv)) {
             tenant(object::namespace(csv), &mut |t| t.csvs.push(csv));
         }
         for subscription in self.world.all(&kind::SUBSCRIPTION).map(|o| o.json()) {

@@ -22,11 +22,14 @@ use serde_json::Value;
 pub use self::apis::{Apis, Provision, provision};
 pub use self::install_modes::{supported_modes, supports, supports_as_listed};
 pub use self::row::Row;
+use crate::api::cluster_service_version::is_copy;
 use crate::api::go_json::GoType;
-use crate::api::{labels, object};
+use crate::api::object;
 use crate::plan::{Account, Action};
 use crate::world::{Reader, kind};
 
+/// The reason of a ClusterServiceVersion that gives way to another OperatorGroup.
+pub const CONFLICT: &str = "InterOperatorGroupOwnerConflict";
 /// On a member, and copied with it: the name of its OperatorGroup.
 pub const OPERATOR_GROUP: &str = "olm.operatorGroup";
 /// On a member, and copied with it: the namespace it runs in.
@@ -98,10 +101,24 @@ impl<'a> Group<'a> {
         annotations
     }
 
-    /// Does the status say the targets that the spec asks for? Until it does nothing should rely on it.
+    /// Does the status say what the group's own plan makes of its spec? Until it does nothing should rely on it. A group whose spec is
+    /// invalid, or whose ServiceAccount is missing, keeps the targets that it has, as in OLM.
     pub fn is_processed(self, world: &Reader<'_>) -> bool {
         let recorded: BTreeSet<String> = self.targets().into_iter().map(str::to_owned).collect();
-        wanted_targets(world, self) == Ok(recorded)
+        self.keeps_targets(world) || wanted_targets(world, self) == Ok(recorded)
+    }
+
+    /// Is there something wrong with it, so that its targets stay as its status says, whatever its spec asks for?
+    pub fn keeps_targets(self, world: &Reader<'_>) -> bool {
+        let account = object::text(self.0, &["spec", "serviceAccountName"]);
+        let is_missing = |name| world.json(&kind::SERVICE_ACCOUNT, self.namespace(), name).is_none();
+        !account.is_empty() && is_missing(account) || wanted_targets(world, self).is_err()
+    }
+
+    /// Can the ClusterServiceVersion be its member: do the install modes support its targets? While it has none nobody can tell.
+    pub fn takes(self, csv: &Value) -> bool {
+        let targets: Vec<&str> = self.targets().into_iter().collect();
+        targets.is_empty() || supports(csv, self.namespace(), &targets.join(",")).is_ok()
     }
 
     /// The namespaces that count when groups are compared: its targets and its own; `None` stands for all.
@@ -153,14 +170,6 @@ pub fn group_of<'w>(world: &Reader<'w>, csv: &Value) -> Option<Group<'w>> {
     let carried = |(key, value): (&String, &String)| object::annotation(csv, key) == Some(value);
     let annotations = group.annotations();
     (annotations.contains_key(TARGET_NAMESPACES) && annotations.iter().all(carried)).then_some(group)
-}
-
-/// Is the ClusterServiceVersion a copy of one in another namespace? The label says so, or, when somebody took that away, the status.
-///
-/// For OLM one whose annotation names another namespace is a copy, too, and it deletes that for want of an original. Every copy has the
-/// label: what has the annotation alone was edited by hand, and gets its own namespace's name again.
-pub fn is_copy(csv: &Value) -> bool {
-    object::label(csv, labels::COPIED_FROM).is_some() || object::text(csv, &["status", "reason"]) == "Copied"
 }
 
 /// The ClusterServiceVersions of a namespace that are not copies, by name.

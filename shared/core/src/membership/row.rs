@@ -49,7 +49,7 @@ impl Row {
         match self {
             Self::Continue | Self::Add | Self::Remove => None,
             Self::StaticLacks | Self::StaticContested => Some("CannotModifyStaticOperatorGroupProvidedAPIs"),
-            Self::Conflict => Some("InterOperatorGroupOwnerConflict"),
+            Self::Conflict => Some(super::CONFLICT),
         }
     }
 

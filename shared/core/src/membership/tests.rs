@@ -97,7 +97,9 @@ fn a_group_is_processed_when_its_status_says_what_its_spec_asks() {
         (json!({"targetNamespaces": ["b", "a"]}), json!(["a", "b"]), true),
         (json!({"targetNamespaces": ["b", "a"]}), json!(["a"]), false),
         (json!({"selector": {"matchLabels": {"team": "lilies"}}}), json!(null), true),
-        (json!({"targetNamespaces": [""]}), json!(null), false),
+        // What is invalid stays as it is.
+        (json!({"targetNamespaces": [""]}), json!(null), true),
+        (json!({"targetNamespaces": ["b"], "serviceAccountName": "missing"}), json!(["a"]), true),
     ] {
         assert_eq!(Group(&group("garden", &spec, &targets, "")).is_processed(&reader), expected, "{spec} {targets}");
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{LABEL, can_be_component};
+use crate::api::cluster_service_version::is_copy;
 use crate::api::object;
-use crate::membership;
 use crate::plan::{Action, Key, Plan};
 use crate::world::{GroupKind, IndexKey, Reader, kind};
 
@@ -40,7 +40,7 @@ fn around_subscription(world: &Reader<'_>, subscription: &Value, actions: &mut V
     actions.extend(adopt(subscription, &operator));
     let csv = object::text(subscription, &["status", "installedCSV"]);
     if !csv.is_empty() {
-        let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, csv).filter(|c| !membership::is_copy(c));
+        let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, csv).filter(|c| !is_copy(c));
         actions.extend(csv.and_then(|csv| adopt(csv, &operator)));
     }
     let current = plan_of(subscription);
@@ -75,7 +75,7 @@ fn plan_of(subscription: &Value) -> &str {
 
 /// All that a ClusterServiceVersion owns, by owner reference or owner labels, and the CustomResourceDefinitions it provides.
 fn below_csv(world: &Reader<'_>, csv: &Value, actions: &mut Vec<Action>) {
-    if membership::is_copy(csv) || object::is_deleting(csv) {
+    if is_copy(csv) || object::is_deleting(csv) {
         return;
     }
     let operators: Vec<&str> =

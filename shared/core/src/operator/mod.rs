@@ -13,10 +13,10 @@ mod tests;
 use serde_json::{Map, Value, json};
 
 pub use self::adoption::plan as plan_adoption;
+use crate::api::cluster_service_version::is_copy;
 use crate::api::labels::COMPONENT as LABEL;
 use crate::api::names::{LONGEST_SUBDOMAIN, is_subdomain};
 use crate::api::object;
-use crate::membership;
 use crate::plan::{Action, Key, Plan};
 use crate::world::{GroupKind, IndexKey, Reader, kind};
 
@@ -43,7 +43,7 @@ const KINDS: [GroupKind; 16] = [
 /// Can this object be a component? Copies of ClusterServiceVersions belong to nobody.
 fn can_be_component(json: &Value) -> bool {
     let gk = GroupKind::of(json);
-    KINDS.contains(&gk) && !(gk == kind::CLUSTER_SERVICE_VERSION && membership::is_copy(json))
+    KINDS.contains(&gk) && !(gk == kind::CLUSTER_SERVICE_VERSION && is_copy(json))
 }
 
 /// Plans for one Operator. It is made when the first component appears and never deleted here.

@@ -12,8 +12,8 @@ mod tests;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::api::cluster_service_version::is_copy;
 use crate::api::{labels, object};
-use crate::membership;
 use crate::plan::{Action, Key, Plan};
 use crate::world::{Reader, kind};
 
@@ -22,7 +22,7 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     let (namespace, name) = (key.namespace.as_str(), key.name.as_str());
     let csv = world
         .json(&kind::CLUSTER_SERVICE_VERSION, namespace, name)
-        .filter(|csv| !membership::is_copy(csv) && !object::is_deleting(csv));
+        .filter(|csv| !is_copy(csv) && !object::is_deleting(csv));
     let Some(condition) = world.json(&kind::OPERATOR_CONDITION, namespace, name) else {
         return Plan::act(csv.map(|csv| Action::Create(generate(csv, None))).into_iter().collect());
     };

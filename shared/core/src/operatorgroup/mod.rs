@@ -66,10 +66,14 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
             }
             let csvs: Vec<&Value> = membership::originals(world, group.namespace()).collect();
             let annotated = group.provided();
-            let apis = csvs.iter().fold(annotated.clone(), |all, csv| all.union(&Apis::of(csv)));
+            // Who has given way to another group provides nothing here.
+            let gives_way = |csv: &&&Value| object::text(csv, &["status", "reason"]) == membership::CONFLICT;
+            let providers = csvs.iter().filter(|csv| !gives_way(csv));
+            let apis = providers.fold(annotated.clone(), |all, csv| all.union(&Apis::of(csv)));
             actions.extend(roles::ensure(world, group, &apis));
+            let members: Vec<&Value> = csvs.into_iter().filter(|csv| group.takes(csv)).collect();
             if !status.is_news(group) {
-                actions.extend(prune(group, &annotated, &csvs));
+                actions.extend(prune(group, &annotated, &members));
             }
         }
     }
@@ -187,9 +191,10 @@ impl Status {
     }
 }
 
-/// Takes APIs out of the annotation that no ClusterServiceVersion of the namespace provides any more (§4.4). It waits for those that
+/// Takes APIs out of the annotation that no member provides any more (§4.4): OLM counts every ClusterServiceVersion of the namespace, its
+/// design those whose install modes support the group. It waits for those that
 /// are still on their way in with APIs of their own: they may replace one that went.
-fn prune(group: Group<'_>, annotated: &Apis, csvs: &[&Value]) -> Option<Action> {
+fn prune(group: Group<'_>, annotated: &Apis, members: &[&Value]) -> Option<Action> {
     if group.is_static() {
         return None;
     }
@@ -198,10 +203,10 @@ fn prune(group: Group<'_>, annotated: &Apis, csvs: &[&Value]) -> Option<Action> 
             && !object::is_deleting(csv)
             && !Apis::of(csv).0.is_subset(&annotated.0)
     };
-    if csvs.iter().any(arriving) {
+    if members.iter().any(arriving) {
         return None;
     }
-    let provided = csvs.iter().fold(Apis::default(), |all, csv| all.union(&Apis::of(csv)));
+    let provided = members.iter().fold(Apis::default(), |all, csv| all.union(&Apis::of(csv)));
     let kept = annotated.clone().intersection(&provided);
     (kept != *annotated).then(|| membership::annotate(group, &kept))
 }

@@ -45,7 +45,10 @@ fn csv(name: &str, phase: &str, crd: &str) -> Value {
     json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": {"name": name, "namespace": "garden"},
-        "spec": {"customresourcedefinitions": {"owned": [{"name": format!("{}s.x.io", crd.to_lowercase()), "kind": crd, "version": "v1"}]}},
+        "spec": {
+            "installModes": [{"type": "AllNamespaces", "supported": true}],
+            "customresourcedefinitions": {"owned": [{"name": format!("{}s.x.io", crd.to_lowercase()), "kind": crd, "version": "v1"}]},
+        },
         "status": {"phase": phase},
     })
 }
@@ -216,6 +219,10 @@ fn roles_gather_what_is_provided_and_leave_rules_alone() {
         {"matchLabels": {"olm.opgroup.permissions/aggregate-to-".to_owned() + &crate::api::hash::fnv64a("Rose.v1.x.io") + "-view": "true"}},
     ]});
     assert_eq!(Reader::new(&world).json(&gk, "", &name), Some(&filled));
+    let mut gives_way = csv("lily.v1", "Failed", "Lily");
+    gives_way["status"]["reason"] = "InterOperatorGroupOwnerConflict".into();
+    world.apply(gives_way);
+    assert_eq!(planned(&world).actions, [], "who gives way provides nothing");
 
     let mut edited = filled.clone();
     edited["metadata"]["labels"]["olm.owner"] = "other".into();
@@ -243,7 +250,10 @@ fn the_annotation_is_pruned_of_what_nobody_provides() {
     let processed = json!({"namespaces": [""], "lastUpdated": "then"});
     let rose = "Rose.v1.x.io";
     let both = "Pot.v1.x.io,Rose.v1.x.io";
+    let mut unsupported = csv("pot.v1", "Failed", "Pot");
+    unsupported["spec"]["installModes"][0]["supported"] = false.into();
     let cases = [
+        (both, false, vec![csv("rose.v1", "Succeeded", "Rose"), unsupported], Some(rose), "Pot's is no member"),
         (both, false, vec![csv("rose.v1", "Succeeded", "Rose")], Some(rose), "Pot's provider is gone"),
         (both, true, vec![csv("rose.v1", "Succeeded", "Rose")], None, "static"),
         (rose, false, vec![], Some(""), "the last one is gone"),

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::status::{Subscription, phase};
 use crate::api::object;
+use crate::membership;
 use crate::resolver::{Broken, Installed};
-use crate::world::{Reader, kind};
+use crate::world::Reader;
 
 /// The ClusterServiceVersions of a namespace that are no copies, by name.
 pub(super) struct Namespace<'w> {
@@ -16,10 +17,7 @@ pub(super) struct Namespace<'w> {
 
 impl<'w> Namespace<'w> {
     pub(super) fn read(world: &Reader<'w>, namespace: &str) -> Self {
-        let csvs = world.in_namespace(&kind::CLUSTER_SERVICE_VERSION, namespace).map(|o| o.json());
-        Self {
-            csvs: csvs.filter(|c| object::label(c, "olm.copiedFrom").is_none()).map(|c| (object::name(c), c)).collect(),
-        }
+        Self { csvs: membership::originals(world, namespace).map(|csv| (object::name(csv), csv)).collect() }
     }
 
     /// What the CSV of that name replaces, directly or not, as far as it is there.

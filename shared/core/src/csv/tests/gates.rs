@@ -92,6 +92,45 @@ fn each_phase_ends_where_the_groups_do_not_let_it_go_on() {
     }
 }
 
+/// A group whose selector the API server takes and nobody can evaluate.
+fn invalid(targets: &[&str]) -> Value {
+    let mut group = group("og", targets);
+    group["spec"] = json!({"selector": {"matchExpressions": [{"key": "team", "operator": "In", "values": []}]}});
+    group
+}
+
+/// A group whose ServiceAccount does not exist.
+fn without_account(targets: &[&str]) -> Value {
+    let mut group = group("og", &["field"]);
+    group["spec"]["serviceAccountName"] = "gardener".into();
+    group["status"] = json!({"namespaces": targets});
+    group
+}
+
+#[test]
+fn members_of_a_group_that_cannot_be_processed_are_guarded_all_the_same() {
+    for group in [invalid(&["field"]), without_account(&["field"])] {
+        let mut running = csv("Succeeded", "InstallSucceeded");
+        running["spec"]["install"]["spec"]["deployments"] = json!([{"name": "rose", "spec": {"template": {}}}]);
+        let plan = planned(&[running, group.clone()]);
+        let lost = "installing: missing deployment with name=rose";
+        assert_eq!(written(&plan), Some(("Failed", "ComponentUnhealthy", lost)), "{group}");
+        let plan = planned(&[csv("Pending", "RequirementsUnknown"), group.clone()]);
+        assert_eq!(written(&plan).map(|(phase, ..)| phase), Some("InstallReady"), "{group}");
+    }
+}
+
+#[test]
+fn there_are_no_targets_under_a_group_that_was_never_processed() {
+    for group in [invalid(&[]), without_account(&[])] {
+        let mut new = csv("", "");
+        new["metadata"]["annotations"]["olm.targetNamespaces"] = json!(null);
+        let plan = planned(&[new, group.clone()]);
+        let message = "csv missing olm.targetNamespaces annotation";
+        assert_eq!(written(&plan), Some(("Failed", "NoTargetNamespaces", message)), "{group}");
+    }
+}
+
 #[test]
 fn nothing_is_done_before_the_group_is_processed() {
     let mut group = group("og", &["field"]);

@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Known, lint};
+use crate::api::cluster_service_version::is_copy;
 use crate::api::{crd, object};
 use crate::finding::Severity;
-use crate::membership;
 use crate::settings::Settings;
 use crate::sim::{ApiServer, Simulation};
 use crate::world::World;
@@ -199,7 +199,7 @@ fn troubles(simulation: &Simulation) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let olm = |kind| simulation.api().list("operators.coreos.com", kind, None);
     let groups: Vec<&Value> = olm("OperatorGroup").collect();
-    for csv in olm("ClusterServiceVersion").filter(|csv| !membership::is_copy(csv)) {
+    for csv in olm("ClusterServiceVersion").filter(|csv| !is_copy(csv)) {
         let [phase, reason] = ["phase", "reason"].map(|key| object::text(csv, &["status", key]));
         let mut of_namespace = groups.iter().filter(|group| object::namespace(group) == object::namespace(csv));
         let has_account = of_namespace.any(|group| !object::text(group, &["spec", "serviceAccountName"]).is_empty());

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::super::{Crashes, Happening, Patch, Progress, Simulation, WatchEvent};
 use super::tenancy::{CLUSTER, LONG, NAMESPACES, apis, labels, modes, operator, reference, targets};
+use crate::api::cluster_service_version::is_copy;
 use crate::api::object::{self, ObjectRef};
 use crate::membership::{self, Group};
 use crate::world::{Reader, kind};
@@ -245,7 +246,7 @@ fn made(simulation: &Simulation) -> Vec<Value> {
 }
 
 fn is_original(csv: &Value) -> bool {
-    object::text(csv, &["kind"]) == "ClusterServiceVersion" && !membership::is_copy(csv)
+    object::text(csv, &["kind"]) == "ClusterServiceVersion" && !is_copy(csv)
 }
 
 fn spoil(simulation: &mut Simulation, number: usize, how: Spoiling) {

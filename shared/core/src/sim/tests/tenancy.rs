@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::{ApiServer, Patch, Simulation};
 use super::now;
+use crate::api::cluster_service_version::is_copy;
 use crate::api::crd;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::membership::{self, Apis, Group};
@@ -172,7 +173,7 @@ fn check(simulation: &Simulation) -> Result<(), TestCaseError> {
     prop_assert_eq!(simulation.replan(), vec![]);
     let reader = Reader::new(simulation.planner().world());
     let csvs: Vec<&Value> =
-        reader.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json()).filter(|csv| !membership::is_copy(csv)).collect();
+        reader.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json()).filter(|csv| !is_copy(csv)).collect();
     let running: Vec<(&Value, Group<'_>)> = csvs
         .iter()
         .filter(|csv| object::text(csv, &["status", "phase"]) == "Succeeded")
@@ -191,9 +192,7 @@ fn check(simulation: &Simulation) -> Result<(), TestCaseError> {
         }
         offered.remove(group.namespace());
         let own = |namespace: &&str| {
-            reader
-                .json(&kind::CLUSTER_SERVICE_VERSION, namespace, object::name(csv))
-                .is_some_and(|c| !membership::is_copy(c))
+            reader.json(&kind::CLUSTER_SERVICE_VERSION, namespace, object::name(csv)).is_some_and(|c| !is_copy(c))
         };
         let copied: BTreeSet<&str> = reader
             .all(&kind::COPIED_CSV)

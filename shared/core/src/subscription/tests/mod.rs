@@ -385,3 +385,19 @@ fn nothing_is_installed_before_group_and_catalog_are_there() {
     let plan = plan_of(&world(vec![subscribed(), group("a")], Some((TransientFailure, Some(chain())))));
     assert_eq!(creates(&plan), 1, "{:?}", plan.reasons);
 }
+
+#[test]
+fn a_copy_that_lost_its_label_enters_no_resolution() {
+    let csv = |name: &str, reason: &str| {
+        json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": { "name": name, "namespace": "garden" }, "spec": { "version": "1.0.0" },
+            "status": { "phase": "Succeeded", "reason": reason },
+        })
+    };
+    let mut world = World::new();
+    world.apply(csv("rose.v1.0.0", "InstallSucceeded"));
+    world.apply(csv("tulip.v1.0.0", "Copied"));
+    let there = super::There::read(&Reader::new(&world), "garden").unwrap();
+    assert_eq!(there.installed.iter().map(|i| i.entry.name.as_str()).collect::<Vec<_>>(), ["rose.v1.0.0"]);
+}
