@@ -2,10 +2,25 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
+use super::object;
 use super::parts::{ObjectReference, Time, texts};
 use super::resource::View;
 use super::subscription::Approval;
+
+/// Was it made for a Subscription? Others are made by people, or by other programs.
+pub fn is_generated(plan: &Value) -> bool {
+    let owners = object::list(plan, &["metadata", "ownerReferences"]);
+    owners.iter().any(|owner| object::text(owner, &["kind"]) == "Subscription")
+}
+
+/// May it be executed? Of a plan that was made for a Subscription `spec.approved` alone says so, as in OLM. One that people or other
+/// programs made may also ask for automatic approval.
+pub fn is_approved(plan: &Value) -> bool {
+    let asks_for_it = object::text(plan, &["spec", "approval"]) == Approval::Automatic.as_str();
+    object::at(plan, &["spec", "approved"]) == &Value::Bool(true) || asks_for_it && !is_generated(plan)
+}
 
 /// The objects that a resolution calls for, and how far they are made.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]

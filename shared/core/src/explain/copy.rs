@@ -11,8 +11,8 @@ use super::trial::{self, Offered, Trial};
 use super::{
     Asks, Cluster, Error, Explanation, Subject, Unread, crds, csvs, objects, parts, rehearsal, rights, served, verdict,
 };
+use crate::api::crd;
 use crate::api::object::{self, Gvk, ObjectRef};
-use crate::api::{crd, labels};
 use crate::bundle::Rendered;
 use crate::catalog::{Builder, BundleMessage, Channel, Content, Entry, Package, Snapshot};
 use crate::installplan::standing;
@@ -366,9 +366,4 @@ fn offered(bundle: &Rendered, installed: &str) -> Snapshot {
         ..BundleMessage::default()
     });
     builder.build()
-}
-
-/// Is it a copy of a ClusterServiceVersion of another namespace?
-pub(super) fn is_copied(csv: &Value) -> bool {
-    object::label(csv, labels::COPIED_FROM).is_some()
 }

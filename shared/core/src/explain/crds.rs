@@ -23,8 +23,8 @@ pub(super) fn changes(trial: &Trial, explainer: &Explainer) -> Vec<Crd> {
             continue;
         }
         let live = trial.before.api().find(GROUP, KIND, "", name);
-        let version = object::text(step, &["resource", "version"]);
-        if live.is_none() && !trial.before.api().served_versions(GROUP, KIND).contains(&version) {
+        let version = installplan::kind_made(step).version;
+        if live.is_none() && !trial.before.api().served_versions(GROUP, KIND).contains(&version.as_str()) {
             // It cannot be made, which is told elsewhere.
             continue;
         }

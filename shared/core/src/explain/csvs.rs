@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::copy::{Explainer, OLM, is_copied};
+use super::copy::{Explainer, OLM};
 use super::trial::Trial;
 use super::{Csv, CsvChange, why};
+use crate::api::cluster_service_version::is_copy;
 use crate::api::object;
 use crate::bundle::{property, reference};
 use crate::plan::Controller;
@@ -127,7 +128,7 @@ fn removed(trial: &Trial, csvs: &[Csv]) -> Vec<Csv> {
     let is_gone = |csv: &&Value| {
         let name = object::name(csv);
         let is_replaced = csvs.iter().any(|new| new.replaces.as_deref() == Some(name) || new.name == name);
-        !is_copied(csv) && !object::is_deleting(csv) && !is_replaced && find(trial, name, true).is_none()
+        !is_copy(csv) && !object::is_deleting(csv) && !is_replaced && find(trial, name, true).is_none()
     };
     let gone = before.filter(is_gone).map(|csv| Csv {
         name: object::name(csv).to_owned(),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::copy::is_copied;
 use super::trial::Trial;
 use super::{By, Change, Object};
+use crate::api::cluster_service_version::is_copy;
 use crate::api::labels;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::installplan::kind_made;
@@ -94,7 +94,7 @@ fn is_bookkeeping(json: &Value) -> bool {
         // Subscriptions are shown where a step makes them.
         "Subscription" | "ReplicaSet" | "Pod" | "Event" | "Endpoints" | "EndpointSlice" | "Lease" | "InstallPlan"
         | "Operator" | "OLMConfig" | "CatalogSource" => true,
-        "ClusterServiceVersion" | "Role" | "RoleBinding" => is_copied(json),
+        "ClusterServiceVersion" | "Role" | "RoleBinding" => is_copy(json),
         _ => false,
     }
 }

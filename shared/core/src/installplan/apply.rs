@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::api::labels;
-use crate::api::object::{self, Gvk, ObjectRef};
+use crate::api::object::{self, Gvk};
 use crate::bundle::optional::may_be_optional;
 use crate::plan::{Action, Question, Verb};
 use crate::world::{GroupKind, IndexKey, Reader, Refusal, kind};
@@ -139,7 +139,7 @@ pub(super) fn together(world: &Reader<'_>, step: &Value, optional: bool) -> Opti
     let gvk = gvk(step);
     match gvk.kind.as_str() {
         "ClusterServiceVersion" | "Subscription" => None,
-        "CustomResourceDefinition" => (gvk.version == "v1").then_some(Together::Definitions),
+        CRD => (gvk.version == "v1").then_some(Together::Definitions),
         _ if optional => Some(Together::Objects),
         // A bundle may bring what this cluster does not serve.
         "PodDisruptionBudget" | "NetworkPolicy" | "PriorityClass" => (gvk.version == "v1").then_some(Together::Objects),
@@ -173,10 +173,33 @@ fn own_type(kind: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// The kind that a step names.
+/// The kind of steps that define APIs.
+pub(super) const CRD: &str = "CustomResourceDefinition";
+
+/// What a manifest says of its kind.
+#[derive(Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct TypeMeta {
+    api_version: String,
+    kind: String,
+}
+
+/// The kind that a step names. As in OLM its group and version are those of the manifest: other programs write steps with half of them.
 fn said(step: &Value) -> Gvk {
     let [group, version, kind] = ["group", "version", "kind"].map(|key| object::text(step, &["resource", key]));
-    Gvk::new(group, version, if kind == "BundleSecret" { "Secret" } else { kind })
+    let manifest: TypeMeta = serde_json::from_str(object::text(step, &["resource", "manifest"])).unwrap_or_default();
+    let in_manifest = Gvk::from_api_version(&manifest.api_version, &manifest.kind);
+    let is_whole = in_manifest.kind == kind && !in_manifest.version.is_empty();
+    match kind {
+        "BundleSecret" => Gvk::new(group, version, "Secret"),
+        CRD => {
+            let version = if is_whole { in_manifest.version.as_str() } else { version };
+            Gvk::new(&kind::CUSTOM_RESOURCE_DEFINITION.group, version, CRD)
+        }
+        _ if is_whole => in_manifest,
+        // The step only refers to its manifest.
+        _ => Gvk::new(group, version, kind),
+    }
 }
 
 /// The object in a step's manifest, with the kind that the step says.
@@ -265,7 +288,8 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[St
     Outcome::act(Action::Update(wanted), "Present", carried)
 }
 
-/// Makes the ClusterServiceVersion the owner, as its kind asks for; or says why that cannot be done now.
+/// Makes the ClusterServiceVersion of the step the owner, as its kind asks for, and fills in the uids of all ClusterServiceVersions that
+/// the manifest names as owners; or says why that cannot be done now. A step that belongs to none gets no owner.
 fn own(
     world: &Reader<'_>,
     namespace: &str,
@@ -274,34 +298,56 @@ fn own(
     desired: &mut Value,
     to_come: &[String],
 ) -> Option<Outcome> {
-    let said = object::list(desired, &["metadata", "ownerReferences"]);
-    let is_said = |o: &Value| object::text(o, &["kind"]) == "ClusterServiceVersion";
-    if owned == Owned::No || owned == Owned::AsSaid && !said.iter().any(is_said) {
-        return None;
-    }
+    const CSV: &str = "ClusterServiceVersion";
     let resolving = object::text(step, &["resolving"]);
-    if owned == Owned::ByLabels {
-        let owner = json!({
-            "kind": "ClusterServiceVersion",
-            "metadata": { "name": resolving, "namespace": namespace },
-        });
-        labels::set_owner(desired, &owner);
-        return None;
+    let owner = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": CSV,
+        "metadata": { "name": resolving, "namespace": namespace },
+    });
+    match owned {
+        Owned::No => return None,
+        Owned::ByLabels if resolving.is_empty() => return None,
+        Owned::ByLabels => {
+            labels::set_owner(desired, &owner);
+            return None;
+        }
+        Owned::AsSaid | Owned::ByCsv => {}
     }
-    let Some(csv) = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, resolving) else {
-        let what = format!("{} {}", object::text(step, &["resource", "kind"]), name(step));
-        return Some(if to_come.iter().any(|c| c == resolving) {
-            Outcome::NeedsOwner(format!("{what} waits for ClusterServiceVersion {resolving}"))
-        } else {
-            let missing = format!("clusterserviceversions.operators.coreos.com {resolving:?} not found");
-            Outcome::fail(format!("error generating ownerrefs for {}: {missing}", what.to_lowercase()))
-        });
-    };
-    let reference = object::owner_reference(csv, false);
-    let mut owners: Vec<Value> = said.iter().filter(|o| !is_said(o)).cloned().collect();
-    owners.push(reference);
-    object::map_mut(desired, &["metadata"]).insert("ownerReferences".to_owned(), owners.into());
+    let mut owners = object::list(desired, &["metadata", "ownerReferences"]).to_vec();
+    let is_csv = |o: &Value| object::text(o, &["kind"]) == CSV;
+    let is_said = owners.iter().any(|o| is_csv(o) && object::text(o, &["name"]) == resolving);
+    if owned == Owned::ByCsv && !resolving.is_empty() && !is_said {
+        owners.push(object::owner_reference(&owner, false));
+    }
+    for reference in owners.iter_mut().filter(|o| is_csv(o)) {
+        let name = object::text(reference, &["name"]).to_owned();
+        let Some(csv) = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, &name) else {
+            let what = owned_object(step, desired);
+            return Some(if to_come.contains(&name) {
+                Outcome::NeedsOwner(format!("{what} waits for ClusterServiceVersion {name}"))
+            } else {
+                let missing = format!("clusterserviceversions.operators.coreos.com {name:?} not found");
+                Outcome::fail(format!("error generating ownerrefs for {what}: {missing}"))
+            });
+        };
+        object::map_mut(reference, &[]).insert("uid".to_owned(), object::uid(csv).into());
+    }
+    if !owners.is_empty() {
+        object::map_mut(desired, &["metadata"]).insert("ownerReferences".to_owned(), owners.into());
+    }
     None
+}
+
+/// What OLM calls an object whose owners it looks up.
+fn owned_object(step: &Value, object: &Value) -> String {
+    let name = object::name(object);
+    match object::text(step, &["resource", "kind"]) {
+        "BundleSecret" => format!("secret {name}"),
+        kind @ ("Role" | "RoleBinding") => format!("{} {name}", kind.to_lowercase()),
+        "ServiceAccount" => format!("service account: {name}"),
+        kind @ ("Service" | "ConfigMap") => format!("{}: {name}", kind.to_lowercase()),
+        _ => format!("unstructured object: {name}"),
+    }
 }
 
 /// The parts of metadata that a step decides: labels are the manifest's, except those that mark components; annotations are added.
@@ -323,26 +369,31 @@ fn with_metadata(live: &Value, desired: &Value) -> Value {
     new
 }
 
-/// The ServiceAccount with the owners and annotations of both; its secrets stay.
+/// The ServiceAccount with the owners and annotations of both, and the labels of the manifest; its secrets stay. One that says all that the
+/// manifest says is left as it is.
 fn account(live: &Value, desired: &Value) -> Value {
-    let mut new = live.clone();
-    for part in ["labels", "annotations"] {
-        for (key, value) in object::entries(desired, &["metadata", part]) {
-            object::map_mut(&mut new, &["metadata", part]).insert(key.to_owned(), value.into());
-        }
-    }
     let mut owners = object::list(live, &["metadata", "ownerReferences"]).to_vec();
+    let known = owners.len();
     for owner in object::list(desired, &["metadata", "ownerReferences"]) {
         if !owners.iter().any(|o| o["uid"] == owner["uid"]) {
             owners.push(owner.clone());
         }
     }
+    let says = |path: &[&str]| object::covers(object::at(live, path), object::at(desired, path));
+    let has = |path: &[&str]| object::at(desired, path).is_null() || says(path);
+    let fields = fields(desired).filter(|(key, _)| *key != "secrets");
+    if owners.len() == known
+        && has(&["metadata", "labels"])
+        && has(&["metadata", "annotations"])
+        && fields.clone().all(|(key, _)| says(&[key]))
+    {
+        return live.clone();
+    }
+    let mut new = with_metadata(live, desired);
     if !owners.is_empty() {
         object::map_mut(&mut new, &["metadata"]).insert("ownerReferences".to_owned(), owners.into());
     }
-    for (key, value) in fields(desired).filter(|(key, _)| *key != "secrets") {
-        settle(&mut new[key], value);
-    }
+    fields.for_each(|(key, value)| settle(&mut new[key], value));
     new
 }
 
@@ -380,7 +431,7 @@ fn merged(live: &Value, desired: &Value) -> Value {
     new
 }
 
-fn fields(object: &Value) -> impl Iterator<Item = (&str, &Value)> {
+fn fields(object: &Value) -> impl Iterator<Item = (&str, &Value)> + Clone {
     let all = object.as_object().into_iter().flatten().map(|(key, value)| (key.as_str(), value));
     all.filter(|(key, value)| !matches!(*key, "apiVersion" | "kind" | "metadata" | "status") && !value.is_null())
 }
@@ -448,9 +499,4 @@ pub(super) fn refusal(step: &Value, refusal: &Refusal) -> String {
         _ => format!("error {did} unstructured object {name}"),
     };
     format!("{what}: {said}")
-}
-
-/// A reference to what a step makes.
-pub(super) fn target(step: &Value) -> ObjectRef {
-    ObjectRef { gvk: gvk(step), namespace: String::new(), name: name(step).to_owned() }
 }

@@ -5,8 +5,11 @@ use serde_json::{Value, json};
 
 use super::apply::{self, Outcome};
 use super::fits::{self, Fits};
+use crate::api::cluster_service_version::is_copy;
 use crate::api::hash::fnv64a;
-use crate::api::object;
+use crate::api::labels;
+use crate::api::object::{self, ObjectRef};
+use crate::membership;
 use crate::plan::{Action, Question};
 use crate::world::{Reader, kind};
 
@@ -26,22 +29,29 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
         Ok(desired) => desired,
         Err(message) => return Outcome::Fail(message, None),
     };
-    let version = object::text(step, &["resource", "version"]);
-    if !matches!(version, "v1" | "v1beta1") {
+    let version = apply::gvk(step).version;
+    if !matches!(version.as_str(), "v1" | "v1beta1") {
         return Outcome::Fail(format!("CRD APIVersion from manifest not supported: {version}"), None);
     }
     let name = object::name(&desired).to_owned();
-    let csv = format!("{}/{}", object::namespace(plan), object::text(step, &["resolving"]));
-    let mark = format!("{ALONGSIDE}{}", fnv64a(&csv));
+    let resolving = object::text(step, &["resolving"]);
+    let csv = format!("{}/{resolving}", object::namespace(plan));
+    // A step that belongs to no ClusterServiceVersion notes none.
+    let mark = (!resolving.is_empty()).then(|| format!("{ALONGSIDE}{}", fnv64a(&csv)));
+    let note = |definition: &mut Value| {
+        if let Some(mark) = &mark {
+            object::set_annotation(definition, mark, &csv);
+        }
+    };
     let Some(live) = world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", &name) else {
-        object::set_annotation(&mut desired, &mark, &csv);
+        note(&mut desired);
         return Outcome::act(Action::Create(desired), WAITING, false);
     };
     let alongside =
         || object::entries(live, &["metadata", "annotations"]).filter(|(key, _)| key.starts_with(ALONGSIDE));
     let is_ours = apply::is_made_by(world, plan, step, live)
-        && alongside().all(|(key, _)| key == mark)
-        && alongside().count() == 1;
+        && (mark.is_some() || object::label(live, labels::MANAGED) == Some("true"))
+        && alongside().map(|(key, _)| key).eq(mark.as_deref());
     if is_ours || object::text(step, &["status"]) == WAITING {
         return if object::is_established(live) {
             Outcome::Done("Created")
@@ -70,26 +80,54 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
         }
         Fits::No(found, again) => return Outcome::Fail(fits::prefixed(&name, &found), Some(again)),
     }
-    let mut patch =
-        json!({ "metadata": { "labels": object::at(&desired, &["metadata", "labels"]) }, "spec": desired["spec"] });
+    let mut spec = desired["spec"].clone();
+    erase_others(&mut spec, object::at(live, &["spec"]));
+    if object::text(&desired, &["spec", "conversion", "strategy"]) != "Webhook" && is_converted(world, plan, &name) {
+        // Whose webhook converts its objects says so in the definition itself, and goes on doing so.
+        object::map_mut(&mut spec, &[]).remove("conversion");
+    }
+    let labels = object::at(&desired, &["metadata", "labels"]);
+    let mut patch = json!({ "metadata": { "labels": labels }, "spec": spec });
     for (key, value) in object::entries(&desired, &["metadata", "annotations"]) {
         object::set_annotation(&mut patch, key, value);
     }
     // The CRD passes from a ClusterServiceVersion to the one that replaces it.
-    let replaced = replaced_by(world, plan, object::text(step, &["resolving"]));
+    let replaced = replaced_by(world, plan, resolving);
     for (key, of) in alongside() {
         let stays = of.split_once('/').is_some_and(|(namespace, name)| {
             let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name);
-            csv.is_some_and(|c| object::label(c, "olm.copiedFrom").is_none()) && !replaced.iter().any(|r| r == of)
+            csv.is_some_and(|c| !is_copy(c)) && !replaced.iter().any(|r| r == of)
         });
         if !stays {
             object::map_mut(&mut patch, &["metadata", "annotations"]).insert(key.to_owned(), Value::Null);
         }
     }
-    object::set_annotation(&mut patch, &mark, &csv);
-    let uid = object::uid(live).to_owned();
-    let action = Action::Patch { target: apply::target(step), uid, patch };
+    note(&mut patch);
+    let target = ObjectRef { gvk: apply::gvk(step), namespace: String::new(), name };
+    let action = Action::Patch { target, uid: object::uid(live).to_owned(), patch };
     Outcome::Act { action, after: "Present", blind: true, warning }
+}
+
+/// Has a merge patch take away what is there and not wanted, so that it leaves exactly what it says.
+fn erase_others(patch: &mut Value, live: &Value) {
+    for (key, value) in live.as_object().into_iter().flatten() {
+        match patch.get_mut(key) {
+            Some(wanted) if wanted.is_object() => erase_others(wanted, value),
+            Some(_) => {}
+            None => {
+                object::map_mut(patch, &[]).insert(key.clone(), Value::Null);
+            }
+        }
+    }
+}
+
+/// Does an operator of the namespace convert the objects of that definition?
+fn is_converted(world: &Reader<'_>, plan: &Value, definition: &str) -> bool {
+    let converts = |csv: &Value| {
+        let webhooks = object::list(csv, &["spec", "webhookdefinitions"]).iter();
+        webhooks.flat_map(|w| object::list(w, &["conversionCRDs"])).any(|name| name == definition)
+    };
+    membership::originals(world, object::namespace(plan)).any(converts)
 }
 
 /// The first of the versions in which objects may be stored that the new definition does not have.

@@ -5,26 +5,24 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::api::install_plan::{is_approved, is_generated};
 use crate::api::object;
 
 /// What the spec says, and nobody heeds: sentences whose subject is the plan, without a full stop.
 pub fn unheeded(plan: &Value) -> Vec<String> {
-    let approved = object::at(plan, &["spec", "approved"]) == &Value::Bool(true);
     let mut told = Vec::new();
     match object::text(plan, &["status", "phase"]) {
-        "RequiresApproval" if !approved && object::text(plan, &["spec", "approval"]) == "Automatic" => {
+        "RequiresApproval" if !is_approved(plan) && object::text(plan, &["spec", "approval"]) == "Automatic" => {
             told.push("spec.approval is Automatic, but it waits for spec.approved: true all the same".to_owned());
         }
-        "Installing" if !approved => {
+        "Installing" if !is_approved(plan) => {
             told.push("spec.approved is false, but what has begun is carried out to the end".to_owned());
         }
         _ => {}
     }
     let (named, brought) = (named(plan), brought(plan));
     // Who makes a plan by hand names what it is for, and it brings what that needs as well.
-    let owners = object::list(plan, &["metadata", "ownerReferences"]);
-    let is_generated = owners.iter().any(|owner| object::text(owner, &["kind"]) == "Subscription");
-    if is_generated && !brought.is_empty() && named.iter().collect::<BTreeSet<_>>() != brought.iter().collect() {
+    if is_generated(plan) && !brought.is_empty() && named.iter().collect::<BTreeSet<_>>() != brought.iter().collect() {
         let named = if named.is_empty() { "nothing".to_owned() } else { named.join(", ") };
         let brought = brought.join(", ");
         told.push(format!(

@@ -105,7 +105,7 @@ impl Pass {
             }
             let kind = object::text(step, &["resource", "kind"]).to_owned();
             let outcome = match kind.as_str() {
-                "CustomResourceDefinition" => crd::step(world, plan, step, now),
+                apply::CRD => crd::step(world, plan, step, now),
                 _ => apply::step(world, plan, step, &csvs_to_come, is_optional),
             };
             match outcome {
@@ -117,13 +117,13 @@ impl Pass {
                         continue;
                     }
                     if kind == "ClusterServiceVersion" {
-                        csvs_to_come.push(object::text(step, &["resource", "name"]).to_owned());
+                        csvs_to_come.push(action.target().name);
                     }
                     if after == crd::WAITING {
                         found.waits.get_or_insert_with(|| crd::waiting(step));
                     }
                     // Definitions are of the whole cluster: nobody's operator may be without them, as OLM sees it.
-                    let account = account.filter(|_| kind != "CustomResourceDefinition");
+                    let account = account.filter(|_| kind != apply::CRD);
                     let action = action.with_rights_of(account);
                     let together = apply::together(world, step, is_optional);
                     let planned =

@@ -37,8 +37,10 @@ pub use self::apply::gvk as kind_made;
 pub use self::edits::unheeded;
 use self::execute::{Error, Pass, Stop};
 pub use self::warned::warned;
-use crate::api::object;
+use crate::api::install_plan::is_approved;
+use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status as Answer;
+use crate::membership;
 use crate::plan::{Action, Emit, Key, Plan, Reason};
 use crate::settings::Settings;
 use crate::structural::Fit;
@@ -49,7 +51,8 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     let Some(json) = world.json(&kind::INSTALL_PLAN, &key.namespace, &key.name) else {
         return Plan::nothing();
     };
-    if object::is_deleting(json) || object::list(json, &["status", "plan"]).is_empty() {
+    let is_empty = |field| object::list(json, &["status", field]).is_empty();
+    if object::is_deleting(json) || is_empty("plan") && is_empty("bundleLookups") {
         return Plan::nothing();
     }
     let mut plan = of_phase(settings, world, key, json, now);
@@ -61,7 +64,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
 fn of_phase(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now: Timestamp) -> Plan {
     let (namespace, name) = (key.namespace.clone(), key.name.clone());
     match object::text(json, &["status", "phase"]) {
-        "RequiresApproval" if object::at(json, &["spec", "approved"]) == &Value::Bool(true) => {
+        "RequiresApproval" if is_approved(json) => {
             let mut status = Status::of(json);
             status.put("phase", "Installing");
             status.forget("message");
@@ -102,7 +105,8 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
             return Plan::act(status.write(json).into_iter().collect()).because(reason);
         }
     };
-    if !account.is_null() && account != object::at(json, &["status", "attenuatedServiceAccountRef"]) {
+    let attenuated = object::at(json, &["status", "attenuatedServiceAccountRef"]);
+    if !account.is_null() && account != attenuated {
         status.put("attenuatedServiceAccountRef", account.clone());
         status.clear_check(now);
         return Plan::act(status.write(json).into_iter().collect());
@@ -111,7 +115,8 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
         Ok(whole) => whole,
         Err(plan) => return plan,
     };
-    let account = rights::account(account);
+    // A plan that is bound to a ServiceAccount stays so, whoever has bound it.
+    let account = rights::account(attenuated);
     let mut pass = Pass::over(settings, world, &whole, world.refusals(key), account.as_ref(), now);
     referred::refer(json, &mut pass.steps);
     let (namespace, name) = (key.namespace.clone(), key.name.clone());
@@ -206,31 +211,45 @@ enum Check<'w> {
 }
 
 fn check<'w>(world: &Reader<'w>, namespace: &str) -> Check<'w> {
-    let groups: Vec<&Value> = world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| o.json()).collect();
+    let groups = membership::groups(world, namespace);
     let none = "no operator group found that is managing this namespace".to_owned();
     let namespace = namespace.to_owned();
-    let group = match groups[..] {
-        [] => return Check::Failed(none, Reason::NoOperatorGroup { namespace }),
-        [group] => group,
-        _ => {
-            let message = format!("more than one operator group(s) are managing this namespace count={}", groups.len());
-            let names = groups.iter().map(|g| object::name(g).to_owned()).collect();
-            return Check::Failed(message, Reason::TooManyOperatorGroups { namespace, names });
+    if groups.is_empty() {
+        return Check::Failed(none, Reason::NoOperatorGroup { namespace });
+    }
+    let managing: Vec<membership::Group<'_>> = groups.iter().copied().filter(|g| !g.targets().is_empty()).collect();
+    let described = |group: membership::Group<'_>| ObjectRef::of(group.0).to_string();
+    match managing[..] {
+        [] => {
+            let is_processed = |g: &membership::Group<'_>| !object::at(g.0, &["status", "lastUpdated"]).is_null();
+            let needs = |g: &membership::Group<'_>| match g.account() {
+                Ok(_) => "a namespace that it targets".to_owned(),
+                Err(name) => format!("ServiceAccount {name}"),
+            };
+            let Some(group) = groups.first() else { return Check::Failed(none, Reason::NoOperatorGroup { namespace }) };
+            let reason = Reason::Missing { object: described(*group), needs: needs(group) };
+            if groups.iter().all(is_processed) { Check::Failed(none, reason) } else { Check::Wait(reason) }
         }
-    };
-    let group_name = format!("OperatorGroup {namespace}/{}", object::name(group));
-    let account = object::text(group, &["spec", "serviceAccountName"]);
-    let processed = !object::at(group, &["status", "lastUpdated"]).is_null();
-    let used = object::at(group, &["status", "serviceAccountRef"]);
-    if !account.is_empty() && object::text(used, &["name"]) != account {
-        let reason = Reason::Missing { object: group_name, needs: format!("ServiceAccount {account}") };
-        return if processed { Check::Failed(none, reason) } else { Check::Wait(reason) };
+        [group] => match group.account() {
+            Ok(None) => Check::Passed(&Value::Null),
+            Ok(Some(_)) => Check::Passed(object::at(group.0, &["status", "serviceAccountRef"])),
+            Err(name) => {
+                let message = format!(
+                    "please make sure the service account exists. sa={name} operatorgroup={}/{}",
+                    group.namespace(),
+                    group.name()
+                );
+                let needs = format!("ServiceAccount {name}");
+                Check::Failed(message, Reason::Missing { object: described(group), needs })
+            }
+        },
+        _ => {
+            let count = managing.len();
+            let message = format!("more than one operator group(s) are managing this namespace count={count}");
+            let names = managing.iter().map(|g| g.name().to_owned()).collect();
+            Check::Failed(message, Reason::TooManyOperatorGroups { namespace, names })
+        }
     }
-    if object::list(group, &["status", "namespaces"]).is_empty() {
-        let reason = Reason::Missing { object: group_name, needs: "a namespace that it targets".to_owned() };
-        return if processed { Check::Failed(none, reason) } else { Check::Wait(reason) };
-    }
-    Check::Passed(if account.is_empty() { &Value::Null } else { used })
 }
 
 /// The status of an InstallPlan that is going to be written.

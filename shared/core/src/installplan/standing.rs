@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{blame, crd, edits};
+use crate::api::install_plan::is_approved;
 use crate::api::object;
 use crate::bundle::reference;
 use crate::plan::Reason;
@@ -108,10 +109,6 @@ pub fn waits_for_approval(plan: &Value) -> bool {
 /// Is the plan approved, while no controller has begun to execute it?
 pub fn waits_for_execution(plan: &Value) -> bool {
     object::text(plan, &["status", "phase"]) == "RequiresApproval" && is_approved(plan)
-}
-
-fn is_approved(plan: &Value) -> bool {
-    object::at(plan, &["spec", "approved"]) == &Value::Bool(true)
 }
 
 /// Where the plan stands. `settings` are those of whoever executes it.

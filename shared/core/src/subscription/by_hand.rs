@@ -1,6 +1,8 @@
 //! InstallPlans that people make: they name ClusterServiceVersions, and get the steps for those and for what those need, as if
-//! somebody subscribed to them. OLM's design has them; OLM itself leaves them alone.
+//! somebody subscribed to them. OLM's design has them; OLM itself leaves them alone. So other programs may make one and then write its
+//! steps themselves, in a second request: a new one is left to them for a moment.
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::install::Install;
@@ -8,6 +10,7 @@ use super::installed::Namespace;
 use super::offer::{self, Unusable};
 use super::status::{Subscription, phase};
 use super::{Group, There};
+use crate::api::install_plan::{is_approved, is_generated};
 use crate::api::object;
 use crate::catalog::Entry;
 use crate::plan::{Action, Plan, Reason};
@@ -19,12 +22,14 @@ use crate::world::Reader;
 /// The phase of one that cannot be resolved.
 const PLANNING: &str = "Planning";
 
+/// How long a new one is left to whoever may write its steps.
+const LEFT_ALONE: SignedDuration = SignedDuration::from_secs(2);
+
 /// Those of a namespace's InstallPlans that somebody made and that have no steps yet.
 pub(super) fn unresolved<'w>(plans: &[&'w Value]) -> impl Iterator<Item = &'w Value> {
     plans.iter().copied().filter(|plan| {
-        let owners = object::list(plan, &["metadata", "ownerReferences"]);
-        let is_made_for_a_subscription = owners.iter().any(|o| object::text(o, &["kind"]) == "Subscription");
-        matches!(phase(plan), "" | PLANNING) && !named(plan).is_empty() && !is_made_for_a_subscription
+        let has_steps = !object::list(plan, &["status", "plan"]).is_empty();
+        matches!(phase(plan), "" | PLANNING) && !named(plan).is_empty() && !has_steps && !is_generated(plan)
     })
 }
 
@@ -41,6 +46,10 @@ pub(super) fn resolve(
     now: jiff::Timestamp,
 ) -> Plan {
     let namespace = object::namespace(plan);
+    let made = object::parse_time(object::text(plan, &["metadata", "creationTimestamp"]));
+    if let Some(until) = made.map(|made| made + LEFT_ALONE).filter(|until| now < *until) {
+        return Plan::nothing().again_at(until);
+    }
     if group.count > 1 {
         let why = format!("found {} operatorGroups, expected 1", group.count);
         return failed(plan, &Failure::Error(Broken::existing(namespace, why).to_string()), now);
@@ -86,8 +95,7 @@ pub(super) fn resolve(
         let actions = install.pending.into_iter().flat_map(|pending| pending.actions).collect();
         return Plan { actions, reasons, again, ..Plan::nothing() };
     }
-    let manual = object::at(plan, &["spec", "approved"]) != &Value::Bool(true);
-    Plan { reasons, ..Plan::act(vec![Action::UpdateStatus(install.filled(plan, manual))]) }
+    Plan { reasons, ..Plan::act(vec![Action::UpdateStatus(install.filled(plan, !is_approved(plan)))]) }
 }
 
 /// A Subscription, which is never written, to the bundle of that name: of the catalog that the plan names, or else of the best that

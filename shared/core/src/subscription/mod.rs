@@ -34,6 +34,7 @@ use self::install::{Install, Make};
 use self::installed::Namespace;
 use self::offer::{Source, Unusable};
 use self::status::{Subscription, phase};
+use crate::api::install_plan::is_generated;
 use crate::api::object;
 use crate::bundle::{BundleImage, reference};
 use crate::plan::{Action, Emit, Key, Plan, Propagation, Question, Reason, Verb};
@@ -147,17 +148,29 @@ impl<'w> Group<'w> {
     }
 }
 
-/// The oldest InstallPlans, beyond those kept. Unlike OLM's choice it spares those that a Subscription refers to.
+/// The oldest InstallPlans, beyond those kept. Unlike OLM's choice it spares those that a Subscription refers to, and those that people
+/// or other programs made and that are not at an end: they have no generation, so OLM deletes them first, executed or not.
 fn collect(plans: &[&Value], subscriptions: &[Subscription<'_>]) -> Vec<Action> {
-    let mut oldest: Vec<&Value> = plans.to_vec();
-    oldest.sort_by_key(|p| {
-        let created = object::text(p, &["metadata", "creationTimestamp"]);
-        (object::at(p, &["spec", "generation"]).as_i64(), created, object::name(p))
-    });
+    let created = |p: &Value| object::text(p, &["metadata", "creationTimestamp"]).to_owned();
+    let counted = |p: &Value| object::at(p, &["spec", "generation"]).as_i64().filter(|generation| *generation > 0);
+    let mut by_age = plans.to_vec();
+    by_age.sort_by_cached_key(|p| (created(p), counted(p).is_none(), counted(p), object::name(p).to_owned()));
+    let mut newest = 0;
+    // One without a generation is as old as the plans that were made before it.
+    let with_generation = |p| {
+        let generation = counted(p).unwrap_or(newest);
+        newest = newest.max(generation);
+        (generation, p)
+    };
+    let mut oldest: Vec<(i64, &Value)> = by_age.into_iter().map(with_generation).collect();
+    oldest.sort_by_key(|(generation, _)| *generation);
     let surplus = plans.len().saturating_sub(KEPT_PLANS);
-    let is_referred = |p: &&Value| subscriptions.iter().any(|s| s.plan_name() == object::name(p));
-    let oldest = oldest.into_iter().take(surplus).filter(|p| !is_referred(p));
-    oldest.map(|p| Action::delete(p, Propagation::Background)).collect()
+    let is_spared = |p: &&Value| {
+        let is_referred = subscriptions.iter().any(|s| s.plan_name() == object::name(p));
+        is_referred || !is_generated(p) && !matches!(phase(p), "Complete" | "Failed")
+    };
+    let surplus = oldest.into_iter().take(surplus).map(|(_, p)| p).filter(|p| !is_spared(p));
+    surplus.map(|p| Action::delete(p, Propagation::Background)).collect()
 }
 
 /// Bundle images are forgotten that neither a resolution nor an InstallPlan needs any more.

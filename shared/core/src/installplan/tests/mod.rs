@@ -1,5 +1,6 @@
 //! What one plan of an InstallPlan does, seen from the objects that are there.
 
+mod by_others;
 mod edits;
 mod fits;
 mod optional;
@@ -222,7 +223,6 @@ fn what_needs_the_owner_waits_for_it_and_one_write_ends_the_plan() {
 fn what_is_there_is_brought_up_to_date() {
     let new_rule = json!({ "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"] }] });
     let old_rule = json!({ "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }] });
-    let owned = json!([object::owner_reference(&csv(), false)]);
     let earlier = json!([{ "kind": "ClusterServiceVersion", "name": "rose.v1.0.0", "uid": "u-old" }]);
     let component = json!({ "metadata": { "labels": { "operators.coreos.com/rose.garden": "", "team": "roses" } } });
     let mut account = simple("v1", "ServiceAccount", "helper", &json!({}));
@@ -283,7 +283,13 @@ fn what_is_there_is_brought_up_to_date() {
                 }),
             ),
             &["metadata", "ownerReferences"],
-            json!([earlier[0], owned[0]]),
+            json!([
+                earlier[0],
+                {
+                    "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "name": "rose.v2.0.0",
+                    "uid": "u-csv",
+                },
+            ]),
         ),
         (
             simple(RBAC, "Role", "reader", &new_rule),
@@ -364,6 +370,44 @@ fn an_existing_crd_is_patched_along_with_the_last_write() {
         })
     );
     assert_eq!(object::list(&patch, &["spec", "versions"]).len(), 2);
+}
+
+#[test]
+fn an_existing_crd_becomes_what_the_bundle_says() {
+    let name = "roses.garden.example.com";
+    let mut new = crd_spec(&["v1"]);
+    merge(&mut new, &json!({ "spec": { "scope": "Namespaced", "names": { "kind": "Rose", "plural": "roses" } } }));
+    let steps = [simple(CRD, "CustomResourceDefinition", name, &new)];
+    let mut there = old(CRD, "CustomResourceDefinition", name, &crd_status(&["v1"], true));
+    let webhook = json!({ "clientConfig": { "service": { "name": "mine" } }, "conversionReviewVersions": ["v1"] });
+    merge(
+        &mut there,
+        &json!({
+            "metadata": { "labels": { "mine": "yes" }, "annotations": { "note": "made by hand" } },
+            "spec": {
+                "group": "garden.example.com", "scope": "Namespaced",
+                "names": { "kind": "Rose", "plural": "roses", "shortNames": ["ro"], "categories": ["all"] },
+                "versions": [{ "name": "v1beta1", "served": true }, { "name": "v1", "served": true, "storage": true }],
+                "conversion": { "strategy": "Webhook", "webhook": webhook },
+            },
+        }),
+    );
+    let mut world = world(&[install_plan("Installing", &steps), csv(), there.clone()]);
+    let patched = |world: &World| {
+        let patch = object_of(&plan(world, at(0)), Verb::Patch, "CustomResourceDefinition");
+        let mut after = there.clone();
+        json_patch::merge(&mut after, &patch);
+        after
+    };
+    let after = patched(&world);
+    assert_eq!(after["spec"], new["spec"], "nothing else is left");
+    assert_eq!(after["metadata"]["labels"], json!({ "mine": "yes", "olm.managed": "true" }));
+    assert_eq!(after["metadata"]["annotations"]["note"], "made by hand");
+    // The operator that converts its objects goes on with that.
+    let mut converts = csv();
+    converts["spec"]["webhookdefinitions"] = json!([{ "type": "ConversionWebhook", "conversionCRDs": [name] }]);
+    world.apply(converts);
+    assert_eq!(patched(&world)["spec"]["conversion"], there["spec"]["conversion"]);
 }
 
 #[test]

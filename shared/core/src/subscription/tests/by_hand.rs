@@ -2,12 +2,17 @@
 
 use super::*;
 
-fn make(simulation: &mut Simulation, names: &[&str], approved: bool) {
-    let plan = json!({
+fn made(name: &str, names: &[&str]) -> Value {
+    json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan",
-        "metadata": { "name": "mine", "namespace": "garden" },
-        "spec": { "approval": "Manual", "approved": approved, "clusterServiceVersionNames": names },
-    });
+        "metadata": { "name": name, "namespace": "garden" },
+        "spec": { "approval": "Manual", "approved": false, "clusterServiceVersionNames": names },
+    })
+}
+
+fn make(simulation: &mut Simulation, names: &[&str], approved: bool) {
+    let mut plan = made("mine", names);
+    plan["spec"]["approved"] = approved.into();
     simulation.apply(plan).unwrap();
     rest(simulation);
 }
@@ -48,4 +53,70 @@ fn what_cannot_be_resolved_is_told_and_resolved_later() {
     simulation.serve(ADDRESS, catalog(pots()));
     rest(&mut simulation);
     assert!(story(&simulation).starts_with("pot.v1.0.0 Succeeded; rose.v1.1.0 Succeeded"), "{}", story(&simulation));
+}
+
+#[test]
+fn one_with_automatic_approval_needs_no_other() {
+    let mut simulation = cluster(chain());
+    let mut plan = made("mine", &["rose.v2.0.0"]);
+    plan["spec"]["approval"] = "Automatic".into();
+    simulation.apply(plan).unwrap();
+    rest(&mut simulation);
+    assert!(story(&simulation).starts_with("rose.v2.0.0 Succeeded; Complete: rose.v2.0.0"), "{}", story(&simulation));
+}
+
+#[test]
+fn a_program_has_time_to_write_the_steps_of_its_own_plan() {
+    let mut simulation = cluster(chain());
+    let mut plan = made("theirs", &["rose.v9.0.0"]);
+    plan["spec"]["approved"] = true.into();
+    simulation.apply(plan).unwrap();
+    simulation.settle(SignedDuration::from_millis(500));
+    assert_eq!(story(&simulation), ": rose.v9.0.0", "nobody else writes its status");
+    let manifest = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "rose" } });
+    let step = json!({
+        "resolving": "", "status": "Unknown",
+        "resource": {
+            "group": "", "version": "v1", "kind": "ConfigMap", "name": "rose", "manifest": manifest.to_string(),
+            "sourceName": "", "sourceNamespace": "",
+        },
+    });
+    let status = json!({ "status": { "phase": "Installing", "catalogSources": [], "plan": [step] } });
+    simulation.patch(&target("InstallPlan", "theirs"), Patch::Merge(status), Some("status")).unwrap();
+    rest(&mut simulation);
+    assert_eq!(story(&simulation), "Complete: rose.v9.0.0");
+}
+
+/// A plan of that age and phase; those with a generation were made for a Subscription.
+fn aged(name: &str, second: u8, phase: &str, generation: Option<u8>) -> Value {
+    let mut plan = made(name, &["rose.v1.0.0"]);
+    plan["metadata"]["creationTimestamp"] = format!("2026-11-21T12:00:0{second}Z").into();
+    plan["metadata"]["uid"] = name.into();
+    plan["status"]["phase"] = phase.into();
+    if let Some(generation) = generation {
+        plan["spec"]["generation"] = generation.into();
+        plan["metadata"]["ownerReferences"] = json!([{ "kind": "Subscription", "name": "rose" }]);
+    }
+    plan
+}
+
+#[test]
+fn none_is_deleted_before_it_is_at_an_end() {
+    let others: Vec<Value> = (1..=5).map(|n| aged(&format!("install-{n}"), n, "Complete", Some(n))).collect();
+    for (phase, second, expected) in [
+        ("", 9, vec!["install-1"]),
+        ("Planning", 9, vec!["install-1"]),
+        ("RequiresApproval", 9, vec!["install-1"]),
+        ("Installing", 9, vec!["install-1"]),
+        // It counts with the plans that were made before it.
+        ("Complete", 9, vec!["install-1"]),
+        ("Complete", 3, vec!["install-1"]),
+        ("Failed", 0, vec!["mine"]),
+        ("Installing", 0, vec![]),
+    ] {
+        let mine = aged("mine", second, phase, None);
+        let plans: Vec<&Value> = others.iter().chain([&mine]).collect();
+        let deleted: Vec<String> = super::super::collect(&plans, &[]).iter().map(|a| a.target().name).collect();
+        assert_eq!(deleted, expected, "{phase} {second}");
+    }
 }
