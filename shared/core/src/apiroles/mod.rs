@@ -2,8 +2,8 @@
 //! it through the ClusterRoles that gather them by label (reference/olm-operator.md §4.7).
 //!
 //! *Guarantees*: two ClusterServiceVersions that provide the same API want the same ClusterRoles. They go with the
-//! CustomResourceDefinition or APIService, not with the ClusterServiceVersion; but when that gives way to another OperatorGroup, those go
-//! that nobody else provides.
+//! CustomResourceDefinition or APIService, not with the ClusterServiceVersion; but when that gives way to another OperatorGroup, those of
+//! APIs go that no other provides.
 
 #[cfg(test)]
 mod tests;

@@ -143,7 +143,10 @@ struct Grant<'a> {
 impl Grant<'_> {
     /// The owner reference to the ClusterServiceVersion; its uid is filled in when the step is executed.
     fn owner(&self) -> Value {
-        object::owner_reference(self.csv, false)
+        let mut owner = object::owner_reference(self.csv, false);
+        // OLM goes by the kind, whatever the manifest says of its group and version.
+        owner["apiVersion"] = "operators.coreos.com/v1alpha1".into();
+        owner
     }
 
     /// OLM names the namespace only when the account has permissions in it.

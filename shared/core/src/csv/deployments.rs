@@ -95,7 +95,7 @@ pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
         let Some(desired) = desired(world, csv, entry) else { continue };
         match world.json(&kind::DEPLOYMENT, csv.namespace(), object::name(&desired)) {
             None => actions.push(Action::Create(desired)),
-            Some(live) => actions.extend(overwrite(live, desired).map(Action::Update)),
+            Some(live) => actions.extend(overwrite(live, &desired).map(Action::Update)),
         }
     }
     for object in world.indexed(IndexKey::Owner(csv.uid().to_owned())) {
@@ -110,16 +110,59 @@ pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
 }
 
 /// The live Deployment with the desired spec, owner and labels; what others put into its metadata stays. `None`: it is so.
-fn overwrite(live: &Value, desired: Value) -> Option<Value> {
+fn overwrite(live: &Value, desired: &Value) -> Option<Value> {
     let mut new = live.clone();
-    ensure::take_over(&mut new, &desired);
-    set_annotations(&mut new, live, &desired);
-    let same_spec = object::covers(object::at(live, &["spec"]), object::at(&desired, &["spec"]));
-    if same_spec && new == *live {
+    ensure::take_over(&mut new, desired);
+    set_annotations(&mut new, live, desired);
+    let (live_spec, spec) = (object::at(live, &["spec"]), object::at(desired, &["spec"]));
+    if object::covers(live_spec, spec) && adds_only_defaults(live_spec, spec) && new == *live {
         return None;
     }
-    object::map_mut(&mut new, &[]).insert("spec".to_owned(), object::at(&desired, &["spec"]).clone());
+    object::map_mut(&mut new, &[]).insert("spec".to_owned(), spec.clone());
     Some(new)
+}
+
+/// Is all that a Deployment's spec says beyond what is desired of it what the API server adds? Else it was edited. To take
+/// one of its defaults for an edit does no harm: the Deployment is written once more, to no effect.
+fn adds_only_defaults(live: &Value, desired: &Value) -> bool {
+    match (live, desired) {
+        (Value::Object(live), _) => live.iter().all(|(key, value)| match desired.get(key) {
+            Some(desired) if !desired.is_null() => adds_only_defaults(value, desired),
+            _ => is_default(key, value),
+        }),
+        (Value::Array(live), Value::Array(desired)) => live.iter().zip(desired).all(|(l, d)| adds_only_defaults(l, d)),
+        _ => true,
+    }
+}
+
+fn is_default(field: &str, value: &Value) -> bool {
+    let default = match field {
+        // They follow from others.
+        "serviceAccount" | "imagePullPolicy" | "hostPort" | "requests" => return true,
+        "replicas" | "timeoutSeconds" | "successThreshold" => json!(1),
+        "failureThreshold" => json!(3),
+        "periodSeconds" => json!(10),
+        "terminationGracePeriodSeconds" => json!(30),
+        "defaultMode" => json!(0o644),
+        "progressDeadlineSeconds" => json!(600),
+        "maxSurge" | "maxUnavailable" => json!("25%"),
+        "type" => return value == "RollingUpdate" || value == "",
+        "restartPolicy" => json!("Always"),
+        "dnsPolicy" => json!("ClusterFirst"),
+        "schedulerName" => json!("default-scheduler"),
+        "terminationMessagePath" => json!("/dev/termination-log"),
+        "terminationMessagePolicy" => json!("File"),
+        "protocol" => json!("TCP"),
+        "scheme" => json!("HTTP"),
+        "apiVersion" => json!("v1"),
+        "divisor" => json!("0"),
+        _ => Value::Null,
+    };
+    match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.iter().all(|(field, value)| is_default(field, value)),
+        _ => !default.is_null() && *value == default,
+    }
 }
 
 /// The annotations of a Subscription's config, in place of those that an earlier one gave to the Deployment and its pods.

@@ -115,7 +115,7 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
         Ok(whole) => whole,
         Err(plan) => return plan,
     };
-    // A plan that is bound to a ServiceAccount stays so, whoever has bound it.
+    // A plan that is bound to a ServiceAccount stays bound, as in OLM.
     let account = rights::account(attenuated);
     let mut pass = Pass::over(settings, world, &whole, world.refusals(key), account.as_ref(), now);
     referred::refer(json, &mut pass.steps);

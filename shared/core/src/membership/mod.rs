@@ -22,7 +22,7 @@ use serde_json::Value;
 pub use self::apis::{Apis, Provision, provision};
 pub use self::install_modes::{supported_modes, supports, supports_as_listed};
 pub use self::row::Row;
-use crate::api::cluster_service_version::is_copy;
+pub use crate::api::cluster_service_version::is_copy;
 use crate::api::go_json::GoType;
 use crate::api::object;
 use crate::plan::{Account, Action};
@@ -115,7 +115,7 @@ impl<'a> Group<'a> {
         !account.is_empty() && is_missing(account) || wanted_targets(world, self).is_err()
     }
 
-    /// Can the ClusterServiceVersion be its member: do the install modes support its targets? While it has none nobody can tell.
+    /// Can the ClusterServiceVersion be its member: do the install modes support its targets? A group without targets takes every one.
     pub fn takes(self, csv: &Value) -> bool {
         let targets: Vec<&str> = self.targets().into_iter().collect();
         targets.is_empty() || supports(csv, self.namespace(), &targets.join(",")).is_ok()

@@ -192,8 +192,8 @@ impl Status {
 }
 
 /// Takes APIs out of the annotation that no member provides any more (§4.4): OLM counts every ClusterServiceVersion of the namespace, its
-/// design those whose install modes support the group. It waits for those that
-/// are still on their way in with APIs of their own: they may replace one that went.
+/// design those whose install modes support the group. It waits for those that are still on their way in with APIs of their own: they
+/// may replace one that went.
 fn prune(group: Group<'_>, annotated: &Apis, members: &[&Value]) -> Option<Action> {
     if group.is_static() {
         return None;

@@ -22,7 +22,7 @@ use crate::world::Reader;
 /// The phase of one that cannot be resolved.
 const PLANNING: &str = "Planning";
 
-/// How long a new one is left to whoever may write its steps.
+/// How long another program has to write the steps of a new one.
 const LEFT_ALONE: SignedDuration = SignedDuration::from_secs(2);
 
 /// Those of a namespace's InstallPlans that somebody made and that have no steps yet.

@@ -1,4 +1,5 @@
 mod config;
+mod deployments;
 mod gates;
 mod native_apis;
 mod serving;

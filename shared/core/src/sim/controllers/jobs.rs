@@ -1,17 +1,18 @@
-//! Jobs: nothing runs, but a Job's pods succeed at once, as they do on the fake nodes of a test cluster.
+//! Jobs: nothing runs, but a Job's pods succeed as soon as a node takes them, as they do on the fake nodes of a test cluster. A Job that
+//! no node takes waits, and fails when its deadline passes.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::api_server::{ApiServer, time};
 use super::super::writes::Propagation;
-use super::{Condition, condition, number, seconds_after, set_condition};
+use super::{Condition, condition, number, replica_sets, seconds_after, set_condition};
 use crate::api::object::{at, is_deleting, map_mut};
 
 pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
     for job in server.pick("batch", "Job", |job| !is_deleting(job)) {
-        if condition(&job, "Complete").is_some() {
-            expire(server, &job, now);
+        if let Some(ended) = ["Complete", "Failed"].iter().find_map(|kind| condition(&job, kind)) {
+            expire(server, &job, ended, now);
         } else if at(&job, &["spec", "suspend"]) != &json!(true) {
             run(server, job, now);
         }
@@ -25,29 +26,45 @@ fn run(server: &mut ApiServer, mut job: Value, now: Timestamp) {
             "status".into(),
             json!({"startTime": time(now), "active": pods, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}}),
         );
+    } else if !replica_sets::schedulable(server, at(&job, &["spec", "template", "spec"])) {
+        let seconds = at(&job, &["spec", "activeDeadlineSeconds"]).as_i64();
+        match seconds.and_then(|seconds| seconds_after(&job, &["status", "startTime"], seconds)) {
+            Some(deadline) if deadline <= now => {
+                let message = "Job was active longer than specified deadline";
+                end(&mut job, ["FailureTarget", "Failed"], "DeadlineExceeded", message, now);
+                map_mut(&mut job, &["status"]).insert("failed".into(), pods.into());
+            }
+            Some(deadline) => return server.wake_at(deadline),
+            None => return,
+        }
     } else {
         let done = at(&job, &["spec", "completions"]).as_i64().unwrap_or(1);
         let message = "Reached expected number of succeeded pods";
-        for kind in ["SuccessCriteriaMet", "Complete"] {
-            let condition = Condition { kind, status: "True", reason: "CompletionsReached", message };
-            set_condition(&mut job, &condition, now);
-        }
+        end(&mut job, ["SuccessCriteriaMet", "Complete"], "CompletionsReached", message, now);
         let status = map_mut(&mut job, &["status"]);
-        status.remove("active");
-        status.remove("ready");
         status.insert("succeeded".into(), done.into());
         status.insert("completionTime".into(), time(now));
-        for condition in status["conditions"].as_array_mut().into_iter().flatten() {
-            condition["lastProbeTime"] = time(now);
-        }
     }
     server.write_back(job, Some("status"), now);
 }
 
+/// No pod is active any more, and these conditions say why.
+fn end(job: &mut Value, kinds: [&str; 2], reason: &str, message: &str, now: Timestamp) {
+    for kind in kinds {
+        set_condition(job, &Condition { kind, status: "True", reason, message }, now);
+    }
+    let status = map_mut(job, &["status"]);
+    status.remove("active");
+    status.remove("ready");
+    for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+        condition["lastProbeTime"] = time(now);
+    }
+}
+
 /// A finished Job goes when its time to live is over.
-fn expire(server: &mut ApiServer, job: &Value, now: Timestamp) {
+fn expire(server: &mut ApiServer, job: &Value, ended: &Value, now: Timestamp) {
     let Some(seconds) = at(job, &["spec", "ttlSecondsAfterFinished"]).as_i64() else { return };
-    match seconds_after(job, &["status", "completionTime"], seconds) {
+    match seconds_after(ended, &["lastTransitionTime"], seconds) {
         Some(at) if at <= now => server.delete_exactly(job, Propagation::Foreground, now),
         Some(at) => server.wake_at(at),
         None => {}

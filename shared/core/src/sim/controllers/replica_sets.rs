@@ -56,16 +56,12 @@ fn refusal(server: &ApiServer, set: &Value, pod: &Value) -> Option<String> {
     (!known).then(|| format!("{pods}: no PriorityClass with name {class} was found"))
 }
 
-/// Does a node take pods of this template? A cluster without Node objects takes every pod that does not ask for one.
-fn schedulable(server: &ApiServer, pod: &Value) -> bool {
-    let mut nodes = server.store.list("", "Node", None).peekable();
+/// Does a node take pods of this template? A cluster without Node objects has one, of the usual kind.
+pub(super) fn schedulable(server: &ApiServer, pod: &Value) -> bool {
     let selector = at(pod, &["nodeSelector"]).as_object();
     let terms =
         list(pod, &["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"]);
-    if nodes.peek().is_none() {
-        return selector.is_none() && terms.is_empty();
-    }
-    nodes.any(|node| {
+    let takes = |node: &Value| {
         let labels = at(node, &["metadata", "labels"]);
         let selected = selector.is_none_or(|selector| selector.iter().all(|(key, value)| &labels[key] == value));
         let affine = terms.is_empty()
@@ -74,5 +70,12 @@ fn schedulable(server: &ApiServer, pod: &Value) -> bool {
                 super::super::selector::matches(&expressions, labels)
             });
         selected && affine && at(node, &["spec", "unschedulable"]) != &json!(true)
-    })
+    };
+    let mut nodes = server.store.list("", "Node", None).peekable();
+    if nodes.peek().is_none() {
+        return takes(
+            &json!({ "metadata": { "labels": { "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64" } } }),
+        );
+    }
+    nodes.any(takes)
 }

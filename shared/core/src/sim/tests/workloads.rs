@@ -239,3 +239,51 @@ fn a_job_succeeds_and_goes_when_its_time_is_over() {
     settle(&mut server, at(300));
     assert_eq!(current(&server, &job), Value::Null);
 }
+
+fn job(spec: &Value) -> Value {
+    let mut job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "unpack", "namespace": "garden"},
+        "spec": {"template": {"spec": {
+            "restartPolicy": "Never", "nodeSelector": {"kubernetes.io/os": "linux"},
+            "containers": [{"name": "unpack", "image": "registry.example.com/bundle:1"}],
+        }}},
+    });
+    json_patch::merge(&mut job["spec"], spec);
+    job
+}
+
+fn cordon(server: &mut ApiServer, unschedulable: bool) {
+    let node = ObjectRef { namespace: String::new(), ..reference("v1", "Node", "n1") };
+    let patch = Patch::Merge(json!({"spec": {"unschedulable": unschedulable}}));
+    server.patch(&node, patch, None, now()).expect("patched");
+}
+
+#[test]
+fn a_job_succeeds_when_a_node_takes_it() {
+    let mut server = server();
+    cordon(&mut server, true);
+    let made = create(&mut server, job(&json!({})));
+    settle(&mut server, now());
+    let waiting = current(&server, &made);
+    assert_eq!((&waiting["status"]["active"], conditions(&waiting).len()), (&json!(1), 0));
+    cordon(&mut server, false);
+    settle(&mut server, now());
+    let expected = ["Complete=True CompletionsReached", "SuccessCriteriaMet=True CompletionsReached"];
+    assert_eq!(conditions(&current(&server, &made)), expected);
+}
+
+#[test]
+fn a_job_that_no_node_takes_fails_at_its_deadline() {
+    let mut server = server();
+    cordon(&mut server, true);
+    let made = create(&mut server, job(&json!({"activeDeadlineSeconds": 3, "ttlSecondsAfterFinished": 300})));
+    settle(&mut server, now());
+    assert_eq!(server.next_wakeup(), Some(at(3)));
+    settle(&mut server, at(3));
+    let failed = current(&server, &made);
+    assert_eq!(conditions(&failed), ["Failed=True DeadlineExceeded", "FailureTarget=True DeadlineExceeded"]);
+    assert_eq!(failed["status"]["failed"], 1);
+    assert_eq!(server.next_wakeup(), Some(at(303)));
+    settle(&mut server, at(303));
+    assert!(current(&server, &made).is_null(), "its time to live is over");
+}
