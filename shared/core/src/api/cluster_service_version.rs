@@ -29,6 +29,15 @@ pub fn is_copy(csv: &Value) -> bool {
 /// The reason in the status of a copy.
 pub const COPIED: &str = "Copied";
 
+/// What people need to know who are about to run this command; nothing when it deletes no ClusterServiceVersion. Only controllers take
+/// [`FINALIZER`] away.
+pub fn deletion_note(command: &str) -> Option<&'static str> {
+    let deletes = command.contains("kubectl delete ") && command.contains("clusterserviceversion");
+    deletes.then_some(
+        "a ClusterServiceVersion is gone when controllers have cleaned up after it; where none run, kubectl olm run --release-finalizers does that",
+    )
+}
+
 /// One version of an operator: what it provides, what it needs, and how it is run.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]

@@ -53,6 +53,15 @@ impl ObjectRef {
     pub fn of(object: &Value) -> Self {
         Self { gvk: gvk(object), namespace: namespace(object).to_owned(), name: name(object).to_owned() }
     }
+
+    /// An object of that kind and name, with nothing else in it.
+    pub fn to_object(&self) -> Value {
+        let mut metadata = json!({ "name": self.name });
+        if !self.namespace.is_empty() {
+            metadata["namespace"] = self.namespace.as_str().into();
+        }
+        json!({ "apiVersion": self.gvk.api_version(), "kind": self.gvk.kind, "metadata": metadata })
+    }
 }
 
 impl std::fmt::Display for ObjectRef {

@@ -206,11 +206,12 @@ impl<'w> Work<'w> {
             Some(CatalogFact { state: ConnectionState::Shutdown, error: Some(error), .. }) => {
                 self.reasons.push(Reason::Missing { object: described(self.source), needs: error.clone() });
             }
+            Some(CatalogFact { error: Some(error), snapshot, .. }) => {
+                let (error, stale) = (error.clone(), snapshot.is_some());
+                self.reasons.push(Reason::CatalogUnavailable { namespace, name, error, stale });
+            }
             Some(fact) => {
-                let error = fact.error.as_ref().map(|e| format!(", {e}")).unwrap_or_default();
-                // What was read before is still of use.
-                let stale = fact.snapshot.as_ref().map_or("", |_| "; what was read before is still used");
-                let state = format!("{}{error}{stale}", fact.state.as_str());
+                let state = fact.state.as_str().to_owned();
                 self.reasons.push(Reason::CatalogNotReady { namespace, name, state });
             }
             None => {

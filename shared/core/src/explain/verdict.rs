@@ -184,6 +184,8 @@ fn plan(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &m
         for reason in trial.reasons(Controller::Resolution, &trial.namespace) {
             let result = match reason {
                 Reason::CatalogNotReady { .. }
+                | Reason::CatalogUnavailable { .. }
+                | Reason::CatalogNotGiven { .. }
                 | Reason::BundleUnpacking { .. }
                 | Reason::BundleUnpackFailed { .. }
                 | Reason::Missing { .. } => Outcome::Unknown,

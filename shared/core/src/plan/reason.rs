@@ -88,6 +88,35 @@ pub enum Reason {
         /// The namespace.
         namespace: String,
     },
+    /// A catalog cannot be read: at least one attempt has failed, and it is tried again.
+    #[error("catalog {namespace}/{name} cannot be read: {error}{}", if *stale { "; what was read before is still used" } else { "" })]
+    CatalogUnavailable {
+        /// Namespace of the catalog.
+        namespace: String,
+        /// Name of the catalog.
+        name: String,
+        /// Why the last attempt failed.
+        error: String,
+        /// Is there content of before, which is used until then?
+        stale: bool,
+    },
+    /// A catalog was a directory on the machine of whoever ran the controllers, and was not given to these.
+    #[error(
+        "catalog {namespace}/{name} was a directory that is not given now, so {} not updated",
+        subscriptions_are(subscriptions)
+    )]
+    CatalogNotGiven {
+        /// Namespace of the catalog.
+        namespace: String,
+        /// Name of the catalog.
+        name: String,
+        /// The Subscriptions that take from it, `NAMESPACE/NAME`.
+        subscriptions: Vec<String>,
+        /// What `--catalog` has to name: `NAME=DIR`, or `NAME.NAMESPACE=DIR`.
+        flag: String,
+        /// Is everything installed that the Subscriptions of their namespace ask for?
+        installed: bool,
+    },
     /// The Subscriptions of a namespace cannot be satisfied.
     #[error("the Subscriptions of namespace {namespace} cannot be satisfied: {message}")]
     Unsatisfiable {
@@ -294,6 +323,34 @@ pub enum Reason {
     },
 }
 
+/// What a reason waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wait<'r> {
+    /// Nothing: nothing is wrong.
+    Nothing,
+    /// Something that ends by itself: a Deployment that rolls out, an image that is pulled. Its time is bounded.
+    Progress,
+    /// A catalog that cannot be read, and may never be.
+    Catalog,
+    /// Another ClusterServiceVersion of the namespace.
+    Csv {
+        /// The namespace of both.
+        namespace: &'r str,
+        /// Its name.
+        name: &'r str,
+    },
+    /// A change that the controllers do not make.
+    Change,
+}
+
+/// Subject and verb.
+fn subscriptions_are(names: &[String]) -> String {
+    match names {
+        [one] => format!("Subscription {one} is"),
+        several => format!("Subscriptions {} are", several.join(", ")),
+    }
+}
+
 /// How an attempt is told, after a sentence.
 fn tried(attempts: u32, next_at: Option<Timestamp>) -> String {
     let next = next_at.map(|at| format!("next at {}", object::time(at)));
@@ -363,7 +420,9 @@ impl Reason {
             Self::OptionalNotCreated { .. }
             | Self::Ignored { .. }
             | Self::NamespaceTerminating { .. }
-            | Self::ApisUnknown { counts: true, .. } => Severity::Settled,
+            | Self::ApisUnknown { counts: true, .. }
+            | Self::CatalogUnavailable { stale: true, .. }
+            | Self::CatalogNotGiven { installed: true, .. } => Severity::Settled,
             _ => Severity::Blocked,
         }
     }
@@ -371,6 +430,32 @@ impl Reason {
     /// Is it that a ClusterServiceVersion misses something?
     pub fn is_of_requirements(&self) -> bool {
         matches!(self, Self::RequirementsNotMet { .. } | Self::ApisUnknown { counts: false, .. })
+    }
+
+    /// What has to come about before there is something to do again.
+    pub fn waits_for(&self) -> Wait<'_> {
+        match self {
+            Self::CatalogUnavailable { stale: false, .. } => Wait::Catalog,
+            Self::WaitsForCsv { namespace, other, .. } => Wait::Csv { namespace, name: other },
+            _ => match self.severity() {
+                Severity::Settled => Wait::Nothing,
+                Severity::Waiting => Wait::Progress,
+                Severity::Blocked => Wait::Change,
+            },
+        }
+    }
+
+    /// The same in words that stay the same while it is tried again: how often, and when next, is left out.
+    pub fn cause(&self) -> String {
+        match self {
+            Self::InstallPlanRetries { namespace, name, message, culprit, .. } => {
+                format!("InstallPlan {namespace}/{name} tries again: {message}{culprit}")
+            }
+            Self::Refused { verb, target, message, .. } => {
+                format!("the API server refused to {verb} {target}: {message}")
+            }
+            other => other.to_string(),
+        }
     }
 
     fn is_transient_refusal(&self) -> bool {
@@ -391,7 +476,10 @@ impl Reason {
             Self::ApprovalNeeded { namespace, name, .. } => {
                 format!("kubectl olm install-plan approve {name} -n {namespace} says what it would do, and asks")
             }
-            Self::CatalogNotReady { namespace, name, .. } => {
+            Self::CatalogNotGiven { flag, .. } => {
+                format!("--catalog {flag} serves it from that directory, and updates go on")
+            }
+            Self::CatalogNotReady { namespace, name, .. } | Self::CatalogUnavailable { namespace, name, .. } => {
                 format!("kubectl -n {namespace} get catalogsource {name} -o yaml shows the address that is dialled")
             }
             Self::InstallPlanFailed { namespace, name, message, culprit } => {
@@ -414,6 +502,10 @@ impl Reason {
                 "kubectl get apiservices shows which aggregated APIs do not answer, and why".to_owned()
             }
             Self::Panicked { .. } => "this is a bug of kubectl-olm, please report it with the log".to_owned(),
+            Self::Unsatisfiable { message, .. } if message.contains("no operators found from catalog ") => {
+                "create that CatalogSource, or serve a directory in its place: --catalog NAME[.NAMESPACE]=DIR"
+                    .to_owned()
+            }
             Self::Unsatisfiable { .. }
             | Self::StatusWaits { .. }
             | Self::NamespaceTerminating { .. }

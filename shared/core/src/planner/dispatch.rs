@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 
+use crate::api::object;
 use crate::plan::{Controller, Key, Plan};
 use crate::settings::Settings;
-use crate::world::Reader;
+use crate::world::{Reader, kind};
 use crate::{
     apiroles, catalogsource, copiedcsv, csv, installplan, operator, operatorcondition, operatorgroup, subscription,
 };
@@ -24,5 +25,16 @@ pub(super) fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Time
         Controller::Adoption => operator::plan_adoption(world, key),
         Controller::Operator => operator::plan(world, key),
         Controller::OlmConfig => copiedcsv::plan_config(settings, world, key, now),
+    }
+}
+
+/// Plans for one key of a ClusterServiceVersion that is being deleted, or is gone; nothing for one that stays.
+pub(super) fn release(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
+    let found = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name);
+    match (key.controller, found) {
+        (Controller::ClusterServiceVersion, None) => csv::plan(world, key, now),
+        (Controller::ClusterServiceVersion, Some(json)) if object::is_deleting(json) => csv::plan(world, key, now),
+        (Controller::CopiedCsv, None) => copiedcsv::plan(settings, world, key, now),
+        _ => Plan::nothing(),
     }
 }

@@ -14,6 +14,7 @@ mod answer;
 pub mod backoff;
 mod dispatch;
 mod keys;
+mod outlook;
 #[cfg(test)]
 mod recordings;
 mod terminating;
@@ -26,6 +27,7 @@ use std::sync::Arc;
 
 pub use answer::{Answer, answer};
 use jiff::Timestamp;
+pub use outlook::Outlook;
 use serde_json::Value;
 
 use crate::api::object::{self, ObjectRef};
@@ -99,6 +101,8 @@ pub struct Planner {
     reasons: BTreeMap<Key, Vec<Reason>>,
     /// Keys whose reasons are others since they were last taken.
     news: BTreeSet<Key>,
+    /// Keys whose time to get on has run out once, and that are not settled since.
+    overdue: BTreeSet<Key>,
 }
 
 impl Planner {
@@ -111,6 +115,15 @@ impl Planner {
     pub fn measured(settings: crate::settings::Settings, around: Around) -> Self {
         Self::with(Arc::new(move |reader, key, now| {
             around(reader, key, &mut || dispatch::plan(&settings, reader, key, now))
+        }))
+    }
+
+    /// A planner that only ends what keeps these ClusterServiceVersions, by namespace and name, from being deleted: what their
+    /// finalizer stands for, and then what is left of them elsewhere.
+    pub fn releasing(settings: crate::settings::Settings, names: BTreeSet<(String, String)>) -> Self {
+        Self::with(Arc::new(move |reader, key, now| {
+            let is_meant = names.iter().any(|(namespace, name)| (namespace, name) == (&key.namespace, &key.name));
+            if is_meant { dispatch::release(&settings, reader, key, now) } else { Plan::nothing() }
         }))
     }
 
@@ -129,6 +142,7 @@ impl Planner {
             streaks: BTreeMap::new(),
             reasons: BTreeMap::new(),
             news: BTreeSet::new(),
+            overdue: BTreeSet::new(),
         }
     }
 
@@ -264,6 +278,7 @@ impl Planner {
             return;
         }
         self.news.insert(key.clone());
+        self.note_overdue(key, &reasons);
         if reasons.is_empty() {
             self.reasons.remove(key);
         } else {

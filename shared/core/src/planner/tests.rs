@@ -290,3 +290,48 @@ fn what_discovery_says_is_known_as_long_as_it_is_read() {
     assert!(!planner.is_read(&fact));
     assert_eq!(planner.world().discovered().count(), 0);
 }
+
+/// A ClusterServiceVersion with its finalizer, and a ClusterRole of its own.
+fn csv_with_role(name: &str, deleted: bool) -> [Value; 2] {
+    let mut csv = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+        "metadata": {
+            "name": name, "namespace": "tea", "uid": name, "resourceVersion": "1",
+            "finalizers": ["example.com/mine", "operators.coreos.com/csv-cleanup"],
+        },
+    });
+    if deleted {
+        csv["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z".into();
+    }
+    let labels = json!({ "olm.owner": name, "olm.owner.namespace": "tea", "olm.owner.kind": "ClusterServiceVersion" });
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": format!("{name}-role"), "uid": format!("{name}-role"), "resourceVersion": "1", "labels": labels },
+    });
+    [csv, role]
+}
+
+#[test]
+fn releasing_cleans_up_after_what_is_deleted_and_touches_nothing_else() {
+    let names = ["gone", "stays"].map(|name| ("tea".to_owned(), name.to_owned()));
+    let mut planner = Planner::releasing(crate::settings::Settings::default(), names.into());
+    let [gone, role] = csv_with_role("gone", true);
+    let others = [csv_with_role("stays", false), csv_with_role("other", true)];
+    for object in [gone.clone(), role.clone()].into_iter().chain(others.into_iter().flatten()) {
+        planner.observe(Event::Applied(object));
+    }
+    let work = planner.next(now()).unwrap();
+    let done: Vec<_> = work.actions.iter().map(|a| (a.verb(), a.target().name)).collect();
+    assert_eq!(done, [(Verb::Delete, "gone-role".to_owned())], "what the finalizer stands for comes first");
+    assert_eq!(planner.next(now()), None);
+    planner.observe(Event::Deleted(role));
+    planner.done(&work.key, &work.actions, vec![], now());
+    let work = planner.next(now()).unwrap();
+    let [Action::Update(released)] = &work.actions[..] else { panic!("{:?}", work.actions) };
+    assert_eq!(released["metadata"]["finalizers"], json!(["example.com/mine"]), "that of others is not ours to take");
+    let mut released = released.clone();
+    released["metadata"]["resourceVersion"] = "2".into();
+    planner.observe(Event::Applied(released));
+    planner.done(&work.key, &work.actions, vec![], now());
+    assert_eq!(planner.next(now()), None);
+}

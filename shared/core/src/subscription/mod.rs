@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!   offer       the catalogs, and whether they can be used now
+//!   directory   catalogs that are directories, which the cluster knows nothing of
 //!   status      each Subscription: its CSV, its InstallPlan, health of catalogs, deprecations
 //!   installed   the CSVs that are there, and which of them are about to go
 //!   install     resolution -> InstallPlan, and Subscriptions -> the InstallPlan that was made for them
@@ -16,6 +17,7 @@
 
 mod by_hand;
 mod conditions;
+mod directory;
 mod install;
 mod installed;
 mod offer;
@@ -423,6 +425,7 @@ impl<'w> Pass<'w, '_> {
         for subscription in &mut self.subscriptions {
             subscription.follow(self.world, &plans, self.group.fail_forward);
             subscription.tell_of_catalogs(&sources, self.now);
+            directory::note(subscription, &sources, self.now);
             subscription.tell_of_plan(&plans, self.now);
             subscription.tell_of_deprecations(&sources, self.now);
         }

@@ -1,9 +1,10 @@
 //! The catalogs that are on offer in a namespace: its own and the global ones.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::directory;
 use crate::api::catalog_source::{Origin, Target};
 use crate::api::object;
 use crate::catalog::Snapshot;
@@ -13,12 +14,13 @@ use crate::settings::Settings;
 use crate::world::{CatalogFact, ConnectionState, Reader, kind};
 
 /// A catalog: a CatalogSource, or a directory given on the command line, which has no object.
-#[derive(Clone, Copy)]
 pub(super) struct Source<'w> {
     pub(super) namespace: &'w str,
     pub(super) name: &'w str,
     pub(super) object: Option<&'w Value>,
     fact: Option<&'w CatalogFact>,
+    /// Why there is nothing of it: it was a directory, as Subscriptions say that were resolved with it.
+    not_given: Option<Reason>,
 }
 
 /// What a catalog is good for now.
@@ -35,31 +37,64 @@ pub(super) fn sources<'w>(
     namespace: &'w str,
     global: bool,
 ) -> Vec<Source<'w>> {
+    let of = namespace;
     let mut namespaces = BTreeSet::from([namespace]);
     if global {
         namespaces.insert(&settings.global_catalog_namespace);
     }
     let mut sources = Vec::new();
-    for namespace in namespaces {
+    for &namespace in &namespaces {
         for object in world.in_namespace(&kind::CATALOG_SOURCE, namespace) {
             let (namespace, name) = (object::namespace(object.json()), object::name(object.json()));
             let fact = world.catalog(namespace, name);
-            sources.push(Source { namespace, name, object: Some(object.json()), fact });
+            sources.push(Source { namespace, name, object: Some(object.json()), fact, not_given: None });
         }
         for (name, fact) in world.local_catalogs(namespace) {
             if !sources.iter().any(|s| (s.namespace, s.name) == (namespace, name)) {
-                sources.push(Source { namespace, name, object: None, fact: Some(fact) });
+                sources.push(Source { namespace, name, object: None, fact: Some(fact), not_given: None });
             }
         }
     }
+    let not_given = not_given(world, settings, of, |namespace, name| {
+        !namespaces.contains(namespace) || sources.iter().any(|s| (s.namespace, s.name) == (namespace, name))
+    });
+    sources.extend(not_given);
     sources.sort_by_key(|s| (s.namespace, s.name));
     sources
+}
+
+/// The catalogs that were directories when the Subscriptions of a namespace were resolved, and of which nothing `is_known`.
+fn not_given<'w>(
+    world: &Reader<'w>,
+    settings: &Settings,
+    namespace: &'w str,
+    is_known: impl Fn(&str, &str) -> bool,
+) -> Vec<Source<'w>> {
+    let subscriptions: Vec<&'w Value> =
+        world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|subscription| subscription.json()).collect();
+    let mut catalogs: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+    for subscription in subscriptions.iter().filter(|s| directory::is_noted(s)) {
+        let [source, of] = ["source", "sourceNamespace"].map(|key| object::text(subscription, &["spec", key]));
+        if !is_known(of, source) {
+            catalogs.entry((of, source)).or_default().push(format!("{namespace}/{}", object::name(subscription)));
+        }
+    }
+    let installed = subscriptions.iter().all(|s| object::text(s, &["status", "state"]) == "AtLatestKnown");
+    let source = |((namespace, name), subscriptions): ((&'w str, &'w str), Vec<String>)| {
+        let is_global = namespace == settings.global_catalog_namespace;
+        let flag = if is_global { format!("{name}=DIR") } else { format!("{name}.{namespace}=DIR") };
+        let (of, catalog) = (namespace.to_owned(), name.to_owned());
+        let reason = Reason::CatalogNotGiven { namespace: of, name: catalog, subscriptions, flag, installed };
+        Source { namespace, name, object: None, fact: None, not_given: Some(reason) }
+    };
+    catalogs.into_iter().map(source).collect()
 }
 
 impl<'w> Source<'w> {
     /// Could the catalog be read, as far as its spec tells (reference/catalog-operator.md §2.3)?
     pub(super) fn is_healthy(&self) -> bool {
-        let Some(object) = self.object else { return self.is_local() };
+        // Of a directory that is not given nothing is known that would speak against it.
+        let Some(object) = self.object else { return true };
         match Origin::of(object) {
             _ if self.is_local() => true,
             Origin::Address(_) => true,
@@ -76,12 +111,15 @@ impl<'w> Source<'w> {
         }
     }
 
-    fn is_local(&self) -> bool {
+    pub(super) fn is_local(&self) -> bool {
         self.fact.is_some_and(CatalogFact::is_local)
     }
 
     fn usable(&self) -> Use<'w> {
-        let Self { namespace, name, .. } = *self;
+        let Self { namespace, name, ref not_given, .. } = *self;
+        if let Some(reason) = not_given {
+            return Use::NotYet(reason.clone());
+        }
         let broken = |why: String| Use::Broken(Broken { name, namespace, why });
         let fact = match self.object.map(Origin::of) {
             _ if self.is_local() => self.fact,
@@ -102,9 +140,8 @@ impl<'w> Source<'w> {
                 let object = format!("CatalogSource {namespace}/{name}");
                 Use::NotYet(Reason::Missing { object, needs: error.clone() })
             }
-            Some(CatalogFact { state: ConnectionState::TransientFailure, error: Some(error), .. }) => {
-                broken(format!("failed to list bundles: {error}"))
-            }
+            // Also while the next attempt is under way.
+            Some(CatalogFact { error: Some(error), .. }) => broken(format!("failed to list bundles: {error}")),
             _ => {
                 let state = fact.map_or("not connected yet", |f| f.state.as_str()).to_owned();
                 Use::NotYet(Reason::CatalogNotReady { namespace: namespace.to_owned(), name: name.to_owned(), state })

@@ -1,6 +1,7 @@
 //! Subscriptions from nothing to installed, in simulation, and single plans where a simulation does not tell enough.
 
 mod by_hand;
+mod directory;
 mod unpack;
 mod worlds;
 
@@ -340,7 +341,8 @@ fn world(objects: Vec<Value>, fact: Option<(ConnectionState, Option<Arc<Snapshot
         world.apply(object);
     }
     if let Some((state, snapshot)) = fact {
-        let error = snapshot.is_none().then(|| "connection refused".to_owned());
+        let failed = state == ConnectionState::TransientFailure && snapshot.is_none();
+        let error = failed.then(|| "connection refused".to_owned());
         let target = Target::Address(ADDRESS.to_owned());
         let fact = CatalogFact { snapshot, error, ..CatalogFact::new(target, state, start()) };
         world.learn(FactKey::Catalog("olm".to_owned(), "main".to_owned()), Some(Fact::Catalog(fact)));

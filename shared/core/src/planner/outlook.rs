@@ -1,0 +1,167 @@
+//! What may still happen when nothing is left to plan: what `--once` ends by.
+
+use std::collections::BTreeSet;
+
+use super::Planner;
+use crate::plan::{Controller, Key, Reason, Severity, Wait};
+
+/// What may still change although nobody acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outlook {
+    /// Nothing. What is blocked stays blocked.
+    Still,
+    /// A catalog that cannot be read may be read later, or never.
+    Catalog,
+    /// Something is under way, and its time is bounded.
+    Progress,
+}
+
+impl Planner {
+    /// What may still change, of all keys.
+    pub fn outlook(&self) -> Outlook {
+        let outlooks = self.reasons.keys().map(|key| self.outlook_of(key, &mut BTreeSet::new()));
+        outlooks.max().unwrap_or(Outlook::Still)
+    }
+
+    /// The reasons that are not settled, by key.
+    pub fn open(&self) -> Vec<(Key, Vec<Reason>)> {
+        let is_open = |reason: &&Reason| reason.severity() > Severity::Settled;
+        let open = self.reasons.iter().map(|(key, all)| (key, all.iter().filter(is_open).cloned().collect::<Vec<_>>()));
+        open.filter(|(_, reasons)| !reasons.is_empty()).map(|(key, reasons)| (key.clone(), reasons)).collect()
+    }
+
+    /// Of one key. Who waits for another gets on when that does; `seen` are those who wait for this one, which may be a circle.
+    fn outlook_of(&self, key: &Key, seen: &mut BTreeSet<Key>) -> Outlook {
+        if !seen.insert(key.clone()) {
+            return Outlook::Still;
+        }
+        let outlook = |reason: &Reason| match reason.waits_for() {
+            Wait::Nothing | Wait::Change => Outlook::Still,
+            // It failed to get on in its time, and is only tried again.
+            Wait::Progress if self.overdue.contains(key) => Outlook::Still,
+            Wait::Progress => Outlook::Progress,
+            Wait::Catalog => Outlook::Catalog,
+            Wait::Csv { namespace, name } => {
+                self.outlook_of(&Key::new(Controller::ClusterServiceVersion, namespace, name), seen)
+            }
+        };
+        self.reasons.get(key).into_iter().flatten().map(outlook).max().unwrap_or(Outlook::Still)
+    }
+
+    /// Notes when a ClusterServiceVersion has run out of time: OLM begins anew then, and again, for ever.
+    pub(super) fn note_overdue(&mut self, key: &Key, reasons: &[Reason]) {
+        if reasons.iter().any(|r| matches!(r, Reason::CsvFailed { why, .. } if why == "InstallCheckFailed")) {
+            self.overdue.insert(key.clone());
+        } else if reasons.is_empty() {
+            self.overdue.remove(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::plan::Plan;
+    use crate::planner::Event;
+    use crate::world::{Fact, FactKey};
+
+    fn waits(name: &str, other: &str) -> Reason {
+        Reason::WaitsForCsv {
+            namespace: "garden".to_owned(),
+            name: name.to_owned(),
+            other: other.to_owned(),
+            message: "it is Installing".to_owned(),
+        }
+    }
+
+    fn unhealthy(name: &str) -> Reason {
+        let (namespace, message) = ("garden".to_owned(), "waiting for deployment".to_owned());
+        Reason::NotHealthy { namespace, name: name.to_owned(), message }
+    }
+
+    fn failed(name: &str) -> Reason {
+        Reason::CsvFailed {
+            namespace: "garden".to_owned(),
+            name: name.to_owned(),
+            why: "InstallCheckFailed".to_owned(),
+            message: "install timeout".to_owned(),
+        }
+    }
+
+    fn misses(name: &str) -> Reason {
+        let missing = vec!["CustomResourceDefinition pots: it does not exist".to_owned()];
+        Reason::RequirementsNotMet { namespace: "garden".to_owned(), name: name.to_owned(), missing }
+    }
+
+    fn away(stale: bool) -> Reason {
+        let (namespace, name) = ("olm".to_owned(), "market".to_owned());
+        Reason::CatalogUnavailable { namespace, name, error: "connection refused".to_owned(), stale }
+    }
+
+    /// A planner whose ClusterServiceVersions have one reason each, one list after the other.
+    fn outlook(lists: &[&[(&str, Reason)]]) -> Outlook {
+        let reasons: Arc<Mutex<Vec<(String, Reason)>>> = Arc::default();
+        let planned = reasons.clone();
+        let mut planner = Planner::with(Arc::new(move |reader, key: &Key, _| {
+            // Every key reads it, so that it is planned again with each list.
+            reader.fact(FactKey::ServerVersion);
+            let planned = planned.lock().unwrap();
+            let reason = planned.iter().find(|(name, _)| *name == key.name).map(|(_, reason)| reason.clone());
+            reason
+                .filter(|_| key.controller == Controller::ClusterServiceVersion)
+                .map_or_else(Plan::nothing, Plan::wait)
+        }));
+        for name in ["rose.v1", "rose.v2", "market"] {
+            planner.observe(Event::Applied(serde_json::json!({
+                "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+                "metadata": { "name": name, "namespace": "garden", "uid": name, "resourceVersion": "1" },
+            })));
+        }
+        for (turn, list) in lists.iter().enumerate() {
+            *reasons.lock().unwrap() = list.iter().map(|(name, r)| ((*name).to_owned(), r.clone())).collect();
+            planner.observe(Event::Learned(FactKey::ServerVersion, Some(Fact::ServerVersion(turn.to_string()))));
+            assert_eq!(planner.next(Timestamp::UNIX_EPOCH), None);
+        }
+        planner.outlook()
+    }
+
+    #[test]
+    fn what_is_under_way_is_waited_for_and_what_is_blocked_is_not() {
+        assert_eq!(outlook(&[&[]]), Outlook::Still);
+        assert_eq!(outlook(&[&[("rose.v1", misses("rose.v1"))]]), Outlook::Still);
+        let both = [("rose.v1", unhealthy("rose.v1")), ("rose.v2", misses("rose.v2"))];
+        assert_eq!(outlook(&[&both]), Outlook::Progress);
+    }
+
+    #[test]
+    fn who_waits_for_what_is_blocked_is_blocked() {
+        let upgrade = |new: Reason| [("rose.v1", waits("rose.v1", "rose.v2")), ("rose.v2", new)];
+        assert_eq!(outlook(&[&upgrade(misses("rose.v2"))]), Outlook::Still);
+        assert_eq!(outlook(&[&upgrade(unhealthy("rose.v2"))]), Outlook::Progress);
+        assert_eq!(outlook(&[&upgrade(waits("rose.v2", "rose.v1"))]), Outlook::Still, "a circle");
+        assert_eq!(
+            outlook(&[&[("rose.v2", waits("rose.v2", "rose.v1"))]]),
+            Outlook::Still,
+            "it objects to the upgrade"
+        );
+    }
+
+    #[test]
+    fn a_catalog_that_is_away_may_come_back_and_one_with_content_holds_up_nothing() {
+        assert_eq!(outlook(&[&[("market", away(false))]]), Outlook::Catalog);
+        assert_eq!(outlook(&[&[("market", away(true))]]), Outlook::Still);
+        let both = [("market", away(false)), ("rose.v1", unhealthy("rose.v1"))];
+        assert_eq!(outlook(&[&both]), Outlook::Progress);
+    }
+
+    #[test]
+    fn an_install_that_ran_out_of_time_is_not_waited_for_again_until_it_succeeds() {
+        let (installing, timeout) = ([("rose.v1", unhealthy("rose.v1"))], [("rose.v1", failed("rose.v1"))]);
+        assert_eq!(outlook(&[&installing, &timeout, &installing]), Outlook::Still);
+        assert_eq!(outlook(&[&installing, &timeout, &[], &installing]), Outlook::Progress);
+    }
+}
