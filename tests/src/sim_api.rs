@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use anyhow::Result;
 use futures::future::ready;
@@ -36,6 +37,9 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
 use crate::faulty_api::{Call, read, refusal};
+
+/// How often Kubernetes' own controllers look whether something is due.
+const PERIOD: Duration = Duration::from_millis(20);
 
 /// A server that listens on loopback until it is stopped or dropped.
 pub struct SimApi {
@@ -81,6 +85,52 @@ impl SimApi {
             }
         });
         Ok(Self { runtime, folder, cluster })
+    }
+
+    /// Lets Kubernetes' own controllers work from now on, by the clock of this machine: CRDs are established, pods run, what has no owner
+    /// any more is collected.
+    #[must_use]
+    pub fn with_kubernetes(self) -> Self {
+        let cluster = Arc::clone(&self.cluster);
+        self.runtime.spawn(async move {
+            loop {
+                {
+                    let mut simulation = cluster.lock();
+                    let before = simulation.happenings().len();
+                    simulation.sleep_until(Timestamp::now());
+                    simulation.establish();
+                    if simulation.happenings().len() > before {
+                        cluster.written.send_replace(());
+                    }
+                }
+                tokio::time::sleep(PERIOD).await;
+            }
+        });
+        self
+    }
+
+    /// Does something to the cluster as a user who is at the API server.
+    pub fn ask<T>(&self, request: impl FnOnce(&mut Simulation) -> T) -> T {
+        let answer = request(&mut self.cluster.lock());
+        self.cluster.written.send_replace(());
+        answer
+    }
+
+    /// Waits until something is so, looking whenever something was written.
+    ///
+    /// # Errors
+    /// It is not so within a minute.
+    pub fn wait_until(&self, mut is_so: impl FnMut(&Simulation) -> bool) -> Result<()> {
+        let mut written = self.cluster.written.subscribe();
+        self.runtime.block_on(async {
+            let waiting = async {
+                while !is_so(&self.cluster.lock()) {
+                    written.changed().await?;
+                }
+                Ok(())
+            };
+            tokio::time::timeout(Duration::from_mins(1), waiting).await?
+        })
     }
 
     /// A kubeconfig for clients.

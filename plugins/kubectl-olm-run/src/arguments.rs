@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgGroup, Parser};
-use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags, LogFlags};
+use olm_shell::cli::Printer;
+use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags, LogFlags, duration};
 use olm_shell::cli::logging::{self, Usually};
-use olm_shell::run::{BundleImage, CatalogDirectory, CatalogImage, FeatureGates, Mode, Options};
+use olm_shell::run::{BundleImage, CatalogDirectory, CatalogImage, FeatureGates, Mode, Options, Release};
 
 /// Run the controllers of the Operator Lifecycle Manager.
 ///
@@ -16,7 +18,7 @@ use olm_shell::run::{BundleImage, CatalogDirectory, CatalogImage, FeatureGates, 
 ///
 /// Exit codes: 0 done, 1 something is blocked (with reasons), 2 could not run.
 #[derive(Debug, Parser)]
-#[command(name = "kubectl-olm-run", version, before_help = EXAMPLES, group = ArgGroup::new("mode"))]
+#[command(name = "kubectl-olm-run", version, before_help = EXAMPLES, group = ArgGroup::new("mode"), group = ArgGroup::new("ends").args(["once", "release_finalizers"]).multiple(true))]
 pub struct Arguments {
     /// Work on the objects in these YAML files and directories instead of a cluster, print what happens and why, and the
     /// end. A directory's own catalogs/NAME/ are served as catalogs
@@ -29,9 +31,23 @@ pub struct Arguments {
     #[arg(long, group = "mode", conflicts_with_all = ["catalog", "feature_gates"])]
     install_crds: bool,
 
+    /// Finish the deletion of ClusterServiceVersions that wait for their finalizer because no controllers run: delete what they have left
+    /// in the cluster, remove the finalizer, and end. In these namespaces, or in all
+    #[arg(long, value_name = "NAMESPACE", num_args = 0.., value_delimiter = ',', group = "mode", conflicts_with_all = ["catalog", "feature_gates"])]
+    release_finalizers: Option<Vec<String>>,
+    /// With --release-finalizers: say what would be done, and do nothing
+    #[arg(long, requires = "release_finalizers")]
+    dry_run: bool,
+    /// With --release-finalizers: go ahead without asking
+    #[arg(short, long, requires = "release_finalizers")]
+    yes: bool,
+
     /// End when nothing is left to do: 0 when all is well, 1 when something is blocked
-    #[arg(long, conflicts_with_all = ["simulate", "install_crds"])]
+    #[arg(long, conflicts_with_all = ["simulate", "install_crds", "release_finalizers"])]
     once: bool,
+    /// With --once or --release-finalizers: give up after this time (30s, 10m), with exit code 1 [default: no limit]
+    #[arg(long, value_name = "DURATION", requires = "ends", value_parser = duration)]
+    timeout: Option<Duration>,
     /// Serve the file-based catalog in DIR as this CatalogSource (may be repeated); without NAMESPACE it is global
     #[arg(long, value_name = "NAME[.NAMESPACE]=DIR")]
     catalog: Vec<CatalogDirectory>,
@@ -106,15 +122,19 @@ const EXAMPLES: &str = "Examples:
   # Work until nothing is left to do, with a catalog from a directory
   {cmd} --once --catalog community=./catalog
 
+  # Nobody runs controllers any more, and a namespace with operators does not go away
+  {cmd} --release-finalizers old-town --dry-run
+
   # What would these controllers do beside the OLM that runs here?
   {cmd} --audit --once
 ";
 
 impl Arguments {
-    /// Starts logging. A command that ends says little; controllers that go on say what they do.
-    pub fn start_logging(&self) {
+    /// Starts logging. A command that says what happens in other ways logs little.
+    pub fn start_logging(&self, printer: &Printer) {
         let ends = self.install_crds || !self.simulate.is_empty();
-        logging::start(self.log, if ends { Usually::Warnings } else { Usually::Events });
+        let timeline = !self.audit && self.log.log_format.is_none() && printer.is_read_on_a_terminal();
+        logging::start(self.log, if ends || timeline { Usually::Warnings } else { Usually::Events });
     }
 }
 
@@ -125,13 +145,17 @@ impl From<Arguments> for Options {
             Some(namespace) if !is_simulated => (namespace, "default".to_owned()),
             named => (arguments.catalog_namespace, named.unwrap_or_else(|| "default".to_owned())),
         };
+        let timeout = arguments.timeout.filter(|timeout| !timeout.is_zero());
         let mode = if arguments.install_crds {
             Mode::InstallCrds
+        } else if let Some(namespaces) = arguments.release_finalizers {
+            Mode::ReleaseFinalizers(Release { namespaces, dry_run: arguments.dry_run, yes: arguments.yes, timeout })
         } else if arguments.audit {
-            Mode::Audit { once: arguments.once }
+            Mode::Audit { once: arguments.once, timeout }
         } else if arguments.simulate.is_empty() {
             Mode::Live {
                 once: arguments.once,
+                timeout,
                 take_over: arguments.take_over,
                 lease: !arguments.no_lease,
                 metrics: arguments.metrics_address,
@@ -154,6 +178,7 @@ impl From<Arguments> for Options {
             retry_optional: arguments.retry_optional,
             protected_copied_csv_namespaces: arguments.protected_copied_csv_namespaces,
             output: arguments.output,
+            log_lines: arguments.log.log_format.is_some(),
         }
     }
 }
@@ -174,13 +199,24 @@ mod tests {
 
     #[test]
     fn the_arguments_choose_one_mode() {
-        let live = Mode::Live { once: false, take_over: false, lease: true, metrics: None, health: None };
+        let (once, take_over, timeout) = (false, false, None);
+        let live = Mode::Live { once, timeout, take_over, lease: true, metrics: None, health: None };
         for (line, mode) in [
             ("", live),
             ("--simulate a b", Mode::Simulate(vec!["a".into(), "b".into()])),
-            ("--audit", Mode::Audit { once: false }),
-            ("--audit --once", Mode::Audit { once: true }),
+            ("--audit", Mode::Audit { once, timeout }),
+            ("--audit --once", Mode::Audit { once: true, timeout }),
+            ("--audit --once --timeout 90s", Mode::Audit { once: true, timeout: Some(Duration::from_secs(90)) }),
             ("--install-crds --context tea", Mode::InstallCrds),
+            ("--release-finalizers", Mode::ReleaseFinalizers(Release::default())),
+            (
+                "--release-finalizers a,b --dry-run",
+                Mode::ReleaseFinalizers(Release {
+                    namespaces: vec!["a".to_owned(), "b".to_owned()],
+                    dry_run: true,
+                    ..Release::default()
+                }),
+            ),
         ] {
             assert_eq!(options(line).unwrap().mode, mode, "{line}");
         }
@@ -210,6 +246,11 @@ mod tests {
             "--audit --no-lease",
             "--audit --metrics-address :1",
             "--once --health-address :1",
+            "--timeout 1m",
+            "--release-finalizers --once",
+            "--release-finalizers --take-over",
+            "--yes",
+            "--once --dry-run",
             "--install-crds --catalog a=b",
             "-o yaml",
             "--catalog tea",

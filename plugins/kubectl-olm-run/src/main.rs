@@ -9,7 +9,7 @@ use olm_shell::cli;
 
 fn main() -> ExitCode {
     cli::main(|arguments: Arguments, printer| {
-        arguments.start_logging();
+        arguments.start_logging(printer);
         olm_shell::run::run(&arguments.into(), printer)
     })
 }

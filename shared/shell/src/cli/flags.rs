@@ -202,10 +202,9 @@ fn list(objects: &[Value]) -> Value {
 }
 
 /// The form of log lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// Lines for people.
-    #[default]
     Text,
     /// One JSON object a line.
     Json,
@@ -214,12 +213,13 @@ pub enum LogFormat {
 /// How much is logged.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogFlags {
-    /// Verbosity of the log: 0 is what needs attention, 2 what happens, 4 why, 6 and up also every request
-    #[arg(short = 'v', long = "v", value_name = "LEVEL", default_value_t = 0, global = true)]
-    pub verbosity: u8,
-    /// Form of log lines
-    #[arg(long, value_enum, default_value_t, global = true)]
-    pub log_format: LogFormat,
+    /// Verbosity of the log: 0 is what needs attention, 2 what happens, 4 why, 6 and up also every request [default: 0, and 2 for
+    /// what goes on until it is stopped]
+    #[arg(short = 'v', long = "v", value_name = "LEVEL", global = true)]
+    pub verbosity: Option<u8>,
+    /// Form of log lines [default: text]
+    #[arg(long, value_enum, value_name = "FORMAT", global = true)]
+    pub log_format: Option<LogFormat>,
 }
 
 /// Whether to ask.

@@ -8,7 +8,7 @@ use super::flags::{LogFlags, LogFormat};
 /// The crates whose lines are ours; the others speak from verbosity 6 on, when requests are asked for.
 const OURS: [&str; 2] = ["olm_core", "olm_shell"];
 
-/// What is logged at verbosity 0.
+/// What is logged when no verbosity is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usually {
     /// What needs attention: for commands, which say the rest themselves.
@@ -19,15 +19,18 @@ pub enum Usually {
 
 /// Starts logging. `RUST_LOG` in the environment overrules the flags.
 pub fn start(flags: LogFlags, usually: Usually) {
-    let filter =
-        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(directives(flags.verbosity, usually)));
+    let verbosity = flags.verbosity.unwrap_or(match usually {
+        Usually::Warnings => 0,
+        Usually::Events => 2,
+    });
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(directives(verbosity)));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never)
-        .with_target(flags.verbosity >= 4);
+        .with_target(verbosity >= 4);
     // An error says that logging runs already, as when tests share a process.
-    match flags.log_format {
+    match flags.log_format.unwrap_or(LogFormat::Text) {
         LogFormat::Text => lines.try_init().ok(),
         LogFormat::Json => lines.json().flatten_event(true).try_init().ok(),
     };
@@ -35,13 +38,9 @@ pub fn start(flags: LogFlags, usually: Usually) {
 
 /// What is logged at a verbosity, in the language of `RUST_LOG`. kubectl's own scale: 2 for what happens, 4 for why, 6
 /// for requests, 8 for everything.
-fn directives(verbosity: u8, usually: Usually) -> String {
-    let usual = match usually {
-        Usually::Warnings => LevelFilter::WARN,
-        Usually::Events => LevelFilter::INFO,
-    };
+fn directives(verbosity: u8) -> String {
     let (ours, others) = match verbosity {
-        0..=1 => (usual, LevelFilter::WARN),
+        0..=1 => (LevelFilter::WARN, LevelFilter::WARN),
         2..=3 => (LevelFilter::INFO, LevelFilter::WARN),
         4..=5 => (LevelFilter::DEBUG, LevelFilter::WARN),
         6..=7 => (LevelFilter::DEBUG, LevelFilter::DEBUG),
@@ -58,9 +57,9 @@ mod tests {
 
     #[test]
     fn verbosity_is_kubectls_scale() {
-        assert_eq!(directives(0, Usually::Warnings), "warn,kube_client=off,olm_core=warn,olm_shell=warn");
-        assert_eq!(directives(0, Usually::Events), "warn,kube_client=off,olm_core=info,olm_shell=info");
-        assert_eq!(directives(4, Usually::Events), "warn,kube_client=off,olm_core=debug,olm_shell=debug");
-        assert_eq!(directives(9, Usually::Warnings), "trace,olm_core=trace,olm_shell=trace");
+        assert_eq!(directives(0), "warn,kube_client=off,olm_core=warn,olm_shell=warn");
+        assert_eq!(directives(2), "warn,kube_client=off,olm_core=info,olm_shell=info");
+        assert_eq!(directives(4), "warn,kube_client=off,olm_core=debug,olm_shell=debug");
+        assert_eq!(directives(9), "trace,olm_core=trace,olm_shell=trace");
     }
 }

@@ -16,6 +16,8 @@ pub enum Outcome {
     Negative,
     /// There is an answer, and it is that nobody can tell: exit code 2.
     Unknown,
+    /// Somebody stopped it with Ctrl-C: exit code 130, as shells have it.
+    Interrupted,
 }
 
 impl From<Outcome> for ExitCode {
@@ -24,6 +26,7 @@ impl From<Outcome> for ExitCode {
             Outcome::Done => Self::SUCCESS,
             Outcome::Negative => Self::from(1),
             Outcome::Unknown => Self::from(2),
+            Outcome::Interrupted => Self::from(130),
         }
     }
 }

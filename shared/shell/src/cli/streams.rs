@@ -18,6 +18,7 @@ pub struct Printer {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
     talks_to_a_person: bool,
+    is_read_on_a_terminal: bool,
     answers: Option<Answers>,
 }
 
@@ -31,6 +32,7 @@ impl Printer {
             out: Box::new(io::stdout()),
             err: Box::new(anstream::stderr()),
             talks_to_a_person: io::stdin().is_terminal() && io::stderr().is_terminal(),
+            is_read_on_a_terminal: io::stdout().is_terminal(),
             answers: None,
         }
     }
@@ -41,6 +43,7 @@ impl Printer {
             out: Box::new(out),
             err: Box::new(anstream::StripStream::new(Box::new(err) as Box<dyn Write + Send>)),
             talks_to_a_person: false,
+            is_read_on_a_terminal: false,
             answers: None,
         }
     }
@@ -59,6 +62,11 @@ impl Printer {
     /// Is somebody there to answer a question?
     pub fn is_interactive(&self) -> bool {
         self.talks_to_a_person
+    }
+
+    /// Does stdout go to a terminal?
+    pub fn is_read_on_a_terminal(&self) -> bool {
+        self.is_read_on_a_terminal
     }
 
     /// Writes data as it is.

@@ -1,5 +1,7 @@
 //! From actions to requests, and from answers to events.
 
+use std::sync::Arc;
+
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
@@ -7,6 +9,7 @@ use olm_core::api::object;
 use olm_core::api::status::Status;
 use olm_core::plan::{Action, Controller, Key, Propagation, Question};
 use olm_core::planner::{Answer, Event, Failure, Work, answer};
+use olm_core::sim::WatchEvent;
 use olm_core::world::{Fact, FactKey, trimmed};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -30,8 +33,17 @@ pub(super) struct Done {
     pub(super) warnings: Vec<(Action, Vec<String>)>,
 }
 
+/// Where each object goes that was written for a key, as the API server has it then.
+pub(super) type Changes = mpsc::UnboundedSender<(Key, WatchEvent)>;
+
 /// Executes work, batch by batch, and reports every answer as an event before it ends.
-pub(super) async fn execute(api: &Api, permit: &Permit, work: Work, events: &mpsc::UnboundedSender<Event>) -> Done {
+pub(super) async fn execute(
+    api: &Api,
+    permit: &Permit,
+    work: Work,
+    events: &mpsc::UnboundedSender<Event>,
+    changes: Option<Changes>,
+) -> Done {
     let mut succeeded = Vec::new();
     let (mut failures, mut warnings) = (Vec::new(), Vec::new());
     // Warnings are about what steps make.
@@ -58,7 +70,15 @@ pub(super) async fn execute(api: &Api, permit: &Permit, work: Work, events: &mps
                 warnings.push((action.clone(), warned));
             }
             match result {
-                Ok(()) => succeeded.push(action),
+                Ok(written) => {
+                    if let Some(changes) = &changes
+                        && let Some(change) = change(&action, written)
+                    {
+                        // The receiver is gone only when the process stops.
+                        let _ = changes.send((work.key.clone(), change));
+                    }
+                    succeeded.push(action);
+                }
                 Err(status) => failures.push(Failure { action, status }),
             }
         }
@@ -66,7 +86,26 @@ pub(super) async fn execute(api: &Api, permit: &Permit, work: Work, events: &mps
     Done { key: work.key, succeeded, failures, warnings }
 }
 
-async fn one(api: &Api, permit: &Permit, action: &Action, events: &mpsc::UnboundedSender<Event>) -> Result<(), Status> {
+/// What an action has changed, by the answer to it.
+fn change(action: &Action, written: Option<Value>) -> Option<WatchEvent> {
+    match (action, written) {
+        (Action::As(_, action) | Action::Certify(_, action), written) => change(action, written),
+        (Action::Create(_), Some(object)) => Some(WatchEvent::Added(Arc::new(object))),
+        (Action::Update(_) | Action::UpdateStatus(_) | Action::Patch { .. } | Action::Delete { .. }, Some(object)) => {
+            Some(WatchEvent::Modified(Arc::new(object)))
+        }
+        (Action::Delete { target, .. }, None) => Some(WatchEvent::Deleted(Arc::new(target.to_object()))),
+        _ => None,
+    }
+}
+
+/// Executes an action. Returns the object that it has written, trimmed.
+async fn one(
+    api: &Api,
+    permit: &Permit,
+    action: &Action,
+    events: &mpsc::UnboundedSender<Event>,
+) -> Result<Option<Value>, Status> {
     if action.writes() && !permit.is_given() {
         return Err(Status::new(0, "NotTheWriter", "the Lease that lets this process write is lost"));
     }
@@ -83,7 +122,7 @@ async fn one(api: &Api, permit: &Permit, action: &Action, events: &mpsc::Unbound
             });
         }
         let _ = events.send(Event::Learned(key, Some(Fact::Fits(found))));
-        return Ok(());
+        return Ok(None);
     }
     if let Action::Ask(Question::Discover { group, version }) = action {
         let _ = events.send(discovery::look(api.clone(), (group.clone(), version.clone())).await);
@@ -103,7 +142,7 @@ async fn one(api: &Api, permit: &Permit, action: &Action, events: &mpsc::Unbound
         // The receiver is gone only when the process stops.
         let _ = events.send(event);
     }
-    result.map(|_| ())
+    result.map(|written| written.map(|object| trimmed(&object)))
 }
 
 async fn request(api: &Api, action: &Action) -> Result<Option<Value>, Status> {

@@ -4,7 +4,7 @@ use olm_core::api::{labels, object};
 use serde_json::Value;
 
 /// Did OLM make it? By its labels, or because a ClusterServiceVersion owns it: versions of OLM before the label left it out.
-pub(super) fn is_ours(json: &Value) -> bool {
+pub(crate) fn is_ours(json: &Value) -> bool {
     let owners = object::list(json, &["metadata", "ownerReferences"]);
     object::label(json, labels::MANAGED) == Some("true")
         || object::label(json, labels::OWNER).is_some()
@@ -12,7 +12,7 @@ pub(super) fn is_ours(json: &Value) -> bool {
 }
 
 /// Does a label make it a component of an Operator? Users may label what they like.
-pub(super) fn is_component(json: &Value) -> bool {
+pub(crate) fn is_component(json: &Value) -> bool {
     object::entries(json, &["metadata", "labels"]).any(|(key, _)| key.starts_with(labels::COMPONENT))
 }
 

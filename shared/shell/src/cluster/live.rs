@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use olm_core::api::object::Gvk;
+use olm_core::api::object::{Gvk, ObjectRef};
 use olm_core::api::status::Status;
-use olm_core::plan::{Action, Key, Question, Reason, Severity};
-use olm_core::planner::{Event, Planner, Work};
+use olm_core::plan::{Action, Key, Question, Reason};
+use olm_core::planner::{Event, Outlook, Planner, Work};
+use olm_core::sim::WatchEvent;
 use olm_core::world::{Fact, FactKey, Reader, World, kind};
 use olm_core::{installplan, metrics};
 use tokio::sync::{Semaphore, mpsc};
@@ -39,12 +40,16 @@ pub struct LoopOptions {
     pub catalog_pods: bool,
     /// What is counted.
     pub metrics: Metrics,
+    /// How long `once` waits for catalogs that cannot be read when nothing else is under way.
+    pub catalog_patience: Duration,
+    /// Kinds that the API server does not serve are taken to have no objects.
+    pub without_missing_kinds: bool,
 }
 
 /// What the loop tells while it runs.
 pub trait Observer: Send {
     /// Everything was listed: planning starts.
-    fn started(&mut self, objects: usize);
+    fn started(&mut self, world: &World);
     /// These actions were planned (audit) or executed for a key, and others refused.
     fn worked(&mut self, key: &Key, actions: &[Action], refusals: &[Status]);
     /// A kind cannot be listed or watched.
@@ -55,14 +60,28 @@ pub trait Observer: Send {
     fn unsettled(&mut self, keys: usize);
     /// The reasons why a key does nothing have changed; empty when it is settled.
     fn reasons(&mut self, key: &Key, reasons: &[Reason]);
+    /// Is each change of an object to be told?
+    fn wants_changes(&self) -> bool {
+        false
+    }
+    /// An object was changed: by the work for a key, or (`None`) by another client.
+    fn changed(&mut self, _by: Option<&Key>, _change: WatchEvent) {}
+    /// When [`Observer::tick`] is to be called next.
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+    /// Some time has passed.
+    fn tick(&mut self, _now: Instant) {}
+    /// The loop ends with the World like this.
+    fn ended(&mut self, _world: &World) {}
 }
 
 /// Why the loop ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum End {
-    /// It was told to stop.
-    Stopped,
-    /// `once`: nothing is left to do, but for what these reasons block.
+    /// It was told to stop. These are the reasons why keys had nothing to do then.
+    Stopped(Vec<(Key, Vec<Reason>)>),
+    /// `once`: nothing is left to do, for these reasons.
     Quiet(Vec<(Key, Vec<Reason>)>),
     /// `once`: this kind cannot be read, so nothing can be planned.
     Unreadable(Gvk, Status),
@@ -86,6 +105,7 @@ pub async fn run(
     for watched in watch::kinds(options.catalog_pods) {
         unsynced.insert(watched.id());
         api.know(watched.resource.clone()).await;
+        let watched = watched.with_missing(options.without_missing_kinds);
         tasks.spawn(watch::run(api.clone(), watched, signals_in.clone()));
     }
     let mut bundles = Bundles::new(catalogs.puller(&api), events_in.clone());
@@ -101,12 +121,19 @@ pub async fn run(
     let mut stop = std::pin::pin!(stop);
     let observe = |planner: &mut Planner, event: Event| {
         options.metrics.observe(planner.world(), &event);
-        planner.observe(event);
+        planner.observe(event)
     };
+    let wants_changes = observer.wants_changes();
+    let (changes_in, mut changes) = mpsc::unbounded_channel();
+    // Since when nothing but catalogs that cannot be read is waited for.
+    let mut away: Option<Instant> = None;
     loop {
         // What was observed comes before what was done: a key is planned again with the answers in the World.
         while let Ok(event) = events.try_recv() {
             observe(&mut planner, event);
+        }
+        while let Ok((key, change)) = changes.try_recv() {
+            observer.changed(Some(&key), change);
         }
         let works = unsynced.is_empty() && permit.is_given();
         if works {
@@ -135,10 +162,11 @@ pub async fn run(
                 }
                 let (api, permit, slots) = (api.clone(), permit.clone(), slots.clone());
                 let (events_in, done_in) = (events_in.clone(), done_in.clone());
+                let changes_in = wants_changes.then(|| changes_in.clone());
                 tasks.spawn(async move {
                     // The semaphore is never closed.
                     let _slot = slots.acquire().await;
-                    let _ = done_in.send(execute(&api, &permit, work, &events_in).await);
+                    let _ = done_in.send(execute(&api, &permit, work, &events_in, changes_in).await);
                 });
             }
             // Finished tasks are forgotten here, or they would pile up.
@@ -147,28 +175,40 @@ pub async fn run(
                 observer.reasons(&key, &reasons);
             }
             observer.unsettled(planner.unsettled() + events.len());
-            // What others are still to do is not waited for by an audit, which does nothing to bring it about.
-            let waits = !options.audit && options.once && is_waiting(&planner);
             let misses = planner.reasons().any(|(_, reasons)| reasons.iter().any(Reason::is_of_requirements));
             let discovers = misses && !discoveries.are_settled();
             let asks = !catalogs.are_settled() || planner.world().is_unpacking() || discovers;
             let known = events.is_empty() && unknown.is_empty();
-            if options.once && planner.is_quiet() && known && !asks && !waits {
-                return End::Quiet(blocked(&planner));
+            if options.once && planner.is_quiet() && known && !asks {
+                // What others are still to do is not waited for by an audit, which does nothing to bring it about.
+                let outlook = if options.audit { Outlook::Still } else { planner.outlook() };
+                let since = (outlook == Outlook::Catalog).then(|| away.unwrap_or_else(Instant::now));
+                let is_over = since.is_some_and(|since| since.elapsed() >= options.catalog_patience);
+                if outlook == Outlook::Still || is_over {
+                    observer.ended(planner.world());
+                    return End::Quiet(reasons(&planner));
+                }
+                away = since;
             }
         }
+        let give_up = away.map(|since| since + options.catalog_patience);
+        let tell = observer.due();
         let (look, ask) = (unknown.due(), discoveries.due());
         let wakeup = planner.wakeup().map_or(Duration::from_hours(1), |at| {
             Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or(Duration::ZERO)
         });
         tokio::select! {
             biased;
-            () = &mut stop => return End::Stopped,
+            () = &mut stop => {
+                observer.ended(planner.world());
+                return End::Stopped(reasons(&planner));
+            }
             Some(scrape) = scrapes.recv() => {
                 // Who scrapes may have given up.
                 let _ = scrape.send(metrics::objects(&Reader::new(planner.world())));
             }
-            Some(event) = events.recv() => observe(&mut planner, event),
+            Some((key, change)) = changes.recv() => observer.changed(Some(&key), change),
+            Some(event) = events.recv() => { observe(&mut planner, event); }
             Some(finished) = done.recv() => {
                 let Done { key, succeeded, failures, warnings } = finished;
                 while let Ok(event) = events.try_recv() {
@@ -187,7 +227,11 @@ pub async fn run(
             Some(signal) = signals.recv() => match signal {
                 Signal::Event(event) => {
                     discoveries.heed(&event, Instant::now());
-                    observe(&mut planner, event);
+                    let change = (wants_changes && unsynced.is_empty()).then(|| change(&planner, &event)).flatten();
+                    // What we have written ourselves is known already.
+                    if observe(&mut planner, event) && let Some(change) = change {
+                        observer.changed(None, change);
+                    }
                 }
                 Signal::OfKnown(target, event) => {
                     if planner.world().knows(&target) {
@@ -197,7 +241,7 @@ pub async fn run(
                 Signal::Copy(copy) => unknown.told(planner.world(), copy),
                 Signal::Synced(watched) => {
                     if unsynced.remove(&watched) && unsynced.is_empty() {
-                        observer.started(planner.world().objects().count());
+                        observer.started(planner.world());
                     }
                 }
                 // Rights do not come by themselves.
@@ -222,6 +266,8 @@ pub async fn run(
                     });
                 }
             }
+            () = until(give_up) => {}
+            () = until(tell) => observer.tick(Instant::now()),
             () = permit.changed() => {}
             () = tokio::time::sleep(wakeup), if works => {}
         }
@@ -266,14 +312,27 @@ async fn tell(api: Api, emits: Vec<Action>) {
     }
 }
 
-fn is_waiting(planner: &Planner) -> bool {
-    planner.reasons().any(|(_, reasons)| reasons.iter().any(|r| r.severity() == Severity::Waiting))
+/// All reasons, by key.
+fn reasons(planner: &Planner) -> Vec<(Key, Vec<Reason>)> {
+    planner.reasons().map(|(key, reasons)| (key.clone(), reasons.to_vec())).collect()
 }
 
-fn blocked(planner: &Planner) -> Vec<(Key, Vec<Reason>)> {
-    planner
-        .reasons()
-        .filter(|(_, reasons)| reasons.iter().any(|r| r.severity() == Severity::Blocked))
-        .map(|(key, reasons)| (key.clone(), reasons.to_vec()))
-        .collect()
+/// What an event changes in the World.
+fn change(planner: &Planner, event: &Event) -> Option<WatchEvent> {
+    match event {
+        Event::Applied(object) if planner.world().knows(&ObjectRef::of(object)) => {
+            Some(WatchEvent::Modified(Arc::new(object.clone())))
+        }
+        Event::Applied(object) => Some(WatchEvent::Added(Arc::new(object.clone()))),
+        Event::Deleted(object) => Some(WatchEvent::Deleted(Arc::new(object.clone()))),
+        Event::Absent(..) | Event::Listed(..) | Event::Learned(..) => None,
+    }
+}
+
+/// Resolves at a time, if there is one.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
 }

@@ -28,7 +28,7 @@ mod endpoints;
 mod execute;
 pub(crate) mod fit;
 pub(crate) mod follow;
-mod interest;
+pub(crate) mod interest;
 pub mod lease;
 pub mod live;
 pub mod metrics;

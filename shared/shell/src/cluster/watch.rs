@@ -94,12 +94,19 @@ const COPIES: u32 = 25;
 pub(super) struct Watched {
     pub(super) resource: Resource,
     part: Part,
+    /// Is it taken to have no objects when the API server does not serve it?
+    may_miss: bool,
 }
 
 impl Watched {
     /// What tells this from all else that is watched.
     pub(super) fn id(&self) -> (Gvk, Part) {
         (self.resource.gvk.clone(), self.part)
+    }
+
+    /// The same, taken to have no objects when the API server does not serve it.
+    pub(super) fn with_missing(self, may_miss: bool) -> Self {
+        Self { may_miss, ..self }
     }
 
     fn labels(&self) -> &'static str {
@@ -155,6 +162,7 @@ pub(super) fn kinds(pods: bool) -> Vec<Watched> {
                 namespaced: *namespaced,
             },
             part: *part,
+            may_miss: false,
         })
         .collect()
 }
@@ -210,6 +218,10 @@ pub(super) async fn run(api: Api, watched: Watched, signals: mpsc::UnboundedSend
                     return;
                 }
                 follow(&api, &watched, version, &mut health, &signals).await;
+            }
+            Err(refusal) if watched.may_miss && refusal.is_not_found() => {
+                let _ = signals.send(Signal::Synced(watched.id()));
+                return;
             }
             Err(refusal) => health.ill(refusal),
         }

@@ -8,7 +8,7 @@ use crate::cli::{CliError, Outcome, Printer};
 
 /// Applies the CRDs and waits until the API server serves them.
 pub(super) async fn install(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let api = live::connect(options).await?;
+    let (api, _) = live::connect(options).await?;
     for crd in crd::all() {
         let target = ObjectRef::of(&crd);
         let before = api.get(&target).await.map_err(|r| guard::refused(&format!("cannot read {target}"), &r))?;

@@ -83,23 +83,40 @@ pub(super) async fn wait_for_crds(api: &Api) -> Result<(), CliError> {
     Ok(())
 }
 
-/// An error when a real OLM runs here; with `take_over` its Deployments are scaled to zero instead.
-pub(super) async fn require_alone(api: &Api, take_over: bool) -> Result<(), CliError> {
+/// The Deployments of a real OLM that are to have pods.
+async fn controllers(api: &Api) -> Result<Vec<ObjectRef>, CliError> {
     let deployments =
         Resource { gvk: Gvk::new("apps", "v1", "Deployment"), plural: "deployments".to_owned(), namespaced: true };
     let page = api.list(&deployments, CONTROLLERS, "").await.map_err(|r| refused("cannot list Deployments", &r))?;
-    let running: Vec<_> = page
-        .objects
-        .iter()
-        .filter(|d| object::at(d, &["spec", "replicas"]).as_i64().unwrap_or(1) > 0)
-        .map(ObjectRef::of)
-        .collect();
+    let runs = |d: &&serde_json::Value| {
+        object::at(d, &["spec", "replicas"]).as_i64().unwrap_or(1) > 0 && !object::is_deleting(d)
+    };
+    Ok(page.objects.iter().filter(runs).map(ObjectRef::of).collect())
+}
+
+fn runs_here(running: &[ObjectRef]) -> CliError {
+    let names: Vec<String> = running.iter().map(ToString::to_string).collect();
+    CliError::new(ErrorKind::Api, format!("a real OLM runs on this cluster: {}", names.join(", ")))
+}
+
+/// An error when a real OLM runs here, which does itself what is asked for.
+pub(super) async fn require_none(api: &Api) -> Result<(), CliError> {
+    match &controllers(api).await?[..] {
+        [] => Ok(()),
+        running => Err(runs_here(running).hint(
+            "it removes the finalizer itself; if it does not, scale it to zero first: kubectl scale --replicas 0",
+        )),
+    }
+}
+
+/// An error when a real OLM runs here; with `take_over` its Deployments are scaled to zero instead.
+pub(super) async fn require_alone(api: &Api, take_over: bool) -> Result<(), CliError> {
+    let running = controllers(api).await?;
     if running.is_empty() {
         return Ok(());
     }
     if !take_over {
-        let names: Vec<String> = running.iter().map(ToString::to_string).collect();
-        return Err(CliError::new(ErrorKind::Api, format!("a real OLM runs on this cluster: {}", names.join(", ")))
+        return Err(runs_here(&running)
             .hint("--audit says what would be done beside it; --take-over scales it to zero and takes its place"));
     }
     for deployment in running {

@@ -1,32 +1,35 @@
 //! Live and `--audit`: the controllers against a cluster.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
-use olm_core::plan::{Action, Key, Reason, Severity};
+use olm_core::plan::{Key, Reason};
 use olm_core::planner::Planner;
-use tracing::{debug, info, warn};
 
+use super::log::{Log, NEEDS_TO_READ, Voice};
+use super::report::Report;
+use super::timeline::Timeline;
 use super::{Options, endpoints, guard};
-use crate::cli::signal::stopped;
+use crate::cli::signal::{self, Signal};
+use crate::cli::table::age;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::{Api, status};
 use crate::cluster::catalogs::Catalogs;
 use crate::cluster::lease::{Denied, Lease, Permit, describe};
-use crate::cluster::live::{self, End, LoopOptions, Observer};
+use crate::cluster::live::{self, End, LoopOptions};
 use crate::cluster::metrics::Metrics;
 
-/// What to do when a kind is forbidden.
-const NEEDS_TO_READ: &str =
-    "the controllers need to read this kind in all namespaces: kubectl auth whoami shows as whom you are known";
+/// How long `--once` waits for catalogs that cannot be read when nothing else is under way: their registries may be starting.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The same when their pods are ours, which have images to pull.
+const PATIENCE_WITH_PODS: Duration = Duration::from_mins(3);
 
 /// How the controllers run against a cluster.
 pub(super) struct Live<'a> {
     pub(super) options: &'a Options,
     pub(super) audit: bool,
     pub(super) once: bool,
+    pub(super) timeout: Option<Duration>,
     pub(super) take_over: bool,
     pub(super) lease: bool,
     pub(super) metrics: Option<std::net::SocketAddr>,
@@ -36,41 +39,52 @@ pub(super) struct Live<'a> {
 impl<'a> Live<'a> {
     /// Looking without touching.
     pub(super) fn audit(options: &'a Options) -> Self {
-        Self { options, audit: true, once: false, take_over: false, lease: false, metrics: None, health: None }
+        let (once, take_over, lease) = (false, false, false);
+        Self { options, audit: true, once, timeout: None, take_over, lease, metrics: None, health: None }
     }
 
     pub(super) async fn run(&self, printer: &mut Printer) -> Result<Outcome, CliError> {
-        let api = connect(self.options).await?;
-        guard::require_crds(&api).await?;
-        if !self.audit {
-            guard::require_alone(&api, self.take_over).await?;
-        }
-        let settings = self.options.settings();
-        let images = self.options.images.options()?;
-        let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace, images)?;
+        let mut stop = std::pin::pin!(self.stop());
+        let timeline = !self.audit && !self.options.log_lines && printer.is_read_on_a_terminal();
         let metrics = Metrics::default();
-        let _servers = endpoints::serve(self.metrics, self.health, &metrics).await?;
-        let planner = Planner::measured(settings, metrics.around());
-        let mut log = Log {
-            audit: self.audit.then_some(printer),
-            metrics: metrics.clone(),
-            troubled: BTreeSet::new(),
-            alone: false,
-        };
-        let catalog_pods = self.options.catalog_pods;
-        let options = LoopOptions { audit: self.audit, once: self.once, catalog_pods, metrics };
-        let mut stop = std::pin::pin!(stopped());
         let mut lease = None;
-        if self.lease {
-            let wanted = lease.insert(Lease::new(api.clone(), &self.options.namespace).await);
-            tokio::select! {
-                claimed = self.claim(wanted) => claimed?,
-                () = &mut stop => return Ok(Outcome::Done),
+        let ready = tokio::select! {
+            ready = self.prepare(&metrics, &mut lease) => Ok(ready?),
+            stopped = &mut stop => Err(stopped),
+        };
+        let Ready { api, server, catalogs, _servers } = match ready {
+            Ok(ready) => ready,
+            Err(stopped) => {
+                if let Some(lease) = &mut lease {
+                    lease.release().await;
+                }
+                return self.stopped(stopped, "the API server or the Lease", &[], printer);
             }
-        }
+        };
+        let planner = Planner::measured(self.options.settings(), metrics.around());
+        let voice = match (self.audit, timeline) {
+            (true, _) => Voice::Audit(&mut *printer),
+            (false, true) => {
+                printer.talk(format_args!("working on {server}, until {}", self.until()));
+                Voice::Timeline(Box::new(Timeline::new(&mut *printer, self.once)))
+            }
+            (false, false) => Voice::Lines,
+        };
+        let mut log = Log::new(voice, self.once, metrics.clone());
+        let catalog_pods = self.options.catalog_pods;
+        let options = LoopOptions {
+            audit: self.audit,
+            once: self.once,
+            catalog_pods,
+            catalog_patience: if catalog_pods { PATIENCE_WITH_PODS } else { PATIENCE },
+            without_missing_kinds: false,
+            metrics,
+        };
         let permit = lease.as_ref().map_or_else(Permit::always, Lease::permit);
+        let mut stopped = None;
         let end = {
-            let work = live::run(api, planner, catalogs, permit, &options, &mut log, &mut stop);
+            let told = async { stopped = Some(stop.await) };
+            let work = live::run(api, planner, catalogs, permit, &options, &mut log, told);
             match &mut lease {
                 Some(lease) => tokio::select! {
                     end = work => end,
@@ -82,21 +96,119 @@ impl<'a> Live<'a> {
         if let Some(lease) = &mut lease {
             lease.release().await;
         }
-        let audited = log.audit;
+        let ends = log.into_ends();
         match end {
-            End::Stopped => Ok(Outcome::Done),
+            End::Stopped(reasons) => self.stopped(stopped.unwrap_or(Stopped::Terminated), "the end", &reasons, printer),
             End::Unreadable(gvk, refusal) => {
                 Err(guard::refused(&format!("cannot read every {}", gvk.kind), &refusal).hint(NEEDS_TO_READ))
             }
-            End::Quiet(blocked) if blocked.is_empty() => Ok(Outcome::Done),
-            End::Quiet(blocked) => {
-                if audited.is_none() {
-                    printer.talk(explain(&blocked));
+            End::Quiet(reasons) => {
+                if let Some(ends) = ends.filter(|ends| !ends.is_empty()) {
+                    if timeline {
+                        printer.line("")?;
+                    }
+                    printer.data(ends)?;
                 }
+                let report = Report::of(&reasons);
+                self.tell(&report, printer)?;
+                let is_done = if self.audit { !report.is_blocked } else { report.open.is_empty() };
+                Ok(if is_done { Outcome::Done } else { Outcome::Negative })
+            }
+        }
+    }
+
+    /// Says what is open: an audit on stdout, as it says everything.
+    fn tell(&self, report: &Report, printer: &mut Printer) -> Result<(), CliError> {
+        for line in &report.open {
+            if self.audit {
+                printer.line(line)?;
+            } else {
+                printer.talk(line);
+            }
+        }
+        report.notes.iter().for_each(|line| printer.talk(line));
+        Ok(())
+    }
+
+    /// Resolves when it has to end although something is left to do.
+    async fn stop(&self) -> Stopped {
+        let signalled = async {
+            match signal::received().await {
+                Signal::Interrupt => Stopped::Interrupted,
+                Signal::Terminate => Stopped::Terminated,
+            }
+        };
+        match self.timeout {
+            Some(timeout) => tokio::select! {
+                stopped = signalled => stopped,
+                () = tokio::time::sleep(timeout) => Stopped::OutOfTime(timeout),
+            },
+            None => signalled.await,
+        }
+    }
+
+    /// How it ends when it had to, waiting for something.
+    fn stopped(
+        &self,
+        stopped: Stopped,
+        waiting_for: &str,
+        reasons: &[(Key, Vec<Reason>)],
+        printer: &mut Printer,
+    ) -> Result<Outcome, CliError> {
+        match stopped {
+            Stopped::Terminated => Ok(Outcome::Done),
+            Stopped::Interrupted => Ok(Outcome::Interrupted),
+            Stopped::OutOfTime(timeout) => {
+                self.tell(&Report::of(reasons), printer)?;
+                let message = format!("not done after {}, still waiting for {waiting_for}", age(timeout));
+                printer.error(
+                    &CliError::new(ErrorKind::Api, message)
+                        .hint("run it again, or with a longer --timeout: it goes on where it was"),
+                );
                 Ok(Outcome::Negative)
             }
         }
     }
+
+    fn until(&self) -> &'static str {
+        if self.once { "nothing is left to do" } else { "Ctrl-C" }
+    }
+
+    /// Everything that comes before the loop: who may write, and what is served.
+    async fn prepare(&self, metrics: &Metrics, lease: &mut Option<Lease>) -> Result<Ready, CliError> {
+        let (api, server) = connect(self.options).await?;
+        guard::require_crds(&api).await?;
+        if !self.audit {
+            guard::require_alone(&api, self.take_over).await?;
+        }
+        let images = self.options.images.options()?;
+        let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace, images)?;
+        let servers = endpoints::serve(self.metrics, self.health, metrics).await?;
+        if self.lease {
+            self.claim(lease.insert(Lease::new(api.clone(), &self.options.namespace).await)).await?;
+        }
+        Ok(Ready { api, server, catalogs, _servers: servers })
+    }
+}
+
+/// What the loop needs.
+struct Ready {
+    api: Api,
+    /// The address of the API server.
+    server: String,
+    catalogs: Catalogs,
+    /// They end when this is dropped.
+    _servers: tokio::task::JoinSet<()>,
+}
+
+/// Why it has to end.
+enum Stopped {
+    /// Ctrl-C.
+    Interrupted,
+    /// The usual end of a process that goes on.
+    Terminated,
+    /// `--timeout`
+    OutOfTime(Duration),
 }
 
 impl Live<'_> {
@@ -126,8 +238,8 @@ impl Live<'_> {
     }
 }
 
-/// A client for the cluster that the flags name.
-pub(super) async fn connect(options: &Options) -> Result<Api, CliError> {
+/// A client for the cluster that the flags name, and the address of its API server.
+pub(super) async fn connect(options: &Options) -> Result<(Api, String), CliError> {
     let mut config = options.cluster.config().await?;
     // It is about requests: a watch in which nothing happens goes on.
     config.read_timeout = None;
@@ -138,7 +250,7 @@ pub(super) async fn connect(options: &Options) -> Result<Api, CliError> {
         api = api.with_patience(if limit.is_zero() { Duration::MAX } else { limit });
     }
     match api.version().await {
-        Ok(_) => Ok(api),
+        Ok(_) => Ok((api, server)),
         Err(refusal) => Err(unreachable(&refusal, &server)),
     }
 }
@@ -149,125 +261,4 @@ fn unreachable(refusal: &Status, server: &str) -> CliError {
         _ => (ErrorKind::Api, "kubectl auth whoami shows as whom you are known there"),
     };
     CliError::new(kind, refusal.message.clone()).at(server).hint(hint)
-}
-
-/// The sentences for what blocks, with hints.
-pub(super) fn explain(blocked: &[(Key, Vec<Reason>)]) -> String {
-    let mut lines = Vec::new();
-    for reason in blocked.iter().flat_map(|(_, reasons)| reasons).filter(|r| r.severity() == Severity::Blocked) {
-        lines.push(format!("blocked: {reason}"));
-        lines.extend(reason.hint().map(|hint| format!("  hint: {hint}")));
-    }
-    lines.dedup();
-    lines.join("\n")
-}
-
-/// Tells what the loop does: log lines, or (audit) what would be done, on stdout.
-struct Log<'p> {
-    audit: Option<&'p mut Printer>,
-    metrics: Metrics,
-    /// Kinds that cannot be watched now.
-    troubled: BTreeSet<Gvk>,
-    /// Was it told that the API server does not answer?
-    alone: bool,
-}
-
-impl Observer for Log<'_> {
-    fn started(&mut self, objects: usize) {
-        info!(objects, "the cluster is known");
-        self.metrics.ready();
-    }
-
-    fn worked(&mut self, key: &Key, actions: &[Action], refusals: &[Status]) {
-        for action in actions.iter().filter(|a| a.writes()) {
-            let line = format!("{} {}", action.verb().as_str(), action.target());
-            match &mut self.audit {
-                Some(printer) => {
-                    // A reader that left ends the audit by the broken pipe of a later flush.
-                    printer.line(format_args!("would {line}{}  (for {key})", detail(action))).ok();
-                }
-                None => debug!(%key, "{line}{}", detail(action)),
-            }
-        }
-        for action in actions {
-            if let Action::Emit(emit) = action
-                && self.audit.is_none()
-            {
-                if emit.warning {
-                    warn!(object = %action.target(), reason = emit.reason, "{}", emit.message);
-                } else {
-                    info!(object = %action.target(), reason = emit.reason, "{}", emit.message);
-                }
-            }
-        }
-        self.metrics.worked(actions, refusals.len());
-        for refusal in refusals {
-            // When somebody else was quicker, planning again is all there is to it.
-            if refusal.is_conflict() || refusal.is_already_exists() || refusal.is_not_found() {
-                debug!(%key, code = refusal.code, reason = refusal.reason, "refused: {}", refusal.message);
-            } else {
-                warn!(%key, code = refusal.code, reason = refusal.reason, "refused: {}", refusal.message);
-            }
-        }
-        if let Some(printer) = &mut self.audit {
-            printer.flush().ok();
-        }
-    }
-
-    fn trouble(&mut self, gvk: &Gvk, refusal: &Status) {
-        self.troubled.insert(gvk.clone());
-        if refusal.code == 0 {
-            // All kinds have it at a time.
-            if !std::mem::replace(&mut self.alone, true) {
-                warn!("the API server does not answer, it is tried again: {}", refusal.message);
-            }
-            return;
-        }
-        let hint = if refusal.is_forbidden() { NEEDS_TO_READ } else { "it is tried again" };
-        warn!(kind = gvk.kind, group = gvk.group, hint, "cannot watch: {}", refusal.message);
-    }
-
-    fn better(&mut self, gvk: &Gvk) {
-        self.troubled.remove(gvk);
-        if self.troubled.is_empty() && std::mem::take(&mut self.alone) {
-            info!("the API server answers again");
-        }
-    }
-
-    fn unsettled(&mut self, keys: usize) {
-        self.metrics.unsettled(keys);
-    }
-
-    fn reasons(&mut self, key: &Key, reasons: &[Reason]) {
-        self.metrics.blocked(key, reasons.iter().filter(|r| r.severity() == Severity::Blocked).count());
-        for reason in reasons {
-            let hint = reason.hint();
-            match (&mut self.audit, reason.severity()) {
-                (Some(printer), Severity::Blocked) => {
-                    printer.line(format_args!("blocked: {reason}")).ok();
-                }
-                (None, Severity::Blocked) => warn!(key = %key, hint, "{reason}"),
-                (None, Severity::Settled) => info!(key = %key, hint, "{reason}"),
-                _ => debug!(key = %key, hint, "{reason}"),
-            }
-        }
-    }
-}
-
-/// What of an update is news, in few words.
-fn detail(action: &Action) -> String {
-    let phase = |object: &serde_json::Value| {
-        let text = |field| olm_core::api::object::text(object, &["status", field]).to_owned();
-        match (text("phase"), text("state")) {
-            (phase, _) if !phase.is_empty() => format!(" to {phase}"),
-            (_, state) if !state.is_empty() => format!(" to {state}"),
-            _ => String::new(),
-        }
-    };
-    match action {
-        Action::UpdateStatus(object) => phase(object),
-        Action::Patch { patch, .. } => format!(": {patch}"),
-        Action::As(account, action) => format!("{} as {}", detail(action), account.user()),
-        _ => String::new(),
-    }
 }

@@ -3,26 +3,40 @@
 //! ```text
 //!   live      a cluster: live and --audit       guard      what must be so before
 //!                                               endpoints  health and metrics
+//!                                               log        what is said meanwhile: log lines, or a timeline
+//!                                               causes     reasons that last, each once
 //!   simulate  a cluster in memory               script     steps, when a folder has a scenario.yaml
-//!                                               story      what happened, in lines
 //!   crds      --install-crds
+//!   release   --release-finalizers
+//!
+//!   of both:  story     what happened, in lines
+//!             report    what is blocked, and why
+//!             ends      where everything has ended
 //! ```
 
+mod causes;
 mod crds;
 mod endpoints;
+mod ends;
 mod guard;
 mod live;
+mod log;
+mod release;
+mod report;
 mod script;
 mod simulate;
 mod story;
+mod timeline;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use olm_core::settings::{CatalogPods, Settings};
 
+pub use self::release::Release;
 use crate::cli::flags::{ClusterFlags, DataFormat, ImageFlags};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 pub use crate::observe::catalogs::CatalogDirectory;
@@ -56,6 +70,8 @@ pub struct Options {
     pub protected_copied_csv_namespaces: Vec<String>,
     /// Print the final objects in this format instead of the timeline; only when simulating.
     pub output: Option<DataFormat>,
+    /// Tell what happens as log lines, also on a terminal.
+    pub log_lines: bool,
 }
 
 /// The three modes of the one loop, and what prepares a cluster for it.
@@ -65,6 +81,8 @@ pub enum Mode {
     Live {
         /// Stop when there is nothing left to do.
         once: bool,
+        /// With `once`: stop after this time in any case.
+        timeout: Option<Duration>,
         /// Go on although a real OLM runs here: stop it first.
         take_over: bool,
         /// Hold the Lease that keeps two of these from writing at a time.
@@ -78,11 +96,15 @@ pub enum Mode {
     Audit {
         /// Stop when the cluster was looked at once.
         once: bool,
+        /// With `once`: stop after this time in any case.
+        timeout: Option<Duration>,
     },
     /// Plan against the objects in these files and directories, with a virtual clock.
     Simulate(Vec<PathBuf>),
     /// Install or update the CRDs of OLM's resources, and nothing else.
     InstallCrds,
+    /// Finish deletions that wait for OLM's finalizer, and nothing else.
+    ReleaseFinalizers(Release),
 }
 
 /// `--catalog-image REF=DIR`: the file-based catalog that an image stands for in a simulation.
@@ -187,11 +209,15 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         .build()
         .map_err(|e| CliError::new(ErrorKind::Internal, format!("cannot start: {e}")))?;
     let ended = runtime.block_on(async {
-        match options.mode {
+        match &options.mode {
             Mode::InstallCrds => crds::install(options, printer).await,
-            Mode::Audit { once } => live::Live { once, ..live::Live::audit(options) }.run(printer).await,
-            Mode::Live { once, take_over, lease, metrics, health } => {
-                live::Live { options, audit: false, once, take_over, lease, metrics, health }.run(printer).await
+            Mode::ReleaseFinalizers(release) => release::run(options, release, printer).await,
+            &Mode::Audit { once, timeout } => {
+                live::Live { once, timeout, ..live::Live::audit(options) }.run(printer).await
+            }
+            &Mode::Live { once, timeout, take_over, lease, metrics, health } => {
+                let live = live::Live { options, audit: false, once, timeout, take_over, lease, metrics, health };
+                live.run(printer).await
             }
             Mode::Simulate(_) => Ok(Outcome::Done),
         }

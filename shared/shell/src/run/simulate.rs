@@ -7,15 +7,13 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use olm_core::api::{crd, object};
 use olm_core::bundle::Unpacked;
-use olm_core::plan::{Key, Reason, Severity};
 use olm_core::sim::{ApiServer, Simulation, Strict};
-use olm_core::world::{Reader, kind};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::report::Report;
 use super::script::Script;
 use super::story::Story;
-use super::{BundleImage, CatalogImage, Options, live};
-use crate::cli::table::Table;
+use super::{BundleImage, CatalogImage, Options, ends};
 use crate::cli::{CliError, Outcome, Printer, findings};
 use crate::image::{self, Location};
 use crate::observe::{files, strict};
@@ -59,7 +57,8 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
             settled = settle(&mut simulation, &mut story);
         }
     }
-    let blocked = blocked(&simulation);
+    let reasons = simulation.planner().reasons().map(|(key, reasons)| (key.clone(), reasons.to_vec()));
+    let report = Report::of(&reasons.collect::<Vec<_>>());
     match options.output {
         Some(format) => {
             // All objects but Events.
@@ -69,21 +68,18 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
         None => {
             printer.data(&story)?;
             printer.line("")?;
-            printer.data(ends(&simulation))?;
+            printer.data(ends::of(simulation.planner().world(), usize::MAX, &BTreeSet::new()))?;
         }
     }
     if !settled {
         printer.warn(format_args!("not everything has come to rest after {} minutes of virtual time", LIMIT.as_mins()));
     }
-    for (_, reasons) in simulation.planner().reasons() {
-        for reason in reasons.iter().filter(|r| r.severity() == Severity::Settled) {
-            printer.talk(format_args!("note: {reason}"));
-        }
-    }
-    if blocked.is_empty() {
+    report.notes.iter().for_each(|line| printer.talk(line));
+    if report.open.is_empty() {
         return Ok(Outcome::Done);
     }
-    printer.talk(live::explain(&blocked));
+    // At the end of all virtual time what still waits is blocked as well.
+    report.open.iter().for_each(|line| printer.talk(line));
     Ok(Outcome::Negative)
 }
 
@@ -205,50 +201,4 @@ fn apply(
         }
     }
     CliError::all(refusals).map_or(Ok(()), Err)
-}
-
-fn blocked(simulation: &Simulation) -> Vec<(Key, Vec<Reason>)> {
-    // At the end of all virtual time what still waits is blocked as well.
-    let is_trouble = |reasons: &&[Reason]| reasons.iter().any(|r| r.severity() > Severity::Settled);
-    let all = simulation.planner().reasons().filter(|(_, reasons)| is_trouble(reasons));
-    all.map(|(key, reasons)| (key.clone(), reasons.to_vec())).collect()
-}
-
-/// Where everything that people ask about has ended.
-fn ends(simulation: &Simulation) -> Table {
-    let mut table = Table::new(["NAMESPACE", "OBJECT", "STATE", "MESSAGE"]);
-    let text = |o: &Value, path: &[&str]| object::text(o, path).to_owned();
-    for subscription in simulation.api().list("operators.coreos.com", "Subscription", None) {
-        let failed = object::list(subscription, &["status", "conditions"])
-            .iter()
-            .find(|c| object::text(c, &["type"]) == "ResolutionFailed" && object::text(c, &["status"]) == "True");
-        table.row([
-            text(subscription, &["metadata", "namespace"]),
-            format!("subscription/{}", object::name(subscription)),
-            text(subscription, &["status", "state"]),
-            failed.map_or_else(|| text(subscription, &["status", "installedCSV"]), |c| text(c, &["message"])),
-        ]);
-    }
-    for plan in simulation.api().list("operators.coreos.com", "InstallPlan", None) {
-        let csvs: Vec<&str> =
-            object::list(plan, &["spec", "clusterServiceVersionNames"]).iter().filter_map(Value::as_str).collect();
-        table.row([
-            text(plan, &["metadata", "namespace"]),
-            format!("installplan/{}", object::name(plan)),
-            text(plan, &["status", "phase"]),
-            csvs.join(", "),
-        ]);
-    }
-    // The World knows apart the copies, of which there may be tens of thousands.
-    let world = Reader::new(simulation.planner().world());
-    let originals = world.all(&kind::CLUSTER_SERVICE_VERSION).filter(|csv| csv.says().is_none());
-    for csv in originals.map(|csv| csv.json()) {
-        table.row([
-            text(csv, &["metadata", "namespace"]),
-            format!("clusterserviceversion/{}", object::name(csv)),
-            text(csv, &["status", "phase"]),
-            text(csv, &["status", "message"]),
-        ]);
-    }
-    table
 }

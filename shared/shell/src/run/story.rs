@@ -1,4 +1,4 @@
-//! What happened in a simulation, told to a person: under each cause what it changed.
+//! What happened in a simulation or on a cluster, told to a person: under each cause what it changed.
 //!
 //! ```text
 //!   0.010s  resolution of namespace garden
@@ -31,9 +31,11 @@ const MANY: usize = 20;
 /// So many lines back the same is looked for: several objects may be written in each of many namespaces.
 const NEAR: usize = 8;
 
-/// Gathers happenings; `Display` tells them.
+/// Gathers happenings; `Display` tells them all, and [`Story::take`] those that are complete, as time goes by.
 pub(super) struct Story {
     began: Timestamp,
+    /// The cause of what users did.
+    users: &'static str,
     last: BTreeMap<ObjectRef, Told>,
     scenes: Vec<Scene>,
     /// The scene in which something has happened last.
@@ -53,6 +55,8 @@ struct Scene {
 enum Cause {
     /// What the user wrote, in a step of a script.
     Step(String),
+    /// A sentence, which is all there is to tell.
+    Said(String),
     Actor(Actor),
 }
 
@@ -84,7 +88,44 @@ struct Told {
 
 impl Story {
     pub(super) fn from(began: Timestamp) -> Self {
-        Self { began, last: BTreeMap::new(), scenes: Vec::new(), current: 0 }
+        Self { began, users: "given", last: BTreeMap::new(), scenes: Vec::new(), current: 0 }
+    }
+
+    /// Of a cluster, on which others write as well.
+    pub(super) fn of_cluster(began: Timestamp) -> Self {
+        Self { users: "other clients", ..Self::from(began) }
+    }
+
+    /// An object is there, and nothing is told of that.
+    pub(super) fn know(&mut self, object: &Value) {
+        let told = Told::of(object);
+        if told != Told::default() {
+            self.last.insert(ObjectRef::of(object), told);
+        }
+    }
+
+    /// Tells a sentence.
+    pub(super) fn say(&mut self, at: Timestamp, sentence: String) {
+        self.scenes.push(Scene { at, until: None, cause: Cause::Said(sentence), lines: Vec::new() });
+        self.current = self.scenes.len() - 1;
+    }
+
+    /// Is there something that was not taken?
+    pub(super) fn is_untold(&self) -> bool {
+        !self.scenes.is_empty()
+    }
+
+    /// Takes what is complete, or `all`, as text. `time` writes a time.
+    pub(super) fn take(&mut self, all: bool, time: impl Fn(Timestamp) -> String) -> String {
+        let keep = if all { 0 } else { 1 };
+        let scenes: Vec<Scene> = self.scenes.drain(..self.scenes.len().saturating_sub(keep)).collect();
+        self.current = 0;
+        let mut text = String::new();
+        for scene in scenes {
+            // Writing to a text does not fail.
+            let _ = scene.write(&mut text, &time, self.users, None);
+        }
+        text
     }
 
     /// A step of a script begins.
@@ -183,6 +224,7 @@ impl Cause {
     fn is(&self, actor: &Actor) -> bool {
         match self {
             Self::Step(_) => *actor == Actor::User,
+            Self::Said(_) => false,
             Self::Actor(known) => known == actor,
         }
     }
@@ -197,10 +239,11 @@ impl Cause {
             && line.namespaces.contains(namespace)
     }
 
-    fn words(&self, only: Option<&str>) -> String {
+    fn words(&self, users: &str, only: Option<&str>) -> String {
         let Key { controller, namespace, name } = match self {
             Self::Step(name) => return format!("step: {name}"),
-            Self::Actor(Actor::User) => return "given".to_owned(),
+            Self::Said(sentence) => return sentence.clone(),
+            Self::Actor(Actor::User) => return users.to_owned(),
             Self::Actor(Actor::Kubernetes) => return "Kubernetes".to_owned(),
             Self::Actor(Actor::Controller(key)) => key,
         };
@@ -256,30 +299,40 @@ impl fmt::Display for Story {
             writeln!(f, "Namespace {namespace}:")?;
         }
         for scene in &self.scenes {
-            let time = self.time(scene.at);
-            let indent = " ".repeat(time.len() + 4);
-            let mut words = scene.cause.words(only);
-            match scene.lines.as_slice() {
-                // The cause and what became of it, in one sentence.
-                [Line { change: Change::Is(state), .. }] if scene.cause.is_for(&scene.lines[0]) => {
-                    write_wrapped(f, &format!("{time}  "), &indent, &format!("{words}: {state}"))?;
-                }
-                _ => {
-                    if let Some(until) = scene.until {
-                        words = format!("{words}, until {}", self.time(until));
-                    }
-                    write_wrapped(f, &format!("{time}  "), &indent, &words)?;
-                    for line in scene.words(only) {
-                        write_wrapped(f, &indent, &format!("{indent}  "), &line)?;
-                    }
-                }
-            }
+            scene.write(f, &|at| self.time(at), self.users, only)?;
         }
         Ok(())
     }
 }
 
 impl Scene {
+    /// Writes the cause, and under it what became of it.
+    fn write(
+        &self,
+        f: &mut dyn fmt::Write,
+        time: &dyn Fn(Timestamp) -> String,
+        users: &str,
+        only: Option<&str>,
+    ) -> fmt::Result {
+        let at = time(self.at);
+        let indent = " ".repeat(at.len() + 4);
+        let mut words = self.cause.words(users, only);
+        match self.lines.as_slice() {
+            // The cause and what became of it, in one sentence.
+            [line @ Line { change: Change::Is(state), .. }] if self.cause.is_for(line) => {
+                write_wrapped(f, &format!("{at}  "), &indent, &format!("{words}: {state}"))
+            }
+            _ => {
+                if let Some(until) = self.until {
+                    words = format!("{words}, until {}", time(until));
+                }
+                write_wrapped(f, &format!("{at}  "), &indent, &words)?;
+                let mut lines = self.words(only).into_iter();
+                lines.try_for_each(|line| write_wrapped(f, &indent, &format!("{indent}  "), &line))
+            }
+        }
+    }
+
     /// What is told of the lines: of many that are created or deleted one after the other, how many.
     fn words(&self, only: Option<&str>) -> Vec<String> {
         let are_alike =
@@ -331,7 +384,7 @@ impl Change {
 }
 
 /// Writes words after a lead, continued after an indent where the line is full. Words are not broken.
-fn write_wrapped(f: &mut fmt::Formatter<'_>, lead: &str, indent: &str, words: &str) -> fmt::Result {
+fn write_wrapped(f: &mut dyn fmt::Write, lead: &str, indent: &str, words: &str) -> fmt::Result {
     let mut line = lead.to_owned();
     let mut is_empty = true;
     for word in words.split_whitespace() {

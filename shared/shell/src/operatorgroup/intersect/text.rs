@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use olm_core::api::cluster_service_version::deletion_note;
 use olm_core::api::object;
 use olm_core::membership::Apis;
 use olm_core::operatorgroup::intersection::{Clash, Fate, Holder, Pair, Row};
@@ -138,11 +139,14 @@ fn clash(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> String {
     let clash = Clash { pair, apis: apis.to_vec() };
     let remedies = remedy::remedies(answer.world, answer.all, &clash);
     line("What would help, one of:".to_owned());
-    for remedy in remedies {
+    for remedy in &remedies {
         line(format!("- {}", remedy.says));
         if !remedy.command.is_empty() {
             line(format!("    {}", remedy.command));
         }
+    }
+    if let Some(note) = remedies.iter().find_map(|remedy| deletion_note(&remedy.command)) {
+        line(format!("Note: {note}"));
     }
     text
 }

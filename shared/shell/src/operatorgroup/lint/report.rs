@@ -1,5 +1,6 @@
 //! Tells what was found.
 
+use olm_core::api::cluster_service_version::deletion_note;
 use olm_core::api::object::ObjectRef;
 use olm_core::finding::{Finding, Severity};
 use olm_core::lint::matrix::Matrix;
@@ -69,6 +70,10 @@ pub(super) fn tell(told: &Told<'_>, options: &Options, printer: &mut Printer) ->
             unchecked.why,
             unchecked.codes.join(", ")
         ));
+    }
+    let commands = linted.problems.iter().filter_map(|problem| problem.fix.as_ref()?.command());
+    if let Some(note) = commands.into_iter().find_map(|command| deletion_note(&command)) {
+        printer.talk(format_args!("note: {note}"));
     }
     printer.talk(summary(told));
     let worst = linted.problems.iter().min_by_key(|problem| problem.severity);

@@ -1,0 +1,94 @@
+//! Where everything that people ask about has ended, as a table.
+
+use std::collections::BTreeSet;
+
+use olm_core::api::object::{self, ObjectRef};
+use olm_core::world::{GroupKind, Reader, World, kind};
+use serde_json::Value;
+
+use crate::cli::table::Table;
+
+/// The Subscriptions, InstallPlans and ClusterServiceVersions, without copies. Of more than `many` only those that are among `changed`,
+/// or are not where they should be.
+pub(super) fn of(world: &World, many: usize, changed: &BTreeSet<ObjectRef>) -> Table {
+    let world = Reader::new(world);
+    let of = |kind: &GroupKind| world.all(kind).map(|object| object.json()).collect::<Vec<&Value>>();
+    let subscriptions = of(&kind::SUBSCRIPTION).into_iter().map(subscription);
+    let plans = of(&kind::INSTALL_PLAN).into_iter().map(plan);
+    // The World knows apart the copies, of which there may be tens of thousands.
+    let originals = world.all(&kind::CLUSTER_SERVICE_VERSION).filter(|csv| csv.says().is_none());
+    let csvs = originals.map(|csv| csv.json()).map(csv);
+    let mut ends: Vec<End<'_>> = subscriptions.chain(plans).chain(csvs).collect();
+    if ends.len() > many {
+        ends.retain(|end| !end.is_settled || changed.contains(&ObjectRef::of(end.object)));
+    }
+    let mut table = Table::new(["NAMESPACE", "OBJECT", "STATE", "MESSAGE"]);
+    for End { object, state, message, .. } in ends {
+        let kind = object::text(object, &["kind"]).to_lowercase();
+        let name = format!("{kind}/{}", object::name(object));
+        table.row([object::namespace(object).to_owned(), name, state.to_owned(), message]);
+    }
+    table
+}
+
+struct End<'w> {
+    object: &'w Value,
+    state: &'w str,
+    message: String,
+    is_settled: bool,
+}
+
+fn text<'w>(object: &'w Value, field: &str) -> &'w str {
+    object::text(object, &["status", field])
+}
+
+fn subscription(object: &Value) -> End<'_> {
+    let failed = object::list(object, &["status", "conditions"])
+        .iter()
+        .find(|c| object::text(c, &["type"]) == "ResolutionFailed" && object::text(c, &["status"]) == "True");
+    let message = failed.map_or(text(object, "installedCSV"), |c| object::text(c, &["message"])).to_owned();
+    let state = text(object, "state");
+    End { object, state, message, is_settled: failed.is_none() && state == "AtLatestKnown" }
+}
+
+fn plan(object: &Value) -> End<'_> {
+    let csvs = object::list(object, &["spec", "clusterServiceVersionNames"]).iter().filter_map(Value::as_str);
+    let state = text(object, "phase");
+    End { object, state, message: csvs.collect::<Vec<_>>().join(", "), is_settled: state == "Complete" }
+}
+
+fn csv(object: &Value) -> End<'_> {
+    let state = text(object, "phase");
+    End { object, state, message: text(object, "message").to_owned(), is_settled: state == "Succeeded" }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_many_only_those_are_told_that_changed_or_are_not_settled() {
+        let mut world = World::new();
+        let mut changed = BTreeSet::new();
+        for (name, phase) in [("rose", "Succeeded"), ("tulip", "Succeeded"), ("weed", "Failed")] {
+            let csv = json!({
+                "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+                "metadata": { "name": name, "namespace": "garden", "uid": name, "resourceVersion": "1" },
+                "status": { "phase": phase },
+            });
+            if name == "tulip" {
+                changed.insert(ObjectRef::of(&csv));
+            }
+            world.apply(csv);
+        }
+        let names = |many| -> Vec<String> {
+            let table = of(&world, many, &changed).to_string();
+            table.lines().skip(1).map(|l| l.split_whitespace().nth(1).unwrap_or_default().to_owned()).collect()
+        };
+        let all = ["clusterserviceversion/rose", "clusterserviceversion/tulip", "clusterserviceversion/weed"];
+        assert_eq!(names(3), all);
+        assert_eq!(names(2), all[1..]);
+    }
+}

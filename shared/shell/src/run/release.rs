@@ -1,0 +1,229 @@
+//! `--release-finalizers`: deletions of ClusterServiceVersions that wait for controllers, finished without them.
+//!
+//! Every ClusterServiceVersion has the finalizer `operators.coreos.com/csv-cleanup`: whoever runs OLM's controllers deletes what
+//! Kubernetes' garbage collector cannot, and takes the finalizer away. Where nobody runs them, the deletion of a ClusterServiceVersion,
+//! and of its namespace, never ends. Here the controllers' own plan for such ClusterServiceVersions is executed, and no other.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use olm_core::api::cluster_service_version::FINALIZER;
+use olm_core::api::object::{self, Gvk};
+use olm_core::planner::Planner;
+use olm_core::world::trimmed;
+use serde_json::Value;
+
+use super::log::{Log, Voice};
+use super::report::Report;
+use super::timeline::Timeline;
+use super::{Options, guard, live};
+use crate::cli::signal::{self, Signal};
+use crate::cli::table::{Table, age};
+use crate::cli::{CliError, ErrorKind, Outcome, Printer, confirm};
+use crate::cluster::api::{Api, Depth, PAGE, Resource};
+use crate::cluster::catalogs::Catalogs;
+use crate::cluster::lease::{Denied, Lease, Permit, describe};
+use crate::cluster::live::{End, LoopOptions};
+use crate::cluster::metrics::Metrics;
+
+/// What is to be released, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Release {
+    /// In these namespaces; in all when there is none.
+    pub namespaces: Vec<String>,
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// Do not ask.
+    pub yes: bool,
+    /// Give up after this time.
+    pub timeout: Option<Duration>,
+}
+
+/// Finishes the deletions that wait for their finalizer.
+pub(super) async fn run(options: &Options, release: &Release, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let (api, _) = live::connect(options).await?;
+    let pending = pending(&api, release).await?;
+    if pending.is_empty() {
+        printer.talk(format_args!(
+            "no ClusterServiceVersion is being deleted{}: there is nothing to release",
+            within(release)
+        ));
+        return Ok(Outcome::Done);
+    }
+    let mut lease = Lease::new(api.clone(), &options.namespace).await;
+    if !release.dry_run {
+        guard::require_none(&api).await?;
+    }
+    let held = !release.dry_run && claim(&mut lease).await?;
+    let released = release_all(options, release, &api, &pending, held.then(|| lease.permit()), printer).await;
+    if held {
+        lease.release().await;
+    }
+    released
+}
+
+async fn release_all(
+    options: &Options,
+    release: &Release,
+    api: &Api,
+    pending: &[Value],
+    permit: Option<Permit>,
+    printer: &mut Printer,
+) -> Result<Outcome, CliError> {
+    printer.data(table(pending))?;
+    printer.flush()?;
+    if !release.dry_run {
+        let question = format!(
+            "Delete what {} left in the cluster, and remove the finalizer?",
+            if pending.len() == 1 { "it has".to_owned() } else { format!("these {} have", pending.len()) }
+        );
+        if !confirm::confirm(printer, &question, release.yes)? {
+            printer.talk("nothing was changed");
+            return Ok(Outcome::Negative);
+        }
+    }
+    let names: BTreeSet<(String, String)> = pending.iter().map(named).collect();
+    let planner = Planner::releasing(options.settings(), names.clone());
+    let catalogs = Catalogs::read(&[], &options.namespace, options.images.options()?)?;
+    let loop_options =
+        LoopOptions { audit: release.dry_run, once: true, without_missing_kinds: true, ..LoopOptions::default() };
+    let timeline = !options.log_lines && printer.is_read_on_a_terminal();
+    let voice = match (release.dry_run, timeline) {
+        (true, _) => Voice::Audit(&mut *printer),
+        (false, true) => Voice::Timeline(Box::new(Timeline::new(&mut *printer, true))),
+        (false, false) => Voice::Lines,
+    };
+    let mut log = Log::new(voice, true, Metrics::default());
+    let mut stopped = None;
+    let stop = async { stopped = Some(stop(release.timeout).await) };
+    let permit = permit.unwrap_or_else(Permit::always);
+    let end = crate::cluster::live::run(api.clone(), planner, catalogs, permit, &loop_options, &mut log, stop).await;
+    drop(log);
+    let reasons = match end {
+        End::Unreadable(gvk, refusal) => {
+            return Err(guard::refused(&format!("cannot read every {}", gvk.kind), &refusal));
+        }
+        End::Stopped(_) if stopped == Some(Signal::Interrupt) => return Ok(Outcome::Interrupted),
+        End::Stopped(reasons) | End::Quiet(reasons) => reasons,
+    };
+    if release.dry_run {
+        for (namespace, name) in &names {
+            printer.line(format_args!("would remove the finalizer of ClusterServiceVersion/{namespace}/{name}"))?;
+        }
+        return Ok(Outcome::Done);
+    }
+    let report = Report::of(&reasons);
+    report.open.iter().for_each(|line| printer.talk(line));
+    let left = left(api, &names).await?;
+    for csv in &left {
+        let finalizers: Vec<&str> =
+            object::list(csv, &["metadata", "finalizers"]).iter().filter_map(Value::as_str).collect();
+        let (namespace, name) = named(csv);
+        printer.talk(format_args!(
+            "blocked: ClusterServiceVersion {namespace}/{name} is still there, with the finalizers {}",
+            finalizers.join(", ")
+        ));
+    }
+    printer.talk(format_args!("released {} of {}", names.len() - left.len(), names.len()));
+    Ok(if left.is_empty() { Outcome::Done } else { Outcome::Negative })
+}
+
+/// Resolves when it has to end.
+async fn stop(timeout: Option<Duration>) -> Signal {
+    match timeout {
+        Some(timeout) => tokio::select! {
+            signal = signal::received() => signal,
+            () = tokio::time::sleep(timeout) => Signal::Terminate,
+        },
+        None => signal::received().await,
+    }
+}
+
+/// Takes the Lease, so that no controllers begin meanwhile. `false`: its namespace is gone, and with it everybody who could hold it.
+async fn claim(lease: &mut Lease) -> Result<bool, CliError> {
+    match lease.claim_abandoned().await {
+        Ok(()) => Ok(true),
+        Err(Denied::Refused(refusal)) if refusal.is_not_found() || is_terminating(&refusal.message) => Ok(false),
+        Err(Denied::Refused(refusal)) => Err(guard::refused(
+            &format!("cannot hold the Lease {}, which keeps controllers from starting", lease.name()),
+            &refusal,
+        )),
+        Err(Denied::Held(record)) => {
+            let message = format!("controllers run: {} holds the Lease {}", describe(&record), lease.name());
+            Err(CliError::new(ErrorKind::Api, message)
+                .hint("they remove the finalizer themselves; stop them first to do without them"))
+        }
+    }
+}
+
+/// Nothing can be created in a namespace that is going.
+fn is_terminating(message: &str) -> bool {
+    message.contains("because it is being terminated")
+}
+
+fn csvs() -> Resource {
+    let gvk = Gvk::new("operators.coreos.com", "v1alpha1", "ClusterServiceVersion");
+    Resource { gvk, plural: "clusterserviceversions".to_owned(), namespaced: true }
+}
+
+/// The ClusterServiceVersions that are being deleted and have the finalizer, trimmed.
+async fn pending(api: &Api, release: &Release) -> Result<Vec<Value>, CliError> {
+    let is_meant =
+        |csv: &Value| release.namespaces.is_empty() || release.namespaces.iter().any(|n| n == object::namespace(csv));
+    let mut pending = Vec::new();
+    let mut token = String::new();
+    loop {
+        let page = api.list_at(&csvs(), (Depth::Metadata, PAGE), "!olm.copiedFrom", &token).await;
+        let page = match page {
+            Ok(page) => page,
+            // Without the kind there is none.
+            Err(refusal) if refusal.is_not_found() => return Ok(pending),
+            Err(refusal) => return Err(guard::refused("cannot list ClusterServiceVersions", &refusal)),
+        };
+        let waits = |csv: &&Value| object::is_deleting(csv) && object::has_finalizer(csv, FINALIZER) && is_meant(csv);
+        pending.extend(page.objects.iter().filter(waits).map(trimmed));
+        if page.next.is_empty() {
+            return Ok(pending);
+        }
+        token = page.next;
+    }
+}
+
+/// Those of them that are still there.
+async fn left(api: &Api, names: &BTreeSet<(String, String)>) -> Result<Vec<Value>, CliError> {
+    let mut left = Vec::new();
+    for (namespace, name) in names {
+        let target = object::ObjectRef { gvk: csvs().gvk, namespace: namespace.clone(), name: name.clone() };
+        match api.get(&target).await {
+            Ok(Some(csv)) if object::is_deleting(&csv) => left.push(csv),
+            Ok(_) => {}
+            Err(refusal) if refusal.is_not_found() => {}
+            Err(refusal) => return Err(guard::refused(&format!("cannot read {target}"), &refusal)),
+        }
+    }
+    Ok(left)
+}
+
+fn named(csv: &Value) -> (String, String) {
+    (object::namespace(csv).to_owned(), object::name(csv).to_owned())
+}
+
+fn within(release: &Release) -> String {
+    match &release.namespaces[..] {
+        [] => String::new(),
+        names => format!(" in {}", names.join(", ")),
+    }
+}
+
+fn table(pending: &[Value]) -> Table {
+    let now = Timestamp::now();
+    let mut table = Table::new(["NAMESPACE", "CLUSTERSERVICEVERSION", "DELETED"]);
+    for csv in pending {
+        let deleted = object::parse_time(object::text(csv, &["metadata", "deletionTimestamp"]));
+        let since = deleted.and_then(|at| Duration::try_from(now.duration_since(at)).ok());
+        let (namespace, name) = named(csv);
+        table.row([namespace, name, since.map_or_else(|| "<unknown>".to_owned(), age)]);
+    }
+    table
+}

@@ -1,0 +1,135 @@
+//! What keeps a cluster from rest, for people: each cause once, with what it holds up and what would help.
+
+use std::collections::BTreeSet;
+
+use olm_core::plan::{Key, Reason, Severity};
+
+/// The reasons of many keys, as lines to print.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    /// What waits or is blocked, with hints.
+    pub(super) open: Vec<String>,
+    /// What people may want to know although nothing is wrong.
+    pub(super) notes: Vec<String>,
+    /// Is something blocked, and not only waiting?
+    pub(super) is_blocked: bool,
+}
+
+impl Report {
+    pub(super) fn of(reasons: &[(Key, Vec<Reason>)]) -> Self {
+        let mut report = Self::default();
+        let mut told = BTreeSet::new();
+        let all: Vec<&Reason> = reasons.iter().flat_map(|(_, reasons)| reasons).collect();
+        for reason in &all {
+            let severity = reason.severity();
+            report.is_blocked |= severity == Severity::Blocked;
+            if is_consequence(reason, &all) || !told.insert(reason.cause()) {
+                continue;
+            }
+            let (word, lines) = match severity {
+                Severity::Blocked => ("blocked", &mut report.open),
+                Severity::Waiting => ("waits", &mut report.open),
+                Severity::Settled => ("note", &mut report.notes),
+            };
+            lines.push(format!("{word}: {reason}{}", held_up(reason, &all)));
+            lines.extend(reason.hint().map(|hint| format!("  hint: {hint}")));
+        }
+        report
+    }
+}
+
+/// Does it only repeat what another reason says? A catalog that cannot be read is a reason of its own, and one of each namespace that
+/// sees it.
+pub(super) fn is_consequence(reason: &Reason, all: &[&Reason]) -> bool {
+    all.iter().any(|other| comes_of(reason, other))
+}
+
+fn comes_of(reason: &Reason, catalog: &Reason) -> bool {
+    match (reason, catalog) {
+        (Reason::Unsatisfiable { message, .. }, Reason::CatalogUnavailable { namespace, name, error, .. }) => {
+            message.contains(&format!("{namespace}/{name}: ")) && message.contains(error)
+        }
+        (
+            Reason::CatalogNotReady { namespace: of, name: catalog, .. },
+            Reason::CatalogUnavailable { namespace, name, .. },
+        ) => (of, catalog) == (namespace, name),
+        _ => false,
+    }
+}
+
+/// The namespaces in which nothing is resolved because of a reason.
+fn held_up(reason: &Reason, all: &[&Reason]) -> String {
+    let of = |other: &&&Reason| comes_of(other, reason);
+    let namespaces: BTreeSet<&str> = all
+        .iter()
+        .filter(of)
+        .filter_map(|other| match other {
+            Reason::Unsatisfiable { namespace, .. } => Some(namespace.as_str()),
+            _ => None,
+        })
+        .collect();
+    match namespaces.len() {
+        0 => String::new(),
+        1..=5 => {
+            let names: Vec<&str> = namespaces.into_iter().collect();
+            format!("; until then nothing is resolved in {}", names.join(", "))
+        }
+        many => format!("; until then nothing is resolved in {many} namespaces"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use olm_core::plan::Controller;
+
+    use super::*;
+
+    #[test]
+    fn a_catalog_that_is_away_is_one_cause_whatever_it_holds_up() {
+        let away = Reason::CatalogUnavailable {
+            namespace: "olm".to_owned(),
+            name: "market".to_owned(),
+            error: "Connection refused (os error 111)".to_owned(),
+            stale: false,
+        };
+        let unresolved = |namespace: &str| Reason::Unsatisfiable {
+            namespace: namespace.to_owned(),
+            message: "error using catalogsource olm/market: failed to list bundles: Connection refused (os error 111)"
+                .to_owned(),
+        };
+        let key = |controller, name: &str| Key::new(controller, "", name);
+        let report = Report::of(&[
+            (key(Controller::Resolution, "a"), vec![unresolved("a")]),
+            (key(Controller::Resolution, "b"), vec![unresolved("b")]),
+            (key(Controller::CatalogSource, "market"), vec![away.clone(), away]),
+        ]);
+        assert!(report.is_blocked);
+        assert_eq!(
+            report.open,
+            [
+                "blocked: catalog olm/market cannot be read: Connection refused (os error 111); until then nothing is resolved in a, b",
+                "  hint: kubectl -n olm get catalogsource market -o yaml shows the address that is dialled",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_installed_without_its_directory_is_a_note() {
+        let reason = Reason::CatalogNotGiven {
+            namespace: "olm".to_owned(),
+            name: "market".to_owned(),
+            subscriptions: vec!["old-town/samovar".to_owned(), "old-town/tea-house".to_owned()],
+            flag: "market=DIR".to_owned(),
+            installed: true,
+        };
+        let report = Report::of(&[(Key::new(Controller::Resolution, "", "old-town"), vec![reason])]);
+        assert!(!report.is_blocked && report.open.is_empty());
+        assert_eq!(
+            report.notes,
+            [
+                "note: catalog olm/market was a directory that is not given now, so Subscriptions old-town/samovar, old-town/tea-house are not updated",
+                "  hint: --catalog market=DIR serves it from that directory, and updates go on",
+            ]
+        );
+    }
+}

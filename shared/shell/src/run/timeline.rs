@@ -1,0 +1,269 @@
+//! The story of a cluster as it happens, for somebody who looks at a terminal.
+//!
+//! *Guarantee.* What this process writes is told as its own, also when the watch brings it before the answer does: nothing is told
+//! before the answer had time to come.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use olm_core::api::labels;
+use olm_core::api::object::{self, ObjectRef};
+use olm_core::api::resource::GROUP;
+use olm_core::plan::{Key, Reason, Severity};
+use olm_core::sim::{Actor, Happening, WatchEvent};
+use olm_core::world::World;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::story::Story;
+use crate::cli::Printer;
+use crate::cluster::interest::{is_component, is_ours};
+
+/// How long the answer to a request may come after what the watch says of it.
+const ECHO: Duration = Duration::from_millis(400);
+/// How long more of the same is waited for.
+const PAUSE: Duration = Duration::from_millis(800);
+
+/// Tells on stdout what happens.
+pub(super) struct Timeline<'p> {
+    printer: &'p mut Printer,
+    story: Story,
+    began: Timestamp,
+    /// Are times told since the beginning? A process that goes on for days tells the time of day.
+    is_short: bool,
+    /// What has happened and may yet turn out to be of this process.
+    fresh: Vec<(Instant, Happening)>,
+    /// When something was last added to the story.
+    last: Instant,
+    /// Was something told since it was last said that nothing is left to do?
+    is_busy: bool,
+    /// What has changed.
+    pub(super) changed: BTreeSet<ObjectRef>,
+}
+
+impl<'p> Timeline<'p> {
+    pub(super) fn new(printer: &'p mut Printer, is_short: bool) -> Self {
+        let began = Timestamp::now();
+        Self {
+            printer,
+            story: Story::of_cluster(began),
+            began,
+            is_short,
+            fresh: Vec::new(),
+            last: Instant::now(),
+            is_busy: true,
+            changed: BTreeSet::new(),
+        }
+    }
+
+    /// The cluster as it is found.
+    pub(super) fn started(&mut self, world: &World) {
+        world.objects().for_each(|object| self.story.know(object.json()));
+    }
+
+    /// An object was changed, by the work for a key or by another client.
+    pub(super) fn changed(&mut self, by: Option<&Key>, change: WatchEvent) {
+        let actor = match by {
+            Some(key) => {
+                let actor = Actor::Controller(key.clone());
+                if let Some((_, seen)) = self.fresh.iter_mut().find(|(_, seen)| is_echo(seen, &change)) {
+                    seen.actor = actor;
+                    return;
+                }
+                actor
+            }
+            None => match other(change.object()) {
+                Some(actor) => actor,
+                None => return,
+            },
+        };
+        let happening = Happening { at: Timestamp::now(), actor, change };
+        self.fresh.push((Instant::now(), happening));
+    }
+
+    /// Tells why something goes no further.
+    pub(super) fn say(&mut self, reason: &Reason) {
+        let word = match reason.severity() {
+            Severity::Blocked => "blocked",
+            Severity::Waiting => "waits",
+            Severity::Settled => "note",
+        };
+        let hint = reason.hint().map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
+        self.sentence(format!("{word}: {reason}{hint}"));
+    }
+
+    /// Is it worth saying that nothing is left to do? Of a run that ends by itself the end says that.
+    pub(super) fn is_busy(&self) -> bool {
+        self.is_busy && !self.is_short
+    }
+
+    /// Tells that nothing is left to do.
+    pub(super) fn rest(&mut self) {
+        self.sentence("nothing is left to do, waiting for changes".to_owned());
+        self.is_busy = false;
+    }
+
+    /// Tells a sentence.
+    pub(super) fn sentence(&mut self, sentence: String) {
+        self.settle(None);
+        self.story.say(Timestamp::now(), sentence);
+        self.last = Instant::now();
+        self.is_busy = true;
+    }
+
+    /// When there is something to print.
+    pub(super) fn due(&self) -> Option<Instant> {
+        let fresh = self.fresh.first().map(|(at, _)| *at + ECHO);
+        let untold = self.story.is_untold().then(|| self.last + PAUSE);
+        fresh.into_iter().chain(untold).min()
+    }
+
+    /// Prints what is due.
+    pub(super) fn tick(&mut self, now: Instant) {
+        self.settle(Some(now));
+        let all = now >= self.last + PAUSE;
+        self.print(all);
+    }
+
+    /// Prints what is left.
+    pub(super) fn end(&mut self) -> &mut Printer {
+        self.settle(None);
+        self.print(true);
+        self.printer
+    }
+
+    /// Puts what has happened into the story: what is no echo any more, or everything.
+    fn settle(&mut self, now: Option<Instant>) {
+        let is_settled = |(at, _): &&(Instant, Happening)| now.is_none_or(|now| *at + ECHO <= now);
+        let settled = self.fresh.iter().take_while(is_settled).count();
+        let happenings: Vec<Happening> = self.fresh.drain(..settled).map(|(_, happening)| happening).collect();
+        if happenings.is_empty() {
+            return;
+        }
+        self.changed.extend(happenings.iter().map(|happening| ObjectRef::of(happening.change.object())));
+        self.story.tell(happenings);
+        self.is_busy = true;
+        self.last = now.unwrap_or_else(Instant::now);
+    }
+
+    fn print(&mut self, all: bool) {
+        let (began, is_short) = (self.began, self.is_short);
+        let text = self.story.take(all, |at| if is_short { since(began, at) } else { time_of_day(at) });
+        if !text.is_empty() {
+            // A reader that left ends the run by the broken pipe of a later flush.
+            self.printer.data(text).ok();
+            self.printer.flush().ok();
+        }
+    }
+}
+
+/// Does this answer tell of the same write that was seen already?
+fn is_echo(seen: &Happening, answer: &WatchEvent) -> bool {
+    let (seen_object, object) = (seen.change.object(), answer.object());
+    !matches!(seen.actor, Actor::Controller(_))
+        && ObjectRef::of(seen_object) == ObjectRef::of(object)
+        && match (&seen.change, answer) {
+            (WatchEvent::Deleted(_), WatchEvent::Deleted(_)) => true,
+            (WatchEvent::Deleted(_), _) | (_, WatchEvent::Deleted(_)) => false,
+            _ => object::resource_version(seen_object) == object::resource_version(object),
+        }
+}
+
+/// Who else has changed an object, if that is of interest: everybody writes Roles and Secrets.
+fn other(object: &Arc<Value>) -> Option<Actor> {
+    if object::gvk(object).group == GROUP {
+        // Copies are made by controllers only.
+        return object::label(object, labels::COPIED_FROM).is_none().then_some(Actor::User);
+    }
+    (is_ours(object) || is_component(object)).then_some(Actor::Kubernetes)
+}
+
+/// `2.140s`, as a simulation has it.
+fn since(began: Timestamp, at: Timestamp) -> String {
+    let time = at.duration_since(began);
+    format!("{}.{:03}s", time.as_secs(), time.subsec_millis().max(0))
+}
+
+/// `14:02:11Z`
+fn time_of_day(at: Timestamp) -> String {
+    at.strftime("%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use olm_core::plan::Controller;
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::streams::Buffer;
+
+    fn subscription(version: &str, state: &str) -> Arc<Value> {
+        Arc::new(json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
+            "metadata": { "name": "rose", "namespace": "garden", "resourceVersion": version },
+            "status": { "state": state, "currentCSV": "rose.v1" },
+        }))
+    }
+
+    /// What is printed, without the times.
+    fn printed(tell: impl FnOnce(&mut Timeline<'_>)) -> Vec<String> {
+        let out = Buffer::default();
+        let mut printer = Printer::to(out.clone(), Buffer::default());
+        let mut timeline = Timeline::new(&mut printer, true);
+        tell(&mut timeline);
+        timeline.end();
+        let after_time = |line: &str| line.split_once("s  ").map_or(line.trim(), |(_, rest)| rest).to_owned();
+        out.text().lines().map(after_time).collect()
+    }
+
+    #[test]
+    fn what_this_process_writes_is_its_own_whoever_tells_of_it_first() {
+        let key = Key::new(Controller::Resolution, "", "garden");
+        let lines = printed(|timeline| {
+            timeline.changed(None, WatchEvent::Added(subscription("1", "")));
+            timeline.changed(None, WatchEvent::Modified(subscription("2", "UpgradePending")));
+            timeline.changed(Some(&key), WatchEvent::Modified(subscription("2", "UpgradePending")));
+        });
+        assert_eq!(
+            lines,
+            [
+                "other clients",
+                "created Subscription garden/rose",
+                "resolution of namespace garden",
+                "Subscription garden/rose: UpgradePending rose.v1",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_none_of_our_business_is_not_told() {
+        let role = |labels: Value| {
+            let metadata = json!({ "name": "reader", "namespace": "garden", "labels": labels });
+            Arc::new(json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata }))
+        };
+        let lines = printed(|timeline| {
+            timeline.changed(None, WatchEvent::Added(role(json!({}))));
+            timeline.changed(None, WatchEvent::Deleted(role(json!({ "olm.managed": "true" }))));
+            timeline.sentence("blocked: it is".to_owned());
+        });
+        assert_eq!(lines, ["Kubernetes", "deleted Role garden/reader", "blocked: it is"]);
+    }
+
+    #[test]
+    fn a_scene_is_printed_when_the_next_begins_or_after_a_pause() {
+        let out = Buffer::default();
+        let mut printer = Printer::to(out.clone(), Buffer::default());
+        let mut timeline = Timeline::new(&mut printer, true);
+        assert_eq!(timeline.due(), None);
+        timeline.changed(None, WatchEvent::Added(subscription("1", "")));
+        let due = timeline.due().unwrap();
+        timeline.tick(due);
+        assert_eq!(out.text(), "", "more of the same may come");
+        let due = timeline.due().unwrap();
+        timeline.tick(due);
+        assert!(out.text().contains("created Subscription"), "{}", out.text());
+        assert_eq!(timeline.due(), None);
+    }
+}
