@@ -126,7 +126,7 @@ async fn one(
     }
     if let Action::Ask(Question::Discover { group, version }) = action {
         let _ = events.send(discovery::look(api.clone(), (group.clone(), version.clone())).await);
-        return Ok(());
+        return Ok(None);
     }
     let result = request(api, action).await;
     let event = match answer(action, &result) {

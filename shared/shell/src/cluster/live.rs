@@ -192,7 +192,7 @@ pub async fn run(
             }
         }
         let give_up = away.map(|since| since + options.catalog_patience);
-        let tell = observer.due();
+        let say = observer.due();
         let (look, ask) = (unknown.due(), discoveries.due());
         let wakeup = planner.wakeup().map_or(Duration::from_hours(1), |at| {
             Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or(Duration::ZERO)
@@ -267,7 +267,7 @@ pub async fn run(
                 }
             }
             () = until(give_up) => {}
-            () = until(tell) => observer.tick(Instant::now()),
+            () = until(say) => observer.tick(Instant::now()),
             () = permit.changed() => {}
             () = tokio::time::sleep(wakeup), if works => {}
         }
