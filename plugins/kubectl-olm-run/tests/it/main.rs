@@ -92,7 +92,7 @@ fn fields_of_a_newer_server_are_told_and_do_not_count() {
     let (_, err) = simulated(&[("a.yaml", dumped)], &[], 0);
     assert_eq!(
         err,
-        "warning: fields that a server wrote are not known here, and do not count: ./a.yaml:4: newField of ConfigMap/park/c\n\
+        "warning: fields that are not known here do not count: ./a.yaml:4: newField of ConfigMap/park/c\n\
          note: namespace park is not among the objects, it is taken to exist\n"
     );
 }

@@ -91,7 +91,10 @@ pub fn unknown_fields(schema: &Value, object: &Value) -> Vec<Unknown> {
 }
 
 fn visit(schema: &Value, value: &Value, walk: &mut Walk, is_resource: bool) {
+    // What is of another type is another error.
+    let has_no_fields = matches!(schema["type"].as_str(), Some("string" | "integer" | "number" | "boolean"));
     match value {
+        _ if has_no_fields => {}
         Value::Array(items) => walk.items(items, |walk, item| visit(&schema["items"], item, walk, false)),
         Value::Object(map) => {
             let properties = schema["properties"].as_object();

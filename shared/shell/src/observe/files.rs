@@ -16,6 +16,8 @@ pub(crate) struct Given {
     pub(crate) object: Value,
     /// `file:line`
     pub(crate) place: String,
+    /// Was the file found in a folder, and not named?
+    pub(crate) is_found: bool,
     /// Which item of a List it is, if it is one; Lists can be in Lists.
     items: Vec<usize>,
 }
@@ -91,9 +93,11 @@ pub(crate) fn gather(paths: &[PathBuf]) -> Result<Gathered, CliError> {
             continue;
         }
         for file in files_in(path)? {
+            let before = gathered.given.len();
             if let Err(why) = gathered.take(&file) {
                 gathered.left_out.push(why);
             }
+            gathered.given[before..].iter_mut().for_each(|given| given.is_found = true);
         }
     }
     Ok(gathered)
@@ -212,7 +216,7 @@ fn add(value: Value, place: &str, items: &[usize], given: &mut Vec<Given>) -> Re
     if !named {
         return refuse(&format!("this {kind} has no metadata.name"), "give it a name");
     }
-    given.push(Given { object: value, place: place.to_owned(), items: items.to_vec() });
+    given.push(Given { object: value, place: place.to_owned(), is_found: false, items: items.to_vec() });
     Ok(())
 }
 

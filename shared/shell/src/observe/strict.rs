@@ -2,7 +2,8 @@
 //!
 //! kubectl asks the API server to be strict (`fieldValidation=Strict`): a field that is misspelt is refused, not dropped. So are objects that
 //! people wrote. An object with a uid comes from a server, which may be newer than what is known here: its fields are taken as they are,
-//! with a warning.
+//! with a warning. So are those of kinds that are not OLM's in files that were found in a folder that was gathered: there is more in such
+//! folders than what is asked about, templates and the like.
 
 use std::collections::BTreeMap;
 
@@ -20,15 +21,16 @@ use crate::cli::{CliError, Printer};
 pub(crate) fn check(given: &[Given], strict: &mut Strict, printer: &mut Printer) -> Result<(), CliError> {
     given.iter().for_each(|given| strict.define(&given.object));
     let mut errors = Vec::new();
-    let mut of_servers: BTreeMap<String, String> = BTreeMap::new();
+    let mut excused: BTreeMap<String, String> = BTreeMap::new();
     for given in given {
         let what = ObjectRef::of(&given.object);
-        let is_of_server = !object::uid(&given.object).is_empty();
+        let is_beside = given.is_found && !what.gvk.group.ends_with("operators.coreos.com");
+        let is_excused = is_beside || !object::uid(&given.object).is_empty();
         for field in strict.unknown_fields(&given.object) {
             // Nobody writes a status.
-            if is_of_server || field.path.first() == Some(&Step::Field("status".to_owned())) {
+            if is_excused || field.path.first() == Some(&Step::Field("status".to_owned())) {
                 let first = || format!("{}: {field} of {what}", given.place_of(&field.path));
-                of_servers.entry(format!("{} {field}", what.gvk.kind)).or_insert_with(first);
+                excused.entry(format!("{} {field}", what.gvk.kind)).or_insert_with(first);
                 continue;
             }
             let hint = match &field.similar {
@@ -39,10 +41,10 @@ pub(crate) fn check(given: &[Given], strict: &mut Strict, printer: &mut Printer)
             errors.push(CliError::input(message).at(given.place_of(&field.path)).hint(hint));
         }
     }
-    let n = of_servers.len();
-    if let Some(first) = of_servers.into_values().next() {
+    let n = excused.len();
+    if let Some(first) = excused.into_values().next() {
         let more = if n == 1 { String::new() } else { format!(", and {} more", n - 1) };
-        printer.warn(format_args!("fields that a server wrote are not known here, and do not count: {first}{more}"));
+        printer.warn(format_args!("fields that are not known here do not count: {first}{more}"));
     }
     CliError::all(errors).map_or(Ok(()), Err)
 }
