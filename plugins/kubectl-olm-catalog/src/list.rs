@@ -1,8 +1,11 @@
 //! `kubectl olm catalog list`.
 
+use std::path::Path;
+
 use olm_shell::catalog::list::{self, Options};
-use olm_shell::catalog::live;
-use olm_shell::cli::flags::{ClusterFlags, NamespaceFlags, OutputFlags};
+use olm_shell::catalog::{Ref, live};
+use olm_shell::cli::flags::{ClusterFlags, NamespaceFlags};
+use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::image;
 
@@ -10,8 +13,8 @@ use crate::words::Words;
 
 /// List CatalogSources, or the packages, channels and versions of a catalog.
 ///
-/// Without arguments the CatalogSources of the cluster are listed, else the packages of a catalog, or the channels of packages.
-/// A word of letters, digits and dashes is a package, whose channels are listed; all else is a REF. A directory in this
+/// Without a REF the CatalogSources of the cluster are listed, all or those that are named; else the packages of a catalog, or the channels
+/// of packages. A word of letters, digits and dashes is a name, of a package if there is a REF; all else is a REF. A directory in this
 /// folder is written with its slash: catalog/ or ./catalog.
 ///
 /// Of a CatalogSource the packages are counted by reading it: <unknown> is what cannot be read from here. Its health is the
@@ -19,14 +22,14 @@ use crate::words::Words;
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Packages whose channels to list, and catalogs to find them in
-    #[arg(value_name = "PACKAGE|REF")]
+    /// CatalogSources to list; or packages whose channels to list, and catalogs to find them in
+    #[arg(value_name = "NAME|PACKAGE|REF")]
     words: Vec<String>,
     /// Every version in every channel, with its edges in the wide form
     #[arg(long)]
     versions: bool,
     #[command(flatten)]
-    output: OutputFlags,
+    list: ListFlags,
     #[command(flatten)]
     namespaces: NamespaceFlags,
     #[command(flatten)]
@@ -43,21 +46,22 @@ const EXAMPLES: &str = "Examples:
 
   # The CatalogSources of the cluster, and the packages of one
   {cmd} list -A
+  {cmd} list operatorhubio -n olm --watch
   {cmd} list catalogsource/olm/operatorhubio
 ";
 
 /// Lists.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { words, versions, output, namespaces, cluster } = arguments;
-    if words.is_empty() {
-        if versions {
-            return Err(CliError::usage("no catalog is named").hint("name one, such as catalogsource/NAMESPACE/NAME"));
-        }
+    let Arguments { words, versions, list, namespaces, cluster } = arguments;
+    if !versions && words.iter().all(|word| Ref::is_package_name(word) && !Path::new(word).exists()) {
         let images = image::Options::of_user();
-        return live::list(&live::Options { cluster, namespaces, images, output: output.output }, printer);
+        return live::list(&live::Options { cluster, namespaces, names: words, images, list }, printer);
+    }
+    if words.is_empty() {
+        return Err(CliError::usage("no catalog is named").hint("name one, such as catalogsource/NAMESPACE/NAME"));
     }
     let Words { packages, refs } = Words::read(words)?;
     let refs = refs.into_iter().map(|r| r.on(&cluster, namespaces.namespace.as_ref())).collect();
-    let options = Options { refs, packages, versions, output: output.output };
+    let options = Options { refs, packages, versions, list };
     list::run(&options, printer)
 }

@@ -1,6 +1,7 @@
 //! `kubectl olm install-plan list`.
 
-use olm_shell::cli::flags::{NamespaceFlags, OutputFlags, SelectorFlags, SourceFlags};
+use olm_shell::cli::flags::{NamespaceFlags, SourceFlags};
+use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::installplan::list::{self, Options};
 
@@ -11,15 +12,16 @@ use olm_shell::installplan::list::{self, Options};
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
+    /// Only these InstallPlans
+    #[arg(value_name = "PLAN")]
+    plans: Vec<String>,
     /// Only those that wait for approval
     #[arg(long)]
     pending: bool,
     #[command(flatten)]
-    output: OutputFlags,
+    list: ListFlags,
     #[command(flatten)]
     namespaces: NamespaceFlags,
-    #[command(flatten)]
-    selector: SelectorFlags,
     #[command(flatten)]
     source: SourceFlags,
 }
@@ -31,13 +33,15 @@ const EXAMPLES: &str = "Examples:
   # Where do the plans of this namespace stand, step by step?
   {cmd} list -n apps -o wide
 
+  # What becomes of them, as it happens
+  {cmd} list -n apps --watch
+
   # The same of a must-gather
   {cmd} list --from ./must-gather
 ";
 
 /// Lists.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { pending, output, namespaces, selector, source } = arguments;
-    let (selector, output) = (selector.selector, output.output);
-    list::run(&Options { source, namespaces, selector, pending, output }, printer)
+    let Arguments { plans: names, pending, list, namespaces, source } = arguments;
+    list::run(&Options { source, namespaces, names, pending, list }, printer)
 }

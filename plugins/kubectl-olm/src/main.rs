@@ -8,6 +8,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use olm_shell::cli::logging::{self, Usually};
+use olm_shell::cli::main::Parsed;
 use olm_shell::cli::{self, CliError, Outcome, Printer};
 
 /// The Operator Lifecycle Manager as kubectl plugins.
@@ -32,14 +34,31 @@ enum Command {
 
 fn main() -> ExitCode {
     let mut printer = Printer::stdio();
-    let arguments = help_goes_last(std::env::args_os().collect());
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let arguments = help_goes_last(arguments);
     if arguments.len() == 1 || (arguments.len() == 2 && is_help(&arguments[1])) {
         return cli::main::finish(help(&arguments[0], &mut printer), &mut printer);
     }
+    let words = arguments.get(1..).unwrap_or_default().to_vec();
     match cli::main::parse::<Arguments>(arguments) {
-        Ok(arguments) => cli::main::finish(run(arguments.command, &mut printer), &mut printer),
+        Ok(Parsed { arguments, talk, .. }) => {
+            logging::start(talk.log, Usually::Warnings);
+            let mut printer = Printer::as_asked(&talk);
+            let command = match arguments.command {
+                Command::Plugin(plugin) => Command::Plugin(behind_the_word(plugin, words)),
+                own => own,
+            };
+            cli::main::finish(run(command, &mut printer), &mut printer)
+        }
         Err(refusal) => cli::main::refuse(&refusal),
     }
+}
+
+/// The words of a plugin with the flags that stood before it, which are of every command, behind its name.
+fn behind_the_word(words: Vec<OsString>, all: Vec<OsString>) -> Vec<OsString> {
+    let before = all.len().saturating_sub(words.len());
+    let (first, rest) = words.split_at(words.len().min(1));
+    [first, &all[..before], rest].concat()
 }
 
 fn run(command: Command, printer: &mut Printer) -> Result<ExitCode, CliError> {

@@ -8,8 +8,8 @@ use kube::core::gvk::GroupVersionKind;
 use olm_core::api::object;
 use serde::Serialize;
 
-use crate::cli::CliError;
 use crate::cli::flags::ClusterFlags;
+use crate::cli::{CliError, ErrorKind};
 use crate::cluster::lease;
 
 /// The release of OLM whose behaviour on the wire is kept.
@@ -96,9 +96,12 @@ pub struct Controller {
 
 /// Asks the server, with a runtime and a connection of its own.
 pub fn server(flags: &ClusterFlags) -> Result<Server, CliError> {
-    let flags = ClusterFlags { request_timeout: flags.request_timeout.or(Some(PATIENCE)), ..flags.clone() };
+    let limit = flags.request_timeout.unwrap_or(PATIENCE);
+    // The time for all of it is up before the time for a connection is.
+    let connecting = if limit.is_zero() { limit } else { limit.saturating_add(PATIENCE) };
+    let flags = ClusterFlags { request_timeout: Some(connecting), ..flags.clone() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let asked = async {
         let client = kube::Client::try_from(flags.config().await?)?;
         let kubernetes_version = client.apiserver_version().await?.git_version;
         let groups = client.list_api_groups().await?;
@@ -110,6 +113,13 @@ pub fn server(flags: &ClusterFlags) -> Result<Server, CliError> {
             .collect();
         let (controllers, leases) = tokio::try_join!(controllers(client.clone()), leases(client.clone()))?;
         Ok(Server { kubernetes_version, api_versions, controllers, leases })
+    };
+    let within = if limit.is_zero() { Duration::MAX } else { limit };
+    runtime.block_on(async {
+        tokio::time::timeout(within, asked).await.unwrap_or_else(|_| {
+            let late = format!("no answer from the server within {} s", within.as_secs_f32());
+            Err(CliError::new(ErrorKind::Unreachable, late).hint("--request-timeout 1m waits longer"))
+        })
     })
 }
 

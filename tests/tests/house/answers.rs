@@ -9,7 +9,9 @@ use olm_core::catalog::{Filter, MigrationLevel, Mode};
 use olm_core::settings::Settings;
 use olm_core::sim::{ApiServer, Patch, Simulation};
 use olm_shell::catalog::{There, add, diff, graph, list as packages, render, resolve, validate};
-use olm_shell::cli::flags::{ClusterFlags, DataFormat, NamespaceFlags, SourceFlags};
+use olm_shell::cli::flags::{ClusterFlags, DataFormat, NamespaceFlags, OutputFlags, SourceFlags};
+use olm_shell::cli::list::ListFlags;
+use olm_shell::cli::output::Output;
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer, findings};
 use olm_shell::image;
@@ -19,6 +21,11 @@ use olm_shell::operatorgroup::{intersect, lint};
 use olm_shell::version::{Client, HeldLease, Server};
 use olm_tests::sim_api::SimApi;
 use serde_json::{Value, json};
+
+/// The flags of a list command that is asked for data.
+fn json_list() -> ListFlags {
+    ListFlags { output: OutputFlags { output: Output::Json }, ..ListFlags::default() }
+}
 
 /// What a command prints as data.
 fn answer(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> Value {
@@ -100,7 +107,7 @@ pub(crate) fn answers() -> Vec<Value> {
     let images = image::Options::of_user;
     let listed = |packages: &[&str]| {
         let packages = packages.iter().map(|name| (*name).to_owned()).collect();
-        let options = packages::Options { refs: refs(), packages, versions: false, output: json() };
+        let options = packages::Options { refs: refs(), packages, versions: false, list: json_list() };
         answer(|printer| packages::run(&options, printer))
     };
     let graph = |from: Option<&str>| {
@@ -184,9 +191,9 @@ pub(crate) fn answers() -> Vec<Value> {
     let listed_plans = plans::Options {
         source: source(PLANS),
         namespaces: everywhere(),
-        selector: None,
+        names: Vec::new(),
         pending: false,
-        output: json(),
+        list: json_list(),
     };
     let server = Server {
         kubernetes_version: "v1.36.3".to_owned(),

@@ -22,7 +22,7 @@ fn asked(home: &Home, words: &[&str]) -> Option<assert_cmd::assert::Assert> {
 fn kubectl_starts_the_front_door() {
     let Some(help) = asked(&Home::new(), &["olm", "--help"]) else { return };
     let help = String::from_utf8_lossy(&help.success().get_output().stdout).into_owned();
-    assert!(help.contains("\n  kubectl olm <COMMAND>\n"), "{help}");
+    assert!(help.contains("\n  kubectl olm [OPTIONS] <COMMAND>\n"), "{help}");
     let Some(version) = asked(&Home::new(), &["olm", "version", "--client"]) else { return };
     assert!(version.success().get_output().stdout.starts_with(b"Client Version: v"));
 }

@@ -87,7 +87,8 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         }
         print(options, &addition, printer)?;
     } else if options.output == Output::Table {
-        files.iter().try_for_each(|(shown, file)| printer.data(diff(shown, file)))?;
+        let paint = printer.paint();
+        files.iter().try_for_each(|(shown, file)| printer.data(paint.diff(&diff(shown, file))))?;
     } else {
         print(options, &addition, printer)?;
     }
@@ -216,7 +217,7 @@ fn print(options: &Options, addition: &Addition, printer: &mut Printer) -> Resul
     match &options.output {
         Output::Name => addition.added.iter().try_for_each(|b| printer.line(format_args!("bundle/{}", b.name))),
         Output::Table | Output::Wide => printer.data(table(addition, options.output.is_wide())),
-        Output::Json | Output::Yaml | Output::JsonPath(_) => {
+        Output::Json | Output::Yaml | Output::JsonPath(_) | Output::CustomColumns(_) => {
             let files: Vec<&str> = addition.files.iter().map(|f| f.path.as_str()).collect();
             let document: Value = json!({
                 "apiVersion": API_VERSION,

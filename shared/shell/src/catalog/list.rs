@@ -1,10 +1,11 @@
 //! `kubectl olm catalog list`: packages, channels and versions to choose from.
 
-use olm_core::catalog::{Channel, Entry, Load, Package, graph};
+use olm_core::catalog::{Channel, Entry as ChannelEntry, Load, Package, graph};
 use serde_json::{Value, json};
 
 use super::source::{Loaded, Ref};
-use crate::cli::output::{API_VERSION, Output};
+use crate::cli::list::{Column, Entry, ListFlags, Listing};
+use crate::cli::output::API_VERSION;
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
@@ -18,12 +19,13 @@ pub struct Options {
     pub packages: Vec<String>,
     /// Every version instead of packages or channels?
     pub versions: bool,
-    /// The form of the answer.
-    pub output: Output,
+    /// Which of them, and the form of the answer.
+    pub list: ListFlags,
 }
 
 /// Lists. The answer is no when a package that was asked for is not there.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    options.list.refuse_to_watch("the content of a catalog")?;
     let loaded = Loaded::read(&options.refs, &image::Options::of_user(), printer)?;
     let load = &loaded.load;
     let mut found = Vec::new();
@@ -37,30 +39,28 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     if options.packages.is_empty() {
         found.extend(load.snapshot.packages().values());
     }
-    let is_wide = options.output.is_wide();
-    match &options.output {
-        Output::Table | Output::Wide if options.versions => printer.data(versions(&found, is_wide))?,
-        Output::Table | Output::Wide if options.packages.is_empty() => printer.data(packages(&found, is_wide))?,
-        Output::Table | Output::Wide => printer.data(channels(&found, is_wide))?,
-        Output::Name if options.versions => {
-            let entries = found.iter().flat_map(|p| p.entries());
-            let names: std::collections::BTreeSet<&str> = entries.map(|e| e.name.as_str()).collect();
-            names.iter().try_for_each(|name| printer.line(format_args!("bundle/{name}")))?;
+    if let ([_], false) = (&options.packages[..], options.list.wants_rows()) {
+        for package in found {
+            options.list.output.output.object(printer, &with_kind(document(package)), || Table::new([]))?;
         }
-        Output::Name => found.iter().try_for_each(|p| printer.line(format_args!("package/{}", p.name)))?,
-        Output::Json | Output::Yaml | Output::JsonPath(_) => {
-            let document = match (&options.packages[..], &found[..]) {
-                ([_], [package]) => with_kind(package_document(package)),
-                ([_], _) => return Ok(outcome),
-                _ => list_document(load, &found),
-            };
-            options.output.object(printer, &document, || Table::new([]))?;
-        }
+        return Ok(outcome);
     }
+    let listing = if options.list.wants_rows() && options.versions {
+        versions(&found)
+    } else if options.list.wants_rows() && !options.packages.is_empty() && !options.list.wants_names() {
+        channels(&found)
+    } else {
+        packages(load, &found)
+    };
+    let mut listing = listing.arranged(&options.list)?;
+    if options.list.wants_names() && options.list.sort_by.is_none() {
+        listing.entries.sort_by(|a, b| a.name.cmp(&b.name));
+    }
+    listing.print(&options.list, printer)?;
     Ok(outcome)
 }
 
-fn head<'a>(package: &'a Package, channel: &str) -> Option<&'a Entry> {
+fn head<'a>(package: &'a Package, channel: &str) -> Option<&'a ChannelEntry> {
     let channel = package.channel(channel)?;
     channel.entry(&channel.head)
 }
@@ -69,101 +69,108 @@ fn some(deprecation: Option<&String>) -> &str {
     deprecation.map_or("", String::as_str)
 }
 
-fn packages(packages: &[&Package], is_wide: bool) -> Table {
-    let narrow = ["NAME", "DEFAULT CHANNEL", "VERSION", "CHANNELS"];
-    let mut table =
-        Table::new(narrow.into_iter().chain(is_wide.then_some(["BUNDLES", "DEPRECATED"]).into_iter().flatten()));
-    for package in packages {
+fn packages(load: &Load, packages: &[&Package]) -> Listing {
+    let narrow = ["NAME", "DEFAULT CHANNEL", "VERSION", "CHANNELS"].map(Column::new);
+    let wide = ["BUNDLES", "DEPRECATED"].map(Column::wide);
+    let entries = packages.iter().map(|package| {
         let version = head(package, &package.default_channel).map_or("", |e| &e.version_text);
-        let mut row = vec![
+        let bundles: std::collections::BTreeSet<&str> = package.entries().map(|e| e.name.as_str()).collect();
+        let cells = vec![
             package.name.clone(),
             package.default_channel.clone(),
             version.to_owned(),
             package.channels.iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(","),
+            bundles.len().to_string(),
+            some(package.deprecation.as_ref()).to_owned(),
         ];
-        if is_wide {
-            let bundles: std::collections::BTreeSet<&str> = package.entries().map(|e| e.name.as_str()).collect();
-            row.extend([bundles.len().to_string(), some(package.deprecation.as_ref()).to_owned()]);
-        }
-        table.row(row);
+        Entry { object: document(package), cells, name: format!("package/{}", package.name) }
+    });
+    Listing {
+        columns: narrow.into_iter().chain(wide).collect(),
+        entries: entries.collect(),
+        document: json!({ "apiVersion": API_VERSION, "kind": "PackageList", "setAside": load.set_aside }),
     }
-    table
 }
 
-fn channels(packages: &[&Package], is_wide: bool) -> Table {
-    let narrow = ["PACKAGE", "CHANNEL", "HEAD", "VERSION", "ENTRIES"];
-    let mut table =
-        Table::new(narrow.into_iter().chain(is_wide.then_some(["DEFAULT", "DEPRECATED"]).into_iter().flatten()));
+/// Rows of channels or versions, which are only in tables: as data they are in their packages.
+fn rows(columns: Vec<Column>, entries: Vec<Entry>) -> Listing {
+    Listing { columns, entries, document: json!({}) }
+}
+
+fn channels(packages: &[&Package]) -> Listing {
+    let narrow = ["PACKAGE", "CHANNEL", "HEAD", "VERSION", "ENTRIES"].map(Column::new);
+    let wide = ["DEFAULT", "DEPRECATED"].map(Column::wide);
+    let mut entries = Vec::new();
     for package in packages {
         for channel in &package.channels {
             let version = channel.entry(&channel.head).map_or("", |e| &e.version_text);
-            let mut row = vec![
+            let is_default = channel.name == package.default_channel;
+            let cells = vec![
                 package.name.clone(),
                 channel.name.clone(),
                 channel.head.clone(),
                 version.to_owned(),
                 channel.entries.len().to_string(),
+                if is_default { "yes" } else { "" }.to_owned(),
+                some(channel.deprecation.as_ref()).to_owned(),
             ];
-            if is_wide {
-                let is_default = channel.name == package.default_channel;
-                row.extend([
-                    if is_default { "yes" } else { "" }.to_owned(),
-                    some(channel.deprecation.as_ref()).to_owned(),
-                ]);
-            }
-            table.row(row);
+            let mut object = of_channel(channel);
+            object["package"] = package.name.as_str().into();
+            entries.push(Entry { object, cells, name: format!("package/{}", package.name) });
         }
     }
-    table
+    rows(narrow.into_iter().chain(wide).collect(), entries)
 }
 
 /// Entries, the newest first; those without a version last.
-fn newest_first(channel: &Channel) -> Vec<&Entry> {
-    let mut entries: Vec<&Entry> = channel.entries.iter().collect();
+fn newest_first(channel: &Channel) -> Vec<&ChannelEntry> {
+    let mut entries: Vec<&ChannelEntry> = channel.entries.iter().collect();
     entries.sort_by(|a, b| graph::newest_first(a, b));
     entries
 }
 
-fn versions(packages: &[&Package], is_wide: bool) -> Table {
-    let narrow = ["PACKAGE", "CHANNEL", "VERSION", "BUNDLE", "REPLACES"];
-    let more = ["SKIPS", "SKIP RANGE", "IMAGE", "DEPRECATED"];
-    let mut table = Table::new(narrow.into_iter().chain(is_wide.then_some(more).into_iter().flatten()));
-    for channel in packages.iter().flat_map(|p| &p.channels) {
-        for entry in newest_first(channel) {
-            let text = |text: &Option<String>| text.clone().unwrap_or_default();
-            let mut row = vec![
-                entry.package.clone(),
-                entry.channel.clone(),
-                entry.version_text.clone(),
-                entry.name.clone(),
-                text(&entry.replaces),
-            ];
-            if is_wide {
-                let image = entry.bundle_path.clone();
-                row.extend([entry.skips.join(","), text(&entry.skip_range), image, text(&entry.deprecation)]);
-            }
-            table.row(row);
-        }
+fn versions(packages: &[&Package]) -> Listing {
+    let narrow = ["PACKAGE", "CHANNEL", "VERSION", "BUNDLE", "REPLACES"].map(Column::new);
+    let wide = ["SKIPS", "SKIP RANGE", "IMAGE", "DEPRECATED"].map(Column::wide);
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let mut entries = Vec::new();
+    for entry in packages.iter().flat_map(|p| &p.channels).flat_map(newest_first) {
+        let cells = vec![
+            entry.package.clone(),
+            entry.channel.clone(),
+            entry.version_text.clone(),
+            entry.name.clone(),
+            text(&entry.replaces),
+            entry.skips.join(","),
+            text(&entry.skip_range),
+            entry.bundle_path.clone(),
+            text(&entry.deprecation),
+        ];
+        let mut object = of_entry(entry);
+        object["package"] = entry.package.as_str().into();
+        object["channel"] = entry.channel.as_str().into();
+        entries.push(Entry { object, cells, name: format!("bundle/{}", entry.name) });
     }
-    table
+    rows(narrow.into_iter().chain(wide).collect(), entries)
 }
 
-/// A package as data, with everything that there is of it.
-fn package_document(package: &Package) -> Value {
-    let entry = |e: &Entry| {
-        without_empty(json!({
-            "name": e.name, "version": e.version_text, "replaces": e.replaces, "skips": e.skips,
-            "skipRange": e.skip_range, "image": e.bundle_path, "deprecation": e.deprecation,
-        }))
-    };
-    let channel = |c: &Channel| {
-        let entries: Vec<Value> = newest_first(c).into_iter().map(entry).collect();
-        without_empty(json!({"name": c.name, "head": c.head, "deprecation": c.deprecation, "entries": entries}))
-    };
-    let channels: Vec<Value> = package.channels.iter().map(channel).collect();
+fn of_entry(e: &ChannelEntry) -> Value {
     without_empty(json!({
-        "name": package.name, "defaultChannel": package.default_channel, "deprecation": package.deprecation,
-        "channels": channels,
+        "name": e.name, "version": e.version_text, "replaces": e.replaces, "skips": e.skips,
+        "skipRange": e.skip_range, "image": e.bundle_path, "deprecation": e.deprecation,
+    }))
+}
+
+fn of_channel(c: &Channel) -> Value {
+    let entries: Vec<Value> = newest_first(c).into_iter().map(of_entry).collect();
+    without_empty(json!({"name": c.name, "head": c.head, "deprecation": c.deprecation, "entries": entries}))
+}
+
+/// All of a package, as data.
+fn document(p: &Package) -> Value {
+    let channels: Vec<Value> = p.channels.iter().map(of_channel).collect();
+    without_empty(json!({
+        "name": p.name, "defaultChannel": p.default_channel, "deprecation": p.deprecation, "channels": channels,
     }))
 }
 
@@ -174,11 +181,6 @@ fn with_kind(package: Value) -> Value {
         document.extend(package);
     }
     document
-}
-
-fn list_document(load: &Load, packages: &[&Package]) -> Value {
-    let items: Vec<Value> = packages.iter().map(|package| package_document(package)).collect();
-    json!({"apiVersion": API_VERSION, "kind": "PackageList", "setAside": load.set_aside, "items": items})
 }
 
 fn without_empty(mut value: Value) -> Value {

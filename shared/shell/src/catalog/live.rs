@@ -1,26 +1,35 @@
 //! CatalogSources of a cluster as catalogs to read, and what there is of them.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::pin::pin;
 use std::str::FromStr;
 use std::time::Duration;
 
+use futures::StreamExt;
 use futures::future::join_all;
 use jiff::Timestamp;
+use kube::core::WatchEvent;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::flags::{ClusterFlags, NamespaceFlags};
-use crate::cli::output::Output;
-use crate::cli::table::{self, Table};
+use crate::cli::list::{Column, Entry, ListFlags, Listing, Watched};
+use crate::cli::output;
+use crate::cli::table;
 use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
-use crate::cluster::api::Api;
+use crate::cluster::api::{Api, Resource};
+use crate::cluster::connect::connect_in;
 use crate::cluster::once::{self, Fetched};
 use crate::image;
 
 /// What nobody knows.
 const UNKNOWN: &str = "<unknown>";
+
+/// Before a watch that has ended begins anew.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// A CatalogSource of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,17 +71,10 @@ fn kind() -> Gvk {
     Gvk::new("operators.coreos.com", "v1alpha1", "CatalogSource")
 }
 
-/// A connection to the cluster, and the namespace to look in.
-async fn connect(cluster: &ClusterFlags, namespace: Option<&str>) -> Result<(Api, String), CliError> {
-    let config = cluster.config().await?;
-    let namespace = namespace.unwrap_or(&config.default_namespace).to_owned();
-    Ok((Api::new(kube::Client::try_from(config)?), namespace))
-}
-
 /// Reads the content of a CatalogSource.
 pub(super) fn read(named: &Named, images: &image::Options) -> Result<Fetched, CliError> {
     block_on(async {
-        let (api, namespace) = connect(&named.cluster, named.namespace.as_deref()).await?;
+        let (api, namespace) = connect_in(&named.cluster, named.namespace.as_deref()).await?;
         let target = ObjectRef { gvk: kind(), namespace: namespace.clone(), name: named.name.clone() };
         let found = api.get(&target).await.map_err(|refusal| refused(&refusal, "get"))?;
         let source = found.ok_or_else(|| {
@@ -105,86 +107,178 @@ pub struct Options {
     pub cluster: ClusterFlags,
     /// Their namespaces.
     pub namespaces: NamespaceFlags,
+    /// Their names; none for all.
+    pub names: Vec<String>,
     /// How images are pulled.
     pub images: image::Options,
-    /// The form of the answer.
-    pub output: Output,
+    /// Which of them, and the form of the answer.
+    pub list: ListFlags,
 }
 
-/// Lists CatalogSources: how many packages each has, and how it is. As data they are the objects themselves.
+/// CatalogSources by namespace and name, and how many packages each has, if that was counted.
+type Sources = BTreeMap<(String, String), (Value, Option<Result<usize, String>>)>;
+
+/// Lists CatalogSources: how many packages each has, and how it is. As data they are the objects themselves. The answer is no when one that
+/// is named is not there.
+///
+/// # Errors
+/// They cannot be read.
 pub fn list(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Options { cluster, namespaces, images, output } = options;
-    let progress = printer.progress("reading the catalogs");
-    let counts = matches!(output, Output::Table | Output::Wide);
-    let (namespace, sources, counts) = block_on(async {
-        let (api, namespace) = connect(cluster, namespaces.namespace.as_deref()).await?;
-        let namespace = if namespaces.all_namespaces { String::new() } else { namespace };
+    block_on(async {
+        let (api, namespace) = connect_in(&options.cluster, options.namespaces.namespace.as_deref()).await?;
+        let place = if options.namespaces.all_namespaces { String::new() } else { namespace };
         let resource = api.resource(&kind()).await.map_err(|refusal| refused(&refusal, "list"))?;
-        let listed = api.list_whole(&resource, &namespace, "").await;
-        let sources = listed.map_err(|refusal| refused(&refusal, "list"))?;
-        let counts =
-            join_all(sources.iter().filter(|_| counts).map(|source| once::packages(&api, images, source))).await;
-        Ok((namespace, sources, counts))
-    })?;
-    drop(progress);
-    if sources.is_empty() && counts.is_empty() && matches!(output, Output::Table | Output::Wide) {
-        printer.talk(match namespace.as_str() {
-            "" => "No CatalogSources found".to_owned(),
-            namespace => format!("No CatalogSources found in {namespace} namespace: -A looks in all"),
-        });
-        return Ok(Outcome::Done);
-    }
-    counts.iter().filter_map(|count| count.as_ref().err()).for_each(|why| printer.warn(why));
-    let now = Timestamp::now();
-    if *output == Output::Name && namespace.is_empty() {
-        // As catalogs are named on the command line.
-        for source in &sources {
-            printer.line(format_args!("catalogsource/{}/{}", object::namespace(source), object::name(source)))?;
-        }
-        return Ok(Outcome::Done);
-    }
-    output.objects(printer, &sources, || table(&sources, &counts, namespace.is_empty(), output.is_wide(), now))?;
-    Ok(Outcome::Done)
+        let looking = Looking { options, api, resource, place };
+        if options.list.watch { looking.watch(printer).await } else { looking.once(printer).await }
+    })
 }
 
-fn table(
-    sources: &[Value],
-    counts: &[Result<usize, String>],
-    with_namespace: bool,
-    is_wide: bool,
-    now: Timestamp,
-) -> Table {
-    let narrow = ["NAME", "PACKAGES", "HEALTH", "AGE"];
-    let headers = with_namespace.then_some("NAMESPACE").into_iter().chain(narrow);
-    let mut table = Table::new(headers.chain(is_wide.then_some(["TYPE", "SOURCE", "MESSAGE"]).into_iter().flatten()));
-    for (source, count) in sources.iter().zip(counts) {
-        let text = |path: &[&str]| object::text(source, path).to_owned();
-        let mut row = Vec::new();
-        if with_namespace {
-            row.push(object::namespace(source).to_owned());
+struct Looking<'a> {
+    options: &'a Options,
+    api: Api,
+    resource: Resource,
+    /// The namespace; empty for all.
+    place: String,
+}
+
+impl Looking<'_> {
+    async fn once(&self, printer: &mut Printer) -> Result<Outcome, CliError> {
+        let (sources, _) = self.look(printer).await?;
+        let Options { names, list, .. } = self.options;
+        let listing = self.listing(&sources).arranged(list)?;
+        if listing.entries.is_empty() && names.is_empty() && list.wants_table() {
+            printer.talk(match self.place.as_str() {
+                "" => "No CatalogSources found".to_owned(),
+                namespace => format!("No CatalogSources found in {namespace} namespace: -A looks in all"),
+            });
+            return Ok(Outcome::Done);
         }
-        row.push(object::name(source).to_owned());
-        row.push(count.as_ref().map_or_else(|_| UNKNOWN.to_owned(), ToString::to_string));
-        row.push(health(source));
-        row.push(age(source, now));
-        if is_wide {
-            let of = ["image", "address", "configMap"].map(|key| text(&["spec", key]));
-            row.push(text(&["spec", "sourceType"]));
-            row.push(of.into_iter().find(|o| !o.is_empty()).unwrap_or_default());
-            row.push(message(source, count));
+        let uncounted = sources.values().filter_map(|(_, count)| count.as_ref()?.as_ref().err());
+        uncounted.for_each(|why| printer.warn(why));
+        if !listing.entries.is_empty() || !list.wants_table() {
+            listing.print(list, printer)?;
         }
-        table.row(row);
+        let missing = names.iter().filter(|name| !sources.keys().any(|(_, known)| known == *name));
+        let missing: Vec<CliError> = missing.map(|name| self.missing(name)).collect();
+        missing.iter().for_each(|error| printer.error(error));
+        Ok(if missing.is_empty() { Outcome::Done } else { Outcome::Negative })
     }
-    table
+
+    fn missing(&self, name: &str) -> CliError {
+        let place = match self.place.as_str() {
+            "" => "any namespace".to_owned(),
+            namespace => format!("namespace {namespace}"),
+        };
+        CliError::new(ErrorKind::Api, format!("there is no CatalogSource {name:?} in {place}")).hint(format!(
+            "name a catalog behind a package, such as kubectl olm catalog list {name} catalogsource/NAMESPACE/NAME"
+        ))
+    }
+
+    /// Lists, and goes on with what changes until somebody stops it.
+    async fn watch(&self, printer: &mut Printer) -> Result<Outcome, CliError> {
+        let mut watched = Watched::default();
+        loop {
+            let (mut sources, version) = self.look(printer).await?;
+            watched.show(self.listing(&sources), &self.options.list, printer)?;
+            let events = self.api.watch_in(&self.resource, &self.place, &version).await;
+            let mut events = pin!(events.map_err(|refusal| refused(&refusal, "watch"))?);
+            while let Some(Ok(event)) = events.next().await {
+                match event {
+                    WatchEvent::Added(source) | WatchEvent::Modified(source) if self.is_asked(&source) => {
+                        let count = self.count(&source).await;
+                        sources.insert(key(&source), (source, count));
+                    }
+                    WatchEvent::Deleted(source) => drop(sources.remove(&key(&source))),
+                    WatchEvent::Error(_) => break,
+                    WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Bookmark(_) => {}
+                }
+                watched.show(self.listing(&sources), &self.options.list, printer)?;
+            }
+            // An API server ends a watch after some minutes.
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Lists them once, with the resourceVersion to watch from.
+    async fn look(&self, printer: &mut Printer) -> Result<(Sources, String), CliError> {
+        let progress = printer.progress("reading the catalogs");
+        let listed = self.api.list_from(&self.resource, &self.place, "").await;
+        let (sources, version) = listed.map_err(|refusal| refused(&refusal, "list"))?;
+        let sources: Vec<Value> = sources.into_iter().filter(|source| self.is_asked(source)).collect();
+        let counts = join_all(sources.iter().map(|source| self.count(source))).await;
+        drop(progress);
+        let sources = sources.into_iter().zip(counts).map(|(source, count)| (key(&source), (source, count)));
+        Ok((sources.collect(), version))
+    }
+
+    fn is_asked(&self, source: &Value) -> bool {
+        let Options { names, list, .. } = self.options;
+        let is_named = names.is_empty() || names.iter().any(|name| name == object::name(source));
+        is_named && list.selector.selector.as_ref().is_none_or(|query| query.selects(source))
+    }
+
+    /// How many packages it has, if that is shown.
+    async fn count(&self, source: &Value) -> Option<Result<usize, String>> {
+        if self.options.list.wants_table() {
+            Some(once::packages(&self.api, &self.options.images, source).await)
+        } else {
+            None
+        }
+    }
+
+    fn listing(&self, sources: &Sources) -> Listing {
+        listing(sources, self.place.is_empty(), Timestamp::now())
+    }
+}
+
+fn key(source: &Value) -> (String, String) {
+    (object::namespace(source).to_owned(), object::name(source).to_owned())
+}
+
+fn listing(sources: &Sources, with_namespace: bool, now: Timestamp) -> Listing {
+    let namespace = with_namespace.then_some(Column::new("NAMESPACE"));
+    let narrow = ["NAME", "PACKAGES", "HEALTH", "AGE"].map(Column::new);
+    let wide = ["TYPE", "SOURCE", "MESSAGE"].map(Column::wide);
+    let entries = sources.values().map(|(source, count)| {
+        let text = |path: &[&str]| object::text(source, path).to_owned();
+        let of = ["image", "address", "configMap"].map(|key| text(&["spec", key]));
+        let mut cells = Vec::new();
+        if with_namespace {
+            cells.push(object::namespace(source).to_owned());
+        }
+        cells.extend([
+            object::name(source).to_owned(),
+            match count {
+                Some(Ok(n)) => n.to_string(),
+                Some(Err(_)) | None => UNKNOWN.to_owned(),
+            },
+            health(source),
+            age(source, now),
+            text(&["spec", "sourceType"]),
+            of.into_iter().find(|o| !o.is_empty()).unwrap_or_default(),
+            message(source, count.as_ref()),
+        ]);
+        // As catalogs are named on the command line.
+        let name = match object::namespace(source) {
+            namespace if with_namespace => format!("catalogsource/{namespace}/{}", object::name(source)),
+            _ => output::name(source),
+        };
+        Entry { object: source.clone(), cells, name }
+    });
+    Listing {
+        columns: namespace.into_iter().chain(narrow).chain(wide).collect(),
+        entries: entries.collect(),
+        document: json!({ "apiVersion": "v1", "kind": "List", "metadata": {} }),
+    }
 }
 
 /// What is wrong with it: as its status says, else why its content cannot be read from here.
-fn message(source: &Value, count: &Result<usize, String>) -> String {
+fn message(source: &Value, count: Option<&Result<usize, String>>) -> String {
     let of_status = object::text(source, &["status", "message"]);
     match count {
         _ if !of_status.is_empty() => of_status.to_owned(),
-        Err(why) => why.clone(),
-        Ok(_) => "<none>".to_owned(),
+        Some(Err(why)) => why.clone(),
+        Some(Ok(_)) | None => "<none>".to_owned(),
     }
 }
 
@@ -203,9 +297,9 @@ fn age(object: &Value, now: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::cli::output::Output;
+    use crate::cli::streams::Buffer;
 
     #[test]
     fn names_of_catalog_sources() {
@@ -229,10 +323,15 @@ mod tests {
             of("b", json!({"sourceType": "none"}), json!({"reason": "SpecInvalidError", "message": "no"})),
             of("c", json!({"sourceType": "grpc", "address": "c:50051"}), Value::Null),
         ];
-        let counts = [Ok(3), Err("nobody".to_owned()), Err("nothing answers at c:50051".to_owned())];
+        let counts = [Some(Ok(3)), Some(Err("nobody".to_owned())), Some(Err("nothing answers at c:50051".to_owned()))];
+        let sources = sources.into_iter().zip(counts).map(|(source, count)| (key(&source), (source, count))).collect();
         let now = "2026-11-21T12:05:00Z".parse().unwrap();
+        let flags =
+            ListFlags { output: crate::cli::flags::OutputFlags { output: Output::Wide }, ..ListFlags::default() };
+        let out = Buffer::default();
+        listing(&sources, true, now).print(&flags, &mut Printer::to(out.clone(), Buffer::default())).unwrap();
         assert_eq!(
-            table(&sources, &counts, true, true, now).to_string(),
+            out.text(),
             "NAMESPACE   NAME   PACKAGES    HEALTH             AGE   TYPE   SOURCE          MESSAGE\n\
              olm         a      3           READY              5m    grpc   example.com/a   <none>\n\
              olm         b      <unknown>   SpecInvalidError   5m    none                   no\n\

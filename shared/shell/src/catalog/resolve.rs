@@ -200,7 +200,7 @@ fn print(explanation: &Explanation, output: &Output, printer: &mut Printer) -> R
             bundles.iter().try_for_each(|b| printer.line(format_args!("bundle/{}", b.bundle.name)))
         }
         (Output::Name, Explanation::Failed { .. }) => Ok(()),
-        (Output::Json | Output::Yaml | Output::JsonPath(_), _) => {
+        (Output::Json | Output::Yaml | Output::JsonPath(_) | Output::CustomColumns(_), _) => {
             let mut document = json!({ "apiVersion": output::API_VERSION, "kind": "Resolution" });
             let said = serde_json::to_value(explanation).unwrap_or_default();
             if let (Some(document), Value::Object(said)) = (document.as_object_mut(), said) {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,15 +67,17 @@ pub fn serve(options: &Options, printer: &mut Printer) -> Result<Outcome, CliErr
         .build()
         .map_err(|e| CliError::new(ErrorKind::Internal, format!("cannot start: {e}")))?;
     let ended = runtime.block_on(async {
+        // Whoever says stop in between is heard, too.
+        let mut stop = pin!(stopped());
         let serving = tokio::select! {
             serving = Serving::start(options) => serving?,
-            () = stopped() => return Ok(Outcome::Done),
+            () = &mut stop => return Ok(Outcome::Done),
         };
         for finding in serving.findings() {
             printer.warn(finding);
         }
         printer.talk(format_args!("serving {} at {}", serving.summary(), serving.address()));
-        stopped().await;
+        stop.await;
         serving.stop().await;
         Ok(Outcome::Done)
     });

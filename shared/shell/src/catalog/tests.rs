@@ -8,7 +8,8 @@ use super::render::{self, Filter, MigrationLevel};
 use super::validate;
 use super::*;
 use crate::cli::findings::Format;
-use crate::cli::flags::DataFormat;
+use crate::cli::flags::{DataFormat, OutputFlags};
+use crate::cli::list::ListFlags;
 use crate::cli::streams::Buffer;
 use crate::cli::{CliError, Outcome, Printer};
 
@@ -60,7 +61,8 @@ fn rendered(refs: Vec<Ref>, filter: Filter, images: bool) -> Ran {
 
 fn listed(refs: Vec<Ref>, packages: &[&str], versions: bool, output: &str) -> Ran {
     let packages = packages.iter().map(|p| (*p).to_owned()).collect();
-    let options = list::Options { refs, packages, versions, output: output.parse().unwrap() };
+    let flags = ListFlags { output: OutputFlags { output: output.parse().unwrap() }, ..ListFlags::default() };
+    let options = list::Options { refs, packages, versions, list: flags };
     ran(|printer| list::run(&options, printer))
 }
 

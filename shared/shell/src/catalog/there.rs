@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, Printer};
-use crate::cluster::api::Api;
+use crate::cluster::connect::{Connection, connect};
 use crate::observe::{self, Gap, KINDS, Need, files, strict};
 
 /// Where it is read.
@@ -125,13 +125,12 @@ fn of_cluster(flags: &ClusterFlags, asked: Namespaces, need: Need, printer: &mut
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut gaps = Vec::new();
     let read = runtime.block_on(async {
-        let config = flags.config().await?;
+        let Connection { api, namespace: of_context, .. } = connect(flags).await?;
         let namespace = match asked {
             Namespaces::All => None,
-            Namespaces::OfContext => Some(config.default_namespace.clone()),
+            Namespaces::OfContext => Some(of_context),
             Namespaces::One(name) => Some(name),
         };
-        let api = Api::new(kube::Client::try_from(config)?);
         let mut world = World::new();
         gaps = observe::list(&api, namespace.as_deref().unwrap_or_default(), need, &mut world).await?;
         let is_of_groups = |gap: &Gap| gap.resource.starts_with("operatorgroups");

@@ -9,6 +9,9 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use super::error::{CliError, ErrorKind};
 use super::flags::ClusterFlags;
 
+/// How long a connection may take, its TLS included; Go's programs, kubectl among them, take as long for that.
+const CONNECTING: Duration = Duration::from_secs(10);
+
 impl ClusterFlags {
     /// The configuration that these flags and the kubeconfig files ask for; a pod's own when there is no kubeconfig.
     /// Installs the TLS provider and switches kube's own retries off: they would keep a person waiting for minutes.
@@ -26,11 +29,11 @@ impl ClusterFlags {
             config.tls_server_name = Some(name.clone());
         }
         config.accept_invalid_certs |= self.insecure_skip_tls_verify;
-        if let Some(limit) = self.request_timeout {
-            let limit = (limit != Duration::ZERO).then_some(limit);
-            (config.connect_timeout, config.read_timeout, config.write_timeout) = (limit, limit, limit);
-            config.reset_reader_on_write = true;
-        }
+        // How long an answer may take is for those to look after who wait for it: a watch in which nothing happens goes on.
+        config.connect_timeout = match self.request_timeout {
+            None => Some(CONNECTING),
+            Some(limit) => (limit != Duration::ZERO).then_some(limit),
+        };
         self.identify(&mut config.auth_info);
         // kube would panic.
         if !matches!(config.cluster_url.scheme_str(), Some("http" | "https")) || config.cluster_url.host().is_none() {

@@ -71,6 +71,7 @@ impl Report<'_> {
                 (file, line) => format!("{file}:{line}: "),
             };
             let about = if subject.is_empty() { String::new() } else { format!("{subject}: ") };
+            let severity = printer.paint().severity(*severity);
             printer.line(format_args!("{place}{severity}: {about}{message} [{code}]"))?;
             if !hint.is_empty() {
                 printer.line(format_args!("  hint: {hint}"))?;

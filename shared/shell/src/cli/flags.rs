@@ -61,7 +61,7 @@ pub struct ClusterFlags {
     /// UID to impersonate
     #[arg(long = "as-uid", value_name = "UID", global = true)]
     pub impersonate_uid: Option<String>,
-    /// How long to wait for one answer of the server (1s, 2m, 3h); 0 waits for ever
+    /// How long to wait for one answer of the server (1s, 2m, 3h), 0 for ever [default: 10s to connect, then 1m]
     #[arg(long, value_name = "DURATION", global = true, value_parser = duration)]
     pub request_timeout: Option<Duration>,
 }
@@ -137,7 +137,7 @@ pub struct SelectorFlags {
 /// How objects are printed.
 #[derive(Args, Clone, Debug, Default)]
 pub struct OutputFlags {
-    /// Output format: json, yaml, name, wide or jsonpath=TEMPLATE [default: a table]
+    /// Output format: json, yaml, name, wide, jsonpath=TEMPLATE or custom-columns=TITLE:PATH,… [default: a table]
     ///
     /// A template is text with expressions in braces, as in kubectl: fields (.a.b), indices ([0], [-1], [1:3], [*]),
     /// recursion (..name), filters ([?(@.type=="Ready")]), "text" and {range LIST}…{end}. Dots within a key are
@@ -220,6 +220,34 @@ pub struct LogFlags {
     /// Form of log lines [default: text]
     #[arg(long, value_enum, value_name = "FORMAT", global = true)]
     pub log_format: Option<LogFormat>,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// Also in pipes and files.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+/// How commands talk to people: flags of every command of every plugin.
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[command(next_help_heading = "Common options")]
+pub struct TalkFlags {
+    /// Say nothing on stderr but errors and questions
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// When to use colours: auto (on a terminal, unless NO_COLOR is set), always or never [default: auto]
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN", global = true)]
+    #[arg(hide_possible_values = true, hide_default_value = true)]
+    pub color: Color,
+    /// Log.
+    #[command(flatten)]
+    pub log: LogFlags,
 }
 
 /// Whether to ask.

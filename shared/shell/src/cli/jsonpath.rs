@@ -4,13 +4,13 @@
 //! into a query of RFC 9535, where keys are quoted and `\.` is no longer needed, and that is what is evaluated. `$` and `@`
 //! both mean the object at hand, as in kubectl. Missing fields are empty.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::iter::Peekable;
 use std::str::{Chars, FromStr};
 
 use jsonpath_rust::parser::model::JpQuery;
 use jsonpath_rust::parser::parse_json_path;
-use jsonpath_rust::query::js_path_process;
+use jsonpath_rust::query::{QueryRef, js_path_process};
 use serde_json::Value;
 
 use super::{CliError, ErrorKind};
@@ -62,6 +62,40 @@ impl Template {
         render(&self.parts, object, &mut text)
             .map_err(|e| CliError::new(ErrorKind::Internal, format!("jsonpath: {e}")))?;
         Ok(text)
+    }
+}
+
+/// A path to values in an object, as `--sort-by` and `custom-columns` take it: with or without braces and the first dot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Path {
+    text: String,
+    query: JpQuery,
+}
+
+impl FromStr for Path {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text).trim();
+        if inner.is_empty() {
+            return Err("a path is missing, such as .metadata.name".to_owned());
+        }
+        let path = if inner.starts_with(['.', '[', '$', '@']) { inner.to_owned() } else { format!(".{inner}") };
+        Ok(Self { text: path.clone(), query: query(&path)? })
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Path {
+    /// The values there; none when there are none.
+    pub fn values<'o>(&self, object: &'o Value) -> Vec<&'o Value> {
+        let found = js_path_process(&self.query, object).unwrap_or_default();
+        found.into_iter().map(QueryRef::val).collect()
     }
 }
 

@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Args, FromArgMatches, Parser};
 
-use super::{CliError, Printer, name};
+use super::flags::TalkFlags;
+use super::logging::{self, Usually};
+use super::{CliError, Printer, name, signal};
 
 /// How a command that could answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +42,13 @@ const SPELLED: &str = "{cmd}";
 /// Parses the arguments of this process, runs `body` and says how it ended. Exit codes: 0 done, 1 the answer is no,
 /// 2 could not answer.
 pub fn main<A: Parser>(body: impl FnOnce(A, &mut Printer) -> Result<Outcome, CliError>) -> ExitCode {
-    let mut printer = Printer::stdio();
-    match parse::<A>(std::env::args_os().collect()) {
-        Ok(arguments) => {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    match parse::<A>(arguments) {
+        Ok(Parsed { arguments, talk, logs_itself }) => {
+            let mut printer = Printer::as_asked(&talk);
+            if !logs_itself {
+                logging::start(talk.log, Usually::Warnings);
+            }
             let ended = body(arguments, &mut printer);
             finish(ended, &mut printer)
         }
@@ -50,15 +56,16 @@ pub fn main<A: Parser>(body: impl FnOnce(A, &mut Printer) -> Result<Outcome, Cli
     }
 }
 
-/// Reports how a body ended, and gives the exit code.
+/// Reports how a body ended, and gives the exit code: 130 after Ctrl-C, whatever else came of it.
 pub fn finish(ended: Result<impl Into<ExitCode>, CliError>, printer: &mut Printer) -> ExitCode {
-    match ended.and_then(|answer| printer.flush().map(|()| answer)) {
+    let code = match ended.and_then(|answer| printer.flush().map(|()| answer)) {
         Ok(answer) => answer.into(),
         Err(error) => {
             printer.error(&error);
             error.exit_code()
         }
-    }
+    };
+    if signal::was_interrupted() { ExitCode::from(signal::INTERRUPTED) } else { code }
 }
 
 /// Prints what clap has to say, which is help on stdout or a refusal on stderr, and gives the exit code.
@@ -68,17 +75,49 @@ pub fn refuse(refusal: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(2))
 }
 
+/// A command line that was understood.
+#[derive(Debug)]
+pub struct Parsed<A> {
+    /// What the command takes.
+    pub arguments: A,
+    /// What every command takes.
+    pub talk: TalkFlags,
+    /// Does the command start its log itself? Controllers say more by default.
+    pub logs_itself: bool,
+}
+
 /// Parses arguments; the first is the program itself.
-pub fn parse<A: Parser>(arguments: Vec<OsString>) -> Result<A, clap::Error> {
+pub fn parse<A: Parser>(arguments: Vec<OsString>) -> Result<Parsed<A>, clap::Error> {
     let spelled = name::spelled(arguments.first().map(OsString::as_os_str).unwrap_or_default());
     let mut command = command::<A>(&spelled);
     let matches = command.try_get_matches_from_mut(arguments)?;
-    A::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    // A global flag is known to the sub-command behind which it stands, and to those below.
+    let (mut deepest, mut own) = (&matches, A::command());
+    let mut logs_itself = has_log(&own);
+    // Words for another program are no sub-command of this one.
+    while let Some((name, below)) = deepest.subcommand()
+        && let Some(command) = own.find_subcommand(name).cloned()
+    {
+        (deepest, own) = (below, command);
+        logs_itself |= has_log(&own);
+    }
+    let talk = TalkFlags::from_arg_matches(deepest).map_err(|error| error.format(&mut command))?;
+    let arguments = A::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    Ok(Parsed { arguments, talk, logs_itself })
 }
 
-/// The command of `A` with usage and examples spelled as the user spells the program.
+/// Does the command itself take flags for its log?
+fn has_log(command: &clap::Command) -> bool {
+    command.get_arguments().any(|argument| argument.get_id() == "verbosity")
+}
+
+/// The command of `A`, and the flags of every command, with usage and examples spelled as the user spells the program.
 pub fn command<A: Parser>(spelled: &str) -> clap::Command {
-    dress(A::command().bin_name(spelled), spelled)
+    let mut command = A::command();
+    let known: Vec<_> = command.get_arguments().map(|argument| argument.get_id().clone()).collect();
+    let of_all = TalkFlags::augment_args(clap::Command::new("")).get_arguments().cloned().collect::<Vec<_>>();
+    command = command.args(of_all.into_iter().filter(|argument| !known.contains(argument.get_id())));
+    dress(command.bin_name(spelled), spelled)
 }
 
 fn dress(mut command: clap::Command, spelled: &str) -> clap::Command {
@@ -118,7 +157,7 @@ mod tests {
             let help = refusal(&[argv0, "--help"]).to_string();
             let example = format!("Examples:\n  {spelled} --cups 2\n");
             assert!(help.starts_with(&format!("Brew tea\n\n{example}")), "{help}");
-            assert!(help.ends_with(&format!("Usage:\n  {spelled} --cups <CUPS>\n")), "{help}");
+            assert!(help.ends_with(&format!("Usage:\n  {spelled} [OPTIONS] --cups <CUPS>\n")), "{help}");
         }
     }
 
@@ -126,6 +165,6 @@ mod tests {
     fn a_usage_error_is_exit_code_2() {
         let error = refusal(&["kubectl-olm-brew", "--mugs"]);
         assert_eq!(error.exit_code(), 2);
-        assert!(error.to_string().contains("Usage: kubectl olm brew --cups <CUPS>"), "{error}");
+        assert!(error.to_string().contains("Usage: kubectl olm brew [OPTIONS] --cups <CUPS>"), "{error}");
     }
 }

@@ -6,6 +6,7 @@ use olm_core::api::object;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::columns::Columns;
 use super::jsonpath::Template;
 use super::table::Table;
 use super::{CliError, ErrorKind, Printer};
@@ -30,6 +31,8 @@ pub enum Output {
     Name,
     /// A template in kubectl's JSONPath.
     JsonPath(Template),
+    /// A table of chosen fields.
+    CustomColumns(Columns),
 }
 
 impl FromStr for Output {
@@ -38,13 +41,16 @@ impl FromStr for Output {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once('=') {
             Some(("jsonpath", template)) => template.parse().map(Self::JsonPath),
+            Some(("custom-columns", columns)) => columns.parse().map(Self::CustomColumns),
             _ => match text {
                 "" => Ok(Self::Table),
                 "wide" => Ok(Self::Wide),
                 "json" => Ok(Self::Json),
                 "yaml" => Ok(Self::Yaml),
                 "name" => Ok(Self::Name),
-                _ => Err("expected json, yaml, name, wide or jsonpath=TEMPLATE".to_owned()),
+                _ => {
+                    Err("expected json, yaml, name, wide, jsonpath=TEMPLATE or custom-columns=TITLE:PATH,…".to_owned())
+                }
             },
         }
     }
@@ -64,6 +70,7 @@ impl Output {
             Self::Yaml => printer.yaml(object),
             Self::Name => printer.line(name(object)),
             Self::JsonPath(template) => printer.data(template.render(object)?),
+            Self::CustomColumns(columns) => printer.data(columns.table([object])),
         }
     }
 
@@ -76,6 +83,7 @@ impl Output {
     ) -> Result<(), CliError> {
         match self {
             Self::Table | Self::Wide => printer.data(table()),
+            Self::CustomColumns(columns) => printer.data(columns.table(objects)),
             Self::Name => objects.iter().try_for_each(|object| printer.line(name(object))),
             Self::Json | Self::Yaml | Self::JsonPath(_) => {
                 let list = json!({ "apiVersion": "v1", "kind": "List", "metadata": {}, "items": objects });

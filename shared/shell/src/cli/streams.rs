@@ -11,6 +11,8 @@ use owo_colors::OwoColorize;
 use serde::Serialize;
 
 use super::CliError;
+use super::flags::{Color, TalkFlags};
+use super::paint::Paint;
 use super::progress::Progress;
 
 /// Where a command writes.
@@ -20,6 +22,8 @@ pub struct Printer {
     talks_to_a_person: bool,
     is_read_on_a_terminal: bool,
     answers: Option<Answers>,
+    is_quiet: bool,
+    paint: Paint,
 }
 
 /// Answers questions in the place of a person.
@@ -34,7 +38,21 @@ impl Printer {
             talks_to_a_person: io::stdin().is_terminal() && io::stderr().is_terminal(),
             is_read_on_a_terminal: io::stdout().is_terminal(),
             answers: None,
+            is_quiet: false,
+            paint: Paint::when(anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never),
         }
+    }
+
+    /// The streams of this process, as the flags ask for them.
+    pub fn as_asked(flags: &TalkFlags) -> Self {
+        let color = match flags.color {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::Always,
+            Color::Never => anstream::ColorChoice::Never,
+        };
+        // For the log, too.
+        color.write_global();
+        Self { is_quiet: flags.quiet, ..Self::stdio() }
     }
 
     /// Streams of the caller's choice, never taken for a terminal.
@@ -45,7 +63,20 @@ impl Printer {
             talks_to_a_person: false,
             is_read_on_a_terminal: false,
             answers: None,
+            is_quiet: false,
+            paint: Paint::default(),
         }
+    }
+
+    /// The same, which says nothing but errors and questions.
+    #[must_use]
+    pub fn quiet(self) -> Self {
+        Self { is_quiet: true, ..self }
+    }
+
+    /// The colours for data that people read.
+    pub fn paint(&self) -> Paint {
+        self.paint
     }
 
     /// The same with somebody who answers questions.
@@ -92,6 +123,9 @@ impl Printer {
 
     /// Says something to the person, on stderr.
     pub fn talk(&mut self, words: impl Display) {
+        if self.is_quiet {
+            return;
+        }
         writeln!(self.err, "{words}").ok();
     }
 
@@ -115,7 +149,7 @@ impl Printer {
 
     /// Shows that work goes on, from the second second and on a terminal only.
     pub fn progress(&self, doing: impl Into<String>) -> Progress {
-        Progress::start(doing.into(), self.talks_to_a_person)
+        Progress::start(doing.into(), self.talks_to_a_person && !self.is_quiet)
     }
 
     /// Hands everything to the operating system.
@@ -161,5 +195,16 @@ mod tests {
         printer.error(&CliError::usage("no").hint("yes"));
         assert_eq!(out.text(), "NAME\n");
         assert_eq!(err.text(), "warning: look\nerror: no\nhint: yes\n");
+    }
+
+    #[test]
+    fn who_is_quiet_says_errors_only() {
+        let (out, err) = (Buffer::default(), Buffer::default());
+        let mut printer = Printer::to(out.clone(), err.clone()).quiet();
+        printer.line("NAME").unwrap();
+        printer.talk("note");
+        printer.warn("look");
+        printer.error(&CliError::usage("no"));
+        assert_eq!((out.text().as_str(), err.text().as_str()), ("NAME\n", "error: no\n"));
     }
 }

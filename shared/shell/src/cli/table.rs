@@ -1,5 +1,6 @@
 //! Tables as kubectl prints them: upper-case headers, three spaces, no lines, never wrapped.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -9,11 +10,31 @@ use comfy_table::{Cell, ColumnConstraint, ContentArrangement, Width};
 /// kubectl's columns are never narrower than this, its three spaces included.
 const MIN_WIDTH: u16 = 6;
 
+/// The space between columns.
+const GAP: u16 = 3;
+
+/// A cell as it may be shown: a line break would tear its row apart, and what steers a terminal is for whoever reads the table to see.
+fn harmless(cell: &str) -> Cow<'_, str> {
+    if !cell.contains(char::is_control) {
+        return Cow::Borrowed(cell);
+    }
+    let shown = cell.chars().map(|c| match c {
+        '\n' | '\t' => ' '.to_string(),
+        '\u{1b}' => "^[".to_owned(),
+        c if c.is_control() => c.escape_default().to_string(),
+        c => c.to_string(),
+    });
+    Cow::Owned(shown.collect())
+}
+
 /// A table under construction; `Display` is its text with a final newline.
 #[derive(Clone, Debug)]
 pub struct Table {
     headers: Vec<String>,
     rows: Vec<Vec<String>>,
+    is_titled: bool,
+    /// No column is narrower than the one of another table was.
+    widths: Vec<u16>,
 }
 
 impl Table {
@@ -24,12 +45,34 @@ impl Table {
 
     /// A table with headers that depend on what is in it.
     pub fn with(headers: Vec<String>) -> Self {
-        Self { headers, rows: Vec::new() }
+        Self { headers, rows: Vec::new(), is_titled: true, widths: Vec::new() }
     }
 
     /// Adds a row; an empty cell is shown as it is, `<none>` is the caller's to say.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    /// The same with its headers, or without.
+    #[must_use]
+    pub fn with_headers(self, is_titled: bool) -> Self {
+        Self { is_titled, ..self }
+    }
+
+    /// The same with columns as wide as those of another table at least.
+    #[must_use]
+    pub fn at_least(self, widths: &[u16]) -> Self {
+        Self { widths: widths.to_vec(), ..self }
+    }
+
+    /// How wide its columns are, the space between them included.
+    pub fn widths(&self) -> Vec<u16> {
+        let lines = || self.rows.iter().chain(self.is_titled.then_some(&self.headers));
+        let width = |at: usize| {
+            let cells = lines().filter_map(|line| line.get(at)).map(|cell| harmless(cell).chars().count());
+            u16::try_from(cells.max().unwrap_or_default()).unwrap_or(u16::MAX).saturating_add(GAP).max(MIN_WIDTH)
+        };
+        (0..self.headers.len()).map(width).collect()
     }
 
     /// Has nothing been added?
@@ -40,16 +83,18 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { headers, rows } = self;
+        let Self { headers, rows, is_titled, widths } = self;
         let mut table = comfy_table::Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(headers.iter().map(Cell::new));
-        for row in rows {
-            // A line break would tear the row apart.
-            table.add_row(row.iter().map(|cell| Cell::new(cell.replace('\n', " "))));
+        if *is_titled {
+            table.set_header(headers.iter().map(Cell::new));
         }
-        for column in table.column_iter_mut() {
-            column.set_padding((0, 3)).set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(MIN_WIDTH)));
+        for row in rows {
+            table.add_row(row.iter().map(|cell| Cell::new(harmless(cell))));
+        }
+        for (at, column) in table.column_iter_mut().enumerate() {
+            let width = widths.get(at).copied().unwrap_or_default().max(MIN_WIDTH);
+            column.set_padding((0, GAP)).set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
         }
         for line in table.lines() {
             writeln!(f, "{}", line.trim_end())?;
@@ -96,6 +141,13 @@ mod tests {
              etcdoperator.v0.9.4   x     a b\n\
              z\n"
         );
+    }
+
+    #[test]
+    fn a_cell_steers_no_terminal() {
+        let mut table = Table::new(["A"]);
+        table.row(["\u{1b}[31mred\r\nand\u{7}"]);
+        assert_eq!(table.with_headers(false).to_string(), "^[[31mred\\r and\\u{7}\n");
     }
 
     #[test]

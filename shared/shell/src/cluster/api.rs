@@ -27,7 +27,7 @@ pub const PAGE: u32 = 500;
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// How long the API server may take to answer: after a minute it gives up a request by itself.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How often one request comes back when the API server asks for that, as with kubectl.
 const MOST_PAUSES: usize = 10;
@@ -90,6 +90,8 @@ pub struct Api {
     patience: Duration,
     /// Where warnings are kept, if somebody wants them.
     warnings: Option<Arc<std::sync::Mutex<Vec<String>>>>,
+    /// How long a connection may take, which kube's client looks after.
+    connecting: Option<Duration>,
 }
 
 /// A page of a list: objects, the list's resourceVersion, and where the next page starts.
@@ -105,12 +107,18 @@ pub struct Page {
 impl Api {
     /// A client. Its configuration should have kube's own retries off: the planner retries.
     pub fn new(client: kube::Client) -> Self {
-        Self { client, resources: Arc::default(), account: None, patience: PATIENCE, warnings: None }
+        let (resources, patience) = (Arc::default(), PATIENCE);
+        Self { client, resources, account: None, patience, warnings: None, connecting: None }
     }
 
     /// The same client, which waits no longer than that for an answer. A watch may go on for ever once it has begun.
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// The same client, which knows how long its connections may take.
+    pub(super) fn with_connecting(self, connecting: Option<Duration>) -> Self {
+        Self { connecting, ..self }
     }
 
     /// The same client, but what it does to objects it does with the rights of a ServiceAccount.
@@ -194,8 +202,8 @@ impl Api {
     /// Everything that the API server serves, which is known from then on, and the versions of groups of which it does not know now what
     /// they have: aggregated APIs that do not answer.
     pub async fn discover(&self) -> Result<(Vec<Resource>, Vec<(String, String)>), Status> {
-        let core = self.client.list_core_api_versions_aggregated().await.map_err(status)?;
-        let groups = self.client.list_api_groups_aggregated().await.map_err(status)?;
+        let core = self.answer(|| self.client.list_core_api_versions_aggregated()).await?;
+        let groups = self.answer(|| self.client.list_api_groups_aggregated()).await?;
         let (mut found, mut stale) = (Vec::new(), Vec::new());
         for group in core.items.into_iter().chain(groups.items) {
             let name = group.metadata.and_then(|m| m.name).unwrap_or_default();
@@ -545,7 +553,11 @@ impl Api {
             ask().await
         };
         let none = |_| Status::new(0, "NoAnswer", format!("no answer within {} s", self.patience.as_secs_f32()));
-        tokio::time::timeout(self.patience, answer).await.map_err(none)?.map_err(status)
+        let answer = tokio::time::timeout(self.patience, answer).await.map_err(none)?;
+        answer.map_err(|error| match self.connecting.filter(|_| is_late(&error)) {
+            Some(limit) => Status::new(0, "NoAnswer", format!("no connection within {} s", limit.as_secs_f32())),
+            None => status(error),
+        })
     }
 }
 
@@ -559,6 +571,18 @@ fn pause(error: &kube::Error) -> Option<Duration> {
     let seconds = refusal.details.as_ref()?.retry_after_seconds;
     let pause = Duration::from_secs(seconds.into());
     (refusal.code == 429 && seconds > 0 && pause <= LONGEST_PAUSE).then_some(pause)
+}
+
+/// Was the connection not made in time?
+fn is_late(error: &kube::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::TimedOut) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 fn unsendable(error: kube::core::request::Error) -> Status {

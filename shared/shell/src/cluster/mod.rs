@@ -15,6 +15,7 @@
 //!   follow   one object, for commands that wait
 //!   lease    who may write                                       <---may it?---  live, execute
 //!   warning  what the API server warns of in the headers of an answer
+//!   connect  from flags to an API server
 //!   api      requests with whole objects as JSON
 //! ```
 
@@ -22,6 +23,7 @@ pub mod api;
 mod bundles;
 pub mod catalogs;
 pub(crate) mod certificate;
+pub(crate) mod connect;
 mod copies;
 mod discovery;
 mod endpoints;

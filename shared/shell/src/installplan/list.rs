@@ -1,5 +1,8 @@
 //! `kubectl olm install-plan list`: where the plans stand, and what each waits for.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
 use olm_core::api::object;
 use olm_core::installplan::standing::{self, Standing};
 use olm_core::plan::{Culprit, Reason};
@@ -8,15 +11,18 @@ use serde_json::{Value, json};
 
 use super::named::{self, age};
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
-use crate::cli::output::{API_VERSION, Output, name};
-use crate::cli::selector::LabelQuery;
-use crate::cli::table::Table;
+use crate::cli::list::{Column, Entry, ListFlags, Listing, Watched};
+use crate::cli::name::bare;
+use crate::cli::output::{self, API_VERSION};
 use crate::cli::wait::block_on;
-use crate::cli::{CliError, Outcome, Printer};
+use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::observe::{self, Need, Seen};
 
 /// So much of a reason is shown in a table that is not wide.
 const SHORT: usize = 100;
+
+/// Before a watch that has ended begins anew.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// Which plans to list.
 #[derive(Clone, Debug)]
@@ -25,12 +31,12 @@ pub struct Options {
     pub source: SourceFlags,
     /// Their namespaces.
     pub namespaces: NamespaceFlags,
-    /// Their labels.
-    pub selector: Option<LabelQuery>,
+    /// Their names; none for all.
+    pub names: Vec<String>,
     /// Only those that wait for approval?
     pub pending: bool,
-    /// The form of the answer.
-    pub output: Output,
+    /// Which of them, and the form of the answer.
+    pub list: ListFlags,
 }
 
 /// A plan, and where it stands.
@@ -40,22 +46,83 @@ struct Listed<'w> {
     subscriptions: Vec<&'w str>,
 }
 
-/// Lists plans.
+/// Lists plans. The answer is no when a plan that is named is not there.
 ///
 /// # Errors
 /// They cannot be read.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Options { source, namespaces, selector, pending, output } = options;
-    let seen = block_on(observe::look(source, namespaces, &[], Need::Plans, printer))?;
+    if !options.source.from.is_empty() {
+        options.list.refuse_to_watch("a file")?;
+    }
+    let names = options.names.iter().map(|text| Ok(bare(text, "installplan")?.to_owned()));
+    let options = &Options { names: names.collect::<Result<_, CliError>>()?, ..options.clone() };
+    if options.list.watch {
+        return block_on(watch(options, printer));
+    }
+    let seen = block_on(look(options, printer))?;
     seen.tell_gaps(printer);
+    let listing = listing(&seen, options).arranged(&options.list)?;
+    if listing.entries.is_empty() && options.list.wants_table() && options.names.is_empty() {
+        printer.talk(none(&seen, options.pending));
+        return Ok(Outcome::Done);
+    }
+    if !listing.entries.is_empty() || !options.list.wants_table() {
+        listing.print(&options.list, printer)?;
+    }
+    let missing = missing(&seen, options);
+    missing.iter().for_each(|error| printer.error(error));
+    Ok(if missing.is_empty() { Outcome::Done } else { Outcome::Negative })
+}
+
+async fn look(options: &Options, printer: &mut Printer) -> Result<Seen, CliError> {
+    observe::look(&options.source, &options.namespaces, &[], Need::Plans, printer).await
+}
+
+/// Lists plans, and goes on with what changes until somebody stops it. An API server ends a watch after some minutes: then it is looked at
+/// again, and only what is different is printed.
+async fn watch(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
+    let mut watched = Watched::default();
+    loop {
+        let mut seen = look(options, printer).await?;
+        seen.tell_gaps(printer);
+        watched.show(listing(&seen, options), &options.list, printer)?;
+        let mut failed = None;
+        let followed = seen
+            .follow(Duration::MAX, |seen| match watched.show(listing(seen, options), &options.list, printer) {
+                Ok(()) => false,
+                Err(error) => {
+                    failed = Some(error);
+                    true
+                }
+            })
+            .await;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if let Err(refusal) = followed.as_ref()
+            && matches!(refusal.code, 401 | 403)
+        {
+            return Err(named::refused(
+                refusal,
+                "watch",
+                "installplans",
+                seen.namespace.as_deref().unwrap_or_default(),
+            ));
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// The plans that are asked for, as they are now.
+fn listing(seen: &Seen, options: &Options) -> Listing {
     let world = Reader::new(&seen.world);
     let mut listed = Vec::new();
     for plan in world.all(&kind::INSTALL_PLAN).map(|o| o.json()) {
-        if !seen.is_asked(plan) || selector.as_ref().is_some_and(|query| !query.selects(plan)) {
+        if !seen.is_asked(plan) || !is_named(plan, &options.names) {
             continue;
         }
-        let standing = named::standing_in(&seen, plan);
-        if *pending && !standing.is_pending() {
+        let standing = named::standing_in(seen, plan);
+        if options.pending && !standing.is_pending() {
             continue;
         }
         let subscriptions = standing::subscriptions(&world, plan).into_iter().map(object::name).collect();
@@ -65,28 +132,47 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         let generation = object::at(l.plan, &["spec", "generation"]).as_i64();
         (object::namespace(l.plan), generation, object::name(l.plan))
     });
-    let is_table = matches!(output, Output::Table | Output::Wide);
-    if listed.is_empty() && is_table {
-        printer.talk(none(&seen, *pending));
-        return Ok(Outcome::Done);
+    let columns = COLUMNS.into_iter().filter(|column| seen.namespace.is_none() || *column != NAMESPACE);
+    Listing {
+        columns: columns.collect(),
+        entries: listed.iter().map(|listed| entry(listed, seen, options.list.output.output.is_wide())).collect(),
+        document: json!({ "apiVersion": API_VERSION, "kind": "InstallPlanList" }),
     }
-    match output {
-        Output::Table | Output::Wide => printer.data(table(&listed, &seen, output.is_wide()))?,
-        Output::Name => {
-            for Listed { plan, .. } in &listed {
-                // Of several namespaces each line is what goes behind a command: xargs -L1 kubectl olm install-plan approve
-                let place = seen.namespace.is_none().then(|| format!(" -n {}", object::namespace(plan)));
-                printer.line(format_args!("{}{}", name(plan), place.unwrap_or_default()))?;
-            }
-        }
-        Output::Json | Output::Yaml | Output::JsonPath(_) => {
-            let items: Vec<Value> = listed.iter().map(document).collect();
-            let list = json!({ "apiVersion": API_VERSION, "kind": "InstallPlanList", "items": items });
-            output.object(printer, &list, || Table::new([]))?;
-        }
-    }
-    Ok(Outcome::Done)
 }
+
+fn is_named(plan: &Value, names: &[String]) -> bool {
+    names.is_empty() || names.iter().any(|name| name == object::name(plan))
+}
+
+/// The names of which there is no plan.
+fn missing(seen: &Seen, options: &Options) -> Vec<CliError> {
+    let world = Reader::new(&seen.world);
+    let plans: Vec<&Value> =
+        world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| seen.is_asked(plan)).collect();
+    let missing = options.names.iter().filter(|name| !plans.iter().any(|plan| object::name(plan) == name.as_str()));
+    missing
+        .map(|name| match &seen.namespace {
+            Some(namespace) => named::not_found("InstallPlan", name, namespace),
+            None => CliError::new(ErrorKind::Api, format!("there is no InstallPlan {name:?} in any namespace")),
+        })
+        .collect()
+}
+
+const NAMESPACE: Column = Column::new("NAMESPACE");
+
+const COLUMNS: [Column; 11] = [
+    NAMESPACE,
+    Column::new("NAME"),
+    Column::new("CSVS"),
+    Column::new("APPROVAL"),
+    Column::new("PHASE"),
+    Column::new("AGE"),
+    Column::wide("APPROVED"),
+    Column::wide("STEPS"),
+    Column::wide("STEP"),
+    Column::wide("SUBSCRIPTIONS"),
+    Column::new("REASON"),
+];
 
 fn none(seen: &Seen, pending: bool) -> String {
     let what = if pending { "No InstallPlans that wait for approval" } else { "No InstallPlans" };
@@ -96,41 +182,33 @@ fn none(seen: &Seen, pending: bool) -> String {
     }
 }
 
-fn table(listed: &[Listed<'_>], seen: &Seen, is_wide: bool) -> Table {
-    let narrow = ["NAME", "CSVS", "APPROVAL", "PHASE", "AGE"];
-    let more = ["APPROVED", "STEPS", "STEP", "SUBSCRIPTIONS"];
-    let headers = seen.namespace.is_none().then_some("NAMESPACE").into_iter().chain(narrow);
-    let headers = headers.chain(is_wide.then_some(more).into_iter().flatten()).chain(["REASON"]);
-    let mut table = Table::new(headers);
-    for Listed { plan, standing, subscriptions } in listed {
-        let mut row = Vec::new();
-        if seen.namespace.is_none() {
-            row.push(object::namespace(plan).to_owned());
-        }
-        let csvs: Vec<String> = standing.csvs.iter().map(ToString::to_string).collect();
-        let phase = if standing.phase.is_empty() { "<none>" } else { &standing.phase };
-        row.extend([
-            object::name(plan).to_owned(),
-            csvs.join(", "),
-            standing.approval.clone(),
-            phase.to_owned(),
-            age(plan, seen.at),
-        ]);
-        if is_wide {
-            let (done, all) = standing.steps;
-            let step = standing.step.as_ref().map(|step| format!("{}/{}", step.kind, step.name));
-            row.extend([
-                standing.approved.to_string(),
-                format!("{done}/{all}"),
-                step.unwrap_or_default(),
-                subscriptions.join(","),
-            ]);
-        }
-        let why = why(standing);
-        row.push(if is_wide { why } else { shortened(&why) });
-        table.row(row);
+/// A plan as a row, and as data.
+fn entry(listed: &Listed<'_>, seen: &Seen, is_wide: bool) -> Entry {
+    let Listed { plan, standing, subscriptions } = listed;
+    let mut cells = Vec::new();
+    if seen.namespace.is_none() {
+        cells.push(object::namespace(plan).to_owned());
     }
-    table
+    let csvs: Vec<String> = standing.csvs.iter().map(ToString::to_string).collect();
+    let phase = if standing.phase.is_empty() { "<none>" } else { &standing.phase };
+    let (done, all) = standing.steps;
+    let step = standing.step.as_ref().map(|step| format!("{}/{}", step.kind, step.name));
+    let why = why(standing);
+    cells.extend([
+        object::name(plan).to_owned(),
+        csvs.join(", "),
+        standing.approval.clone(),
+        phase.to_owned(),
+        age(plan, Timestamp::now()),
+        standing.approved.to_string(),
+        format!("{done}/{all}"),
+        step.unwrap_or_default(),
+        subscriptions.join(","),
+        if is_wide { why } else { shortened(&why) },
+    ]);
+    // Of several namespaces each line is what goes behind a command: xargs -L1 kubectl olm install-plan approve
+    let place = seen.namespace.is_none().then(|| format!(" -n {}", object::namespace(plan)));
+    Entry { object: document(listed), cells, name: format!("{}{}", output::name(plan), place.unwrap_or_default()) }
 }
 
 /// What a plan waits for, beside its name.

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, ErrorKind, table};
 use crate::cluster::api::Api;
+use crate::cluster::connect;
 use crate::observe::{Gap, Seen};
 
 /// What nobody knows.
@@ -19,9 +20,7 @@ const UNKNOWN: &str = "<unknown>";
 
 /// A connection to the cluster, and the namespace to work in.
 pub(super) async fn connect(cluster: &ClusterFlags, namespace: Option<&str>) -> Result<(Api, String), CliError> {
-    let config = cluster.config().await?;
-    let namespace = namespace.unwrap_or(&config.default_namespace).to_owned();
-    Ok((Api::new(kube::Client::try_from(config)?), namespace))
+    connect::connect_in(cluster, namespace).await
 }
 
 /// Where a plan stands, as far as what was seen tells.

@@ -19,6 +19,7 @@ use super::{GLOBAL, Gap, Need, Seen, Served, is_lack_of_rights};
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::{CliError, ErrorKind, Printer};
 use crate::cluster::api::{Api, Depth, PAGE, Resource};
+use crate::cluster::connect::connect_in;
 
 /// OLM's group.
 const OLM: &str = "operators.coreos.com";
@@ -103,10 +104,8 @@ pub(super) async fn look(
     printer: &mut Printer,
 ) -> Result<Seen, CliError> {
     let progress = printer.progress("reading the cluster");
-    let config = source.cluster.config().await?;
-    let of_context = || namespaces.namespace.as_ref().unwrap_or(&config.default_namespace).clone();
-    let namespace = (!namespaces.all_namespaces).then(of_context);
-    let api = Api::new(kube::Client::try_from(config)?);
+    let (api, namespace) = connect_in(&source.cluster, namespaces.namespace.as_deref()).await?;
+    let namespace = (!namespaces.all_namespaces).then_some(namespace);
     let mut world = World::new();
     let (mut gaps, lists) = take_stock(&api, namespace.as_deref().unwrap_or_default(), need, &mut world).await?;
     let mut served = Served::default();

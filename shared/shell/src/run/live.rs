@@ -13,8 +13,9 @@ use super::{Options, endpoints, guard};
 use crate::cli::signal::{self, Signal};
 use crate::cli::table::age;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
-use crate::cluster::api::{Api, status};
+use crate::cluster::api::Api;
 use crate::cluster::catalogs::Catalogs;
+use crate::cluster::connect::{Connection, connect as connection};
 use crate::cluster::lease::{Denied, Lease, Permit, describe};
 use crate::cluster::live::{self, End, LoopOptions};
 use crate::cluster::metrics::Metrics;
@@ -240,15 +241,7 @@ impl Live<'_> {
 
 /// A client for the cluster that the flags name, and the address of its API server.
 pub(super) async fn connect(options: &Options) -> Result<(Api, String), CliError> {
-    let mut config = options.cluster.config().await?;
-    // It is about requests: a watch in which nothing happens goes on.
-    config.read_timeout = None;
-    let server = config.cluster_url.to_string();
-    let client = kube::Client::try_from(config).map_err(status).map_err(|s| unreachable(&s, &server))?;
-    let mut api = Api::new(client);
-    if let Some(limit) = options.cluster.request_timeout {
-        api = api.with_patience(if limit.is_zero() { Duration::MAX } else { limit });
-    }
+    let Connection { api, server, .. } = connection(&options.cluster).await?;
     match api.version().await {
         Ok(_) => Ok((api, server)),
         Err(refusal) => Err(unreachable(&refusal, &server)),

@@ -143,7 +143,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
                 if index > 0 {
                     printer.line("")?;
                 }
-                printer.data(report::text(explanation, tried, options.details))?;
+                printer.data(report::text(explanation, tried, options.details, printer.paint()))?;
             }
         }
         Form::Markdown => {

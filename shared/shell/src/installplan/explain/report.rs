@@ -9,12 +9,16 @@ use olm_core::explain::{
 
 use super::super::policy::Tried;
 use super::diff;
+use crate::cli::paint::{Paint, Tone};
 
 /// Of more items of a kind only the first are shown, unless details are asked for.
 const SHOWN: usize = 8;
 
 /// So much is told of what an operator waits for, in characters.
 const LONG: usize = 160;
+
+/// Marks a line about what reaches far or does harm.
+const RISK: &str = "! ";
 
 /// What belongs together.
 struct Section {
@@ -24,11 +28,13 @@ struct Section {
     is_list: bool,
     /// Does its title say something by itself?
     is_line: bool,
+    /// What its title says of the plan.
+    tone: Tone,
 }
 
 impl Section {
     fn of(title: &str) -> Self {
-        Self { title: title.to_owned(), items: Vec::new(), is_list: false, is_line: false }
+        Self { title: title.to_owned(), items: Vec::new(), is_list: false, is_line: false, tone: Tone::Plain }
     }
 }
 
@@ -47,17 +53,18 @@ impl Item {
 }
 
 /// For a terminal.
-pub(super) fn text(explanation: &Explanation, tried: &[Tried], details: bool) -> String {
+pub(super) fn text(explanation: &Explanation, tried: &[Tried], details: bool, paint: Paint) -> String {
     let mut text = format!("{}\n", title(explanation));
     for section in sections(explanation, tried, details) {
-        let _ = writeln!(text, "\n{}", section.title);
+        let _ = writeln!(text, "\n{}", paint.tone(section.tone, &section.title));
         let bullet = if section.is_list { "- " } else { "" };
         for Item { line, under, diff } in section.items {
             let _ = writeln!(text, "  {bullet}{line}");
             for line in under {
-                let _ = writeln!(text, "      {line}");
+                let tone = if line.starts_with(RISK) { Tone::Bad } else { Tone::Plain };
+                let _ = writeln!(text, "      {}", paint.tone(tone, &line));
             }
-            for line in diff.lines() {
+            for line in paint.diff(&diff).lines() {
                 let _ = writeln!(text, "      {line}");
             }
         }
@@ -141,6 +148,14 @@ fn verdict_line(explanation: &Explanation) -> &'static str {
     }
 }
 
+fn tone(explanation: &Explanation) -> Tone {
+    match explanation.verdict.result {
+        Outcome::Safe => Tone::Good,
+        Outcome::NeedsDecision | Outcome::Unknown => Tone::Doubtful,
+        Outcome::WouldFail => Tone::Bad,
+    }
+}
+
 fn sections(explanation: &Explanation, tried: &[Tried], details: bool) -> Vec<Section> {
     let shown = if details { usize::MAX } else { SHOWN };
     let sections = [
@@ -188,9 +203,13 @@ fn verdict(explanation: &Explanation) -> Section {
         } else {
             "Every object can be made, and no right reaches further than before."
         };
-        return Section { items: vec![Item::of(line)], ..Section::of(verdict_line(explanation)) };
+        return Section {
+            items: vec![Item::of(line)],
+            tone: tone(explanation),
+            ..Section::of(verdict_line(explanation))
+        };
     }
-    Section { items, is_list: true, ..Section::of(verdict_line(explanation)) }
+    Section { items, is_list: true, tone: tone(explanation), ..Section::of(verdict_line(explanation)) }
 }
 
 fn csv_line(csv: &Csv) -> String {
@@ -355,10 +374,11 @@ fn rights(explanation: &Explanation, details: bool) -> Section {
         for (account, rights) in accounts {
             let (marked, ordinary): (Vec<_>, Vec<_>) = rights.into_iter().partition(|r| !r.escalations.is_empty());
             let shown = if details { usize::MAX } else { SHOWN };
-            let mut under: Vec<String> = marked.iter().take(shown).map(|right| format!("! {}", told(right))).collect();
+            let mut under: Vec<String> =
+                marked.iter().take(shown).map(|right| format!("{RISK}{}", told(right))).collect();
             let more = marked.len().saturating_sub(shown);
             if more > 0 {
-                under.push(format!("! and {more} more that reach far"));
+                under.push(format!("{RISK}and {more} more that reach far"));
             }
             match ordinary.len() {
                 0 => {}
@@ -424,7 +444,7 @@ fn crds(explanation: &Explanation, details: bool, shown: usize) -> Section {
         }
         let mut under = Vec::new();
         if !crd.safe {
-            under.push(format!("! {}", crd.message));
+            under.push(format!("{RISK}{}", crd.message));
             under.extend(crd.misfits.iter().cloned());
         }
         Item { line: format!("{}: {}", crd.name, told.join("; ")), under, ..Item::default() }

@@ -11,6 +11,7 @@ use super::Options;
 use super::fix::Fixed;
 use crate::cli::findings::{About, Format, Report};
 use crate::cli::output::API_VERSION;
+use crate::cli::paint::Paint;
 use crate::cli::table::Table;
 use crate::cli::{CliError, Printer};
 use crate::observe::Seen;
@@ -45,7 +46,7 @@ pub(super) fn tell(told: &Told<'_>, options: &Options, printer: &mut Printer) ->
     match options.format {
         Format::Text => {
             for problem in &linted.problems {
-                printer.data(text(told, problem))?;
+                printer.data(text(told, problem, printer.paint()))?;
             }
             for (catalog, matrix) in *matrices {
                 printer.data(table(catalog, matrix))?;
@@ -127,13 +128,14 @@ fn advice(told: &Told<'_>, fix: &Fix) -> String {
     }
 }
 
-fn text(told: &Told<'_>, problem: &Problem) -> String {
+fn text(told: &Told<'_>, problem: &Problem, paint: Paint) -> String {
     let place = match place(told.seen, problem) {
         ("", _) => String::new(),
         (file, 0) => format!("{file}: "),
         (file, line) => format!("{file}:{line}: "),
     };
     let Problem { severity, object, message, rule, fix, .. } = problem;
+    let severity = paint.severity(*severity);
     let mut text = format!("{place}{severity}: {}: {message} [{}]\n", subject(object), rule.code);
     if let Some(fix) = fix {
         text += &format!("  fix: {}\n", fix.what);

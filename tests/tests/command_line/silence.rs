@@ -1,0 +1,175 @@
+//! A server that takes connections and never answers, and Ctrl-C.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use crate::lists::{help, sub_commands};
+use crate::{Home, PROGRAMS, kubeconfig, said};
+
+/// A command line of each command that asks an API server. `DIR` is a catalog, `PORT` a free one.
+const COMMANDS: [(&str, &str); 19] = [
+    ("kubectl-olm", "version"),
+    ("kubectl-olm-catalog", "diff catalogsource/a/b DIR"),
+    ("kubectl-olm-catalog", "graph tea catalogsource/a/b"),
+    ("kubectl-olm-catalog", "list"),
+    ("kubectl-olm-catalog", "list catalogsource/a/b"),
+    ("kubectl-olm-catalog", "render catalogsource/a/b"),
+    ("kubectl-olm-catalog", "resolve tea --context c --catalog a/b=DIR"),
+    ("kubectl-olm-catalog", "serve catalogsource/a/b --port 0 --address 127.0.0.1"),
+    ("kubectl-olm-catalog", "validate catalogsource/a/b"),
+    ("kubectl-olm-install_plan", "approve plan --yes"),
+    ("kubectl-olm-install_plan", "explain"),
+    ("kubectl-olm-install_plan", "list"),
+    ("kubectl-olm-install_plan", "wait plan --timeout 0"),
+    ("kubectl-olm-operatorgroup", "compile --package tea"),
+    ("kubectl-olm-operatorgroup", "create --yes"),
+    ("kubectl-olm-operatorgroup", "delete --yes"),
+    ("kubectl-olm-operatorgroup", "intersect"),
+    ("kubectl-olm-operatorgroup", "lint"),
+    ("kubectl-olm-run", "--once"),
+];
+
+/// Everything that is not about one sub-command.
+const OTHERS: [(&str, &str); 2] = [("kubectl-olm-run", "--audit --once"), ("kubectl-olm-run", "--install-crds")];
+
+fn command(home: &Home, config: &Path, program: &str, line: &str) -> Command {
+    let mut command = home.command(program);
+    let catalog = home.path("catalog");
+    let words = line.split(' ').map(|word| word.replace("DIR", &catalog.display().to_string()));
+    command.args(words).env("KUBECONFIG", config).stdin(Stdio::null());
+    command
+}
+
+fn home() -> Home {
+    let home = Home::new();
+    fs::create_dir(home.path("catalog")).unwrap();
+    let package = r#"{"schema": "olm.package", "name": "tea", "defaultChannel": "a"}
+        {"schema": "olm.channel", "package": "tea", "name": "a", "entries": [{"name": "tea.v1"}]}
+        {"schema": "olm.bundle", "package": "tea", "name": "tea.v1", "image": "example.com/tea",
+         "properties": [{"type": "olm.package", "value": {"packageName": "tea", "version": "1.0.0"}}]}"#;
+    fs::write(home.path("catalog").join("tea.json"), package).unwrap();
+    home
+}
+
+#[test]
+fn every_command_that_asks_a_server_is_asked_here() {
+    let home = Home::new();
+    let mut missing = Vec::new();
+    for program in PROGRAMS {
+        let page = help(&home, program, &[]);
+        let mut commands = sub_commands(&page);
+        if program == "kubectl-olm" {
+            commands.retain(|command| ["version", "completion"].contains(&command.as_str()));
+        }
+        for command in commands {
+            let known = COMMANDS.iter().any(|(of, line)| *of == program && line.split(' ').next() == Some(&command));
+            if !known && help(&home, program, &[&command]).contains("--kubeconfig") {
+                missing.push(format!("{program} {command}"));
+            }
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_never_answers_is_told_of() {
+    let home = home();
+    // Connections wait to be accepted for ever, which to those who make them is the same.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let commands: Vec<_> = COMMANDS.iter().chain(&OTHERS).collect();
+    for scheme in ["http", "https"] {
+        let config = home.path(scheme);
+        fs::write(&config, kubeconfig(&format!("{scheme}://{address}"))).unwrap();
+        let started: Vec<_> = commands
+            .iter()
+            .map(|(program, line)| {
+                let mut command = command(&home, &config, program, line);
+                command.arg("--request-timeout=1s").stdout(Stdio::piped()).stderr(Stdio::piped());
+                (format!("{program} {line}"), Instant::now(), command.spawn().unwrap())
+            })
+            .collect();
+        let mut wrong = Vec::new();
+        for (line, began, child) in started {
+            let (code, out, talk) = said(&child.wait_with_output().unwrap());
+            let within = began.elapsed() < Duration::from_mins(1);
+            let told = talk.contains("within 1 s");
+            if code != 2 || !out.is_empty() && !line.ends_with("version") || !told || !within {
+                wrong.push(format!("{scheme}: {line}: {code} {:?}\n{out}{talk}", began.elapsed()));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
+#[test]
+fn ctrl_c_is_130_whatever_is_interrupted() {
+    let home = home();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = home.path("config");
+    fs::write(&config, kubeconfig(&format!("http://{}", silent.local_addr().unwrap()))).unwrap();
+    // Each has connected when it is at work.
+    let (sender, connections) = mpsc::channel();
+    std::thread::spawn(move || silent.incoming().try_for_each(|connection| sender.send(connection)));
+    for (program, line) in COMMANDS.iter().chain(&OTHERS) {
+        let mut command = command(&home, &config, program, line);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let connected = connections.recv_timeout(Duration::from_mins(1));
+        assert!(connected.is_ok(), "{program} {line} asks no server");
+        assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+        crate::interrupted(child.wait().unwrap());
+        // Of those who ask several things at a time.
+        while connections.try_recv().is_ok() {}
+    }
+}
+
+#[test]
+fn a_catalog_that_is_served_ends_in_order_and_with_130() {
+    let home = home();
+    for (signal, code) in [("-INT", 130), ("-TERM", 0)] {
+        let mut command =
+            command(&home, &home.path("none"), "kubectl-olm-catalog", "serve DIR --port 0 --address 127.0.0.1");
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let talk = BufReader::new(child.stderr.take().unwrap()).lines();
+        assert!(talk.map_while(Result::ok).any(|line| line.starts_with("serving ")));
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
+    }
+}
+
+#[test]
+fn flags_of_every_command_may_stand_before_the_word_of_a_plugin() {
+    let home = home();
+    let mut command = home.command("kubectl-olm");
+    command.args(["-q", "--color=never", "catalog", "list", "DIR"]);
+    let (code, _, talk) = said(&command.output().unwrap());
+    assert_eq!(code, 2, "{talk}");
+    let known: BTreeSet<&str> = talk.split_whitespace().collect();
+    assert!(!known.contains("unexpected"), "{talk}");
+}
+
+#[test]
+fn colours_where_they_are_asked_for() {
+    let home = home();
+    let broken = home.path("catalog").join("pot.json");
+    fs::write(broken, r#"{"schema": "olm.package", "name": "pot", "defaultChannel": "none"}"#).unwrap();
+    let red = "\u{1b}[31";
+    for (words, terminal, wanted) in [
+        ("validate DIR", &[][..], false),
+        ("validate DIR --color always", &[], true),
+        ("validate DIR --color never", &[("CLICOLOR_FORCE", "1")], false),
+        ("validate DIR", &[("CLICOLOR_FORCE", "1")], true),
+        ("validate DIR", &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], false),
+    ] {
+        let mut command = command(&home, &home.path("none"), "kubectl-olm-catalog", words);
+        let (_, out, _) = said(&command.envs(terminal.iter().copied()).output().unwrap());
+        assert!(out.contains("error"), "{out}");
+        assert_eq!(out.contains(red), wanted, "{words} {terminal:?}: {out:?}");
+    }
+}
