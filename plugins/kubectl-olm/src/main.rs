@@ -11,6 +11,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use olm_shell::cli::logging::{self, Usually};
 use olm_shell::cli::main::Parsed;
 use olm_shell::cli::{self, CliError, Outcome, Printer};
+use olm_shell::completion::Question;
 
 /// The Operator Lifecycle Manager as kubectl plugins.
 ///
@@ -35,6 +36,9 @@ enum Command {
 fn main() -> ExitCode {
     let mut printer = Printer::stdio();
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(question) = Question::of(&arguments) {
+        return cli::main::finish(printer.data(completion::answer(question)).map(|()| Outcome::Done), &mut printer);
+    }
     let arguments = help_goes_last(arguments);
     if arguments.len() == 1 || (arguments.len() == 2 && is_help(&arguments[1])) {
         return cli::main::finish(help(&arguments[0], &mut printer), &mut printer);

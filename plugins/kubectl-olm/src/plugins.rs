@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use olm_shell::cli::{CliError, name};
+use olm_shell::completion::PREFIX;
 
 /// The plugins that belong to this release, with the line that help has for them.
 const KNOWN: [(&str, &str); 4] = [
@@ -58,13 +59,52 @@ pub(crate) fn listed_in(command: clap::Command) -> clap::Command {
     command.subcommands(known).subcommands(others)
 }
 
+/// The command with the plugins that are installed among its sub-commands.
+pub(crate) fn installed_in(command: clap::Command) -> clap::Command {
+    let others = found().into_keys().filter(|word| command.find_subcommand(word).is_none());
+    let others: Vec<_> = others
+        .map(|word| {
+            let about = KNOWN.iter().find(|(known, _)| *known == word).map_or("A plugin", |(_, about)| about);
+            clap::Command::new(word).about(about)
+        })
+        .collect();
+    command.subcommands(others)
+}
+
+/// The words of the plugins that belong to this release.
+pub(crate) fn ours() -> impl Iterator<Item = &'static str> {
+    KNOWN.into_iter().map(|(word, _)| word)
+}
+
+/// Does that plugin belong to this release?
+pub(crate) fn is_ours(word: &str) -> bool {
+    ours().any(|known| known == word)
+}
+
+/// Does kubectl itself know the plugin as a word behind `kubectl olm`? It goes by the names of files on PATH.
+pub(crate) fn is_kubectls(word: &str) -> bool {
+    let file = format!("kubectl-olm-{}{}", word.replace('-', "_"), env::consts::EXE_SUFFIX);
+    on_path().any(|folder| folder.join(&file).is_file())
+}
+
+/// The program that completes the words of a plugin of others, as kubectl would find it.
+pub(crate) fn completer(word: &str) -> Option<PathBuf> {
+    let file = format!("{PREFIX}olm-{}{}", word.replace('-', "_"), env::consts::EXE_SUFFIX);
+    let is_name = !word.contains(std::path::is_separator);
+    on_path().map(|folder| folder.join(&file)).find(|file| is_name && is_executable(file))
+}
+
 /// Beside this executable, then the folders of PATH.
 fn folders() -> impl Iterator<Item = PathBuf> {
     let beside = env::current_exe().ok().and_then(|file| file.parent().map(Path::to_owned));
-    beside.into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>())
+    beside.into_iter().chain(on_path())
 }
 
-fn find(word: &str) -> Option<PathBuf> {
+fn on_path() -> impl Iterator<Item = PathBuf> {
+    env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>().into_iter()
+}
+
+pub(crate) fn find(word: &str) -> Option<PathBuf> {
     if word.contains(std::path::is_separator) {
         return None;
     }

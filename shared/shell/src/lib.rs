@@ -4,6 +4,7 @@
 //!   catalog    `kubectl olm catalog`
 //!   cli        arguments, streams, tables, prompts, errors: what every plugin shares
 //!   cluster    a live cluster: watches, requests, the loop
+//!   completion command lines that are completed, for kubectl and for shells
 //!   image      images: pulled from registries, read from OCI layouts
 //!   installplan `kubectl olm install-plan`
 //!   observe    what is there, as a World: a cluster that is only read, or files
@@ -16,6 +17,7 @@
 pub mod catalog;
 pub mod cli;
 pub mod cluster;
+pub mod completion;
 pub mod image;
 pub mod installplan;
 pub mod observe;

@@ -8,6 +8,7 @@ use clap::{Args, FromArgMatches, Parser};
 use super::flags::TalkFlags;
 use super::logging::{self, Usually};
 use super::{CliError, Printer, name, signal};
+use crate::completion::{self, Question};
 
 /// How a command that could answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,11 @@ const SPELLED: &str = "{cmd}";
 /// 2 could not answer.
 pub fn main<A: Parser>(body: impl FnOnce(A, &mut Printer) -> Result<Outcome, CliError>) -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(question) = Question::of(&arguments) {
+        let mut printer = Printer::stdio();
+        let reply = completion::complete(command::<A>(""), &question.words);
+        return finish(printer.data(reply).map(|()| Outcome::Done), &mut printer);
+    }
     match parse::<A>(arguments) {
         Ok(Parsed { arguments, talk, logs_itself }) => {
             let mut printer = Printer::as_asked(&talk);

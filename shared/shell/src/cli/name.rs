@@ -30,11 +30,12 @@ pub fn plugin_files(word: &str) -> Vec<String> {
     files
 }
 
-/// The word that a plugin file answers to, the reverse of [`plugin_files`]; nothing when the file is no plugin of ours.
+/// The word that a plugin file answers to, the reverse of [`plugin_files`]; nothing when the file is no plugin of ours. Files with a dot
+/// in their names are none: a build folder has `kubectl-olm-run.d` beside `kubectl-olm-run`.
 pub fn plugin_word(file: &str) -> Option<String> {
     let file = file.strip_suffix(std::env::consts::EXE_SUFFIX)?;
     let word = file.strip_prefix("kubectl-olm-").or_else(|| file.strip_prefix("kubectl-olm_"))?;
-    (!word.is_empty()).then(|| word.replace('_', "-"))
+    (!word.is_empty() && !word.contains('.')).then(|| word.replace('_', "-"))
 }
 
 /// The name of an object of a kind (in lower case), as kubectl takes and prints it: `NAME`, `installplan/NAME`, `installplans/NAME`,
@@ -89,5 +90,6 @@ mod tests {
         }
         assert_eq!(plugin_word("kubectl-olm"), None);
         assert_eq!(plugin_word("kubectl-krew"), None);
+        assert_eq!(plugin_word("kubectl-olm-run.d"), None);
     }
 }

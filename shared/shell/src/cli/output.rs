@@ -57,6 +57,9 @@ impl FromStr for Output {
 }
 
 impl Output {
+    /// What can be written behind `-o`; behind an equals sign comes a template.
+    pub const FORMS: [&str; 6] = ["json", "yaml", "name", "wide", "jsonpath=", "custom-columns="];
+
     /// Is the table the wide one?
     pub fn is_wide(&self) -> bool {
         *self == Self::Wide

@@ -15,6 +15,7 @@ use olm_core::world::{GroupKind, kind, sendable};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
+use super::table::TablePage;
 use super::warning;
 
 /// Field manager of everything that is written by `kubectl olm`.
@@ -25,6 +26,9 @@ pub const PAGE: u32 = 500;
 
 /// Asks for an answer that has nothing of the object but its metadata.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
+/// Asks for the answer that `kubectl get` shows.
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 /// How long the API server may take to answer: after a minute it gives up a request by itself.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
@@ -308,6 +312,17 @@ impl Api {
             resource.name(object);
         }
         Ok(Page { objects, resource_version, next })
+    }
+
+    /// A page of a LIST as a table, in one namespace, or in all when it is empty.
+    pub async fn table(&self, resource: &Resource, namespace: &str, page: &str) -> Result<TablePage, Status> {
+        let mut params = ListParams::default().limit(PAGE);
+        if !page.is_empty() {
+            params = params.continue_token(page);
+        }
+        let mut request = Request::new(resource.path(namespace)).list(&params).map_err(unsendable)?;
+        request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(TABLE));
+        self.send(Ok(request)).await.map(|answer| TablePage::of(&answer))
     }
 
     /// WATCH, in all namespaces, from a resourceVersion on.

@@ -15,6 +15,7 @@
 //!   follow   one object, for commands that wait
 //!   lease    who may write                                       <---may it?---  live, execute
 //!   warning  what the API server warns of in the headers of an answer
+//!   table    objects as the API server shows them
 //!   connect  from flags to an API server
 //!   api      requests with whole objects as JSON
 //! ```
@@ -36,5 +37,6 @@ pub mod live;
 pub mod metrics;
 pub(crate) mod once;
 pub(crate) mod puller;
+pub mod table;
 mod warning;
 mod watch;

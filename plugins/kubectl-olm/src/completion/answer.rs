@@ -1,0 +1,43 @@
+//! The front door's own completion: its commands, and the plugins' words by asking them.
+
+use std::process::{Command, Stdio};
+
+use olm_shell::cli;
+use olm_shell::completion::{self, Question};
+
+use crate::plugins;
+
+/// What may stand where the cursor is, in cobra's protocol.
+pub(crate) fn answer(question: Question) -> String {
+    let Question { mut words, plugin } = question;
+    // kubectl calls olm-run for `kubectl olm run`, and olm_run for krew's `kubectl olm-run`.
+    let word = plugin.as_deref().and_then(|plugin| plugin.strip_prefix("olm")?.strip_prefix(['-', '_']));
+    if let Some(word) = word {
+        words.insert(0, word.replace('_', "-"));
+    }
+    let is_own = |word: &String| word.starts_with('-') || crate::own_words().contains(word);
+    if let Some((word, rest)) = words.split_first().filter(|(word, rest)| !rest.is_empty() && !is_own(word)) {
+        return asked(word, rest).unwrap_or_else(|| completion::Reply::default().to_string());
+    }
+    let command = plugins::installed_in(cli::main::command::<crate::Arguments>("kubectl olm"));
+    let mut reply = completion::complete(command, &words);
+    if plugin.is_some() {
+        // kubectl offers them itself.
+        reply.candidates.retain(|candidate| !plugins::is_kubectls(&candidate.value));
+    }
+    reply.to_string()
+}
+
+/// What the plugin itself says. One of ours is asked itself; of others nobody knows what they would take the question for, so that
+/// only a program is asked that is there for it, as kubectl does.
+fn asked(word: &str, rest: &[String]) -> Option<String> {
+    let mut program = if plugins::is_ours(word) {
+        let mut program = Command::new(plugins::find(word)?);
+        program.arg(completion::WORD);
+        program
+    } else {
+        Command::new(plugins::completer(word)?)
+    };
+    let answer = program.args(rest).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    answer.status.success().then(|| String::from_utf8_lossy(&answer.stdout).into_owned())
+}

@@ -1,0 +1,147 @@
+//! Complete command lines, for kubectl and for shells, in the protocol of cobra.
+//!
+//! ```text
+//!   line      the words before the cursor, read by the command's own definition
+//!   values    what an argument takes: fixed words, files, or names
+//!   names     names from the kubeconfig, from files, and from the cluster
+//!   reply     candidates as lines
+//! ```
+//!
+//! A program completes its command line when its first argument is [`WORD`], or when its file name begins with [`PREFIX`], which is how kubectl
+//! calls it. The words follow, the last of which is the one to complete.
+//!
+//! *Guarantees*: an answer comes within [`DEADLINE`], with what is known by then. Nothing is written to stderr, and nothing is written to
+//! the cluster. A name that a shell would read as more than a word is left out, whoever gave it to an object.
+
+mod line;
+mod names;
+mod reply;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Command;
+
+use self::line::{Line, Open};
+pub use self::reply::{Candidate, Directive, Reply};
+use self::values::Values;
+
+/// The first argument that asks for completion, as cobra has it.
+pub const WORD: &str = "__complete";
+
+/// How file names begin that kubectl calls for the completion of a plugin: `kubectl_complete-olm` for `kubectl-olm`.
+pub const PREFIX: &str = "kubectl_complete-";
+
+/// How long names may take to be found. A person waits at a prompt: the whole answer has 300 ms.
+pub const DEADLINE: Duration = Duration::from_millis(240);
+
+/// So many candidates help nobody to choose.
+const MOST: usize = 500;
+
+/// What is to be completed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The words, the last of which is to be completed; it may be empty.
+    pub words: Vec<String>,
+    /// Behind [`PREFIX`] in the file name, when kubectl asks: `olm`, `olm-install_plan`.
+    pub plugin: Option<String>,
+}
+
+impl Question {
+    /// What the arguments of a process ask, the program's name among them; none when they ask for something else.
+    pub fn of(arguments: &[OsString]) -> Option<Self> {
+        let (program, words) = arguments.split_first()?;
+        let file = Path::new(program).file_name()?.to_string_lossy();
+        let file = file.strip_suffix(std::env::consts::EXE_SUFFIX).unwrap_or(&file);
+        let plugin = file.strip_prefix(PREFIX).map(str::to_owned);
+        let words = match (words.split_first(), &plugin) {
+            (_, Some(_)) => words,
+            (Some((first, words)), None) if first == WORD => words,
+            _ => return None,
+        };
+        let words = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        Some(Self { words, plugin })
+    }
+}
+
+/// Completes the words of a command.
+pub fn complete(mut command: Command, words: &[String]) -> Reply {
+    let until = Instant::now() + DEADLINE;
+    command.build();
+    let line = Line::read(&command, words);
+    let (mut candidates, sources) = offered(&line);
+    let mut reply = Reply::default();
+    reply.directive =
+        if sources.iter().any(|values| *values == Values::Files) { Directive::Files } else { Directive::Words };
+    let wanted: Vec<values::Names> = sources.into_iter().filter_map(Values::names).collect();
+    if !wanted.is_empty() {
+        candidates.extend(found(&line, wanted, until));
+    }
+    let mut known = BTreeSet::new();
+    candidates.retain(|candidate| {
+        candidate.value.starts_with(&line.typed) && candidate.is_harmless() && known.insert(candidate.value.clone())
+    });
+    candidates.truncate(MOST);
+    if !candidates.is_empty() && candidates.iter().all(|candidate| candidate.value.ends_with(['=', '/', ':'])) {
+        reply.directive = reply.directive.without_space();
+    }
+    for candidate in &mut candidates {
+        candidate.value.insert_str(0, &line.kept);
+    }
+    reply.candidates = candidates;
+    reply
+}
+
+/// What is known without asking, and where to ask for more.
+fn offered(line: &Line<'_>) -> (Vec<Candidate>, Vec<Values>) {
+    let mut candidates = Vec::new();
+    let mut sources = Vec::new();
+    let of_value = match line.open {
+        Open::Value(argument) | Open::ValueOrWord(argument) => Some(argument),
+        Open::Word | Open::Operand => None,
+    };
+    let is_word = !matches!(line.open, Open::Value(_));
+    let is_flag = line.typed.starts_with('-');
+    if is_word && matches!(line.open, Open::Word | Open::ValueOrWord(_)) {
+        candidates.extend(if is_flag { line.flags() } else { line.commands() });
+    }
+    let operand = line.operand().filter(|_| is_word && (!is_flag || matches!(line.open, Open::Operand)));
+    for argument in of_value.into_iter().chain(operand) {
+        let values = values::of(&line.path, argument);
+        for value in &values {
+            if let Values::Words(words) = value {
+                candidates.extend(words.iter().cloned());
+            }
+        }
+        sources.extend(values);
+    }
+    (candidates, sources)
+}
+
+/// Names that are found until then. Whoever looks for them is left alone after that, as the process ends.
+fn found(line: &Line<'_>, wanted: Vec<values::Names>, until: Instant) -> Vec<Candidate> {
+    let (send, receive) = mpsc::channel();
+    let given = Arc::new(line.given());
+    for names in wanted {
+        let (send, given) = (send.clone(), Arc::clone(&given));
+        thread::spawn(move || names::find(names, &given, &send));
+    }
+    drop(send);
+    let mut candidates = Vec::new();
+    loop {
+        match receive.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            // Nobody means a flag by a name.
+            Ok(more) => candidates.extend(more.into_iter().filter(|found: &Candidate| !found.value.starts_with('-'))),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return candidates,
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Look up names: in the kubeconfig, in files and catalogs that the line names, and on the cluster.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+
+use clap::{ArgAction, Args, Command, FromArgMatches};
+use futures::future::join3;
+use kube::config::{ExecInteractiveMode, Kubeconfig};
+use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::catalog::{self, Snapshot};
+use serde_json::Value;
+
+use super::Candidate;
+use super::line::Given;
+use super::values::Names;
+use crate::cli::CliError;
+use crate::cli::flags::ClusterFlags;
+use crate::cluster::api::{Api, Resource};
+use crate::cluster::table::Row;
+use crate::observe::catalogs::CatalogDirectory;
+use crate::observe::files;
+use crate::registry::dir;
+
+const OLM: &str = "operators.coreos.com";
+
+/// What is sent to whoever waits: candidates, as they are found.
+type Found = Sender<Vec<Candidate>>;
+
+/// Looks names up and sends them. What cannot be looked up is not there: somebody at a prompt has not asked why.
+pub(super) fn find(names: Names, given: &Given, found: &Found) {
+    match names {
+        Names::Contexts | Names::Clusters | Names::Users => of_kubeconfig(names, given, found),
+        Names::Packages | Names::Channels => of_catalogs(names, given, found),
+        _ => {}
+    }
+    let is_known = matches!(names, Names::Contexts | Names::Clusters | Names::Users);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    if let (false, Ok(runtime)) = (is_known, runtime) {
+        let files = given.paths("from");
+        if files.is_empty() {
+            // Whatever went wrong: there is nothing to offer.
+            runtime.block_on(of_cluster(names, given, found)).ok();
+        } else {
+            of_files(names, &files, given, found);
+        }
+    }
+}
+
+/// The flags of the line that say which cluster.
+fn cluster(given: &Given) -> Option<ClusterFlags> {
+    let command = ClusterFlags::augment_args(Command::new("complete").no_binary_name(true)).ignore_errors(true);
+    let mut arguments = Vec::new();
+    for (id, value) in given.flags() {
+        let Some(known) = command.get_arguments().find(|argument| argument.get_id() == id) else { continue };
+        let long = known.get_long()?;
+        let is_switch = matches!(known.get_action(), ArgAction::SetTrue);
+        arguments.push(if is_switch { format!("--{long}") } else { format!("--{long}={value}") });
+    }
+    ClusterFlags::from_arg_matches(&command.try_get_matches_from(arguments).ok()?).ok()
+}
+
+fn of_kubeconfig(names: Names, given: &Given, found: &Found) {
+    let config = match given.value("kubeconfig") {
+        Some(file) => Kubeconfig::read_from(file),
+        None => Kubeconfig::read(),
+    };
+    let Ok(config) = config else { return };
+    let names: Vec<Candidate> = match names {
+        Names::Contexts => config
+            .contexts
+            .into_iter()
+            .map(|context| {
+                let about = context.context.map(|context| format!("cluster {}", context.cluster));
+                Candidate::new(context.name, about.unwrap_or_default())
+            })
+            .collect(),
+        Names::Clusters => config.clusters.into_iter().map(|cluster| Candidate::new(cluster.name, "")).collect(),
+        _ => config.auth_infos.into_iter().map(|user| Candidate::new(user.name, "")).collect(),
+    };
+    found.send(names).ok();
+}
+
+/// Packages and channels of the catalogs that the line names.
+fn of_catalogs(names: Names, given: &Given, found: &Found) {
+    let named = given.values("catalogs").chain(given.values("catalog"));
+    let named = named.map(|catalog| match catalog.parse::<CatalogDirectory>() {
+        Ok(CatalogDirectory { directory, .. }) => directory,
+        Err(_) => catalog.into(),
+    });
+    let operands = given.operands.iter().map(Into::into);
+    for directory in named.chain(operands).filter(|path: &PathBuf| path.is_dir()) {
+        if let Ok(load) = dir::load(&directory) {
+            found.send(of_snapshot(names, given, &load.snapshot)).ok();
+        }
+    }
+}
+
+fn of_snapshot(names: Names, given: &Given, snapshot: &Snapshot) -> Vec<Candidate> {
+    let packages = snapshot.packages().values();
+    if names == Names::Packages {
+        return packages
+            .map(|package| Candidate::new(&package.name, format!("default channel {}", package.default_channel)))
+            .collect();
+    }
+    let wanted = packages_of(given);
+    let packages = packages.filter(|package| wanted.is_empty() || wanted.contains(package.name.as_str()));
+    let channels = packages.flat_map(|package| &package.channels);
+    channels.map(|channel| Candidate::new(&channel.name, format!("head {}", channel.head))).collect()
+}
+
+/// The packages that the line names.
+fn packages_of(given: &Given) -> BTreeSet<&str> {
+    let flags = given.values("package").chain(given.values("packages"));
+    let words = flags.chain(given.operands.iter().map(String::as_str));
+    words
+        .map(|word| word.split('@').next().unwrap_or_default())
+        .filter(|word| !word.is_empty() && !word.contains('/') && !Path::new(word).is_dir())
+        .collect()
+}
+
+/// A kind that has the names.
+fn resource(names: Names) -> Option<Resource> {
+    let (group, version, kind, plural) = match names {
+        Names::Namespaces => ("", "v1", "Namespace", "namespaces"),
+        Names::InstallPlans | Names::PendingInstallPlans => (OLM, "v1alpha1", "InstallPlan", "installplans"),
+        Names::Subscriptions => (OLM, "v1alpha1", "Subscription", "subscriptions"),
+        Names::ClusterServiceVersions => (OLM, "v1alpha1", "ClusterServiceVersion", "clusterserviceversions"),
+        Names::OperatorGroups => (OLM, "v1", "OperatorGroup", "operatorgroups"),
+        Names::ServiceAccounts => ("", "v1", "ServiceAccount", "serviceaccounts"),
+        Names::CatalogSources | Names::CatalogSourcePaths => (OLM, "v1alpha1", "CatalogSource", "catalogsources"),
+        Names::Packages | Names::Channels => {
+            ("packages.operators.coreos.com", "v1", "PackageManifest", "packagemanifests")
+        }
+        Names::Contexts | Names::Clusters | Names::Users => return None,
+    };
+    let namespaced = names != Names::Namespaces;
+    Some(Resource { gvk: Gvk::new(group, version, kind), plural: plural.to_owned(), namespaced })
+}
+
+async fn of_cluster(names: Names, given: &Given, found: &Found) -> Result<(), CliError> {
+    let Some(resource) = resource(names) else { return Ok(()) };
+    let Some(flags) = cluster(given) else { return Ok(()) };
+    let mut config = flags.config().await?;
+    // A program that logs in must not talk to somebody who only pressed a key.
+    if let Some(exec) = &mut config.auth_info.exec {
+        exec.interactive_mode = Some(ExecInteractiveMode::Never);
+    }
+    let of_context = config.default_namespace.clone();
+    let api = Api::new(kube::Client::try_from(config)?);
+    let is_given = |id| given.flags().iter().any(|(known, _)| known == id);
+    let everywhere = is_given("all_namespaces") || names == Names::CatalogSourcePaths;
+    let namespace = if everywhere { "" } else { given.value("namespace").unwrap_or(&of_context) };
+    match names {
+        Names::Packages | Names::Channels => packages(&api, names, given, namespace, found).await,
+        Names::CatalogSources => {
+            // Those of the namespace by their names, and those of all with namespaces.
+            rows(&api, names, &resource, "", given, found).await;
+            rows(&api, names, &resource, namespace, given, found).await;
+        }
+        _ => rows(&api, names, &resource, namespace, given, found).await,
+    }
+    Ok(())
+}
+
+/// Lists objects as the API server would show them in a table, page by page: all of their text is not needed.
+async fn rows(api: &Api, names: Names, resource: &Resource, namespace: &str, given: &Given, found: &Found) {
+    let mut next = String::new();
+    loop {
+        let Ok(page) = api.table(resource, namespace, &next).await else { return };
+        let shown = page.rows.iter().filter(|row| names != Names::PendingInstallPlans || !is_approved(row));
+        let candidates =
+            shown.map(|row| candidate(names, row, namespace)).filter(|c| !given.operands.contains(&c.value));
+        // Nobody waits any more.
+        if found.send(candidates.collect()).is_err() || page.next.is_empty() {
+            return;
+        }
+        next = page.next;
+    }
+}
+
+fn is_approved(row: &Row) -> bool {
+    row.cells.iter().any(|(column, value)| column.eq_ignore_ascii_case("approved") && value == "true")
+}
+
+fn candidate(names: Names, row: &Row, namespace: &str) -> Candidate {
+    let Row { name, namespace: own, cells } = row;
+    let with_namespace = |name: &str| if own.is_empty() { name.to_owned() } else { format!("{own}/{name}") };
+    let value = match names {
+        Names::CatalogSources if namespace.is_empty() => format!("catalogsource/{}", with_namespace(name)),
+        Names::CatalogSources => format!("catalogsource/{name}"),
+        Names::CatalogSourcePaths => with_namespace(name),
+        Names::OperatorGroups if namespace.is_empty() => with_namespace(name),
+        _ => name.clone(),
+    };
+    let unsaid = ["name", "age", "created at", "uid"];
+    let cells = cells.iter().filter(|(column, cell)| {
+        !cell.is_empty() && cell != "<none>" && !unsaid.contains(&column.to_lowercase().as_str())
+    });
+    let said = cells.map(|(column, cell)| match cell.as_str() {
+        "true" => column.to_lowercase(),
+        "false" => format!("not {}", column.to_lowercase()),
+        _ => cell.clone(),
+    });
+    Candidate::new(value, said.collect::<Vec<_>>().join(", "))
+}
+
+/// Packages and channels: from OLM's package server, where there is one; from ConfigMaps of catalogs; and of Subscriptions.
+async fn packages(api: &Api, names: Names, given: &Given, namespace: &str, found: &Found) {
+    let served = async {
+        let Some(resource) = resource(Names::Packages) else { return };
+        if names == Names::Packages {
+            return rows(api, names, &resource, namespace, given, found).await;
+        }
+        for package in packages_of(given) {
+            let gvk = resource.gvk.clone();
+            let target = ObjectRef { gvk, namespace: namespace.to_owned(), name: package.to_owned() };
+            api.know(resource.clone()).await;
+            if let Ok(Some(manifest)) = api.get(&target).await {
+                let channels = object::list(&manifest, &["status", "channels"]).iter();
+                let channels = channels.map(|channel| {
+                    let head = object::text(channel, &["currentCSV"]);
+                    Candidate::new(object::text(channel, &["name"]), format!("head {head}"))
+                });
+                found.send(channels.collect()).ok();
+            }
+        }
+    };
+    let subscribed = async {
+        let Some(resource) = resource(Names::Subscriptions) else { return };
+        let Ok(subscriptions) = api.list_whole(&resource, namespace, "").await else { return };
+        let wanted = packages_of(given);
+        let candidates = subscriptions.iter().filter_map(|subscription| {
+            let [package, channel] = ["name", "channel"].map(|field| object::text(subscription, &["spec", field]));
+            match names {
+                Names::Packages => Some(Candidate::new(package, "subscribed to")),
+                _ if wanted.is_empty() || wanted.contains(package) => {
+                    Some(Candidate::new(channel, format!("of Subscription {}", object::name(subscription))))
+                }
+                _ => None,
+            }
+        });
+        found.send(candidates.collect()).ok();
+    };
+    let of_config_maps = async {
+        let Some(resource) = resource(Names::CatalogSources) else { return };
+        let Ok(sources) = api.list_whole(&resource, "", "").await else { return };
+        for source in &sources {
+            let name = object::text(source, &["spec", "configMap"]);
+            if name.is_empty() {
+                continue;
+            }
+            let gvk = Gvk::new("", "v1", "ConfigMap");
+            let target = ObjectRef { gvk, namespace: object::namespace(source).to_owned(), name: name.to_owned() };
+            let config_map = api.get(&target).await.ok().flatten();
+            if let Some(snapshot) = config_map.and_then(|found: Value| catalog::config_map(&found).ok()) {
+                found.send(of_snapshot(names, given, &snapshot)).ok();
+            }
+        }
+    };
+    join3(served, subscribed, of_config_maps).await;
+}
+
+/// Names of objects in files.
+fn of_files(names: Names, paths: &[PathBuf], given: &Given, found: &Found) {
+    let Some(resource) = resource(names) else { return };
+    // What comes on standard input is for the command.
+    if paths.iter().any(|path| path == Path::new("-")) {
+        return;
+    }
+    let Ok(gathered) = files::gather(paths) else { return };
+    let everywhere = given.value("namespace").is_none();
+    let mut candidates = Vec::new();
+    for files::Given { object, .. } in gathered.given {
+        let own = object::namespace(&object);
+        if names == Names::Namespaces && !own.is_empty() {
+            candidates.push(Candidate::new(own, ""));
+        }
+        if object::gvk(&object).kind != resource.gvk.kind
+            || resource.namespaced && !everywhere && given.value("namespace") != Some(own)
+        {
+            continue;
+        }
+        let row = Row { name: object::name(&object).to_owned(), namespace: own.to_owned(), cells: Vec::new() };
+        let is_approved = object::at(&object, &["spec", "approved"]) == &Value::Bool(true);
+        if names != Names::PendingInstallPlans || !is_approved {
+            candidates.push(candidate(names, &row, given.value("namespace").unwrap_or_default()));
+        }
+    }
+    found.send(candidates).ok();
+}
