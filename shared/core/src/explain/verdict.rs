@@ -43,10 +43,13 @@ fn served(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
             others => format!(", and {} in the same plan with it", others.join(", ")),
         };
         let Gvk { group, version, kind } = &unserved.gvk;
-        if let Err(error) = trial.before.api().discover(group, version).serves(kind) {
+        let discovery = trial.before.api().discover(group, version);
+        // What files do not name is taken not to be served.
+        let unknown = discovery.serves(kind).err().filter(|_| trial.before.api().knows_all_kinds());
+        if let Some(error) = unknown {
             let needs = format!("bundle {}{of} needs {}", unserved.csv, api(unserved));
             let message = format!("{needs}, and it is not known whether this cluster serves it: {error}");
-            let hint = "kubectl get --raw /apis says which kinds it serves: where files are read, its answer may be one of them";
+            let hint = "kubectl get apiservices shows which aggregated APIs do not answer, and why";
             reasons.push(because(Outcome::Unknown, "unserved", message, hint));
             continue;
         }

@@ -110,11 +110,11 @@ fn handling_of_any(world: &Reader<'_>, gvk: &Gvk) -> Result<(bool, Owned, bool),
         };
         match (discovery.is_namespaced(kind), &discovery.error) {
             (Some(namespaced), _) => Ok(namespaced),
-            (None, Some(error)) => {
+            (None, Some(error)) if discovery.kinds.is_none() => {
                 Err(Outcome::fail(format!("{UNKNOWN_SCOPE} {kind} ({}): {error}", gvk.api_version())))
             }
             // The API server is going to say that it does not know the kind.
-            (None, None) => Ok(true),
+            (None, _) => Ok(true),
         }
     };
     let namespaced = defined.map_or_else(asked, Ok)?;

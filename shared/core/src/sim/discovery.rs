@@ -24,6 +24,11 @@ impl ApiServer {
         self.unstored.is_partial = true;
     }
 
+    /// Are all kinds known, but for versions of groups that do not answer?
+    pub fn knows_all_kinds(&self) -> bool {
+        !self.unstored.is_partial
+    }
+
     /// Lets discovery give no answer about a version of a group.
     pub fn hide_version(&mut self, group: &str, version: &str, error: &str) {
         self.unstored.hidden.insert((group.to_owned(), version.to_owned()), error.to_owned());
@@ -56,7 +61,8 @@ impl ApiServer {
             }
             None => None,
         };
-        Discovery { kinds: (error.is_none() || !kinds.is_empty()).then_some(kinds), error }
+        let is_answer = error.is_none() || !kinds.is_empty() || self.unstored.is_partial;
+        Discovery { kinds: is_answer.then_some(kinds), error }
     }
 
     /// Is the version of the group served by pods? None of them answers here.
