@@ -2,20 +2,18 @@
 //! it through the ClusterRoles that gather them by label (reference/olm-operator.md §4.7).
 //!
 //! *Guarantees*: two ClusterServiceVersions that provide the same API want the same ClusterRoles. They go with the
-//! CustomResourceDefinition or APIService, not with the ClusterServiceVersion; but when that gives way to another OperatorGroup, those of
-//! APIs go that no other provides.
+//! CustomResourceDefinition or APIService, not with the ClusterServiceVersion.
 
 #[cfg(test)]
 mod tests;
 
 use serde_json::{Value, json};
 
-use crate::api::cluster_service_version::is_copy;
 use crate::api::object::{self, Gvk};
 use crate::api::{hash, labels};
 use crate::membership;
-use crate::plan::{Action, Key, Plan, Propagation};
-use crate::world::{IndexKey, Reader, kind};
+use crate::plan::{Action, Key, Plan};
+use crate::world::{Reader, kind};
 
 const VERBS: [(&str, &[&str]); 3] =
     [("admin", &["*"]), ("edit", &["create", "update", "patch", "delete"]), ("view", &["get", "list", "watch"])];
@@ -24,39 +22,15 @@ const VERBS: [(&str, &[&str]); 3] =
 pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
     let csv = world
         .json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name)
-        .filter(|csv| !is_copy(csv) && !object::is_deleting(csv));
+        .filter(|csv| object::text(csv, &["status", "phase"]) == "Succeeded")
+        .filter(|csv| !membership::is_copy(csv) && !object::is_deleting(csv));
     let Some(csv) = csv else { return Plan::nothing() };
-    let status = |key| object::text(csv, &["status", key]);
-    let actions = match (status("phase"), status("reason")) {
-        ("Succeeded", _) => wanted(world, csv).iter().filter_map(|(_, role)| ensure(world, role)).collect(),
-        ("Failed", membership::CONFLICT) => {
-            let surplus = wanted(world, csv).into_iter().filter(|(api, _)| !is_provided(world, api));
-            surplus.filter_map(|(_, role)| withdraw(world, &role)).collect()
-        }
-        _ => return Plan::nothing(),
-    };
+    let actions = wanted(world, csv).iter().filter_map(|role| ensure(world, role)).collect();
     Plan::unordered(actions)
 }
 
-/// Does a ClusterServiceVersion that has succeeded provide that API, of whatever OperatorGroup?
-fn is_provided(world: &Reader<'_>, api: &str) -> bool {
-    let provides = |csv: &Value| {
-        object::text(csv, &["status", "phase"]) == "Succeeded" && membership::Apis::of(csv).0.contains(api)
-    };
-    let groups = world.indexed(IndexKey::ProvidedApi(api.to_owned()));
-    groups.iter().any(|group| membership::originals(world, object::namespace(group.json())).any(provides))
-}
-
-/// Deletes a ClusterRole, if it is OLM's.
-fn withdraw(world: &Reader<'_>, role: &Value) -> Option<Action> {
-    let present = world.json(&kind::CLUSTER_ROLE, "", object::name(role))?;
-    let is_olms =
-        object::entries(role, &["metadata", "labels"]).all(|(key, value)| object::label(present, key) == Some(value));
-    (is_olms && !object::is_deleting(present)).then(|| Action::delete(present, Propagation::Background))
-}
-
-/// The ClusterRoles for all that is provided and there, each with its API as `Kind.version.group`.
-fn wanted(world: &Reader<'_>, csv: &Value) -> Vec<(String, Value)> {
+/// The ClusterRoles for all that is provided and there.
+fn wanted(world: &Reader<'_>, csv: &Value) -> Vec<Value> {
     let mut roles = Vec::new();
     for crd in object::list(csv, &["spec", "customresourcedefinitions", "owned"]) {
         let (name, version) = (object::text(crd, &["name"]), object::text(crd, &["version"]));
@@ -74,7 +48,7 @@ fn wanted(world: &Reader<'_>, csv: &Value) -> Vec<(String, Value)> {
             "verbs": ["get"], "apiGroups": ["apiextensions.k8s.io"],
             "resources": ["customresourcedefinitions"], "resourceNames": [name],
         });
-        roles.push((api.name(), api.role("crdview", "view", rule)));
+        roles.push(api.role("crdview", "view", rule));
     }
     for service in object::list(csv, &["spec", "apiservicedefinitions", "owned"]) {
         let text = |field: &str| object::text(service, &[field]);
@@ -99,16 +73,10 @@ struct Api<'a> {
 }
 
 impl Api<'_> {
-    /// `Kind.version.group`
-    fn name(&self) -> String {
-        let Gvk { group, version, kind } = &self.gvk;
-        format!("{kind}.{version}.{group}")
-    }
-
-    fn roles(&self) -> impl Iterator<Item = (String, Value)> {
+    fn roles(&self) -> impl Iterator<Item = Value> {
         VERBS.iter().map(|(suffix, verbs)| {
             let rule = json!({ "verbs": verbs, "apiGroups": [self.gvk.group], "resources": [self.resource] });
-            (self.name(), self.role(suffix, suffix, rule))
+            self.role(suffix, suffix, rule)
         })
     }
 

@@ -66,10 +66,7 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
             }
             let csvs: Vec<&Value> = membership::originals(world, group.namespace()).collect();
             let annotated = group.provided();
-            // Who has given way to another group provides nothing here.
-            let gives_way = |csv: &&&Value| object::text(csv, &["status", "reason"]) == membership::CONFLICT;
-            let providers = csvs.iter().filter(|csv| !gives_way(csv));
-            let apis = providers.fold(annotated.clone(), |all, csv| all.union(&Apis::of(csv)));
+            let apis = csvs.iter().fold(annotated.clone(), |all, csv| all.union(&Apis::of(csv)));
             actions.extend(roles::ensure(world, group, &apis));
             let members: Vec<&Value> = csvs.into_iter().filter(|csv| group.takes(csv)).collect();
             if !status.is_news(group) {
