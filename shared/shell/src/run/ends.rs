@@ -46,7 +46,7 @@ fn subscription(object: &Value) -> End<'_> {
     let failed = object::list(object, &["status", "conditions"])
         .iter()
         .find(|c| object::text(c, &["type"]) == "ResolutionFailed" && object::text(c, &["status"]) == "True");
-    let message = failed.map_or(text(object, "installedCSV"), |c| object::text(c, &["message"])).to_owned();
+    let message = failed.map_or_else(|| text(object, "installedCSV"), |c| object::text(c, &["message"])).to_owned();
     let state = text(object, "state");
     End { object, state, message, is_settled: failed.is_none() && state == "AtLatestKnown" }
 }

@@ -117,7 +117,7 @@ impl Story {
 
     /// Takes what is complete, or `all`, as text. `time` writes a time.
     pub(super) fn take(&mut self, all: bool, time: impl Fn(Timestamp) -> String) -> String {
-        let keep = if all { 0 } else { 1 };
+        let keep = usize::from(!all);
         let scenes: Vec<Scene> = self.scenes.drain(..self.scenes.len().saturating_sub(keep)).collect();
         self.current = 0;
         let mut text = String::new();
