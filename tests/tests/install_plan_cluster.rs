@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use olm_core::api::crd;
-use olm_shell::cli::flags::{ClusterFlags, DryRun, ImageFlags, NamespaceFlags, SourceFlags};
+use olm_shell::cli::flags::{ClusterFlags, DryRun, ImageFlags, NamespaceFlags, OutputFlags, SourceFlags};
+use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::image;
@@ -51,8 +52,9 @@ impl User {
     }
 
     fn lists(&self, pending: bool, output: &str) -> Asked_ {
-        let (source, namespaces, output) = (self.source(), Self::namespaces(), output.parse().unwrap());
-        let options = list::Options { source, namespaces, selector: None, pending, output };
+        let (source, namespaces) = (self.source(), Self::namespaces());
+        let list = ListFlags { output: OutputFlags { output: output.parse().unwrap() }, ..ListFlags::default() };
+        let options = list::Options { source, namespaces, names: Vec::new(), pending, list };
         asked(|printer| list::run(&options, printer))
     }
 
@@ -138,7 +140,7 @@ fn write_down(folder: &TempDir, name: &str, text: &str) -> PathBuf {
 fn work(kubeconfig: &Path) {
     let market = concat!(env!("CARGO_MANIFEST_DIR"), "/quickstart/catalogs/market");
     let options = run::Options {
-        mode: Mode::Live { once: true, take_over: false, lease: false, metrics: None, health: None },
+        mode: Mode::Live { once: true, timeout: None, take_over: false, lease: false, metrics: None, health: None },
         cluster: ClusterFlags { kubeconfig: Some(kubeconfig.to_owned()), ..ClusterFlags::default() },
         namespace: "olm".to_owned(),
         objects_namespace: "default".to_owned(),
@@ -151,6 +153,7 @@ fn work(kubeconfig: &Path) {
         retry_optional: false,
         protected_copied_csv_namespaces: Vec::new(),
         output: None,
+        log_lines: true,
     };
     let (answer, _, talk) = asked(|printer| run::run(&options, printer));
     assert!(answer.is_ok(), "{answer:?} {talk}");

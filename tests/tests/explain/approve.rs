@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::sim::{Patch, Simulation};
-use olm_shell::cli::flags::{ClusterFlags, DryRun, NamespaceFlags, SourceFlags};
+use olm_shell::cli::flags::{ClusterFlags, DryRun, NamespaceFlags, OutputFlags, SourceFlags};
+use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::installplan::approve::{self, Options};
@@ -125,9 +126,9 @@ fn operator_groups_that_cannot_be_read_are_not_absent() {
         let listed = list::Options {
             source: source(),
             namespaces: here(),
-            selector: None,
+            names: Vec::new(),
             pending: true,
-            output: "name".parse().unwrap(),
+            list: ListFlags { output: OutputFlags { output: "name".parse().unwrap() }, ..ListFlags::default() },
         };
         let (ended, out, err) = answer(|printer| list::run(&listed, printer));
         assert_eq!((ended, out), (Ok(Outcome::Done), format!("installplan/{}\n", plan.name)), "{err}");
