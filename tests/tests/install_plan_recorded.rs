@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use olm_shell::cli::flags::{NamespaceFlags, SourceFlags};
+use olm_shell::cli::flags::{NamespaceFlags, OutputFlags, SourceFlags};
+use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{Outcome, Printer};
 use olm_shell::installplan::list;
@@ -18,9 +19,9 @@ fn listed(from: PathBuf) -> Vec<Value> {
     let options = list::Options {
         source: SourceFlags { from: vec![from], ..SourceFlags::default() },
         namespaces: NamespaceFlags::default(),
-        selector: None,
+        names: Vec::new(),
         pending: false,
-        output: "json".parse().unwrap(),
+        list: ListFlags { output: OutputFlags { output: "json".parse().unwrap() }, ..ListFlags::default() },
     };
     let (out, err) = (Buffer::default(), Buffer::default());
     let answer = list::run(&options, &mut Printer::to(out.clone(), err.clone()));
