@@ -279,6 +279,7 @@ fn simulated(given: Option<&Path>) -> (Result<Outcome, CliError>, String) {
         retry_optional: false,
         protected_copied_csv_namespaces: Vec::new(),
         output: None,
+        log_lines: true,
     };
     let out = Buffer::default();
     let answer = run::run(&options, &mut Printer::to(out.clone(), out.clone()));
