@@ -10,3 +10,4 @@ pub mod plugin;
 pub mod registry;
 pub mod scenario;
 pub mod sim_api;
+pub mod sweep;

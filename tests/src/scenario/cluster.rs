@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use olm_core::api::crd;
 use olm_core::api::object::{Gvk, ObjectRef};
+use olm_core::catalog::Snapshot;
 use olm_shell::registry::server::Server;
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
@@ -20,7 +21,6 @@ use tokio::sync::watch;
 
 use self::client::{Client, Seen};
 use self::controllers::Controllers;
-use super::catalog::load;
 use super::engine::{Engine, Progress, WATCHED};
 use super::format::{FaultSpec, PatchSpec, Scenario};
 use super::runner::namespace;
@@ -67,6 +67,11 @@ impl ClusterEngine {
         };
         engine.faults = faults;
         Ok(engine)
+    }
+
+    /// Starts a cluster of its own whose controllers are told nothing.
+    pub fn start_plain() -> Result<Self> {
+        Self::start_with(&[], |_, _| Ok(None))
     }
 
     /// Starts a cluster of its own whose controllers are told these flags, and see the API server through a [`FaultyApi`].
@@ -157,8 +162,8 @@ impl Engine for ClusterEngine {
         self.runtime.block_on(self.client.list(resource, plural))
     }
 
-    fn serve(&mut self, catalog: &str, directory: &Path) -> Result<String> {
-        let snapshots = watch::Sender::new(load(directory)?).subscribe();
+    fn serve_snapshot(&mut self, catalog: &str, snapshot: Snapshot) -> Result<String> {
+        let snapshots = watch::Sender::new(snapshot).subscribe();
         let before = self.catalogs.remove(catalog);
         let server = self.runtime.block_on(async {
             let Some(before) = before else { return Server::start((Ipv4Addr::LOCALHOST, 0).into(), snapshots).await };

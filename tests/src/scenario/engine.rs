@@ -13,8 +13,10 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use olm_core::api::object::{Gvk, ObjectRef};
+use olm_core::catalog::Snapshot;
 use serde_json::Value;
 
+use super::catalog::load;
 use super::format::{FaultSpec, PatchSpec};
 use super::store::Change;
 
@@ -55,7 +57,12 @@ pub trait Engine {
     fn list(&mut self, resource: &Gvk, plural: &str) -> Result<Vec<Value>>;
 
     /// Serves a directory as the named catalog, in place of what it served before; answers the address to dial.
-    fn serve(&mut self, catalog: &str, directory: &Path) -> Result<String>;
+    fn serve(&mut self, catalog: &str, directory: &Path) -> Result<String> {
+        self.serve_snapshot(catalog, load(directory)?)
+    }
+
+    /// The same, of a catalog that is loaded.
+    fn serve_snapshot(&mut self, catalog: &str, snapshot: Snapshot) -> Result<String>;
 
     /// Lets time pass until the watched kinds have changed, at most for so long, and answers the changes in order.
     fn changes(&mut self, at_most: Duration) -> Result<Vec<Change>>;

@@ -327,6 +327,6 @@ pub(super) fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-pub(super) fn read_yaml<T: DeserializeOwned>(path: &Path) -> Result<T> {
+pub(crate) fn read_yaml<T: DeserializeOwned>(path: &Path) -> Result<T> {
     serde_yaml::from_str(&read(path)?).with_context(|| format!("{}: not as expected", path.display()))
 }

@@ -486,6 +486,8 @@ fn base_conditions() -> Vec<Condition> {
 
 #[cfg(test)]
 mod tests {
+    use olm_core::catalog::Snapshot;
+
     use super::super::format::Script;
     use super::super::store::Change;
     use super::*;
@@ -526,7 +528,7 @@ mod tests {
             Ok(vec![])
         }
 
-        fn serve(&mut self, _: &str, _: &Path) -> Result<String> {
+        fn serve_snapshot(&mut self, _: &str, _: Snapshot) -> Result<String> {
             Ok(String::new())
         }
 

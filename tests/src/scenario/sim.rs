@@ -10,12 +10,12 @@ use jiff::{SignedDuration, Timestamp};
 use olm_core::api::crd;
 use olm_core::api::object::{Gvk, ObjectRef, text};
 use olm_core::api::status::Status;
+use olm_core::catalog::Snapshot;
 use olm_core::plan::Verb;
 use olm_core::settings::{CatalogPods, Settings};
 use olm_core::sim::{self, ApiServer, Fault, Progress, Simulation, WatchEvent};
 use serde_json::Value;
 
-use super::catalog::load;
 use super::engine::{Engine, WATCHED};
 use super::format::{FaultSpec, PatchSpec, PatchType, Scenario};
 use super::store::Change;
@@ -149,10 +149,10 @@ impl Engine for SimEngine {
         Ok(self.simulation.api().list(&resource.group, &resource.kind, None).cloned().collect())
     }
 
-    fn serve(&mut self, catalog: &str, directory: &Path) -> Result<String> {
+    fn serve_snapshot(&mut self, catalog: &str, snapshot: Snapshot) -> Result<String> {
         let next = format!("127.0.0.1:{}", 50061 + self.addresses.len());
         let address = self.addresses.entry(catalog.to_owned()).or_insert(next).clone();
-        self.simulation.serve(&address, Arc::new(load(directory)?));
+        self.simulation.serve(&address, Arc::new(snapshot));
         Ok(address)
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{child, each, set};
+use super::{child, each, set, set_always};
 use crate::api::object::text;
 
 pub(super) fn service(object: &mut Value) {
@@ -15,7 +15,12 @@ pub(super) fn service(object: &mut Value) {
     each(spec, "ports", |port| {
         set(port, "protocol", "TCP");
         let number = port["port"].clone();
-        set(port, "targetPort", number);
+        // Zero and the empty text count as absent.
+        if matches!(&port["targetPort"], Value::Number(zero) if zero.as_i64() == Some(0)) || port["targetPort"] == "" {
+            set_always(port, "targetPort", number);
+        } else {
+            set(port, "targetPort", number);
+        }
     });
     let kind = text(spec, &["type"]).to_owned();
     if kind != "ExternalName" {

@@ -1,0 +1,80 @@
+//! Cases on a real cluster: several at once, or one after the other with all that they left taken away in between.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use olm_core::api::crd;
+use olm_core::api::object::{ObjectRef, name};
+
+use super::case::{self, Case, Outcome, View, settle};
+use super::catalog::Served;
+use crate::scenario::cluster::ClusterEngine;
+use crate::scenario::engine::Engine;
+
+/// Namespaces and CustomResourceDefinitions may take so long to go.
+const CLEANING: Duration = Duration::from_mins(2);
+
+/// A cluster whose one catalog is READY.
+pub struct Live {
+    engine: ClusterEngine,
+    view: View,
+}
+
+impl Live {
+    /// Starts it.
+    pub fn start(catalog: &Served) -> Result<Self> {
+        let mut engine = ClusterEngine::start_plain()?;
+        let mut view = View::default();
+        case::serve(&mut engine, &mut view, case::CATALOG, catalog)?;
+        Ok(Self { engine, view })
+    }
+
+    /// Installs what the cases say, all at once.
+    pub fn play(&mut self, cases: &[Case]) -> Result<Vec<Outcome>> {
+        for case in cases {
+            case.begin(&mut self.engine)?;
+        }
+        let is_done = |view: &View| cases.iter().all(|case| case.end(view, &case.install).is_success());
+        settle(&mut self.engine, &mut self.view, is_done)?;
+        let outcome = |case: &Case| Outcome {
+            install: case.end(&self.view, &case.install),
+            because: case.because(&self.view),
+            upgrade: None,
+        };
+        Ok(cases.iter().map(outcome).collect())
+    }
+
+    /// Takes the cases' namespaces away, and every definition that is not OLM's.
+    pub fn clean(&mut self, cases: &[Case]) -> Result<()> {
+        let namespaces = cases.iter().flat_map(|case| [case.namespace.clone(), case.other()]);
+        let namespaces: BTreeSet<String> = namespaces.collect();
+        let own: BTreeSet<String> = crd::all().iter().map(|crd| name(crd).to_owned()).collect();
+        let left = |view: &View, kind: &'static str| -> Vec<ObjectRef> {
+            let is_ours = |called: &str| match kind {
+                "Namespace" => namespaces.contains(called),
+                _ => !own.contains(called),
+            };
+            view.of(kind, "").filter(|object| is_ours(name(object))).map(ObjectRef::of).collect()
+        };
+        // The controllers take away what a CSV made while its namespace is still there.
+        for kind in ["Subscription", "ClusterServiceVersion"] {
+            for namespace in &namespaces {
+                let targets: Vec<ObjectRef> = self.view.of(kind, namespace).map(ObjectRef::of).collect();
+                // What is gone already need not be deleted.
+                targets.iter().for_each(|target| drop(self.engine.delete(target)));
+            }
+        }
+        for kind in ["Namespace", "CustomResourceDefinition"] {
+            let targets = left(&self.view, kind);
+            targets.iter().for_each(|target| drop(self.engine.delete(target)));
+            let end = self.engine.now() + CLEANING;
+            while !left(&self.view, kind).is_empty() {
+                let time = end.saturating_sub(self.engine.now());
+                ensure!(!time.is_zero(), "{kind} {:?} does not go\n{}", left(&self.view, kind), self.engine.log());
+                self.view.wait(&mut self.engine, time)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,41 @@
+//! The sweep: every operator of the sample data is installed and upgraded, and ends as it ended with the real OLM.
+//!
+//! ```text
+//!   catalog   bundles of the data folder ──▶ heads, edges, and the catalogs that hold them
+//!      ▼
+//!   case      one namespace, OperatorGroup and Subscription ── drives ──▶ engine (simulation, or a cluster)
+//!      ▼ End
+//!   judge     beside install-heads.tsv (the real OLM), ends.tsv (written down) and differences.yaml (argued)
+//! ```
+
+pub mod case;
+pub mod catalog;
+pub mod judge;
+pub mod live;
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Does the work for every item, on every processor. The answers are in the order of the items.
+pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(items.len()));
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(number) else { return };
+                    let result = work(item);
+                    done.lock().unwrap_or_else(PoisonError::into_inner).push((number, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, result)| result).collect()
+}
