@@ -98,7 +98,7 @@ fn what_is_installed_is_read_from_the_cluster() {
         asked(|printer| resolve::run(&options, printer))
     };
     let (answer, text, talk) = resolved(flags(plane.kubeconfig()));
-    assert_eq!((answer, text.as_str()), (Ok(Outcome::Done), "rose.v2.0.0\n"), "{talk}");
+    assert_eq!((answer, text.as_str()), (Ok(Outcome::Done), "bundle/rose.v2.0.0\n"), "{talk}");
     assert!(talk.contains("is taken as CatalogSource olm/main"), "{talk}");
 
     let compared = |there: There, namespace: Option<&str>| {

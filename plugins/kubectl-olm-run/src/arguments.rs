@@ -36,10 +36,10 @@ pub struct Arguments {
     #[arg(long, value_name = "NAMESPACE", num_args = 0.., value_delimiter = ',', group = "mode", conflicts_with_all = ["catalog", "feature_gates"])]
     release_finalizers: Option<Vec<String>>,
     /// With --release-finalizers: say what would be done, and do nothing
-    #[arg(long, requires = "release_finalizers")]
+    #[arg(long, requires = "release_finalizers", conflicts_with = "once")]
     dry_run: bool,
     /// With --release-finalizers: go ahead without asking
-    #[arg(short, long, requires = "release_finalizers")]
+    #[arg(short, long, requires = "release_finalizers", conflicts_with = "once")]
     yes: bool,
 
     /// End when nothing is left to do: 0 when all is well, 1 when something is blocked

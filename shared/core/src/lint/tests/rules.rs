@@ -79,7 +79,11 @@ fn what_the_api_server_would_refuse_is_told() {
         ("{targetNamespace: [garden]}", "there is no field spec.targetNamespace", "write spec.targetNamespaces, if"),
         ("{serviceAccount: rose}", "there is no field spec.serviceAccount", "leave it out"),
         ("{selector: {matchLabels: {team: true}}}", "spec.selector.matchLabels.team in body must be", "correct it"),
-        ("{selector: {matchLabel: {team: roses}}}", "there is no field spec.selector.matchLabel", "leave it out"),
+        (
+            "{selector: {matchLabel: {team: roses}}}",
+            "there is no field spec.selector.matchLabel",
+            "write spec.selector.matchLabels, if",
+        ),
         (
             "{selector: {matchExpressions: [{key: a}]}}",
             "spec.selector.matchExpressions[0].operator: Required",

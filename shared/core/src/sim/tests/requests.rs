@@ -211,14 +211,13 @@ fn kinds_get_the_defaults_of_kubernetes() {
     assert_eq!(service["status"], json!({"loadBalancer": {}}));
     let mut replaced = service.clone();
     replaced["spec"] = json!({"ports": [{"port": 81}]});
-    let replaced = server.update(replaced, None, now()).expect("updated");
+    let mut replaced = server.update(replaced, None, now()).expect("updated");
     assert_eq!(replaced["spec"]["clusterIP"], service["spec"]["clusterIP"]);
     // As assisted-service-operator.v0.0.1 has it.
     for unset in [json!(0), json!("")] {
-        let mut zero = replaced.clone();
-        zero["spec"]["ports"] = json!([{"port": 5432, "targetPort": unset}]);
-        let zero = server.update(zero, None, now()).expect("updated");
-        assert_eq!(zero["spec"]["ports"], json!([{"port": 5432, "protocol": "TCP", "targetPort": 5432}]));
+        replaced["spec"]["ports"] = json!([{"port": 5432, "targetPort": unset}]);
+        replaced = server.update(replaced, None, now()).expect("updated");
+        assert_eq!(replaced["spec"]["ports"], json!([{"port": 5432, "protocol": "TCP", "targetPort": 5432}]));
     }
 
     let secret = create(
