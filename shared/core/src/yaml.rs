@@ -237,10 +237,14 @@ fn next_part(bytes: &[u8], mut at: usize) -> Option<Part> {
             b'#' if is_separated => at = end_of_line(),
             first => {
                 let is_object = *first == b'{';
-                if is_object && let Some(end) = json_end(bytes, at) {
+                let end = if is_object { json_end(bytes, at) } else { None };
+                // No object has a line of dashes in it: one that seems to is broken, however much of the text is there yet.
+                let next = memmem::find_iter(&bytes[at..end.unwrap_or(bytes.len())], b"\n---")
+                    .map(|n| at + n + 1)
+                    .find(|n| is_separator(bytes, *n));
+                if let (Some(end), None) = (end, next) {
                     return Some(Part { range: at..end, format: Format::Json, is_whole: true });
                 }
-                let next = memmem::find_iter(rest, b"\n---").map(|n| at + n + 1).find(|n| is_separator(bytes, *n));
                 let format = if is_separated && !is_object { Format::Yaml } else { Format::Json };
                 let end = next.unwrap_or(bytes.len());
                 return Some(Part { range: at..end, format, is_whole: next.is_some_and(|n| n + 3 < bytes.len()) });
@@ -416,7 +420,8 @@ mod tests {
         let yaml = "\u{feff}# head\n---\na: |\n  ---\n---x\n--- {b: 2}\n---\n\n---\nc: é\n";
         let json = "\u{feff} {\"a\":\"}\\\"{\"}\n{\"b\":{\"c\":\"é\"}} {}\n\n{\"d\":4} [";
         let mixed = "{\"a\":1}\n---\n{\"b\":\"---\"}\n--- # é\n# x\nc: |\n ---\n d\n---\n\n---\n{\"e\":5}{}\n---\nf";
-        for text in [yaml, json, mixed] {
+        let broken = "{\"a\":1}\n{\"b\":\n---\n2}\n{\"c\":\"\n--- \n\"}";
+        for text in [yaml, json, mixed, broken] {
             let format = Format::of(text.as_bytes()).unwrap();
             let all = documents(text.as_bytes()).unwrap();
             assert!(all.len() > 2, "{all:?}");
