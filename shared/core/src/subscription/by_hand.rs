@@ -48,7 +48,9 @@ pub(super) fn resolve(
     let namespace = object::namespace(plan);
     let made = object::parse_time(object::text(plan, &["metadata", "creationTimestamp"]));
     if let Some(until) = made.map(|made| made + LEFT_ALONE).filter(|until| now < *until) {
-        return Plan::nothing().again_at(until);
+        let object = format!("InstallPlan {namespace}/{}", object::name(plan));
+        let message = "it is new, and the program that created it may write its steps".to_owned();
+        return Plan::wait(Reason::StatusWaits { object, message }).again_at(until);
     }
     if group.count > 1 {
         let why = format!("found {} operatorGroups, expected 1", group.count);
