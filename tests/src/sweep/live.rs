@@ -61,13 +61,17 @@ impl Live {
         for kind in ["Subscription", "ClusterServiceVersion"] {
             for namespace in &namespaces {
                 let targets: Vec<ObjectRef> = self.view.of(kind, namespace).map(ObjectRef::of).collect();
-                // What is gone already need not be deleted.
-                targets.iter().for_each(|target| drop(self.engine.delete(target)));
+                for target in &targets {
+                    // What is gone already need not be deleted.
+                    drop(self.engine.delete(target));
+                }
             }
         }
         for kind in ["Namespace", "CustomResourceDefinition"] {
             let targets = left(&self.view, kind);
-            targets.iter().for_each(|target| drop(self.engine.delete(target)));
+            for target in &targets {
+                drop(self.engine.delete(target));
+            }
             let end = self.engine.now() + CLEANING;
             while !left(&self.view, kind).is_empty() {
                 let time = end.saturating_sub(self.engine.now());

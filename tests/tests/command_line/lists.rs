@@ -166,7 +166,8 @@ fn what_changes_is_printed_as_it_happens() {
         assert!(interrupt.success());
         crate::interrupted(watching.wait().unwrap());
     }
-    for words in [&["--watch", "--from", "."][..]] {
+    {
+        let words = &["--watch", "--from", "."][..];
         let (code, _, talk) = listed(&home, &cluster, "kubectl-olm-install_plan", words);
         assert_eq!((code, talk.as_str()), (2, "error: a file cannot be watched\nhint: leave out --watch\n"));
     }

@@ -1,5 +1,7 @@
 //! `kubectl-olm-run` as a user meets it.
 
+#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use assert_cmd::Command;
 
 fn run(arguments: &[&str]) -> Command {

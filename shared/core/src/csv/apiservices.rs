@@ -82,7 +82,7 @@ fn reference(csv: Csv<'_>, server: Server<'_>, description: &Value) -> Value {
 /// now. Only what the labels say to be of this ClusterServiceVersion goes.
 pub(super) fn clear_old_names(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
     let old = csv.owned_api_services().iter().flat_map(|description| {
-        let (name, service) = (name(description), Server::named(csv, description).map(|server| server.service()));
+        let (name, service) = (name(description), Server::named(csv, description).map(Server::service));
         let old_service = name.replace('.', "-");
         // An API `service` of a group that is named as its Deployment: the old name is the new one.
         let is_new = service.is_none_or(|service| service == old_service);

@@ -31,9 +31,10 @@ fn check(world: &Reader<'_>, csv: Csv<'_>, groups: &[Group<'_>]) -> Result<(), B
         return Err(Box::default());
     }
     if group.targets().is_empty() {
-        let message = match group.keeps_targets(world) {
-            true => "csv missing olm.targetNamespaces annotation",
-            false => "no targetNamespaces are matched operatorgroups namespace selection",
+        let message = if group.keeps_targets(world) {
+            "csv missing olm.targetNamespaces annotation"
+        } else {
+            "no targetNamespaces are matched operatorgroups namespace selection"
         };
         return stop(csv, Step::to("Failed", "NoTargetNamespaces", message));
     }

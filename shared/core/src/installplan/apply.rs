@@ -100,18 +100,20 @@ fn handling(kind: &str) -> Option<(bool, Owned, bool)> {
 
 /// The same for a kind that is optional: that may be any. Where its objects live is asked, not guessed: an object of the cluster that
 /// has an owner in a namespace is collected at once.
-fn handling_of_any(world: &Reader<'_>, gvk: &Gvk) -> Result<(bool, Owned, bool), Outcome> {
+fn handling_of_any(world: &Reader<'_>, gvk: &Gvk) -> Result<(bool, Owned, bool), Box<Outcome>> {
     let Gvk { group, version, kind } = gvk;
     let definitions = world.indexed(IndexKey::Definition(group.clone(), kind.clone()));
     let defined = definitions.first().map(|d| object::text(d.json(), &["spec", "scope"]) != "Cluster");
     let asked = || {
         let Some(discovery) = world.discovery(group, version) else {
-            return Err(Outcome::Ask(Question::Discover { group: group.clone(), version: version.clone() }));
+            let question = Question::Discover { group: group.clone(), version: version.clone() };
+            return Err(Box::new(Outcome::Ask(question)));
         };
         match (discovery.is_namespaced(kind), &discovery.error) {
             (Some(namespaced), _) => Ok(namespaced),
             (None, Some(error)) if discovery.kinds.is_none() => {
-                Err(Outcome::fail(format!("{UNKNOWN_SCOPE} {kind} ({}): {error}", gvk.api_version())))
+                let message = format!("{UNKNOWN_SCOPE} {kind} ({}): {error}", gvk.api_version());
+                Err(Box::new(Outcome::fail(message)))
             }
             // The API server is going to say that it does not know the kind.
             (None, _) => Ok(true),
@@ -238,7 +240,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[St
         Some(handling) => handling,
         None if optional => match handling_of_any(world, &gvk) {
             Ok(handling) => handling,
-            Err(outcome) => return outcome,
+            Err(outcome) => return *outcome,
         },
         None => return Outcome::Unsupported,
     };

@@ -110,7 +110,7 @@ fn member(look: &Look<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
     // A member has them from the beginning. One that is missing was taken away, and operators without targets watch all namespaces:
     // that does not wait.
     let is_missing = different.iter().any(|(key, _)| object::annotation(csv, key).is_none());
-    let severity = severity(look, [csv, group.0]).or(is_missing.then_some(Severity::Warning))?;
+    let severity = severity(look, [csv, group.0]).or_else(|| is_missing.then_some(Severity::Warning))?;
     let patch = Change::Patch(ObjectRef::of(csv), json!({ "metadata": { "annotations": wanted } }));
     let what = "see that OLM runs; or write what it would write, upon which its Deployments are rolled out anew";
     Some(

@@ -5,7 +5,7 @@
 pub(super) struct Heat {
     heap: Vec<usize>,
     place: Vec<Option<usize>>,
-    heat: Vec<f64>,
+    activity: Vec<f64>,
     /// The value to guess: the last one, else the one that more clauses ask for.
     guess: Vec<bool>,
     increment: f64,
@@ -25,7 +25,7 @@ impl Default for Heat {
         Self {
             heap: Vec::new(),
             place: vec![None; 130],
-            heat: vec![0.0; 130],
+            activity: vec![0.0; 130],
             guess: vec![true; 130],
             increment: 1.0,
             conflicts: 0.0,
@@ -41,7 +41,7 @@ impl Heat {
             self.place.push(Some(self.heap.len()));
             self.heap.push(variable);
         }
-        self.heat.resize(top + 1, 0.0);
+        self.activity.resize(top + 1, 0.0);
         self.guess.resize(top + 1, true);
         let end = self.heap.len();
         for at in (0..end / 2).rev() {
@@ -85,7 +85,7 @@ impl Heat {
 
     /// The variable took part in a conflict.
     pub(super) fn bump(&mut self, variable: usize) {
-        self.heat[variable] += self.increment;
+        self.activity[variable] += self.increment;
         if let Some(at) = self.place[variable] {
             self.down(at);
             self.up(at);
@@ -108,7 +108,7 @@ impl Heat {
     fn up(&mut self, mut at: usize) {
         while at > 0 {
             let parent = (at - 1) / 2;
-            if self.heat[self.heap[at]] <= self.heat[self.heap[parent]] {
+            if self.activity[self.heap[at]] <= self.activity[self.heap[parent]] {
                 break;
             }
             self.swap(at, parent);
@@ -117,7 +117,7 @@ impl Heat {
     }
 
     fn down(&mut self, mut at: usize) {
-        let of = |this: &Self, at: usize| this.heat[this.heap[at]];
+        let of = |this: &Self, at: usize| this.activity[this.heap[at]];
         loop {
             let mut child = 2 * at + 1;
             if child >= self.heap.len() {

@@ -673,7 +673,9 @@ impl Simulation {
         if brings_kinds {
             let known: Vec<(String, String)> =
                 self.planner.world().discovered().map(|(g, v)| (g.to_owned(), v.to_owned())).collect();
-            known.iter().for_each(|(group, version)| self.discover(group, version));
+            for (group, version) in &known {
+                self.discover(group, version);
+            }
         }
         for (namespace, config_map) in config_maps {
             self.read_catalogs_of(|key, target| {

@@ -160,7 +160,9 @@ impl Looking<'_> {
         }
         let missing = names.iter().filter(|name| !sources.keys().any(|(_, known)| known == *name));
         let missing: Vec<CliError> = missing.map(|name| self.missing(name)).collect();
-        missing.iter().for_each(|error| printer.error(error));
+        for error in &missing {
+            printer.error(error);
+        }
         Ok(if missing.is_empty() { Outcome::Done } else { Outcome::Negative })
     }
 

@@ -39,7 +39,7 @@ pub struct CliError {
     /// The next thing to try.
     pub hint: Option<String>,
     /// What is wrong besides.
-    pub others: Vec<CliError>,
+    pub others: Vec<Self>,
 }
 
 impl CliError {

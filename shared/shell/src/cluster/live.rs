@@ -219,7 +219,9 @@ pub async fn run(
                 planner.done(&key, &succeeded, failures, Timestamp::now());
                 let emits = warned(planner.world(), &key, &warnings);
                 if !emits.is_empty() {
-                    emits.iter().for_each(|_| options.metrics.warned());
+                    for _ in &emits {
+                        options.metrics.warned();
+                    }
                     observer.worked(&key, &emits, &[]);
                     tasks.spawn(tell(api.clone(), emits));
                 }

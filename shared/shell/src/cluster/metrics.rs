@@ -183,7 +183,8 @@ impl Metrics {
         }
         for subscription in world.in_namespace(&kind::SUBSCRIPTION, &key.name) {
             let now = SubscriptionState::of(subscription.json());
-            let known = counts.syncs.entry((now.namespace.clone(), now.name.clone())).or_insert((now.clone(), 0));
+            let known =
+                counts.syncs.entry((now.namespace.clone(), now.name.clone())).or_insert_with(|| (now.clone(), 0));
             if known.0 != now {
                 *known = (now, 0);
             }

@@ -78,7 +78,9 @@ impl<'c> Line<'c> {
             typed: String::new(),
         };
         let Some((last, before)) = words.split_last() else { return line };
-        before.iter().for_each(|word| line.take(word));
+        for word in before {
+            line.take(word);
+        }
         line.finish(last);
         line
     }
@@ -148,12 +150,12 @@ impl<'c> Line<'c> {
 
     /// The word at the cursor.
     fn finish(&mut self, word: &str) {
-        self.typed = word.to_owned();
+        word.clone_into(&mut self.typed);
         if let (Open::Word | Open::ValueOrWord(_), Some(flag)) = (self.open, word.strip_prefix("--")) {
             if let Some((name, value)) = flag.split_once('=')
                 && let Some(argument) = self.long(name).filter(|argument| takes_value(argument))
             {
-                self.kept = word[..word.len() - value.len()].to_owned();
+                word[..word.len() - value.len()].clone_into(&mut self.kept);
                 self.typed = value.to_owned();
                 self.open = Open::Value(argument);
             }
@@ -161,7 +163,7 @@ impl<'c> Line<'c> {
             && let (Some(argument), Some(at)) = self.short(cluster)
         {
             let value = cluster[at..].trim_start_matches('=').to_owned();
-            self.kept = word[..word.len() - value.len()].to_owned();
+            word[..word.len() - value.len()].clone_into(&mut self.kept);
             self.typed = value;
             self.open = Open::Value(argument);
         }

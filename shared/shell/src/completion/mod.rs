@@ -79,9 +79,8 @@ pub fn complete(mut command: Command, words: &[String]) -> Reply {
     command.build();
     let line = Line::read(&command, words);
     let (mut candidates, sources) = offered(&line);
-    let mut reply = Reply::default();
-    reply.directive =
-        if sources.iter().any(|values| *values == Values::Files) { Directive::Files } else { Directive::Words };
+    let directive = if sources.contains(&Values::Files) { Directive::Files } else { Directive::Words };
+    let mut reply = Reply { directive, ..Reply::default() };
     let wanted: Vec<values::Names> = sources.into_iter().filter_map(Values::names).collect();
     if !wanted.is_empty() {
         candidates.extend(found(&line, wanted, until));

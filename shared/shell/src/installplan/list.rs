@@ -70,7 +70,9 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         listing.print(&options.list, printer)?;
     }
     let missing = missing(&seen, options);
-    missing.iter().for_each(|error| printer.error(error));
+    for error in &missing {
+        printer.error(error);
+    }
     Ok(if missing.is_empty() { Outcome::Done } else { Outcome::Negative })
 }
 

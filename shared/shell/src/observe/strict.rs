@@ -19,7 +19,9 @@ use crate::cli::{CliError, Printer};
 /// # Errors
 /// Objects that people wrote have unknown fields: all of them are told.
 pub(crate) fn check(given: &[Given], strict: &mut Strict, printer: &mut Printer) -> Result<(), CliError> {
-    given.iter().for_each(|given| strict.define(&given.object));
+    for given in given {
+        strict.define(&given.object);
+    }
     let mut errors = Vec::new();
     let mut excused: BTreeMap<String, String> = BTreeMap::new();
     for given in given {

@@ -214,7 +214,7 @@ mod tests {
         let mut timeline = Timeline::new(&mut printer, true);
         tell(&mut timeline);
         timeline.end();
-        let after_time = |line: &str| line.split_once("s  ").map_or(line.trim(), |(_, rest)| rest).to_owned();
+        let after_time = |line: &str| line.split_once("s  ").map_or_else(|| line.trim(), |(_, rest)| rest).to_owned();
         out.text().lines().map(after_time).collect()
     }
 

@@ -79,7 +79,7 @@ pub(super) fn unreadable(inputs: &Inputs<'_>, failure: &Failure) -> Explanation 
 fn sentence(context: &Context<'_, '_>, rule: usize) -> Said {
     let candidates = || match &context.problem.rules[rule].says {
         Says::OneOf(_, candidates) => candidates.clone(),
-        Says::AtMost(_, members) => members.iter().copied().collect(),
+        Says::AtMost(_, members) => members.clone(),
         _ => Vec::new(),
     };
     match &context.problem.about[rule] {

@@ -17,43 +17,50 @@ fn chosen(says: &[Says], count: usize) -> Vec<usize> {
 
 const S: usize = 0;
 const T: usize = 1;
+const A: usize = 2;
+const B: usize = 3;
+const C: usize = 4;
+const D: usize = 5;
+const E: usize = 6;
+const F: usize = 7;
+const G: usize = 8;
+const H: usize = 9;
+const I: usize = 10;
 
 /// S wants A or B, and T wants E or F. A leads to D, and D excludes E and F: when E is tried, all of A's scope is closed, before F was
 /// tried. T's choice goes on with F under B, though E would do as well.
 #[test]
 fn a_candidate_that_failed_under_another_choice_is_not_tried_again() {
-    let [a, b, c, d, e, f] = [2, 3, 4, 5, 6, 7];
     let says = [
         Says::Chosen(S),
-        Says::OneOf(S, vec![a, b]),
+        Says::OneOf(S, vec![A, B]),
         Says::Chosen(T),
-        Says::OneOf(T, vec![e, f]),
-        Says::OneOf(a, vec![c, d]),
-        Says::OneOf(c, vec![d]),
-        Says::NotBoth(e, d),
-        Says::AtMost(1, vec![d, f]),
+        Says::OneOf(T, vec![E, F]),
+        Says::OneOf(A, vec![C, D]),
+        Says::OneOf(C, vec![D]),
+        Says::NotBoth(E, D),
+        Says::AtMost(1, vec![D, F]),
     ];
-    assert_eq!(chosen(&says, 8), [S, T, b, f]);
+    assert_eq!(chosen(&says, 8), [S, T, B, F]);
 }
 
 /// S needs A, which wants F or G; T wants B or C, and B leads to a contradiction by two ways. Both ways are tried below F before B is
 /// left. Then A's choice stands behind F, though F had no part in it.
 #[test]
 fn a_choice_goes_on_behind_its_last_candidate_when_an_earlier_one_changes() {
-    let [a, b, c, d, e, f, g, h, i] = [2, 3, 4, 5, 6, 7, 8, 9, 10];
     let says = [
         Says::Chosen(S),
-        Says::OneOf(S, vec![a]),
+        Says::OneOf(S, vec![A]),
         Says::Chosen(T),
-        Says::OneOf(T, vec![b, c]),
-        Says::OneOf(a, vec![f, g]),
-        Says::OneOf(b, vec![d, e]),
-        Says::OneOf(d, vec![e]),
-        Says::OneOf(e, vec![h]),
-        Says::NotBoth(e, i),
-        Says::OneOf(h, vec![i]),
+        Says::OneOf(T, vec![B, C]),
+        Says::OneOf(A, vec![F, G]),
+        Says::OneOf(B, vec![D, E]),
+        Says::OneOf(D, vec![E]),
+        Says::OneOf(E, vec![H]),
+        Says::NotBoth(E, I),
+        Says::OneOf(H, vec![I]),
     ];
-    assert_eq!(chosen(&says, 11), [S, T, a, c, g]);
+    assert_eq!(chosen(&says, 11), [S, T, A, C, G]);
 }
 
 /// A network of hundreds, and a chain of hundreds: an exact answer.

@@ -28,7 +28,7 @@ struct Named {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Version {
+struct Installed {
     namespace: String,
     name: String,
     version: String,
@@ -73,7 +73,7 @@ struct Action {
 enum Family {
     One(u64),
     Named(Vec<(Named, u64)>),
-    Version(Vec<(Version, u64)>),
+    Installed(Vec<(Installed, u64)>),
     Abnormal(Vec<(Abnormal, u64)>),
     Sync(Vec<(Sync, u64)>),
     Action(Vec<(Action, u64)>),
@@ -116,7 +116,7 @@ fn metrics(counts: &mut Counts) -> Vec<Metric> {
     let snapshots = counts.snapshots.iter().map(|((namespace, name), n)| (named(namespace, name), *n));
     let succeeded = objects.csvs.iter().map(|csv| {
         let (namespace, name, version) = (csv.namespace.clone(), csv.name.clone(), csv.version.clone());
-        (Version { namespace, name, version }, u64::from(csv.is_succeeded()))
+        (Installed { namespace, name, version }, u64::from(csv.is_succeeded()))
     });
     let abnormal = objects.csvs.iter().filter(|csv| !csv.is_succeeded()).cloned().map(|csv| {
         let metrics::CsvState { namespace, name, version, phase, reason } = csv;
@@ -131,7 +131,7 @@ fn metrics(counts: &mut Counts) -> Vec<Metric> {
     let actions = counts.actions.iter().map(|(verb, n)| (Action { verb: format!("{verb:?}").to_lowercase() }, *n));
     vec![
         gauge("csv_count", "Number of CSVs successfully registered", one(objects.csvs.len())),
-        gauge("csv_succeeded", "Successful CSV install", Family::Version(succeeded.collect())),
+        gauge("csv_succeeded", "Successful CSV install", Family::Installed(succeeded.collect())),
         gauge("csv_abnormal", "CSV is not installed", Family::Abnormal(abnormal.collect())),
         counter("csv_upgrade_count", "Monotonic count of CSV upgrades", Family::One(counts.upgrades)),
         gauge("install_plan_count", "Number of install plans", one(objects.install_plans)),
@@ -195,7 +195,7 @@ impl Family {
         match self {
             Self::One(_) => false,
             Self::Named(series) => series.is_empty(),
-            Self::Version(series) => series.is_empty(),
+            Self::Installed(series) => series.is_empty(),
             Self::Abnormal(series) => series.is_empty(),
             Self::Sync(series) => series.is_empty(),
             Self::Action(series) => series.is_empty(),
@@ -207,7 +207,7 @@ impl Family {
         match self {
             Self::One(value) => encoder.encode_gauge(value),
             Self::Named(series) => each(&mut encoder, series),
-            Self::Version(series) => each(&mut encoder, series),
+            Self::Installed(series) => each(&mut encoder, series),
             Self::Abnormal(series) => each(&mut encoder, series),
             Self::Sync(series) => each(&mut encoder, series),
             Self::Action(series) => each(&mut encoder, series),
