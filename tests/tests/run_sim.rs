@@ -164,6 +164,25 @@ fn with_a_catalog_that_is_away() -> SimApi {
 }
 
 #[test]
+fn an_audit_is_data_for_programs() {
+    let api = with_a_catalog_that_is_away();
+    let Ended { code, out, err } = run(&api, "--audit --once -o json");
+    assert_eq!(code, Some(1), "{err}");
+    let events: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |r#type: &str| events.iter().filter(|event| event["type"] == r#type).collect::<Vec<_>>();
+    assert!(events.iter().all(|event| event["kind"] == "AuditEvent"), "{out}");
+    let actions = of("action");
+    let status = actions.iter().find(|event| event["object"]["kind"] == "OperatorGroup").unwrap();
+    assert_eq!((&status["verb"], &status["object"]["name"]), (&json!("update status of"), &json!("garden")), "{out}");
+    let blocked = of("blocked");
+    assert_eq!(blocked.len(), 1, "{out}");
+    assert_eq!(blocked[0]["reason"]["reason"], "CatalogUnavailable");
+    assert!(blocked[0]["message"].as_str().unwrap().ends_with("; until then nothing is resolved in garden"), "{out}");
+    let yaml = run(&api, "--audit --once -o yaml").out;
+    assert_eq!(serde_yaml::Deserializer::from_str(&yaml).count(), events.len(), "{yaml}");
+}
+
+#[test]
 fn once_gives_up_after_its_time() {
     let api = with_a_catalog_that_is_away();
     let began = Instant::now();

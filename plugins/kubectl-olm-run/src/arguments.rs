@@ -18,7 +18,7 @@ use olm_shell::run::{BundleImage, CatalogDirectory, CatalogImage, FeatureGates, 
 ///
 /// Exit codes: 0 done, 1 something is blocked (with reasons), 2 could not run.
 #[derive(Debug, Parser)]
-#[command(name = "kubectl-olm-run", version, before_help = EXAMPLES, group = ArgGroup::new("mode"), group = ArgGroup::new("ends").args(["once", "release_finalizers"]).multiple(true))]
+#[command(name = "kubectl-olm-run", version, before_help = EXAMPLES, group = ArgGroup::new("mode"), group = ArgGroup::new("ends").args(["once", "release_finalizers"]).multiple(true), group = ArgGroup::new("documents").args(["simulate", "audit"]))]
 pub struct Arguments {
     /// Work on the objects in these YAML files and directories instead of a cluster, print what happens and why, and the
     /// end. A directory's own catalogs/NAME/ are served as catalogs
@@ -96,8 +96,9 @@ pub struct Arguments {
     /// Serve /healthz and /readyz on this address; off unless asked for
     #[arg(long, value_name = "[HOST]:PORT", conflicts_with_all = ["mode", "once"], value_parser = address)]
     health_address: Option<SocketAddr>,
-    /// With --simulate: print the final objects in this format instead of what happened
-    #[arg(short, long, value_enum, value_name = "FORMAT", requires = "simulate")]
+    /// With --simulate: print the final objects in this format instead of what happened. With --audit: print an
+    /// AuditEvent in this format for each write that would be sent and for whatever is open
+    #[arg(short, long, value_enum, value_name = "FORMAT", requires = "documents")]
     output: Option<DataFormat>,
 
     #[command(flatten)]

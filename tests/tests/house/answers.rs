@@ -9,16 +9,16 @@ use olm_core::catalog::{Filter, MigrationLevel, Mode};
 use olm_core::settings::Settings;
 use olm_core::sim::{ApiServer, Patch, Simulation};
 use olm_shell::catalog::{There, add, diff, graph, list as packages, render, resolve, validate};
-use olm_shell::cli::flags::{ClusterFlags, DataFormat, NamespaceFlags, OutputFlags, SourceFlags};
+use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags, NamespaceFlags, OutputFlags, SourceFlags};
 use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::output::Output;
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer, findings};
-use olm_shell::image;
 use olm_shell::installplan::explain::{self, Asked, Form};
 use olm_shell::installplan::{list as plans, wait};
 use olm_shell::operatorgroup::{intersect, lint};
 use olm_shell::version::{Client, HeldLease, Server};
+use olm_shell::{image, run};
 use olm_tests::sim_api::SimApi;
 use serde_json::{Value, json};
 
@@ -68,7 +68,7 @@ const MARKET: &str = "tests/quickstart/catalogs/market";
 const PLANS: &str = "plugins/kubectl-olm-install_plan/tests/it/garden.yaml";
 const GROUPS: &str = "plugins/kubectl-olm-operatorgroup/tests/it/garden.yaml";
 
-/// What install-plan wait tells of a plan that waits for approval, an event in each line.
+/// What commands print with an event in each line: install-plan wait of a plan that waits for approval, and an audit of its cluster.
 pub(crate) fn events() -> Vec<Value> {
     let began = "2026-01-01T00:00:00Z".parse().unwrap();
     let mut simulation = Simulation::new(ApiServer::with_stock_objects(1, began), Settings::default(), began);
@@ -82,6 +82,11 @@ pub(crate) fn events() -> Vec<Value> {
         "spec": { "approval": "Manual", "approved": false, "generation": 1, "clusterServiceVersionNames": ["tea.v1.0.0"] },
     });
     simulation.apply(plan.clone()).unwrap();
+    let group = json!({
+        "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup",
+        "metadata": { "name": "garden", "namespace": "default" }, "spec": { "targetNamespaces": ["default"] },
+    });
+    simulation.apply(group).unwrap();
     let status = Patch::Merge(json!({ "status": { "phase": "RequiresApproval", "catalogSources": [] } }));
     simulation.patch(&ObjectRef::of(&plan), status, Some("status")).unwrap();
     let api = SimApi::start(simulation).unwrap();
@@ -96,6 +101,24 @@ pub(crate) fn events() -> Vec<Value> {
     let (out, err) = (Buffer::default(), Buffer::default());
     let ended = wait::run(&options, &mut Printer::to(out.clone(), err.clone()));
     assert_eq!(ended, Ok(Outcome::Negative), "{}", err.text());
+    let audited = run::Options {
+        mode: run::Mode::Audit { once: true, timeout: None },
+        cluster: options.cluster,
+        namespace: "olm".to_owned(),
+        objects_namespace: "default".to_owned(),
+        catalogs: Vec::new(),
+        catalog_images: Vec::new(),
+        bundle_images: Vec::new(),
+        catalog_pods: false,
+        images: ImageFlags::default(),
+        feature_gates: run::FeatureGates::default(),
+        retry_optional: false,
+        protected_copied_csv_namespaces: Vec::new(),
+        output: Some(DataFormat::Json),
+        log_lines: false,
+    };
+    let ended = run::run(&audited, &mut Printer::to(out.clone(), err.clone()));
+    assert!(ended.is_ok(), "{ended:?} {}", err.text());
     out.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 

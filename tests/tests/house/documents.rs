@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use olm_core::explain::{Explanation, REASONS};
 use olm_shell::cli::output::API_VERSION;
 use olm_shell::installplan::policy::Tried;
+use olm_shell::run::audit::AuditEvent;
 use olm_tests::house::generated::Generated;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -400,7 +401,7 @@ pub(crate) fn schemas() -> Vec<(String, Value)> {
         ($($type:ident,)+) => { vec![$(schema::<$type>(stringify!($type)),)+] };
     }
     of! {
-        CatalogAddition, CatalogDiff, CatalogValidation, ImageList, InstallPlanEvent, InstallPlanExplanation, InstallPlanList,
+        AuditEvent, CatalogAddition, CatalogDiff, CatalogValidation, ImageList, InstallPlanEvent, InstallPlanExplanation, InstallPlanList,
         OperatorGroupIntersections, OperatorGroupLint, Package, PackageList, Resolution, UpdateGraph, UpdatePath, Version,
     }
 }

@@ -6,10 +6,11 @@ use olm_core::api::status::Status;
 use olm_core::plan::{Key, Reason};
 use olm_core::planner::Planner;
 
+use super::audit::AuditEvent;
 use super::log::{Log, NEEDS_TO_READ, Voice};
 use super::report::Report;
 use super::timeline::Timeline;
-use super::{Options, endpoints, guard};
+use super::{Options, endpoints, guard, report};
 use crate::cli::signal::{self, Signal};
 use crate::cli::table::age;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
@@ -64,7 +65,7 @@ impl<'a> Live<'a> {
         };
         let planner = Planner::measured(self.options.settings(), metrics.around());
         let voice = match (self.audit, timeline) {
-            (true, _) => Voice::Audit(&mut *printer),
+            (true, _) => Voice::Audit(&mut *printer, self.options.output),
             (false, true) => {
                 printer.talk(format_args!("working on {server}, until {}", self.until()));
                 Voice::Timeline(Box::new(Timeline::new(&mut *printer, self.once)))
@@ -120,14 +121,18 @@ impl<'a> Live<'a> {
 
     /// Says what is open: an audit on stdout, as it says everything.
     fn tell(&self, report: &Report, printer: &mut Printer) -> Result<(), CliError> {
-        for line in &report.open {
+        if let Some(format) = self.options.output.filter(|_| self.audit) {
+            let causes = report.open.iter().chain(&report.notes);
+            return causes.map(AuditEvent::of_cause).try_for_each(|event| event.print(format, printer));
+        }
+        for line in report::lines(&report.open) {
             if self.audit {
                 printer.line(line)?;
             } else {
                 printer.talk(line);
             }
         }
-        report.notes.iter().for_each(|line| printer.talk(line));
+        report::lines(&report.notes).for_each(|line| printer.talk(line));
         Ok(())
     }
 

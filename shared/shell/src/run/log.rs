@@ -12,10 +12,12 @@ use olm_core::world::World;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use super::audit::AuditEvent;
 use super::causes::Causes;
 use super::ends;
 use super::timeline::Timeline;
 use crate::cli::Printer;
+use crate::cli::flags::DataFormat;
 use crate::cli::table::Table;
 use crate::cluster::live::Observer;
 use crate::cluster::metrics::Metrics;
@@ -32,8 +34,8 @@ const REST: Duration = Duration::from_secs(4);
 
 /// How it is said.
 pub(super) enum Voice<'p> {
-    /// As actions that would be taken, on stdout.
-    Audit(&'p mut Printer),
+    /// As actions that would be taken, on stdout: lines for people, or documents.
+    Audit(&'p mut Printer, Option<DataFormat>),
     /// As what happens, on stdout.
     Timeline(Box<Timeline<'p>>),
     /// As log lines.
@@ -101,7 +103,7 @@ impl Observer for Log<'_> {
         let objects = world.objects().count();
         match &mut self.voice {
             Voice::Timeline(timeline) => timeline.started(world),
-            Voice::Audit(_) | Voice::Lines => info!(objects, "the cluster is known"),
+            Voice::Audit(..) | Voice::Lines => info!(objects, "the cluster is known"),
         }
         self.metrics.ready();
     }
@@ -110,7 +112,8 @@ impl Observer for Log<'_> {
         for action in actions.iter().filter(|a| a.writes()) {
             let line = format!("{} {}", action.verb().as_str(), action.target());
             match &mut self.voice {
-                Voice::Audit(printer) => {
+                Voice::Audit(printer, Some(format)) => drop(AuditEvent::action(key, action).print(*format, printer)),
+                Voice::Audit(printer, None) => {
                     // A reader that left ends the audit by the broken pipe of a later flush.
                     printer.line(format_args!("would {line}{}  (for {key})", detail(action))).ok();
                 }
@@ -119,7 +122,7 @@ impl Observer for Log<'_> {
         }
         match &mut self.voice {
             Voice::Lines => actions.iter().for_each(|action| self.say_event(key, action)),
-            Voice::Audit(printer) => drop(printer.flush()),
+            Voice::Audit(printer, _) => drop(printer.flush()),
             Voice::Timeline(_) => {}
         }
         self.metrics.worked(actions, refusals.len());
@@ -147,7 +150,7 @@ impl Observer for Log<'_> {
         if self.troubled.is_empty() && std::mem::take(&mut self.alone) {
             match &mut self.voice {
                 Voice::Timeline(timeline) => timeline.sentence("the API server answers again".to_owned()),
-                Voice::Audit(_) | Voice::Lines => info!("the API server answers again"),
+                Voice::Audit(..) | Voice::Lines => info!("the API server answers again"),
             }
         }
     }
@@ -178,7 +181,7 @@ impl Observer for Log<'_> {
     fn due(&self) -> Option<Instant> {
         let timeline = match &self.voice {
             Voice::Timeline(timeline) => timeline.due(),
-            Voice::Audit(_) | Voice::Lines => None,
+            Voice::Audit(..) | Voice::Lines => None,
         };
         [timeline, self.causes.due(), self.rests_at()].into_iter().flatten().min()
     }
@@ -190,11 +193,12 @@ impl Observer for Log<'_> {
                 // The report says it.
                 _ if self.reports && severity != Severity::Waiting => {}
                 Voice::Timeline(timeline) => timeline.say(&reason),
-                Voice::Audit(printer) if severity == Severity::Blocked => {
+                Voice::Audit(printer, Some(format)) => drop(AuditEvent::reason(&reason).print(*format, printer)),
+                Voice::Audit(printer, None) if severity == Severity::Blocked => {
                     printer.line(format_args!("blocked: {reason}")).ok();
                     printer.flush().ok();
                 }
-                Voice::Audit(_) => {}
+                Voice::Audit(_, None) => {}
                 Voice::Lines if severity == Severity::Blocked => warn!(hint, "{reason}"),
                 Voice::Lines => info!(hint, "{reason}"),
             }
@@ -214,7 +218,7 @@ impl Observer for Log<'_> {
             timeline.end();
             changed = std::mem::take(&mut timeline.changed);
         }
-        self.ends = (self.reports && !matches!(self.voice, Voice::Audit(_))).then(|| ends::of(world, MANY, &changed));
+        self.ends = (self.reports && !matches!(self.voice, Voice::Audit(..))).then(|| ends::of(world, MANY, &changed));
     }
 }
 

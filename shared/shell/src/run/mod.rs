@@ -14,6 +14,7 @@
 //!             ends      where everything has ended
 //! ```
 
+pub mod audit;
 mod causes;
 mod crds;
 mod endpoints;
@@ -68,7 +69,7 @@ pub struct Options {
     pub retry_optional: bool,
     /// Namespaces that get copies of what is offered in all namespaces even when OLMConfig switches copies off.
     pub protected_copied_csv_namespaces: Vec<String>,
-    /// Print the final objects in this format instead of the timeline; only when simulating.
+    /// Print documents of this format instead of lines: the final objects when simulating, an [`audit::AuditEvent`] each when auditing.
     pub output: Option<DataFormat>,
     /// Tell what happens as log lines, also on a terminal.
     pub log_lines: bool,

@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::log::{Log, Voice};
 use super::report::Report;
 use super::timeline::Timeline;
-use super::{Options, guard, live};
+use super::{Options, guard, live, report};
 use crate::cli::signal::{self, Signal};
 use crate::cli::table::{Table, age};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer, confirm};
@@ -90,7 +90,7 @@ async fn release_all(
         LoopOptions { audit: release.dry_run, once: true, without_missing_kinds: true, ..LoopOptions::default() };
     let timeline = !options.log_lines && printer.is_read_on_a_terminal();
     let voice = match (release.dry_run, timeline) {
-        (true, _) => Voice::Audit(&mut *printer),
+        (true, _) => Voice::Audit(&mut *printer, None),
         (false, true) => Voice::Timeline(Box::new(Timeline::new(&mut *printer, true))),
         (false, false) => Voice::Lines,
     };
@@ -114,7 +114,7 @@ async fn release_all(
         return Ok(Outcome::Done);
     }
     let report = Report::of(&reasons);
-    report.open.iter().for_each(|line| printer.talk(line));
+    report::lines(&report.open).for_each(|line| printer.talk(line));
     let left = left(api, &names).await?;
     for csv in &left {
         let finalizers: Vec<&str> =

@@ -4,15 +4,41 @@ use std::collections::BTreeSet;
 
 use olm_core::plan::{Key, Reason, Severity};
 
-/// The reasons of many keys, as lines to print.
+/// The reasons of many keys, each cause once.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// What waits or is blocked, with hints.
-    pub(super) open: Vec<String>,
+    /// What waits or is blocked.
+    pub(super) open: Vec<Cause>,
     /// What people may want to know although nothing is wrong.
-    pub(super) notes: Vec<String>,
+    pub(super) notes: Vec<Cause>,
     /// Is something blocked, and not only waiting?
     pub(super) is_blocked: bool,
+}
+
+/// A reason, and what it holds up.
+#[derive(Debug)]
+pub(super) struct Cause {
+    pub(super) reason: Reason,
+    /// The reason as a sentence, with what it holds up.
+    pub(super) message: String,
+}
+
+impl Cause {
+    /// The lines to print for a person: the sentence and its hint.
+    fn lines(&self) -> impl Iterator<Item = String> {
+        let word = match self.reason.severity() {
+            Severity::Blocked => "blocked",
+            Severity::Waiting => "waits",
+            Severity::Settled => "note",
+        };
+        let hint = self.reason.hint().map(|hint| format!("  hint: {hint}"));
+        std::iter::once(format!("{word}: {}", self.message)).chain(hint)
+    }
+}
+
+/// The lines to print for a person.
+pub(super) fn lines(causes: &[Cause]) -> impl Iterator<Item = String> {
+    causes.iter().flat_map(Cause::lines)
 }
 
 impl Report {
@@ -26,13 +52,9 @@ impl Report {
             if is_consequence(reason, &all) || !told.insert(reason.cause()) {
                 continue;
             }
-            let (word, lines) = match severity {
-                Severity::Blocked => ("blocked", &mut report.open),
-                Severity::Waiting => ("waits", &mut report.open),
-                Severity::Settled => ("note", &mut report.notes),
-            };
-            lines.push(format!("{word}: {reason}{}", held_up(reason, &all)));
-            lines.extend(reason.hint().map(|hint| format!("  hint: {hint}")));
+            let causes = if severity == Severity::Settled { &mut report.notes } else { &mut report.open };
+            let message = format!("{reason}{}", held_up(reason, &all));
+            causes.push(Cause { reason: (*reason).clone(), message });
         }
         report
     }
@@ -105,7 +127,7 @@ mod tests {
         ]);
         assert!(report.is_blocked);
         assert_eq!(
-            report.open,
+            lines(&report.open).collect::<Vec<_>>(),
             [
                 "blocked: catalog olm/market cannot be read: Connection refused (os error 111); until then nothing is resolved in a, b",
                 "  hint: kubectl -n olm get catalogsource market -o yaml shows the address that is dialled",
@@ -125,7 +147,7 @@ mod tests {
         let report = Report::of(&[(Key::new(Controller::Resolution, "", "old-town"), vec![reason])]);
         assert!(!report.is_blocked && report.open.is_empty());
         assert_eq!(
-            report.notes,
+            lines(&report.notes).collect::<Vec<_>>(),
             [
                 "note: catalog olm/market was a directory that is not given now, so Subscriptions old-town/samovar, old-town/tea-house are not updated",
                 "  hint: --catalog market=DIR serves it from that directory, and updates go on",

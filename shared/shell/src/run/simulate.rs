@@ -13,7 +13,7 @@ use serde_json::json;
 use super::report::Report;
 use super::script::Script;
 use super::story::Story;
-use super::{BundleImage, CatalogImage, Options, ends};
+use super::{BundleImage, CatalogImage, Options, ends, report};
 use crate::cli::{CliError, Outcome, Printer, findings};
 use crate::image::{self, Location};
 use crate::observe::{files, strict};
@@ -74,12 +74,12 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
     if !settled {
         printer.warn(format_args!("not everything has come to rest after {} minutes of virtual time", LIMIT.as_mins()));
     }
-    report.notes.iter().for_each(|line| printer.talk(line));
+    report::lines(&report.notes).for_each(|line| printer.talk(line));
     if report.open.is_empty() {
         return Ok(Outcome::Done);
     }
     // At the end of all virtual time what still waits is blocked as well.
-    report.open.iter().for_each(|line| printer.talk(line));
+    report::lines(&report.open).for_each(|line| printer.talk(line));
     Ok(Outcome::Negative)
 }
 
