@@ -244,6 +244,12 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     assert!(!namespaces().contains("apps-east"));
     for (name, targets) in [("east", &["east"][..]), ("more", &["apps", "east"]), ("all", &[""])] {
         let place = format!("apps-{name}");
+        // A document is of the group, also where its namespace is created with it.
+        let (dry_run, output) = (DryRun::Client, "json".parse().unwrap());
+        let options = create::Options { dry_run, output, yes: true, ..admin.creation("apps", wish(name, targets)) };
+        let (_, text, talk) = asked(admin, |printer| create::run(&options, printer));
+        assert!(talk.contains(&format!("namespace/{place} created (dry run)")), "{talk}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["kind"], "OperatorGroup");
         let (answer, text, talk) = admin.answering(true).creates("apps", name, targets);
         assert_eq!(answer, Ok(Outcome::Done), "{talk}");
         assert!(text.contains(&format!("namespace/{place} created\n")), "{text}");

@@ -165,7 +165,8 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         };
         warn(&seen, &group, wished.operator.as_ref(), printer);
         if let Some(made) = make(&seen, options, group, with_namespace, printer).await? {
-            tell(&options.output, made, &format!("created{}", options.dry_run.note()), printer)?;
+            let created = format!("created{}", options.dry_run.note());
+            tell(&options.output, only_the_group(made, &options.output, &created, printer), &created, printer)?;
             return Ok(Outcome::Done);
         }
     }
@@ -411,6 +412,16 @@ fn warn(seen: &Seen, group: &Value, operator: Option<&Known>, printer: &mut Prin
             other.name(),
         ));
     }
+}
+
+/// Of what was created, what a format shows: documents are of the OperatorGroup, whether or not its namespace had to be created.
+fn only_the_group(mut made: Vec<Value>, output: &Output, created: &str, printer: &mut Printer) -> Vec<Value> {
+    if !matches!(output, Output::Table | Output::Wide | Output::Name) && made.len() > 1 {
+        for namespace in made.drain(..made.len() - 1) {
+            printer.talk(format_args!("namespace/{} {created}", object::name(&namespace)));
+        }
+    }
+    made
 }
 
 /// Creates it. `None`: somebody else was quicker.
