@@ -49,6 +49,9 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// etcd's only address: a socket in the folder where the components run, so no port is needed.
 const ETCD: &str = "unix://etcd:1";
 
+/// The name of the one Node, as in the recordings.
+const NODE: &str = "n1";
+
 /// Whether tests that need a control plane are not to run: `OLM_TEST_CONTROL_PLANE=skip`. Says so on standard error.
 pub fn skipped() -> bool {
     let skip = std::env::var_os("OLM_TEST_CONTROL_PLANE").is_some_and(|value| value == "skip");
@@ -303,8 +306,8 @@ async fn until_ready(
         start("kwok", kwok)?;
         stage.replace("a Node can be created");
         let node = serde_json::from_value(json!({
-            "metadata": {"name": "node", "labels": {
-                "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": "node",
+            "metadata": {"name": NODE, "labels": {
+                "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": NODE,
             }},
         }))?;
         Api::<Node>::all(client.clone()).create(&PostParams::default(), &node).await?;
@@ -321,7 +324,7 @@ async fn until_ready(
     let account = await_condition(Api::namespaced(client.clone(), "default"), "default", exists);
     let node = async {
         match commands.kwok {
-            Some(_) => await_condition(Api::all(client.clone()), "node", takes_pods).await.map(drop),
+            Some(_) => await_condition(Api::all(client.clone()), NODE, takes_pods).await.map(drop),
             None => Ok(()),
         }
     };
