@@ -133,6 +133,12 @@ pub fn is_deleting(object: &Value) -> bool {
     !at(object, &["metadata", "deletionTimestamp"]).is_null()
 }
 
+/// Does nothing hold up its deletion? The API server removes such an object with the update that takes away its last finalizer.
+pub fn is_released(object: &Value) -> bool {
+    let grace = at(object, &["metadata", "deletionGracePeriodSeconds"]).as_i64().unwrap_or_default();
+    is_deleting(object) && grace == 0 && list(object, &["metadata", "finalizers"]).is_empty()
+}
+
 /// Is a namespace being deleted, so that the API server refuses to create anything in it?
 pub fn is_terminating(namespace: &Value) -> bool {
     is_deleting(namespace) || text(namespace, &["status", "phase"]) == "Terminating"
