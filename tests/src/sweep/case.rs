@@ -23,6 +23,7 @@ pub const ALONE: &str = "alone";
 /// The recording waited so long for every head.
 pub const LIMIT: Duration = Duration::from_secs(50);
 const OLM: &str = "operators.coreos.com";
+const NOT_INSTALLED: &str = "NotInstalled";
 
 /// An install, and perhaps an upgrade.
 #[derive(Clone, Debug)]
@@ -63,6 +64,11 @@ impl End {
     /// An end.
     pub fn new(phase: &str, reason: &str) -> Self {
         Self { phase: phase.to_owned(), reason: reason.to_owned() }
+    }
+
+    /// Is there anything that says how it stands?
+    pub fn has_begun(&self) -> bool {
+        self.phase != NOT_INSTALLED
     }
 
     /// Has it been installed?
@@ -205,7 +211,7 @@ impl Case {
             return End::new("ResolutionFailed", "");
         }
         let is_failed = view.of("InstallPlan", place).any(|plan| text(plan, &["status", "phase"]) == "Failed");
-        End::new(if is_failed { "PlanFailed" } else { "NotInstalled" }, "")
+        End::new(if is_failed { "PlanFailed" } else { NOT_INSTALLED }, "")
     }
 
     /// What the namespace's objects say about how they stand.

@@ -15,25 +15,37 @@ use crate::scenario::engine::Engine;
 /// Namespaces and CustomResourceDefinitions may take so long to go.
 const CLEANING: Duration = Duration::from_mins(2);
 
+/// The first resolution may take so long to begin: it is with a catalog of all bundles, and all that a debug build does is slow.
+const READING: Duration = Duration::from_mins(1);
+
 /// A cluster whose one catalog is READY.
 pub struct Live {
     engine: ClusterEngine,
     view: View,
+    /// Its bundles' objects are read from there.
+    _catalog: Served,
 }
 
 impl Live {
     /// Starts it.
-    pub fn start(catalog: &Served) -> Result<Self> {
+    pub fn start(catalog: Served) -> Result<Self> {
         let mut engine = ClusterEngine::start_plain()?;
         let mut view = View::default();
-        case::serve(&mut engine, &mut view, case::CATALOG, catalog)?;
-        Ok(Self { engine, view })
+        case::serve(&mut engine, &mut view, case::CATALOG, &catalog)?;
+        Ok(Self { engine, view, _catalog: catalog })
     }
 
     /// Installs what the cases say, all at once.
     pub fn play(&mut self, cases: &[Case]) -> Result<Vec<Outcome>> {
         for case in cases {
             case.begin(&mut self.engine)?;
+        }
+        // The controllers read the catalog first; until then nothing changes, however long that takes.
+        let is_begun = |view: &View| cases.iter().all(|case| case.end(view, &case.install).has_begun());
+        let end = self.engine.now() + READING;
+        while !is_begun(&self.view) && self.engine.now() < end {
+            let left = end.saturating_sub(self.engine.now());
+            self.view.wait(&mut self.engine, left)?;
         }
         let is_done = |view: &View| cases.iter().all(|case| case.end(view, &case.install).is_success());
         settle(&mut self.engine, &mut self.view, is_done)?;
@@ -43,6 +55,11 @@ impl Live {
             upgrade: None,
         };
         Ok(cases.iter().map(outcome).collect())
+    }
+
+    /// What the controllers have said.
+    pub fn log(&self) -> String {
+        self.engine.log()
     }
 
     /// Takes the cases' namespaces away, and every definition that is not OLM's.
