@@ -65,6 +65,9 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     if let Some(write) = own(csv, &groups) {
         return Plan::act(vec![write]);
     }
+    if csv.reason() == transition::NO_RETRY {
+        return transition::refused_for_good(world, csv, &groups).into_plan(csv, now);
+    }
     let step = match gates::pass(world, csv, &groups) {
         gates::Verdict::Pass => transition::next(world, csv, key, now),
         gates::Verdict::Stop(step) => step,

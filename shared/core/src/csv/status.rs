@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::Step;
 use super::model::Csv;
+use super::transition::DETECTED_CHANGE;
 use crate::api::object;
 use crate::plan::{Action, Emit};
 
@@ -68,12 +69,14 @@ pub(super) fn record(csv: Csv<'_>, step: &Step, now: Timestamp) -> Vec<Action> {
             "lastTransitionTime": status.get("lastTransitionTime"),
         });
         append(status, condition);
-        actions.push(Action::Emit(Emit {
-            regarding: csv.json.clone(),
-            warning: *phase == "Failed",
-            reason: (*reason).to_owned(),
-            message: message.clone(),
-        }));
+        if *reason != DETECTED_CHANGE {
+            actions.push(Action::Emit(Emit {
+                regarding: csv.json.clone(),
+                warning: *phase == "Failed",
+                reason: (*reason).to_owned(),
+                message: message.clone(),
+            }));
+        }
     }
     if changed {
         actions.insert(0, Action::UpdateStatus(new));

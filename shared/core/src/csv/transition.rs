@@ -10,6 +10,7 @@ use super::{Step, apiservices, serving, upgrade};
 use crate::api::object;
 use crate::membership;
 use crate::plan::{Action, Key, Propagation, Reason, Verb};
+use crate::rbac;
 use crate::world::{Reader, Refusal, kind};
 
 /// How long Installing may last without the Deployments becoming available.
@@ -18,6 +19,23 @@ const INSTALL_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 /// Reasons of `Failed` that only a gate sets: when the gates are passed again, the state machine starts over.
 const OPERATOR_GROUP_REASONS: [&str; 4] =
     ["NoTargetNamespaces", "NoOperatorGroup", "TooManyOperatorGroups", "UnsupportedOperatorGroup"];
+
+/// Reason of `Failed` when a Deployment may not be written: nothing is tried again before somebody changes rights (§1.7).
+pub(super) const NO_RETRY: &str = "InstallComponentFailedNoRetry";
+
+/// Reason of `Pending` when rights were changed. It has no Event (§0.3).
+pub(super) const DETECTED_CHANGE: &str = "DetectedClusterChange";
+
+/// The install was refused for want of rights: it begins anew when those of the namespace, or its OperatorGroup, have changed since.
+pub(super) fn refused_for_good(world: &Reader<'_>, csv: Csv<'_>, groups: &[membership::Group<'_>]) -> Step {
+    let is_changed =
+        rbac::changed_since(world, csv.json) || groups.iter().any(|group| rbac::is_later(group.0, csv.json));
+    if is_changed {
+        Step::to("Pending", DETECTED_CHANGE, "Cluster resources changed state")
+    } else {
+        failed(csv, Step::stay())
+    }
+}
 
 pub(super) fn next(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> Step {
     let installs = matches!(csv.phase(), "Pending" | "InstallReady" | "Installing" | "Succeeded" | "Failed");
@@ -175,6 +193,11 @@ fn install_refusal<'w>(world: &Reader<'w>, key: &Key, now: Timestamp) -> Option<
 fn install_failure(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> Option<Step> {
     let refusal = install_refusal(world, key, now);
     let why = webhooks::obstacle(world, csv).or_else(|| refusal.map(|r| r.status.message.clone()))?;
+    if let Some(refusal) = refusal.filter(|r| r.status.is_forbidden() && r.target.gvk.kind == "Deployment") {
+        // Two layers of OLM say it.
+        let message = format!("install strategy failed: install strategy failed: {}", refusal.status.message);
+        return Some(failed(csv, Step::to("Failed", NO_RETRY, message)));
+    }
     let step = Step::to("Failed", "InstallComponentFailed", format!("install strategy failed: {why}"));
     Some(failed(csv, step).again_at(refusal.map(|r| r.retry_at)))
 }

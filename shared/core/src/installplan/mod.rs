@@ -42,6 +42,7 @@ use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status as Answer;
 use crate::membership;
 use crate::plan::{Action, Emit, Key, Plan, Reason};
+use crate::rbac;
 use crate::settings::Settings;
 use crate::structural::Fit;
 use crate::world::{Reader, Refusal, kind};
@@ -75,7 +76,7 @@ fn of_phase(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, no
             Plan::wait(Reason::ApprovalNeeded { namespace, name, csvs })
         }
         "Installing" => install(settings, world, key, json, now),
-        "Failed" if is_attenuated(json) && rights::touched_since(world, json) => {
+        "Failed" if is_attenuated(json) && rbac::changed_since(world, json) => {
             let mut status = Status::of(json);
             status.put("phase", "Installing");
             Plan::act(status.write(json).into_iter().collect()).at_an_end()

@@ -108,17 +108,6 @@ fn gives_away(world: &Reader<'_>, plan: &Value, step: &Value, account: (&str, &s
     })
 }
 
-/// Has the rights of ServiceAccounts in the namespace been touched since the plan was written (§5.7)? What one etcd keeps has its
-/// versions in the order of the writes.
-pub(super) fn touched_since(world: &Reader<'_>, plan: &Value) -> bool {
-    let version = |object: &Value| object::resource_version(object).parse::<u64>().ok();
-    let Some(written) = version(plan) else { return false };
-    let namespace = object::namespace(plan);
-    [&kind::ROLE, &kind::ROLE_BINDING, &kind::SERVICE_ACCOUNT]
-        .into_iter()
-        .any(|kind| world.in_namespace(kind, namespace).any(|o| version(o.json()).is_some_and(|v| v > written)))
-}
-
 /// The plural of a kind, and whether its objects are in namespaces; none for kinds that nobody knows here.
 fn resource(world: &Reader<'_>, gk: &GroupKind) -> Option<(String, bool)> {
     let definitions = world.indexed(IndexKey::Definition(gk.group.to_string(), gk.kind.to_string()));

@@ -13,6 +13,20 @@ use crate::world::{IndexKey, Reader, kind};
 
 pub use self::escalation::{described, escalation};
 
+/// Have the rights of ServiceAccounts in the namespace of an object been changed since it was written (reference/olm-operator.md §0.3,
+/// reference/catalog-operator.md §5.7)? What one etcd stores has its versions in the order of the writes.
+pub fn changed_since(world: &Reader<'_>, object: &Value) -> bool {
+    let kinds = [&kind::ROLE, &kind::ROLE_BINDING, &kind::SERVICE_ACCOUNT];
+    let namespace = object::namespace(object);
+    kinds.into_iter().any(|kind| world.in_namespace(kind, namespace).any(|o| is_later(o.json(), object)))
+}
+
+/// Was an object written later than another?
+pub fn is_later(object: &Value, other: &Value) -> bool {
+    let version = |object: &Value| object::resource_version(object).parse::<u64>().ok();
+    version(object).zip(version(other)).is_some_and(|(version, other)| version > other)
+}
+
 /// A rule that can be granted to nobody. Its text is what OLM puts into the CSV's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRule {
