@@ -91,14 +91,19 @@ fn not_given<'w>(
 }
 
 impl<'w> Source<'w> {
-    /// Could the catalog be read, as far as its spec tells (reference/catalog-operator.md §2.3)?
-    pub(super) fn is_healthy(&self) -> bool {
+    /// Could the catalog be read, as far as its spec tells (reference/catalog-operator.md §2.3)? While that is being found out, as when
+    /// controllers start, it is what it was before; one that is new is not healthy.
+    pub(super) fn is_healthy(&self, before: bool) -> bool {
         // Of a directory that is not given nothing is known that would speak against it.
         let Some(object) = self.object else { return true };
         match Origin::of(object) {
             _ if self.is_local() => true,
             Origin::Address(_) => true,
-            Origin::Image(_) | Origin::ConfigMap(_) => self.fact.is_some_and(|f| f.snapshot.is_some()),
+            Origin::Image(_) | Origin::ConfigMap(_) => match self.fact {
+                Some(CatalogFact { snapshot: Some(_), .. }) => true,
+                Some(CatalogFact { error: Some(_), .. }) => false,
+                _ => before,
+            },
             Origin::Invalid(_) => false,
         }
     }

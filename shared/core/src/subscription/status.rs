@@ -167,10 +167,15 @@ impl<'w> Subscription<'w> {
     pub(super) fn tell_of_catalogs(&mut self, sources: &[Source<'_>], now: Timestamp) {
         let known = object::list(&self.status, &["catalogHealth"]).to_vec();
         let summary = |entry: &Value| (entry["catalogSourceRef"]["uid"].clone(), entry["healthy"].clone());
+        let is_healthy = |s: &Source<'_>| {
+            let uid = s.object.map(object::uid).unwrap_or_default();
+            let before = known.iter().find(|entry| entry["catalogSourceRef"]["uid"] == uid);
+            s.is_healthy(before.is_some_and(|entry| entry["healthy"] == true))
+        };
         let health: Vec<Value> = sources
             .iter()
             .filter_map(|s| {
-                let entry = json!({ "catalogSourceRef": reference(s.object?), "healthy": s.is_healthy() });
+                let entry = json!({ "catalogSourceRef": reference(s.object?), "healthy": is_healthy(s) });
                 Some(known.iter().find(|k| summary(k) == summary(&entry)).cloned().unwrap_or_else(|| {
                     let mut entry = entry;
                     entry["lastUpdated"] = object::time(now).into();
@@ -186,14 +191,14 @@ impl<'w> Subscription<'w> {
         let (name, namespace) = (self.spec("source"), self.spec("sourceNamespace"));
         let is_target = |s: &Source<'_>| (s.name, s.namespace) == (name, namespace);
         let target = sources.iter().find(|s| is_target(s));
-        let unhealthy = sources.iter().find(|s| !s.is_healthy());
+        let unhealthy = sources.iter().find(|s| !is_healthy(s));
         let found = "UnhealthyCatalogSourceFound";
         let (status, reason, message) = match (target, unhealthy) {
             _ if sources.is_empty() => {
                 (true, "NoCatalogSourcesFound", "dependency resolution requires at least one catalogsource".to_owned())
             }
             (None, _) => (true, found, format!("targeted catalogsource {namespace}/{name} missing")),
-            (Some(target), _) if !target.is_healthy() => {
+            (Some(target), _) if !is_healthy(target) => {
                 (true, found, format!("targeted catalogsource {namespace}/{name} unhealthy"))
             }
             (_, Some(other)) => (true, found, format!("catalogsource {}/{} unhealthy", other.namespace, other.name)),

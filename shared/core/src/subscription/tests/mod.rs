@@ -403,3 +403,46 @@ fn a_copy_that_lost_its_label_enters_no_resolution() {
     let there = super::There::read(&Reader::new(&world), "garden").unwrap();
     assert_eq!(there.installed.iter().map(|i| i.entry.name.as_str()).collect::<Vec<_>>(), ["rose.v1.0.0"]);
 }
+
+/// What a plan writes about the health of the catalog of a Subscription: whether it is healthy, and whether any is unhealthy.
+fn health(before: Option<bool>, fact: Option<CatalogFact>) -> (Value, Value) {
+    let source = json!({
+        "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": { "name": "main", "namespace": "olm", "uid": "u-main" },
+        "spec": { "sourceType": "configmap", "configMap": "main" },
+    });
+    let mut subscription = subscription("rose", "Automatic", "");
+    if let Some(healthy) = before {
+        let entry = json!({ "catalogSourceRef": { "uid": "u-main" }, "healthy": healthy, "lastUpdated": "2026-01-01T00:00:00Z" });
+        subscription["status"] = json!({ "catalogHealth": [entry] });
+    }
+    let mut world = World::new();
+    for object in [source, subscription, group("garden")] {
+        world.apply(object);
+    }
+    if let Some(fact) = fact {
+        world.learn(FactKey::Catalog("olm".to_owned(), "main".to_owned()), Some(Fact::Catalog(fact)));
+    }
+    let plan = plan_of(&world);
+    let written = plan.actions.iter().find_map(|a| match a {
+        Action::UpdateStatus(o) if object::text(o, &["kind"]) == "Subscription" => Some(o["status"].clone()),
+        _ => None,
+    });
+    let status = written.unwrap();
+    let conditions = object::list(&status, &["conditions"]);
+    let unhealthy = conditions.iter().find(|c| c["type"] == "CatalogSourcesUnhealthy").unwrap();
+    (status["catalogHealth"][0]["healthy"].clone(), unhealthy["status"].clone())
+}
+
+#[test]
+fn a_catalog_that_is_not_read_yet_is_as_healthy_as_it_was() {
+    let target = || Target::ConfigMap("main".to_owned());
+    let reading = || CatalogFact::new(target(), ConnectionState::Connecting, start());
+    let failed = || CatalogFact { error: Some("configmap \"main\" not found".to_owned()), ..reading() };
+    for fact in [None, Some(reading())] {
+        assert_eq!(health(Some(true), fact.clone()), (json!(true), json!("False")));
+        assert_eq!(health(Some(false), fact.clone()), (json!(false), json!("True")));
+        assert_eq!(health(None, fact), (json!(false), json!("True")), "nothing speaks for one that is new");
+    }
+    assert_eq!(health(Some(true), Some(failed())), (json!(false), json!("True")));
+}
