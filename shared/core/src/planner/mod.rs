@@ -32,7 +32,7 @@ use serde_json::Value;
 
 use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status;
-use crate::plan::{Action, Key, Order, Plan, Reason, Verb};
+use crate::plan::{Action, Controller, Key, Order, Plan, Reason, Verb};
 use crate::world::{Change, Fact, FactKey, GroupKind, Read, Reader, Refusal, World, kind};
 
 /// How many plans in a row may do the same before a key is made to pause: two controllers that undo each other's work must not spin. Who
@@ -119,11 +119,17 @@ impl Planner {
     }
 
     /// A planner that only ends what keeps these ClusterServiceVersions, by namespace and name, from being deleted: what their
-    /// finalizer stands for, and then what is left of them elsewhere.
+    /// finalizer stands for, and then what is left elsewhere of them and of the OperatorGroups of their namespaces.
     pub fn releasing(settings: crate::settings::Settings, names: BTreeSet<(String, String)>) -> Self {
         Self::with(Arc::new(move |reader, key, now| {
-            let is_meant = names.iter().any(|(namespace, name)| (namespace, name) == (&key.namespace, &key.name));
-            if is_meant { dispatch::release(&settings, reader, key, now) } else { Plan::nothing() }
+            let mut within = names.iter().filter(|(namespace, _)| *namespace == key.namespace);
+            if key.controller == Controller::OperatorGroup && within.next().is_some() {
+                dispatch::release_group(reader, key, now)
+            } else if within.any(|(_, name)| *name == key.name) {
+                dispatch::release(&settings, reader, key, now)
+            } else {
+                Plan::nothing()
+            }
         }))
     }
 
@@ -274,11 +280,11 @@ impl Planner {
     }
 
     fn set_reasons(&mut self, key: &Key, reasons: Vec<Reason>) {
+        self.note_overdue(key, &reasons);
         if self.reasons.get(key).map_or(&[][..], Vec::as_slice) == reasons {
             return;
         }
         self.news.insert(key.clone());
-        self.note_overdue(key, &reasons);
         if reasons.is_empty() {
             self.reasons.remove(key);
         } else {

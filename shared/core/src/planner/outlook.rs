@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::Planner;
+use crate::api::object;
 use crate::plan::{Controller, Key, Reason, Severity, Wait};
+use crate::world::{Reader, kind};
 
 /// What may still change although nobody acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,8 +54,12 @@ impl Planner {
     pub(super) fn note_overdue(&mut self, key: &Key, reasons: &[Reason]) {
         if reasons.iter().any(|r| matches!(r, Reason::CsvFailed { why, .. } if why == "InstallCheckFailed")) {
             self.overdue.insert(key.clone());
-        } else if reasons.is_empty() {
-            self.overdue.remove(key);
+        } else if self.overdue.contains(key) {
+            // On the way to the next try it has no reasons for a moment.
+            let csv = Reader::new(&self.world).json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name);
+            if csv.is_none_or(|csv| object::text(csv, &["status", "phase"]) == "Succeeded") {
+                self.overdue.remove(key);
+            }
         }
     }
 }
@@ -103,7 +109,23 @@ mod tests {
     }
 
     /// A planner whose ClusterServiceVersions have one reason each, one list after the other.
+    fn csv(name: &str, version: &str, phase: &str) -> serde_json::Value {
+        serde_json::json!({
+            "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+            "metadata": { "name": name, "namespace": "garden", "uid": name, "resourceVersion": version },
+            "status": { "phase": phase },
+        })
+    }
+
     fn outlook(lists: &[&[(&str, Reason)]]) -> Outlook {
+        outlook_after(lists, |_| false, &[])
+    }
+
+    fn outlook_after(
+        before: &[&[(&str, Reason)]],
+        between: impl Fn(&mut Planner) -> bool,
+        after: &[&[(&str, Reason)]],
+    ) -> Outlook {
         let reasons: Arc<Mutex<Vec<(String, Reason)>>> = Arc::default();
         let planned = reasons.clone();
         let mut planner = Planner::with(Arc::new(move |reader, key: &Key, _| {
@@ -116,12 +138,12 @@ mod tests {
                 .map_or_else(Plan::nothing, Plan::wait)
         }));
         for name in ["rose.v1", "rose.v2", "market"] {
-            planner.observe(Event::Applied(serde_json::json!({
-                "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
-                "metadata": { "name": name, "namespace": "garden", "uid": name, "resourceVersion": "1" },
-            })));
+            planner.observe(Event::Applied(csv(name, "1", "Installing")));
         }
-        for (turn, list) in lists.iter().enumerate() {
+        for (turn, list) in before.iter().chain(after).enumerate() {
+            if turn == before.len() {
+                between(&mut planner);
+            }
             *reasons.lock().unwrap() = list.iter().map(|(name, r)| ((*name).to_owned(), r.clone())).collect();
             planner.observe(Event::Learned(FactKey::ServerVersion, Some(Fact::ServerVersion(turn.to_string()))));
             assert_eq!(planner.next(Timestamp::UNIX_EPOCH), None);
@@ -162,6 +184,8 @@ mod tests {
     fn an_install_that_ran_out_of_time_is_not_waited_for_again_until_it_succeeds() {
         let (installing, timeout) = ([("rose.v1", unhealthy("rose.v1"))], [("rose.v1", failed("rose.v1"))]);
         assert_eq!(outlook(&[&installing, &timeout, &installing]), Outlook::Still);
-        assert_eq!(outlook(&[&installing, &timeout, &[], &installing]), Outlook::Progress);
+        assert_eq!(outlook(&[&installing, &timeout, &[], &installing]), Outlook::Still, "between two tries");
+        let succeeded = |planner: &mut Planner| planner.observe(Event::Applied(csv("rose.v1", "2", "Succeeded")));
+        assert_eq!(outlook_after(&[&installing, &timeout], succeeded, &[&[], &installing]), Outlook::Progress);
     }
 }
