@@ -271,6 +271,8 @@ fn deletions_are_finished_without_controllers_and_not_beside_them() {
     assert_eq!(ended.err, "no ClusterServiceVersion is being deleted: there is nothing to release\n");
 
     deleted(&api);
+    let ended = run(&api, "--release-finalizers gadren");
+    assert!(ended.code == Some(2) && ended.err.contains("there is no namespace gadren"), "{ended:?}");
     let ended = run(&api, "--release-finalizers olm");
     assert!(ended.code == Some(0) && ended.err.contains(" in olm: "), "{ended:?}");
     let ended = run(&api, "--release-finalizers");

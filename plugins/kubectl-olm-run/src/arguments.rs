@@ -135,7 +135,12 @@ impl Arguments {
     pub fn start_logging(&self, printer: &Printer) {
         let ends = self.install_crds || !self.simulate.is_empty();
         let timeline = !self.audit && self.log.log_format.is_none() && printer.is_read_on_a_terminal();
-        logging::start(self.log, if ends || timeline { Usually::Warnings } else { Usually::Events });
+        let usually = match (printer.is_quiet(), ends || timeline) {
+            (true, _) => Usually::Errors,
+            (false, true) => Usually::Warnings,
+            (false, false) => Usually::Events,
+        };
+        logging::start(self.log, usually);
     }
 }
 

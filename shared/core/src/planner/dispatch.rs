@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::api::object;
-use crate::plan::{Controller, Key, Plan};
+use crate::plan::{Controller, Key, Plan, Reason};
 use crate::settings::Settings;
 use crate::world::{Reader, kind};
 use crate::{
@@ -28,13 +28,29 @@ pub(super) fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Time
     }
 }
 
-/// Plans for one key of a ClusterServiceVersion that is being deleted, or is gone; nothing for one that stays.
+/// Plans for one key of a ClusterServiceVersion that is being deleted, is about to be with its namespace, or is gone; nothing for one
+/// that stays.
 pub(super) fn release(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
+    let namespace = || world.json(&kind::NAMESPACE, "", &key.namespace);
     let found = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name);
     match (key.controller, found) {
         (Controller::ClusterServiceVersion, None) => csv::plan(world, key, now),
         (Controller::ClusterServiceVersion, Some(json)) if object::is_deleting(json) => csv::plan(world, key, now),
+        (Controller::ClusterServiceVersion, Some(_)) if namespace().is_some_and(object::is_terminating) => {
+            Plan::wait(Reason::StatusWaits {
+                object: format!("ClusterServiceVersion {}/{}", key.namespace, key.name),
+                message: "its namespace is being deleted, and Kubernetes deletes it next".to_owned(),
+            })
+        }
         (Controller::CopiedCsv, None) => copiedcsv::plan(settings, world, key, now),
         _ => Plan::nothing(),
+    }
+}
+
+/// Plans for an OperatorGroup that is gone: nothing for one that is there.
+pub(super) fn release_group(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
+    match world.json(&kind::OPERATOR_GROUP, &key.namespace, &key.name) {
+        None => operatorgroup::plan(world, key, now),
+        Some(_) => Plan::nothing(),
     }
 }

@@ -1,4 +1,5 @@
 //! Namespaces that are being deleted: the API server refuses to create anything in them, so nothing is tried, and everything else is done.
+//! Nor is anybody asked to create anything there.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,14 @@ pub(super) fn hold(world: &Reader<'_>, plan: &mut Plan) {
         });
         is_terminating.then_some(namespace)
     };
+    for reason in &mut plan.reasons {
+        // To create one there would not help.
+        if let Reason::NoOperatorGroup { namespace } = reason
+            && world.json(&kind::NAMESPACE, "", namespace).is_some_and(object::is_terminating)
+        {
+            *reason = Reason::NamespaceTerminating { namespace: std::mem::take(namespace) };
+        }
+    }
     let barred: Vec<Option<String>> = plan.actions.iter().map(&mut is_barred).collect();
     if barred.iter().all(Option::is_none) {
         return;

@@ -312,6 +312,33 @@ fn csv_with_role(name: &str, deleted: bool) -> [Value; 2] {
 }
 
 #[test]
+fn releasing_waits_for_what_goes_with_its_namespace_and_cleans_up_after_its_operator_groups() {
+    let names = [("tea".to_owned(), "stays".to_owned())];
+    let mut planner = Planner::releasing(crate::settings::Settings::default(), names.into());
+    let [csv, _] = csv_with_role("stays", false);
+    let key = Key::new(Controller::ClusterServiceVersion, "tea", "stays");
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": { "name": "tea", "uid": "tea", "resourceVersion": "1", "deletionTimestamp": "2026-11-21T12:00:00Z" },
+    });
+    let of_group = json!({
+        "olm.owner": "pot", "olm.owner.namespace": "tea", "olm.owner.kind": "OperatorGroup", "olm.managed": "true",
+    });
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": { "name": "olm.og.pot.admin-x", "uid": "r", "resourceVersion": "1", "labels": of_group },
+    });
+    for object in [namespace, csv, role] {
+        planner.observe(Event::Applied(object));
+    }
+    let work = planner.next(now()).unwrap();
+    assert_eq!(work.actions.iter().map(|a| a.target().name).collect::<Vec<_>>(), ["olm.og.pot.admin-x"]);
+    assert_eq!(planner.next(now()), None);
+    let reasons: Vec<_> = planner.reasons().filter(|(of, _)| **of == key).flat_map(|(_, reasons)| reasons).collect();
+    assert!(matches!(reasons[..], [Reason::StatusWaits { .. }]), "{reasons:?}");
+}
+
+#[test]
 fn releasing_cleans_up_after_what_is_deleted_and_touches_nothing_else() {
     let names = ["gone", "stays"].map(|name| ("tea".to_owned(), name.to_owned()));
     let mut planner = Planner::releasing(crate::settings::Settings::default(), names.into());

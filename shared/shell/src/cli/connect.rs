@@ -52,6 +52,9 @@ impl ClusterFlags {
             Some(file) => Kubeconfig::read_from(file),
             None => Kubeconfig::read(),
         };
+        if let Ok(kubeconfig) = &kubeconfig {
+            self.require_names(kubeconfig)?;
+        }
         match kubeconfig {
             Ok(kubeconfig) => kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(CliError::from),
             Err(missing) if self.kubeconfig.is_none() && is_absent(&missing) => match self.bare_config()? {
@@ -69,6 +72,20 @@ impl ClusterFlags {
                 })
             }
         }
+    }
+
+    /// `--user` and `--cluster` name entries of the kubeconfig. kube would take a user that it does not find for an anonymous one.
+    fn require_names(&self, kubeconfig: &Kubeconfig) -> Result<(), CliError> {
+        let users: Vec<&str> = kubeconfig.auth_infos.iter().map(|user| user.name.as_str()).collect();
+        let clusters: Vec<&str> = kubeconfig.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
+        for (what, asked, known) in [("user", &self.user, users), ("cluster", &self.cluster, clusters)] {
+            if let Some(name) = asked.as_deref().filter(|name| !known.contains(name)) {
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return Err(CliError::usage(format!("the kubeconfig has no {what} {name:?}"))
+                    .hint(format!("it has {known}; kubectl config view shows all of it")));
+            }
+        }
+        Ok(())
     }
 
     /// A configuration that has only the address given by `--server`.
@@ -203,6 +220,21 @@ mod tests {
         fs::write(&kubeconfig, of("nonsense")).unwrap();
         let flags = ClusterFlags { kubeconfig: Some(kubeconfig), ..ClusterFlags::default() };
         assert_eq!(refused(&flags).message, "\"nonsense\" is not the address of an API server");
+    }
+
+    #[test]
+    fn a_user_that_the_kubeconfig_does_not_have_is_not_anonymous() {
+        let folder = tempfile::tempdir().unwrap();
+        let kubeconfig = folder.path().join("kubeconfig");
+        let text = "clusters: [{name: tea, cluster: {server: 'https://127.0.0.1:1'}}]\ncontexts: [{name: tea, context: \
+                    {cluster: tea, user: admin}}]\ncurrent-context: tea\nusers: [{name: admin, user: {token: t}}]\n";
+        fs::write(&kubeconfig, text).unwrap();
+        let of = ClusterFlags { kubeconfig: Some(kubeconfig), ..ClusterFlags::default() };
+        let error = refused(&ClusterFlags { user: Some("nobody".to_owned()), ..of.clone() });
+        assert_eq!(error.message, "the kubeconfig has no user \"nobody\"");
+        assert!(error.hint.unwrap().starts_with("it has admin;"));
+        let error = refused(&ClusterFlags { cluster: Some("coffee".to_owned()), ..of });
+        assert_eq!(error.message, "the kubeconfig has no cluster \"coffee\"");
     }
 
     #[test]

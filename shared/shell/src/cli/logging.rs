@@ -11,6 +11,8 @@ const OURS: [&str; 2] = ["olm_core", "olm_shell"];
 /// What is logged when no verbosity is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usually {
+    /// Nothing but errors.
+    Errors,
     /// What needs attention: for commands, which say the rest themselves.
     Warnings,
     /// What happens: for controllers, whose log is what they say.
@@ -20,10 +22,13 @@ pub enum Usually {
 /// Starts logging. `RUST_LOG` in the environment overrules the flags.
 pub fn start(flags: LogFlags, usually: Usually) {
     let verbosity = flags.verbosity.unwrap_or(match usually {
-        Usually::Warnings => 0,
+        Usually::Errors | Usually::Warnings => 0,
         Usually::Events => 2,
     });
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(directives(verbosity)));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+        let only_errors = usually == Usually::Errors && flags.verbosity.is_none();
+        EnvFilter::new(if only_errors { "error,kube_client=off".to_owned() } else { directives(verbosity) })
+    });
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

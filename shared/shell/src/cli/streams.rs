@@ -129,6 +129,16 @@ impl Printer {
         writeln!(self.err, "{words}").ok();
     }
 
+    /// Says why the answer is negative: also to those who want to read nothing but errors.
+    pub fn reason(&mut self, words: impl Display) {
+        writeln!(self.err, "{words}").ok();
+    }
+
+    /// Are errors all that is to be read?
+    pub fn is_quiet(&self) -> bool {
+        self.is_quiet
+    }
+
     /// Puts a question to the person, on stderr, and leaves the rest of the line for the answer.
     pub(super) fn ask(&mut self, question: impl Display) -> Result<(), CliError> {
         write!(self.err, "{question}")?;

@@ -60,7 +60,7 @@ impl<'a> Live<'a> {
                 if let Some(lease) = &mut lease {
                     lease.release().await;
                 }
-                return self.stopped(stopped, "the API server or the Lease", &[], printer);
+                return self.stopped(stopped, "the API server or the Lease is waited for", &[], printer);
             }
         };
         let planner = Planner::measured(self.options.settings(), metrics.around());
@@ -100,7 +100,9 @@ impl<'a> Live<'a> {
         }
         let ends = log.into_ends();
         match end {
-            End::Stopped(reasons) => self.stopped(stopped.unwrap_or(Stopped::Terminated), "the end", &reasons, printer),
+            End::Stopped(reasons) => {
+                self.stopped(stopped.unwrap_or(Stopped::Terminated), "the controllers are at work", &reasons, printer)
+            }
             End::Unreadable(gvk, refusal) => {
                 Err(guard::refused(&format!("cannot read every {}", gvk.kind), &refusal).hint(NEEDS_TO_READ))
             }
@@ -129,7 +131,7 @@ impl<'a> Live<'a> {
             if self.audit {
                 printer.line(line)?;
             } else {
-                printer.talk(line);
+                printer.reason(line);
             }
         }
         report::lines(&report.notes).for_each(|line| printer.talk(line));
@@ -166,7 +168,7 @@ impl<'a> Live<'a> {
             Stopped::Interrupted => Ok(Outcome::Interrupted),
             Stopped::OutOfTime(timeout) => {
                 self.tell(&Report::of(reasons), printer)?;
-                let message = format!("not done after {}, still waiting for {waiting_for}", age(timeout));
+                let message = format!("not done after {}: {waiting_for}", age(timeout));
                 printer.error(
                     &CliError::new(ErrorKind::Api, message)
                         .hint("run it again, or with a longer --timeout: it goes on where it was"),

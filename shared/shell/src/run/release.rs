@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use olm_core::api::cluster_service_version::FINALIZER;
-use olm_core::api::object::{self, Gvk};
+use olm_core::api::object::{self, Gvk, ObjectRef};
+use olm_core::api::status::Status;
 use olm_core::planner::Planner;
 use olm_core::world::trimmed;
 use serde_json::Value;
@@ -43,6 +44,13 @@ pub struct Release {
 /// Finishes the deletions that wait for their finalizer.
 pub(super) async fn run(options: &Options, release: &Release, printer: &mut Printer) -> Result<Outcome, CliError> {
     let (api, _) = live::connect(options).await?;
+    for namespace in &release.namespaces {
+        let target = ObjectRef { gvk: namespaces().gvk, namespace: String::new(), name: namespace.clone() };
+        if api.get(&target).await.map_err(|refusal| unreadable_namespaces(&refusal))?.is_none() {
+            return Err(CliError::new(ErrorKind::Api, format!("there is no namespace {namespace}"))
+                .hint("kubectl get namespaces lists them; one that is gone has nothing left to release"));
+        }
+    }
     let pending = pending(&api, release).await?;
     if pending.is_empty() {
         printer.talk(format_args!(
@@ -114,13 +122,13 @@ async fn release_all(
         return Ok(Outcome::Done);
     }
     let report = Report::of(&reasons);
-    report::lines(&report.open).for_each(|line| printer.talk(line));
+    report::lines(&report.open).for_each(|line| printer.reason(line));
     let left = left(api, &names).await?;
     for csv in &left {
         let finalizers: Vec<&str> =
             object::list(csv, &["metadata", "finalizers"]).iter().filter_map(Value::as_str).collect();
         let (namespace, name) = named(csv);
-        printer.talk(format_args!(
+        printer.reason(format_args!(
             "blocked: ClusterServiceVersion {namespace}/{name} is still there, with the finalizers {}",
             finalizers.join(", ")
         ));
@@ -167,8 +175,34 @@ fn csvs() -> Resource {
     Resource { gvk, plural: "clusterserviceversions".to_owned(), namespaced: true }
 }
 
-/// The ClusterServiceVersions that are being deleted and have the finalizer, trimmed.
+fn namespaces() -> Resource {
+    Resource { gvk: Gvk::new("", "v1", "Namespace"), plural: "namespaces".to_owned(), namespaced: false }
+}
+
+fn unreadable_namespaces(refusal: &Status) -> CliError {
+    guard::refused("cannot read namespaces, which tell what is being deleted", refusal)
+}
+
+/// The namespaces that are being deleted: Kubernetes deletes what is in them some seconds later.
+async fn terminating(api: &Api) -> Result<BTreeSet<String>, CliError> {
+    let mut terminating = BTreeSet::new();
+    let mut token = String::new();
+    loop {
+        let page = api.list_at(&namespaces(), (Depth::Metadata, PAGE), "", &token).await;
+        let page = page.map_err(|refusal| unreadable_namespaces(&refusal))?;
+        let deleting = page.objects.iter().filter(|namespace| object::is_deleting(namespace));
+        terminating.extend(deleting.map(|namespace| object::name(namespace).to_owned()));
+        if page.next.is_empty() {
+            return Ok(terminating);
+        }
+        token = page.next;
+    }
+}
+
+/// The ClusterServiceVersions that are being deleted, or are about to be with their namespace, and have the finalizer, trimmed.
 async fn pending(api: &Api, release: &Release) -> Result<Vec<Value>, CliError> {
+    let terminating = terminating(api).await?;
+    let is_going = |csv: &Value| object::is_deleting(csv) || terminating.contains(object::namespace(csv));
     let is_meant =
         |csv: &Value| release.namespaces.is_empty() || release.namespaces.iter().any(|n| n == object::namespace(csv));
     let mut pending = Vec::new();
@@ -181,7 +215,7 @@ async fn pending(api: &Api, release: &Release) -> Result<Vec<Value>, CliError> {
             Err(refusal) if refusal.is_not_found() => return Ok(pending),
             Err(refusal) => return Err(guard::refused("cannot list ClusterServiceVersions", &refusal)),
         };
-        let waits = |csv: &&Value| object::is_deleting(csv) && object::has_finalizer(csv, FINALIZER) && is_meant(csv);
+        let waits = |csv: &&Value| is_going(csv) && object::has_finalizer(csv, FINALIZER) && is_meant(csv);
         pending.extend(page.objects.iter().filter(waits).map(trimmed));
         if page.next.is_empty() {
             return Ok(pending);
@@ -194,10 +228,10 @@ async fn pending(api: &Api, release: &Release) -> Result<Vec<Value>, CliError> {
 async fn left(api: &Api, names: &BTreeSet<(String, String)>) -> Result<Vec<Value>, CliError> {
     let mut left = Vec::new();
     for (namespace, name) in names {
-        let target = object::ObjectRef { gvk: csvs().gvk, namespace: namespace.clone(), name: name.clone() };
+        let target = ObjectRef { gvk: csvs().gvk, namespace: namespace.clone(), name: name.clone() };
         match api.get(&target).await {
-            Ok(Some(csv)) if object::is_deleting(&csv) => left.push(csv),
-            Ok(_) => {}
+            Ok(Some(csv)) => left.push(csv),
+            Ok(None) => {}
             Err(refusal) if refusal.is_not_found() => {}
             Err(refusal) => return Err(guard::refused(&format!("cannot read {target}"), &refusal)),
         }
@@ -223,7 +257,7 @@ fn table(pending: &[Value]) -> Table {
         let deleted = object::parse_time(object::text(csv, &["metadata", "deletionTimestamp"]));
         let since = deleted.and_then(|at| Duration::try_from(now.duration_since(at)).ok());
         let (namespace, name) = named(csv);
-        table.row([namespace, name, since.map_or_else(|| "<unknown>".to_owned(), age)]);
+        table.row([namespace, name, since.map_or_else(|| "with its namespace".to_owned(), age)]);
     }
     table
 }

@@ -79,7 +79,7 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
         return Ok(Outcome::Done);
     }
     // At the end of all virtual time what still waits is blocked as well.
-    report::lines(&report.open).for_each(|line| printer.talk(line));
+    report::lines(&report.open).for_each(|line| printer.reason(line));
     Ok(Outcome::Negative)
 }
 

@@ -4,7 +4,6 @@
 //! before the answer had time to come.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -14,7 +13,6 @@ use olm_core::api::resource::GROUP;
 use olm_core::plan::{Key, Reason, Severity};
 use olm_core::sim::{Actor, Happening, WatchEvent};
 use olm_core::world::World;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::story::Story;
@@ -74,7 +72,7 @@ impl<'p> Timeline<'p> {
                 }
                 actor
             }
-            None => match other(change.object()) {
+            None => match other(&change) {
                 Some(actor) => actor,
                 None => return,
             },
@@ -166,13 +164,21 @@ fn is_echo(seen: &Happening, answer: &WatchEvent) -> bool {
         && ObjectRef::of(seen_object) == ObjectRef::of(object)
         && match (&seen.change, answer) {
             (WatchEvent::Deleted(_), WatchEvent::Deleted(_)) => true,
+            // The update took the last finalizer away, upon which the API server deleted the object.
+            (WatchEvent::Deleted(_), WatchEvent::Modified(released)) => object::is_released(released),
             (WatchEvent::Deleted(_), _) | (_, WatchEvent::Deleted(_)) => false,
             _ => object::resource_version(seen_object) == object::resource_version(object),
         }
 }
 
 /// Who else has changed an object, if that is of interest: everybody writes Roles and Secrets.
-fn other(object: &Arc<Value>) -> Option<Actor> {
+fn other(change: &WatchEvent) -> Option<Actor> {
+    let object = change.object();
+    // They go with their ClusterServiceVersion.
+    let is_collected = matches!(change, WatchEvent::Deleted(_)) && object::gvk(object).kind == "OperatorCondition";
+    if is_collected {
+        return Some(Actor::Kubernetes);
+    }
     if object::gvk(object).group == GROUP {
         // Copies are made by controllers only.
         return object::label(object, labels::COPIED_FROM).is_none().then_some(Actor::User);
@@ -194,7 +200,9 @@ fn time_of_day(at: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use olm_core::plan::Controller;
-    use serde_json::json;
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::cli::streams::Buffer;
@@ -235,6 +243,25 @@ mod tests {
                 "Subscription garden/rose: UpgradePending rose.v1",
             ]
         );
+    }
+
+    #[test]
+    fn who_takes_the_last_finalizer_away_deletes_the_object() {
+        let csv = |finalizers: &[&str]| {
+            Arc::new(json!({
+                "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+                "metadata": {
+                    "name": "rose", "namespace": "garden", "resourceVersion": "7", "finalizers": finalizers,
+                    "deletionTimestamp": "2026-01-01T00:00:00Z",
+                },
+            }))
+        };
+        let key = Key::new(Controller::ClusterServiceVersion, "garden", "rose");
+        let lines = printed(|timeline| {
+            timeline.changed(None, WatchEvent::Deleted(csv(&["last"])));
+            timeline.changed(Some(&key), WatchEvent::Modified(csv(&[])));
+        });
+        assert_eq!(lines, ["ClusterServiceVersion garden/rose", "deleted ClusterServiceVersion garden/rose"]);
     }
 
     #[test]
