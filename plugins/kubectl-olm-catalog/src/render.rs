@@ -60,6 +60,8 @@ const EXAMPLES: &str = "Examples:
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { refs, output, migrate_level, packages, channels, versions, closure, images, registries, on } =
         arguments;
+    let name = |package: String| package.strip_prefix("package/").map(str::to_owned).unwrap_or(package);
+    let packages = packages.into_iter().map(name).collect();
     let filter = Filter { packages, channels, versions, closure };
     let (pull, refs) = (registries.options()?, on.refs(refs));
     render::run(&Options { refs, format: output, level: migrate_level, filter, images, pull }, printer)

@@ -194,6 +194,9 @@ fn reason(
             }
         }
         _ => {
+            if !object::list(plan, &["status", "plan"]).is_empty() {
+                return waits("no controller has begun to execute it yet");
+            }
             let object = format!("InstallPlan {namespace}/{name}");
             let message = "it has no steps: OLM carries out what it has planned itself, and nothing else".to_owned();
             Some(Reason::Invalid { object, message })

@@ -146,7 +146,7 @@ pub enum Reason {
         message: String,
     },
     /// An InstallPlan waits for somebody's approval.
-    #[error("InstallPlan {namespace}/{name} waits for approval of {}", csvs.join(", "))]
+    #[error("InstallPlan {namespace}/{name} waits for approval{}", of(csvs))]
     ApprovalNeeded {
         /// Namespace of the plan.
         namespace: String,
@@ -362,6 +362,11 @@ fn tried(attempts: u32, next_at: Option<Timestamp>) -> String {
     }
 }
 
+/// ` of a, b`; nothing for nothing.
+fn of(names: &[String]) -> String {
+    if names.is_empty() { String::new() } else { format!(" of {}", names.join(", ")) }
+}
+
 /// What helps against a failure of an InstallPlan that is known by its words.
 fn mend(message: &str) -> Option<&'static str> {
     Some(match message {
@@ -384,7 +389,11 @@ fn mend(message: &str) -> Option<&'static str> {
 fn mend_plan(namespace: &str, plan: &str, message: &str, culprit: &Culprit, failed: bool) -> Option<String> {
     let cause = mend(message);
     let Culprit { csv, subscriptions, others } = culprit;
-    let anew = format!("then kubectl -n {namespace} delete installplan {plan}: a new plan is made");
+    let anew = if subscriptions.is_empty() {
+        "then create the plan anew".to_owned()
+    } else {
+        format!("then kubectl -n {namespace} delete installplan {plan}: a new plan is made")
+    };
     let mended = match (cause, failed) {
         (Some(cause), true) => Some(format!("{cause}; {anew}")),
         (Some(cause), false) => Some(cause.to_owned()),
@@ -497,6 +506,10 @@ impl Reason {
             ),
             Self::BundleUnpackFailed { image, .. } => {
                 format!("skopeo inspect docker://{image} shows whether it can be had; it is tried again by itself")
+            }
+            Self::CsvFailed { why, .. } if why == "InstallComponentFailedNoRetry" => {
+                "grant the rights that the message names: it is tried again when a Role, RoleBinding or ServiceAccount of the namespace changes"
+                    .to_owned()
             }
             Self::ApisUnknown { .. } => {
                 "kubectl get apiservices shows which aggregated APIs do not answer, and why".to_owned()
