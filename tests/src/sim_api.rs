@@ -495,10 +495,9 @@ fn decoded(text: &str) -> String {
 mod tests {
     use kube::api::DeleteParams;
     use kube::config::{Config, KubeConfigOptions, Kubeconfig};
-    use kube::core::WatchEvent;
     use olm_core::api::object;
     use olm_core::settings::Settings;
-    use olm_shell::cluster::api::{Api, Depth};
+    use olm_shell::cluster::api::{Api, Depth, WatchEvent};
 
     use super::*;
 
@@ -566,7 +565,9 @@ mod tests {
                 WatchEvent::Added(object) => format!("added {}", object::name(&object)),
                 WatchEvent::Modified(object) => format!("modified {}", object::name(&object)),
                 WatchEvent::Deleted(object) => format!("deleted {}", object::name(&object)),
-                WatchEvent::Bookmark(_) | WatchEvent::Error(_) => "something else".to_owned(),
+                WatchEvent::Unreadable(_) | WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {
+                    "something else".to_owned()
+                }
             });
         }
         assert_eq!(seen, ["added a", "added b", "modified a", "deleted a"]);

@@ -215,6 +215,71 @@ fn native_apis(plane: &ControlPlane) {
     assert_eq!(running.end(), Some(0));
 }
 
+/// An object whose `deep` field is nested so many levels deep: 120 are legal in Kubernetes, and too many for who reads them recursively.
+fn nested(levels: usize) -> String {
+    format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels))
+}
+
+fn tenant(namespace: &str, levels: usize) -> String {
+    let deployment = format!(
+        r#"{{"name":"rose","spec":{{"selector":{{"matchLabels":{{"app":"rose"}}}},"template":{{"metadata":{{"labels":{{"app":"rose"}},"deep":{}}},"spec":{{"containers":[{{"name":"rose","image":"rose"}}]}}}}}}}}"#,
+        nested(levels)
+    );
+    format!(
+        r#"{{"apiVersion":"operators.coreos.com/v1alpha1","kind":"ClusterServiceVersion","metadata":{{"name":"rose","namespace":"{namespace}"}},"spec":{{"displayName":"Rose","installModes":[{{"type":"AllNamespaces","supported":true}}],"install":{{"strategy":"deployment","spec":{{"deployments":[{deployment}]}}}}}}}}"#
+    )
+}
+
+#[test]
+fn what_cannot_be_read_stops_nobody_else() {
+    if skipped() {
+        return;
+    }
+    let plane = plane(crd::all());
+    let write = |verb: &str, text: &str| {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, text).unwrap();
+        kubectl(&plane, &format!("{verb} -f {}", file.path().display()));
+    };
+    let has_phase = |namespace: &str| {
+        kubectl(&plane, &format!("wait -n {namespace} csv/rose --for=jsonpath={{.status.phase}} --timeout=60s"));
+    };
+    for namespace in ["olm", "garden", "park", "field"] {
+        kubectl(&plane, &format!("create namespace {namespace}"));
+    }
+    write("create", &tenant("garden", 120));
+    let running = Running::start(plane.kubeconfig(), &[]);
+    let said = running.says("cannot be read, and is left alone");
+    assert!(said.contains("garden/rose") && said.contains("more than 128 levels deep"), "{said}");
+    // Listed: the others are served all the same, and later ones as well.
+    write("create", &tenant("park", 3));
+    has_phase("park");
+    // Watched: a CustomResourceDefinition and another ClusterServiceVersion break no watch.
+    let crd = ROSES.replace("{ type: object }", &format!("{{ type: object, example: {} }}", nested(120)));
+    write("create", &crd);
+    assert!(running.says("cannot be read, and is left alone").contains("roses.garden.example.com"));
+    kubectl(&plane, "delete csv rose -n park --wait=false");
+    write("create", &tenant("field", 120));
+    assert!(running.says("cannot be read, and is left alone").contains("field/rose"));
+    // An Event says it beside the object, once.
+    kubectl(&plane, "wait event -n field --for=jsonpath={.reason}=Unreadable --field-selector reason=Unreadable --all --timeout=60s");
+    // Nothing was written to it.
+    let status = plane.kubectl(["get", "csv", "rose", "-n", "garden", "-o", "jsonpath={.status.phase}"]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&status.stdout), "");
+    // The list of plans has the others, and says what it lacks.
+    binary("kubectl-olm-install_plan").unwrap();
+    let mut list = Command::new(binary("kubectl-olm-install_plan").unwrap());
+    let list = list.args(["list", "-A"]).env("KUBECONFIG", plane.kubeconfig()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&list.stderr);
+    assert!(stderr.contains("rose in namespace garden: it is nested more than 128 levels deep"), "{stderr}");
+    assert_eq!(list.status.code(), Some(0), "{stderr}");
+    // Mended, it comes back; deleted, it goes, although nobody could read it.
+    write("replace", &tenant("garden", 3));
+    has_phase("garden");
+    kubectl(&plane, "delete csv rose -n field --timeout=60s");
+    assert_eq!(running.end(), Some(0));
+}
+
 #[test]
 fn who_lacks_rights_is_told_which() {
     if skipped() {

@@ -291,6 +291,14 @@ pub enum Reason {
         /// What it needs.
         needs: String,
     },
+    /// An object is there and cannot be read, so that nothing is decided that depends on it.
+    #[error("{object} cannot be read, so nothing is done that depends on it: {message}")]
+    Unreadable {
+        /// The object.
+        object: String,
+        /// Why it cannot be read.
+        message: String,
+    },
     /// A ServiceAccount may not do what is to be done with its rights.
     #[error("ServiceAccount {namespace}/{name} may not {}", rights.join("; "))]
     RightsMissing {
@@ -513,6 +521,9 @@ impl Reason {
             }
             Self::ApisUnknown { .. } => {
                 "kubectl get apiservices shows which aggregated APIs do not answer, and why".to_owned()
+            }
+            Self::Unreadable { .. } => {
+                "kubectl get with -o yaml shows the object: mend or delete it, and what waits for it goes on".to_owned()
             }
             Self::Panicked { .. } => "this is a bug of kubectl-olm, please report it with the log".to_owned(),
             Self::Unsatisfiable { message, .. } if message.contains("no operators found from catalog ") => {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! *Guarantees*: one key is never planned or executed twice at a time; the order of plans follows from the order of events;
-//! a panic in planning one key is reported as its [`Reason::Panicked`] and stops nothing else; a refused action is tried
-//! again after a pause that doubles, with jitter, up to [`backoff::LONGEST`].
+//! a panic in planning one key is reported as its [`Reason::Panicked`] and stops nothing else; what cannot be read is not taken to be
+//! absent: plans that depend on it wait, with [`Reason::Unreadable`], and no others; a refused action is tried again after a pause that doubles, with jitter, up to [`backoff::LONGEST`].
 
 mod answer;
 pub mod backoff;
@@ -20,6 +20,7 @@ mod recordings;
 mod terminating;
 #[cfg(test)]
 mod tests;
+mod unreadable;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,7 +34,7 @@ use serde_json::Value;
 use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status;
 use crate::plan::{Action, Controller, Key, Order, Plan, Reason, Verb};
-use crate::world::{Change, Fact, FactKey, GroupKind, Read, Reader, Refusal, World, kind};
+use crate::world::{Change, Fact, FactKey, GroupKind, Read, Reader, Refusal, Unreadable, World, kind};
 
 /// How many plans in a row may do the same before a key is made to pause: two controllers that undo each other's work must not spin. Who
 /// does something else each time gets on.
@@ -51,8 +52,10 @@ pub enum Event {
     Deleted(Value),
     /// An object that is not there, found out by asking for it. The uid says which life of it ended, if that is known.
     Absent(ObjectRef, String),
-    /// All objects of a kind, and the resourceVersion of the list.
-    Listed(GroupKind, Vec<Value>, u64),
+    /// An object that is there and cannot be read.
+    Unreadable(Unreadable),
+    /// All objects of a kind, those of them that cannot be read, and the resourceVersion of the list.
+    Listed(GroupKind, Vec<Value>, Vec<Unreadable>, u64),
     /// A fact that is now so, or (`None`) no longer known.
     Learned(FactKey, Option<Fact>),
 }
@@ -173,7 +176,11 @@ impl Planner {
                 let copy = (gk == kind::CLUSTER_SERVICE_VERSION).then_some(kind::COPIED_CSV);
                 copy.into_iter().chain([gk]).filter_map(|gk| self.world.delete(&gk, &name, &uid, 0)).collect()
             }
-            Event::Listed(gk, objects, rv) => self.world.reset(&gk, objects, rv),
+            Event::Unreadable(object) => {
+                let turned = self.world.turned(&object.stub);
+                turned.into_iter().chain(self.world.apply_unreadable(object)).collect()
+            }
+            Event::Listed(gk, objects, unreadable, rv) => self.world.reset(&gk, objects, unreadable, rv),
             // It would stay, and not be kept up to date.
             Event::Learned(key, Some(_)) if key.is_forgotten_unread() && !self.is_read(&key) => return false,
             Event::Learned(key, fact) => {
@@ -299,6 +306,9 @@ impl Planner {
             terminating::hold(&reader, plan);
         }
         let mut reads = reader.into_reads();
+        if let Ok(plan) = &mut plan {
+            unreadable::hold(&self.world, key, &mut reads, plan);
+        }
         reads.insert(Read::Fact(FactKey::Refusals(key.clone())));
         let absent = plan.as_ref().is_ok_and(|p| *p == Plan::nothing()) && self.world.knows_none_of(&reads);
         if absent {

@@ -16,6 +16,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 mod trim;
+mod unreadable;
 
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +28,7 @@ pub use kind::GroupKind;
 pub use reader::{Read, Reader, Typed, View};
 use serde_json::Value;
 pub use trim::{Digest, sendable, trim, trimmed};
+pub use unreadable::Unreadable;
 
 use crate::api::object::{self, ObjectRef};
 
@@ -48,6 +50,8 @@ enum Json {
     Read(Value),
     /// A fraction of the size, for copies of ClusterServiceVersions: most of them are as they should be, and nobody reads them.
     Text(Box<str>, OnceLock<Box<Value>>),
+    /// Its metadata, and why the rest cannot be read.
+    Stub(Box<Unreadable>),
 }
 
 impl Object {
@@ -61,10 +65,16 @@ impl Object {
         Self { json: Json::Read(json), version, says: None, view }
     }
 
-    /// The object as it was observed.
+    fn unread(object: Unreadable) -> Self {
+        let version = version(&object.stub);
+        Self { json: Json::Stub(Box::new(object)), version, says: None, view: OnceLock::new() }
+    }
+
+    /// The object as it was observed; of one that cannot be read, its metadata.
     pub fn json(&self) -> &Value {
         match &self.json {
             Json::Read(json) => json,
+            Json::Stub(object) => &object.stub,
             Json::Text(text, json) => json.get_or_init(|| serde_json::from_str(text).unwrap_or_default()),
         }
     }
@@ -73,6 +83,15 @@ impl Object {
         match &self.json {
             Json::Read(json) => json == other,
             Json::Text(text, _) => **text == *other.to_string(),
+            Json::Stub(_) => false,
+        }
+    }
+
+    /// The object as one that cannot be read, if it is.
+    pub fn unreadable(&self) -> Option<&Unreadable> {
+        match &self.json {
+            Json::Stub(object) => Some(object),
+            Json::Read(_) | Json::Text(..) => None,
         }
     }
 
@@ -108,6 +127,8 @@ pub struct World {
     stores: BTreeMap<GroupKind, Store>,
     index: BTreeMap<IndexKey, BTreeMap<(GroupKind, NamespacedName), Arc<Object>>>,
     facts: BTreeMap<FactKey, Fact>,
+    /// The objects that cannot be read: next to none.
+    unreadable: BTreeSet<(GroupKind, NamespacedName)>,
 }
 
 fn version(json: &Value) -> u64 {
@@ -129,22 +150,52 @@ impl World {
     pub fn apply(&mut self, json: Value) -> Option<Change> {
         self.turned(&json);
         let gk = GroupKind::kept_as(&json);
-        let name = key(&json);
-        let store = self.stores.entry(gk.clone()).or_default();
-        if store.graves.get(&name).is_some_and(|rv| version(&json) <= *rv) {
+        let (name, old) = self.before(&gk, &json)?;
+        if old.as_ref().is_some_and(|old| old.is(&json)) {
             return None;
         }
-        let old = store.objects.get(&name).cloned();
-        if let Some(old) = &old {
-            let stale = version(&json) < old.version;
-            let unversioned = version(&json) == 0;
-            if stale && !unversioned || old.is(&json) {
-                return None;
-            }
+        self.unreadable.remove(&(gk.clone(), name.clone()));
+        let index = index::keys(&gk, &json).into_iter().collect();
+        let new = Object::new(&gk, json);
+        Some(self.put(gk, name, old, index, new))
+    }
+
+    /// Takes in that an object is there and cannot be read. `None` when that is known, or older than what is known.
+    pub fn apply_unreadable(&mut self, object: Unreadable) -> Option<Change> {
+        self.turned(&object.stub);
+        let gk = GroupKind::kept_as(&object.stub);
+        let (name, old) = self.before(&gk, &object.stub)?;
+        if old.as_ref().is_some_and(|old| old.unreadable() == Some(&object)) {
+            return None;
         }
-        let mut index: BTreeSet<IndexKey> = index::keys(&gk, &json).into_iter().collect();
-        let replaced = old.as_ref().is_some_and(|old| object::uid(old.json()) != object::uid(&json));
-        let new = Arc::new(Object::new(&gk, json));
+        self.unreadable.insert((gk.clone(), name.clone()));
+        let index = index::keys(&gk, &object.stub).into_iter().collect();
+        Some(self.put(gk, name, old, index, Object::unread(object)))
+    }
+
+    /// The name of an object that was observed, and what was known of it. `None` when the observation is older than that.
+    fn before(&self, gk: &GroupKind, json: &Value) -> Option<(NamespacedName, Option<Arc<Object>>)> {
+        let name = key(json);
+        let store = self.stores.get(gk);
+        if store.and_then(|store| store.graves.get(&name)).is_some_and(|rv| version(json) <= *rv) {
+            return None;
+        }
+        let old = store.and_then(|store| store.objects.get(&name)).cloned();
+        let is_stale = old.as_ref().is_some_and(|old| version(json) < old.version);
+        (!is_stale || version(json) == 0).then_some((name, old))
+    }
+
+    /// Puts an object in the place of what was known of it.
+    fn put(
+        &mut self,
+        gk: GroupKind,
+        name: NamespacedName,
+        old: Option<Arc<Object>>,
+        mut index: BTreeSet<IndexKey>,
+        new: Object,
+    ) -> Change {
+        let replaced = old.as_ref().is_some_and(|old| object::uid(old.json()) != object::uid(new.json()));
+        let new = Arc::new(new);
         for key in &index {
             self.index.entry(key.clone()).or_default().insert((gk.clone(), name.clone()), new.clone());
         }
@@ -159,7 +210,7 @@ impl World {
         let store = self.stores.entry(gk.clone()).or_default();
         store.graves.remove(&name);
         store.objects.insert(name.clone(), new);
-        Some(Change { kind: gk, name, index, membership: old.is_none() || replaced })
+        Change { kind: gk, name, index, membership: old.is_none() || replaced }
     }
 
     /// Takes in that an object is gone. `uid` and `resource_version` say which life of it ended; both may be unknown (`""`, 0).
@@ -178,6 +229,7 @@ impl World {
         }
         store.objects.remove(name);
         store.graves.insert(name.clone(), resource_version.max(old.version));
+        self.unreadable.remove(&(gk.clone(), name.clone()));
         let index: BTreeSet<IndexKey> = index::keys(gk, old.json()).into_iter().collect();
         for key in &index {
             self.unindex(key, gk, name);
@@ -200,9 +252,16 @@ impl World {
         self.delete(&before, &name, "", version(json))
     }
 
-    /// Replaces all objects of a kind by a complete list of them, made at `resource_version`.
-    pub fn reset(&mut self, gk: &GroupKind, objects: Vec<Value>, resource_version: u64) -> Vec<Change> {
-        let listed: BTreeSet<NamespacedName> = objects.iter().map(key).collect();
+    /// Replaces all objects of a kind by a complete list of them, made at `resource_version`. Those that cannot be read are there as well.
+    pub fn reset(
+        &mut self,
+        gk: &GroupKind,
+        objects: Vec<Value>,
+        unreadable: Vec<Unreadable>,
+        resource_version: u64,
+    ) -> Vec<Change> {
+        let listed: BTreeSet<NamespacedName> =
+            objects.iter().chain(unreadable.iter().map(|object| &object.stub)).map(key).collect();
         let gone: Vec<(NamespacedName, Arc<Object>)> = self
             .stores
             .get(gk)
@@ -216,6 +275,7 @@ impl World {
             .filter_map(|(name, o)| self.delete(gk, name, object::uid(o.json()), resource_version))
             .collect();
         changes.extend(objects.into_iter().filter_map(|json| self.apply(json)));
+        changes.extend(unreadable.into_iter().filter_map(|object| self.apply_unreadable(object)));
         if let Some(store) = self.stores.get_mut(gk) {
             store.graves.retain(|_, rv| *rv > resource_version);
         }
@@ -269,6 +329,12 @@ impl World {
     /// Every object, by kind and name.
     pub fn objects(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.stores.values().flat_map(|s| s.objects.values())
+    }
+
+    /// The objects that cannot be read.
+    pub fn unreadable(&self) -> impl Iterator<Item = &Unreadable> {
+        let object = |(gk, name): &(GroupKind, NamespacedName)| self.stores.get(gk)?.objects.get(name);
+        self.unreadable.iter().filter_map(object).filter_map(|object| object.unreadable())
     }
 
     /// Are these reads of single objects, of owners' objects, and of facts only, none of which is known?

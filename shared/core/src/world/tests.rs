@@ -54,7 +54,7 @@ fn a_list_removes_what_it_does_not_name_but_nothing_newer_than_itself() {
     let _ = world.apply(role("old", 3, json!({})));
     let _ = world.apply(role("kept", 4, json!({})));
     let _ = world.apply(role("made-meanwhile", 12, json!({})));
-    let changes = world.reset(&kind::ROLE, vec![role("kept", 4, json!({})), role("new", 9, json!({}))], 10);
+    let changes = world.reset(&kind::ROLE, vec![role("kept", 4, json!({})), role("new", 9, json!({}))], Vec::new(), 10);
     assert_eq!(names(&world), ["kept", "made-meanwhile", "new"]);
     assert_eq!(changes.iter().map(|c| c.name.1.as_str()).collect::<Vec<_>>(), ["old", "new"]);
 }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::join_all;
 use jiff::Timestamp;
-use kube::core::WatchEvent;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
+use olm_core::world::Unreadable;
 use serde_json::{Value, json};
 
 use crate::cli::flags::{ClusterFlags, NamespaceFlags};
@@ -20,16 +20,14 @@ use crate::cli::output;
 use crate::cli::table;
 use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
-use crate::cluster::api::{Api, Resource};
+use crate::cluster::api::{Api, Resource, WatchEvent};
+use crate::cluster::backoff::Backoff;
 use crate::cluster::connect::connect_in;
 use crate::cluster::once::{self, Fetched};
 use crate::image;
 
 /// What nobody knows.
 const UNKNOWN: &str = "<unknown>";
-
-/// Before a watch that has ended begins anew.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// A CatalogSource of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -178,7 +176,7 @@ impl Looking<'_> {
 
     /// Lists, and goes on with what changes until somebody stops it.
     async fn watch(&self, printer: &mut Printer) -> Result<Outcome, CliError> {
-        let mut watched = Watched::default();
+        let (mut watched, mut backoff) = (Watched::default(), Backoff::new());
         loop {
             let (mut sources, version) = self.look(printer).await?;
             watched.show(self.listing(&sources), &self.options.list, printer)?;
@@ -192,21 +190,24 @@ impl Looking<'_> {
                     }
                     WatchEvent::Deleted(source) => drop(sources.remove(&key(&source))),
                     WatchEvent::Error(_) => break,
+                    WatchEvent::Unreadable(object) => printer.warn(left_out(&object)),
                     WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Bookmark(_) => {}
                 }
                 watched.show(self.listing(&sources), &self.options.list, printer)?;
             }
             // An API server ends a watch after some minutes.
-            tokio::time::sleep(PAUSE).await;
+            backoff.pause().await;
         }
     }
 
     /// Lists them once, with the resourceVersion to watch from.
     async fn look(&self, printer: &mut Printer) -> Result<(Sources, String), CliError> {
         let progress = printer.progress("reading the catalogs");
-        let listed = self.api.list_from(&self.resource, &self.place, "").await;
-        let (sources, version) = listed.map_err(|refusal| refused(&refusal, "list"))?;
-        let sources: Vec<Value> = sources.into_iter().filter(|source| self.is_asked(source)).collect();
+        let listed = self.api.list_all(&self.resource, &self.place, "").await;
+        let page = listed.map_err(|refusal| refused(&refusal, "list"))?;
+        page.unreadable.iter().for_each(|object| printer.warn(left_out(object)));
+        let version = page.resource_version;
+        let sources: Vec<Value> = page.objects.into_iter().filter(|source| self.is_asked(source)).collect();
         let counts = join_all(sources.iter().map(|source| self.count(source))).await;
         drop(progress);
         let sources = sources.into_iter().zip(counts).map(|(source, count)| (key(&source), (source, count)));
@@ -231,6 +232,11 @@ impl Looking<'_> {
     fn listing(&self, sources: &Sources) -> Listing {
         listing(sources, self.place.is_empty(), Timestamp::now())
     }
+}
+
+/// What cannot be read is not in the answer.
+fn left_out(object: &Unreadable) -> String {
+    format!("{} cannot be read, and is left out: {}", object.name(), object.why)
 }
 
 fn key(source: &Value) -> (String, String) {

@@ -1,34 +1,32 @@
 //! Requests to the API server, with whole objects as JSON: nothing is lost that a type would not know.
 
+mod pages;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
+use futures::Stream;
 use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
 use kube::client::Body;
-use kube::core::{Request, WatchEvent};
+use kube::core::Request;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::plan::Account;
-use olm_core::world::{GroupKind, kind, sendable};
+use olm_core::world::{GroupKind, Unreadable, kind, sendable};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-use super::table::TablePage;
+pub use self::pages::{PAGE, Page};
+use super::decode;
+pub use super::decode::{UNREADABLE, WatchEvent};
 use super::warning;
 
 /// Field manager of everything that is written by `kubectl olm`.
 const MANAGER: &str = "kubectl-olm";
 
-/// How many objects a page of a list has, as kubectl asks for them.
-pub const PAGE: u32 = 500;
-
 /// Asks for an answer that has nothing of the object but its metadata.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
-
-/// Asks for the answer that `kubectl get` shows.
-const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 /// How long the API server may take to answer: after a minute it gives up a request by itself.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
@@ -96,23 +94,15 @@ pub struct Api {
     warnings: Option<Arc<std::sync::Mutex<Vec<String>>>>,
     /// How long a connection may take, which kube's client looks after.
     connecting: Option<Duration>,
-}
-
-/// A page of a list: objects, the list's resourceVersion, and where the next page starts.
-pub struct Page {
-    /// The objects, each with apiVersion and kind.
-    pub objects: Vec<Value>,
-    /// The list's resourceVersion.
-    pub resource_version: String,
-    /// Token of the next page, empty at the end.
-    pub next: String,
+    /// How many objects a page of a kind may have, of kinds whose objects are large.
+    limits: Arc<std::sync::Mutex<BTreeMap<Gvk, u32>>>,
 }
 
 impl Api {
     /// A client. Its configuration should have kube's own retries off: the planner retries.
     pub fn new(client: kube::Client) -> Self {
-        let (resources, patience) = (Arc::default(), PATIENCE);
-        Self { client, resources, account: None, patience, warnings: None, connecting: None }
+        let (resources, patience, limits) = (Arc::default(), PATIENCE, Arc::default());
+        Self { client, resources, account: None, patience, warnings: None, connecting: None, limits }
     }
 
     /// The same client, which waits no longer than that for an answer. A watch may go on for ever once it has begun.
@@ -229,100 +219,19 @@ impl Api {
 
     /// GET. `None` when it is not there.
     pub async fn get(&self, target: &ObjectRef) -> Result<Option<Value>, Status> {
+        let found = self.look(target).await?;
+        found.transpose().map_err(|object| decode::refusal(&object))
+    }
+
+    /// GET, of which an answer that cannot be read is no refusal.
+    pub async fn look(&self, target: &ObjectRef) -> Result<Option<Result<Value, Box<Unreadable>>>, Status> {
         let resource = self.resource(&target.gvk).await?;
         let request = Request::new(resource.path(&target.namespace)).get(&target.name, &GetParams::default());
-        match self.send(request).await {
-            Ok(object) => Ok(Some(object)),
+        match self.text(request).await {
+            Ok(text) => Ok(Some(decode::item(&text, &target.gvk))),
             Err(refusal) if refusal.code == 404 => Ok(None),
             Err(refusal) => Err(refusal),
         }
-    }
-
-    /// A page of a LIST, in all namespaces.
-    pub async fn list(&self, resource: &Resource, labels: &str, page: &str) -> Result<Page, Status> {
-        self.list_at(resource, (Depth::Whole, PAGE), labels, page).await
-    }
-
-    /// Everything of a LIST, in one namespace, or in all when it is empty.
-    pub async fn list_whole(&self, resource: &Resource, namespace: &str, labels: &str) -> Result<Vec<Value>, Status> {
-        self.list_from(resource, namespace, labels).await.map(|(objects, _)| objects)
-    }
-
-    /// The same, and the resourceVersion to watch from.
-    pub async fn list_from(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        labels: &str,
-    ) -> Result<(Vec<Value>, String), Status> {
-        let (mut objects, mut next) = (Vec::new(), String::new());
-        loop {
-            let page = self.page(resource, namespace, (Depth::Whole, PAGE), labels, &next).await?;
-            objects.extend(page.objects);
-            next = page.next;
-            if next.is_empty() {
-                return Ok((objects, page.resource_version));
-            }
-        }
-    }
-
-    /// A page of a LIST of so much of each object, in all namespaces, of `limit` objects at most.
-    pub async fn list_at(
-        &self,
-        resource: &Resource,
-        (depth, limit): (Depth, u32),
-        labels: &str,
-        page: &str,
-    ) -> Result<Page, Status> {
-        self.page(resource, "", (depth, limit), labels, page).await
-    }
-
-    async fn page(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        (depth, limit): (Depth, u32),
-        labels: &str,
-        page: &str,
-    ) -> Result<Page, Status> {
-        let mut params = ListParams::default().limit(limit);
-        if !labels.is_empty() {
-            params = params.labels(labels);
-        }
-        if !page.is_empty() {
-            params = params.continue_token(page);
-        }
-        let request = Request::new(resource.path(namespace));
-        let mut list = self
-            .send(match depth {
-                Depth::Whole => request.list(&params),
-                Depth::Metadata => request.list_metadata(&params),
-            })
-            .await?;
-        let text = |list: &Value, field: &str| {
-            list.pointer(&format!("/metadata/{field}")).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        let (resource_version, next) = (text(&list, "resourceVersion"), text(&list, "continue"));
-        let mut objects = match list.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) => items,
-            _ => Vec::new(),
-        };
-        // Items of a list do not say what they are.
-        for object in &mut objects {
-            resource.name(object);
-        }
-        Ok(Page { objects, resource_version, next })
-    }
-
-    /// A page of a LIST as a table, in one namespace, or in all when it is empty.
-    pub async fn table(&self, resource: &Resource, namespace: &str, page: &str) -> Result<TablePage, Status> {
-        let mut params = ListParams::default().limit(PAGE);
-        if !page.is_empty() {
-            params = params.continue_token(page);
-        }
-        let mut request = Request::new(resource.path(namespace)).list(&params).map_err(unsendable)?;
-        request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(TABLE));
-        self.send(Ok(request)).await.map(|answer| TablePage::of(&answer))
     }
 
     /// WATCH, in all namespaces, from a resourceVersion on.
@@ -331,7 +240,7 @@ impl Api {
         resource: &Resource,
         labels: &str,
         from: &str,
-    ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
+    ) -> Result<impl Stream<Item = Result<WatchEvent, Status>> + use<>, Status> {
         self.watch_at(resource, Depth::Whole, labels, from).await
     }
 
@@ -342,7 +251,7 @@ impl Api {
         depth: Depth,
         labels: &str,
         from: &str,
-    ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
+    ) -> Result<impl Stream<Item = Result<WatchEvent, Status>> + use<>, Status> {
         self.watch_part(resource, "", depth, labels, from).await
     }
 
@@ -354,7 +263,7 @@ impl Api {
         depth: Depth,
         labels: &str,
         from: &str,
-    ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
+    ) -> Result<impl Stream<Item = Result<WatchEvent, Status>> + use<>, Status> {
         let mut params = WatchParams::default();
         if !labels.is_empty() {
             params = params.labels(labels);
@@ -373,7 +282,7 @@ impl Api {
         resource: &Resource,
         namespace: &str,
         from: &str,
-    ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
+    ) -> Result<impl Stream<Item = Result<WatchEvent, Status>> + use<>, Status> {
         self.watch_part(resource, namespace, Depth::Whole, "", from).await
     }
 
@@ -381,13 +290,12 @@ impl Api {
     pub async fn list_one(&self, target: &ObjectRef) -> Result<(Option<Value>, String), Status> {
         let resource = self.resource(&target.gvk).await?;
         let params = ListParams::default().fields(&format!("metadata.name={}", target.name));
-        let mut list = self.send(Request::new(resource.path(&target.namespace)).list(&params)).await?;
-        let version = object::resource_version(&list).to_owned();
-        let mut object = list.pointer_mut("/items/0").map(Value::take);
-        if let Some(object) = &mut object {
-            resource.name(object);
+        let text = self.text(Request::new(resource.path(&target.namespace)).list(&params)).await?;
+        let mut page = self.read_page(&resource, &text)?;
+        match page.unreadable.first() {
+            Some(object) => Err(decode::refusal(object)),
+            None => Ok((page.objects.drain(..).next(), page.resource_version)),
         }
-        Ok((object, version))
     }
 
     /// WATCH of one object, from a resourceVersion on.
@@ -395,7 +303,7 @@ impl Api {
         &self,
         target: &ObjectRef,
         from: &str,
-    ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
+    ) -> Result<impl Stream<Item = Result<WatchEvent, Status>> + use<>, Status> {
         let resource = self.resource(&target.gvk).await?;
         let params = WatchParams::default().fields(&format!("metadata.name={}", target.name));
         let request = Request::new(resource.path(&target.namespace)).watch(&params, from);
@@ -407,21 +315,12 @@ impl Api {
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
         resource: &Resource,
         depth: Depth,
-    ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, Status>> + use<>, Status> {
-        let request = request.map_err(unsendable)?;
-        let events = self.answer(|| self.client.request_events::<Value>(request.clone())).await?;
-        let resource = resource.clone();
-        Ok(events.map(move |event| {
-            let mut event = event.map_err(status)?;
-            if let (
-                Depth::Metadata,
-                WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object),
-            ) = (depth, &mut event)
-            {
-                resource.name(object);
-            }
-            Ok(event)
-        }))
+    ) -> Result<impl Stream<Item = Result<WatchEvent, Status>> + use<>, Status> {
+        let mut request = request.map_err(unsendable)?;
+        // Kubernetes 1.37 compresses each event for itself, which kube's client does not undo.
+        request.headers_mut().insert(http::header::ACCEPT_ENCODING, http::HeaderValue::from_static("identity"));
+        let answer = self.answer(|| self.open(request.clone())).await?;
+        Ok(decode::events(answer, resource.gvk.clone(), depth == Depth::Metadata))
     }
 
     /// POST.
@@ -518,7 +417,11 @@ impl Api {
         Ok(is_object.then_some(answer))
     }
 
-    async fn send(&self, request: Result<http::Request<Vec<u8>>, kube::core::request::Error>) -> Result<Value, Status> {
+    /// Sends a request: the text of the answer.
+    async fn text(
+        &self,
+        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
+    ) -> Result<String, Status> {
         let mut request = request.map_err(unsendable)?;
         if let Some(account) = &self.account {
             let groups = [
@@ -533,21 +436,32 @@ impl Api {
                 request.headers_mut().append(http::HeaderName::from_static(name), value);
             }
         }
-        self.answer(|| self.ask(request.clone())).await
+        let bytes = self
+            .answer(|| async { decode::bytes(self.open(request.clone()).await?, decode::MOST_BYTES).await })
+            .await?;
+        String::from_utf8(bytes).map_err(|_| Status::new(0, UNREADABLE, "the answer is no text"))
     }
 
-    /// As kube's client asks, which drops the headers of answers.
-    async fn ask(&self, request: http::Request<Vec<u8>>) -> kube::Result<Value> {
-        let Some(kept) = &self.warnings else { return self.client.request::<Value>(request).await };
+    /// Sends a request whose answer is an object.
+    async fn send(&self, request: Result<http::Request<Vec<u8>>, kube::core::request::Error>) -> Result<Value, Status> {
+        let text = self.text(request).await?;
+        let none = Gvk::new("", "", "");
+        decode::item(&text, &none).map_err(|object| decode::refusal(&object))
+    }
+
+    /// As kube's client asks, which drops the headers of answers, and reads them however long they are.
+    async fn open(&self, request: http::Request<Vec<u8>>) -> kube::Result<http::Response<Body>> {
         let answer = self.client.send(request.map(Body::from)).await?;
-        let given = answer.headers().get_all(http::header::WARNING).iter().filter_map(|value| value.to_str().ok());
-        let given: Vec<String> = given.flat_map(warning::texts).collect();
-        kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(given);
-        let code = answer.status();
-        let body = answer.into_body().collect_bytes().await?;
-        if !code.is_client_error() && !code.is_server_error() {
-            return serde_json::from_slice(&body).map_err(kube::Error::SerdeError);
+        if let Some(kept) = &self.warnings {
+            let given = answer.headers().get_all(http::header::WARNING).iter().filter_map(|value| value.to_str().ok());
+            let given: Vec<String> = given.flat_map(warning::texts).collect();
+            kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(given);
         }
+        let code = answer.status();
+        if !code.is_client_error() && !code.is_server_error() {
+            return Ok(answer);
+        }
+        let body = decode::bytes(answer, decode::MOST_OF_A_REFUSAL).await?;
         let refusal = serde_json::from_slice::<kube::core::Status>(&body).unwrap_or_else(|_| {
             let text = String::from_utf8_lossy(&body);
             kube::core::Status::failure(text.trim(), "Failed to parse error data").with_code(code.as_u16())
@@ -608,6 +522,10 @@ fn unsendable(error: kube::core::request::Error) -> Status {
 pub fn status(error: kube::Error) -> Status {
     match error {
         kube::Error::Api(refusal) => Status::new(refusal.code, &refusal.reason, refusal.message.clone()),
+        // What is refused here and not there.
+        kube::Error::Service(error) if error.is::<Status>() => {
+            error.downcast::<Status>().map_or_else(|_| Status::new(0, "NoAnswer", ""), |refusal| *refusal)
+        }
         other => {
             // The innermost says what happened, those around it that there was a request.
             let mut cause: &dyn std::error::Error = &other;

@@ -51,13 +51,14 @@ impl Unknown {
 /// Looks at objects and reports what they are. What cannot be read is found by the next list.
 pub(super) async fn look(api: Api, objects: Vec<ObjectRef>, events: mpsc::UnboundedSender<Event>) {
     let read = |target: ObjectRef| async {
-        let found = api.get(&target).await;
+        let found = api.look(&target).await;
         (target, found)
     };
     let mut read = stream::iter(objects).map(read).buffered(READS);
     while let Some((target, found)) = read.next().await {
         let event = match found {
-            Ok(Some(object)) => Event::Applied(trimmed(&object)),
+            Ok(Some(Ok(object))) => Event::Applied(trimmed(&object)),
+            Ok(Some(Err(object))) => Event::Unreadable(*object),
             Ok(None) => Event::Absent(target, String::new()),
             Err(_) => continue,
         };

@@ -131,8 +131,9 @@ async fn one(
     let result = request(api, action).await;
     let event = match answer(action, &result) {
         Answer::Observed(event) => Some(event),
-        Answer::Look(target) => match api.get(&target).await {
-            Ok(Some(object)) => Some(Event::Applied(trimmed(&object))),
+        Answer::Look(target) => match api.look(&target).await {
+            Ok(Some(Ok(object))) => Some(Event::Applied(trimmed(&object))),
+            Ok(Some(Err(object))) => Some(Event::Unreadable(*object)),
             Ok(None) => Some(Event::Absent(target, String::new())),
             Err(_) => None,
         },

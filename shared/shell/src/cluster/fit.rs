@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use jiff::Timestamp;
-use kube::core::WatchEvent;
 use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
 use olm_core::structural::{Fit, FitFact, Fitting};
 
-use super::api::{Api, Depth, Resource};
+use super::api::{Api, Depth, Resource, WatchEvent};
+use super::decode;
 
 /// How often a list is begun anew because its pages became too old to go on with.
 const TRIES: usize = 3;
@@ -74,6 +74,10 @@ async fn read(api: &Api, question: &Fit, fitting: &mut Fitting<'_>, since: &mut 
             let page = api.list(&resource, "", &token).await?;
             if since.is_empty() {
                 since.clone_from(&page.resource_version);
+            }
+            // One that nobody can read may be one that does not fit.
+            if let Some(object) = page.unreadable.first() {
+                return Err(decode::refusal(object));
             }
             page.objects.into_iter().for_each(|object| fitting.look(version, object));
             if page.next.is_empty() {

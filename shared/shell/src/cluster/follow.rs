@@ -1,18 +1,14 @@
 //! One object, followed from change to change.
 
-use std::time::Duration;
-
 use futures::StreamExt;
-use kube::core::WatchEvent;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::api::Api;
-
-/// A pause before a server that is in trouble is asked again.
-const PAUSE: Duration = Duration::from_millis(500);
+use super::api::{Api, WatchEvent};
+use super::backoff::Backoff;
+use super::decode;
 
 /// What was seen of an object: how it is, that it is not there, or why nobody can tell.
 pub(crate) type Sight = Result<Option<Value>, Status>;
@@ -38,6 +34,7 @@ pub(crate) fn lasts(refusal: &Status) -> bool {
 }
 
 async fn run(api: &Api, target: &ObjectRef, sender: &mpsc::UnboundedSender<Sight>) {
+    let mut backoff = Backoff::new();
     loop {
         match api.list_one(target).await {
             Ok((object, version)) => {
@@ -45,7 +42,7 @@ async fn run(api: &Api, target: &ObjectRef, sender: &mpsc::UnboundedSender<Sight
                     return;
                 }
                 match watch(api, target, version, sender).await {
-                    Ok(()) => continue,
+                    Ok(()) => {}
                     Err(refusal) if lasts(&refusal) => {
                         // Nobody listens any more when it fails.
                         let _ = sender.send(Err(refusal));
@@ -61,7 +58,7 @@ async fn run(api: &Api, target: &ObjectRef, sender: &mpsc::UnboundedSender<Sight
                 }
             }
         }
-        tokio::time::sleep(PAUSE).await;
+        backoff.pause().await;
     }
 }
 
@@ -76,8 +73,15 @@ async fn watch(
     while let Some(event) = events.next().await {
         let seen = match event? {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => Some(object),
-            WatchEvent::Deleted(_) => None,
-            WatchEvent::Bookmark(_) => continue,
+            WatchEvent::Deleted(object) if object::name(&object) == target.name => None,
+            // It is there, but nobody can tell how it is.
+            WatchEvent::Unreadable(object) if object::name(&object.stub) == target.name => {
+                if sender.send(Err(decode::refusal(&object))).is_err() {
+                    return Ok(());
+                }
+                continue;
+            }
+            WatchEvent::Bookmark(_) | WatchEvent::Deleted(_) | WatchEvent::Unreadable(_) => continue,
             WatchEvent::Error(_) => return Ok(()),
         };
         if seen.as_ref().is_some_and(|object| object::name(object) != target.name) {

@@ -10,7 +10,7 @@ use olm_core::api::status::Status;
 use olm_core::plan::{Action, Key, Question, Reason};
 use olm_core::planner::{Event, Outlook, Planner, Work};
 use olm_core::sim::WatchEvent;
-use olm_core::world::{Fact, FactKey, Reader, World, kind};
+use olm_core::world::{Fact, FactKey, Reader, Unreadable, World, kind};
 use olm_core::{installplan, metrics};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::api::Api;
 use super::bundles::Bundles;
 use super::catalogs::Catalogs;
+use super::complaints::Complaints;
 use super::copies::{self, Unknown};
 use super::discovery::{self, Discoveries};
 use super::execute::{Done, execute};
@@ -56,6 +57,8 @@ pub trait Observer: Send {
     fn trouble(&mut self, gvk: &Gvk, refusal: &Status);
     /// It can be again.
     fn better(&mut self, gvk: &Gvk);
+    /// An object cannot be read, and is left alone.
+    fn unreadable(&mut self, object: &Unreadable);
     /// So many keys are worked on, or are tried again in a moment: the next change may come without anybody's doing.
     fn unsettled(&mut self, keys: usize);
     /// The reasons why a key does nothing have changed; empty when it is settled.
@@ -117,6 +120,7 @@ pub async fn run(
     }
     let slots = Arc::new(Semaphore::new(CONCURRENCY));
     let mut told = Told::default();
+    let mut complaints = Complaints::default();
     let mut unknown = Unknown::default();
     let mut stop = std::pin::pin!(stop);
     let observe = |planner: &mut Planner, event: Event| {
@@ -135,8 +139,17 @@ pub async fn run(
         while let Ok((key, change)) = changes.try_recv() {
             observer.changed(Some(&key), change);
         }
+        for object in complaints.news(planner.world()) {
+            observer.unreadable(&object);
+        }
+        options.metrics.unreadable(planner.world().unreadable().count());
         let works = unsynced.is_empty() && permit.is_given();
         if works {
+            let emits = complaints.take_events();
+            if !emits.is_empty() && !options.audit {
+                options.metrics.worked(&emits, 0);
+                tasks.spawn(tell(api.clone(), emits));
+            }
             while let Some(work) = planner.next(Timestamp::now()) {
                 for action in &work.actions {
                     match action {
@@ -327,7 +340,7 @@ fn change(planner: &Planner, event: &Event) -> Option<WatchEvent> {
         }
         Event::Applied(object) => Some(WatchEvent::Added(Arc::new(object.clone()))),
         Event::Deleted(object) => Some(WatchEvent::Deleted(Arc::new(object.clone()))),
-        Event::Absent(..) | Event::Listed(..) | Event::Learned(..) => None,
+        Event::Absent(..) | Event::Unreadable(_) | Event::Listed(..) | Event::Learned(..) => None,
     }
 }
 

@@ -45,6 +45,7 @@ struct Counts {
     blocked: BTreeMap<Key, usize>,
     upgrades: u64,
     warnings: u64,
+    unreadable: usize,
     /// By namespace and name of the CatalogSource.
     snapshots: BTreeMap<(String, String), u64>,
     /// By namespace and name: the labels that a Subscription had when it was last counted, and how often with these.
@@ -141,6 +142,11 @@ impl Metrics {
     /// The content of a CatalogSource was read so often more.
     pub(super) fn snapshots(&self, namespace: &str, name: &str, more: u64) {
         *self.counts().snapshots.entry((namespace.to_owned(), name.to_owned())).or_default() += more;
+    }
+
+    /// So many objects cannot be read now.
+    pub(super) fn unreadable(&self, objects: usize) {
+        self.counts().unreadable = objects;
     }
 
     /// The API server warned of what a step of an InstallPlan applied.

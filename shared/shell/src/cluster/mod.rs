@@ -7,6 +7,7 @@
 //!     endpoints  tells when the pods behind a Service are others
 //!   bundles  images of bundles, pulled when asked for            --Event-->   |
 //!     puller   as whom, for both
+//!   complaints  objects that cannot be read                      --+--> log, Events
 //!   execute  actions to requests, answers back to events         <--Work----  +  bounded concurrency
 //!     certificate  what Secrets of servers get
 //!   discovery  which kinds the API server serves                --Event-->  execute asks first
@@ -18,14 +19,19 @@
 //!   table    objects as the API server shows them
 //!   connect  from flags to an API server
 //!   api      requests with whole objects as JSON
+//!     decode   answers within bounds, and each object for itself
+//!   backoff  pauses before something is tried again
 //! ```
 
 pub mod api;
+pub(crate) mod backoff;
 mod bundles;
 pub mod catalogs;
 pub(crate) mod certificate;
+mod complaints;
 pub(crate) mod connect;
 mod copies;
+mod decode;
 mod discovery;
 mod endpoints;
 mod execute;

@@ -1,17 +1,15 @@
 //! List and watch: every kind that planning reads, into events.
 
-use std::time::Duration;
-
 use futures::{StreamExt, TryStreamExt, stream};
-use kube::core::WatchEvent;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::planner::Event;
-use olm_core::world::{GroupKind, kind, trim, trimmed};
+use olm_core::world::{GroupKind, Unreadable, kind, trim, trimmed};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::api::{Api, Depth, PAGE, Resource};
+use super::api::{Api, Depth, PAGE, Resource, WatchEvent};
+use super::backoff::Backoff;
 use super::interest::{is_component, is_ours};
 
 /// Which objects of a kind are kept, and how they are read.
@@ -80,9 +78,6 @@ const KINDS_OF_PODS: [(&str, &str, &str, &str, bool, Part); 3] = [
     ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", true, Part::Managed),
 ];
 
-/// A pause before a watch that broke is made again.
-const PAUSE: Duration = Duration::from_millis(500);
-
 /// How many objects are read whole at a time.
 pub(super) const READS: usize = 16;
 
@@ -135,18 +130,26 @@ impl Watched {
         if matches!(self.part, Part::Contents | Part::Copies) { Depth::Metadata } else { Depth::Whole }
     }
 
-    /// The object as it is kept, read whole where it has to be. `None`: it is of no interest, or gone.
-    async fn read(&self, api: &Api, mut object: Value) -> Result<Option<Value>, Status> {
+    /// Is the object of interest, by its metadata?
+    fn wants(&self, object: &Value) -> bool {
         let chooses = matches!(self.part, Part::Components | Part::Contents);
-        if chooses && !is_ours(&object) && !is_component(&object) {
+        !chooses || is_ours(object) || is_component(object)
+    }
+
+    /// The object as it is kept, read whole where it has to be. `None`: it is of no interest, or gone.
+    async fn read(&self, api: &Api, mut object: Value) -> Result<Option<Read>, Status> {
+        if !self.wants(&object) {
             return Ok(None);
         }
         if self.part == Part::Contents && is_ours(&object) {
-            let Some(whole) = api.get(&ObjectRef::of(&object)).await? else { return Ok(None) };
-            object = whole;
+            match api.look(&ObjectRef::of(&object)).await? {
+                Some(Ok(whole)) => object = whole,
+                Some(Err(unreadable)) => return Ok(Some(Err(unreadable))),
+                None => return Ok(None),
+            }
         }
         trim(&mut object);
-        Ok(Some(object))
+        Ok(Some(Ok(object)))
     }
 }
 
@@ -166,6 +169,9 @@ pub(super) fn kinds(pods: bool) -> Vec<Watched> {
         })
         .collect()
 }
+
+/// An object, or as much of it as can be read.
+type Read = Result<Value, Box<Unreadable>>;
 
 /// What a watch tells the loop.
 #[derive(Debug)]
@@ -210,6 +216,7 @@ impl Health {
 pub(super) async fn run(api: Api, watched: Watched, signals: mpsc::UnboundedSender<Signal>) {
     let gvk = watched.resource.gvk.clone();
     let mut health = Health { gvk: gvk.clone(), signals: signals.clone(), is_well: true };
+    let mut backoff = Backoff::new();
     loop {
         match list(&api, &watched, &signals).await {
             Ok(version) => {
@@ -217,7 +224,7 @@ pub(super) async fn run(api: Api, watched: Watched, signals: mpsc::UnboundedSend
                 if signals.send(Signal::Synced(watched.id())).is_err() {
                     return;
                 }
-                follow(&api, &watched, version, &mut health, &signals).await;
+                follow(&api, &watched, version, &mut health, &mut backoff, &signals).await;
             }
             Err(refusal) if watched.may_miss && refusal.is_not_found() => {
                 let _ = signals.send(Signal::Synced(watched.id()));
@@ -228,21 +235,38 @@ pub(super) async fn run(api: Api, watched: Watched, signals: mpsc::UnboundedSend
         if signals.is_closed() {
             return;
         }
-        tokio::time::sleep(PAUSE).await;
+        backoff.pause().await;
     }
 }
 
+/// Says that an object cannot be read which has not even a name: nobody can wait for it.
+fn tell_nameless(watched: &Watched, unreadable: &Unreadable) {
+    tracing::warn!(kind = watched.resource.gvk.kind, "an object without a name is left out: {}", unreadable.why);
+}
+
 async fn list(api: &Api, watched: &Watched, signals: &mpsc::UnboundedSender<Signal>) -> Result<String, Status> {
-    let mut objects: Vec<Value> = Vec::new();
+    let (mut objects, mut unreadable) = (Vec::new(), Vec::new());
     let mut token = String::new();
     loop {
         let page = api.list_at(&watched.resource, watched.listed_at(), watched.labels(), &token).await?;
         let read = stream::iter(page.objects).map(|object| watched.read(api, object)).buffered(READS);
-        let kept: Vec<Option<Value>> = read.try_collect().await?;
-        objects.extend(kept.into_iter().flatten());
+        let kept: Vec<Option<Read>> = read.try_collect().await?;
+        for read in kept.into_iter().flatten() {
+            match read {
+                Ok(object) => objects.push(object),
+                Err(object) => unreadable.push(*object),
+            }
+        }
+        unreadable.extend(page.unreadable.into_iter().filter(|object| watched.wants(&object.stub)));
         if page.next.is_empty() {
+            unreadable.retain(|object| {
+                object.is_named() || {
+                    tell_nameless(watched, object);
+                    false
+                }
+            });
             let version = page.resource_version.parse().unwrap_or_default();
-            let _ = signals.send(Signal::Event(Event::Listed(watched.kept_as(), objects, version)));
+            let _ = signals.send(Signal::Event(Event::Listed(watched.kept_as(), objects, unreadable, version)));
             return Ok(page.resource_version);
         }
         token = page.next;
@@ -255,6 +279,7 @@ async fn follow(
     watched: &Watched,
     mut version: String,
     health: &mut Health,
+    backoff: &mut Backoff,
     signals: &mpsc::UnboundedSender<Signal>,
 ) {
     loop {
@@ -268,7 +293,7 @@ async fn follow(
                     return;
                 }
                 health.ill(refusal);
-                tokio::time::sleep(PAUSE).await;
+                backoff.pause().await;
                 if signals.is_closed() {
                     return;
                 }
@@ -282,13 +307,29 @@ async fn follow(
                     object::resource_version(&copy).clone_into(&mut version);
                     Signal::Copy(trimmed(&copy))
                 }
+                Ok(WatchEvent::Unreadable(object)) if !object.is_named() => {
+                    tell_nameless(watched, &object);
+                    return;
+                }
+                Ok(WatchEvent::Unreadable(object)) => {
+                    object::resource_version(&object.stub).clone_into(&mut version);
+                    if watched.part == Part::Copies {
+                        Signal::Copy(object.stub)
+                    } else {
+                        let target = ObjectRef::of(&object.stub);
+                        let is_wanted = watched.wants(&object.stub);
+                        let event = Event::Unreadable(object);
+                        if is_wanted { Signal::Event(event) } else { Signal::OfKnown(target, event) }
+                    }
+                }
                 Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
                     object::resource_version(&object).clone_into(&mut version);
                     let target = ObjectRef::of(&object);
                     let seen = (watched.part == Part::Components).then(|| trimmed(&object));
                     let uid = object::uid(&object).to_owned();
                     match watched.read(api, object).await {
-                        Ok(Some(object)) => Signal::Event(Event::Applied(object)),
+                        Ok(Some(Ok(object))) => Signal::Event(Event::Applied(object)),
+                        Ok(Some(Err(object))) => Signal::Event(Event::Unreadable(*object)),
                         Ok(None) => {
                             let event = seen.map_or_else(|| Event::Absent(target.clone(), uid), Event::Applied);
                             Signal::OfKnown(target, event)
@@ -301,16 +342,24 @@ async fn follow(
                     object::resource_version(&object).clone_into(&mut version);
                     Signal::Event(Event::Deleted(object))
                 }
-                Ok(WatchEvent::Bookmark(bookmark)) => {
-                    version = bookmark.metadata.resource_version;
+                Ok(WatchEvent::Bookmark(known)) => {
+                    version = known;
                     continue;
                 }
                 Ok(WatchEvent::Error(_)) => return,
-                Err(_) => break,
+                Err(refusal) => {
+                    tracing::debug!(kind = watched.resource.gvk.kind, "the watch broke: {}", refusal.message);
+                    break;
+                }
             };
             if signals.send(signal).is_err() {
                 return;
             }
+            backoff.reset();
         }
+        if signals.is_closed() {
+            return;
+        }
+        backoff.pause().await;
     }
 }

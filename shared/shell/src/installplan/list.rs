@@ -16,13 +16,11 @@ use crate::cli::name::bare;
 use crate::cli::output::{self, API_VERSION};
 use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+use crate::cluster::backoff::Backoff;
 use crate::observe::{self, Need, Seen};
 
 /// So much of a reason is shown in a table that is not wide.
 const SHORT: usize = 100;
-
-/// Before a watch that has ended begins anew.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// Which plans to list.
 #[derive(Clone, Debug)]
@@ -73,6 +71,10 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     for error in &missing {
         printer.error(error);
     }
+    // The others are printed.
+    if let Some(gap) = seen.gaps.iter().find(|gap| gap.is_unreadable_of("installplans")) {
+        return Err(gap.as_error());
+    }
     Ok(if missing.is_empty() { Outcome::Done } else { Outcome::Negative })
 }
 
@@ -83,7 +85,7 @@ async fn look(options: &Options, printer: &mut Printer) -> Result<Seen, CliError
 /// Lists plans, and goes on with what changes until somebody stops it. An API server ends a watch after some minutes: then it is looked at
 /// again, and only what is different is printed.
 async fn watch(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let mut watched = Watched::default();
+    let (mut watched, mut backoff) = (Watched::default(), Backoff::new());
     loop {
         let mut seen = look(options, printer).await?;
         seen.tell_gaps(printer);
@@ -111,7 +113,7 @@ async fn watch(options: &Options, printer: &mut Printer) -> Result<Outcome, CliE
                 seen.namespace.as_deref().unwrap_or_default(),
             ));
         }
-        tokio::time::sleep(PAUSE).await;
+        backoff.pause().await;
     }
 }
 

@@ -18,7 +18,7 @@ use super::follow::List;
 use super::{GLOBAL, Gap, Need, Seen, Served, is_lack_of_rights};
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::{CliError, ErrorKind, Printer};
-use crate::cluster::api::{Api, Depth, PAGE, Resource};
+use crate::cluster::api::{Api, Depth, PAGE, Page, Resource};
 use crate::cluster::connect::connect_in;
 
 /// OLM's group.
@@ -166,9 +166,10 @@ async fn take_stock(
         let mut narrower = Vec::new();
         for (kind, answer) in wanted.into_iter().zip(answers) {
             match answer {
-                Ok((list, objects)) => {
+                Ok((list, page)) => {
                     lists.push(list);
-                    for object in objects {
+                    gaps.extend(page.unreadable.iter().map(|object| Gap::unreadable(kind, object)));
+                    for object in page.objects {
                         take(object, need.is_wide(), world);
                     }
                 }
@@ -221,7 +222,9 @@ async fn list_copies(api: &Api, world: &mut World) -> Result<Option<List>, Statu
     let mut next = String::new();
     loop {
         let page = api.list_at(&resource, (Depth::Metadata, PAGE), labels::COPIED_FROM, &next).await?;
-        for object in page.objects {
+        // Of a copy only its metadata counts.
+        let stubs = page.unreadable.into_iter().map(|object| object.stub);
+        for object in page.objects.into_iter().chain(stubs) {
             take(object, true, world);
         }
         next = page.next;
@@ -255,27 +258,33 @@ fn is_fatal(refusal: &Status, kind: &Kind, need: Need) -> bool {
 }
 
 /// The catalogs that every namespace sees; there may be none.
-async fn list_catalogs(api: &Api, namespace: &str, world: &mut World) -> Option<Gap> {
-    let catalogs = KINDS.iter().find(|kind| kind.name == "CatalogSource")?;
+async fn list_catalogs(api: &Api, namespace: &str, world: &mut World) -> Vec<Gap> {
+    let Some(catalogs) = KINDS.iter().find(|kind| kind.name == "CatalogSource") else { return Vec::new() };
     match listed(api, catalogs, namespace).await {
-        Ok(objects) => objects.into_iter().for_each(|object| {
-            world.apply(object);
-        }),
-        Err(refusal) => return Some(Gap::list(catalogs, namespace, &refusal)),
+        Ok((objects, gaps)) => {
+            for object in objects {
+                world.apply(object);
+            }
+            gaps
+        }
+        Err(refusal) => vec![Gap::list(catalogs, namespace, &refusal)],
     }
-    None
 }
 
-pub(super) async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<Vec<Value>, Status> {
-    Ok(list_kind(api, kind, namespace).await?.1)
+/// The objects of a kind, and those that cannot be read.
+pub(super) async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<(Vec<Value>, Vec<Gap>), Status> {
+    let page = list_kind(api, kind, namespace).await?.1;
+    let gaps = page.unreadable.iter().map(|object| Gap::unreadable(kind, object)).collect();
+    Ok((page.objects, gaps))
 }
 
-async fn list_kind(api: &Api, kind: &Kind, namespace: &str) -> Result<(List, Vec<Value>), Status> {
+async fn list_kind(api: &Api, kind: &Kind, namespace: &str) -> Result<(List, Page), Status> {
     // Copies of ClusterServiceVersions can be ten thousands, and are of no use here.
     let labels = if kind.name == "ClusterServiceVersion" { "!olm.copiedFrom" } else { "" };
     let resource = kind.located();
-    let (objects, version) = api.list_from(&resource, namespace, labels).await?;
-    Ok((List { resource, namespace: namespace.to_owned(), depth: Depth::Whole, labels, version }, objects))
+    let page = api.list_all(&resource, namespace, labels).await?;
+    let (namespace, version) = (namespace.to_owned(), page.resource_version.clone());
+    Ok((List { resource, namespace, depth: Depth::Whole, labels, version }, page))
 }
 
 /// Gets single objects, with the answers in the order of the questions.

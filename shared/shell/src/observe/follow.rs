@@ -6,14 +6,13 @@ use std::time::Duration;
 use futures::future::try_join_all;
 use futures::stream::{SelectAll, select_all};
 use futures::{FutureExt, Stream, StreamExt};
-use kube::core::WatchEvent;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::world::GroupKind;
 use serde_json::Value;
 
 use super::{Seen, cluster};
-use crate::cluster::api::{Api, Depth, Resource};
+use crate::cluster::api::{Api, Depth, Resource, WatchEvent};
 
 /// What was listed, and when.
 #[derive(Clone, Debug)]
@@ -26,7 +25,7 @@ pub(super) struct List {
     pub(super) version: String,
 }
 
-type Events = SelectAll<Pin<Box<dyn Stream<Item = Result<WatchEvent<Value>, Status>> + Send>>>;
+type Events = SelectAll<Pin<Box<dyn Stream<Item = Result<WatchEvent, Status>> + Send>>>;
 
 impl Seen {
     /// Takes in what happens, until `is_enough` says so, which is asked after every change, or the time is up. Objects that were given on
@@ -58,7 +57,7 @@ impl Seen {
         Ok(())
     }
 
-    fn take_in(&mut self, event: Option<Result<WatchEvent<Value>, Status>>) -> Result<(), Status> {
+    fn take_in(&mut self, event: Option<Result<WatchEvent, Status>>) -> Result<(), Status> {
         let ended = || Status::new(0, "", "the watch has ended");
         match event.ok_or_else(ended)?? {
             WatchEvent::Added(object) | WatchEvent::Modified(object) if !self.is_given(&object) => {
@@ -69,8 +68,18 @@ impl Seen {
                 let version = object::resource_version(&object).parse().unwrap_or_default();
                 self.world.delete(&GroupKind::kept_as(&object), &name, object::uid(&object), version);
             }
-            WatchEvent::Error(refusal) => return Err(Status::new(refusal.code, &refusal.reason, refusal.message)),
-            WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Deleted(_) | WatchEvent::Bookmark(_) => {}
+            WatchEvent::Error(refusal) => return Err(refusal),
+            // What was known of it is no longer so.
+            WatchEvent::Unreadable(object) if !self.is_given(&object.stub) => {
+                let stub = &object.stub;
+                let name = (object::namespace(stub).to_owned(), object::name(stub).to_owned());
+                self.world.delete(&GroupKind::kept_as(stub), &name, object::uid(stub), 0);
+            }
+            WatchEvent::Added(_)
+            | WatchEvent::Modified(_)
+            | WatchEvent::Deleted(_)
+            | WatchEvent::Unreadable(_)
+            | WatchEvent::Bookmark(_) => {}
         }
         Ok(())
     }

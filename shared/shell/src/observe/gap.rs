@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use olm_core::api::object::{Gvk, ObjectRef};
+use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
+use olm_core::world::Unreadable;
 use serde::Serialize;
 
 use super::Kind;
@@ -12,6 +13,9 @@ use crate::cli::{CliError, ErrorKind};
 /// Instead of the API server's word for it.
 const NOT_SERVED: &str = "the cluster does not serve it";
 
+/// The verb of what is there and cannot be read.
+const UNREADABLE: &str = "read";
+
 /// Why the kinds of a version of a group are not known.
 pub(crate) const STALE: &str = "the aggregated API does not answer";
 
@@ -19,7 +23,7 @@ pub(crate) const STALE: &str = "the aggregated API does not answer";
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Gap {
-    /// `list` or `get`.
+    /// `list`, `get` or `read`.
     pub verb: &'static str,
     /// `secrets`, `installplans.operators.coreos.com`; or the kind of a single object.
     pub resource: String,
@@ -47,6 +51,23 @@ impl Gap {
         }
     }
 
+    /// An object that is there and cannot be read.
+    pub(super) fn unreadable(kind: &Kind, object: &Unreadable) -> Self {
+        Self {
+            verb: UNREADABLE,
+            resource: kind.resource(),
+            namespace: object::namespace(&object.stub).to_owned(),
+            name: object::name(&object.stub).to_owned(),
+            forbidden: false,
+            message: object.why.clone(),
+        }
+    }
+
+    /// Is it that an object of that kind of OLM's, by its plural, is there and cannot be read?
+    pub(crate) fn is_unreadable_of(&self, plural: &str) -> bool {
+        self.verb == UNREADABLE && self.is_of_kind(plural)
+    }
+
     /// Is it about which CatalogSources there are?
     pub(crate) fn is_of_catalogs(&self) -> bool {
         self.verb == "list" && self.resource == "catalogsources.operators.coreos.com"
@@ -54,8 +75,12 @@ impl Gap {
 
     /// Is it about a list of that kind of OLM's, by its plural?
     pub(crate) fn is_of(&self, plural: &str) -> bool {
+        self.verb == "list" && self.is_of_kind(plural)
+    }
+
+    fn is_of_kind(&self, plural: &str) -> bool {
         let group = self.resource.strip_prefix(plural).and_then(|rest| rest.strip_prefix('.'));
-        self.verb == "list" && group == Some("operators.coreos.com")
+        group == Some("operators.coreos.com")
     }
 
     /// Does it hide what is in that namespace?
@@ -68,6 +93,9 @@ impl Gap {
         let Self { verb, resource, namespace, .. } = self;
         let place = if namespace.is_empty() { " -A".to_owned() } else { format!(" -n {namespace}") };
         let hint = match self {
+            Self { verb: UNREADABLE, name, .. } => {
+                format!("mend or delete it: kubectl get {resource} {name}{place} -o yaml shows it")
+            }
             Self { forbidden: true, .. } => {
                 format!("see what is allowed with: kubectl auth can-i {verb} {resource}{place}")
             }

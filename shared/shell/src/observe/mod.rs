@@ -301,10 +301,13 @@ impl Seen {
         let Some(api) = self.api.clone() else { return };
         let Some(kind) = KINDS.iter().find(|kind| (kind.group, kind.name) == (&*gk.group, &*gk.kind)) else { return };
         match cluster::listed(&api, kind, namespace).await {
-            Ok(objects) => objects.into_iter().for_each(|mut object| {
-                trim(&mut object);
-                self.world.apply(object);
-            }),
+            Ok((objects, gaps)) => {
+                self.gaps.extend(gaps);
+                for mut object in objects {
+                    trim(&mut object);
+                    self.world.apply(object);
+                }
+            }
             Err(refusal) => self.gaps.push(Gap::list(kind, namespace, &refusal)),
         }
     }

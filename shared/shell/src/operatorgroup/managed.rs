@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use kube::api::{DeleteParams, Preconditions};
-use kube::core::WatchEvent;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::membership::Group;
@@ -17,7 +16,7 @@ use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::output::Output;
 use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
-use crate::cluster::api::{Api, Resource};
+use crate::cluster::api::{Api, Resource, WatchEvent};
 use crate::observe::{self, Gap, Need, Seen};
 
 /// So often is a decision made again because somebody else was quicker.
@@ -171,7 +170,7 @@ pub(super) async fn create_first(api: &Api, group: &Value, printer: &mut Printer
 }
 
 /// Was no other group there when that one came? `None`: the server does not tell.
-async fn is_first(events: impl Stream<Item = Result<WatchEvent<Value>, Status>>, uid: &str) -> Option<bool> {
+async fn is_first(events: impl Stream<Item = Result<WatchEvent, Status>>, uid: &str) -> Option<bool> {
     let mut events = std::pin::pin!(events);
     let mut there = BTreeSet::new();
     while let Some(Ok(event)) = events.next().await {
@@ -204,13 +203,16 @@ pub(super) async fn settled(api: &Api, namespace: &str) -> Result<(), CliError> 
     Ok(())
 }
 
-fn take_in(event: WatchEvent<Value>, there: &mut BTreeSet<String>) {
+fn take_in(event: WatchEvent, there: &mut BTreeSet<String>) {
     match event {
         WatchEvent::Added(group) | WatchEvent::Modified(group) => {
             there.insert(object::uid(&group).to_owned());
         }
         WatchEvent::Deleted(group) => {
             there.remove(object::uid(&group));
+        }
+        WatchEvent::Unreadable(group) => {
+            there.insert(object::uid(&group.stub).to_owned());
         }
         WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {}
     }

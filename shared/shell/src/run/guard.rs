@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 
 use futures::StreamExt;
-use kube::core::WatchEvent;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use serde_json::json;
 use tracing::info;
 
 use crate::cli::{CliError, ErrorKind};
-use crate::cluster::api::{Api, Resource};
+use crate::cluster::api::{Api, Resource, WatchEvent};
 
 /// The kinds without which nothing can be planned.
 const NEEDED: [(&str, &str); 8] = [

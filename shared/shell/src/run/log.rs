@@ -8,7 +8,7 @@ use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
 use olm_core::plan::{Action, Key, Reason, Severity};
 use olm_core::sim::WatchEvent;
-use olm_core::world::World;
+use olm_core::world::{Unreadable, World};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -153,6 +153,10 @@ impl Observer for Log<'_> {
                 Voice::Audit(..) | Voice::Lines => info!("the API server answers again"),
             }
         }
+    }
+
+    fn unreadable(&mut self, object: &Unreadable) {
+        warn!(object = object.name(), "cannot be read, and is left alone: {}", object.why);
     }
 
     fn unsettled(&mut self, keys: usize) {

@@ -171,6 +171,11 @@ fn metrics(counts: &mut Counts) -> Vec<Metric> {
             // What was not listed yet was not planned for.
             one(counts.unsettled + usize::from(!counts.ready)),
         ),
+        gauge(
+            "kubectl_olm_unreadable_objects",
+            "Objects of the cluster that cannot be read, and are left alone",
+            one(counts.unreadable),
+        ),
         gauge("kubectl_olm_blocked", "Keys that wait for somebody to do something", one(counts.blocked.len())),
     ]
 }

@@ -1,0 +1,175 @@
+//! Lists, page by page: so many objects at a time as are asked for, and fewer where objects are large.
+
+use std::sync::PoisonError;
+
+use kube::api::ListParams;
+use kube::core::Request;
+use olm_core::api::object::Gvk;
+use olm_core::api::status::Status;
+use olm_core::world::Unreadable;
+use serde_json::Value;
+
+use super::{Api, Depth, Resource, unsendable};
+use crate::cluster::decode::{self, RawList};
+use crate::cluster::table::TablePage;
+
+/// How many objects a page of a list has, as kubectl asks for them.
+pub const PAGE: u32 = 500;
+
+/// How many bytes a page of a list is to have at most: what a page has is held several times while it is read. Pages of objects that are
+/// larger have fewer of them.
+const PAGE_BYTES: usize = 16 << 20;
+
+/// Asks for the answer that `kubectl get` shows.
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
+/// A page of a list: objects, the list's resourceVersion, and where the next page starts.
+pub struct Page {
+    /// The objects, each with apiVersion and kind.
+    pub objects: Vec<Value>,
+    /// Those that are there and cannot be read.
+    pub unreadable: Vec<Unreadable>,
+    /// The list's resourceVersion.
+    pub resource_version: String,
+    /// Token of the next page, empty at the end.
+    pub next: String,
+}
+
+impl Api {
+    /// A page of a LIST, in all namespaces.
+    pub async fn list(&self, resource: &Resource, labels: &str, page: &str) -> Result<Page, Status> {
+        self.list_at(resource, (Depth::Whole, PAGE), labels, page).await
+    }
+
+    /// Everything of a LIST, in one namespace, or in all when it is empty.
+    ///
+    /// # Errors
+    /// One of the objects cannot be read, or the list is refused.
+    pub async fn list_whole(&self, resource: &Resource, namespace: &str, labels: &str) -> Result<Vec<Value>, Status> {
+        self.list_from(resource, namespace, labels).await.map(|(objects, _)| objects)
+    }
+
+    /// The same, and the resourceVersion to watch from.
+    pub async fn list_from(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        labels: &str,
+    ) -> Result<(Vec<Value>, String), Status> {
+        let Page { objects, unreadable, resource_version, .. } = self.list_all(resource, namespace, labels).await?;
+        match unreadable.first() {
+            Some(object) => Err(decode::refusal(object)),
+            None => Ok((objects, resource_version)),
+        }
+    }
+
+    /// All pages of a LIST as one, in one namespace, or in all when it is empty, with those that cannot be read.
+    pub async fn list_all(&self, resource: &Resource, namespace: &str, labels: &str) -> Result<Page, Status> {
+        let mut all = self.page(resource, namespace, (Depth::Whole, PAGE), labels, "").await?;
+        while !all.next.is_empty() {
+            let page = self.page(resource, namespace, (Depth::Whole, PAGE), labels, &all.next).await?;
+            all.objects.extend(page.objects);
+            all.unreadable.extend(page.unreadable);
+            (all.resource_version, all.next) = (page.resource_version, page.next);
+        }
+        Ok(all)
+    }
+
+    /// A page of a LIST of so much of each object, in all namespaces, of `limit` objects at most.
+    pub async fn list_at(
+        &self,
+        resource: &Resource,
+        (depth, limit): (Depth, u32),
+        labels: &str,
+        page: &str,
+    ) -> Result<Page, Status> {
+        self.page(resource, "", (depth, limit), labels, page).await
+    }
+
+    async fn page(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        (depth, limit): (Depth, u32),
+        labels: &str,
+        page: &str,
+    ) -> Result<Page, Status> {
+        let mut limit = self.limit(&resource.gvk).unwrap_or(limit).min(limit);
+        loop {
+            let mut params = ListParams::default().limit(limit);
+            if !labels.is_empty() {
+                params = params.labels(labels);
+            }
+            if !page.is_empty() {
+                params = params.continue_token(page);
+            }
+            let request = Request::new(resource.path(namespace));
+            let request = match depth {
+                Depth::Whole => request.list(&params),
+                Depth::Metadata => request.list_metadata(&params),
+            };
+            match self.text(request).await {
+                Err(refusal) if refusal.reason == decode::TOO_LARGE && limit > 1 => {
+                    limit /= 2;
+                    self.set_limit(&resource.gvk, limit);
+                }
+                Err(refusal) if refusal.reason == decode::TOO_LARGE => {
+                    let message = format!("one of {} alone is too large: {}", resource.plural, refusal.message);
+                    return Err(Status::new(0, decode::TOO_LARGE, message));
+                }
+                answer => return self.read_page(resource, &answer?),
+            }
+        }
+    }
+
+    pub(super) fn read_page(&self, resource: &Resource, text: &str) -> Result<Page, Status> {
+        let list = RawList::of(text.as_bytes())?;
+        let (resource_version, next) = list.ends();
+        let (mut objects, mut unreadable) = (Vec::new(), Vec::new());
+        for raw in list.items.unwrap_or_default() {
+            match decode::item(raw.get(), &resource.gvk) {
+                // Items of a list do not say what they are.
+                Ok(mut object) => {
+                    resource.name(&mut object);
+                    objects.push(object);
+                }
+                Err(object) => unreadable.push(*object),
+            }
+        }
+        self.learn(&resource.gvk, objects.len() + unreadable.len(), text.len());
+        Ok(Page { objects, unreadable, resource_version, next })
+    }
+
+    /// How many objects of a kind a page may have; `None`: as many as is asked for.
+    fn limit(&self, gvk: &Gvk) -> Option<u32> {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner).get(gvk).copied()
+    }
+
+    fn set_limit(&self, gvk: &Gvk, limit: u32) {
+        self.limits.lock().unwrap_or_else(PoisonError::into_inner).insert(gvk.clone(), limit);
+    }
+
+    /// Takes note of how large the objects of a page were: the next has as many as fit, and never twice as many as the last.
+    fn learn(&self, gvk: &Gvk, objects: usize, bytes: usize) {
+        let known = self.limit(gvk);
+        let fits = (objects.max(1) * PAGE_BYTES / bytes.max(1)).max(1);
+        let fits = u32::try_from(fits).unwrap_or(u32::MAX);
+        match known {
+            None if bytes <= PAGE_BYTES => {}
+            None => self.set_limit(gvk, fits),
+            Some(known) => self.set_limit(gvk, fits.min(known.saturating_mul(2))),
+        }
+    }
+
+    /// A page of a LIST as a table, in one namespace, or in all when it is empty.
+    pub async fn table(&self, resource: &Resource, namespace: &str, page: &str) -> Result<TablePage, Status> {
+        let mut params = ListParams::default().limit(PAGE);
+        if !page.is_empty() {
+            params = params.continue_token(page);
+        }
+        let mut request = Request::new(resource.path(namespace)).list(&params).map_err(unsendable)?;
+        request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(TABLE));
+        let text = self.text(Ok(request)).await?;
+        TablePage::of(&RawList::of(text.as_bytes())?, &resource.gvk)
+    }
+}

@@ -1,0 +1,83 @@
+//! Pauses before something that failed, or ended, is tried again: one place for watches, of controllers and of commands.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The first pause.
+const SHORTEST: Duration = Duration::from_millis(500);
+/// The longest: who mends the cause should not wait longer.
+const LONGEST: Duration = Duration::from_secs(10);
+/// What has lasted so long counts as well, and the next pause is the shortest. Longer than [`LONGEST`]: what fails soon after each start must
+/// not count.
+const LASTS: Duration = Duration::from_mins(1);
+
+/// The pauses of one task.
+#[derive(Debug)]
+pub(crate) struct Backoff {
+    next: Duration,
+    since: Instant,
+}
+
+impl Backoff {
+    /// From now on.
+    pub(crate) fn new() -> Self {
+        Self { next: SHORTEST, since: Instant::now() }
+    }
+
+    /// How long to pause now. It doubles with each time, up to 10 s, less a quarter at most, so that what failed together is not tried
+    /// again together.
+    pub(crate) fn next(&mut self) -> Duration {
+        self.next_at(Instant::now())
+    }
+
+    fn next_at(&mut self, now: Instant) -> Duration {
+        if now.duration_since(self.since) >= LASTS {
+            self.next = SHORTEST;
+        }
+        let whole = self.next;
+        self.next = (whole * 2).min(LONGEST);
+        let jitter = u32::try_from(RandomState::new().hash_one(0) % 256).unwrap_or_default();
+        let pause = whole - whole / 1024 * jitter;
+        self.since = now + pause;
+        pause
+    }
+
+    /// It gets on: the next pause is the shortest.
+    pub(crate) fn reset(&mut self) {
+        self.next = SHORTEST;
+    }
+
+    /// Pauses.
+    pub(crate) async fn pause(&mut self) {
+        let pause = self.next();
+        tokio::time::sleep(pause).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn pauses_double_up_to_a_bound_until_something_lasts() {
+        let mut backoff = Backoff::new();
+        let mut now = Instant::now();
+        let mut pauses = Vec::new();
+        for _ in 0..20 {
+            let pause = backoff.next_at(now);
+            pauses.push(pause);
+            // It fails after a moment.
+            now += pause + Duration::from_secs(5);
+        }
+        let whole = (0..20).map(|n| (SHORTEST * (1 << n.min(8))).min(LONGEST));
+        for (pause, whole) in pauses.iter().zip(whole) {
+            assert!(*pause <= whole && *pause >= whole / 4 * 3 - Duration::from_millis(1), "{pause:?} of {whole:?}");
+        }
+        assert!(pauses.iter().collect::<std::collections::BTreeSet<_>>().len() > 10, "they differ: {pauses:?}");
+        let in_all: Duration = pauses.iter().sum();
+        assert!(in_all > Duration::from_mins(2), "twenty failures are bounded: {in_all:?}");
+        assert!(backoff.next_at(now + LASTS) <= SHORTEST);
+    }
+}

@@ -1,0 +1,86 @@
+//! Objects that cannot be read, each told once: to people in the log, and beside the object as an Event.
+
+use std::collections::BTreeMap;
+
+use olm_core::api::object::ObjectRef;
+use olm_core::plan::{Action, Emit};
+use olm_core::world::{Unreadable, World};
+
+/// Of more objects than that at a time nothing is told but their number: whoever made them need not fill logs and namespaces.
+const MOST: usize = 100;
+
+/// The reason of the Events.
+const REASON: &str = "Unreadable";
+
+/// What was told.
+#[derive(Default)]
+pub(super) struct Complaints {
+    told: BTreeMap<ObjectRef, String>,
+    /// Events that are still to be written.
+    emits: Vec<Action>,
+}
+
+impl Complaints {
+    /// What is to be told now. An object that changes and stays unreadable for the same reason is told once; one that was mended or has gone is
+    /// forgotten.
+    pub(super) fn news(&mut self, world: &World) -> Vec<Unreadable> {
+        let there: BTreeMap<ObjectRef, &Unreadable> =
+            world.unreadable().take(MOST).map(|object| (ObjectRef::of(&object.stub), object)).collect();
+        self.told.retain(|target, _| there.contains_key(target));
+        let mut news = Vec::new();
+        for (target, object) in there {
+            if self.told.get(&target) == Some(&object.why) {
+                continue;
+            }
+            self.told.insert(target, object.why.clone());
+            self.emits.push(Action::Emit(Emit {
+                regarding: object.stub.clone(),
+                warning: true,
+                reason: REASON.to_owned(),
+                message: format!("kubectl-olm cannot read this object and leaves it alone: {}", object.why),
+            }));
+            news.push(object.clone());
+        }
+        news
+    }
+
+    /// The Events that are to be written.
+    pub(super) fn take_events(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.emits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_is_told_once_however_often_it_changes() {
+        let deep = |name: &str, version: usize| Unreadable {
+            stub: json!({
+                "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
+                "metadata": { "name": name, "namespace": "garden", "resourceVersion": version.to_string() },
+            }),
+            why: "it is too deep".to_owned(),
+        };
+        let mut world = World::new();
+        let mut complaints = Complaints::default();
+        for version in 1..50 {
+            world.apply_unreadable(deep("rose", version));
+            let told = complaints.news(&world);
+            assert_eq!(told.len(), usize::from(version == 1));
+        }
+        assert_eq!((complaints.take_events().len(), complaints.take_events().len()), (1, 0));
+        world.apply(deep("rose", 50).stub);
+        assert_eq!(complaints.news(&world), []);
+        world.apply_unreadable(deep("rose", 51));
+        assert_eq!(complaints.news(&world).len(), 1, "it was mended in between");
+        for n in 0..1000 {
+            world.apply_unreadable(deep(&format!("tulip-{n}"), 1));
+        }
+        complaints.news(&world);
+        assert!(complaints.take_events().len() <= MOST);
+    }
+}
