@@ -117,7 +117,7 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
         Err(plan) => return plan,
     };
     // A plan that is bound to a ServiceAccount stays bound, as in OLM.
-    let account = rights::account(attenuated);
+    let account = rights::account(json, attenuated);
     let mut pass = Pass::over(settings, world, &whole, world.refusals(key), account.as_ref(), now);
     referred::refer(json, &mut pass.steps);
     let (namespace, name) = (key.namespace.clone(), key.name.clone());

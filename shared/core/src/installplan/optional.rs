@@ -134,7 +134,7 @@ pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan
     let conditions = object::list(plan, &["status", "conditions"]);
     let installed = conditions.iter().find(|c| object::text(c, &["type"]) == "Installed");
     let tried = installed.and_then(|c| object::parse_time(object::text(c, &["lastUpdateTime"])));
-    let account = rights::account(object::at(plan, &["status", "attenuatedServiceAccountRef"]));
+    let account = rights::account(plan, object::at(plan, &["status", "attenuatedServiceAccountRef"]));
     let (mut actions, mut skipped, mut any) = (Vec::new(), Vec::new(), false);
     for step in steps.iter_mut().filter(|s| is_missing(s)) {
         if served_since(world, step).is_none_or(|since| tried.is_some_and(|tried| since <= tried)) {

@@ -11,11 +11,11 @@ use crate::plan::{Account, Reason};
 use crate::rbac::{self, Granted};
 use crate::world::{GroupKind, IndexKey, Reader, kind};
 
-/// The ServiceAccount that a reference names.
-pub(super) fn account(reference: &Value) -> Option<Account> {
-    let of = |key| object::text(reference, &[key]).to_owned();
-    let account = Account { namespace: of("namespace"), name: of("name") };
-    (!account.name.is_empty()).then_some(account)
+/// The ServiceAccount that the status of a plan refers to. It is one of the plan's own namespace, whatever the reference says: who may
+/// write the status of a plan must not get the rights of other namespaces.
+pub(super) fn account(plan: &Value, reference: &Value) -> Option<Account> {
+    let (namespace, name) = (object::namespace(plan).to_owned(), object::text(reference, &["name"]).to_owned());
+    (!name.is_empty()).then_some(Account { namespace, name })
 }
 
 /// A right that is missing.
@@ -132,4 +132,18 @@ fn resource(world: &Reader<'_>, gk: &GroupKind) -> Option<(String, bool)> {
         _ => return None,
     };
     Some((plural.to_owned(), namespaced))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_account_of_a_plan_is_one_of_its_own_namespace() {
+        let plan = json!({ "metadata": { "namespace": "garden" } });
+        let reference = json!({ "name": "admin", "namespace": "kube-system" });
+        let found = account(&plan, &reference).unwrap();
+        assert_eq!(found.user(), "system:serviceaccount:garden:admin");
+        assert_eq!(account(&plan, &Value::Null), None);
+    }
 }

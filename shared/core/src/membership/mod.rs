@@ -59,7 +59,8 @@ impl<'a> Group<'a> {
         object::list(self.0, &["status", "namespaces"]).iter().filter_map(Value::as_str).collect()
     }
 
-    /// The ServiceAccount with whose rights its members are installed, if it names one.
+    /// The ServiceAccount with whose rights its members are installed, if it names one. It is one of the group's own namespace, whatever
+    /// the status says: who may write the status of a group must not get the rights of other namespaces.
     ///
     /// # Errors
     /// The name of one that has not been found.
@@ -68,7 +69,9 @@ impl<'a> Group<'a> {
         let found = |key| object::text(self.0, &["status", "serviceAccountRef", key]).to_owned();
         match wanted {
             "" => Ok(None),
-            _ if found("name") == wanted => Ok(Some(Account { namespace: found("namespace"), name: found("name") })),
+            _ if found("name") == wanted => {
+                Ok(Some(Account { namespace: self.namespace().to_owned(), name: found("name") }))
+            }
             _ => Err(wanted),
         }
     }

@@ -27,6 +27,16 @@ fn csv(spec: &Value) -> Value {
 }
 
 #[test]
+fn the_account_is_one_of_the_groups_own_namespace() {
+    let mut group = group("garden", &json!({"serviceAccountName": "gardener"}), &json!(["garden"]), "");
+    group["status"]["serviceAccountRef"] = json!({"name": "gardener", "namespace": "kube-system"});
+    let account = Group(&group).account().unwrap().unwrap();
+    assert_eq!(account.user(), "system:serviceaccount:garden:gardener");
+    group["status"]["serviceAccountRef"]["name"] = "other".into();
+    assert_eq!(Group(&group).account(), Err("gardener"));
+}
+
+#[test]
 fn targets_are_named_selected_or_all() {
     let world = world(&[
         namespace("a", &json!({"team": "roses", "tier": "one"})),
