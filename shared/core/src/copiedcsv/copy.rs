@@ -119,6 +119,12 @@ fn filtered(original: &Value, part: &str, keep: impl Fn(&str) -> bool) -> Map<St
         .collect()
 }
 
+/// The status of a copy, for tests.
+#[cfg(test)]
+pub(super) fn told(original: &Value) -> Value {
+    status_of(original)
+}
+
 fn status_of(original: &Value) -> Value {
     let mut status = object::at(original, &["status"]).clone();
     let namespace = object::namespace(original);

@@ -30,9 +30,20 @@ use crate::plan::{Action, Emit, Key, Plan, Propagation};
 use crate::settings::Settings;
 use crate::world::{Object, Reader, kind};
 
-/// How many copies one plan writes at most: each is a whole ClusterServiceVersion while it is being written, of which the World keeps next to
-/// nothing. More of them are planned when these are done. So many keep an API server busy without keeping others waiting for it.
+/// How many copies one plan writes at least, if so many are to be written: so many keep an API server busy.
 const AT_A_TIME: usize = 8;
+
+/// By how many plans all copies are written: each looks at all namespaces, so that their number must not grow with that of the namespaces.
+const PLANS: usize = 64;
+
+/// How many bytes one plan writes at most, as far as it writes more than [`AT_A_TIME`]: each copy is a whole ClusterServiceVersion while it is
+/// being written, of which the World keeps next to nothing. More of them are planned when these are done.
+const MOST_BYTES: usize = 16 << 20;
+
+/// How many copies of so many bytes one plan writes where there are so many namespaces.
+fn at_a_time(namespaces: usize, bytes: usize) -> usize {
+    namespaces.div_ceil(PLANS).min(MOST_BYTES / bytes.max(1)).max(AT_A_TIME)
+}
 
 /// Plans for the copies of one ClusterServiceVersion. Each action stands for itself.
 pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
@@ -62,7 +73,8 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     if let Some(until) = copy::passes_until(original, now) {
         return plan.again_at(until);
     }
-    let most = plan.actions.len() + AT_A_TIME;
+    let bytes = if offered.namespaces.len() > AT_A_TIME * PLANS { original.to_string().len() } else { 0 };
+    let most = plan.actions.len() + at_a_time(offered.namespaces.len(), bytes);
     let pattern = Pattern::of(original);
     let mut copy_in = in_order(copies.0.iter().copied());
     for namespace in &offered.namespaces {

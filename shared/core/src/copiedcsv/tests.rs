@@ -1,3 +1,5 @@
+mod many;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
