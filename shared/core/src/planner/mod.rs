@@ -270,6 +270,11 @@ impl Planner {
         self.queued.iter().chain(&self.running).chain(refused).collect::<BTreeSet<_>>().len()
     }
 
+    /// Has [`Planner::next`] something to look at now?
+    pub fn is_due(&self, now: Timestamp) -> bool {
+        !self.queue.is_empty() || self.wakeup().is_some_and(|at| at <= now)
+    }
+
     /// When [`Planner::next`] should be called although nothing was observed.
     pub fn wakeup(&self) -> Option<Timestamp> {
         self.timers.first().map(|(at, _)| *at)

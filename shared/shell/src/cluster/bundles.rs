@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
 use super::puller::Puller;
+use super::supervise::guarded;
 use crate::registry;
 
 /// How many bundle images are pulled at a time. They are small; it is the registries that are spared.
@@ -38,7 +39,8 @@ impl Bundles {
         let task = tokio::spawn(async move {
             // The semaphore is never closed.
             let _slot = slots.acquire().await;
-            let unpacked = pull(&puller, &asked, &begun.secrets).await;
+            // What panics once may not the next time: plans say when that is.
+            let unpacked = guarded(pull(&puller, &asked, &begun.secrets)).await.unwrap_or_else(Unpacked::Later);
             learn(&events, &asked, Some(begun.end(Timestamp::now(), unpacked)));
         });
         self.tasks.insert(image.clone(), task);
@@ -144,5 +146,35 @@ mod tests {
         assert_eq!(learned(&mut seen).await, (rose, None));
         drop(bundles);
         assert!(seen.recv().await.is_none());
+    }
+
+    /// A registry that wants a token and gives one that fits into no header.
+    async fn registry_with_a_token_of_two_lines() -> String {
+        use axum::http::{StatusCode, header};
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let realm = format!("Bearer realm=\"http://{address}/token\",service=\"x\"");
+        let asks = async move || (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, realm.clone())], "");
+        let token = async || r#"{"token":"a\nb"}"#;
+        let router = axum::Router::new().route("/token", axum::routing::get(token)).fallback(asks);
+        tokio::spawn(async move { axum::serve(listener, router).await.ok() });
+        address
+    }
+
+    #[tokio::test]
+    async fn a_token_that_no_header_can_have_is_told() {
+        let registry = registry_with_a_token_of_two_lines().await;
+        let (mut bundles, mut seen) = bundles();
+        bundles.puller = Puller::new(
+            Api::new(kube::Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap()),
+            Options { plain_http: vec![registry.clone()], ..Options::default() },
+        );
+        let begun =
+            Unpacking { secrets: Vec::new(), since: Timestamp::UNIX_EPOCH, attempts: 1, running: true, ended: None };
+        bundles.unpack(&image(&format!("{registry}/garden/rose:1")), &begun);
+        learned(&mut seen).await;
+        let (_, ended) = learned(&mut seen).await;
+        let Later(message) = ended.unwrap().ended.unwrap().1 else { panic!("it may be mended") };
+        assert!(message.contains("characters that no header can have"), "{message}");
     }
 }

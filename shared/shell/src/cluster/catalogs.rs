@@ -22,7 +22,8 @@ use super::api::Api;
 use super::endpoints;
 use super::metrics::Metrics;
 use super::puller::{Puller, told};
-use crate::cli::{CliError, findings};
+use super::supervise::{guarded, supervised};
+use crate::cli::{CliError, ErrorKind, findings};
 use crate::image::{self, Content, Location};
 use crate::registry;
 use crate::registry::client::{Client, Observation, Settings};
@@ -119,7 +120,16 @@ impl Connections {
         let reader = match target {
             // It was read when the process started.
             Target::Directory => return,
-            Target::Address(address) => tokio::spawn(dial(self.api.client(), address.clone(), refresh.clone(), sender)),
+            Target::Address(address) => {
+                let (client, address, refresh) = (self.api.client(), address.clone(), refresh.clone());
+                tokio::spawn(supervised(
+                    {
+                        let sender = sender.clone();
+                        move || dial(client.clone(), address.clone(), refresh.clone(), sender.clone())
+                    },
+                    move |error| failed(&sender, error),
+                ))
+            }
             Target::Image { reference, catalog_dir, secrets } => {
                 let reader = ImageReader {
                     puller: Puller::new(self.api.clone(), self.images.clone()),
@@ -133,12 +143,22 @@ impl Connections {
                 tokio::spawn(reader.run(reference.clone()))
             }
             Target::ConfigMap(config_map) => {
-                tokio::spawn(follow(self.api.client(), namespace.to_owned(), config_map.clone(), sender))
+                let (client, namespace, name) = (self.api.client(), namespace.to_owned(), config_map.clone());
+                tokio::spawn(supervised(
+                    {
+                        let sender = sender.clone();
+                        move || follow(client.clone(), namespace.clone(), name.clone(), sender.clone())
+                    },
+                    move |error| failed(&sender, error),
+                ))
             }
         };
         let fact_key = FactKey::Catalog(namespace.to_owned(), name.to_owned());
-        let reporter = report(observed.clone(), fact_key, target.clone(), self.events.clone(), self.metrics.clone());
-        let reporter = tokio::spawn(reporter);
+        let (seen, target, events) = (observed.clone(), target.clone(), self.events.clone());
+        let metrics = self.metrics.clone();
+        let begin = move || report(seen.clone(), fact_key.clone(), target.clone(), events.clone(), metrics.clone());
+        // It is told by `guarded`; there is nobody else who could be told.
+        let reporter = tokio::spawn(supervised(begin, |_| ()));
         self.connected.insert(key, Connection { observed, refresh, tasks: vec![reader, reporter] });
     }
 
@@ -164,8 +184,21 @@ impl Connections {
     }
 }
 
+/// Makes known why there is no newer content.
+fn failed(sender: &watch::Sender<Observed>, error: String) {
+    sender.send_modify(|o| {
+        o.state = ConnectionState::TransientFailure;
+        o.error = Some(error);
+    });
+}
+
 /// Reads a registry for as long as the task runs.
-async fn dial(cluster: kube::Client, address: String, refresh: Arc<Notify>, sender: watch::Sender<Observed>) {
+async fn dial(
+    cluster: kube::Client,
+    address: String,
+    refresh: Arc<Notify>,
+    sender: watch::Sender<Observed>,
+) -> Result<(), String> {
     let client = Client::start(&address, Settings::default());
     let mut seen = client.observe();
     let mut replaced = std::pin::pin!(endpoints::replaced(cluster, &address));
@@ -179,7 +212,8 @@ async fn dial(cluster: kube::Client, address: String, refresh: Arc<Notify>, send
             o.snapshot = snapshot.or_else(|| o.snapshot.take());
         });
         tokio::select! {
-            changed = seen.changed() => if changed.is_err() { return },
+            // Whoever reads it has ended, which it does only when it fails.
+            changed = seen.changed() => changed.map_err(|_| "the connection to the registry ended".to_owned())?,
             () = refresh.notified() => client.refresh(),
             Some(()) = replaced.next() => client.reconnect(),
         }
@@ -212,7 +246,8 @@ impl ImageReader {
                 o.state = if first { ConnectionState::Connecting } else { o.state };
                 first
             });
-            match self.read(&location).await {
+            let read = guarded(self.read(&location)).await;
+            match read.unwrap_or_else(|message| Err(CliError::new(ErrorKind::Internal, message))) {
                 Ok(()) => {
                     pause = PAUSES.0;
                     self.refresh.notified().await;
@@ -230,11 +265,7 @@ impl ImageReader {
     }
 
     fn failed(&self, error: &CliError) {
-        let told = told(error);
-        self.sender.send_modify(|o| {
-            o.state = ConnectionState::TransientFailure;
-            o.error = Some(told);
-        });
+        failed(&self.sender, told(error));
     }
 
     async fn read(&mut self, location: &Location) -> Result<(), CliError> {
@@ -259,18 +290,18 @@ impl ImageReader {
 }
 
 /// Reads a ConfigMap, and again whenever it changes.
-async fn follow(client: kube::Client, namespace: String, name: String, sender: watch::Sender<Observed>) {
+async fn follow(
+    client: kube::Client,
+    namespace: String,
+    name: String,
+    sender: watch::Sender<Observed>,
+) -> Result<(), String> {
     let kind = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("", "v1", "ConfigMap"), "configmaps");
     let api = kube::Api::<DynamicObject>::namespaced_with(client, &namespace, &kind);
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let mut events = std::pin::pin!(watcher(api, config).default_backoff());
     let missing = || format!("configmaps \"{name}\" not found");
-    let failed = |error: String| {
-        sender.send_modify(|o| {
-            o.state = ConnectionState::TransientFailure;
-            o.error = Some(error);
-        });
-    };
+    let failed = |error: String| failed(&sender, error);
     let mut listed = false;
     while let Some(event) = events.next().await {
         match event {
@@ -301,6 +332,7 @@ async fn follow(client: kube::Client, namespace: String, name: String, sender: w
             Err(e) => failed(e.to_string()),
         }
     }
+    Err("the watch of the ConfigMap ended".to_owned())
 }
 
 /// Turns what is seen into facts, until nobody listens.
@@ -310,7 +342,7 @@ async fn report(
     target: Target,
     events: mpsc::UnboundedSender<Event>,
     metrics: Metrics,
-) {
+) -> Result<(), String> {
     let (mut last, mut counted) = (None, 0);
     loop {
         let Observed { state, connections, reads, snapshot, error, config_map } = seen.borrow_and_update().clone();
@@ -327,7 +359,7 @@ async fn report(
         let fact = CatalogFact { target, state, since, reconnected, snapshot, error, config_map };
         if events.send(Event::Learned(key.clone(), Some(Fact::Catalog(fact)))).is_err() || seen.changed().await.is_err()
         {
-            return;
+            return Ok(());
         }
     }
 }

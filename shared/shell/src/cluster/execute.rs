@@ -33,6 +33,15 @@ pub(super) struct Done {
     pub(super) warnings: Vec<(Action, Vec<String>)>,
 }
 
+impl Done {
+    /// Nobody knows how far it came: the first of its actions counts as refused, so that the key is planned again, after a pause.
+    pub(super) fn panicked(key: Key, first: Option<Action>, message: String) -> Self {
+        let status = Status::new(0, "Panicked", message);
+        let failures = first.map(|action| Failure { action, status }).into_iter().collect();
+        Self { key, succeeded: Vec::new(), failures, warnings: Vec::new() }
+    }
+}
+
 /// Where each object goes that was written for a key, as the API server has it then.
 pub(super) type Changes = mpsc::UnboundedSender<(Key, WatchEvent)>;
 

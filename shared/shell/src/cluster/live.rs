@@ -13,6 +13,7 @@ use olm_core::sim::WatchEvent;
 use olm_core::world::{Fact, FactKey, Reader, Unreadable, World, kind};
 use olm_core::{installplan, metrics};
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use super::api::Api;
@@ -24,11 +25,15 @@ use super::discovery::{self, Discoveries};
 use super::execute::{Done, execute};
 use super::lease::Permit;
 use super::metrics::Metrics;
+use super::supervise::{guarded, supervised};
 use super::watch::{self, Signal};
 
 /// How many keys are executed at a time. The API server's priority and fairness lets a client of this kind do more; a real OLM
 /// has two workers a queue, limited to ten requests a second.
 const CONCURRENCY: usize = 16;
+
+/// How long a plan that is being made may take when the loop is told to stop: the end says where everything stands.
+const LAST_PLAN: Duration = Duration::from_millis(500);
 
 /// How the loop runs.
 #[derive(Clone, Default)]
@@ -109,7 +114,16 @@ pub async fn run(
         unsynced.insert(watched.id());
         api.know(watched.resource.clone()).await;
         let watched = watched.with_missing(options.without_missing_kinds);
-        tasks.spawn(watch::run(api.clone(), watched, signals_in.clone()));
+        let (api, signals_in) = (api.clone(), signals_in.clone());
+        // It is told by `guarded`, and listed anew.
+        let begin = move || {
+            let ends = watch::run(api.clone(), watched.clone(), signals_in.clone());
+            async move {
+                ends.await;
+                Ok(())
+            }
+        };
+        tasks.spawn(supervised(begin, |_| ()));
     }
     let mut bundles = Bundles::new(catalogs.puller(&api), events_in.clone());
     let mut catalogs = catalogs.start(api.clone(), events_in.clone(), options.metrics.clone());
@@ -150,7 +164,36 @@ pub async fn run(
                 options.metrics.worked(&emits, 0);
                 tasks.spawn(tell(api.clone(), emits));
             }
-            while let Some(work) = planner.next(Timestamp::now()) {
+            let batch = if planner.is_due(Timestamp::now()) {
+                let mut planning = spawn_blocking(move || plan(planner));
+                let planned = tokio::select! {
+                    biased;
+                    planned = &mut planning => planned,
+                    () = &mut stop => match tokio::time::timeout(LAST_PLAN, planning).await {
+                        Ok(Ok((planner, _))) => {
+                            observer.ended(planner.world());
+                            return End::Stopped(reasons(&planner));
+                        }
+                        // What is planned is not known, and nobody waits for it.
+                        _ => {
+                            observer.ended(&World::new());
+                            return End::Stopped(Vec::new());
+                        }
+                    },
+                };
+                let batch;
+                (planner, batch) = match planned {
+                    Ok(planned) => planned,
+                    Err(error) => match error.try_into_panic() {
+                        Ok(panic) => std::panic::resume_unwind(panic),
+                        Err(_) => return End::Stopped(Vec::new()),
+                    },
+                };
+                batch
+            } else {
+                Vec::new()
+            };
+            for work in batch {
                 for action in &work.actions {
                     match action {
                         Action::Ask(Question::Connect { namespace, name, target }) => {
@@ -179,7 +222,9 @@ pub async fn run(
                 tasks.spawn(async move {
                     // The semaphore is never closed.
                     let _slot = slots.acquire().await;
-                    let _ = done_in.send(execute(&api, &permit, work, &events_in, changes_in).await);
+                    let (key, first) = (work.key.clone(), work.actions.first().cloned());
+                    let done = guarded(execute(&api, &permit, work, &events_in, changes_in)).await;
+                    let _ = done_in.send(done.unwrap_or_else(|message| Done::panicked(key, first, message)));
                 });
             }
             // Finished tasks are forgotten here, or they would pile up.
@@ -289,6 +334,15 @@ pub async fn run(
     }
 }
 
+/// Plans all that is due. It may take its time: probes, signals and the Lease are answered meanwhile.
+fn plan(mut planner: Planner) -> (Planner, Vec<Work>) {
+    let mut works = Vec::new();
+    while let Some(work) = planner.next(Timestamp::now()) {
+        works.push(work);
+    }
+    (planner, works)
+}
+
 /// What an audit has told of each key, so that it is told once as long as it stays the same.
 #[derive(Default)]
 struct Told(BTreeMap<Key, Vec<Action>>);
@@ -351,3 +405,6 @@ async fn until(time: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

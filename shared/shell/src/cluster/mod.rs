@@ -14,13 +14,13 @@
 //!   fit      looks whether custom resources fit a schema         --Event-->  execute asks
 //!   metrics  what is counted, for those who scrape
 //!   follow   one object, for commands that wait
-//!   lease    who may write                                       <---may it?---  live, execute
+//!   lease    who may write                                       <---may it?---  live, execute, api before every send
 //!   warning  what the API server warns of in the headers of an answer
 //!   table    objects as the API server shows them
 //!   connect  from flags to an API server
 //!   api      requests with whole objects as JSON
 //!     decode   answers within bounds, and each object for itself
-//!   backoff  pauses before something is tried again
+//!   backoff  pauses before something is tried again; supervise: after a panic, too
 //! ```
 
 pub mod api;
@@ -43,6 +43,7 @@ pub mod live;
 pub mod metrics;
 pub(crate) mod once;
 pub(crate) mod puller;
+mod supervise;
 pub mod table;
 mod warning;
 mod watch;

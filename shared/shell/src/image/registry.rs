@@ -24,6 +24,8 @@ use crate::cli::{CliError, ErrorKind};
 /// What images are described by.
 const MANIFESTS: [&str; 4] =
     [OCI_IMAGE_MEDIA_TYPE, OCI_IMAGE_INDEX_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE, IMAGE_MANIFEST_LIST_MEDIA_TYPE];
+/// What is wrong with a token that no header can hold.
+const UNSENDABLE: &str = "the registry's token has characters that no header can have";
 /// Chunks of a layer that wait for being unpacked.
 const CHUNKS: usize = 8;
 
@@ -74,7 +76,11 @@ impl Registry {
     }
 
     async fn first(&self, auth: &RegistryAuth) -> Result<(Vec<u8>, String), OciDistributionError> {
-        self.client.auth(&self.image, auth, RegistryOperation::Pull).await?;
+        let token = self.client.auth(&self.image, auth, RegistryOperation::Pull).await?;
+        // The client takes it for granted that a token fits into a header, and ends with a panic where it does not.
+        if token.is_some_and(|token| http::HeaderValue::from_str(&token).is_err()) {
+            return Err(OciDistributionError::AuthenticationFailure(UNSENDABLE.to_owned()));
+        }
         let (manifest, _) = self.client.pull_manifest_raw(&self.image, auth, &MANIFESTS).await?;
         let digest = digest_like(self.image.digest().unwrap_or("sha256:"), &manifest);
         Ok((manifest.to_vec(), digest))
@@ -145,6 +151,9 @@ impl Registry {
         let login = format!("docker login {registry}");
         let denied = || CliError::input(format!("{registry} does not let us pull the image")).hint(hint(&login));
         match error {
+            E::AuthenticationFailure(why) if why == UNSENDABLE => {
+                (CliError::new(ErrorKind::Unreachable, format!("{registry}: {why}")), false)
+            }
             E::UnauthorizedError { .. } | E::AuthenticationFailure(_) | E::ServerError { code: 403, .. } => {
                 (denied(), true)
             }

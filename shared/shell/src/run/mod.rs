@@ -204,7 +204,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     if let Mode::Simulate(paths) = &options.mode {
         return simulate::run(options, paths, printer);
     }
-    // One thread is enough: planning is quick, the rest is waiting.
+    // One thread is enough: it waits. Plans are made on another, because they may take their time.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
