@@ -110,7 +110,7 @@ impl Api {
             };
             match self.text(request).await {
                 Err(refusal) if refusal.reason == decode::TOO_LARGE && limit > 1 => {
-                    limit /= 2;
+                    limit = (limit / 4).max(1);
                     self.set_limit(&resource.gvk, limit);
                 }
                 Err(refusal) if refusal.reason == decode::TOO_LARGE => {
@@ -171,5 +171,85 @@ impl Api {
         request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(TABLE));
         let text = self.text(Ok(request)).await?;
         TablePage::of(&RawList::of(text.as_bytes())?, &resource.gvk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::{Arc, Mutex};
+
+    use bytes::Bytes;
+    use serde_json::json;
+
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn resource() -> Resource {
+        Resource { gvk: Gvk::new("", "v1", "ConfigMap"), plural: "configmaps".to_owned(), namespaced: true }
+    }
+
+    /// A server that has so many objects of so many MiB, in pages as large as is asked for; and how many it was asked for each time.
+    fn server(objects: usize, mib: usize) -> (Api, Arc<Mutex<Vec<usize>>>) {
+        let asked: Arc<Mutex<Vec<usize>>> = Arc::default();
+        let (log, filler) = (asked.clone(), Bytes::from(vec![b'x'; MIB]));
+        let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            let option = |name: &str| {
+                let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+                value.and_then(|value| value.parse::<usize>().ok()).unwrap_or_default()
+            };
+            let (limit, from) = (option("limit"), option("continue"));
+            log.lock().unwrap().push(limit);
+            let end = objects.min(from + limit);
+            let next = if end < objects { end.to_string() } else { String::new() };
+            let metadata = json!({ "resourceVersion": "9", "continue": next });
+            let mut parts = vec![Bytes::from(format!(r#"{{"metadata":{metadata},"items":["#))];
+            for n in from..end {
+                let comma = if n == from { "" } else { "," };
+                parts.push(format!(r#"{comma}{{"metadata":{{"name":"n{n}"}},"data":""#).into());
+                parts.extend(std::iter::repeat_n(filler.clone(), mib));
+                parts.push(Bytes::from_static(b"\"}"));
+            }
+            parts.push(Bytes::from_static(b"]}"));
+            let body = axum::body::Body::from_stream(futures::stream::iter(parts.into_iter().map(Ok::<_, Infallible>)));
+            async move { Ok::<_, Infallible>(http::Response::new(body)) }
+        });
+        (Api::new(kube::Client::new(service, "default")), asked)
+    }
+
+    #[tokio::test]
+    async fn pages_of_large_objects_have_fewer_of_them() {
+        let (api, asked) = server(70, 1);
+        let mut names = Vec::new();
+        let mut next = String::new();
+        loop {
+            let page = api.list(&resource(), "", &next).await.unwrap();
+            names.extend(page.objects.iter().map(|object| object["metadata"]["name"].clone()));
+            next = page.next;
+            if next.is_empty() {
+                break;
+            }
+        }
+        let expected: Vec<Value> = (0..70).map(|n| format!("n{n}").into()).collect();
+        assert_eq!(names, expected);
+        // 500 and 125 are all of them, which is too much; then as many as 16 MiB hold.
+        assert_eq!(asked.lock().unwrap()[..], [500, 125, 31, 15, 15, 15]);
+    }
+
+    #[tokio::test]
+    async fn an_object_that_is_too_large_alone_is_refused_with_the_number() {
+        let (api, asked) = server(1, 65);
+        let Err(refusal) = api.list(&resource(), "", "").await else { panic!("it is too large") };
+        assert_eq!(refusal.message, "one of configmaps alone is too large: the answer has more than 64 MiB");
+        assert_eq!(asked.lock().unwrap().last(), Some(&1));
+    }
+
+    #[tokio::test]
+    async fn small_objects_are_listed_as_many_as_are_asked_for() {
+        let (api, asked) = server(1200, 0);
+        assert_eq!(api.list_whole(&resource(), "", "").await.unwrap().len(), 1200);
+        assert_eq!(asked.lock().unwrap()[..], [500, 500, 500]);
     }
 }
