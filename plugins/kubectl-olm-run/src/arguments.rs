@@ -61,7 +61,7 @@ pub struct Arguments {
     /// without this all are read directly
     #[arg(long, conflicts_with = "install_crds")]
     catalog_pods: bool,
-    /// Namespace of OLM: its catalogs are global, every namespace sees them, and the Lease of the process that writes is here.
+    /// Namespace of OLM: its catalogs are global, every namespace sees them.
     /// With --simulate, the namespace of objects that say none [default: olm; with --simulate: default]
     #[arg(short, long)]
     namespace: Option<String>,
@@ -87,7 +87,7 @@ pub struct Arguments {
     /// Stop an OLM that already runs on the cluster and take its place; without this it is left alone and we refuse
     #[arg(long, conflicts_with = "mode")]
     take_over: bool,
-    /// Do without the Lease in --namespace that keeps two of these from writing at a time
+    /// Do without the Lease in namespace olm that keeps two of these from writing at a time
     #[arg(long, conflicts_with = "mode")]
     no_lease: bool,
     /// Serve Prometheus metrics on this address, such as :8080; off unless asked for

@@ -20,6 +20,7 @@ use tokio::sync::Mutex;
 pub use self::pages::{PAGE, Page};
 use super::decode;
 pub use super::decode::{UNREADABLE, WatchEvent};
+use super::permit::Permit;
 use super::warning;
 
 /// Field manager of everything that is written by `kubectl olm`.
@@ -88,6 +89,8 @@ pub struct Api {
     resources: Arc<Mutex<BTreeMap<Gvk, Resource>>>,
     /// With whose rights objects are read and written, if not with our own.
     account: Option<Account>,
+    /// The right to write, which is asked for before each time that a write is sent.
+    permit: Permit,
     /// How long an answer is waited for.
     patience: Duration,
     /// Where warnings are kept, if somebody wants them.
@@ -102,7 +105,8 @@ impl Api {
     /// A client. Its configuration should have kube's own retries off: the planner retries.
     pub fn new(client: kube::Client) -> Self {
         let (resources, patience, limits) = (Arc::default(), PATIENCE, Arc::default());
-        Self { client, resources, account: None, patience, warnings: None, connecting: None, limits }
+        let permit = Permit::always();
+        Self { client, resources, account: None, permit, patience, warnings: None, connecting: None, limits }
     }
 
     /// The same client, which waits no longer than that for an answer. A watch may go on for ever once it has begun.
@@ -118,6 +122,11 @@ impl Api {
     /// The same client, but what it does to objects it does with the rights of a ServiceAccount.
     pub fn with_rights_of(&self, account: &Account) -> Self {
         Self { account: Some(account.clone()), ..self.clone() }
+    }
+
+    /// The same client, which writes only as long as it may: what is sent again, too, and what takes its time.
+    pub(super) fn with_permit(&self, permit: &Permit) -> Self {
+        Self { permit: permit.clone(), ..self.clone() }
     }
 
     /// The same client, which keeps the warnings of the API server.
@@ -436,9 +445,16 @@ impl Api {
                 request.headers_mut().append(http::HeaderName::from_static(name), value);
             }
         }
-        let bytes = self
-            .answer(|| async { decode::bytes(self.open(request.clone()).await?, decode::MOST_BYTES).await })
-            .await?;
+        let writes = !request.method().is_safe();
+        // A write that is still under way when the permit ends is given up.
+        let most = if writes { self.permit.rest().unwrap_or_default() } else { Duration::MAX };
+        let ask = || async {
+            if writes {
+                self.permit.require().map_err(|refusal| kube::Error::Service(Box::new(refusal)))?;
+            }
+            decode::bytes(self.open(request.clone()).await?, decode::MOST_BYTES).await
+        };
+        let bytes = self.answer_within(most.min(self.patience), ask).await?;
         String::from_utf8(bytes).map_err(|_| Status::new(0, UNREADABLE, "the answer is no text"))
     }
 
@@ -472,6 +488,14 @@ impl Api {
     /// The answer, if there is one in time. An API server that is busy, or does not know a new kind yet, refuses without having looked and
     /// says when to come back: kubectl does, too.
     async fn answer<T, A: Future<Output = kube::Result<T>>>(&self, ask: impl Fn() -> A) -> Result<T, Status> {
+        self.answer_within(self.patience, ask).await
+    }
+
+    async fn answer_within<T, A: Future<Output = kube::Result<T>>>(
+        &self,
+        patience: Duration,
+        ask: impl Fn() -> A,
+    ) -> Result<T, Status> {
         let answer = async {
             for _ in 0..MOST_PAUSES {
                 let answer = ask().await;
@@ -481,8 +505,8 @@ impl Api {
             }
             ask().await
         };
-        let none = |_| Status::new(0, "NoAnswer", format!("no answer within {} s", self.patience.as_secs_f32()));
-        let answer = tokio::time::timeout(self.patience, answer).await.map_err(none)?;
+        let none = |_| Status::new(0, "NoAnswer", format!("no answer within {} s", patience.as_secs_f32()));
+        let answer = tokio::time::timeout(patience, answer).await.map_err(none)?;
         answer.map_err(|error| match self.connecting.filter(|_| is_late(&error)) {
             Some(limit) => Status::new(0, "NoAnswer", format!("no connection within {} s", limit.as_secs_f32())),
             None => status(error),

@@ -11,31 +11,42 @@
 //! written instead of the answer, and there is none while nobody else wants the Lease.
 //!
 //! *Guarantees*: a process writes only until a moment that lies well before the one from which another may take the Lease, however
-//! long its requests hang or it sleeps. *Assumptions*: clocks run at the same pace; they need not show the same time. *Caveat*: a
-//! request that is under way when the Lease is lost is not called back.
+//! long its requests hang or it sleeps. The times that a Lease says are of other clocks and decide nothing: what counts is since when it
+//! is seen to be as it is, by a clock that does not jump. A Lease that is deleted is put back by whoever knew it, as held by its holder,
+//! who answers or has the usual time to stop. *Assumptions*: clocks run at the same pace; they need not show the same time. *Caveats*: a request
+//! that is under way when the Lease is lost is not called back. A process that starts in the moment in which somebody deletes the Lease knows
+//! of no holder; the holder sees the deletion in its watch.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tracing::{info, warn};
 
 use super::api::{Api, Resource};
+use super::clock::{Clock, Moment};
+use super::follow::{Sight, follow};
+pub use super::permit::Permit;
 
+/// The Lease's namespace. There is one Lease for a cluster, whichever namespace `--namespace` says the global catalogs are in: who writes
+/// writes everywhere.
+pub const NAMESPACE: &str = "olm";
 /// The Lease's name.
 pub const NAME: &str = "kubectl-olm-run";
 /// Who asks whether the holder is still there; the holder takes it away when it answers.
 const ASKED_BY: &str = "kubectl-olm/asked-by";
+/// The holder of a Lease that was deleted, for those who have not seen who had it last.
+const NOBODY_KNOWS: &str = "whoever held it before it was deleted";
 /// So long after a question without an answer a Lease is anybody's. It is what others wait for when a holder was killed.
-const DURATION: SignedDuration = SignedDuration::from_secs(60);
+const DURATION: Duration = Duration::from_secs(60);
 /// So long after it last looked its holder still writes: what is left of [`DURATION`] is for requests under way.
-const VALID: SignedDuration = SignedDuration::from_secs(40);
-/// How often the holder looks whether somebody asks.
+const VALID: Duration = Duration::from_secs(40);
+/// How often the holder looks whether somebody asks, if no watch tells it before.
 const LOOK: Duration = Duration::from_secs(20);
 /// How often others look, and how soon a look that failed is tried again.
 const RETRY: Duration = Duration::from_secs(2);
@@ -44,33 +55,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the end may wait for the release.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(1);
 
-/// The right to write, for those who do.
-#[derive(Clone, Debug)]
-pub struct Permit(Option<watch::Receiver<Option<Timestamp>>>);
-
-impl Permit {
-    /// For those who need no Lease.
-    pub fn always() -> Self {
-        Self(None)
-    }
-
-    /// May this process write now?
-    pub fn is_given(&self) -> bool {
-        self.0.as_ref().is_none_or(|until| until.borrow().is_some_and(|until| Timestamp::now() < until))
-    }
-
-    /// Resolves when the answer of [`Self::is_given`] may be another.
-    pub async fn changed(&mut self) {
-        let changed = match &mut self.0 {
-            Some(until) => until.changed().await.is_ok(),
-            None => false,
-        };
-        if !changed {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
 /// What a Lease says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
@@ -78,11 +62,11 @@ pub struct Record {
     pub holder: String,
     /// Since when.
     pub acquired: Option<Timestamp>,
-    /// When the holder last said so.
+    /// When the holder last said so. `None`: somebody else put it back after it was deleted, and may not have known who held it last.
     pub renewed: Option<Timestamp>,
     /// Who has asked since; empty when nobody did.
     pub asked_by: String,
-    duration: SignedDuration,
+    duration: Duration,
     transitions: i64,
 }
 
@@ -96,7 +80,7 @@ impl Record {
             acquired: time("acquireTime"),
             renewed: time("renewTime"),
             asked_by: object::annotation(lease, ASKED_BY).unwrap_or_default().to_owned(),
-            duration: SignedDuration::from_secs(number("leaseDurationSeconds")),
+            duration: Duration::from_secs(number("leaseDurationSeconds").try_into().unwrap_or_default()),
             transitions: number("leaseTransitions"),
         }
     }
@@ -116,7 +100,7 @@ impl Record {
 
     /// The record after its holder has let it go.
     fn released(&self, now: Timestamp) -> Self {
-        let (holder, asked_by, duration) = (String::new(), String::new(), SignedDuration::from_secs(1));
+        let (holder, asked_by, duration) = (String::new(), String::new(), Duration::from_secs(1));
         Self { holder, acquired: Some(now), renewed: Some(now), asked_by, duration, ..self.clone() }
     }
 
@@ -138,14 +122,25 @@ impl Record {
         })
     }
 
-    /// What `me` may do with it. `seen` is when it was first seen to be like this, by the clock of `now`, if it was seen before: the
-    /// times that it says itself are of another clock.
-    fn next(&self, me: &str, seen: Option<Timestamp>, now: Timestamp) -> Next {
+    /// For how long it is held by a holder of whom nothing is heard.
+    fn stands(&self) -> Duration {
+        self.duration.max(DURATION)
+    }
+
+    /// Is it that of this holder, who has said so itself?
+    fn is_of(&self, me: &str) -> bool {
+        self.holder == me && self.renewed.is_some()
+    }
+
+    /// What `me` may do with it, who `holds` it or not. `seen` is when it was first seen to be like this, by the steady clock of `now`, if it
+    /// was seen before: the times that it says itself are of another clock.
+    fn next(&self, me: &str, holds: bool, seen: Option<Duration>, now: Duration) -> Next {
+        let is_mine = self.is_of(me) || self.holder == me && holds;
         let has_stood = |duration| seen.is_some_and(|seen| seen + duration <= now);
         match (self.holder.as_str(), self.asked_by.is_empty()) {
-            (holder, true) if holder == me => Next::Keep,
-            (holder, _) if holder.is_empty() || holder == me => Next::Take,
-            (_, false) if has_stood(self.duration) => Next::Take,
+            (_, true) if is_mine => Next::Keep,
+            (holder, _) if holder.is_empty() || is_mine => Next::Take,
+            (_, false) if has_stood(self.stands()) => Next::Take,
             (_, true) if seen.is_none() || has_stood(DURATION) => Next::Ask,
             _ => Next::Wait,
         }
@@ -179,18 +174,26 @@ pub struct Lease {
     api: Api,
     target: ObjectRef,
     me: String,
-    /// The record of somebody else, and when it was first seen to be like this.
-    seen: Option<(Record, Timestamp)>,
-    until: watch::Sender<Option<Timestamp>>,
+    /// The record of somebody else, and when it was first seen to be like this, by the steady clock.
+    seen: Option<(Record, Duration)>,
+    /// The record that was seen or written last.
+    last: Option<Record>,
+    until: watch::Sender<Option<Moment>>,
+    clock: Clock,
 }
 
 impl Lease {
-    /// The Lease of a namespace.
-    pub async fn new(api: Api, namespace: &str) -> Self {
+    /// The Lease of the cluster.
+    pub async fn new(api: Api) -> Self {
+        Self::with(api, Clock::system()).await
+    }
+
+    async fn with(api: Api, clock: Clock) -> Self {
         let gvk = Gvk::new("coordination.k8s.io", "v1", "Lease");
         api.know(Resource { gvk: gvk.clone(), plural: "leases".to_owned(), namespaced: true }).await;
-        let target = ObjectRef { gvk, namespace: namespace.to_owned(), name: NAME.to_owned() };
-        Self { api, target, me: identity(), seen: None, until: watch::Sender::new(None) }
+        let target = ObjectRef { gvk, namespace: NAMESPACE.to_owned(), name: NAME.to_owned() };
+        let (seen, last, until) = (None, None, watch::Sender::new(None));
+        Self { api, target, me: identity(), seen, last, until, clock }
     }
 
     /// `NAMESPACE/NAME`.
@@ -200,19 +203,20 @@ impl Lease {
 
     /// The right to write that comes with holding it.
     pub fn permit(&self) -> Permit {
-        Permit(Some(self.until.subscribe()))
+        Permit::until(self.until.subscribe(), self.clock.clone())
     }
 
     /// Tries once to take or renew it.
     pub async fn claim(&mut self) -> Result<(), Denied> {
-        let now = Timestamp::now();
+        // What is valid is so from before it was asked for.
+        let now = self.clock.now();
         let answer = tokio::time::timeout(PATIENCE, self.attempt(now)).await;
         let taken =
             answer.unwrap_or_else(|_| Err(Denied::Refused(Status::new(0, "NoAnswer", "the server does not answer"))));
         match &taken {
             Ok(()) => {
                 self.seen = None;
-                self.until.send_replace(Some(now + VALID));
+                self.until.send_replace(Some(now.after(VALID)));
             }
             Err(Denied::Held(_)) => {
                 self.until.send_replace(None);
@@ -223,32 +227,59 @@ impl Lease {
         taken
     }
 
-    async fn attempt(&mut self, now: Timestamp) -> Result<(), Denied> {
+    async fn attempt(&mut self, now: Moment) -> Result<(), Denied> {
         let Some(lease) = self.api.get(&self.target).await.map_err(Denied::Refused)? else {
-            let lease = json!({
-                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                "metadata": { "name": self.target.name, "namespace": self.target.namespace },
-                "spec": Record::held(None, &self.me, now).spec(),
-            });
-            return self.api.create(&lease).await.map(drop).map_err(Denied::Refused);
+            return self.make(now).await;
         };
         let record = Record::of(&lease);
-        let seen = self.seen.as_ref().map(|(known, seen)| if *known == record { *seen } else { now });
-        let next = record.next(&self.me, seen, now);
-        self.seen = Some((record.clone(), seen.unwrap_or(now)));
+        self.last = Some(record.clone());
+        let seen = self.seen.as_ref().map(|(known, seen)| if *known == record { *seen } else { now.steady });
+        let next = record.next(&self.me, self.permit().is_given(), seen, now.steady);
+        self.seen = Some((record.clone(), seen.unwrap_or(now.steady)));
         let mut new = lease;
         match next {
             Next::Keep => return Ok(()),
             Next::Wait => return Err(Denied::Held(record)),
-            Next::Take => Record::held(Some(&record), &self.me, now).write(&mut new),
+            Next::Take => Record::held(Some(&record), &self.me, now.wall).write(&mut new),
             Next::Ask => Record { asked_by: self.me.clone(), ..record.clone() }.write(&mut new),
         }
         // Its resourceVersion lets only one of two win that find it free.
         let written = self.api.update(&new, None).await.map_err(Denied::Refused)?;
         match next {
             Next::Ask => Err(Denied::Held(Record::of(&written))),
-            _ => Ok(()),
+            _ => {
+                self.last = Some(Record::of(&written));
+                Ok(())
+            }
         }
+    }
+
+    /// Makes the Lease, where there is none. Who knows that there was one, and does not hold it, puts back what was there, and asks: whoever
+    /// held it answers, or has its time to stop.
+    async fn make(&mut self, now: Moment) -> Result<(), Denied> {
+        let holds = self.permit().is_given();
+        // Whoever comes first makes it: until that is known nothing is written.
+        self.until.send_replace(None);
+        let record = match self.last.clone() {
+            Some(last) if !holds => {
+                let is_known = !last.holder.is_empty() && last.holder != self.me;
+                let holder = if is_known { last.holder } else { NOBODY_KNOWS.to_owned() };
+                Record { holder, renewed: None, asked_by: self.me.clone(), duration: DURATION, ..last }
+            }
+            last => Record::held(last.as_ref(), &self.me, now.wall),
+        };
+        let mut lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": { "name": self.target.name, "namespace": self.target.namespace },
+        });
+        record.write(&mut lease);
+        let record = Record::of(&self.api.create(&lease).await.map_err(Denied::Refused)?);
+        self.last = Some(record.clone());
+        if record.holder == self.me {
+            return Ok(());
+        }
+        self.seen = Some((record.clone(), now.steady));
+        Err(Denied::Held(record))
     }
 
     /// Takes it, if nobody who is alive has it: waits only until its holder has answered, or did not.
@@ -274,8 +305,14 @@ impl Lease {
         let permit = self.permit();
         let mut pause = if permit.is_given() { LOOK } else { Duration::ZERO };
         let mut told: Option<String> = None;
+        let mut sights = Some(follow(&self.api, self.target.clone()));
         loop {
-            tokio::time::sleep(pause).await;
+            // A clock that has jumped ends the permit early, and is no reason to wait.
+            let pause_now = permit.rest().map_or(pause.min(RETRY), |rest| rest.min(pause));
+            tokio::select! {
+                () = tokio::time::sleep(pause_now) => {}
+                () = changed(&mut sights) => {}
+            }
             let was_given = permit.is_given();
             let denied = match self.claim().await {
                 Ok(()) => {
@@ -306,7 +343,10 @@ impl Lease {
 
     /// What to do when its namespace does not exist.
     pub fn namespace_hint(&self) -> String {
-        format!("kubectl create namespace {}, or name another with --namespace", self.target.namespace)
+        format!(
+            "kubectl create namespace {NAMESPACE}: the cluster's Lease is there, whatever --namespace says; --no-lease goes without, if \
+             nothing else writes"
+        )
     }
 
     /// Lets it go, so that others need not wait.
@@ -315,8 +355,8 @@ impl Lease {
         let released = async {
             let Some(mut lease) = self.api.get(&self.target).await? else { return Ok(()) };
             let record = Record::of(&lease);
-            if record.holder == self.me {
-                record.released(Timestamp::now()).write(&mut lease);
+            if record.is_of(&self.me) {
+                record.released(self.clock.now().wall).write(&mut lease);
                 self.api.update(&lease, None).await?;
             }
             Ok::<_, Status>(())
@@ -337,6 +377,19 @@ pub fn describe(record: &Record) -> String {
     format!("{}{since}", record.holder)
 }
 
+/// Resolves when the Lease has changed. Who may not watch it looks at it from time to time.
+async fn changed(sights: &mut Option<mpsc::UnboundedReceiver<Sight>>) {
+    while let Some(open) = sights {
+        match open.recv().await {
+            Some(Ok(_)) => return,
+            // What is in trouble is tried again.
+            Some(Err(_)) => {}
+            None => *sights = None,
+        }
+    }
+    std::future::pending().await
+}
+
 /// A name for this process that no other has: with its host, so that people find it.
 fn identity() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME"));
@@ -346,72 +399,4 @@ fn identity() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_second(1_795_000_000 + seconds).unwrap()
-    }
-
-    #[test]
-    fn its_holder_is_asked_and_loses_it_when_it_does_not_answer() {
-        let held = Record::held(None, "them", at(0));
-        // Their clock may be wrong: what counts is when we first saw it.
-        assert_eq!(held.next("me", None, at(5000)), Next::Ask);
-        assert_eq!(held.next("them", None, at(5000)), Next::Keep);
-        let asked = Record { asked_by: "me".to_owned(), ..held };
-        assert_eq!(asked.next("me", Some(at(1000)), at(1059)), Next::Wait);
-        assert_eq!(asked.next("me", Some(at(1000)), at(1060)), Next::Take);
-        assert_eq!(asked.next("third", None, at(5000)), Next::Wait);
-        assert_eq!(asked.next("them", None, at(5000)), Next::Take);
-        let answered = Record::held(Some(&asked), "them", at(20));
-        assert_eq!(answered.next("me", Some(at(1000)), at(1059)), Next::Wait);
-        assert_eq!(answered.next("me", Some(at(1000)), at(1060)), Next::Ask);
-        assert_eq!(asked.released(at(5)).next("me", None, at(5)), Next::Take);
-    }
-
-    #[test]
-    fn its_holder_keeps_since_when_and_another_counts_as_a_transition() {
-        let first = Record::held(None, "them", at(0));
-        let renewed = Record::held(Some(&first), "them", at(20));
-        assert_eq!((renewed.acquired, renewed.renewed, renewed.transitions), (Some(at(0)), Some(at(20)), 0));
-        let taken = Record::held(Some(&renewed.released(at(30))), "me", at(40));
-        assert_eq!((taken.acquired, taken.renewed, taken.transitions), (Some(at(40)), Some(at(40)), 1));
-    }
-
-    #[test]
-    fn what_is_written_is_read_again() {
-        let record = Record::held(None, "me", at(0));
-        for record in [Record { asked_by: "them".to_owned(), ..record.clone() }, record] {
-            let mut lease = json!({ "metadata": { "name": NAME, "annotations": { ASKED_BY: "somebody" } } });
-            record.write(&mut lease);
-            assert_eq!(lease["spec"]["renewTime"], "2026-11-18T11:06:40.000000Z");
-            assert_eq!(Record::of(&lease), record);
-        }
-        assert_eq!(Record::of(&json!({})).holder, "");
-    }
-
-    #[test]
-    fn a_process_stops_writing_before_others_may_start() {
-        let look = SignedDuration::try_from(LOOK + PATIENCE + RETRY).unwrap();
-        assert!(look < VALID, "a look may fail once without harm");
-        assert!(VALID < DURATION);
-    }
-
-    #[test]
-    fn a_permit_ends_by_itself() {
-        let until = watch::Sender::new(None);
-        let permit = Permit(Some(until.subscribe()));
-        assert!(!permit.is_given());
-        until.send_replace(Some(Timestamp::now() + DURATION));
-        assert!(permit.is_given());
-        until.send_replace(Some(Timestamp::now()));
-        assert!(!permit.is_given());
-        assert!(Permit::always().is_given());
-    }
-
-    #[test]
-    fn no_two_processes_have_one_name() {
-        assert_ne!(identity(), identity());
-    }
-}
+mod tests;

@@ -105,6 +105,7 @@ pub async fn run(
     observer: &mut dyn Observer,
     stop: impl Future<Output = ()>,
 ) -> End {
+    let api = api.with_permit(&permit);
     let (signals_in, mut signals) = mpsc::unbounded_channel();
     let (events_in, mut events) = mpsc::unbounded_channel();
     let (done_in, mut done) = mpsc::unbounded_channel::<Done>();

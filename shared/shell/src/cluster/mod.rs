@@ -15,6 +15,7 @@
 //!   metrics  what is counted, for those who scrape
 //!   follow   one object, for commands that wait
 //!   lease    who may write                                       <---may it?---  live, execute, api before every send
+//!     permit   until when; clock: which does not jump
 //!   warning  what the API server warns of in the headers of an answer
 //!   table    objects as the API server shows them
 //!   connect  from flags to an API server
@@ -28,6 +29,7 @@ pub(crate) mod backoff;
 mod bundles;
 pub mod catalogs;
 pub(crate) mod certificate;
+mod clock;
 mod complaints;
 pub(crate) mod connect;
 mod copies;
@@ -42,6 +44,7 @@ pub mod lease;
 pub mod live;
 pub mod metrics;
 pub(crate) mod once;
+mod permit;
 pub(crate) mod puller;
 mod supervise;
 pub mod table;

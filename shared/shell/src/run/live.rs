@@ -17,7 +17,7 @@ use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
 use crate::cluster::catalogs::Catalogs;
 use crate::cluster::connect::{Connection, connect as connection};
-use crate::cluster::lease::{Denied, Lease, Permit, describe};
+use crate::cluster::lease::{Denied, Lease, NAMESPACE, Permit, describe};
 use crate::cluster::live::{self, End, LoopOptions};
 use crate::cluster::metrics::Metrics;
 
@@ -193,7 +193,7 @@ impl<'a> Live<'a> {
         let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace, images)?;
         let servers = endpoints::serve(self.metrics, self.health, metrics).await?;
         if self.lease {
-            self.claim(lease.insert(Lease::new(api.clone(), &self.options.namespace).await)).await?;
+            self.claim(lease.insert(Lease::new(api.clone()).await)).await?;
         }
         Ok(Ready { api, server, catalogs, _servers: servers })
     }
@@ -227,9 +227,8 @@ impl Live<'_> {
         match claimed {
             Err(Denied::Refused(refusal)) if refusal.is_forbidden() => {
                 let what = format!("cannot hold the Lease {name}, which keeps two of these from writing at a time");
-                let namespace = &self.options.namespace;
                 Err(guard::refused(&what, &refusal).hint(format!(
-                    "get, create and update of leases in namespace {namespace} are needed; --no-lease goes without, if nothing else writes"
+                    "get, create and update of leases in namespace {NAMESPACE} are needed; --no-lease goes without, if nothing else writes"
                 )))
             }
             Err(Denied::Held(record)) if self.once => {

@@ -59,7 +59,7 @@ pub(super) async fn run(options: &Options, release: &Release, printer: &mut Prin
         ));
         return Ok(Outcome::Done);
     }
-    let mut lease = Lease::new(api.clone(), &options.namespace).await;
+    let mut lease = Lease::new(api.clone()).await;
     if !release.dry_run {
         guard::require_none(&api).await?;
     }
