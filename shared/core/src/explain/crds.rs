@@ -7,7 +7,7 @@ use super::trial::Trial;
 use super::{Change, Crd, csvs};
 use crate::api::object;
 use crate::installplan;
-use crate::structural::Fit;
+use crate::structural::{Fit, Misfit};
 
 const GROUP: &str = "apiextensions.k8s.io";
 const KIND: &str = "CustomResourceDefinition";
@@ -71,7 +71,10 @@ fn compared(trial: &Trial, explainer: &Explainer, live: &Value, desired: &Value)
         ..Crd::default()
     };
     crd.misfit_count = found.misfits;
-    crd.misfits = found.first.iter().map(|m| format!("{} ({}): {}", m.name, m.version, m.problem)).collect();
+    let named = |all: &[Misfit]| all.iter().map(|m| format!("{} ({}): {}", m.name, m.version, m.problem)).collect();
+    crd.misfits = named(&found.first);
+    crd.loss_count = found.losses;
+    crd.losses = named(&found.first_losses);
     let message = match installplan::lost_version(live, desired) {
         Some(version) => format!(
             "version {version} goes, and objects may still be stored in it (status.storedVersions): OLM refuses that"
@@ -84,6 +87,10 @@ fn compared(trial: &Trial, explainer: &Explainer, live: &Value, desired: &Value)
             format!("{} do not fit the new schema: OLM refuses that", counted(crd.misfit_count, existing))
         }
         None if is_unread && is_changed => "its custom resources could not be read".to_owned(),
+        None if crd.loss_count > 0 => format!(
+            "{} have fields that the new schema does not know, and lose them",
+            counted(crd.loss_count, existing)
+        ),
         None => String::new(),
     };
     crd.safe = message.is_empty();

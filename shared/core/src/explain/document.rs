@@ -395,7 +395,7 @@ pub struct Crd {
     pub name: String,
     /// What happens to it.
     pub change: Change,
-    /// Are all custom resources that exist safe, and can all of them be read afterwards?
+    /// Are all custom resources that exist safe: do they fit, keep all their fields, and can be read afterwards?
     pub safe: bool,
     /// Versions that are served afterwards and are not now.
     pub added_versions: Vec<String>,
@@ -409,6 +409,13 @@ pub struct Crd {
     pub misfits: Vec<String>,
     /// How many do not fit.
     pub misfit_count: u64,
+    /// Those that fit and have fields that the new schema does not know, with these fields, the first few of them: the API server
+    /// drops the fields.
+    #[serde(default)]
+    pub losses: Vec<String>,
+    /// How many lose fields.
+    #[serde(default)]
+    pub loss_count: u64,
     /// Why it is not safe; empty when it is.
     pub message: String,
 }

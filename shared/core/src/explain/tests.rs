@@ -265,8 +265,22 @@ fn custom_resources_that_are_not_in_the_copy_are_asked_for() {
     assert_eq!(explanation.crds[0].existing, Some(0));
     let [question] = &asks.fits[..] else { panic!("{:?}", asks.fits) };
     assert_eq!(question.crd, explanation.crds[0].name);
-    let found = FitFact { at: garden.now, looked_at: 3, misfits: 2, first: Vec::new(), refusal: None };
-    garden.fits.insert((question.crd.clone(), question.digest()), found);
+    let found = |misfits, losses| FitFact {
+        at: garden.now,
+        looked_at: 3,
+        misfits,
+        first: Vec::new(),
+        losses,
+        first_losses: Vec::new(),
+        refusal: None,
+    };
+    let (misfits, losses) = (found(2, 0), found(0, 1));
+    let mut loses = garden.clone();
+    loses.fits.insert((question.crd.clone(), question.digest()), losses);
+    garden.fits.insert((question.crd.clone(), question.digest()), misfits);
+    let told = explainer(loses).explain(&subscription("rose")).unwrap();
+    assert_eq!((told.crds[0].safe, told.crds[0].loss_count), (false, 1), "{:?}", told.crds[0]);
+    assert_eq!(told.verdict.result, Outcome::NeedsDecision, "{:?}", told.verdict);
     let told = explainer(garden).explain(&subscription("rose")).unwrap();
     assert_eq!((told.crds[0].existing, told.crds[0].misfit_count), (Some(3), 2));
     assert_eq!(told.verdict.result, Outcome::WouldFail, "{:?}", told.verdict);

@@ -89,15 +89,18 @@ fn crds(explanation: &Explanation, reasons: &mut Vec<Because>) {
         let result = match crd.existing {
             None => Outcome::Unknown,
             Some(_) if crd.message.contains("webhook converts") => Outcome::NeedsDecision,
+            Some(_) if crd.misfit_count == 0 && crd.loss_count > 0 => Outcome::NeedsDecision,
             Some(_) => Outcome::WouldFail,
         };
-        let first = crd.misfits.first().map(|misfit| format!(": {misfit}")).unwrap_or_default();
+        let first = crd.misfits.first().or_else(|| crd.losses.first());
+        let first = first.map(|named| format!(": {named}")).unwrap_or_default();
         let hint = match crd.misfits.first() {
             Some(_) => "mend or delete the objects that are named",
             None if result == Outcome::WouldFail => {
                 "write every object of the kind once, so that it is stored in the storage version, then take the old version out \
                  of the definition's status.storedVersions"
             }
+            None if crd.loss_count > 0 => "stay with the newer version, or save what the fields hold before",
             None => "",
         };
         let message = format!("CustomResourceDefinition {}: {}{first}", crd.name, crd.message);
@@ -176,7 +179,13 @@ fn plan(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &m
             _ if unknown.group => continue,
             _ => Outcome::WouldFail,
         };
-        let mut text = reason.to_string();
+        // How often it is refused in the copy, and when it would be tried again there, is of no interest.
+        let mut text = match reason {
+            Reason::InstallPlanRetries { namespace, name, message, culprit, .. } => {
+                format!("InstallPlan {namespace}/{name} would not get on: {message}{culprit}")
+            }
+            reason => reason.cause(),
+        };
         if !explanation.plan.exists {
             text = text.replace(&format!("InstallPlan {}/{name}", trial.namespace), "the InstallPlan");
         }
@@ -201,7 +210,7 @@ fn plan(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &m
             {
                 hint = stand_in(namespace, name);
             }
-            found.push(because(result, "resolution", trial.without_made_up_names(&reason.to_string()), hint));
+            found.push(because(result, "resolution", trial.without_made_up_names(&reason.cause()), hint));
         }
         found.extend(unresolved(trial).filter(|_| !unknown.group));
     }

@@ -10,6 +10,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::unknown::unknown_fields;
 use super::{default, problems};
 use crate::api::hash::fnv64a;
 use crate::api::object;
@@ -67,6 +68,10 @@ pub struct FitFact {
     pub misfits: u64,
     /// The first of those.
     pub first: Vec<Misfit>,
+    /// How many fit, but have fields that the schema does not know: the API server drops them.
+    pub losses: u64,
+    /// The first of those, with the first of their fields.
+    pub first_losses: Vec<Misfit>,
     /// Why they could not all be read.
     pub refusal: Option<Status>,
 }
@@ -78,12 +83,14 @@ pub struct Fitting<'q> {
     looked_at: u64,
     misfits: u64,
     first: Vec<Misfit>,
+    losses: u64,
+    first_losses: Vec<Misfit>,
 }
 
 impl<'q> Fitting<'q> {
     /// Nothing was looked at yet.
     pub fn new(question: &'q Fit) -> Self {
-        Self { question, looked_at: 0, misfits: 0, first: Vec::new() }
+        Self { question, looked_at: 0, misfits: 0, first: Vec::new(), losses: 0, first_losses: Vec::new() }
     }
 
     /// Looks at one, as it was read in a version. What the schema has a default for counts as there, as it does for the API server.
@@ -92,28 +99,47 @@ impl<'q> Fitting<'q> {
         self.looked_at += 1;
         default(schema, &mut object);
         let mut found = problems(schema, &object);
+        let name = || match object::namespace(&object) {
+            "" => object::name(&object).to_owned(),
+            namespace => format!("{namespace}/{}", object::name(&object)),
+        };
         if found.is_empty() {
+            self.look_for_losses(version, schema, &object, name);
             return;
         }
         self.misfits += 1;
         if self.first.len() < NAMED {
-            let name = match object::namespace(&object) {
-                "" => object::name(&object).to_owned(),
-                namespace => format!("{namespace}/{}", object::name(&object)),
-            };
             let mut problem = if found.len() == 1 { found.remove(0) } else { format!("[{}]", found.join(", ")) };
             if problem.len() > TOLD {
                 problem.truncate(problem.floor_char_boundary(TOLD));
                 problem.push('…');
             }
-            self.first.push(Misfit { version: version.to_owned(), name, problem });
+            self.first.push(Misfit { version: version.to_owned(), name: name(), problem });
+        }
+    }
+
+    /// Notes an object with fields that the schema does not know. A schema without properties is none: it only counts objects.
+    fn look_for_losses(&mut self, version: &str, schema: &Value, object: &Value, name: impl Fn() -> String) {
+        if !schema["properties"].is_object() {
+            return;
+        }
+        let unknown = unknown_fields(schema, object);
+        if unknown.is_empty() {
+            return;
+        }
+        self.losses += 1;
+        if self.first_losses.len() < NAMED {
+            let fields: Vec<String> = unknown.iter().take(NAMED).map(ToString::to_string).collect();
+            let more = if unknown.len() > NAMED { ", …" } else { "" };
+            let problem = format!("{}{more}", fields.join(", "));
+            self.first_losses.push(Misfit { version: version.to_owned(), name: name(), problem });
         }
     }
 
     /// What was found, at that time; `refusal` says why not all could be read.
     pub fn end(self, at: Timestamp, refusal: Option<Status>) -> FitFact {
-        let Self { question: _, looked_at, misfits, first } = self;
-        FitFact { at, looked_at, misfits, first, refusal }
+        let Self { question: _, looked_at, misfits, first, losses, first_losses } = self;
+        FitFact { at, looked_at, misfits, first, losses, first_losses, refusal }
     }
 }
 
@@ -145,6 +171,20 @@ mod tests {
         assert_eq!((found.looked_at, found.misfits, found.first.len()), (10_000, 5_000, NAMED));
         let problem = "spec.size: Required value".to_owned();
         assert_eq!(found.first[0], Misfit { version: "v1".into(), name: "garden/rose-1".into(), problem });
+        assert_eq!(found.losses, 0);
+    }
+
+    #[test]
+    fn fields_that_would_be_dropped_are_losses() {
+        let question = question();
+        let mut fitting = Fitting::new(&question);
+        let metadata = json!({ "name": "rose", "namespace": "garden" });
+        fitting.look("v1", json!({ "metadata": metadata, "spec": { "size": 1, "terrace": true } }));
+        fitting.look("v1", json!({ "metadata": metadata, "spec": { "size": 1 } }));
+        let found = fitting.end(Timestamp::UNIX_EPOCH, None);
+        assert_eq!((found.looked_at, found.misfits, found.losses), (2, 0, 1));
+        let loss = Misfit { version: "v1".into(), name: "garden/rose".into(), problem: "spec.terrace".into() };
+        assert_eq!(found.first_losses, [loss]);
     }
 
     #[test]

@@ -36,7 +36,15 @@ fn question(plan: &Plan) -> Fit {
 fn found(at: Timestamp, misfits: u64, refusal: Option<Status>) -> FitFact {
     let misfit =
         |n| Misfit { version: "v1".into(), name: format!("garden/rose-{n}"), problem: "spec: Required value".into() };
-    FitFact { at, looked_at: 100, misfits, first: (0..misfits.min(2)).map(misfit).collect(), refusal }
+    FitFact {
+        at,
+        looked_at: 100,
+        misfits,
+        first: (0..misfits.min(2)).map(misfit).collect(),
+        losses: 0,
+        first_losses: Vec::new(),
+        refusal,
+    }
 }
 
 fn learn(world: &mut World, question: &Fit, fact: FitFact) {

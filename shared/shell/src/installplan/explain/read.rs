@@ -255,7 +255,7 @@ async fn look_at_customs(seen: &mut Seen, question: &Fit, printer: &Printer) -> 
         message: refusal.message,
     });
     // What was found before that is certain all the same.
-    (found.misfits > 0).then_some(found)
+    (found.misfits > 0 || found.losses > 0).then_some(found)
 }
 
 /// The content of a bundle: from the ConfigMap that OLM keeps it in, else from its image.

@@ -439,13 +439,13 @@ fn crds(explanation: &Explanation, details: bool, shown: usize) -> Section {
             _ if crd.change == Change::Create || !crd.safe => {}
             None => told.push("its objects could not be read".to_owned()),
             Some(0) => told.push("there are no objects of it".to_owned()),
-            Some(1) => told.push("the object there is fits".to_owned()),
+            Some(1) => told.push("the one existing object fits".to_owned()),
             Some(n) => told.push(format!("all {n} objects fit")),
         }
         let mut under = Vec::new();
         if !crd.safe {
             under.push(format!("{RISK}{}", crd.message));
-            under.extend(crd.misfits.iter().cloned());
+            under.extend(crd.misfits.iter().chain(&crd.losses).cloned());
         }
         Item { line: format!("{}: {}", crd.name, told.join("; ")), under, ..Item::default() }
     });
