@@ -45,7 +45,8 @@ impl Report {
     pub(super) fn of(reasons: &[(Key, Vec<Reason>)]) -> Self {
         let mut report = Self::default();
         let mut told = BTreeSet::new();
-        let all: Vec<&Reason> = reasons.iter().flat_map(|(_, reasons)| reasons).collect();
+        let reasons = merged(reasons.iter().flat_map(|(_, reasons)| reasons));
+        let all: Vec<&Reason> = reasons.iter().collect();
         for reason in &all {
             let severity = reason.severity();
             report.is_blocked |= severity == Severity::Blocked;
@@ -58,6 +59,30 @@ impl Report {
         }
         report
     }
+}
+
+/// The reasons, those of one catalog that is not given as one: every namespace that uses it has one of its own.
+fn merged<'r>(reasons: impl Iterator<Item = &'r Reason>) -> Vec<Reason> {
+    let mut merged: Vec<Reason> = Vec::new();
+    for reason in reasons {
+        let Reason::CatalogNotGiven { flag, subscriptions, installed, .. } = reason else {
+            merged.push(reason.clone());
+            continue;
+        };
+        let known = merged.iter_mut().find_map(|other| match other {
+            Reason::CatalogNotGiven { flag: of, subscriptions, installed: settled, .. }
+                if of == flag && settled == installed =>
+            {
+                Some(subscriptions)
+            }
+            _ => None,
+        });
+        match known {
+            Some(known) => known.extend(subscriptions.iter().cloned()),
+            None => merged.push(reason.clone()),
+        }
+    }
+    merged
 }
 
 /// Does it only repeat what another reason says? A catalog that cannot be read is a reason of its own, and one of each namespace that
@@ -137,19 +162,24 @@ mod tests {
 
     #[test]
     fn what_is_installed_without_its_directory_is_a_note() {
-        let reason = Reason::CatalogNotGiven {
+        let reason = |subscription: &str| Reason::CatalogNotGiven {
             namespace: "olm".to_owned(),
             name: "market".to_owned(),
-            subscriptions: vec!["old-town/samovar".to_owned(), "old-town/tea-house".to_owned()],
+            subscriptions: vec![subscription.to_owned()],
             flag: "market=DIR".to_owned(),
             installed: true,
         };
-        let report = Report::of(&[(Key::new(Controller::Resolution, "", "old-town"), vec![reason])]);
+        let key = |namespace| Key::new(Controller::Resolution, "", namespace);
+        let reasons = [
+            (key("new-town"), vec![reason("new-town/samovar")]),
+            (key("old-town"), vec![reason("old-town/tea-house")]),
+        ];
+        let report = Report::of(&reasons);
         assert!(!report.is_blocked && report.open.is_empty());
         assert_eq!(
             lines(&report.notes).collect::<Vec<_>>(),
             [
-                "note: catalog olm/market was a directory that is not given now, so Subscriptions old-town/samovar, old-town/tea-house are not updated",
+                "note: catalog olm/market was a directory that is not given now, so Subscriptions new-town/samovar, old-town/tea-house are not updated",
                 "  hint: --catalog market=DIR serves it from that directory, and updates go on",
             ]
         );
