@@ -1,7 +1,7 @@
 //! The pure core of kubectl-olm: it decides, it never acts.
 //!
 //! ```text
-//!   api, version            know nothing
+//!   api, version, budget    know nothing
 //!   structural              knows nothing: the schemas of custom resources
 //!   catalog, bundle         know api, version
 //!   resolver, unpack        know catalog, constraint, bundle, world
@@ -17,6 +17,7 @@
 
 pub mod api;
 pub mod apiroles;
+pub mod budget;
 pub mod bundle;
 pub mod catalog;
 pub mod catalogsource;

@@ -8,7 +8,6 @@ mod checked;
 mod old;
 pub(crate) mod outline;
 
-use std::cell::RefCell;
 use std::ops::Range;
 
 use memchr::memmem;
@@ -16,8 +15,9 @@ use serde::Serialize;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
-use self::checked::Checked;
+use self::checked::Reading;
 pub(crate) use self::old::Word;
+use crate::budget;
 
 /// Why a text could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +27,8 @@ pub struct Error {
     pub line: usize,
     /// What the parser says.
     pub message: String,
+    /// What to do about it, if it is not to correct the text.
+    pub hint: Option<&'static str>,
 }
 
 /// How a text is written.
@@ -91,17 +93,22 @@ impl Document<'_> {
     /// A map in braces without quotes is YAML also where JSON is expected, and JSON indented by tabs is JSON also where YAML is expected:
     /// kubectl tries the other one as well.
     pub fn parse(&self) -> Result<(Value, Vec<String>), Error> {
-        let json = || serde_json::from_str(self.text).map_err(|e| self.json_error(&e));
-        let yaml = || self.read(self.text).map(|read| (read.value, read.repeated));
+        self.parse_within(budget::Document::MANIFEST)
+    }
+
+    /// The same, within other limits.
+    pub fn parse_within(&self, limits: budget::Document) -> Result<(Value, Vec<String>), Error> {
+        let json = || self.read_json(limits);
+        let yaml = || self.read_yaml(self.text, limits).map(|read| (read.value, read.repeated));
         let in_braces = self.text.trim_start().strip_prefix('{').map(str::trim_start);
         match self.format {
             Format::Json => json().map(|value| (value, Vec::new())).or_else(|error| match in_braces {
-                Some(text) if !text.starts_with(['"', '}']) => yaml().map_err(|_| error),
+                Some(text) if error.hint.is_none() && !text.starts_with(['"', '}']) => yaml().map_err(|_| error),
                 _ => Err(error),
             }),
             Format::Yaml => yaml().or_else(|error| match in_braces {
-                Some(_) => json().map(|value| (value, Vec::new())).map_err(|_| error),
-                None => Err(error),
+                Some(_) if error.hint.is_none() => json().map(|value| (value, Vec::new())).map_err(|_| error),
+                _ => Err(error),
             }),
         }
     }
@@ -124,33 +131,50 @@ impl Document<'_> {
 
     /// Reads a YAML text that stands for the document's own, line for line.
     pub(crate) fn read(&self, text: &str) -> Result<Read, Error> {
-        let repeated = RefCell::default();
-        // Only the untyped value resolves YAML's merge keys, and few texts have any.
-        let parsed = if text.contains("<<") {
-            serde_yaml::from_str::<serde_yaml::Value>(text).and_then(|mut value| {
-                value.apply_merge()?;
-                serde_yaml::from_value(value)
-            })
-        } else {
-            Checked { repeated: &repeated }.deserialize(serde_yaml::Deserializer::from_str(text))
-        };
-        let mut value = parsed.map_err(|e| {
+        self.read_yaml(text, budget::Document::MANIFEST)
+    }
+
+    fn read_yaml(&self, text: &str, limits: budget::Document) -> Result<Read, Error> {
+        let reading = Reading::new(limits.of_text(text.len()));
+        let mut value = reading.root().deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|e| {
             let within = e.location().map_or(1, |l| l.line());
-            Error { line: self.line + within - 1, message: e.to_string() }
+            self.error(within - 1, e.to_string(), &reading)
         })?;
+        if text.contains("<<") {
+            checked::merge(&mut value).map_err(|message| self.error(0, message.to_owned(), &reading))?;
+        }
         let mut words = Vec::new();
         if old::is_suspect(&value)
             && let Some(outline) = outline::outline(text)
         {
             old::replace(&mut value, &outline, &mut words);
         }
-        Ok(Read { value, repeated: repeated.into_inner(), words })
+        Ok(Read { value, repeated: reading.repeated.into_inner(), words })
+    }
+
+    fn read_json(&self, limits: budget::Document) -> Result<Value, Error> {
+        let reading = Reading::new(limits.of_text(self.text.len()));
+        let mut deserializer = serde_json::Deserializer::from_str(self.text);
+        let value = reading.root().deserialize(&mut deserializer);
+        value.and_then(|value| deserializer.end().map(|()| value)).map_err(|e| match reading.meter.exceeded() {
+            Some(_) => self.error(0, String::new(), &reading),
+            None => self.json_error(&e),
+        })
+    }
+
+    /// An error that many lines into the document: that a limit was exceeded, if one was.
+    fn error(&self, lines: usize, message: String, reading: &Reading) -> Error {
+        let line = self.line + lines;
+        match reading.meter.exceeded() {
+            Some(exceeded) => Error { line, message: exceeded.to_string(), hint: Some(exceeded.hint()) },
+            None => Error { line, message, hint: None },
+        }
     }
 
     /// The error of a parser of this document's JSON, with the line in the whole.
     pub(crate) fn json_error(&self, error: &serde_json::Error) -> Error {
         let within = if self.format == Format::Json { error.line().max(1) - 1 } else { 0 };
-        Error { line: self.line + within, message: error.to_string() }
+        Error { line: self.line + within, message: error.to_string(), hint: None }
     }
 }
 
@@ -165,6 +189,7 @@ pub fn documents_at(bytes: &[u8], format: Format, line: usize, offset: usize) ->
     let text = std::str::from_utf8(bytes).map_err(|e| Error {
         line: line + newlines(&bytes[..e.valid_up_to()]),
         message: "the text is not UTF-8".to_owned(),
+        hint: None,
     })?;
     let body = text.trim_start_matches('\u{feff}');
     let offset = offset + text.len() - body.len();

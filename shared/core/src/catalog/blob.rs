@@ -288,7 +288,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-                let mut fields = Vec::with_capacity(8);
+                let mut fields = Vec::new();
                 while let Some((Str(key), value)) = access.next_entry()? {
                     fields.push((key, value));
                 }

@@ -2,17 +2,22 @@
 //! (reference/catalog-operator.md §1.6).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use serde_json::Value;
 
 use super::{Builder, BundleContent, BundleMessage, Channel, Content, Package, Snapshot};
 use crate::api::object::{self, Gvk};
+use crate::budget::CONFIG_MAP_BYTES;
 use crate::bundle::crd_apis;
 use crate::yaml;
 
+/// What a part of a bundle takes in memory besides its texts.
+const PART: usize = 64;
+
 /// CustomResourceDefinitions by each API that they define, with the plural: a catalog may have several of one name, for bundles that own
 /// different versions.
-type Definitions = BTreeMap<(Gvk, String), Value>;
+type Definitions = BTreeMap<(Gvk, String), Rc<Value>>;
 
 /// Reads the catalog of a ConfigMap.
 ///
@@ -22,6 +27,7 @@ pub fn config_map(object: &Value) -> Result<Snapshot, String> {
     let csvs: BTreeMap<String, Value> = named(list(object, "clusterServiceVersions")?);
     let crds = definitions(list(object, "customResourceDefinitions")?)?;
     let mut builder = Builder::default();
+    let mut messages = Messages { crds: &crds, made: BTreeMap::new(), left: CONFIG_MAP_BYTES };
     for package in list(object, "packages")? {
         let name = object::text(&package, &["packageName"]);
         if name.is_empty() {
@@ -35,7 +41,7 @@ pub fn config_map(object: &Value) -> Result<Snapshot, String> {
             let mut next = head;
             // The chain ends with what the ConfigMap does not hold.
             while let Some(csv) = csvs.get(next).filter(|_| seen.insert(next)) {
-                builder.bundle(message(csv, &crds, name, channel)?);
+                builder.bundle(messages.get(csv, name, channel)?);
                 next = object::text(csv, &["spec", "replaces"]);
             }
             if seen.is_empty() {
@@ -60,7 +66,7 @@ fn list(object: &Value, key: &str) -> Result<Vec<Value>, String> {
         Ok(Value::Array(items)) => Ok(items),
         Ok(Value::Null) => Ok(Vec::new()),
         Ok(_) => Err(format!("{key}: it is not a list")),
-        Err(e) => Err(format!("{key}: {e}")),
+        Err(e) => Err(format!("{key}: {e}{}", e.hint.map_or_else(String::new, |hint| format!("; {hint}")))),
     }
 }
 
@@ -72,12 +78,12 @@ fn named(objects: Vec<Value>) -> BTreeMap<String, Value> {
 /// An API that is defined twice, in OLM's words: which bundle is to bring which definition cannot be told.
 fn definitions(crds: Vec<Value>) -> Result<Definitions, String> {
     let mut definitions = Definitions::new();
-    for crd in crds {
+    for crd in crds.into_iter().map(Rc::new) {
         let plural = object::text(&crd, &["spec", "names", "plural"]).to_owned();
         for gvk in crd_apis(&crd) {
             let Gvk { group, version, kind } = &gvk;
             let twice = format!("can't add the same CRD twice in one configmap: {group}/{version}/{kind} ({plural})");
-            if definitions.insert((gvk, plural.clone()), crd.clone()).is_some() {
+            if definitions.insert((gvk, plural.clone()), Rc::clone(&crd)).is_some() {
                 return Err(format!("customResourceDefinitions: {twice}"));
             }
         }
@@ -85,7 +91,47 @@ fn definitions(crds: Vec<Value>) -> Result<Definitions, String> {
     Ok(definitions)
 }
 
-fn message(csv: &Value, crds: &Definitions, package: &str, channel: &str) -> Result<BundleMessage, String> {
+/// The bundles of the catalog, each of them read once: many channels may lead to one.
+struct Messages<'c> {
+    crds: &'c Definitions,
+    made: BTreeMap<&'c str, BundleMessage>,
+    /// How many bytes they may still have, each as often as a channel has it.
+    left: usize,
+}
+
+impl<'c> Messages<'c> {
+    fn get(&mut self, csv: &'c Value, package: &str, channel: &str) -> Result<BundleMessage, String> {
+        let name = object::name(csv);
+        if !self.made.contains_key(name) {
+            let message = self.read(csv)?;
+            self.made.insert(name, message);
+        }
+        let made = self.made.get(name).cloned().unwrap_or_default();
+        let apis = made.provided_apis.iter().chain(&made.required_apis);
+        let apis: usize = apis.map(|api| api.group.len() + api.version.len() + api.kind.len() + PART).sum();
+        let skips: usize = made.skips.iter().map(|skip| skip.len() + PART).sum();
+        let texts = [&made.csv_name, &made.version, &made.skip_range, &made.replaces].map(String::len);
+        self.charge(apis + skips + texts.iter().sum::<usize>() + package.len() + channel.len() + PART)?;
+        Ok(BundleMessage { package: package.to_owned(), channel: channel.to_owned(), ..made })
+    }
+
+    fn charge(&mut self, bytes: usize) -> Result<(), String> {
+        self.left = self.left.checked_sub(bytes).ok_or_else(|| {
+            format!("packages: its channels come to more than {CONFIG_MAP_BYTES} bytes of bundles; make a catalog image of it")
+        })?;
+        Ok(())
+    }
+
+    fn read(&mut self, csv: &Value) -> Result<BundleMessage, String> {
+        let (message, objects) = message(csv, self.crds)?;
+        let content = BundleContent::of_objects(&objects, csv);
+        self.charge(content.objects.iter().map(|object| object.len()).sum())?;
+        Ok(BundleMessage { content: Some(Content::pack(&content)), ..message })
+    }
+}
+
+/// A bundle without its content, and the objects that make it up.
+fn message(csv: &Value, crds: &Definitions) -> Result<(BundleMessage, Vec<Value>), String> {
     let name = object::name(csv);
     let mut objects = vec![csv.clone()];
     for owned in object::list(csv, &["spec", "customresourcedefinitions", "owned"]) {
@@ -100,26 +146,24 @@ fn message(csv: &Value, crds: &Definitions, package: &str, channel: &str) -> Res
         };
         let found = crds.get(&(gvk, plural.to_owned())).ok_or_else(missing)?;
         if !objects.contains(found) {
-            objects.push(found.clone());
+            objects.push((**found).clone());
         }
     }
     let mut provided_apis: Vec<Gvk> = objects[1..].iter().flat_map(crd_apis).collect();
     provided_apis.extend(services(csv, "owned"));
     let text = |path: &[&str]| object::text(csv, path).to_owned();
     let skips = object::list(csv, &["spec", "skips"]).iter().filter_map(Value::as_str);
-    Ok(BundleMessage {
+    let message = BundleMessage {
         csv_name: name.to_owned(),
-        package: package.to_owned(),
-        channel: channel.to_owned(),
         version: text(&["spec", "version"]),
         skip_range: object::annotation(csv, "olm.skipRange").unwrap_or_default().to_owned(),
         replaces: text(&["spec", "replaces"]),
         skips: skips.map(str::to_owned).collect(),
         provided_apis,
         required_apis: required(csv).chain(services(csv, "required")).collect(),
-        content: Some(Content::pack(&BundleContent::of_objects(&objects, csv))),
         ..BundleMessage::default()
-    })
+    };
+    Ok((message, objects))
 }
 
 /// The APIs of the CustomResourceDefinitions that a CSV requires; the group stands in the name.
@@ -243,5 +287,33 @@ mod tests {
         missing["data"]["customResourceDefinitions"] = Value::Null;
         assert!(config_map(&missing).unwrap_err().contains("roses.garden.example.com"));
         assert_eq!(config_map(&json!({})), Ok(Snapshot::default()));
+    }
+
+    /// What a ConfigMap repeats is counted: a definition for each of its versions, and a bundle for each channel that leads to it.
+    #[test]
+    fn a_config_map_is_not_multiplied() {
+        let versions: Vec<String> = (0..10_000).map(|n| format!("v{n}")).collect();
+        let crds = definitions(vec![crd(&versions.iter().map(String::as_str).collect::<Vec<_>>())]).unwrap();
+        let shared: Vec<&Rc<Value>> = crds.values().collect();
+        assert!(shared.len() == 10_000 && shared.iter().all(|crd| Rc::ptr_eq(crd, shared[0])));
+
+        let skips: Vec<String> = (0..1000).map(|n| format!("rose.v0.0.{n}")).collect();
+        let csv = json!({
+            "kind": "ClusterServiceVersion", "metadata": { "name": "rose.v1.0.0" }, "spec": { "version": "1.0.0", "skips": skips },
+        });
+        let packages = |channels: usize| {
+            let channels: String =
+                (0..channels).map(|n| format!("  - {{name: c{n}, currentCSV: rose.v1.0.0}}\n")).collect();
+            json!({ "data": {
+                "clusterServiceVersions": json!([csv]).to_string(),
+                "packages": format!("- packageName: rose\n  defaultChannel: c0\n  channels:\n{channels}"),
+            } })
+        };
+        assert!(config_map(&packages(100)).is_ok());
+        let error = config_map(&packages(5000)).unwrap_err();
+        assert!(error.contains("more than 67108864 bytes of bundles"), "{error}");
+        let bomb = format!("- &a {}\n- [{}]\n", "x".repeat(10_000), vec!["*a"; 2500].join(", "));
+        let error = config_map(&json!({ "data": { "clusterServiceVersions": bomb } })).unwrap_err();
+        assert!(error.contains("bytes of text, with what its aliases repeat; write out"), "{error}");
     }
 }

@@ -7,6 +7,7 @@ use super::blob::{self, Blob, BundleBlob, ChannelBlob, DeprecationsBlob, Kind, O
 use super::channel::{self, Node};
 use super::stored::Span;
 use super::{Builder, BundleMessage, Channel, Content, File, Package, Parsed, Snapshot, validate};
+use crate::budget::CATALOG_FINDINGS;
 use crate::bundle::property;
 use crate::finding::{Finding, Severity};
 
@@ -94,12 +95,20 @@ impl Catalog {
 #[derive(Debug, Default)]
 pub struct Loader {
     catalog: Catalog,
+    /// Findings beyond those that are kept.
+    untold: usize,
 }
 
 impl Loader {
     /// Adds what was read of a file or a bundle directory. The order in which blobs are added is kept where it matters.
     pub fn add(&mut self, parsed: Parsed) {
-        self.catalog.findings.extend(parsed.findings);
+        for finding in parsed.findings {
+            if self.catalog.findings.len() < CATALOG_FINDINGS {
+                self.catalog.findings.push(finding);
+            } else {
+                self.untold += 1;
+            }
+        }
         parsed.blobs.into_iter().for_each(|blob| self.blob(blob));
     }
 
@@ -117,7 +126,11 @@ impl Loader {
     }
 
     /// The index.
-    pub fn finish(self) -> Catalog {
+    pub fn finish(mut self) -> Catalog {
+        if self.untold > 0 {
+            let message = format!("{} more findings are not told", self.untold);
+            self.catalog.findings.push(Finding::new("too-many-findings", message).hint("correct the first ones"));
+        }
         self.catalog
     }
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::blob::{self, Blob, Kind};
 use super::meta::Meta;
 use super::stored::{Span, Stored};
+use crate::budget::{self, DOCUMENT_BYTES};
 use crate::bundle::{Bundle, File};
 use crate::finding::Finding;
 use crate::yaml::{self, Document, Format};
@@ -83,6 +84,31 @@ impl Parsed {
         self
     }
 
+    /// Says that the document which begins on that line of a file is too long to be read.
+    pub fn too_long(path: &str, line: usize) -> Self {
+        Self::finding(unreadable(too_long(line), path))
+    }
+
+    /// How many values stay in memory of what was read.
+    pub fn values(&self) -> usize {
+        fn of(value: &Value) -> usize {
+            match value {
+                Value::Array(items) => 1 + items.iter().map(of).sum::<usize>(),
+                Value::Object(fields) => 1 + fields.values().map(of).sum::<usize>(),
+                _ => 1,
+            }
+        }
+        let of_blob = |blob: &Blob| match &blob.kind {
+            Kind::Bundle(bundle) => {
+                bundle.properties.iter().map(|p| 1 + of(&p.value)).sum::<usize>() + bundle.problems.len()
+            }
+            Kind::Channel(channel) => channel.entries.iter().map(|entry| 1 + entry.skips.len()).sum(),
+            Kind::Deprecations(deprecations) => deprecations.entries.len(),
+            Kind::Package(_) | Kind::Other(_) => 0,
+        };
+        self.blobs.iter().map(|blob| 1 + of_blob(blob)).sum::<usize>() + self.findings.len()
+    }
+
     /// Says only that something is wrong.
     pub fn finding(finding: Finding) -> Self {
         Self { blobs: Vec::new(), findings: vec![finding] }
@@ -115,10 +141,20 @@ impl Parsed {
     }
 }
 
+/// A document that is longer than one may be.
+fn too_long(line: usize) -> yaml::Error {
+    let message = format!("the document has more than {DOCUMENT_BYTES} bytes");
+    yaml::Error {
+        line,
+        message,
+        hint: Some("divide it: a document of a catalog describes one package, channel or bundle"),
+    }
+}
+
 pub(super) fn unreadable(error: yaml::Error, path: &str) -> Finding {
     Finding::new("unreadable-file", error.message)
         .at(path, error.line)
-        .hint("a catalog is YAML or JSON; name other files in .indexignore")
+        .hint(error.hint.unwrap_or("a catalog is YAML or JSON; name other files in .indexignore"))
 }
 
 /// A line of YAML that is longer is looked at: is it the base64 of an object?
@@ -143,7 +179,13 @@ struct Said {
 
 impl<'a> Text<'a> {
     fn read(document: &Document<'a>) -> Result<Self, yaml::Error> {
+        let refuse = |message: String, hint| yaml::Error { line: document.line, message, hint: Some(hint) };
+        if document.text.len() > DOCUMENT_BYTES {
+            return Err(too_long(document.line));
+        }
         if document.format == Format::Json {
+            budget::check_json(document.text, budget::Document::MANIFEST)
+                .map_err(|exceeded| refuse(exceeded.to_string(), exceeded.hint()))?;
             return Ok(Self {
                 json: Cow::Borrowed(document.text),
                 large: Vec::new(),

@@ -17,7 +17,7 @@ use crate::go::quote;
 use crate::version::{self, Range};
 
 /// Codes of findings about catalogs that opm takes as they are.
-const OUR_OWN: [&str; 4] = ["bad-optional-manifests", "repeated-key", "not-a-text", "link-leads-out"];
+const OUR_OWN: [&str; 5] = ["bad-optional-manifests", "repeated-key", "not-a-text", "link-leads-out", "bundle-outside"];
 
 /// Would opm refuse the whole catalog for a finding of that code?
 pub fn refused_by_opm(code: &str) -> bool {

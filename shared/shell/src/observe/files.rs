@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use olm_core::api::object;
+use olm_core::budget;
 use olm_core::yaml::{self, Step};
 use serde_json::Value;
 
@@ -177,7 +178,7 @@ fn read_file(file: &Path, take: &mut dyn FnMut(Value, &str) -> Result<(), CliErr
     let broken = |e: yaml::Error| {
         CliError::input(e.message)
             .at(format_args!("{}:{}", file.display(), e.line))
-            .hint("every document has to be a Kubernetes object in YAML or JSON")
+            .hint(e.hint.unwrap_or("every document has to be a Kubernetes object in YAML or JSON"))
     };
     let documents = match yaml::documents(&bytes) {
         Ok(documents) => documents,
@@ -185,7 +186,11 @@ fn read_file(file: &Path, take: &mut dyn FnMut(Value, &str) -> Result<(), CliErr
     };
     for document in documents {
         let place = format!("{}:{}", file.display(), document.line);
-        let taken = document.value().map_err(broken).and_then(|value| take(value, &place));
+        let taken = document
+            .parse_within(budget::Document::FILE)
+            .map(|(value, _)| value)
+            .map_err(broken)
+            .and_then(|value| take(value, &place));
         errors.extend(taken.err());
     }
 }

@@ -17,6 +17,7 @@ pub(super) use semver::package_blob;
 use serde_json::{Map, Value};
 
 use super::meta::Meta;
+use crate::budget;
 use crate::finding::Finding;
 use crate::go::quote;
 use crate::yaml;
@@ -69,7 +70,8 @@ impl Template {
                 .at(path, line)
                 .hint("a template begins with its schema, such as schema: olm.semver")
         };
-        let document = yaml::documents(bytes).and_then(|d| d.first().map(|d| Ok((d.line, d.value()?))).transpose());
+        let document = yaml::documents(bytes)
+            .and_then(|d| d.first().map(|d| Ok((d.line, d.parse_within(budget::Document::FILE)?.0))).transpose());
         let (line, value) = match document {
             Ok(found) => found.unwrap_or_default(),
             Err(e) => return Err(refused(e.line, e.message)),
