@@ -12,6 +12,8 @@ mod cel;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
+
 use serde_json::{Map, Value};
 
 pub use self::cel::{Error as CelError, Policy, Rule};
@@ -27,6 +29,46 @@ const MAX_SIZE: usize = 2 << 16;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(String);
+
+/// The work that the constraints of one resolution may ask for, in steps. A step takes up to twenty nanoseconds, so the work is done in
+/// ten seconds; a resolution over the largest public catalog needs a hundredth of it.
+#[derive(Debug)]
+pub struct Work {
+    left: Cell<u64>,
+}
+
+impl Default for Work {
+    fn default() -> Self {
+        Self { left: Cell::new(Self::MOST) }
+    }
+}
+
+impl Work {
+    /// Most steps.
+    pub const MOST: u64 = 500_000_000;
+
+    /// Why a resolution ends whose constraints ask for more.
+    pub const SPENT: &'static str = "the constraints of the bundles ask for more than 500000000 steps of work: \
+                                     take the bundle with costly olm.constraint properties out of the catalog";
+
+    /// Takes that many steps; false when fewer are left, and from then on.
+    pub(crate) fn spend(&self, steps: u64) -> bool {
+        let left = self.left.get().checked_sub(steps);
+        self.left.set(left.unwrap_or(0));
+        left.is_some_and(|left| left > 0)
+    }
+
+    /// Was more asked for than there was?
+    pub fn is_spent(&self) -> bool {
+        self.left.get() == 0
+    }
+
+    /// How many steps were taken.
+    #[cfg(test)]
+    pub(crate) fn spent(&self) -> u64 {
+        Self::MOST - self.left.get()
+    }
+}
 
 /// A bundle that may meet a constraint.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,23 +103,29 @@ pub enum Constraint {
 impl Constraint {
     /// The constraint that a property states; `None` when it states none.
     pub fn of(property: &Property) -> Result<Option<Self>, Error> {
+        Self::of_within(property, &Work::default())
+    }
+
+    /// The same, with the work that is left.
+    pub fn of_within(property: &Property, work: &Work) -> Result<Option<Self>, Error> {
         let value = &property.value;
         Ok(Some(match property.type_.as_str() {
             property::GVK_REQUIRED => Self::Api(api(value)),
             property::PACKAGE_REQUIRED => Self::package(value)?,
             property::LABEL_REQUIRED => Self::Label(object::text(value, &["label"]).to_owned()),
-            property::CONSTRAINT => Self::olm_constraint(value)?,
+            property::CONSTRAINT => Self::olm_constraint(value, work)?,
             _ => return Ok(None),
         }))
     }
 
-    fn olm_constraint(value: &Value) -> Result<Self, Error> {
+    fn olm_constraint(value: &Value, work: &Work) -> Result<Self, Error> {
         let refused = |why: String| Error(format!("parse olm.constraint: {why}"));
         if value.to_string().len() > MAX_SIZE {
             return Err(refused(format!("olm.constraint value is greater than max constraint size {MAX_SIZE} bytes")));
         }
         shape(value, &CONSTRAINT).map_err(refused)?;
-        Self::nested(value).map_err(|Error(why)| Error(format!("convert olm.constraint to resolver predicate: {why}")))
+        Self::nested(value, work)
+            .map_err(|Error(why)| Error(format!("convert olm.constraint to resolver predicate: {why}")))
     }
 
     fn package(value: &Value) -> Result<Self, Error> {
@@ -86,9 +134,9 @@ impl Constraint {
         Ok(Self::Package(name.to_owned(), range))
     }
 
-    fn nested(value: &Value) -> Result<Self, Error> {
+    fn nested(value: &Value, work: &Work) -> Result<Self, Error> {
         let several = |key: &str| -> Result<Vec<Self>, Error> {
-            object::list(value, &[key, "constraints"]).iter().map(Self::nested).collect()
+            object::list(value, &[key, "constraints"]).iter().map(|value| Self::nested(value, work)).collect()
         };
         let has = |key: &str| !object::at(value, &[key]).is_null();
         if has("gvk") {
@@ -102,7 +150,11 @@ impl Constraint {
         } else if has("not") {
             several("not").map(Self::Not)
         } else if has("cel") {
+            if work.is_spent() {
+                return Err(Error(Work::SPENT.to_owned()));
+            }
             let rule = Rule::compile(object::text(value, &["cel", "rule"])).map_err(|e| Error(e.to_string()))?;
+            work.spend(rule.work());
             Ok(Self::Cel(rule, object::text(value, &["failureMessage"]).to_owned()))
         } else {
             Err(Error("constraint is empty".to_owned()))
@@ -116,6 +168,15 @@ impl Constraint {
 
     /// Does that bundle meet it?
     pub fn is_met_by(&self, candidate: &Candidate<'_>) -> bool {
+        self.is_met_within(candidate, &Work::default())
+    }
+
+    /// The same, with the work that is left; false when nothing is left.
+    pub fn is_met_within(&self, candidate: &Candidate<'_>, work: &Work) -> bool {
+        // Looking at a property is a fraction of a step.
+        if !work.spend(1 + candidate.properties.len() as u64 / 4) {
+            return false;
+        }
         let of_type = |type_: &'static str| candidate.properties.iter().filter(move |p| p.type_ == type_);
         match self {
             Self::Api(api) => of_type(property::GVK).any(|p| is_api(&p.value, api)),
@@ -130,10 +191,10 @@ impl Constraint {
                         || candidate.version.is_some_and(|v| range.contains(v)))
             }
             Self::Label(label) => of_type(property::LABEL).any(|p| object::text(&p.value, &["label"]) == label),
-            Self::All(all) => all.iter().all(|r| r.is_met_by(candidate)),
-            Self::Any(any) => any.iter().any(|r| r.is_met_by(candidate)),
-            Self::Not(none) => !none.iter().any(|r| r.is_met_by(candidate)),
-            Self::Cel(rule, _) => rule.evaluate(candidate.properties).unwrap_or_default(),
+            Self::All(all) => all.iter().all(|r| r.is_met_within(candidate, work)),
+            Self::Any(any) => any.iter().any(|r| r.is_met_within(candidate, work)),
+            Self::Not(none) => !none.iter().any(|r| r.is_met_within(candidate, work)),
+            Self::Cel(rule, _) => rule.evaluate_within(candidate.properties, work).unwrap_or_default(),
         }
     }
 }

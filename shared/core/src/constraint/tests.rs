@@ -221,6 +221,92 @@ fn hostile_rules() {
     assert_eq!(Rule::compile(honest).unwrap().evaluate(&properties), Ok(true));
 }
 
+/// Regular expressions are bounded in size, compiled once where they stand in the rule, and costed.
+#[test]
+fn hostile_regular_expressions() {
+    let rule = |text: &str| Rule::compile(text).unwrap();
+    let properties: Vec<Property> = (0..100).map(|n| Property::new("text", json!(format!("x{n}")))).collect();
+    let large = rule("'x'.matches('(\\\\w{100}){100}')");
+    let error = large.evaluate(&properties).unwrap_err().to_string();
+    assert!(error.contains("takes more than 262144 bytes when it is compiled"), "{error}");
+    let long = rule(&format!("'x'.matches('{}')", "a".repeat(5000)));
+    assert!(long.evaluate(&properties).unwrap_err().to_string().contains("5000 bytes is too long: the limit is 4096"));
+    // In a loop as outside, and twice as once.
+    let once = rule("'x'.matches('[a-z]+')").work();
+    let looped = rule("properties.all(p, p.value.matches('[a-z]+')) && properties.all(q, q.value.matches('[a-z]+'))");
+    assert_eq!(looped.evaluate(&properties), Ok(true));
+    assert!(looped.work() < once + 2000, "{} {once}", looped.work());
+    let (work, text) = (Work::default(), "properties.all(p, p.value.matches('(?:\\\\w[01]{7}){2}') || true)");
+    assert_eq!(rule(text).evaluate_within(&properties, &work), Ok(true));
+    assert!(work.spent() > 100 * 100, "{}", work.spent());
+    // What no rule has in it is compiled each time.
+    let unknown = rule("properties.all(p, 'x'.matches(p.type))");
+    assert_eq!(unknown.evaluate(&properties[..3]), Ok(false));
+    assert_eq!(unknown.evaluate(&properties).unwrap_err().to_string(), "the rule asks for too much work");
+    for (text, answer) in [
+        ("properties[0].value.matches('^x0$') && matches(properties[1].value, 'x')", Ok(true)),
+        ("properties[0].matches('x')", Err("found no matching overload")),
+        ("dyn(1).matches('x')", Err("no such overload: matches")),
+        ("'x'.matches(dyn(1))", Err("no such overload")),
+        ("'x'.matches('(')", Err("'(' not a valid regex")),
+    ] {
+        let found = Rule::compile(text).and_then(|rule| rule.evaluate(&properties)).map_err(|e| e.to_string());
+        match answer {
+            Ok(answer) => assert_eq!(found, Ok(answer), "{text}"),
+            Err(words) => assert!(found.clone().unwrap_err().contains(words), "{text}: {found:?}"),
+        }
+    }
+}
+
+/// However much is wrong with a rule, little is told.
+#[test]
+fn complaints_are_few_and_short() {
+    let undeclared = format!("[{}] == []", vec!["ab"; 4000].join(","));
+    let nested = format!("{}1{} + true == {}", "[".repeat(90), "]".repeat(90), "x".repeat(3000));
+    let broken = vec!["1 +"; 3000].join(" ; ");
+    let lines = vec!["[ab,"; 3000].join("\n");
+    for text in [undeclared, nested, broken, lines] {
+        let error = Rule::compile(&text).unwrap_err().to_string();
+        assert!(error.len() < 10_000, "{} bytes of {}", error.len(), &text[..20]);
+    }
+    let error = Rule::compile(&format!("{} == a.b.c", "     ".repeat(200))).unwrap_err().to_string();
+    assert!(error.contains("ERROR: <input>:1:"), "{error}");
+}
+
+/// All operators count, also those that are words. A thread of a test has a stack of two megabytes.
+#[test]
+fn operators_that_are_words_count() {
+    for between in [" in ", "\tin\n", " in[1,2]in "] {
+        let error = Rule::compile(&format!("1{}", format!("{between}1").repeat(1300))).unwrap_err().to_string();
+        assert!(error.contains("too complex"), "{between:?}: {error}");
+    }
+    let deep = Rule::compile(&format!("1{}", " in [1]".repeat(290)));
+    drop(deep.map(|rule| rule.evaluate(&[])));
+    assert_eq!(Rule::compile("'in' in ['in', 'inner']").unwrap().evaluate(&[]), Ok(true));
+}
+
+/// The constraints of one resolution share its work, to read them and to ask them.
+#[test]
+fn work_of_a_resolution_is_bounded() {
+    let work = Work::default();
+    let mut read = 0;
+    let error = loop {
+        let rule = format!("properties.all(p, 'x{read}'.matches('\\\\w{{30}}'))");
+        match Constraint::of_within(&Property::new("olm.constraint", json!({ "cel": { "rule": rule } })), &work) {
+            Ok(_) => read += 1,
+            Err(error) => break error.to_string(),
+        }
+        assert!(read < 10_000);
+        work.spend(Work::MOST / 20);
+    };
+    assert!(error.contains("more than 500000000 steps of work"), "{error}");
+    let candidate = Candidate { package: "rose", ..Candidate::default() };
+    assert!(
+        Constraint::All(Vec::new()).is_met_by(&candidate)
+            && !Constraint::All(Vec::new()).is_met_within(&candidate, &work)
+    );
+}
+
 #[test]
 fn constraints() {
     let rose = [

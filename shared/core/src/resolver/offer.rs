@@ -6,7 +6,7 @@ use super::problem::Lack;
 use super::{Catalog, Inputs, Installed, Wanted};
 use crate::catalog::channel::{self, OrderError};
 use crate::catalog::{Channel, Entry, Package};
-use crate::constraint::{Candidate, Constraint};
+use crate::constraint::{Candidate, Constraint, Work};
 
 /// A bundle of a catalog, or a ClusterServiceVersion that is there.
 #[derive(Clone, Copy, Debug)]
@@ -45,12 +45,14 @@ pub(super) struct Offers<'i> {
     installed: &'i [Installed],
     /// Channels with a bundle that meets a requirement, by catalog, for each requirement that was asked for.
     channels: BTreeMap<String, Vec<(usize, &'i Channel)>>,
+    /// What is left of the work for constraints.
+    pub(super) work: Work,
 }
 
 impl<'i> Offers<'i> {
     pub(super) fn new(inputs: &'i Inputs<'_>) -> Self {
         let Inputs { namespace, catalogs, installed, .. } = inputs;
-        Self { namespace, catalogs, installed, channels: BTreeMap::new() }
+        Self { namespace, catalogs, installed, channels: BTreeMap::new(), work: Work::default() }
     }
 
     /// The name of what is on offer in OLM's messages.
@@ -136,17 +138,18 @@ impl<'i> Offers<'i> {
     ) -> Result<Candidates<'i>, OrderError> {
         let all = self.catalogs;
         let catalogs = self.preferred(needy.catalog);
+        let work = &self.work;
         let channels = self.channels.entry(said.to_owned()).or_insert_with(|| {
             let of = |(at, catalog): (usize, &'i Catalog<'i>)| {
                 let channels = catalog.snapshot.packages().values().flat_map(|p| &p.channels);
-                channels.filter(|c| c.entries.iter().any(|e| is_met_by(requirement, e))).map(move |c| (at, c))
+                channels.filter(|c| c.entries.iter().any(|e| is_met_by(requirement, e, work))).map(move |c| (at, c))
             };
             all.iter().enumerate().flat_map(of).collect()
         });
         let mut seen = BTreeSet::new();
         // Of those of one package that no Subscription names OLM sees the first.
         let is_seen = |i: &&'i Installed| i.subscribed || seen.insert(&i.entry.package);
-        let met = self.installed.iter().filter(|i| is_met_by(requirement, &i.entry));
+        let met = self.installed.iter().filter(|i| is_met_by(requirement, &i.entry, work));
         let installed = met.filter(is_seen).map(Offer::installed);
         let mut groups: Vec<Vec<Offer<'i>>> = by_package(installed.collect());
         for catalog in catalogs {
@@ -162,7 +165,7 @@ impl<'i> Offers<'i> {
         for group in groups {
             ordered.extend(in_order(&group)?);
         }
-        ordered.retain(|o| is_met_by(requirement, o.entry));
+        ordered.retain(|o| is_met_by(requirement, o.entry, work));
         Ok(ordered)
     }
 
@@ -191,9 +194,9 @@ fn in_order<'i>(group: &[Offer<'i>]) -> Result<Vec<Offer<'i>>, OrderError> {
     Ok(chain.into_iter().filter_map(offer).collect())
 }
 
-fn is_met_by(requirement: &Constraint, entry: &Entry) -> bool {
+fn is_met_by(requirement: &Constraint, entry: &Entry, work: &Work) -> bool {
     let Entry { package, version, properties, .. } = entry;
-    requirement.is_met_by(&Candidate { package, version: version.as_ref(), properties })
+    requirement.is_met_within(&Candidate { package, version: version.as_ref(), properties }, work)
 }
 
 fn identifier(catalog: Catalog<'_>, entry: &Entry) -> String {

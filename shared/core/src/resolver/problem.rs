@@ -9,7 +9,7 @@ use super::{Failure, Inputs, Installed, Wanted};
 use crate::api::object::{self, Gvk};
 use crate::bundle::property;
 use crate::catalog::Entry;
-use crate::constraint::Constraint;
+use crate::constraint::{Constraint, Work};
 
 /// Weight of rules about APIs: what can be told of packages is easier to understand.
 const TOLD_LATER: u8 = 1;
@@ -132,6 +132,9 @@ struct Builder<'i, 'c> {
 
 impl<'i> Builder<'i, '_> {
     fn told(&mut self) -> Result<(), Failure> {
+        if self.offers.work.is_spent() {
+            return Err(Failure::Error(Work::SPENT.to_owned()));
+        }
         if self.errors.is_empty() { Ok(()) } else { Err(aggregate(std::mem::take(&mut self.errors))) }
     }
 
@@ -229,18 +232,25 @@ impl<'i> Builder<'i, '_> {
     /// States what the variables met since need, and what that needs in turn.
     fn requirements(&mut self) {
         while let Some((variable, offer)) = self.open.pop_front() {
+            if self.offers.work.is_spent() {
+                return;
+            }
             self.requirements_of(variable, offer);
         }
     }
 
     fn requirements_of(&mut self, variable: usize, offer: Offer<'i>) {
         let entry = offer.entry;
-        let read: Result<Vec<Option<Constraint>>, _> = entry.properties.iter().map(Constraint::of).collect();
+        let read: Result<Vec<Option<Constraint>>, _> =
+            entry.properties.iter().map(|p| Constraint::of_within(p, &self.offers.work)).collect();
         let requirements = match read {
             Ok(requirements) => requirements,
             Err(error) => return self.errors.push(error.to_string()),
         };
         for requirement in requirements.into_iter().flatten() {
+            if self.offers.work.is_spent() {
+                return;
+            }
             let said = requirement.to_string();
             let providers = match self.offers.providers(&requirement, &said, offer) {
                 Ok(providers) => providers,

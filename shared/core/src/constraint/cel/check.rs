@@ -89,6 +89,9 @@ impl Type {
     }
 }
 
+/// Most complaints about a rule that are collected, as in OLM's CEL library.
+const MOST_COMPLAINTS: usize = 100;
+
 /// Complaints, each with its line and column.
 pub(super) type Complaints = Vec<((usize, usize), String)>;
 
@@ -160,13 +163,16 @@ struct Checker<'e> {
 impl<'e> Checker<'e> {
     /// Complains about an expression, of which nothing more is known then.
     fn complain(&mut self, id: u64, message: String) -> Type {
+        if self.complaints.len() >= MOST_COMPLAINTS {
+            return Type::Dyn;
+        }
         let start = self.source.offset_for(id).map_or(0, |(start, _)| start as usize);
         let before = self.source.source.chars().take(start);
         let (mut line, mut column) = (1, 1);
         for c in before {
             (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
         }
-        self.complaints.push(((line, column), message));
+        self.complaints.push(((line, column), super::shortened(&message)));
         Type::Dyn
     }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue};
 use serde_json::Value;
 
+use super::pattern::{MATCHES, Patterns};
 use crate::bundle::property::Property;
 
 /// The most work: about a tenth of a second.
@@ -57,46 +58,57 @@ impl Size {
 }
 
 /// The work to evaluate an expression about the properties of a bundle, at most; saturates.
-pub(super) fn of(expression: &IdedExpr, properties: &[Property]) -> u64 {
+pub(super) fn of(expression: &IdedExpr, patterns: &Patterns, properties: &[Property]) -> u64 {
     let each = properties.iter().map(|p| Size::of(2).with(Size::of(p.type_.len())).with(Size::of_json(&p.value)));
     let all = each.fold(Size::of(properties.len()), Size::with);
-    of_variables(expression, BTreeMap::from([("properties", all)]))
+    of_variables(expression, Scope { variables: BTreeMap::from([("properties", all)]), patterns })
 }
 
 /// The same about the fields of a document.
-pub(super) fn of_fields<'e>(expression: &'e IdedExpr, fields: impl Iterator<Item = (&'e str, &'e Value)>) -> u64 {
-    of_variables(expression, fields.map(|(name, value)| (name, Size::of_json(value))).collect())
+pub(super) fn of_fields<'e>(
+    expression: &'e IdedExpr,
+    patterns: &'e Patterns,
+    fields: impl Iterator<Item = (&'e str, &'e Value)>,
+) -> u64 {
+    let variables = fields.map(|(name, value)| (name, Size::of_json(value))).collect();
+    of_variables(expression, Scope { variables, patterns })
 }
 
-fn of_variables<'e>(expression: &'e IdedExpr, mut variables: BTreeMap<&'e str, Size>) -> u64 {
+/// What is known where an expression stands.
+struct Scope<'e> {
+    variables: BTreeMap<&'e str, Size>,
+    patterns: &'e Patterns,
+}
+
+fn of_variables<'e>(expression: &'e IdedExpr, mut scope: Scope<'e>) -> u64 {
     // The variables are made into values of the evaluator first.
-    let made = variables.values().fold(0_u64, |all, size| all.saturating_add(size.weight));
-    estimate(expression, &mut variables).1.saturating_add(made)
+    let made = scope.variables.values().fold(0_u64, |all, size| all.saturating_add(size.weight));
+    estimate(expression, &mut scope).1.saturating_add(made)
 }
 
 /// The size of the result, and the work.
-fn estimate<'e>(expression: &'e IdedExpr, variables: &mut BTreeMap<&'e str, Size>) -> (Size, u64) {
+fn estimate<'e>(expression: &'e IdedExpr, scope: &mut Scope<'e>) -> (Size, u64) {
     match &expression.expr {
         Expr::Literal(LiteralValue::String(text)) => (Size::of(text.inner().len()), 1),
         Expr::Literal(LiteralValue::Bytes(bytes)) => (Size::of(bytes.inner().len()), 1),
         Expr::Literal(_) => (Size::of(1), 1),
-        Expr::Ident(name) => (variables.get(name.as_str()).copied().unwrap_or_else(|| Size::of(1)), 1),
+        Expr::Ident(name) => (scope.variables.get(name.as_str()).copied().unwrap_or_else(|| Size::of(1)), 1),
         Expr::Select(select) => {
-            let (size, work) = estimate(&select.operand, variables);
+            let (size, work) = estimate(&select.operand, scope);
             (size.part(), work.saturating_add(1))
         }
-        Expr::List(list) => several(list.elements.iter(), variables),
+        Expr::List(list) => several(list.elements.iter(), scope),
         Expr::Map(map) => several(
             map.entries.iter().flat_map(|entry| match &entry.expr {
                 EntryExpr::MapEntry(entry) => vec![&entry.key, &entry.value],
                 EntryExpr::StructField(field) => vec![&field.value],
             }),
-            variables,
+            scope,
         ),
         Expr::Unspecified | Expr::Struct(_) => (Size::default(), 1),
         Expr::Call(call) => {
             let operands: Vec<(Size, u64)> =
-                call.target.as_deref().into_iter().chain(&call.args).map(|o| estimate(o, variables)).collect();
+                call.target.as_deref().into_iter().chain(&call.args).map(|o| estimate(o, scope)).collect();
             let work = operands.iter().fold(1_u64, |all, (_, work)| all.saturating_add(*work));
             let sizes: Vec<Size> = operands.iter().map(|(size, _)| *size).collect();
             let weights = sizes.iter().map(|s| s.weight);
@@ -109,7 +121,12 @@ fn estimate<'e>(expression: &'e IdedExpr, variables: &mut BTreeMap<&'e str, Size
                 "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "startsWith" | "endsWith" => {
                     (Size::of(1), work.saturating_add(weights.min().unwrap_or_default()))
                 }
-                "matches" | "contains" => (Size::of(1), work.saturating_add(weights.fold(1, u64::saturating_mul))),
+                MATCHES => {
+                    let (compiled, per_byte) = scope.patterns.work(call);
+                    let text = sizes.first().map_or(1, |text| text.weight);
+                    (Size::of(1), work.saturating_add(compiled).saturating_add(text.saturating_mul(per_byte)))
+                }
+                "contains" => (Size::of(1), work.saturating_add(weights.fold(1, u64::saturating_mul))),
                 "@in" | "semver_compare" => (Size::of(1), work.saturating_add(weights.fold(1, u64::saturating_add))),
                 // Lists and texts are put together; numbers become texts.
                 _ => {
@@ -119,12 +136,12 @@ fn estimate<'e>(expression: &'e IdedExpr, variables: &mut BTreeMap<&'e str, Size
             }
         }
         Expr::Comprehension(l) => {
-            let (range, range_work) = estimate(&l.iter_range, variables);
-            let (start, start_work) = estimate(&l.accu_init, variables);
-            let hidden = variables.insert(&l.iter_var, range.part());
-            let outer = variables.insert(&l.accu_var, start);
-            let (grown, step) = estimate(&l.loop_step, variables);
-            let (_, condition) = estimate(&l.loop_cond, variables);
+            let (range, range_work) = estimate(&l.iter_range, scope);
+            let (start, start_work) = estimate(&l.accu_init, scope);
+            let hidden = scope.variables.insert(&l.iter_var, range.part());
+            let outer = scope.variables.insert(&l.accu_var, start);
+            let (grown, step) = estimate(&l.loop_step, scope);
+            let (_, condition) = estimate(&l.loop_cond, scope);
             let rounds = range.length;
             let end = Size {
                 length: start.length.saturating_add(rounds.saturating_mul(grown.length)),
@@ -132,10 +149,10 @@ fn estimate<'e>(expression: &'e IdedExpr, variables: &mut BTreeMap<&'e str, Size
                 heaviest: grown.weight,
                 weight: start.weight.saturating_add(rounds.saturating_mul(grown.weight)),
             };
-            variables.insert(&l.accu_var, end);
-            let (result, finish) = estimate(&l.result, variables);
-            restore(variables, &l.iter_var, hidden);
-            restore(variables, &l.accu_var, outer);
+            scope.variables.insert(&l.accu_var, end);
+            let (result, finish) = estimate(&l.result, scope);
+            restore(&mut scope.variables, &l.iter_var, hidden);
+            restore(&mut scope.variables, &l.accu_var, outer);
             // A round copies what there is so far.
             let round = step.saturating_add(condition).saturating_add(end.length);
             let work = range_work.saturating_add(start_work).saturating_add(rounds.saturating_mul(round));
@@ -144,10 +161,10 @@ fn estimate<'e>(expression: &'e IdedExpr, variables: &mut BTreeMap<&'e str, Size
     }
 }
 
-fn several<'e>(parts: impl Iterator<Item = &'e IdedExpr>, variables: &mut BTreeMap<&'e str, Size>) -> (Size, u64) {
+fn several<'e>(parts: impl Iterator<Item = &'e IdedExpr>, scope: &mut Scope<'e>) -> (Size, u64) {
     let (mut size, mut work, mut count) = (Size::of(0), 1_u64, 0);
     for part in parts {
-        let (one, cost) = estimate(part, variables);
+        let (one, cost) = estimate(part, scope);
         size = size.with(one);
         work = work.saturating_add(cost).saturating_add(1);
         count += 1;

@@ -12,28 +12,42 @@
 
 mod check;
 mod cost;
+mod pattern;
 mod policy;
 mod words;
 
 use std::fmt;
 use std::sync::Arc;
 
+use cel::common::ast::IdedExpr;
 use cel::objects::{Key, Map};
 use cel::{Context, ExecutionError, Program};
 use serde_json::Value;
 
+use self::pattern::Patterns;
 pub use self::policy::Policy;
+use super::Work;
 use crate::bundle::property::Property;
 use crate::version;
 
 /// The longest rule, in bytes. The longest that published catalogs have is a few hundred.
 const MAX_LENGTH: usize = 16 << 10;
 
+/// The work to read one byte of a rule.
+const READING: u64 = 10;
+
+/// The work to find out that a rule asks for too much.
+const ESTIMATING: u64 = cost::LIMIT / 50;
+
 /// How many operators, fields and brackets a rule may have. Each may be one level of nesting, which the stack must hold.
 const MAX_OPERATORS: usize = 600;
 
 /// How many levels of brackets a rule may have, as for the parser of OLM's CEL library.
 const MAX_BRACKETS: usize = 100;
+
+/// Most complaints about one rule that are told, and most characters of one of them and of the line that it shows.
+const MOST_COMPLAINTS: usize = 10;
+const LONGEST_COMPLAINT: usize = 300;
 
 /// Why a rule was refused or could not be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +58,33 @@ pub struct Error(String);
 #[derive(Clone)]
 pub struct Rule {
     text: String,
-    program: Arc<Program>,
+    parsed: Arc<Parsed>,
+}
+
+/// A rule as it is evaluated.
+struct Parsed {
+    expression: IdedExpr,
+    patterns: Patterns,
+    /// The work to read it.
+    work: u64,
+}
+
+impl Parsed {
+    /// Of a rule that was checked.
+    fn of(text: &str, program: &Program) -> Self {
+        let mut expression = program.expression().clone();
+        let (patterns, work) = Patterns::take(&mut expression);
+        Self { expression, patterns, work: work.saturating_add(READING * text.len() as u64) }
+    }
+
+    fn execute(&self, mut context: Context<'_, '_>) -> Result<bool, Error> {
+        self.patterns.declare(&mut context)?;
+        match context.resolve(&self.expression) {
+            Ok(cel::Value::Bool(holds)) => Ok(holds),
+            Ok(_) => Err(Error(words::NO_SUCH_OVERLOAD.to_owned())),
+            Err(error) => Err(Error(words::of_error(&error))),
+        }
+    }
 }
 
 impl fmt::Debug for Rule {
@@ -61,7 +101,12 @@ impl Rule {
         if found != check::Type::Bool {
             return Err(Error("cel expressions must have type Bool".to_owned()));
         }
-        Ok(Self { text: text.to_owned(), program: Arc::new(program) })
+        Ok(Self { text: text.to_owned(), parsed: Arc::new(Parsed::of(text, &program)) })
+    }
+
+    /// The work that it was to read the rule.
+    pub(super) fn work(&self) -> u64 {
+        self.parsed.work
     }
 
     /// The rule as it was written.
@@ -71,7 +116,18 @@ impl Rule {
 
     /// Does it hold of these properties?
     pub fn evaluate(&self, properties: &[Property]) -> Result<bool, Error> {
-        bound(cost::of(self.program.expression(), properties))?;
+        self.evaluate_within(properties, &Work::default())
+    }
+
+    /// The same, with the work that is left.
+    pub(super) fn evaluate_within(&self, properties: &[Property], work: &Work) -> Result<bool, Error> {
+        let Parsed { expression, patterns, .. } = &*self.parsed;
+        let cost = cost::of(expression, patterns, properties);
+        // To find out that it is too much is work, too.
+        if !work.spend(if cost > cost::LIMIT { ESTIMATING } else { cost }) {
+            return Err(Error(Work::SPENT.to_owned()));
+        }
+        bound(cost)?;
         let list = properties.iter().map(|p| {
             let fields = [("type", cel::Value::from(p.type_.as_str())), ("value", to_cel(&p.value))];
             cel::Value::Map(Map { map: Arc::new(fields.into_iter().map(|(k, v)| (Key::from(k), v)).collect()) })
@@ -79,21 +135,13 @@ impl Rule {
         let mut context = Context::default();
         context.add_variable_from_value("properties", cel::Value::List(Arc::new(list.collect())));
         context.add_function("semver_compare", semver_compare).map_err(|e| Error(e.to_string()))?;
-        execute(&self.program, &context)
+        self.parsed.execute(context)
     }
 }
 
 fn parse(text: &str) -> Result<Program, Error> {
     limit(text)?;
     Program::compile(text).map_err(|errors| syntax_errors(text, &errors))
-}
-
-fn execute(program: &Program, context: &Context<'_, '_>) -> Result<bool, Error> {
-    match program.execute(context) {
-        Ok(cel::Value::Bool(holds)) => Ok(holds),
-        Ok(_) => Err(Error(words::NO_SUCH_OVERLOAD.to_owned())),
-        Err(error) => Err(Error(words::of_error(&error))),
-    }
 }
 
 fn bound(cost: u64) -> Result<(), Error> {
@@ -116,6 +164,8 @@ fn limit(text: &str) -> Result<(), Error> {
         }
         deepest = deepest.max(depth);
     }
+    // The operator that is a word.
+    operators += text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| *word == "in").count();
     if operators > MAX_OPERATORS || deepest > MAX_BRACKETS {
         return Err(Error(format!(
             "the rule is too complex: it may have {MAX_OPERATORS} operators and {MAX_BRACKETS} levels of brackets"
@@ -157,15 +207,33 @@ fn syntax_errors(text: &str, errors: &cel::ParseErrors) -> Error {
     Error(describe(text, complaints.collect()))
 }
 
-/// Complaints with the lines that they are about. A position is a line from 1 and a column from 1.
+/// Complaints with the lines that they are about. A position is a line from 1 and a column from 1. The first are told, and of long lines
+/// what is near.
 fn describe(text: &str, complaints: Vec<((usize, usize), String)>) -> String {
     let lines: Vec<&str> = text.split('\n').collect();
-    let each = complaints.into_iter().map(|((line, column), message)| {
-        let mut said = format!("ERROR: <input>:{line}:{column}: {message}");
+    let more = complaints.len().saturating_sub(MOST_COMPLAINTS);
+    let each = complaints.into_iter().take(MOST_COMPLAINTS).map(|((line, column), message)| {
+        let mut said = format!("ERROR: <input>:{line}:{column}: {}", shortened(&message));
         if let Some(source) = line.checked_sub(1).and_then(|n| lines.get(n)) {
-            said += &format!("\n | {source}\n | {}^", ".".repeat(column.saturating_sub(1)));
+            let before = column.saturating_sub(1);
+            let left_out =
+                if source.len() > LONGEST_COMPLAINT { before.saturating_sub(LONGEST_COMPLAINT / 2) } else { 0 };
+            let shown: String = source.chars().skip(left_out).take(LONGEST_COMPLAINT).collect();
+            said += &format!("\n | {shown}\n | {}^", ".".repeat((before - left_out).min(LONGEST_COMPLAINT)));
         }
         said
     });
-    each.collect::<Vec<_>>().join("\n")
+    let mut said: Vec<String> = each.collect();
+    if more > 0 {
+        said.push(format!("and {more} more errors"));
+    }
+    said.join("\n")
+}
+
+/// A message, without what is too much of it.
+fn shortened(message: &str) -> String {
+    match message.char_indices().nth(LONGEST_COMPLAINT) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message.to_owned(),
+    }
 }

@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use cel::extractors::This;
 use cel::objects::{Key, Map};
-use cel::{Context, ExecutionError, Program};
+use cel::{Context, ExecutionError};
 use serde_json::Value;
 
 use super::check::{self, Type};
-use super::{Error, bound, cost, describe, execute, parse};
+use super::{Error, Parsed, bound, cost, describe, parse};
 use crate::version::{self, Version};
 
 /// A rule about a document that was understood.
 #[derive(Clone)]
 pub struct Policy {
     text: String,
-    program: Arc<Program>,
+    parsed: Arc<Parsed>,
     fields: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ impl Policy {
         if !matches!(found, Type::Bool | Type::Dyn) {
             return Err(Error(format!("a policy is true or false; this one is of type {found}")));
         }
-        Ok(Self { text: text.to_owned(), program: Arc::new(program), fields })
+        Ok(Self { text: text.to_owned(), parsed: Arc::new(Parsed::of(text, &program)), fields })
     }
 
     /// The rule as it was written.
@@ -70,7 +70,8 @@ impl Policy {
     pub fn holds(&self, document: &Value) -> Result<bool, Error> {
         let null = Value::Null;
         let fields = || self.fields.iter().map(|name| (name.as_str(), document.get(name).unwrap_or(&null)));
-        bound(cost::of_fields(self.program.expression(), fields()))?;
+        let Parsed { expression, patterns, .. } = &*self.parsed;
+        bound(cost::of_fields(expression, patterns, fields()))?;
         let mut context = Context::default();
         for (name, value) in fields() {
             context.add_variable_from_value(name, to_cel(value));
@@ -95,7 +96,7 @@ impl Policy {
                 context.add_function("isGreaterThan", more)
             });
         declared.map_err(|e| Error(e.to_string()))?;
-        execute(&self.program, &context)
+        self.parsed.execute(context)
     }
 }
 

@@ -63,6 +63,15 @@ fn catalog(lines: &[&str]) -> Snapshot {
                         .map(|k| json!({ "gvk": { "group": "garden.example.com", "version": "v1", "kind": k } }))
                         .collect::<Vec<_>>() } }),
                 )),
+                "costly" => {
+                    // Nearly as much as one rule may ask for, of each bundle of the catalog.
+                    let loops = "false && properties.all(a, properties.all(b, properties.all(c, a != b || b != c)))";
+                    for n in 0..10 {
+                        message.properties.push(Property::new("note", json!(n)));
+                        let rule = json!({ "cel": { "rule": format!("{loops} || {n} == {value}") } });
+                        message.properties.push(Property::new("olm.constraint", rule));
+                    }
+                }
                 "deprecated" => message.properties.push(Property::new("olm.deprecated", json!({}))),
                 other => panic!("{other}"),
             }
@@ -104,6 +113,27 @@ fn installed(lines: &[&str], wanted: &[Wanted<'_>]) -> Vec<Installed> {
         .entries()
         .map(|e| Installed { subscribed: wanted.iter().any(|w| w.installed_csv == e.name), entry: e.clone() });
     installed.collect()
+}
+
+/// A catalog whose constraints ask for work without end ends a resolution with a reason.
+#[test]
+fn costly_constraints_end_a_resolution() {
+    let line = |n: usize| format!("rose.v1.{}.0 stable replaces=rose.v1.{n}.0 costly={n}", n + 1);
+    let lines: Vec<String> = (0..40).map(line).collect();
+    let snapshot = catalog(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let resolution = |channel| {
+        let line = format!("rose rose {channel}");
+        let inputs = Inputs {
+            namespace: "garden",
+            subscriptions: wanted(&[&line]),
+            catalogs: vec![Catalog { name: "main", namespace: "olm", priority: 0, snapshot: &snapshot }],
+            ..Inputs::default()
+        };
+        resolve(&inputs).map(|_| ()).map_err(|failure| failure.to_string())
+    };
+    assert_eq!(resolution("stable"), Err(crate::constraint::Work::SPENT.to_owned()));
+    // Those who do not ask for its bundles go on.
+    assert!(resolution("fast").unwrap_err().starts_with("constraints not satisfiable"));
 }
 
 /// Name, namespace, priority and lines of a catalog.
