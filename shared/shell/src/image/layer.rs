@@ -65,7 +65,7 @@ pub(super) fn read(
 /// A layer, or the image, is larger than the limits allow.
 pub(super) fn too_much(what: &str) -> CliError {
     CliError::input(format!("the image holds {what}"))
-        .hint("no catalog or bundle needs that much: ask its maker what is in it")
+        .hint("no public catalog or bundle needs that much: ask its maker what is in it; kubectl olm run takes more with --image-size-limit")
 }
 
 /// Passes bytes through and checks, at the end, that they are what they should be.
@@ -212,7 +212,7 @@ fn entries(
         }
         let path = long_path.take().unwrap_or_else(|| text(&entry.header().path_bytes()));
         let target = long_target.take().unwrap_or_else(|| text(&entry.header().link_name_bytes().unwrap_or_default()));
-        if path.len() as u64 > LONGEST_PATH {
+        if path.len().max(target.len()) as u64 > LONGEST_PATH {
             return Err(CliError::input("a layer has a path of more than 4096 bytes"));
         }
         let size = entry.header().entry_size().map_err(|e| broken(&e))?;

@@ -18,6 +18,10 @@ const WHITEOUT: &str = ".wh.";
 const OPAQUE: &str = ".wh..wh..opq";
 /// Most links that are followed for one file.
 const HOPS: usize = 40;
+/// Most parts of paths that are followed for all links of an image.
+const LINK_STEPS: usize = 1_000_000;
+/// Most folders in folders, which those who walk them later can rely on.
+const DEEPEST: usize = 64;
 /// Most warnings that are kept of an image.
 const WARNINGS: usize = 100;
 
@@ -27,24 +31,56 @@ pub(super) struct Tree {
     folders: Vec<(String, &'static str)>,
     /// What names them.
     named_by: &'static str,
-    nodes: BTreeMap<String, Node>,
-    layer: usize,
+    nodes: Nodes,
     next_file: u64,
+    /// Most bytes that are kept, and how many more there may be.
+    kept: u64,
     kept_left: u64,
+    entries: usize,
     entries_left: usize,
     warnings: Vec<String>,
+    /// How many paths whiteouts looked at.
+    #[cfg(test)]
+    looked: usize,
 }
 
-struct Node {
-    layer: usize,
-    kind: NodeKind,
-}
-
-enum NodeKind {
+enum Node {
     /// The number of the file with the content.
     File(u64),
     Folder,
     Link(String),
+}
+
+/// What there is, by path. What lower layers have is apart: a whiteout deletes of that only, and so looks at nothing that stays.
+#[derive(Default)]
+struct Nodes {
+    lower: BTreeMap<String, Node>,
+    layer: BTreeMap<String, Node>,
+}
+
+impl Nodes {
+    fn next_layer(&mut self) {
+        self.lower.extend(std::mem::take(&mut self.layer));
+    }
+
+    fn get(&self, path: &str) -> Option<&Node> {
+        self.layer.get(path).or_else(|| self.lower.get(path))
+    }
+
+    fn remove(&mut self, path: &str) -> Option<Node> {
+        self.layer.remove(path).or_else(|| self.lower.remove(path))
+    }
+
+    /// Everything below a folder.
+    fn below(&self, folder: &str) -> impl Iterator<Item = &String> {
+        below(&self.lower, folder).chain(below(&self.layer, folder))
+    }
+}
+
+fn below<'n>(nodes: &'n BTreeMap<String, Node>, folder: &str) -> impl Iterator<Item = &'n String> {
+    let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
+    let paths = nodes.range(prefix.clone()..).map(|(path, _)| path);
+    paths.take_while(move |path| path.starts_with(&prefix))
 }
 
 impl Tree {
@@ -68,18 +104,21 @@ impl Tree {
             staging,
             folders,
             named_by,
-            nodes: BTreeMap::new(),
-            layer: 0,
+            nodes: Nodes::default(),
             next_file: 0,
+            kept: limits.kept,
             kept_left: limits.kept,
+            entries: limits.entries,
             entries_left: limits.entries,
             warnings: Vec::new(),
+            #[cfg(test)]
+            looked: 0,
         })
     }
 
     /// What follows comes from the next layer.
     pub(super) fn next_layer(&mut self) {
-        self.layer += 1;
+        self.nodes.next_layer();
     }
 
     /// Applies one entry.
@@ -107,18 +146,21 @@ impl Tree {
         if !self.is_kept(&path) {
             return Ok(());
         }
+        if path.split('/').count() > DEEPEST {
+            return Err(too_much(&format!("a path of more than {DEEPEST} folders")));
+        }
         match entry {
             Entry::File { path: shown, size } => self.file(&path, shown, *size, content),
             Entry::Folder { .. } => {
-                if !matches!(self.nodes.get(&path), Some(Node { kind: NodeKind::Folder, .. })) {
-                    self.put(path, NodeKind::Folder)?;
+                if !matches!(self.nodes.get(&path), Some(Node::Folder)) {
+                    self.put(path, Node::Folder)?;
                 }
                 Ok(())
             }
-            Entry::Link { target, .. } => self.put(path, NodeKind::Link((*target).to_owned())),
+            Entry::Link { target, .. } => self.put(path, Node::Link((*target).to_owned())),
             Entry::HardLink { target, .. } => {
-                let number = normal(target).and_then(|target| match self.nodes.get(&target)?.kind {
-                    NodeKind::File(number) => Some(number),
+                let number = normal(target).and_then(|target| match self.nodes.get(&target)? {
+                    Node::File(number) => Some(*number),
                     _ => None,
                 });
                 match number {
@@ -126,7 +168,7 @@ impl Tree {
                         self.charge(self.stored(number).metadata().map_or(0, |m| m.len()))?;
                         let copy = self.number();
                         fs::copy(self.stored(number), self.stored(copy))?;
-                        self.put(path, NodeKind::File(copy))
+                        self.put(path, Node::File(copy))
                     }
                     None => {
                         self.warn(format!("{path}: left out, it is a hard link to {target}, which is not kept"));
@@ -143,7 +185,10 @@ impl Tree {
 
     fn file(&mut self, path: &str, shown: &str, size: u64, content: &mut dyn Read) -> Result<(), CliError> {
         if size > self.kept_left {
-            return Err(too_much(&format!("{shown} of {size} bytes, which is more than may be kept")));
+            return Err(too_much(&format!(
+                "{shown} of {size} bytes, which is more than the {} that may be kept",
+                self.kept
+            )));
         }
         self.charge(size)?;
         let number = self.number();
@@ -152,7 +197,7 @@ impl Tree {
         if written != size {
             return Err(CliError::input(format!("{shown} in a layer breaks off after {written} of {size} bytes")));
         }
-        self.put(path.to_owned(), NodeKind::File(number))
+        self.put(path.to_owned(), Node::File(number))
     }
 
     fn number(&mut self) -> u64 {
@@ -165,8 +210,10 @@ impl Tree {
     }
 
     fn charge(&mut self, bytes: u64) -> Result<(), CliError> {
-        self.kept_left =
-            self.kept_left.checked_sub(bytes).ok_or_else(|| too_much("more bytes in its catalog than may be kept"))?;
+        self.kept_left = self
+            .kept_left
+            .checked_sub(bytes)
+            .ok_or_else(|| too_much(&format!("more than {} bytes to be kept", self.kept)))?;
         Ok(())
     }
 
@@ -181,48 +228,49 @@ impl Tree {
     }
 
     /// In place of what had the name, and of files that stand where it needs folders.
-    fn put(&mut self, path: String, kind: NodeKind) -> Result<(), CliError> {
-        self.entries_left = self.entries_left.checked_sub(1).ok_or_else(|| too_much("more files than may be kept"))?;
+    fn put(&mut self, path: String, kind: Node) -> Result<(), CliError> {
+        self.entries_left = self
+            .entries_left
+            .checked_sub(1)
+            .ok_or_else(|| too_much(&format!("more than {} files to be kept", self.entries)))?;
         let mut above = path.as_str();
         while let Some((parent, _)) = above.rsplit_once('/') {
-            if self.nodes.get(parent).is_some_and(|n| !matches!(n.kind, NodeKind::Folder)) {
+            if self.nodes.get(parent).is_some_and(|node| !matches!(node, Node::Folder)) {
                 self.remove(parent);
             }
             above = parent;
         }
-        if !matches!(kind, NodeKind::Folder) {
-            let below: Vec<String> = self.below(&path).collect();
+        if !matches!(kind, Node::Folder) {
+            let below: Vec<String> = self.nodes.below(&path).cloned().collect();
             for path in &below {
                 self.remove(path);
             }
         }
         self.remove(&path);
-        self.nodes.insert(path, Node { layer: self.layer, kind });
+        self.nodes.layer.insert(path, kind);
         Ok(())
-    }
-
-    fn below(&self, folder: &str) -> impl Iterator<Item = String> {
-        let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
-        let paths = self.nodes.range(prefix.clone()..).map(|(path, _)| path);
-        paths.take_while(move |path| path.starts_with(&prefix)).cloned().collect::<Vec<_>>().into_iter()
     }
 
     /// Forgets what lower layers have below a folder.
     fn remove_below(&mut self, folder: &str) {
-        let below: Vec<String> = self.below(folder).collect();
+        let below: Vec<String> = below(&self.nodes.lower, folder).cloned().collect();
         for path in &below {
             self.remove_lower(path);
         }
     }
 
     fn remove_lower(&mut self, path: &str) {
-        if self.nodes.get(path).is_some_and(|n| n.layer < self.layer) {
-            self.remove(path);
+        #[cfg(test)]
+        {
+            self.looked += 1;
+        }
+        if let Some(Node::File(number)) = self.nodes.lower.remove(path) {
+            let _ = fs::remove_file(self.stored(number));
         }
     }
 
     fn remove(&mut self, path: &str) {
-        if let Some(Node { kind: NodeKind::File(number), .. }) = self.nodes.remove(path) {
+        if let Some(Node::File(number)) = self.nodes.remove(path) {
             // A file that cannot be deleted goes with the whole folder.
             let _ = fs::remove_file(self.stored(number));
         }
@@ -230,9 +278,10 @@ impl Tree {
 
     /// Gives everything its name below `root`, and tells what was left out.
     pub(super) fn build(mut self, root: &Path) -> Result<Vec<String>, CliError> {
+        self.nodes.next_layer();
         let folders = self.folders.clone();
         for (folder, name) in &folders {
-            if !self.below(folder).any(|_| true) && !self.nodes.contains_key(folder) {
+            if self.nodes.below(folder).next().is_none() && self.nodes.get(folder).is_none() {
                 return Err(CliError::input(format!(
                     "{} names the folder /{folder}, which is not there",
                     self.named_by
@@ -244,14 +293,16 @@ impl Tree {
         // Links are copies of what they lead to, so they come before their targets are moved away.
         let links: Vec<(String, String)> = self
             .nodes
+            .lower
             .iter()
-            .filter_map(|(path, node)| match &node.kind {
-                NodeKind::Link(target) => Some((path.clone(), target.clone())),
+            .filter_map(|(path, node)| match node {
+                Node::Link(target) => Some((path.clone(), target.clone())),
                 _ => None,
             })
             .collect();
+        let mut steps = LINK_STEPS;
         for (path, target) in links {
-            match self.resolve(&path) {
+            match self.resolve(&path, &mut steps) {
                 Some(Resolved::File(number)) => {
                     self.charge(self.stored(number).metadata().map_or(0, |m| m.len()))?;
                     for place in self.places(root, &path) {
@@ -265,20 +316,20 @@ impl Tree {
                 None => self.warn(format!("{path}: left out, it is a link to {target}, which is not kept")),
             }
         }
-        for (path, node) in &self.nodes {
+        for (path, node) in &self.nodes.lower {
             for (n, place) in self.places(root, path).into_iter().enumerate() {
-                match node.kind {
-                    NodeKind::Folder => fs::create_dir_all(place)?,
-                    NodeKind::File(number) => {
+                match node {
+                    Node::Folder => fs::create_dir_all(place)?,
+                    Node::File(number) => {
                         make_parent(&place)?;
                         // Only overlapping labels give a file two places.
                         if n + 1 < self.places(root, path).len() {
-                            fs::copy(self.stored(number), place)?;
+                            fs::copy(self.stored(*number), place)?;
                         } else {
-                            fs::rename(self.stored(number), place)?;
+                            fs::rename(self.stored(*number), place)?;
                         }
                     }
-                    NodeKind::Link(_) => {}
+                    Node::Link(_) => {}
                 }
             }
         }
@@ -295,11 +346,12 @@ impl Tree {
     }
 
     /// What a path stands for when links are followed, within what is kept.
-    fn resolve(&self, path: &str) -> Option<Resolved> {
+    fn resolve(&self, path: &str, steps: &mut usize) -> Option<Resolved> {
         let mut rest: Vec<String> = path.rsplit('/').map(str::to_owned).collect();
         let mut at: Vec<String> = Vec::new();
         let mut hops = 0;
         while let Some(part) = rest.pop() {
+            *steps = steps.checked_sub(1)?;
             match part.as_str() {
                 "" | "." => continue,
                 ".." => {
@@ -308,7 +360,7 @@ impl Tree {
                 }
                 _ => at.push(part),
             }
-            if let Some(Node { kind: NodeKind::Link(target), .. }) = self.nodes.get(&at.join("/")) {
+            if let Some(Node::Link(target)) = self.nodes.get(&at.join("/")) {
                 hops += 1;
                 if hops > HOPS {
                     return None;
@@ -321,11 +373,11 @@ impl Tree {
             }
         }
         let path = at.join("/");
-        match self.nodes.get(&path).map(|n| &n.kind) {
-            Some(NodeKind::File(number)) => Some(Resolved::File(*number)),
-            Some(NodeKind::Folder) => Some(Resolved::Folder),
-            Some(NodeKind::Link(_)) => None,
-            None => self.below(&path).next().map(|_| Resolved::Folder),
+        match self.nodes.get(&path) {
+            Some(Node::File(number)) => Some(Resolved::File(*number)),
+            Some(Node::Folder) => Some(Resolved::Folder),
+            Some(Node::Link(_)) => None,
+            None => self.nodes.below(&path).next().map(|_| Resolved::Folder),
         }
     }
 }
@@ -360,4 +412,70 @@ fn normal(path: &str) -> Option<String> {
         }
     }
     Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(folder: &Path) -> Tree {
+        let folders = [("configs".to_owned(), "")];
+        Tree::new(folder.join("files"), &folders, "a label", &Limits::default()).unwrap()
+    }
+
+    fn apply(tree: &mut Tree, path: &str) -> Result<(), CliError> {
+        let entry = Entry::File { path, size: 1 };
+        if path.ends_with('/') {
+            tree.apply(&Entry::Folder { path }, &mut io::empty())
+        } else {
+            tree.apply(&entry, &mut &b"x"[..])
+        }
+    }
+
+    /// Whiteouts in a layer with many paths of its own look at those of lower layers only, and at each of them once.
+    #[test]
+    fn whiteouts_take_linear_time() {
+        const MANY: usize = 5000;
+        let folder = tempfile::tempdir().unwrap();
+        let mut tree = tree(folder.path());
+        tree.next_layer();
+        apply(&mut tree, "configs/old").unwrap();
+        tree.next_layer();
+        for n in 0..MANY {
+            apply(&mut tree, &format!("configs/{n}/")).unwrap();
+        }
+        for n in 0..MANY {
+            apply(&mut tree, "configs/.wh..wh..opq").unwrap();
+            apply(&mut tree, &format!("configs/.wh.{n}")).unwrap();
+        }
+        apply(&mut tree, "configs/.wh.old").unwrap();
+        assert!(tree.looked <= 2 * MANY, "{}", tree.looked);
+        let root = folder.path().join("content");
+        fs::create_dir_all(&root).unwrap();
+        tree.build(&root).unwrap();
+        assert_eq!(fs::read_dir(&root).unwrap().count(), MANY);
+        assert!(!root.join("old").exists());
+    }
+
+    #[test]
+    fn depth_and_links_are_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tree = tree(folder.path());
+        let deep = |parts: usize| format!("configs/{}x", "d/".repeat(parts));
+        assert!(apply(&mut tree, &deep(DEEPEST - 2)).is_ok());
+        let error = apply(&mut tree, &deep(DEEPEST - 1)).unwrap_err();
+        assert!(error.message.contains("a path of more than 64 folders"), "{error:?}");
+        // A link that is followed for long is left out, and so are those behind it.
+        let around = "d/../".repeat(600) + "x";
+        for n in 0..LINK_STEPS / 1000 {
+            let path = format!("configs/{n}");
+            tree.apply(&Entry::Link { path: &path, target: &around }, &mut io::empty()).unwrap();
+        }
+        apply(&mut tree, "configs/x").unwrap();
+        let root = folder.path().join("content");
+        fs::create_dir_all(&root).unwrap();
+        let warnings = tree.build(&root).unwrap();
+        assert_eq!(warnings.len(), WARNINGS);
+        assert!(root.join("0").is_file() && root.join("x").is_file());
+    }
 }
