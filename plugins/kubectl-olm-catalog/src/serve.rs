@@ -26,15 +26,15 @@ pub(crate) struct Arguments {
     /// Port to listen on; 0 takes a free one
     #[arg(short, long, default_value_t = 50051)]
     port: u16,
-    /// Address to listen on, without the port
-    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::UNSPECIFIED))]
+    /// Address to listen on, without the port; 0.0.0.0 lets other machines connect, as opm serve does
+    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     address: IpAddr,
     /// File with the certificate chain to serve with, in PEM; OLM itself dials without TLS
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", requires = "tls_private_key_file", alias = "tls-cert")]
+    tls_cert_file: Option<PathBuf>,
     /// File with the certificate's private key, in PEM
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file", alias = "tls-key")]
+    tls_private_key_file: Option<PathBuf>,
     /// Serve Prometheus metrics at this address; off unless asked for
     #[arg(long, value_name = "IP:PORT")]
     metrics: Option<SocketAddr>,
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
     let options = Options {
         refs: arguments.on.refs(arguments.refs),
         address: SocketAddr::new(arguments.address, arguments.port),
-        tls: arguments.tls_cert.zip(arguments.tls_key),
+        tls: arguments.tls_cert_file.zip(arguments.tls_private_key_file),
         metrics: arguments.metrics,
         poll: arguments.poll,
         scan: SCAN,

@@ -1,8 +1,10 @@
-//! Accepts connections: so many and no more, each with little time for its first byte.
+//! Accepts connections: so many and no more, few of one address, each with little time until it has greeted.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 use tonic::transport::server::Connected;
 
+use super::greeting::{Greeted, Greeting};
 use super::{Metrics, Options};
 
 /// A pause after accepting failed, which it does when the process has too many files open.
@@ -30,7 +33,8 @@ pub(super) fn accept(
 ) -> impl Stream<Item = io::Result<Connection>> + use<> {
     let (sender, receiver) = mpsc::channel(BACKLOG);
     let slots = Arc::new(Semaphore::new(options.connections));
-    let patience = options.patience;
+    let peers = Peers::default();
+    let (patience, most_of_peer) = (options.patience, options.connections_of_peer);
     tokio::spawn(async move {
         loop {
             let accepted = tokio::select! {
@@ -50,15 +54,20 @@ pub(super) fn accept(
                 tracing::warn!(%peer, "too many connections: this one is closed");
                 continue;
             };
+            let Some(place) = Place::take(&peers, peer.ip(), most_of_peer) else {
+                metrics.refused();
+                tracing::warn!(%peer, "too many connections of one address: this one is closed");
+                continue;
+            };
             let (acceptor, sender, metrics) = (acceptor.clone(), sender.clone(), metrics.clone());
             // A slow handshake must not keep others from being accepted.
             tokio::spawn(async move {
                 match tokio::time::timeout(patience, greet(stream, acceptor)).await {
                     Ok(Ok(io)) => {
                         metrics.connected();
-                        let first = Some(Box::pin(tokio::time::sleep(patience)));
+                        let greeting = Some((Greeting::default(), Box::pin(tokio::time::sleep(patience))));
                         // Nobody takes it any more when the server stops.
-                        let _ = sender.send(Ok(Connection { io, first, metrics, _slot: slot })).await;
+                        let _ = sender.send(Ok(Connection { io, greeting, metrics, _slot: slot, _place: place })).await;
                     }
                     Ok(Err(e)) => tracing::debug!(%peer, "the connection failed: {e}"),
                     Err(_) => tracing::debug!(%peer, "the handshake took too long"),
@@ -84,10 +93,44 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 /// A connection that counts for as long as it lives.
 pub(super) struct Connection {
     io: Box<dyn Io>,
-    /// Until when something must have arrived; none, once it has.
-    first: Option<Pin<Box<Sleep>>>,
+    /// What has arrived of the greeting, and until when it must be whole; none, once it is.
+    greeting: Option<(Greeting, Pin<Box<Sleep>>)>,
     metrics: Metrics,
     _slot: OwnedSemaphorePermit,
+    _place: Place,
+}
+
+/// How many connections each address has.
+type Peers = Arc<Mutex<BTreeMap<IpAddr, usize>>>;
+
+/// One of the connections that an address may have.
+struct Place {
+    peers: Peers,
+    peer: IpAddr,
+}
+
+impl Place {
+    fn take(peers: &Peers, peer: IpAddr, most: usize) -> Option<Self> {
+        let mut counts = peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(peer).or_default();
+        if *count >= most {
+            return None;
+        }
+        *count += 1;
+        Some(Self { peers: peers.clone(), peer })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counts = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.peer) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.peer);
+            }
+        }
+    }
 }
 
 impl Drop for Connection {
@@ -106,12 +149,14 @@ impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.io).poll_read(cx, buf);
-        if buf.filled().len() > before {
-            self.first = None;
-        } else if let (Poll::Pending, Some(first)) = (&read, &mut self.first)
-            && first.as_mut().poll(cx).is_ready()
-        {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        let Some((greeting, deadline)) = &mut self.greeting else { return read };
+        match greeting.take(&buf.filled()[before..]) {
+            Greeted::Whole => self.greeting = None,
+            Greeted::Wrong => return Poll::Ready(Err(io::ErrorKind::InvalidData.into())),
+            Greeted::Not if deadline.as_mut().poll(cx).is_ready() => {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            Greeted::Not => {}
         }
         read
     }
@@ -128,5 +173,22 @@ impl AsyncWrite for Connection {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_free_again_when_its_connection_ends() {
+        let peers = Peers::default();
+        let [one, other] = ["192.0.2.1", "2001:db8::1"].map(|ip| ip.parse().unwrap());
+        let first = Place::take(&peers, one, 2).unwrap();
+        let _second = Place::take(&peers, one, 2).unwrap();
+        assert!(Place::take(&peers, one, 2).is_none() && Place::take(&peers, other, 2).is_some());
+        drop(first);
+        assert!(Place::take(&peers, one, 2).is_some());
+        assert_eq!(peers.lock().unwrap().len(), 1, "who has none is forgotten");
     }
 }

@@ -1,7 +1,7 @@
 //! Serves a [`Snapshot`] over gRPC, as `opm serve` serves a catalog (reference/bundles-and-catalogs.md §3.2, §3.3).
 //!
 //! ```text
-//!   connections   accepts: how many, how long without a word, TLS
+//!   connections   accepts: how many, of whom, TLS          greeting   how long without the preface of HTTP/2
 //!   metrics       counts requests, names unknown methods
 //!   service       api.Registry            others   api.ExperimentalRegistry, health
 //! ```
@@ -10,6 +10,7 @@
 //! too much or nonsense loses its connection, and costs the others nothing.
 
 mod connections;
+mod greeting;
 mod metrics;
 mod others;
 mod service;
@@ -42,7 +43,9 @@ pub struct Options {
     pub tls: Option<(Vec<u8>, Vec<u8>)>,
     /// Most connections at a time; more are closed at once.
     pub connections: usize,
-    /// How long a client may take for its TLS handshake, and then until its first byte.
+    /// Most of them from one address.
+    pub connections_of_peer: usize,
+    /// How long a client may take for its TLS handshake, and then until it has greeted with the preface and settings of HTTP/2.
     pub patience: Duration,
     /// How long running answers may take to end when the server stops.
     pub grace: Duration,
@@ -50,7 +53,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { tls: None, connections: 1024, patience: Duration::from_secs(10), grace: Duration::from_secs(2) }
+        Self {
+            tls: None,
+            connections: 1024,
+            connections_of_peer: 128,
+            patience: Duration::from_secs(10),
+            grace: Duration::from_secs(2),
+        }
     }
 }
 

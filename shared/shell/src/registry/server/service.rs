@@ -81,26 +81,30 @@ fn entry_of<'a>(channel: &'a Channel, package: &str, name: &str) -> Result<&'a E
     })
 }
 
-/// A bundle with its objects, without its edges.
-fn whole(snapshot: &Snapshot, entry: &Entry) -> Response<Bundle> {
-    let mut bundle = convert::bundle(entry);
+/// A bundle with its objects, without its edges. One whose objects are gone from the disk is not served at all: without them it would
+/// be another bundle.
+fn whole(snapshot: &Snapshot, entry: &Entry) -> Result<Response<Bundle>, Status> {
+    let mut bundle = with_content(snapshot, entry, true)?;
     bundle.replaces.clear();
     bundle.skips.clear();
-    if let Some(content) = snapshot.bundle(&entry.package, &entry.channel, &entry.name) {
-        convert::add_content(&mut bundle, &content);
-    }
-    Response::new(bundle)
+    Ok(Response::new(bundle))
 }
 
 /// A bundle of the whole list: with its edges, and with its objects when no image has them.
-fn listed(snapshot: &Snapshot, entry: &Entry) -> Bundle {
+fn listed(snapshot: &Snapshot, entry: &Entry) -> Result<Bundle, Status> {
+    with_content(snapshot, entry, entry.bundle_path.is_empty())
+}
+
+fn with_content(snapshot: &Snapshot, entry: &Entry, is_wanted: bool) -> Result<Bundle, Status> {
     let mut bundle = convert::bundle(entry);
-    if entry.bundle_path.is_empty()
-        && let Some(content) = snapshot.bundle(&entry.package, &entry.channel, &entry.name)
-    {
-        convert::add_content(&mut bundle, &content);
+    if is_wanted {
+        let content = snapshot.read_bundle(&entry.package, &entry.channel, &entry.name);
+        let gone = |why: String| Status::unavailable(format!("bundle {} cannot be served: {why}", quote(&entry.name)));
+        if let Some(content) = content.map_err(gone)? {
+            convert::add_content(&mut bundle, &content);
+        }
     }
-    bundle
+    Ok(bundle)
 }
 
 fn channel_entry(entry: &Entry, replaces: &str) -> ChannelEntry {
@@ -150,7 +154,7 @@ impl Registry for Service {
         let GetBundleRequest { pkg_name, channel_name, csv_name } = request.into_inner();
         let snapshot = self.snapshot();
         let channel = channel_of(&snapshot, &pkg_name, &channel_name)?;
-        Ok(whole(&snapshot, entry_of(channel, &pkg_name, &csv_name)?))
+        whole(&snapshot, entry_of(channel, &pkg_name, &csv_name)?)
     }
 
     async fn get_bundle_for_channel(
@@ -160,7 +164,7 @@ impl Registry for Service {
         let GetBundleInChannelRequest { pkg_name, channel_name } = request.into_inner();
         let snapshot = self.snapshot();
         let channel = channel_of(&snapshot, &pkg_name, &channel_name)?;
-        Ok(whole(&snapshot, entry_of(channel, &pkg_name, &channel.head)?))
+        whole(&snapshot, entry_of(channel, &pkg_name, &channel.head)?)
     }
 
     async fn get_channel_entries_that_replace(
@@ -200,7 +204,7 @@ impl Registry for Service {
             let [package, channel] = [&pkg_name, &channel_name].map(|t| quote(t));
             Status::unknown(format!("no entry found for package {package}, channel {channel}"))
         })?;
-        Ok(whole(&snapshot, entry))
+        whole(&snapshot, entry)
     }
 
     async fn get_channel_entries_that_provide(
@@ -252,7 +256,7 @@ impl Registry for Service {
             head.is_default_channel
         });
         match found {
-            Some((_, head)) => Ok(whole(&snapshot, head)),
+            Some((_, head)) => whole(&snapshot, head),
             None if any => Err(api.not_provided("entry found that provides")),
             None => Err(api.not_provided("channel entries found that provide")),
         }
@@ -262,10 +266,10 @@ impl Registry for Service {
         let snapshot = self.snapshot();
         let packages: Vec<String> = snapshot.packages().keys().cloned().collect();
         // The messages of one package at a time are in memory.
-        Ok(answers(packages.into_iter().flat_map(move |name| {
+        Ok(Response::new(Box::pin(stream::iter(packages.into_iter().flat_map(move |name| {
             let entries = snapshot.package(&name).into_iter().flat_map(Package::entries);
             entries.map(|e| listed(&snapshot, e)).collect::<Vec<_>>()
-        })))
+        })))))
     }
 }
 

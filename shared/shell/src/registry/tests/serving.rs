@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use olm_core::catalog::Snapshot;
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -20,7 +21,7 @@ use super::super::dir;
 use super::super::proto::ExperimentalListPackageCustomSchemasRequest;
 use super::super::proto::experimental_registry_client::ExperimentalRegistryClient;
 use super::super::proto::registry_client::RegistryClient;
-use super::super::proto::{GetPackageRequest, ListBundlesRequest};
+use super::super::proto::{GetBundleRequest, GetPackageRequest, ListBundlesRequest};
 use super::super::server::{Metrics, Options, Server};
 use super::{sample, serve};
 use crate::catalog::serve as command;
@@ -177,6 +178,69 @@ async fn clients_that_misbehave_lose_their_connection_and_nobody_else_does() {
     let text = metrics.text();
     let refused = text.lines().find(|l| l.starts_with("olm_registry_connections_refused_total")).unwrap();
     assert!(refused.rsplit(' ').next().unwrap().parse::<u64>().unwrap() >= 15, "{refused}");
+}
+
+/// What holds a connection without a greeting is closed, however much of it arrives; and one address has few connections.
+#[tokio::test]
+async fn connections_that_do_not_greet_are_closed() {
+    const GREETING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64";
+    let options = Options {
+        connections: 100,
+        connections_of_peer: 3,
+        patience: Duration::from_millis(200),
+        ..Options::default()
+    };
+    let metrics = Metrics::default();
+    let (server, _sender) = served(options, metrics.clone()).await;
+    for received in [1, 24, 24 + 9, GREETING.len() - 1] {
+        let mut stream = TcpStream::connect(server.address()).await.unwrap();
+        stream.write_all(&GREETING[..received]).await.unwrap();
+        closes(&mut stream).await;
+    }
+    // One that has greeted may wait, and is answered.
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        let mut stream = TcpStream::connect(server.address()).await.unwrap();
+        stream.write_all(GREETING).await.unwrap();
+        let mut settings = [0; 9];
+        stream.read_exact(&mut settings).await.unwrap();
+        assert_eq!(settings[3], 4);
+        held.push(stream);
+    }
+    let mut fourth = TcpStream::connect(server.address()).await.unwrap();
+    assert_eq!(closes(&mut fourth).await, 0);
+    let text = metrics.text();
+    assert!(text.contains("olm_registry_connections_refused_total 1"), "{text}");
+}
+
+/// A bundle whose objects are gone is not served without them.
+#[tokio::test]
+async fn a_bundle_without_its_content_is_not_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("catalog.json");
+    let padding = "x".repeat(5 << 20);
+    let blobs = [
+        json!({ "schema": "olm.package", "name": "rose", "defaultChannel": "c", "description": padding }),
+        json!({ "schema": "olm.channel", "package": "rose", "name": "c", "entries": [{ "name": "rose.v1" }] }),
+        json!({ "schema": "olm.bundle", "package": "rose", "name": "rose.v1", "properties": [
+            { "type": "olm.package", "value": { "packageName": "rose", "version": "1.0.0" } },
+            { "type": "olm.bundle.object", "value": { "data": "eyJraW5kIjoiQ2x1c3RlclNlcnZpY2VWZXJzaW9uIn0=" } },
+        ] }),
+    ];
+    std::fs::write(&file, blobs.map(|blob| blob.to_string()).join("\n")).unwrap();
+    let (server, _sender) = serve(dir::load(folder.path()).unwrap().snapshot).await;
+    let mut client = RegistryClient::new(channel(server.address()).await);
+    let request = || GetBundleRequest {
+        pkg_name: "rose".to_owned(),
+        channel_name: "c".to_owned(),
+        csv_name: "rose.v1".to_owned(),
+    };
+    assert_eq!(client.get_bundle(request()).await.unwrap().into_inner().object.len(), 1);
+    std::fs::remove_file(&file).unwrap();
+    let gone = client.get_bundle(request()).await.unwrap_err();
+    assert!(gone.code() == Code::Unavailable && gone.message().contains("rose.v1"), "{gone}");
+    let mut list = client.list_bundles(ListBundlesRequest {}).await.unwrap().into_inner();
+    assert_eq!(list.message().await.unwrap_err().code(), Code::Unavailable);
 }
 
 /// Waits until the other side closes; how many bytes it sent before.
