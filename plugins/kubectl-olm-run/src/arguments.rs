@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Parser};
 use olm_shell::cli::Printer;
-use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags, LogFlags, duration};
+use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags, LogFlags, bytes, duration};
 use olm_shell::cli::logging::{self, Usually};
 use olm_shell::run::{BundleImage, CatalogDirectory, CatalogImage, FeatureGates, Mode, Options, Release};
 
@@ -101,6 +101,13 @@ pub struct Arguments {
     #[arg(short, long, value_enum, value_name = "FORMAT", requires = "documents")]
     output: Option<DataFormat>,
 
+    /// Pull the images of CatalogSources and bundles also with your own docker or podman login. Without this only the pull
+    /// secrets that CatalogSources name are used: who may write a CatalogSource could read every image that you may
+    #[arg(long, conflicts_with_all = ["simulate", "install_crds"], help_heading = "Registry options")]
+    local_credentials: bool,
+    /// Most that is taken from a catalog image, unpacked, such as 4Gi [default: 2Gi]
+    #[arg(long, value_name = "QUANTITY", value_parser = bytes, help_heading = "Registry options")]
+    image_size_limit: Option<u64>,
     #[command(flatten)]
     images: ImageFlags,
     #[command(flatten)]
@@ -180,6 +187,8 @@ impl From<Arguments> for Options {
             bundle_images: arguments.bundle_image,
             catalog_pods: arguments.catalog_pods,
             images: arguments.images,
+            local_credentials: arguments.local_credentials,
+            image_size_limit: arguments.image_size_limit,
             feature_gates: arguments.feature_gates,
             retry_optional: arguments.retry_optional,
             protected_copied_csv_namespaces: arguments.protected_copied_csv_namespaces,
@@ -266,6 +275,12 @@ mod tests {
         ] {
             assert_eq!(options(line).unwrap_err().exit_code(), 2, "{line}");
         }
+    }
+
+    #[test]
+    fn what_tenants_may_use_is_said() {
+        assert!(!options("").unwrap().local_credentials && options("--local-credentials").unwrap().local_credentials);
+        assert_eq!(options("--image-size-limit 4Gi").unwrap().image_size_limit, Some(4 << 30));
     }
 
     #[test]

@@ -299,10 +299,43 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(signed).map_err(|_| "a wait cannot be negative".to_owned())
 }
 
+/// A number of bytes as Kubernetes writes it: `512Mi`, `2Gi`, or a bare number.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit: u64 = match &text[digits.len()..] {
+        "" => 1,
+        "k" => 1000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "Ki" => 1 << 10,
+        "Mi" => 1 << 20,
+        "Gi" => 1 << 30,
+        _ => return Err("expected a number of bytes, as in 512Mi or 2Gi".to_owned()),
+    };
+    let number: u64 = digits.parse().map_err(|_| "expected a number of bytes, as in 512Mi or 2Gi")?;
+    number.checked_mul(unit).filter(|bytes| *bytes > 0).ok_or_else(|| "this is no possible size".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::streams::Buffer;
+
+    #[test]
+    fn sizes_are_read_as_kubernetes_writes_them() {
+        for (text, wanted) in [
+            ("1", Some(1)),
+            ("2Gi", Some(2 << 30)),
+            ("5M", Some(5_000_000)),
+            ("0", None),
+            ("1.5Gi", None),
+            ("2 Gi", None),
+            ("Gi", None),
+            ("99999999999Gi", None),
+        ] {
+            assert_eq!(bytes(text).ok(), wanted, "{text}");
+        }
+    }
 
     #[test]
     fn durations_are_kubectls() {

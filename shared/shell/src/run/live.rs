@@ -189,7 +189,7 @@ impl<'a> Live<'a> {
         if !self.audit {
             guard::require_alone(&api, self.take_over).await?;
         }
-        let images = self.options.images.options()?;
+        let images = self.options.images()?;
         let catalogs = Catalogs::read(&self.options.catalogs, &self.options.namespace, images)?;
         let servers = endpoints::serve(self.metrics, self.health, metrics).await?;
         if self.lease {

@@ -40,6 +40,7 @@ use olm_core::settings::{CatalogPods, Settings};
 pub use self::release::Release;
 use crate::cli::flags::{ClusterFlags, DataFormat, ImageFlags};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
+use crate::image::{self, Credentials};
 pub use crate::observe::catalogs::CatalogDirectory;
 
 /// What `kubectl olm run` was asked to do.
@@ -63,6 +64,10 @@ pub struct Options {
     pub catalog_pods: bool,
     /// How registries are asked for images.
     pub images: ImageFlags,
+    /// Pull images also with the credentials of whoever runs this, for every CatalogSource.
+    pub local_credentials: bool,
+    /// Most bytes of a catalog that are taken from an image, if not as many as usual.
+    pub image_size_limit: Option<u64>,
     /// Features that are switched on or off.
     pub feature_gates: FeatureGates,
     /// Try optional objects again when their API appears.
@@ -73,6 +78,22 @@ pub struct Options {
     pub output: Option<DataFormat>,
     /// Tell what happens as log lines, also on a terminal.
     pub log_lines: bool,
+}
+
+impl Options {
+    /// How images are pulled that objects of the cluster name. Their authors may be tenants, so the credentials of whoever runs this are
+    /// not for them unless that is said: a tenant could have any image pulled that the administrator may pull.
+    fn images(&self) -> Result<image::Options, CliError> {
+        let mut images = self.images.options()?;
+        if !self.local_credentials {
+            images.credentials = Credentials::default();
+        }
+        if let Some(kept) = self.image_size_limit {
+            images.limits.kept = kept;
+            images.limits.unpacked = images.limits.unpacked.max(kept);
+        }
+        Ok(images)
+    }
 }
 
 /// The three modes of the one loop, and what prepares a cluster for it.

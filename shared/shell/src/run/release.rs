@@ -93,7 +93,7 @@ async fn release_all(
     }
     let names: BTreeSet<(String, String)> = pending.iter().map(named).collect();
     let planner = Planner::releasing(options.settings(), names.clone());
-    let catalogs = Catalogs::read(&[], &options.namespace, options.images.options()?)?;
+    let catalogs = Catalogs::read(&[], &options.namespace, options.images()?)?;
     let loop_options =
         LoopOptions { audit: release.dry_run, once: true, without_missing_kinds: true, ..LoopOptions::default() };
     let timeline = !options.log_lines && printer.is_read_on_a_terminal();

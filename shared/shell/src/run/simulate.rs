@@ -116,15 +116,16 @@ fn add_catalogs(
     let mut catalogs = Vec::new();
     for catalog in &options.catalogs {
         let namespace = catalog.namespace.clone().unwrap_or_else(|| options.namespace.clone());
-        catalogs.push((namespace, catalog.name.clone(), catalog.directory.clone()));
+        let loaded = registry::dir::load(&catalog.directory)?;
+        catalogs.push((namespace, catalog.name.clone(), catalog.directory.clone(), loaded));
     }
     for folder in paths.iter().filter(|p| p.is_dir()) {
         for (name, directory) in files::catalogs_in(folder)? {
-            catalogs.push((options.namespace.clone(), name, directory));
+            let loaded = registry::dir::load_content(&directory)?;
+            catalogs.push((options.namespace.clone(), name, directory, loaded));
         }
     }
-    for (namespace, name, directory) in catalogs {
-        let loaded = registry::dir::load(&directory)?;
+    for (namespace, name, directory, loaded) in catalogs {
         findings::in_passing(&directory, &loaded.findings).for_each(|line| printer.warn(line));
         simulation.add_local_catalog(&namespace, &name, Arc::new(loaded.snapshot));
     }
