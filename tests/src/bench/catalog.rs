@@ -37,7 +37,8 @@ pub fn write(bundles: &Path, into: &Path, wanted: impl Fn(&Path) -> bool) -> Res
         let (Some(package), Some(csv)) = (package, csv) else { continue };
         let version = parse_tolerant(object::text(&csv, &["spec", "version"])).ok();
         packages.entry(package.to_owned()).or_default().push((version, object::name(&csv).to_owned()));
-        writeln!(list, "{}", bundle.display())?;
+        // The root is a folder above, too.
+        writeln!(list, "{}", bundle.strip_prefix("/").unwrap_or(&bundle).display())?;
     }
     let mut blobs = Vec::new();
     let names = packages.keys().cloned().collect();

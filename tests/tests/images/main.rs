@@ -4,6 +4,7 @@
 
 mod bundles;
 mod faulty;
+mod hostile;
 mod layouts;
 mod registry;
 

@@ -1,0 +1,191 @@
+//! A hostile catalog over gRPC: its lists have no end, and its messages no measure.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::Result;
+use futures::{Stream, StreamExt, stream};
+use olm_shell::registry::proto::registry_server::{Registry, RegistryServer};
+use olm_shell::registry::proto::{
+    Bundle, Channel, ChannelEntry, GetAllProvidersRequest, GetAllReplacementsRequest, GetBundleInChannelRequest,
+    GetBundleRequest, GetDefaultProviderRequest, GetLatestProvidersRequest, GetPackageRequest, GetReplacementRequest,
+    ListBundlesRequest, ListPackageRequest, Package, PackageName, Property,
+};
+use tokio::net::TcpListener;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status};
+
+/// What is hostile about a catalog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hostility {
+    /// Nothing: one package with one bundle.
+    None,
+    /// Bundles without end.
+    EndlessBundles,
+    /// Bundles whose properties have megabytes each, without end.
+    EndlessProperties,
+    /// Bundles without end whose properties are small texts that become large values.
+    EndlessValues,
+    /// A bundle that skips nameless ones without end.
+    EndlessSkips,
+    /// One message that is larger than any may be.
+    LargeMessage,
+    /// A list that is begun and never goes on.
+    Silent,
+    /// A list that breaks off.
+    BreaksOff,
+    /// A package with channels beyond all measure.
+    LargePackage,
+}
+
+/// A hostile catalog on loopback, for as long as the runtime runs.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    address: SocketAddr,
+    sent: Arc<AtomicU64>,
+}
+
+impl Catalog {
+    /// Serves.
+    ///
+    /// # Errors
+    /// It cannot listen.
+    pub async fn start(hostility: Hostility) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let catalog = Self { address, sent: Arc::default() };
+        let service = Service { hostility, sent: catalog.sent.clone() };
+        let serving = tonic::transport::Server::builder()
+            .add_service(RegistryServer::new(service))
+            .serve_with_incoming(TcpIncoming::from(listener));
+        tokio::spawn(async move { drop(serving.await) });
+        Ok(catalog)
+    }
+
+    /// `host:port`
+    pub fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// How many messages were sent of lists without end.
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+}
+
+struct Service {
+    hostility: Hostility,
+    sent: Arc<AtomicU64>,
+}
+
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+/// A bundle of one package.
+fn bundle(number: u64) -> Bundle {
+    Bundle {
+        csv_name: format!("rose.v1.{number}.0"),
+        package_name: "rose".to_owned(),
+        channel_name: "stable".to_owned(),
+        version: format!("1.{number}.0"),
+        bundle_path: "registry.example.com/rose:1".to_owned(),
+        ..Bundle::default()
+    }
+}
+
+impl Service {
+    fn bundle(&self, number: u64) -> Bundle {
+        let mut bundle = bundle(number);
+        let mut property = |value: String| bundle.properties.push(Property { r#type: "note".to_owned(), value });
+        match self.hostility {
+            Hostility::EndlessProperties => property(format!("\"{}\"", "x".repeat(1 << 20))),
+            Hostility::EndlessValues => property(format!("[{}{{}}]", "{},".repeat(100_000))),
+            Hostility::EndlessSkips => bundle.skips = vec![String::new(); 100_000],
+            Hostility::LargeMessage => bundle.csv_json = "x".repeat(20 << 20),
+            _ => {}
+        }
+        bundle
+    }
+}
+
+#[tonic::async_trait]
+impl Registry for Service {
+    type ListPackagesStream = Answers<PackageName>;
+    type GetChannelEntriesThatReplaceStream = Answers<ChannelEntry>;
+    type GetChannelEntriesThatProvideStream = Answers<ChannelEntry>;
+    type GetLatestChannelEntriesThatProvideStream = Answers<ChannelEntry>;
+    type ListBundlesStream = Answers<Bundle>;
+
+    async fn list_bundles(&self, _: Request<ListBundlesRequest>) -> Result<Response<Self::ListBundlesStream>, Status> {
+        let one = self.bundle(0);
+        let first = stream::iter([Ok(one.clone())]);
+        let sent = self.sent.clone();
+        Ok(Response::new(match self.hostility {
+            Hostility::None | Hostility::LargePackage | Hostility::LargeMessage => Box::pin(first),
+            Hostility::Silent => Box::pin(first.chain(stream::pending())),
+            Hostility::BreaksOff => Box::pin(first.chain(stream::iter([Err(Status::aborted("cut"))]))),
+            _ => Box::pin(stream::iter(0_u64..).map(move |number| {
+                sent.fetch_add(1, Ordering::Relaxed);
+                Ok(Bundle { csv_name: format!("rose.v1.{number}.0"), ..one.clone() })
+            })),
+        }))
+    }
+
+    async fn get_package(&self, request: Request<GetPackageRequest>) -> Result<Response<Package>, Status> {
+        let name = request.into_inner().name;
+        let channel = |n: u32| Channel { name: format!("c{n}"), csv_name: bundle(0).csv_name, deprecation: None };
+        let channels = match self.hostility {
+            Hostility::LargePackage => (0..1_000_000).map(channel).collect(),
+            _ => vec![Channel { name: "stable".to_owned(), ..channel(0) }],
+        };
+        Ok(Response::new(Package { name, channels, default_channel_name: "stable".to_owned(), deprecation: None }))
+    }
+
+    async fn list_packages(
+        &self,
+        _: Request<ListPackageRequest>,
+    ) -> Result<Response<Self::ListPackagesStream>, Status> {
+        Err(Status::unimplemented("not asked for"))
+    }
+
+    async fn get_bundle(&self, _: Request<GetBundleRequest>) -> Result<Response<Bundle>, Status> {
+        Err(Status::unimplemented("not asked for"))
+    }
+
+    async fn get_bundle_for_channel(&self, _: Request<GetBundleInChannelRequest>) -> Result<Response<Bundle>, Status> {
+        Err(Status::unimplemented("not asked for"))
+    }
+
+    async fn get_channel_entries_that_replace(
+        &self,
+        _: Request<GetAllReplacementsRequest>,
+    ) -> Result<Response<Self::GetChannelEntriesThatReplaceStream>, Status> {
+        Err(Status::unimplemented("not asked for"))
+    }
+
+    async fn get_bundle_that_replaces(&self, _: Request<GetReplacementRequest>) -> Result<Response<Bundle>, Status> {
+        Err(Status::unimplemented("not asked for"))
+    }
+
+    async fn get_channel_entries_that_provide(
+        &self,
+        _: Request<GetAllProvidersRequest>,
+    ) -> Result<Response<Self::GetChannelEntriesThatProvideStream>, Status> {
+        Err(Status::unimplemented("not asked for"))
+    }
+
+    async fn get_latest_channel_entries_that_provide(
+        &self,
+        _: Request<GetLatestProvidersRequest>,
+    ) -> Result<Response<Self::GetLatestChannelEntriesThatProvideStream>, Status> {
+        Err(Status::unimplemented("not asked for"))
+    }
+
+    async fn get_default_bundle_that_provides(
+        &self,
+        _: Request<GetDefaultProviderRequest>,
+    ) -> Result<Response<Bundle>, Status> {
+        Err(Status::unimplemented("not asked for"))
+    }
+}

@@ -1,0 +1,4 @@
+//! Servers that mean harm, in-process: what they send has no end, no truth or no measure.
+
+pub mod grpc;
+pub mod registry;

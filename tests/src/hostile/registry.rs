@@ -1,0 +1,228 @@
+//! A hostile registry: one image, and answers that a real registry never gives.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Result;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::images::Image;
+
+/// Which of the registry's answers is hostile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// That to `/v2/`.
+    Version,
+    /// That of the token service.
+    Token,
+    /// The manifest.
+    Manifest,
+    /// The image's configuration.
+    Config,
+    /// The first layer.
+    Layer,
+}
+
+/// What is hostile about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hostility {
+    /// Nothing.
+    None,
+    /// It goes on without end, and says so: a length beyond all measure.
+    Endless,
+    /// It goes on without end in chunks, of which no length is said.
+    EndlessChunks,
+    /// Every byte takes a while.
+    Slow,
+    /// It ends before its length.
+    Truncated,
+    /// A refusal with this status, which goes on without end.
+    EndlessRefusal(u16),
+    /// These bytes instead of the true ones.
+    Instead(Vec<u8>),
+    /// Other bytes of the same length.
+    Changed,
+    /// Redirects to this address.
+    Redirect(String),
+    /// Redirects to itself.
+    RedirectLoop,
+    /// A header without end.
+    EndlessHeader,
+}
+
+/// What a client asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// The paths, with how often each was asked for.
+    pub paths: BTreeMap<String, usize>,
+    /// What was sent as authorization.
+    pub authorizations: Vec<String>,
+}
+
+/// A hostile registry on loopback, for as long as the runtime runs.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    address: SocketAddr,
+    asked: Arc<Mutex<Asked>>,
+    sent: Arc<AtomicU64>,
+}
+
+impl Registry {
+    /// Serves an image of which one answer is hostile. With `login` it asks for a token, and for credentials.
+    ///
+    /// # Errors
+    /// It cannot listen.
+    pub async fn start(image: Image, answer: Answer, hostility: Hostility, login: bool) -> Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let registry = Self { address, asked: Arc::default(), sent: Arc::default() };
+        let serving = Serving { registry: registry.clone(), image, answer, hostility, login };
+        let serving = Arc::new(serving);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let serving = serving.clone();
+                // A client that goes away is what is hoped for.
+                tokio::spawn(async move { drop(serving.serve(stream).await) });
+            }
+        });
+        Ok(registry)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it was asked for.
+    pub fn asked(&self) -> Asked {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many bytes of hostile bodies clients took, or their sockets did for them.
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+}
+
+struct Serving {
+    registry: Registry,
+    image: Image,
+    answer: Answer,
+    hostility: Hostility,
+    login: bool,
+}
+
+impl Serving {
+    async fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
+        let mut request = Vec::new();
+        while !request.ends_with(b"\r\n\r\n") {
+            request.push(stream.read_u8().await?);
+        }
+        let request = String::from_utf8_lossy(&request).into_owned();
+        let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
+        let authorization = request.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("authorization").then(|| value.trim().to_owned())
+        });
+        {
+            let mut asked = self.registry.asked.lock().unwrap_or_else(PoisonError::into_inner);
+            *asked.paths.entry(path.clone()).or_default() += 1;
+            asked.authorizations.extend(authorization.clone());
+        }
+        let (kind, body) = self.answer_to(&path);
+        let challenge = match (kind, self.login) {
+            (Some(Answer::Version), true) => {
+                format!(
+                    "WWW-Authenticate: Bearer realm=\"http://{}/token\",service=\"garden\"\r\n",
+                    self.registry.address
+                )
+            }
+            _ => String::new(),
+        };
+        let hostility = if kind == Some(self.answer) { &self.hostility } else { &Hostility::None };
+        let head = |status: &str, length: Option<u64>| {
+            let length =
+                length.map_or("Transfer-Encoding: chunked\r\n".to_owned(), |n| format!("Content-Length: {n}\r\n"));
+            format!(
+                "HTTP/1.1 {status}\r\nContent-Type: {}\r\nConnection: close\r\n{challenge}{length}",
+                self.image.media_type
+            )
+        };
+        let whole =
+            |status: &str, body: &[u8]| [head(status, Some(body.len() as u64)).as_bytes(), b"\r\n", body].concat();
+        let Some(_) = kind else { return stream.write_all(&whole("404 Not Found", b"")).await };
+        match hostility {
+            Hostility::None => stream.write_all(&whole("200 OK", &body)).await,
+            Hostility::Instead(other) => stream.write_all(&whole("200 OK", other)).await,
+            Hostility::Changed => {
+                let changed: Vec<u8> = body.iter().map(|byte| !byte).collect();
+                stream.write_all(&whole("200 OK", &changed)).await
+            }
+            Hostility::Truncated => {
+                stream.write_all(format!("{}\r\n", head("200 OK", Some(body.len() as u64))).as_bytes()).await?;
+                stream.write_all(&body[..body.len() / 2]).await
+            }
+            Hostility::Slow => {
+                stream.write_all(format!("{}\r\n", head("200 OK", Some(1 << 20))).as_bytes()).await?;
+                loop {
+                    stream.write_all(b" ").await?;
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+            }
+            Hostility::Endless => {
+                stream.write_all(format!("{}\r\n", head("200 OK", Some(1 << 40))).as_bytes()).await?;
+                self.endless(&mut stream, &[b' '; 64 << 10]).await
+            }
+            Hostility::EndlessRefusal(status) => {
+                stream.write_all(format!("{}\r\n", head(&format!("{status} No"), Some(1 << 40))).as_bytes()).await?;
+                self.endless(&mut stream, &[b' '; 64 << 10]).await
+            }
+            Hostility::EndlessChunks => {
+                stream.write_all(format!("{}\r\n", head("200 OK", None)).as_bytes()).await?;
+                let chunk = [b"10000\r\n".as_slice(), &[b' '; 64 << 10], b"\r\n"].concat();
+                self.endless(&mut stream, &chunk).await
+            }
+            Hostility::EndlessHeader => {
+                stream.write_all(b"HTTP/1.1 200 OK\r\nX: ").await?;
+                self.endless(&mut stream, &[b'x'; 64 << 10]).await
+            }
+            Hostility::Redirect(to) => self.redirect(&mut stream, &format!("{to}{path}")).await,
+            Hostility::RedirectLoop => self.redirect(&mut stream, &path).await,
+        }
+    }
+
+    async fn redirect(&self, stream: &mut TcpStream, to: &str) -> std::io::Result<()> {
+        let head = format!("HTTP/1.1 307 There\r\nLocation: {to}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+        stream.write_all(head.as_bytes()).await
+    }
+
+    async fn endless(&self, stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
+        loop {
+            stream.write_all(bytes).await?;
+            self.registry.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        }
+    }
+
+    fn answer_to(&self, path: &str) -> (Option<Answer>, Vec<u8>) {
+        let path = path.split('?').next().unwrap_or_default();
+        let digest = path.rsplit('/').next().unwrap_or_default();
+        let is_layer = self.image.manifest["layers"][0]["digest"] == digest;
+        match path {
+            "/v2/" => (Some(Answer::Version), b"{}".to_vec()),
+            "/token" => (Some(Answer::Token), br#"{"token":"given"}"#.to_vec()),
+            _ if path.contains("/manifests/") => match self.image.blobs.get(digest) {
+                Some(blob) => (Some(Answer::Manifest), blob.clone()),
+                None => (Some(Answer::Manifest), self.image.bytes()),
+            },
+            _ => match self.image.blobs.get(digest) {
+                Some(blob) if is_layer => (Some(Answer::Layer), blob.clone()),
+                Some(blob) => (Some(Answer::Config), blob.clone()),
+                None => (None, Vec::new()),
+            },
+        }
+    }
+}
