@@ -52,7 +52,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let directory = check(options)?;
     let progress = printer.progress("reading the catalog");
     let (items, paths) = items(directory)?;
-    let catalog = read::index(items);
+    let catalog = read::index(items)?;
     whole(catalog.findings())?;
     let bundles = Source::read_whole(&options.bundles, &options.images)?;
     let request = Request {
@@ -185,7 +185,7 @@ fn verify(
         })
         .collect();
     items.extend(new.into_iter().map(|(shown, file)| stream(shown, file)));
-    let catalog = read::index(items);
+    let catalog = read::index(items)?;
     whole(catalog.findings())?;
     let load = catalog.load();
     let mut others: Vec<&str> = Vec::new();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use flate2::read::MultiGzDecoder;
+use olm_core::budget::CATALOG_BYTES;
 use olm_core::bundle::Bundle;
 use olm_core::catalog::{Catalog, Load, Meta, MigrationLevel, Package, Parsed, Snapshot, Template};
 use olm_core::finding::{Finding, Severity};
@@ -23,8 +24,8 @@ use crate::image::{self, Content, Kind, Location, Wanted};
 use crate::registry::read::{self, Item};
 use crate::registry::{self, dir};
 
-/// Most bytes that an archive may unpack to: a catalog that is larger is a mistake or an attack.
-const LARGEST_ARCHIVE: u64 = 8 << 30;
+/// Most bytes of a template.
+const TEMPLATE: u64 = 256 << 20;
 
 /// How much of a file is looked at to see what it is. A tar archive says so after 257 bytes; a template in its first lines.
 const HEAD: u64 = 64 << 10;
@@ -130,7 +131,7 @@ impl Source {
     pub(super) fn read_with(refs: &[Ref], images: &image::Options) -> Result<Self, CliError> {
         let mut reader = Reader { items: Vec::new(), held: Held::default(), images };
         refs.iter().try_for_each(|r| reader.take(r))?;
-        Ok(Self { catalog: read::index(reader.items), held: reader.held })
+        Ok(Self { catalog: read::index(reader.items)?, held: reader.held })
     }
 
     /// The catalog, and what must be kept for as long as it is used.
@@ -251,7 +252,7 @@ impl Reader<'_> {
     fn content(&mut self, location: &Location, reference: &str, content: Content) -> Result<(), CliError> {
         let shown = location.to_string();
         match content.kind {
-            Kind::Catalog => self.items.extend(dir::items_shown_as(&content.root, Path::new(&shown))?),
+            Kind::Catalog => self.items.extend(dir::content_items(&content.root, Path::new(&shown))?),
             Kind::Bundle => self.items.push(Item::Parsed(match bundle(location, reference, &content) {
                 Ok((bundle, blob)) => Parsed::metas(&shown, vec![Meta::new(blob)]).in_channels_of(&bundle),
                 Err(finding) => Parsed::finding(finding),
@@ -268,7 +269,11 @@ impl Reader<'_> {
             What::Blobs => self.items.push(Item::Stream(named.to_string(), Box::new(from))),
             What::Template => {
                 let mut bytes = Vec::new();
-                from.read_to_end(&mut bytes).map_err(refuse)?;
+                from.by_ref().take(TEMPLATE + 1).read_to_end(&mut bytes).map_err(refuse)?;
+                if bytes.len() as u64 > TEMPLATE {
+                    let error = CliError::input(format!("the template has more than {TEMPLATE} bytes")).at(named);
+                    return Err(error.hint("name bundles by their images instead of having their blobs in it"));
+                }
                 let rendered = Template::read(&named.to_string(), &bytes, None)
                     .and_then(|t| t.render(&mut |image| pull(image, self.images)));
                 let blobs = rendered.map_err(|finding| refused(&finding, 0))?;
@@ -287,14 +292,30 @@ impl Reader<'_> {
     fn unpack(&mut self, named: &Ref, from: impl Read) -> Result<(), CliError> {
         let refuse = |e: io::Error| CliError::input(format!("cannot unpack: {e}")).at(named);
         let folder = tempfile::tempdir().map_err(refuse)?;
-        let mut archive = tar::Archive::new(from.take(LARGEST_ARCHIVE));
+        let mut archive = tar::Archive::new(Bounded { from, left: CATALOG_BYTES });
         archive.set_preserve_permissions(false);
         archive.set_preserve_mtime(false);
         // Of a path that leads out of the folder nothing is written.
         archive.unpack(folder.path()).map_err(refuse)?;
-        self.items.extend(dir::items_shown_as(folder.path(), Path::new(&named.to_string()))?);
+        self.items.extend(dir::content_items(folder.path(), Path::new(&named.to_string()))?);
         self.held.unpacked.push(folder);
         Ok(())
+    }
+}
+
+/// Ends an archive that unpacks to more than a catalog may have.
+struct Bounded<R> {
+    from: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(buffer)?;
+        self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
+            io::Error::other(format!("it has more than {CATALOG_BYTES} bytes; unpack it, and name the directory"))
+        })?;
+        Ok(read)
     }
 }
 
@@ -324,8 +345,8 @@ fn pull(image: &str, options: &image::Options) -> Result<Vec<Value>, String> {
     if content.kind == Kind::Bundle {
         return bundle(&location, image, &content).map(|(_, blob)| vec![blob]).map_err(|finding| finding.message);
     }
-    let items = dir::items_shown_as(&content.root, Path::new(image)).map_err(told)?;
-    let blobs = read::index(items);
+    let items = dir::content_items(&content.root, Path::new(image)).map_err(told)?;
+    let blobs = read::index(items).map_err(told)?;
     blobs.blobs(MigrationLevel::None).map(|blob| blob.map(|b| b.0).map_err(|finding| finding.message)).collect()
 }
 

@@ -64,7 +64,9 @@ pub(crate) async fn packages(api: &Api, images: &image::Options, source: &Value)
         Fetched::Snapshot(snapshot) => return Ok(snapshot.packages().len()),
         Fetched::Image(image) => image.1,
     };
-    let load = tokio::task::spawn_blocking(move || dir::load(&content.root).map(|load| load.snapshot.packages().len()));
+    let load = tokio::task::spawn_blocking(move || {
+        dir::load_content(&content.root).map(|load| load.snapshot.packages().len())
+    });
     load.await.map_err(|e| e.to_string())?.map_err(|e| told(&e))
 }
 

@@ -1,9 +1,10 @@
 //! The cache: what was pulled, by digest, in a folder that any number of processes share.
 //!
-//! An entry appears whole, by a rename, or not at all. What was not used for a month is deleted when something new comes.
+//! An entry appears whole, by a rename, or not at all. Whoever uses an entry holds a shared lock on its description. What was not used
+//! for a month, and is not in use, is deleted when something new comes. The folder is for its owner only: pulled images may be private.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -18,6 +19,9 @@ use crate::cli::CliError;
 const UNUSED: Duration = Duration::from_hours(30 * 24);
 /// What a killed process left behind is deleted after this.
 const ABANDONED: Duration = Duration::from_hours(24);
+/// Nobody but the owner.
+#[cfg(unix)]
+const PRIVATE: u32 = 0o700;
 const FRESH: &str = ".new-";
 const DESCRIPTION: &str = "image.json";
 const CONTENT: &str = "content";
@@ -46,9 +50,30 @@ impl Description {
         Self { kind, digest: digest.to_owned(), labels, warnings, files: (0, 0) }
     }
 
-    fn content(self, root: PathBuf, temporary: Option<TempDir>) -> Content {
+    fn content(self, root: PathBuf, held: Held) -> Content {
         let Self { kind, digest, labels, warnings, files: _ } = self;
-        Content { root, kind, digest, labels, warnings, _temporary: temporary }
+        Content { root, kind, digest, labels, warnings, _held: held }
+    }
+}
+
+/// Keeps the folder of a content for as long as it lives.
+#[derive(Debug)]
+pub(super) enum Held {
+    /// A folder that is deleted with this value.
+    Temporary { _folder: TempDir },
+    /// The description of an entry of the cache, with a shared lock; none where files cannot be locked.
+    Entry { _lock: Option<File> },
+}
+
+/// Locks the description of an entry: shared for those who use it, else for the one who deletes it. None: others have it, and so
+/// it may not be had. Where files cannot be locked everybody may.
+fn lock(description: &Path, shared: bool) -> io::Result<Option<Option<File>>> {
+    let file = File::open(description)?;
+    let locked = if shared { file.try_lock_shared() } else { file.try_lock() };
+    match locked {
+        Ok(()) => Ok(Some(Some(file))),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(_)) => Ok(Some(None)),
     }
 }
 
@@ -70,18 +95,44 @@ pub(super) fn in_folder(digest: &str, folder: &str) -> String {
 pub(super) fn find(cache: &Path, kind: Kind, digest: &str) -> Option<Content> {
     let entry = entry(cache, kind, digest);
     let path = entry.join(DESCRIPTION);
-    let description: Description = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+    // Somebody who deletes it has the lock; what is read after it was taken stays.
+    let held = Held::Entry { _lock: lock(&path, true).ok()?? };
+    let description: Option<Description> = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
     let root = entry.join(CONTENT);
-    if description.digest != digest || count(&root).ok()? != description.files {
+    let is_whole = |d: &Description| d.digest == digest && count(&root).is_ok_and(|files| files == d.files);
+    let Some(description) = description.filter(is_whole) else {
         tracing::warn!("the cached image {} is damaged: it is pulled again", entry.display());
-        let _ = fs::remove_dir_all(&entry);
+        drop(held);
+        discard(cache, &entry);
         return None;
-    }
+    };
     // It was used today; a cache that cannot be written still can be read.
-    if let Ok(file) = fs::File::options().append(true).open(&path) {
+    if let Ok(file) = File::options().append(true).open(&path) {
         let _ = file.set_modified(SystemTime::now());
     }
-    Some(description.content(root, None))
+    Some(description.content(root, held))
+}
+
+/// Deletes an entry. It is moved away first, so that another one can take its place at once.
+fn discard(cache: &Path, entry: &Path) {
+    let Ok(aside) = tempfile::Builder::new().prefix(FRESH).tempdir_in(cache) else { return };
+    let _ = fs::rename(entry, aside.path().join("discarded"));
+}
+
+/// Makes the folder of the cache, for its owner only. One that others could look into is corrected.
+fn make_private(cache: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+        fs::DirBuilder::new().recursive(true).mode(PRIVATE).create(cache)?;
+        let mode = fs::metadata(cache)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            fs::set_permissions(cache, fs::Permissions::from_mode(PRIVATE))?;
+        }
+        Ok(())
+    }
+    #[cfg(not(unix))]
+    fs::create_dir_all(cache)
 }
 
 /// A folder for an entry that is being made. Dropped, it is deleted.
@@ -96,7 +147,7 @@ impl Staging {
         };
         let made = match cache {
             Some(cache) => {
-                fs::create_dir_all(cache).map_err(at(cache))?;
+                make_private(cache).map_err(at(cache))?;
                 tempfile::Builder::new().prefix(FRESH).tempdir_in(cache).map_err(at(cache))?
             }
             None => {
@@ -120,11 +171,15 @@ impl Staging {
     pub(super) fn keep(self, cache: Option<&Path>, mut description: Description) -> Result<Content, CliError> {
         let root = self.content();
         fs::remove_dir_all(self.files())?;
-        let Some(cache) = cache else { return Ok(description.content(root, Some(self.0))) };
+        let Some(cache) = cache else {
+            return Ok(description.content(root, Held::Temporary { _folder: self.0 }));
+        };
         description.files = count(&root)?;
         let text = serde_json::to_vec(&description).map_err(io::Error::from)?;
         fs::write(self.0.path().join(DESCRIPTION), text)?;
         let entry = entry(cache, description.kind, &description.digest);
+        // The lock goes with the file when its folder gets another name.
+        let locked = lock(&self.0.path().join(DESCRIPTION), true)?.flatten();
         if let Err(e) = fs::rename(self.0.path(), &entry) {
             return match find(cache, description.kind, &description.digest) {
                 Some(content) => Ok(content),
@@ -132,7 +187,7 @@ impl Staging {
             };
         }
         prune(cache);
-        Ok(description.content(entry.join(CONTENT), None))
+        Ok(description.content(entry.join(CONTENT), Held::Entry { _lock: locked }))
     }
 }
 
@@ -161,8 +216,83 @@ fn prune(cache: &Path) {
         } else {
             (name.starts_with("catalog-") || name.starts_with("bundle-")) && older(&path.join(DESCRIPTION), UNUSED)
         };
-        if is_old {
-            let _ = fs::remove_dir_all(&path);
+        if !is_old {
+            continue;
         }
+        if name.starts_with(FRESH) {
+            let _ = fs::remove_dir_all(&path);
+            continue;
+        }
+        // What is in use stays; whoever comes meanwhile does not get it.
+        if let Ok(Some(_lock)) = lock(&path.join(DESCRIPTION), false) {
+            discard(cache, &path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGEST: &str = "sha256:0a";
+
+    fn make(cache: &Path, digest: &str) -> Content {
+        let staging = Staging::new(Some(cache)).unwrap();
+        fs::create_dir_all(staging.files()).unwrap();
+        fs::create_dir_all(staging.content()).unwrap();
+        fs::write(staging.content().join("catalog.yaml"), "a").unwrap();
+        staging.keep(Some(cache), Description::new(Kind::Catalog, digest, BTreeMap::new(), Vec::new())).unwrap()
+    }
+
+    fn age(content: &Content) {
+        let description = content.root.parent().unwrap().join(DESCRIPTION);
+        let file = File::options().append(true).open(description).unwrap();
+        file.set_modified(SystemTime::now() - 2 * UNUSED).unwrap();
+    }
+
+    #[test]
+    fn what_is_in_use_is_not_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("images");
+        let first = make(&cache, DIGEST);
+        let again = find(&cache, Kind::Catalog, DIGEST).unwrap();
+        age(&first);
+        let other = make(&cache, "sha256:0b");
+        assert!(first.root.join("catalog.yaml").is_file(), "the one who made it uses it");
+        drop(first);
+        prune(&cache);
+        assert!(again.root.join("catalog.yaml").is_file(), "the one who found it uses it");
+        let root = again.root.clone();
+        drop(again);
+        prune(&cache);
+        assert!(!root.exists());
+        assert!(find(&cache, Kind::Catalog, DIGEST).is_none() && find(&cache, Kind::Catalog, "sha256:0b").is_some());
+        drop(other);
+        assert_eq!(fs::read_dir(&cache).unwrap().count(), 1, "nothing is left over");
+    }
+
+    #[test]
+    fn what_is_being_deleted_is_not_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("images");
+        let description = make(&cache, DIGEST).root.parent().unwrap().join(DESCRIPTION);
+        let deleting = lock(&description, false).unwrap().unwrap();
+        assert!(find(&cache, Kind::Catalog, DIGEST).is_none());
+        drop(deleting);
+        assert!(find(&cache, Kind::Catalog, DIGEST).is_some());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_cache_is_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("kubectl-olm/images");
+        let mode = || fs::metadata(&cache).unwrap().permissions().mode() & 0o777;
+        drop(Staging::new(Some(&cache)).unwrap());
+        assert_eq!(mode(), 0o700);
+        fs::set_permissions(&cache, fs::Permissions::from_mode(0o755)).unwrap();
+        drop(Staging::new(Some(&cache)).unwrap());
+        assert_eq!(mode(), 0o700, "it is corrected");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   pull         a location --> Content, through the cache
-//!     registry      the OCI distribution protocol    credentials  as whom
+//!     registry      the OCI distribution protocol    challenge, credentials  as whom
 //!     layout        a directory or a tar archive
 //!     manifest      which image of an index, its labels and layers
 //!     layer         a layer's entries, checked and bounded
@@ -14,6 +14,7 @@
 //! byte was checked. No path of an image leads anywhere but below the folder that is returned.
 
 mod cache;
+mod challenge;
 mod credentials;
 mod layer;
 mod layout;
@@ -32,6 +33,7 @@ pub use credentials::Credentials;
 pub(crate) use layer::{ZSTD, unpack_zstd as zstd};
 pub use layout::is_layout;
 use oci_client::Reference;
+use olm_core::budget::CATALOG_BYTES;
 pub use pull::{pull, pull_blocking, resolve};
 
 use crate::cli::CliError;
@@ -148,7 +150,8 @@ impl Options {
     }
 }
 
-/// What is too much of an image, and too long. The defaults are ten times what the largest public catalogs need.
+/// What is too much of an image, and too long. The defaults are ten times what the largest public catalogs need; what a catalog and a
+/// bundle may have is said in [`olm_core::budget`].
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// How long a registry may take to accept a connection.
@@ -178,7 +181,7 @@ impl Default for Limits {
             document: 8 << 20,
             layers: 256,
             unpacked: 16 << 30,
-            kept: 2 << 30,
+            kept: CATALOG_BYTES,
             entries: 500_000,
         }
     }
@@ -197,6 +200,6 @@ pub struct Content {
     pub labels: BTreeMap<String, String>,
     /// What of the labelled folders was left out, and why.
     pub warnings: Vec<String>,
-    /// Deletes the folder with this value when there is no cache.
-    _temporary: Option<tempfile::TempDir>,
+    /// Keeps the folder for as long as this value lives.
+    _held: cache::Held,
 }

@@ -1,40 +1,68 @@
 //! The registry's side: manifests and blobs over the OCI distribution protocol, and its refusals in sentences.
+//!
+//! *Guarantees.* Of no answer more is read than its kind may have. Credentials go to the registry, and to the token service that it
+//! names if that speaks TLS as the registry does; they follow no redirect to another host.
 
 use std::io::{self, Read};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use futures::StreamExt;
-use oci_client::client::{Certificate, CertificateEncoding, ClientConfig, ClientProtocol};
-use oci_client::errors::{OciDistributionError, OciErrorCode};
+use http::StatusCode;
+use http::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
+use oci_client::Reference;
 use oci_client::manifest::{
     IMAGE_MANIFEST_LIST_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE, OCI_IMAGE_INDEX_MEDIA_TYPE, OCI_IMAGE_MEDIA_TYPE,
-    OciDescriptor,
 };
 use oci_client::secrets::RegistryAuth;
-use oci_client::{Client, Reference, RegistryOperation};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Response, Url};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::Options;
-use super::manifest::{Descriptor, check_digest, digest_like, verify, wrong_digest};
+use super::challenge::Bearer;
+use super::manifest::{Descriptor, check_digest, digest_like, verify};
 use crate::cli::connect::install_crypto_provider;
 use crate::cli::{CliError, ErrorKind};
 
 /// What images are described by.
 const MANIFESTS: [&str; 4] =
     [OCI_IMAGE_MEDIA_TYPE, OCI_IMAGE_INDEX_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE, IMAGE_MANIFEST_LIST_MEDIA_TYPE];
-/// What is wrong with a token that no header can hold.
-const UNSENDABLE: &str = "the registry's token has characters that no header can have";
 /// Chunks of a layer that wait for being unpacked.
 const CHUNKS: usize = 8;
+/// Most bytes of an answer with a token. Tokens of public registries have a few thousand.
+const LONGEST_TOKEN: u64 = 256 << 10;
+/// Most bytes of a refusal that are looked at for its reason.
+const LONGEST_REFUSAL: u64 = 16 << 10;
+/// Most redirects of one request. Public registries redirect once, to where their blobs are.
+const REDIRECTS: usize = 5;
 
 /// An image in a registry.
 pub(super) struct Registry {
     client: Client,
     image: Reference,
+    /// `https://host/v2/`
+    base: Url,
+    /// What is sent as authorization.
+    authorization: Option<HeaderValue>,
     limit: u64,
     stall: Duration,
+    anonymous: bool,
+}
+
+/// Why the registry did not answer as asked.
+struct Refusal {
+    error: CliError,
+    /// May other credentials help?
+    other_credentials: bool,
+}
+
+impl From<CliError> for Refusal {
+    fn from(error: CliError) -> Self {
+        Self { error, other_credentials: false }
+    }
 }
 
 impl Registry {
@@ -52,48 +80,145 @@ impl Registry {
         if candidates.is_empty() {
             candidates.push(RegistryAuth::Anonymous);
         }
+        let host = image.resolve_registry();
+        let scheme = if options.plain_http.iter().any(|plain| plain == host) { "http" } else { "https" };
+        let base = Url::parse(&format!("{scheme}://{host}/v2/"))
+            .map_err(|e| CliError::input(format!("{host:?} is not a registry's host: {e}")))?;
         let mut refused = None;
         for auth in candidates {
-            let anonymous = auth == RegistryAuth::Anonymous;
-            let registry = Self {
-                client: client(options)?,
+            let mut registry = Self {
+                client: client(options, scheme == "https")?,
                 image: image.clone(),
+                base: base.clone(),
+                authorization: None,
                 limit: options.limits.document,
                 stall: options.limits.stall,
+                anonymous: auth == RegistryAuth::Anonymous,
             };
             match registry.first(&auth).await {
                 Ok((manifest, digest)) => return Ok((registry, manifest, digest)),
-                Err(e) => {
-                    let told = registry.told(e, anonymous);
-                    if !told.1 {
-                        return Err(told.0);
-                    }
-                    refused.get_or_insert(told.0);
+                Err(Refusal { error, other_credentials: false }) => return Err(error),
+                Err(Refusal { error, .. }) => {
+                    refused.get_or_insert(error);
                 }
             }
         }
         Err(refused.unwrap_or_else(|| CliError::input("no credentials")))
     }
 
-    async fn first(&self, auth: &RegistryAuth) -> Result<(Vec<u8>, String), OciDistributionError> {
-        let token = self.client.auth(&self.image, auth, RegistryOperation::Pull).await?;
-        // The client takes it for granted that a token fits into a header, and ends with a panic where it does not.
-        if token.is_some_and(|token| http::HeaderValue::from_str(&token).is_err()) {
-            return Err(OciDistributionError::AuthenticationFailure(UNSENDABLE.to_owned()));
-        }
-        let (manifest, _) = self.client.pull_manifest_raw(&self.image, auth, &MANIFESTS).await?;
+    async fn first(&mut self, auth: &RegistryAuth) -> Result<(Vec<u8>, String), Refusal> {
+        self.authorization = self.authorize(auth).await?;
+        let manifest = self.pull_manifest(self.image.digest().or(self.image.tag()).unwrap_or("latest")).await?;
         let digest = digest_like(self.image.digest().unwrap_or("sha256:"), &manifest);
-        Ok((manifest.to_vec(), digest))
+        if let Some(expected) = self.image.digest() {
+            verify(&manifest, expected)?;
+        }
+        Ok((manifest, digest))
+    }
+
+    /// What to send as authorization: the credentials, or the token that a token service gives for them.
+    async fn authorize(&self, auth: &RegistryAuth) -> Result<Option<HeaderValue>, Refusal> {
+        if let RegistryAuth::Bearer(token) = auth {
+            return bearer(token).map(Some).map_err(Refusal::from);
+        }
+        let response = self.send(self.base.clone(), HeaderMap::new()).await?;
+        let challenges = response.headers().get_all(WWW_AUTHENTICATE);
+        let challenge = challenges.iter().filter_map(|c| c.to_str().ok()).find_map(Bearer::of);
+        let basic = match auth {
+            RegistryAuth::Basic(user, password) => Some(basic(user, password)?),
+            _ => None,
+        };
+        let Some(Bearer { realm, service }) = challenge else {
+            let is_asked = response.headers().contains_key(WWW_AUTHENTICATE);
+            return Ok(basic.filter(|_| is_asked));
+        };
+        let host = self.image.registry();
+        let refuse = |why: String| {
+            let message = format!("{host} names the token service {realm:?}, {why}");
+            Refusal::from(
+                CliError::input(message).hint("ask the maker of the registry: its token service is not to be trusted"),
+            )
+        };
+        let mut url = Url::parse(&realm).map_err(|e| refuse(format!("which is no address: {e}")))?;
+        // What the registry encrypts must not be given away by its token service.
+        if url.scheme() != "https" && url.scheme() != self.base.scheme() {
+            return Err(refuse("which does not speak TLS".to_owned()));
+        }
+        url.query_pairs_mut().append_pair("scope", &format!("repository:{}:pull", self.image.repository()));
+        if let Some(service) = service {
+            url.query_pairs_mut().append_pair("service", &service);
+        }
+        let headers = basic.map(|basic| (AUTHORIZATION, basic)).into_iter().collect();
+        let response = self.send(url, headers).await?;
+        let status = response.status();
+        if status != StatusCode::OK {
+            return Err(match status.as_u16() {
+                400..=499 => Refusal { error: self.denied(), other_credentials: true },
+                code => Refusal::from(self.failed(code)),
+            });
+        }
+        let body = self.body(response, LONGEST_TOKEN, "the answer of its token service").await?;
+        let token = serde_json::from_slice::<serde_json::Value>(&body).ok().and_then(|answer| {
+            ["token", "access_token"].iter().find_map(|key| Some(answer.get(key)?.as_str()?.to_owned()))
+        });
+        let token =
+            token.ok_or_else(|| CliError::input(format!("the token service of {host} answers without a token")))?;
+        Ok(Some(bearer(&token)?))
     }
 
     /// A manifest of an index.
     pub(super) async fn manifest(&self, descriptor: &Descriptor) -> Result<Vec<u8>, CliError> {
-        let image = self.image.clone_with_digest(descriptor.digest.clone());
-        // The credentials are those that the client remembers.
-        let pulled = self.client.pull_manifest_raw(&image, &RegistryAuth::Anonymous, &MANIFESTS).await;
-        let (manifest, _) = pulled.map_err(|e| self.told(e, false).0)?;
+        let manifest = self.pull_manifest(&descriptor.digest).await.map_err(|refusal| refusal.error)?;
         verify(&manifest, &descriptor.digest)?;
-        Ok(manifest.to_vec())
+        Ok(manifest)
+    }
+
+    async fn pull_manifest(&self, reference: &str) -> Result<Vec<u8>, Refusal> {
+        let accepted = HeaderValue::from_str(&MANIFESTS.join(", ")).map(|value| (ACCEPT, value));
+        let response = self.get(&format!("manifests/{reference}"), accepted.into_iter().collect()).await?;
+        Ok(self.body(response, self.limit, "the manifest").await?)
+    }
+
+    /// Asks for something of the repository.
+    async fn get(&self, path: &str, mut headers: HeaderMap) -> Result<Response, Refusal> {
+        let url = self.base.join(&format!("{}/{path}", self.image.repository()));
+        let url = url.map_err(|e| CliError::input(format!("{path:?} cannot be asked for: {e}")))?;
+        headers.extend(self.authorization.clone().map(|value| (AUTHORIZATION, value)));
+        let response = self.send(url, headers).await?;
+        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
+    }
+
+    async fn send(&self, url: Url, headers: HeaderMap) -> Result<Response, CliError> {
+        let sent = self.client.get(url).headers(headers).send().await;
+        sent.map_err(|e| self.broken_off(&e))
+    }
+
+    /// A whole body that is no longer than it may be.
+    async fn body(&self, mut response: Response, limit: u64, what: &str) -> Result<Vec<u8>, CliError> {
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|e| self.broken_off(&e))? {
+            if body.len() as u64 + chunk.len() as u64 > limit {
+                return Err(CliError::input(format!(
+                    "{what} from {} is longer than {limit} bytes",
+                    self.image.registry()
+                ))
+                .hint("no image needs that much: ask its maker, or the registry's"));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    fn broken_off(&self, error: &reqwest::Error) -> CliError {
+        let registry = self.image.registry();
+        if error.is_redirect() {
+            return CliError::new(
+                ErrorKind::Unreachable,
+                format!("{registry} redirects where it may not: {}", innermost(error)),
+            )
+            .hint("a registry redirects a few times at most, and never from TLS to plain HTTP");
+        }
+        if error.is_timeout() { stalled(registry) } else { unreachable(error, registry) }
     }
 
     /// A small blob, whole.
@@ -111,19 +236,18 @@ impl Registry {
         Ok(bytes)
     }
 
-    /// A blob as it arrives.
+    /// A blob as it arrives. Its digest is for the reader to check.
     pub(super) async fn blob(&self, descriptor: &Descriptor) -> Result<Download, CliError> {
-        let wanted = OciDescriptor { digest: descriptor.digest.clone(), ..OciDescriptor::default() };
-        let blob = self.client.pull_blob_stream(&self.image, &wanted).await;
-        let mut stream = blob.map_err(|e| self.told(e, false).0)?.stream;
+        let response = self.get(&format!("blobs/{}", descriptor.digest), HeaderMap::new()).await;
+        let mut response = response.map_err(|refusal| refusal.error)?;
         let (sender, chunks) = mpsc::channel(CHUNKS);
         let (registry, digest, stall) = (self.image.registry().to_owned(), descriptor.digest.clone(), self.stall);
         let task = tokio::spawn(async move {
             loop {
-                let chunk = match tokio::time::timeout(stall, stream.next()).await {
-                    Ok(None) => return,
-                    Ok(Some(Ok(bytes))) => Ok(bytes),
-                    Ok(Some(Err(e))) => Err(broken(&e, &registry, &digest)),
+                let chunk = match tokio::time::timeout(stall, response.chunk()).await {
+                    Ok(Ok(None)) => return,
+                    Ok(Ok(Some(bytes))) => Ok(bytes),
+                    Ok(Err(e)) => Err(broken(&e, &registry, &digest)),
                     Err(_) => Err(stalled(&registry)),
                 };
                 let last = chunk.is_err();
@@ -135,81 +259,106 @@ impl Registry {
         Ok(Download { chunks, current: Bytes::new(), task: task.abort_handle() })
     }
 
-    /// A refusal as a sentence; and may other credentials help?
-    fn told(&self, error: OciDistributionError, anonymous: bool) -> (CliError, bool) {
-        use OciDistributionError as E;
+    /// The credentials do not let us pull.
+    fn denied(&self) -> CliError {
         let registry = self.image.registry();
-        let hint = |what: &str| {
-            if anonymous {
-                format!("log in first ({what}), or name a pull secret: no credentials for {registry} were found")
-            } else {
-                format!(
-                    "the credentials for {registry} may not pull this image ({what} again, or correct the pull secret)"
-                )
-            }
+        let what = format!("docker login {registry}");
+        let hint = if self.anonymous {
+            format!("log in first ({what}), or name a pull secret: no credentials for {registry} were found")
+        } else {
+            format!("the credentials for {registry} may not pull this image ({what} again, or correct the pull secret)")
         };
-        let login = format!("docker login {registry}");
-        let denied = || CliError::input(format!("{registry} does not let us pull the image")).hint(hint(&login));
-        match error {
-            E::AuthenticationFailure(why) if why == UNSENDABLE => {
-                (CliError::new(ErrorKind::Unreachable, format!("{registry}: {why}")), false)
+        CliError::input(format!("{registry} does not let us pull the image")).hint(hint)
+    }
+
+    fn failed(&self, code: u16) -> CliError {
+        let registry = self.image.registry();
+        CliError::new(ErrorKind::Unreachable, format!("{registry} failed with HTTP status {code}"))
+            .hint("try again later")
+    }
+
+    /// A refusal as a sentence.
+    async fn refusal(&self, response: Response) -> Refusal {
+        let registry = self.image.registry();
+        let status = response.status().as_u16();
+        let body = self.body(response, LONGEST_REFUSAL, "the refusal").await.unwrap_or_default();
+        let answer: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        let text = |path: &str| answer.pointer(path).and_then(serde_json::Value::as_str).unwrap_or_default();
+        let with_others = |error| Refusal { error, other_credentials: true };
+        match text("/errors/0/code").to_ascii_uppercase().as_str() {
+            "UNAUTHORIZED" | "DENIED" => with_others(self.denied()),
+            "MANIFEST_UNKNOWN" | "NAME_UNKNOWN" | "NOT_FOUND" => {
+                with_others(CliError::input(format!("{registry} has no such image")).hint(
+                    "compare name and tag with what was pushed; some registries say the same of images that need a login",
+                ))
             }
-            E::UnauthorizedError { .. } | E::AuthenticationFailure(_) | E::ServerError { code: 403, .. } => {
-                (denied(), true)
+            "BLOB_UNKNOWN" => {
+                let message = format!("{registry} has the image's manifest, but not all of its layers");
+                Refusal::from(CliError::input(message).hint("push the image again"))
             }
-            E::RegistryError { envelope, .. } => {
-                let code = envelope.errors.first().map(|e| &e.code);
-                match code {
-                    Some(OciErrorCode::Unauthorized | OciErrorCode::Denied) => (denied(), true),
-                    Some(OciErrorCode::ManifestUnknown | OciErrorCode::NameUnknown | OciErrorCode::NotFound) => {
-                        let error = CliError::input(format!("{registry} has no such image"))
-                            .hint("compare name and tag with what was pushed; some registries say the same of images that need a login");
-                        (error, true)
-                    }
-                    Some(OciErrorCode::BlobUnknown) => {
-                        let error =
-                            CliError::input(format!("{registry} has the image's manifest, but not all of its layers"))
-                                .hint("push the image again");
-                        (error, false)
-                    }
-                    _ => (CliError::new(ErrorKind::Unreachable, format!("{registry} refused: {envelope}")), false),
+            "" => match status {
+                401 | 403 => with_others(self.denied()),
+                404 => {
+                    let hint = "compare its name with what was pushed, and the host with that of a registry";
+                    with_others(CliError::input(format!("{registry} has no such image")).hint(hint))
                 }
+                code => Refusal::from(self.failed(code)),
+            },
+            code => {
+                let message: String = text("/errors/0/message").chars().take(300).collect();
+                let told = format!("{registry} refused with an error: {code}: {message}");
+                Refusal::from(CliError::new(ErrorKind::Unreachable, told))
             }
-            E::ServerError { code: 404, .. } => {
-                let hint = "compare its name with what was pushed, and the host with that of a registry";
-                (CliError::input(format!("{registry} has no such image")).hint(hint), true)
-            }
-            E::ServerError { code, .. } => {
-                let error = CliError::new(ErrorKind::Unreachable, format!("{registry} failed with HTTP status {code}"));
-                (error.hint("try again later"), false)
-            }
-            E::DigestError(oci_client::errors::DigestError::VerificationError { expected, actual }) => {
-                (wrong_digest(&expected, &actual), false)
-            }
-            E::RequestError(e) if e.is_timeout() => (stalled(registry), false),
-            E::RequestError(e) => (unreachable(&e, registry), false),
-            other => (CliError::new(ErrorKind::Unreachable, format!("{registry}: {other}")), false),
         }
     }
 }
 
-/// A client whose waits are bounded.
-fn client(options: &Options) -> Result<Client, CliError> {
+fn basic(user: &str, password: &str) -> Result<HeaderValue, CliError> {
+    let encoded = STANDARD.encode(format!("{user}:{password}"));
+    secret(&format!("Basic {encoded}"), "the credentials")
+}
+
+fn bearer(token: &str) -> Result<HeaderValue, CliError> {
+    secret(&format!("Bearer {token}"), "the token")
+}
+
+fn secret(text: &str, what: &str) -> Result<HeaderValue, CliError> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| {
+        CliError::input(format!("{what} for the registry has characters that no request can have"))
+            .hint("log in again, or ask the maker of the registry")
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// A client whose waits are bounded, and which redirects lead from TLS to TLS only. It sends credentials to no other host.
+fn client(options: &Options, is_encrypted: bool) -> Result<Client, CliError> {
+    let refused = |e: reqwest::Error| {
+        CliError::input(format!("cannot use the certificate authorities: {}", innermost(&e)))
+            .hint("they are certificates in PEM")
+    };
     let mut authorities = Vec::new();
     for authority in pem_blocks(&options.certificate_authorities) {
-        authorities.push(Certificate { encoding: CertificateEncoding::Pem, data: authority.into_bytes() });
+        authorities.push(reqwest::Certificate::from_pem(authority.as_bytes()).map_err(refused)?);
     }
-    let config = ClientConfig {
-        protocol: ClientProtocol::HttpsExcept(options.plain_http.clone()),
-        extra_root_certificates: authorities,
-        connect_timeout: Some(options.limits.connect),
-        read_timeout: Some(options.limits.stall),
-        user_agent: concat!("kubectl-olm/", env!("CARGO_PKG_VERSION")),
-        ..ClientConfig::default()
-    };
-    Client::try_from(config).map_err(|e| {
-        CliError::input(format!("cannot use the certificate authorities: {e}")).hint("they are certificates in PEM")
-    })
+    let redirects = Policy::custom(move |attempt| {
+        if attempt.previous().len() > REDIRECTS {
+            return attempt.error(format!("more than {REDIRECTS} times"));
+        }
+        if is_encrypted && attempt.url().scheme() != "https" {
+            return attempt.error("from TLS to plain HTTP");
+        }
+        attempt.follow()
+    });
+    Client::builder()
+        .tls_certs_merge(authorities)
+        .connect_timeout(options.limits.connect)
+        .read_timeout(options.limits.stall)
+        .redirect(redirects)
+        .referer(false)
+        .user_agent(concat!("kubectl-olm/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(refused)
 }
 
 fn pem_blocks(pem: &[u8]) -> Vec<String> {
@@ -223,12 +372,17 @@ fn stalled(registry: &str) -> CliError {
         .hint("try again later, or ask another registry")
 }
 
-fn unreachable(error: &dyn std::error::Error, registry: &str) -> CliError {
+/// The innermost cause.
+fn innermost(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    let cause = cause.to_string();
+    cause.to_string()
+}
+
+fn unreachable(error: &dyn std::error::Error, registry: &str) -> CliError {
+    let cause = innermost(error);
     let hint = if cause.contains("certificate") || cause.contains("UnknownIssuer") {
         "trust the registry's certificate authority (--registry-ca FILE)".to_owned()
     } else if cause.contains("InvalidContentType") || cause.contains("corrupt message") {
@@ -239,22 +393,11 @@ fn unreachable(error: &dyn std::error::Error, registry: &str) -> CliError {
     CliError::new(ErrorKind::Unreachable, format!("{registry} cannot be reached: {cause}")).hint(hint)
 }
 
-fn broken(error: &io::Error, registry: &str, digest: &str) -> CliError {
-    let inner = error.get_ref();
-    if let Some(oci_client::errors::DigestError::VerificationError { actual, .. }) =
-        inner.and_then(|e| e.downcast_ref())
-    {
-        return wrong_digest(digest, actual);
-    }
-    let mut cause = error.to_string();
-    let mut source = inner.map(|e| e as &dyn std::error::Error);
-    while let Some(e) = source {
-        cause = e.to_string();
-        source = e.source();
-    }
-    if cause.contains("timed out") {
+fn broken(error: &reqwest::Error, registry: &str, digest: &str) -> CliError {
+    if error.is_timeout() {
         return stalled(registry);
     }
+    let cause = innermost(error);
     CliError::new(ErrorKind::Unreachable, format!("layer {digest} from {registry} broke off: {cause}"))
         .hint("try again")
 }

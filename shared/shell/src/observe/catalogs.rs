@@ -50,6 +50,8 @@ pub(super) struct StandIn {
     namespace: String,
     name: String,
     directory: PathBuf,
+    /// Did the user name this directory itself?
+    is_named: bool,
 }
 
 /// The directories that were named, and those in the folders that were named: `catalogs/NAME/`.
@@ -58,12 +60,18 @@ pub(super) fn given(source: &SourceFlags, settings: &Settings) -> Result<Vec<Sta
     let mut found = Vec::new();
     for folder in source.from.iter().filter(|path| path.is_dir()) {
         let catalogs = files::catalogs_in(folder)?.into_iter();
-        found.extend(catalogs.map(|(name, directory)| StandIn { namespace: global(), name, directory }));
+        found.extend(catalogs.map(|(name, directory)| StandIn {
+            namespace: global(),
+            name,
+            directory,
+            is_named: false,
+        }));
     }
     found.extend(source.catalogs.iter().map(|CatalogDirectory { name, namespace, directory }| StandIn {
         namespace: namespace.clone().unwrap_or_else(global),
         name: name.clone(),
         directory: directory.clone(),
+        is_named: true,
     }));
     Ok(found)
 }
@@ -71,8 +79,9 @@ pub(super) fn given(source: &SourceFlags, settings: &Settings) -> Result<Vec<Sta
 impl StandIn {
     /// Makes its content known.
     pub(super) fn load_into(self, seen: &mut Seen, printer: &mut Printer) -> Result<(), CliError> {
-        let Self { namespace, name, directory } = self;
-        let loaded = registry::dir::load(&directory)?;
+        let Self { namespace, name, directory, is_named } = self;
+        let load = if is_named { registry::dir::load } else { registry::dir::load_content };
+        let loaded = load(&directory)?;
         findings::in_passing(&directory, &loaded.findings).for_each(|line| printer.warn(line));
         let fact = CatalogFact::local(Arc::new(loaded.snapshot), seen.at);
         seen.world.learn(FactKey::Catalog(namespace, name), Some(Fact::Catalog(fact)));
@@ -127,7 +136,7 @@ async fn content(fetched: Fetched) -> Result<Arc<Snapshot>, CliError> {
         Fetched::Snapshot(snapshot) => return Ok(snapshot),
         Fetched::Image(image) => image.1,
     };
-    let load = tokio::task::spawn_blocking(move || registry::dir::load(&folder.root));
+    let load = tokio::task::spawn_blocking(move || registry::dir::load_image(folder));
     let load = load.await.map_err(|e| CliError::new(crate::cli::ErrorKind::Internal, e.to_string()))??;
     Ok(Arc::new(load.snapshot))
 }

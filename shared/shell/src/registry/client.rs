@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use hyper_util::rt::TokioIo;
+use olm_core::budget::{CATALOG_MESSAGES, MESSAGE_BYTES};
 use olm_core::catalog::{Builder, Snapshot};
 pub use olm_core::world::ConnectionState;
 use socket2::TcpKeepalive;
@@ -37,8 +38,8 @@ pub struct Settings {
     pub max_pause: Duration,
     /// Largest message that is accepted, in bytes: one bundle with its objects.
     pub max_message: usize,
-    /// Most bytes of inline objects that are read of one catalog; they are kept compressed.
-    pub max_inline: usize,
+    /// Most bytes of all messages that are read of one catalog, with what they take in memory.
+    pub max_catalog: usize,
 }
 
 impl Default for Settings {
@@ -48,8 +49,8 @@ impl Default for Settings {
             read_timeout: Duration::from_mins(1),
             pause: Duration::from_millis(200),
             max_pause: Duration::from_secs(5),
-            max_message: 64 << 20,
-            max_inline: 512 << 20,
+            max_message: MESSAGE_BYTES,
+            max_catalog: CATALOG_MESSAGES,
         }
     }
 }
@@ -87,7 +88,7 @@ pub enum ReadError {
     #[error("the catalog was not read within {0:?}")]
     Timeout(Duration),
     /// The catalog carries more than the client keeps.
-    #[error("the catalog carries more than {0} bytes of objects")]
+    #[error("the catalog has more than {0} bytes of bundles and packages; divide it, or ask its maker what is in it")]
     TooLarge(usize),
 }
 
@@ -272,21 +273,26 @@ async fn read_all(channel: Channel, settings: &Settings) -> Result<Snapshot, Rea
     let mut client = RegistryClient::new(channel).max_decoding_message_size(settings.max_message);
     let mut builder = Builder::default();
     let mut packages = std::collections::BTreeSet::new();
-    let mut inline = 0;
+    let mut size = 0_usize;
+    let mut charge = |bytes: usize| {
+        size = size.saturating_add(bytes);
+        if size > settings.max_catalog { Err(ReadError::TooLarge(settings.max_catalog)) } else { Ok(()) }
+    };
     let bundles = client.list_bundles(ListBundlesRequest {}).await;
     let mut bundles = bundles.map_err(|e| ReadError::List(e.message().to_owned()))?.into_inner();
     while let Some(bundle) = bundles.next().await {
         let bundle = bundle.map_err(|e| ReadError::Broken(e.message().to_owned()))?;
+        charge(convert::size_of_bundle(&bundle))?;
         packages.insert(bundle.package_name.clone());
-        inline += bundle.csv_json.len() + bundle.object.iter().map(String::len).sum::<usize>();
-        if inline > settings.max_inline {
-            return Err(ReadError::TooLarge(settings.max_inline));
-        }
         builder.bundle(convert::message(bundle));
     }
     for name in packages {
         match client.get_package(GetPackageRequest { name: name.clone() }).await {
-            Ok(package) => builder.package(convert::package_of(package.into_inner())),
+            Ok(package) => {
+                let package = package.into_inner();
+                charge(convert::size_of_package(&package))?;
+                builder.package(convert::package_of(package));
+            }
             // OLM leaves the package out as well.
             Err(e) => tracing::warn!("package {name}: the catalog does not describe it: {}", e.message()),
         }

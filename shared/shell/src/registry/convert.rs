@@ -61,6 +61,56 @@ pub(super) fn package(package: &Package) -> proto::Package {
     }
 }
 
+/// What a text, or a value of JSON, takes in memory besides its characters.
+const TEXT: usize = 32;
+const VALUE: usize = 350;
+
+fn text(text: &str) -> usize {
+    TEXT + text.len()
+}
+
+/// A property: its value becomes JSON, and so larger than its text.
+fn json(text: &str) -> usize {
+    let values = memchr::memchr3_iter(b',', b'{', b'[', text.as_bytes()).count();
+    TEXT + text.len() + VALUE * values
+}
+
+/// How many bytes of memory a message takes at most, what it becomes included.
+pub(super) fn size_of_bundle(bundle: &proto::Bundle) -> usize {
+    let texts = [
+        &bundle.csv_name,
+        &bundle.package_name,
+        &bundle.channel_name,
+        &bundle.csv_json,
+        &bundle.bundle_path,
+        &bundle.version,
+        &bundle.skip_range,
+        &bundle.replaces,
+    ];
+    let deprecation = bundle.deprecation.iter().map(|d| text(&d.message));
+    let properties = bundle.properties.iter().map(|p| text(&p.r#type) + json(&p.value));
+    let dependencies = bundle.dependencies.iter().map(|d| text(&d.r#type) + json(&d.value));
+    let apis = bundle.provided_apis.iter().chain(&bundle.required_apis);
+    let apis = apis.map(|a| text(&a.group) + text(&a.version) + text(&a.kind) + text(&a.plural));
+    let lists = bundle.object.iter().chain(&bundle.skips).map(|t| text(t));
+    texts
+        .into_iter()
+        .map(|t| text(t))
+        .chain(deprecation)
+        .chain(properties)
+        .chain(dependencies)
+        .chain(apis)
+        .chain(lists)
+        .sum()
+}
+
+/// The same of a package.
+pub(super) fn size_of_package(package: &proto::Package) -> usize {
+    let message = |d: &Option<proto::Deprecation>| d.as_ref().map_or(0, |d| text(&d.message));
+    let channels = package.channels.iter().map(|c| text(&c.name) + text(&c.csv_name) + message(&c.deprecation));
+    text(&package.name) + text(&package.default_channel_name) + message(&package.deprecation) + channels.sum::<usize>()
+}
+
 /// What a server said of a bundle.
 pub(super) fn message(bundle: proto::Bundle) -> BundleMessage {
     let apis = |apis: Vec<proto::GroupVersionKind>| {

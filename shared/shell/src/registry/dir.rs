@@ -1,12 +1,17 @@
 //! A catalog in a local directory.
 //!
 //! Every file below the directory counts, `.indexignore` and links considered. A folder with `manifests/` and `metadata/` is a
-//! bundle. `bundles.txt` in the directory itself names further bundle directories, one a line, relative to any of the
-//! directory's ancestors.
+//! bundle. `bundles.txt` in the directory itself names further bundle directories, one a line: of a directory that the user names,
+//! relative to it or to any of its ancestors; of one that comes from elsewhere, relative to it and below it.
+//!
+//! *Guarantees.* Nothing is read through a link that leads out of the directory, or out of a listed bundle. Ignore files, lists and
+//! the depth of folders are bounded.
 
 use std::collections::BTreeSet;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use olm_core::catalog::{Catalog, Load, Parsed};
@@ -14,31 +19,74 @@ use olm_core::finding::Finding;
 
 use super::read::{self, Item};
 use crate::cli::{CliError, ErrorKind};
+use crate::image::Content;
 
 const IGNORE_FILE: &str = ".indexignore";
 const BUNDLE_LIST: &str = "bundles.txt";
 
-/// Reads a catalog directory. What is wrong with single files, bundles and packages is among the findings.
+/// Most bytes of an ignore file, and of a list of bundles.
+const LONGEST_LIST: u64 = 256 << 10;
+/// Most patterns of all ignore files of a catalog. One may take ten thousand bytes of memory; public catalogs have fewer than ten.
+const MOST_PATTERNS: usize = 1000;
+/// Longest pattern, in bytes.
+const LONGEST_PATTERN: usize = 1024;
+/// Most folders in folders. Public catalogs have three.
+const DEEPEST: usize = 64;
+
+/// Who names a directory, and so where its list of bundles may lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// The user.
+    User,
+    /// An image, an archive or a must-gather: nothing outside of it is read.
+    Content,
+}
+
+/// Reads a catalog directory that the user names. What is wrong with single files, bundles and packages is among the findings.
 pub fn load(directory: &Path) -> Result<Load, CliError> {
     Ok(index(directory)?.load())
 }
 
-/// Reads a catalog directory, without asking yet whether its packages are sound.
+/// Reads a catalog directory that comes from an image or was gathered: nothing outside of it is read.
+pub fn load_content(directory: &Path) -> Result<Load, CliError> {
+    Ok(read::index(content_items(directory, directory)?)?.load())
+}
+
+/// Reads the catalog of an image, which is kept for as long as something of it may be read again.
+pub fn load_image(image: Content) -> Result<Load, CliError> {
+    let items = content_items(&image.root, &image.root)?;
+    Ok(read::index_of(items, Some(Arc::new(image)))?.load())
+}
+
+/// Reads a catalog directory that the user names, without asking yet whether its packages are sound.
 pub fn index(directory: &Path) -> Result<Catalog, CliError> {
-    Ok(read::index(items(directory)?))
+    read::index(items(directory)?)
 }
 
-/// What there is to read of a catalog directory, or of a bundle's.
+/// What there is to read of a catalog directory that the user names, or of a bundle's.
 pub(crate) fn items(directory: &Path) -> Result<Vec<Item>, CliError> {
-    items_shown_as(directory, directory)
+    walk(directory, directory, Origin::User)
 }
 
-/// The same, of a directory that people know by another name.
-pub(crate) fn items_shown_as(directory: &Path, shown: &Path) -> Result<Vec<Item>, CliError> {
+/// The same, of a directory with content from elsewhere, which people know by another name.
+pub(crate) fn content_items(directory: &Path, shown: &Path) -> Result<Vec<Item>, CliError> {
+    walk(directory, shown, Origin::Content)
+}
+
+fn walk(directory: &Path, shown: &Path, origin: Origin) -> Result<Vec<Item>, CliError> {
     let refused = |e: io::Error| CliError::new(ErrorKind::Io, format!("cannot read: {e}")).at(shown.display());
     let root = directory.canonicalize().map_err(refused)?;
     std::fs::read_dir(&root).map_err(refused)?;
-    let mut walker = Walker { shown: shown.to_owned(), root, ignores: Vec::new(), bundle: None, items: Vec::new() };
+    let mut walker = Walker {
+        shown: shown.to_owned(),
+        root,
+        origin,
+        ignores: Vec::new(),
+        patterns_left: MOST_PATTERNS,
+        depth: 0,
+        bundle: None,
+        items: Vec::new(),
+    };
     if is_bundle(&walker.root) {
         walker.bundle(Path::new(""));
     } else {
@@ -53,6 +101,11 @@ struct Walker {
     shown: PathBuf,
     /// The same without links.
     root: PathBuf,
+    origin: Origin,
+    /// How many more patterns its ignore files may have.
+    patterns_left: usize,
+    /// How many folders deep the folder being walked is.
+    depth: usize,
     /// The ignore files of the directories being walked, outermost first.
     ignores: Vec<Gitignore>,
     /// The files of the bundle directory being walked.
@@ -64,23 +117,36 @@ impl Walker {
     /// Takes in all files below a folder of the root.
     fn walk(&mut self, folder: &Path) {
         let path = self.root.join(folder);
-        let depth = self.ignores.len();
-        let ignore_file = path.join(IGNORE_FILE);
-        if ignore_file.is_file() {
-            let mut builder = GitignoreBuilder::new(&path);
-            if let Some(e) = builder.add(&ignore_file) {
-                self.report(&folder.join(IGNORE_FILE), "unreadable-file", e.to_string(), "");
-            }
-            match builder.build() {
-                Ok(ignore) => self.ignores.push(ignore),
-                Err(e) => self.report(&folder.join(IGNORE_FILE), "unreadable-file", e.to_string(), ""),
-            }
+        if self.depth >= DEEPEST {
+            let message = format!("the folder is more than {DEEPEST} folders deep and is left out");
+            return self.report(folder, "unreadable-file", message, "put its files into a folder above it");
         }
+        let ignores = self.ignores.len();
+        self.ignore_file(&path, &folder.join(IGNORE_FILE));
+        self.depth += 1;
         match sorted_entries(&path) {
             Ok(names) => names.iter().for_each(|name| self.entry(&folder.join(name))),
             Err(e) => self.report(folder, "unreadable-file", e.to_string(), ""),
         }
-        self.ignores.truncate(depth);
+        self.depth -= 1;
+        self.ignores.truncate(ignores);
+    }
+
+    /// Takes in the patterns of a folder's ignore file, if it has one.
+    fn ignore_file(&mut self, folder: &Path, entry: &Path) {
+        let read = read_list(&folder.join(IGNORE_FILE), &self.root);
+        let ignore = read.and_then(|text| text.map(|text| ignores(folder, &text, &mut self.patterns_left)).transpose());
+        match ignore {
+            Ok(None) => {}
+            Ok(Some((ignore, wrong))) => {
+                self.ignores.push(ignore);
+                for (line, message) in wrong {
+                    let finding = Finding::new("unreadable-file", message).at(&self.shown(entry), line);
+                    self.items.push(Item::Parsed(Parsed::finding(finding)));
+                }
+            }
+            Err(message) => self.report(entry, "unreadable-file", message, ""),
+        }
     }
 
     fn entry(&mut self, entry: &Path) {
@@ -150,31 +216,64 @@ impl Walker {
 
     /// Takes in the bundle directories that the list names.
     fn listed_bundles(&mut self) {
-        let Ok(list) = std::fs::read_to_string(self.root.join(BUNDLE_LIST)) else { return };
+        let list = match read_list(&self.root.join(BUNDLE_LIST), &self.root) {
+            Ok(Some(list)) => list,
+            Ok(None) => return,
+            Err(message) => return self.report(Path::new(BUNDLE_LIST), "unreadable-file", message, ""),
+        };
         let mut seen = BTreeSet::new();
         for (index, line) in list.lines().enumerate() {
             let line = line.trim();
-            if line.is_empty() || line.starts_with('#') || !seen.insert(line) {
+            if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            match self.root.ancestors().map(|a| a.join(line)).find(|p| p.is_dir()) {
-                Some(bundle) => self.listed_bundle(&bundle, line),
-                None => self.items.push(Item::Parsed(Parsed::finding(
-                    Finding::new("missing-bundle", format!("no bundle directory {line}"))
-                        .at(&self.shown(Path::new(BUNDLE_LIST)), index + 1)
-                        .hint("name a directory relative to this catalog's directory or to one above it"),
-                ))),
+            match self.listed(line) {
+                // One directory can have several names.
+                Ok(bundle) if seen.insert(bundle.clone()) => self.listed_bundle(&bundle, line),
+                Ok(_) => {}
+                Err(finding) => {
+                    let finding = finding.at(&self.shown(Path::new(BUNDLE_LIST)), index + 1);
+                    self.items.push(Item::Parsed(Parsed::finding(finding)));
+                }
             }
         }
     }
 
+    /// The directory of a line of the list, without links.
+    fn listed(&self, line: &str) -> Result<PathBuf, Finding> {
+        let outside = |why: &str| {
+            Finding::new("bundle-outside", format!("the bundle directory {line} {why}, and is left out"))
+                .hint("name a directory of the catalog by its path from there")
+        };
+        let is_plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !Path::new(line).components().all(is_plain) {
+            return Err(outside("is an absolute path or leads upwards"));
+        }
+        let bases = self.root.ancestors().take(if self.origin == Origin::User { usize::MAX } else { 1 });
+        let found = bases.map(|base| base.join(line)).find(|path| path.is_dir());
+        let found = found.and_then(|path| path.canonicalize().ok()).ok_or_else(|| {
+            let from = if self.origin == Origin::User {
+                "this catalog's directory or to one above it"
+            } else {
+                "the catalog's"
+            };
+            Finding::new("missing-bundle", format!("no bundle directory {line}"))
+                .hint(format!("name a directory relative to {from}"))
+        })?;
+        if self.origin == Origin::Content && !found.starts_with(&self.root) {
+            return Err(outside("is a link that leads out of the catalog"));
+        }
+        Ok(found)
+    }
+
+    /// `bundle` is a path without links.
     fn listed_bundle(&mut self, bundle: &Path, shown: &str) {
         let mut files = Vec::new();
         for folder in ["manifests", "metadata"] {
+            let place = format!("{shown}/{folder}");
             let names = match sorted_entries(&bundle.join(folder)) {
                 Ok(names) => names,
                 Err(e) => {
-                    let place = format!("{shown}/{folder}");
                     self.items.push(Item::Parsed(Parsed::finding(
                         Finding::new("unreadable-file", e.to_string()).at(&place, 0),
                     )));
@@ -183,7 +282,13 @@ impl Walker {
             };
             for path in names.iter().map(|name| bundle.join(folder).join(name)).filter(|p| p.is_file()) {
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
-                files.push((format!("{shown}/{folder}/{name}"), path));
+                if path.canonicalize().is_ok_and(|target| target.starts_with(bundle)) {
+                    files.push((format!("{place}/{name}"), path));
+                    continue;
+                }
+                let finding = Finding::new("link-leads-out", "the link leads out of the bundle's directory".to_owned());
+                let finding = finding.at(&format!("{place}/{name}"), 0).hint("put the file itself into the bundle");
+                self.items.push(Item::Parsed(Parsed::finding(finding)));
             }
         }
         self.items.push(Item::Bundle(shown.to_owned(), files));
@@ -202,12 +307,56 @@ impl Walker {
 
 /// Would a file of a catalog directory be passed over?
 pub(crate) fn is_ignored(directory: &Path, file: &Path) -> bool {
+    let Ok(root) = directory.canonicalize() else { return false };
     let folders = file.ancestors().skip(1).take_while(|folder| folder.starts_with(directory));
-    let matched = |folder: &Path| {
-        let (ignore, _) = Gitignore::new(folder.join(IGNORE_FILE));
-        ignore.matched_path_or_any_parents(file, false).is_ignore()
+    let mut patterns_left = MOST_PATTERNS;
+    let mut matched = |folder: &Path| {
+        let text = read_list(&folder.join(IGNORE_FILE), &root).ok().flatten();
+        let ignore = text.and_then(|text| ignores(folder, &text, &mut patterns_left).ok());
+        ignore.is_some_and(|(ignore, _)| ignore.matched_path_or_any_parents(file, false).is_ignore())
     };
-    folders.into_iter().any(matched)
+    folders.into_iter().any(|folder| matched(folder))
+}
+
+/// What is wrong with lines of a file, by their numbers.
+type Wrong = Vec<(usize, String)>;
+
+/// The patterns of an ignore file, and what is wrong with some of them; or why it has none.
+fn ignores(folder: &Path, text: &str, left: &mut usize) -> Result<(Gitignore, Wrong), String> {
+    let mut builder = GitignoreBuilder::new(folder);
+    let mut wrong = Vec::new();
+    let lines = text.trim_start_matches('\u{feff}').lines().enumerate();
+    for (index, line) in lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#')) {
+        if line.len() > LONGEST_PATTERN {
+            wrong.push((index + 1, format!("a pattern has more than {LONGEST_PATTERN} bytes and is left out")));
+            continue;
+        }
+        *left = left.checked_sub(1).ok_or_else(|| {
+            format!("the ignore files of a catalog may have {MOST_PATTERNS} patterns: this file is left out; name folders instead of files")
+        })?;
+        if let Err(e) = builder.add_line(None, line) {
+            wrong.push((index + 1, e.to_string()));
+        }
+    }
+    builder.build().map(|ignore| (ignore, wrong)).map_err(|e| e.to_string())
+}
+
+/// The text of a file, if it is there, lies below `root` when links are followed, and is not too long.
+fn read_list(path: &Path, root: &Path) -> Result<Option<String>, String> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let target = path.canonicalize().map_err(|e| e.to_string())?;
+    if !target.starts_with(root) {
+        return Err("the link leads out of the catalog; put the file itself into the catalog".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(target).map_err(|e| e.to_string())?;
+    file.take(LONGEST_LIST + 1).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    if bytes.len() as u64 > LONGEST_LIST {
+        return Err(format!("the file has more than {LONGEST_LIST} bytes and is left out"));
+    }
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// A folder with manifests and metadata is a bundle.

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use olm_core::budget::BUNDLE_BYTES;
 use olm_core::bundle::Unpacked;
 use olm_core::catalog::{File, Load};
 use olm_core::finding::Finding;
@@ -10,9 +11,6 @@ use olm_core::finding::Finding;
 use super::dir;
 use crate::cli::{CliError, ErrorKind};
 use crate::image::{self, Content, Limits, Location, Options, Wanted};
-
-/// Most bytes of a bundle's files: a hundred times what OLM can install.
-const LARGEST_BUNDLE: u64 = 64 << 20;
 
 /// Pulls a catalog image and reads it, or what lies in `catalog_dir` of it. The image must be kept for as long as the catalog is used.
 ///
@@ -25,7 +23,7 @@ pub async fn load(
 ) -> Result<(Load, Content), CliError> {
     let content = image::pull(location, Wanted::catalog(catalog_dir), options).await?;
     let root = content.root.clone();
-    let loaded = tokio::task::spawn_blocking(move || dir::load(&root)).await;
+    let loaded = tokio::task::spawn_blocking(move || dir::load_content(&root)).await;
     let mut load = loaded.map_err(|e| CliError::new(ErrorKind::Internal, e.to_string()))??;
     load.findings.extend(left_out(location, &content));
     Ok((load, content))
@@ -39,7 +37,7 @@ pub(crate) fn left_out(location: &Location, content: &Content) -> impl Iterator<
 
 /// Pulls a bundle image and reads the bundle in it.
 pub async fn unpack(location: &Location, options: &Options) -> Unpacked {
-    let limits = Limits { kept: options.limits.kept.min(LARGEST_BUNDLE), ..options.limits };
+    let limits = Limits { kept: options.limits.kept.min(BUNDLE_BYTES), ..options.limits };
     let content = match image::pull(location, Wanted::Bundle, &Options { limits, ..options.clone() }).await {
         Ok(content) => content,
         Err(error) => return failed(&error),

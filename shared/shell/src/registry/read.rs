@@ -11,14 +11,19 @@ use std::fs::File as Disk;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::SystemTime;
 
+use olm_core::budget::{CATALOG_BYTES, CATALOG_VALUES, DOCUMENT_BYTES};
 use olm_core::catalog::{Catalog, File, Loader, Parsed, Piece, Stored};
 use olm_core::finding::Finding;
 use olm_core::yaml::{self, Format};
+
+use crate::cli::CliError;
+use crate::image::Content;
 
 /// How much is read at a time. Documents that are larger are read whole.
 const PIECE: usize = 1 << 20;
@@ -42,13 +47,26 @@ pub(crate) enum Item {
 }
 
 /// Reads items, and indexes what they hold.
-pub(crate) fn index(items: Vec<Item>) -> Catalog {
+///
+/// # Errors
+/// They are more than one catalog may have.
+pub(crate) fn index(items: Vec<Item>) -> Result<Catalog, CliError> {
+    index_of(items, None)
+}
+
+/// The same of an image: what is read again from its files keeps it.
+pub(crate) fn index_of(items: Vec<Item>, image: Option<Arc<Content>>) -> Result<Catalog, CliError> {
+    index_within(items, image, CATALOG_VALUES)
+}
+
+fn index_within(items: Vec<Item>, image: Option<Arc<Content>>, most: usize) -> Result<Catalog, CliError> {
+    let values = AtomicUsize::new(0);
     let workers = thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS);
     let (sender, receiver) = sync_channel(2 * workers);
     let receiver = Mutex::new(receiver);
     let mut parsed: Vec<(usize, Parsed)> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| work(&receiver))).collect();
-        let mut cutter = Cutter { sender, next: 0, kept: 0 };
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| work(&receiver, &values, most))).collect();
+        let mut cutter = Cutter { sender, next: 0, kept: 0, image };
         for item in items {
             cutter.item(item);
         }
@@ -56,12 +74,17 @@ pub(crate) fn index(items: Vec<Item>) -> Catalog {
         let done = workers.into_iter().flat_map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         done.collect()
     });
+    if values.into_inner() > most {
+        let message = format!("the catalog has more than {most} values in its channels and properties");
+        return Err(CliError::input(message)
+            .hint("no public catalog needs that many: divide it, or ask its maker what is in it"));
+    }
     parsed.sort_by_key(|(number, _)| *number);
     let mut loader = Loader::default();
     for (_, parsed) in parsed {
         loader.add(parsed);
     }
-    loader.finish()
+    Ok(loader.finish())
 }
 
 /// What a worker does.
@@ -78,12 +101,20 @@ enum Task {
     Parsed(Parsed),
 }
 
-fn work(tasks: &Mutex<Receiver<(usize, Task)>>) -> Vec<(usize, Parsed)> {
+/// `values`: how many values were read of the catalog, which may have `most`.
+fn work(tasks: &Mutex<Receiver<(usize, Task)>>, values: &AtomicUsize, most: usize) -> Vec<(usize, Parsed)> {
     let mut done = Vec::new();
     loop {
         let task = tasks.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((number, task)) = task else { return done };
-        done.push((number, task.parse()));
+        // Of a catalog that is refused nothing more is read.
+        if values.load(Ordering::Relaxed) > most {
+            done.clear();
+            continue;
+        }
+        let parsed = task.parse();
+        values.fetch_add(parsed.values(), Ordering::Relaxed);
+        done.push((number, parsed));
     }
 }
 
@@ -123,6 +154,7 @@ struct Cutter {
     next: usize,
     /// Bytes that stay in memory.
     kept: u64,
+    image: Option<Arc<Content>>,
 }
 
 impl Cutter {
@@ -156,7 +188,7 @@ impl Cutter {
             self.kept += stamp.length;
             None
         } else {
-            Some(Arc::new(Reread { path, stamp }) as Arc<dyn Stored>)
+            Some(Arc::new(Reread { path, stamp, _image: self.image.clone() }) as Arc<dyn Stored>)
         };
         self.pieces(shown, file, again)
     }
@@ -166,6 +198,16 @@ impl Cutter {
         let (mut line, mut offset) = (1, 0);
         let (mut bytes, mut size, mut ended) = (Vec::new(), PIECE, false);
         while !ended {
+            if size > DOCUMENT_BYTES {
+                // Where the next one begins could be found only by reading on.
+                self.send(Task::Parsed(Parsed::too_long(&path, line)));
+                return Ok(());
+            }
+            if file.is_none() && offset as u64 > CATALOG_BYTES {
+                return Err(io::Error::other(format!(
+                    "there are more than {CATALOG_BYTES} bytes; write them to a file"
+                )));
+            }
             let want = size.saturating_sub(bytes.len()) as u64;
             ended = (from.by_ref().take(want).read_to_end(&mut bytes)? as u64) < want;
             let format = Format::of(&bytes);
@@ -193,6 +235,8 @@ impl Cutter {
 struct Reread {
     path: PathBuf,
     stamp: Stamp,
+    /// Keeps the file, if it is one of an image.
+    _image: Option<Arc<Content>>,
 }
 
 /// By what a file is known to be the same.
@@ -255,8 +299,8 @@ mod tests {
         let text = large(150);
         assert!(text.len() as u64 > KEPT + PIECE as u64);
         std::fs::write(&path, &text).unwrap();
-        let load = index(vec![Item::File("catalog.yaml".into(), path.clone())]).load();
-        let streamed = index(vec![Item::Stream("-".into(), Box::new(io::Cursor::new(text)))]).load();
+        let load = index(vec![Item::File("catalog.yaml".into(), path.clone())]).unwrap().load();
+        let streamed = index(vec![Item::Stream("-".into(), Box::new(io::Cursor::new(text)))]).unwrap().load();
         for load in [&load, &streamed] {
             assert_eq!((&load.findings[..], load.snapshot.packages().len()), (&[][..], 150));
         }
@@ -273,7 +317,37 @@ mod tests {
     fn lines_are_those_of_the_file() {
         let text = format!("{}---\nschema: [1]\n", large(60));
         let line = text.lines().count();
-        let load = index(vec![Item::Stream("-".into(), Box::new(io::Cursor::new(text)))]).load();
+        let load = index(vec![Item::Stream("-".into(), Box::new(io::Cursor::new(text)))]).unwrap().load();
         assert_eq!(load.findings.iter().map(|f| (f.code, f.line)).collect::<Vec<_>>(), [("bad-blob", line)]);
+    }
+
+    /// A document of any length, from an image that is small because it is compressed, is refused before it is in memory.
+    #[test]
+    fn documents_and_catalogs_are_bounded() {
+        let endless = |text: &'static str| io::Cursor::new(text).chain(io::repeat(b'x').take(1 << 40));
+        for start in ["schema: olm.package\nname: ", "{\"schema\": \""] {
+            let load = index(vec![Item::Stream("-".into(), Box::new(endless(start)))]).unwrap().load();
+            let finding = load.findings[0].to_string();
+            assert!(
+                finding.contains("-:1: the document has more than 33554432 bytes") && finding.contains("hint: divide"),
+                "{finding}"
+            );
+        }
+        // Many values: each of its documents is small.
+        let channel = |n: usize| {
+            let entries = vec!["{}"; 100].join(",");
+            format!("{{\"schema\":\"olm.channel\",\"package\":\"p\",\"name\":\"c{n}\",\"entries\":[{entries}]}}\n")
+        };
+        let text: String = (0..25).map(channel).collect();
+        let items = |text: &str| vec![Item::Stream("-".into(), Box::new(io::Cursor::new(text.to_owned())))];
+        assert!(index_within(items(&text), None, 3000).is_ok());
+        let error = index_within(items(&text), None, 2000).unwrap_err().render();
+        assert!(error.contains("more than 2000 values") && error.contains("divide it"), "{error}");
+        let more = format!(
+            "{{\"schema\":\"olm.channel\",\"package\":\"p\",\"name\":\"c\",\"entries\":[{}]}}",
+            vec!["{}"; 300_001].join(",")
+        );
+        let load = index(vec![Item::Stream("-".into(), Box::new(io::Cursor::new(more)))]).unwrap().load();
+        assert!(load.findings[0].message.contains("more than 300000 values"), "{}", load.findings[0]);
     }
 }

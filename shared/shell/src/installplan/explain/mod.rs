@@ -279,12 +279,14 @@ pub(crate) fn package(text: &str) -> Result<(String, Option<Range>), CliError> {
 /// The bundle in a directory or an image.
 pub(crate) async fn bundle(reference: &str, images: &image::Options) -> Result<Bundle, CliError> {
     let folder = PathBuf::from(reference);
-    let folder = if folder.join("manifests").is_dir() {
-        folder
+    // The content is there for as long as it is held.
+    let pulled = if folder.join("manifests").is_dir() {
+        None
     } else {
         let location: Location = reference.parse()?;
-        image::pull(&location, Wanted::Bundle, images).await?.root.clone()
+        Some(image::pull(&location, Wanted::Bundle, images).await?)
     };
+    let folder = pulled.as_ref().map_or(folder, |content| content.root.clone());
     let files = registry::image::files(&folder).map_err(|e| CliError::from(e).at(reference))?;
     Bundle::read("", &files).map_err(|finding| CliError::input(finding.to_string()).at(reference))
 }
