@@ -136,7 +136,7 @@ impl Registry for Service {
         let name = request.into_inner().name;
         let channel = |n: u32| Channel { name: format!("c{n}"), csv_name: bundle(0).csv_name, deprecation: None };
         let channels = match self.hostility {
-            Hostility::LargePackage => (0..1_000_000).map(channel).collect(),
+            Hostility::LargePackage => (0..300_000).map(channel).collect(),
             _ => vec![Channel { name: "stable".to_owned(), ..channel(0) }],
         };
         Ok(Response::new(Package { name, channels, default_channel_name: "stable".to_owned(), deprecation: None }))

@@ -102,7 +102,7 @@ impl Registry {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many bytes of hostile bodies clients took, or their sockets did for them.
+    /// How many bytes of endless bodies clients took, or their sockets did for them, and what is on its way.
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
@@ -202,8 +202,8 @@ impl Serving {
 
     async fn endless(&self, stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
         loop {
-            stream.write_all(bytes).await?;
             self.registry.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            stream.write_all(bytes).await?;
         }
     }
 

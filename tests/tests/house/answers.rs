@@ -110,6 +110,8 @@ pub(crate) fn events() -> Vec<Value> {
         catalog_images: Vec::new(),
         bundle_images: Vec::new(),
         catalog_pods: false,
+        local_credentials: false,
+        image_size_limit: None,
         images: ImageFlags::default(),
         feature_gates: run::FeatureGates::default(),
         retry_optional: false,
