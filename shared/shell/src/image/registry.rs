@@ -324,8 +324,8 @@ fn bearer(token: &str) -> Result<HeaderValue, CliError> {
 
 fn secret(text: &str, what: &str) -> Result<HeaderValue, CliError> {
     let mut value = HeaderValue::from_str(text).map_err(|_| {
-        CliError::input(format!("{what} for the registry has characters that no header can have"))
-            .hint("log in again, or ask the maker of the registry")
+        let message = format!("{what} for the registry has characters that no header can have");
+        CliError::new(ErrorKind::Unreachable, message).hint("log in again, or ask the maker of the registry")
     })?;
     value.set_sensitive(true);
     Ok(value)
