@@ -91,30 +91,37 @@ pub fn order<'a>(entries: &[&'a Entry]) -> Result<Vec<&'a Entry>, OrderError> {
     if heads.is_empty() {
         return Err(OrderError::NoHeads { channel, package });
     }
+    let is_skipped = |entry: &Entry| skipped.contains(entry.name.as_str());
+    let mut tails: BTreeMap<&str, Option<&'a Entry>> = BTreeMap::new();
     let mut chains = Vec::new();
-    for head in heads {
+    let mut first_chain = Vec::new();
+    for head in &heads {
+        // What other chains have gone along need not be gone along again: where heads share a chain, that would be all of it each time.
         let (mut chain, mut seen) = (Vec::new(), BTreeSet::new());
-        let mut current = Some(head);
-        while let Some(entry) = current {
+        let mut current = Some(*head);
+        while let Some(entry) = current.filter(|entry| !tails.contains_key(entry.name.as_str())) {
             if !seen.insert(entry.name.as_str()) {
                 return Err(OrderError::Cycle { head: head.name.clone(), channel, package });
             }
-            if !skipped.contains(entry.name.as_str()) {
-                chain.push(entry);
-            }
+            chain.push(entry);
             current = entry.replaces.as_deref().and_then(|name| by_name.get(name)).copied();
         }
-        chains.push(chain);
+        let mut tail = current.and_then(|entry| tails.get(entry.name.as_str()).copied().flatten());
+        for entry in chain.iter().rev() {
+            tail = tail.or(Some(*entry).filter(|entry| !is_skipped(entry)));
+            tails.insert(&entry.name, tail);
+        }
+        let tail = tail.filter(|tail| tail.name != head.name);
+        chains.push(tail.map_or_else(|| head.name.clone(), |tail| format!("{}...{}", head.name, tail.name)));
+        if heads.len() == 1 {
+            first_chain = chain;
+        }
     }
     if chains.len() > 1 {
-        let ends = |chain: &Vec<&Entry>| match &chain[..] {
-            [] => "[]".to_owned(),
-            [only] => only.name.clone(),
-            [head, .., tail] => format!("{}...{}", head.name, tail.name),
-        };
-        return Err(OrderError::ManyChains { channel, package, chains: chains.iter().map(ends).collect() });
+        return Err(OrderError::ManyChains { channel, package, chains });
     }
-    Ok(chains.pop().unwrap_or_default())
+    first_chain.retain(|entry| !is_skipped(entry));
+    Ok(first_chain)
 }
 
 /// What is installed: its name, and its version when it is known.
@@ -190,11 +197,12 @@ pub fn check(nodes: &[Node<'_>]) -> Result<(), String> {
     let by_name: BTreeMap<&str, &Node<'_>> = nodes.iter().map(|n| (n.name, n)).collect();
     let skipped: BTreeSet<&str> = nodes.iter().flat_map(|n| n.skips.iter().map(String::as_str)).collect();
     let mut chain = vec![head];
+    let mut places = BTreeMap::from([(head, 0)]);
     while let Some(node) = chain.last().and_then(|last| by_name.get(last)) {
         if node.replaces.is_empty() || skipped.contains(node.replaces) {
             break;
         }
-        let known = chain.iter().position(|name| *name == node.replaces);
+        let known = places.insert(node.replaces, chain.len());
         chain.push(node.replaces);
         if let Some(known) = known {
             let cycle = chain[known..].join(" -> ");
@@ -202,7 +210,7 @@ pub fn check(nodes: &[Node<'_>]) -> Result<(), String> {
         }
     }
     let stranded: BTreeSet<&str> =
-        nodes.iter().map(|n| n.name).filter(|n| !chain.contains(n) && !skipped.contains(n)).collect();
+        nodes.iter().map(|n| n.name).filter(|n| !places.contains_key(n) && !skipped.contains(n)).collect();
     if stranded.is_empty() {
         return Ok(());
     }

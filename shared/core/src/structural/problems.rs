@@ -1,7 +1,7 @@
 //! Validation of custom resources against the structural schema of their CustomResourceDefinition, in the API server's words.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use regex::Regex;
@@ -184,14 +184,51 @@ fn check_list(schema: &Value, items: &[Value], path: Path<'_>, found: &mut Vec<S
     if keys.is_empty() && !is_set {
         return;
     }
-    let identity = |item: &Value| -> Value {
-        if is_set { item.clone() } else { keys.iter().map(|key| (key.clone(), item[key].clone())).collect() }
-    };
+    let mut seen = BTreeSet::new();
     for (n, item) in items.iter().enumerate() {
-        let id = identity(item);
-        if items[..n].iter().any(|earlier| identity(earlier) == id) {
+        let mut identity = String::new();
+        if is_set {
+            canonical(item, &mut identity);
+        } else {
+            for key in &keys {
+                canonical(&item[key], &mut identity);
+                identity.push(',');
+            }
+        }
+        if !seen.insert(identity) {
+            let id: Value =
+                if is_set { item.clone() } else { keys.iter().map(|key| (key.clone(), item[key].clone())).collect() };
             found.push(format!("{path}[{n}]: Duplicate value: {id}"));
         }
+    }
+}
+
+/// Writes a value so that two are written alike if they are equal, and only then.
+fn canonical(value: &Value, text: &mut String) {
+    match value {
+        // There are two zeros, and they are equal.
+        Value::Number(number) if number.is_f64() && number.as_f64() == Some(0.0) => text.push_str("0.0"),
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                canonical(item, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        Value::Object(map) => {
+            let mut fields: Vec<(&String, &Value)> = map.iter().collect();
+            fields.sort_unstable_by_key(|(key, _)| *key);
+            text.push('{');
+            for (key, value) in fields {
+                canonical(&Value::String(key.clone()), text);
+                text.push(':');
+                canonical(value, text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        other => text.push_str(&other.to_string()),
     }
 }
 
@@ -279,6 +316,24 @@ mod tests {
         for (schema, value, wanted) in cases {
             assert_eq!(of(schema, value), [wanted]);
         }
+    }
+
+    #[test]
+    fn equal_items_are_found_however_they_are_written() {
+        let duplicates = |list_type: &str, items: Value| {
+            let schema =
+                json!({ "type": "array", "x-kubernetes-list-type": list_type, "x-kubernetes-list-map-keys": ["n"] });
+            of(schema, items).len()
+        };
+        assert_eq!(
+            duplicates("set", json!([{ "a": 1, "b": [0.0] }, { "b": [-0.0], "a": 1 }, { "a": 1 }, "1", 1, null])),
+            1
+        );
+        assert_eq!(duplicates("set", json!(["a,", "a", ["a"], ["a", ""], [["a"]], { "a": "" }])), 0);
+        assert_eq!(duplicates("map", json!([{ "n": "a" }, { "n": "a", "m": 1 }, { "m": 1 }, { "n": null }])), 2);
+        // Not each with each: that would be ten thousand million comparisons.
+        let many: Vec<Value> = (0..100_000).map(|n| json!({ "n": n % 99_999 })).collect();
+        assert_eq!(duplicates("map", many.into()), 1);
     }
 
     #[test]

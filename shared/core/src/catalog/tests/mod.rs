@@ -290,6 +290,32 @@ fn channel_order_follows_replaces_from_the_head() {
 }
 
 #[test]
+fn a_long_channel_is_gone_along_once() {
+    const LONG: usize = 40_000;
+    let names: Vec<String> = (0..LONG).map(|n| format!("rose.v{n}")).collect();
+    let node =
+        |n: usize| channel::Node { name: &names[n], replaces: n.checked_sub(1).map_or("", |n| &names[n]), skips: &[] };
+    let mut nodes: Vec<_> = (0..LONG).map(node).collect();
+    assert_eq!(channel::check(&nodes), Ok(()));
+    nodes[0].replaces = &names[LONG - 2];
+    let cycle = channel::check(&nodes).unwrap_err();
+    assert!(cycle.starts_with("detected cycle") && cycle.ends_with(" -> rose.v0 -> rose.v39998"), "{}", cycle.len());
+    // Half of them are heads of the other half.
+    let half = LONG / 2;
+    let entry = |n: usize| Entry {
+        name: names[n].clone(),
+        replaces: n.checked_sub(1).map(|n| names[n.min(half)].clone()),
+        ..Entry::default()
+    };
+    let entries: Vec<Entry> = (0..LONG).map(entry).collect();
+    let Err(channel::OrderError::ManyChains { chains, .. }) = channel::order(&entries.iter().collect::<Vec<_>>())
+    else {
+        panic!("it has many heads")
+    };
+    assert_eq!((chains.len(), chains[0].as_str()), (LONG - half - 1, "rose.v20001...rose.v0"));
+}
+
+#[test]
 fn scenario_catalogs_are_sound() {
     let Some(data) = data() else { return };
     let Some(scenarios) = testing::entries("scenarios") else { return };
