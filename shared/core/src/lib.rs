@@ -46,5 +46,6 @@ pub mod subscription;
 mod testing;
 mod unpack;
 pub mod version;
+pub mod visible;
 pub mod world;
 pub mod yaml;

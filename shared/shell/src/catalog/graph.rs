@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::source::{Loaded, Ref};
 use crate::cli::output::API_VERSION;
 use crate::cli::table::Table;
+use crate::cli::visible::one_line;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
 
@@ -140,8 +141,10 @@ fn show(package: &Package, graphs: Vec<Graph<'_>>, options: &Options, printer: &
     for (n, (graph, lanes)) in shown.iter().enumerate() {
         let text = Text { graph, lanes };
         is_shortened |= text.is_shortened();
-        let gap = if n > 0 { "\n" } else { "" };
-        printer.line(format_args!("{gap}package {}, {}", package.name, heading(package, graph)))?;
+        if n > 0 {
+            printer.line("")?;
+        }
+        printer.line(format_args!("package {}, {}", package.name, heading(package, graph)))?;
         if let Some(problem) = graph.problem() {
             printer.line(format_args!("OLM chooses nothing from this channel: {problem}"))?;
         }
@@ -410,17 +413,19 @@ impl Way<'_> {
 impl fmt::Display for Way<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { package, channel, from, to, hops, because, others } = self;
-        writeln!(f, "package {package}, channel {channel}")?;
-        writeln!(f, "{}", from.name)?;
+        writeln!(f, "package {}, channel {}", one_line(package), one_line(channel))?;
+        writeln!(f, "{}", one_line(&from.name))?;
         let mut at = from.version.as_ref();
         for Hop { to, by } in hops {
             let by = match (by, &to.skip_range, at) {
-                (Update::SkipRange, Some(range), Some(version)) => format!("covers {version} by its skipRange {range}"),
+                (Update::SkipRange, Some(range), Some(version)) => {
+                    format!("covers {version} by its skipRange {}", one_line(range))
+                }
                 (Update::SkipRange, ..) => "covers it by its skipRange".to_owned(),
                 (Update::Replaces, ..) => "replaces it".to_owned(),
                 (Update::Skips, ..) => "skips it".to_owned(),
             };
-            writeln!(f, "-> {}   {by}", to.name)?;
+            writeln!(f, "-> {}   {by}", one_line(&to.name))?;
             at = to.version.as_ref();
         }
         let count = if hops.len() == 1 { "1 update".to_owned() } else { format!("{} updates", hops.len()) };
@@ -428,8 +433,12 @@ impl fmt::Display for Way<'_> {
             None if to.is_some() => writeln!(f, "arrived after {count}"),
             None => writeln!(f, "that is the head, after {count}"),
             Some(because) => {
-                writeln!(f, "not further: {because}")?;
-                if others.is_empty() { Ok(()) } else { writeln!(f, "a way there: channel {}", others.join(" or ")) }
+                writeln!(f, "not further: {}", one_line(because))?;
+                if others.is_empty() {
+                    Ok(())
+                } else {
+                    writeln!(f, "a way there: channel {}", one_line(&others.join(" or ")))
+                }
             }
         }
     }

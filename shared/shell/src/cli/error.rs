@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
 
+use super::visible;
+
 /// What kind of trouble stopped a command. A negative *answer* is no error: see [`Outcome`](super::Outcome).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
@@ -93,11 +95,12 @@ impl CliError {
         let mut text = String::new();
         let all: Vec<&Self> = self.each().collect();
         for (n, error) in all.iter().enumerate() {
-            text += &format!("{} {error}\n", "error:".red().bold());
+            let shown = |words: &str| visible::lines(&visible::hanging(words)).into_owned();
+            text += &format!("{} {}\n", "error:".red().bold(), shown(&error.to_string()));
             // A hint that several errors share is given once.
             let next = all.get(n + 1).and_then(|next| next.hint.as_ref());
             if let Some(hint) = error.hint.as_ref().filter(|hint| Some(*hint) != next) {
-                text += &format!("{} {hint}\n", "hint:".cyan().bold());
+                text += &format!("{} {}\n", "hint:".cyan().bold(), shown(hint));
             }
         }
         text

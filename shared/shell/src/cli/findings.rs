@@ -195,6 +195,22 @@ mod tests {
     }
 
     #[test]
+    fn no_finding_makes_another() {
+        let findings = [Finding::new("lost", "gone\nerror: b").at("a\nb", 1).about("c\u{202e}").hint("d\n::error ::e")];
+        let lines = |format| {
+            let out = Buffer::default();
+            let mut printer = Printer::to(out.clone(), Buffer::default());
+            Report { findings: &findings, about: &[] }.data(format, json!({}), &mut printer).unwrap();
+            assert!(!out.text().contains(|c| olm_core::visible::is_harmful(c) && c != '\n'), "{}", out.text());
+            out.text().lines().count()
+        };
+        assert_eq!((lines(Format::Text), lines(Format::Github)), (2, 1));
+        for format in [Format::Json, Format::Yaml, Format::Sarif] {
+            lines(format);
+        }
+    }
+
+    #[test]
     fn every_form_tells_everything() {
         assert_eq!(
             told(Format::Text),

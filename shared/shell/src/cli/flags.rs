@@ -183,12 +183,12 @@ impl DataFormat {
                     printer.data(format_args!("{separator}\n        {text}"))?;
                     separator = ",";
                 }
-                printer.line(
-                    "\n    ],\n    \"kind\": \"List\",\n    \"metadata\": {\n        \"resourceVersion\": \"\"\n    }\n}",
+                printer.data(
+                    "\n    ],\n    \"kind\": \"List\",\n    \"metadata\": {\n        \"resourceVersion\": \"\"\n    }\n}\n",
                 )
             }
             Self::Yaml => {
-                printer.line("apiVersion: v1\nitems:")?;
+                printer.data("apiVersion: v1\nitems:\n")?;
                 objects.try_for_each(|object| printer.yaml(&[object]))?;
                 printer.yaml(&json!({ "kind": "List", "metadata": { "resourceVersion": "" } }))
             }

@@ -31,6 +31,7 @@ pub mod selector;
 pub mod signal;
 pub mod streams;
 pub mod table;
+pub mod visible;
 pub(crate) mod wait;
 
 pub use error::{CliError, ErrorKind};

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::columns::Columns;
 use super::jsonpath::Template;
 use super::table::Table;
+use super::visible;
 use super::{CliError, ErrorKind, Printer};
 
 /// `apiVersion` of documents that are answers of ours and not objects of a cluster, such as `kubectl olm version -o json`.
@@ -106,12 +107,17 @@ pub fn json(value: &impl Serialize) -> Result<String, CliError> {
     let mut text = Vec::new();
     let format = serde_json::ser::PrettyFormatter::with_indent(b"    ");
     value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, format)).map_err(internal)?;
-    String::from_utf8(text).map_err(internal)
+    Ok(visible::json(String::from_utf8(text).map_err(internal)?))
 }
 
 /// A value as a YAML document.
 pub fn yaml(value: &impl Serialize) -> Result<String, CliError> {
-    olm_core::yaml::to_string(value).map_err(internal)
+    let text = olm_core::yaml::to_string(value).map_err(internal)?;
+    if visible::is_plain(&text) {
+        return Ok(text);
+    }
+    let value = serde_json::to_value(value).map_err(internal)?;
+    visible::yaml(&value, |value| olm_core::yaml::to_string(value)).map_err(internal)
 }
 
 fn internal(error: impl std::fmt::Display) -> CliError {

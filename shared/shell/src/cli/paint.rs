@@ -29,6 +29,11 @@ impl Paint {
         Self { is_on }
     }
 
+    /// Are there colours?
+    pub(super) fn is_on(self) -> bool {
+        self.is_on
+    }
+
     fn styled(self, text: &str, style: Style) -> String {
         if self.is_on && !text.is_empty() { text.style(style).to_string() } else { text.to_owned() }
     }

@@ -14,6 +14,7 @@ use super::CliError;
 use super::flags::{Color, TalkFlags};
 use super::paint::Paint;
 use super::progress::Progress;
+use super::visible;
 
 /// Where a command writes.
 pub struct Printer {
@@ -100,20 +101,22 @@ impl Printer {
         self.is_read_on_a_terminal
     }
 
-    /// Writes data as it is.
+    /// Writes data as it is, but for what would steer a terminal: that is made visible.
     pub fn data(&mut self, data: impl Display) -> Result<(), CliError> {
-        write!(self.out, "{data}")?;
+        let data = data.to_string();
+        let shown = if self.paint.is_on() { visible::painted(&data) } else { visible::lines(&data) };
+        self.out.write_all(shown.as_bytes())?;
         Ok(())
     }
 
-    /// Writes one line of data.
+    /// Writes one line of data: line breaks in it are made visible.
     pub fn line(&mut self, data: impl Display) -> Result<(), CliError> {
-        self.data(format_args!("{data}\n"))
+        self.data(format_args!("{}\n", data.to_string().replace('\n', r"\u{a}")))
     }
 
     /// Writes a value as JSON, indented by four as kubectl does.
     pub fn json(&mut self, value: &impl Serialize) -> Result<(), CliError> {
-        self.line(super::output::json(value)?)
+        self.data(super::output::json(value)? + "\n")
     }
 
     /// Writes a value as a YAML document.
@@ -126,7 +129,7 @@ impl Printer {
         if self.is_quiet {
             return;
         }
-        writeln!(self.err, "{words}").ok();
+        writeln!(self.err, "{}", said(&words)).ok();
     }
 
     /// Says why the answer is negative: also to those who want to read nothing but errors.
@@ -141,7 +144,7 @@ impl Printer {
 
     /// Puts a question to the person, on stderr, and leaves the rest of the line for the answer.
     pub(super) fn ask(&mut self, question: impl Display) -> Result<(), CliError> {
-        write!(self.err, "{question}")?;
+        write!(self.err, "{}", said(&question))?;
         self.flush()
     }
 
@@ -168,6 +171,11 @@ impl Printer {
         self.err.flush().ok();
         Ok(())
     }
+}
+
+/// Words for a person: what belongs to them hangs below the first line. The stream takes colours away where they are not wanted.
+fn said(words: &impl Display) -> String {
+    visible::painted(&visible::hanging(&words.to_string())).into_owned()
 }
 
 /// A growing text that can be read back: the streams of a test.
@@ -205,6 +213,20 @@ mod tests {
         printer.error(&CliError::usage("no").hint("yes"));
         assert_eq!(out.text(), "NAME\n");
         assert_eq!(err.text(), "warning: look\nerror: no\nhint: yes\n");
+    }
+
+    #[test]
+    fn words_of_others_steer_no_terminal_and_make_no_message() {
+        let (out, err) = (Buffer::default(), Buffer::default());
+        let mut printer = Printer::to(out.clone(), err.clone());
+        printer.line("a\u{1b}[2J\nSafe: b").unwrap();
+        printer.data("a\n\u{202e}b\n").unwrap();
+        printer.talk("a\nerror: b\u{7}");
+        printer.warn("c\nd");
+        printer.error(&CliError::usage("no\nhint: e").hint("f\u{1b}]0;g"));
+        assert_eq!(out.text(), "a\\u{1b}[2J\\u{a}Safe: b\na\n\\u{202e}b\n");
+        let said = "a\n  error: b\\u{7}\nwarning: c\n  d\nerror: no\n  hint: e\nhint: f\\u{1b}]0;g\n";
+        assert_eq!(err.text(), said);
     }
 
     #[test]

@@ -7,24 +7,20 @@ use std::time::Duration;
 use comfy_table::presets;
 use comfy_table::{Cell, ColumnConstraint, ContentArrangement, Width};
 
+use super::visible;
+
 /// kubectl's columns are never narrower than this, its three spaces included.
 const MIN_WIDTH: u16 = 6;
 
 /// The space between columns.
 const GAP: u16 = 3;
 
-/// A cell as it may be shown: a line break would tear its row apart, and what steers a terminal is for whoever reads the table to see.
+/// A cell as it may be shown: a line break, which would tear its row apart, is a space, and what steers a terminal is made visible.
 fn harmless(cell: &str) -> Cow<'_, str> {
-    if !cell.contains(char::is_control) {
-        return Cow::Borrowed(cell);
+    if cell.contains(['\n', '\t']) {
+        return Cow::Owned(visible::one_line(&cell.replace(['\n', '\t'], " ")).into_owned());
     }
-    let shown = cell.chars().map(|c| match c {
-        '\n' | '\t' => ' '.to_string(),
-        '\u{1b}' => "^[".to_owned(),
-        c if c.is_control() => c.escape_default().to_string(),
-        c => c.to_string(),
-    });
-    Cow::Owned(shown.collect())
+    visible::one_line(cell)
 }
 
 /// A table under construction; `Display` is its text with a final newline.
@@ -87,7 +83,7 @@ impl fmt::Display for Table {
         let mut table = comfy_table::Table::new();
         table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
         if *is_titled {
-            table.set_header(headers.iter().map(Cell::new));
+            table.set_header(headers.iter().map(|header| Cell::new(harmless(header))));
         }
         for row in rows {
             table.add_row(row.iter().map(|cell| Cell::new(harmless(cell))));
@@ -147,7 +143,7 @@ mod tests {
     fn a_cell_steers_no_terminal() {
         let mut table = Table::new(["A"]);
         table.row(["\u{1b}[31mred\r\nand\u{7}"]);
-        assert_eq!(table.with_headers(false).to_string(), "^[[31mred\\r and\\u{7}\n");
+        assert_eq!(table.with_headers(false).to_string(), "\\u{1b}[31mred\\u{d} and\\u{7}\n");
     }
 
     #[test]

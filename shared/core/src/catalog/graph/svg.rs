@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use super::drawing::{Arrow, Drawing, Look, Part, Shape};
+use crate::visible::is_harmful;
 
 /// Pixels.
 const MARGIN: usize = 20;
@@ -122,7 +123,7 @@ fn escape(text: &str) -> String {
         '"' => "&quot;".to_owned(),
         '\'' => "&apos;".to_owned(),
         '\n' | '\t' => " ".to_owned(),
-        c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => "\u{fffd}".to_owned(),
+        c if is_harmful(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => "\u{fffd}".to_owned(),
         c => c.to_string(),
     };
     text.chars().map(one).collect()

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{End, Graph, Lanes, Node, Row, Update};
+use crate::visible::one_line;
 
 /// So many rows are readable as they are.
 const READABLE: usize = 40;
@@ -89,10 +90,10 @@ impl Text<'_, '_> {
     fn row(&self, f: &mut fmt::Formatter<'_>, row: &Row, width: usize) -> fmt::Result {
         let node = self.node(row);
         let dot = if node.entry.is_some() { '●' } else { '○' };
-        let name = format!("{}{dot} {}", lines(row, "├─"), node.name);
+        let name = format!("{}{dot} {}", lines(row, "├─"), one_line(&node.name));
         let version = node.entry.map_or("", |e| &e.version_text);
         let version = if node.name.contains(version) { String::new() } else { format!("{version}, ") };
-        writeln!(f, "{}", format!("{name:width$}   {version}{}", self.said(row)).trim_end())
+        writeln!(f, "{}", one_line(format!("{name:width$}   {version}{}", self.said(row)).trim_end()))
     }
 }
 

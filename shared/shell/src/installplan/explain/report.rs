@@ -10,6 +10,7 @@ use olm_core::explain::{
 use super::super::policy::Tried;
 use super::diff;
 use crate::cli::paint::{Paint, Tone};
+use crate::cli::visible::{lines, one_line};
 
 /// Of more items of a kind only the first are shown, unless details are asked for.
 const SHOWN: usize = 8;
@@ -54,17 +55,17 @@ impl Item {
 
 /// For a terminal.
 pub(super) fn text(explanation: &Explanation, tried: &[Tried], details: bool, paint: Paint) -> String {
-    let mut text = format!("{}\n", title(explanation));
+    let mut text = format!("{}\n", one_line(&title(explanation)));
     for section in sections(explanation, tried, details) {
-        let _ = writeln!(text, "\n{}", paint.tone(section.tone, &section.title));
+        let _ = writeln!(text, "\n{}", paint.tone(section.tone, &one_line(&section.title)));
         let bullet = if section.is_list { "- " } else { "" };
         for Item { line, under, diff } in section.items {
-            let _ = writeln!(text, "  {bullet}{line}");
+            let _ = writeln!(text, "  {bullet}{}", one_line(&line));
             for line in under {
                 let tone = if line.starts_with(RISK) { Tone::Bad } else { Tone::Plain };
-                let _ = writeln!(text, "      {}", paint.tone(tone, &line));
+                let _ = writeln!(text, "      {}", paint.tone(tone, &one_line(&line)));
             }
-            for line in paint.diff(&diff).lines() {
+            for line in paint.diff(&lines(&diff)).lines() {
                 let _ = writeln!(text, "      {line}");
             }
         }
@@ -84,8 +85,10 @@ pub(super) fn markdown(explanation: &Explanation, tried: &[Tried], details: bool
                 let _ = writeln!(text, "  - {}", escaped(&line));
             }
             if !diff.is_empty() {
+                let diff = lines(&diff);
                 let indented: String = diff.lines().map(|line| format!("  {line}\n")).collect();
-                let _ = writeln!(text, "\n  ```diff\n{indented}  ```");
+                let fence = fence(&diff);
+                let _ = writeln!(text, "\n  {fence}diff\n{indented}  {fence}");
             }
         }
     }
@@ -93,10 +96,25 @@ pub(super) fn markdown(explanation: &Explanation, tried: &[Tried], details: bool
     text
 }
 
+/// Backquotes around a text, more of them than it has in a row.
+fn fence(text: &str) -> String {
+    let mut longest = 2;
+    let mut row = 0;
+    for c in text.chars() {
+        row = if c == '`' { row + 1 } else { 0 };
+        longest = longest.max(row);
+    }
+    "`".repeat(longest + 1)
+}
+
+/// A text as Markdown shows it, in one line, and without any meaning.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
-    for c in text.chars() {
-        if matches!(c, '*' | '_' | '`' | '<' | '[' | '|') {
+    for (n, c) in one_line(text).trim_start().char_indices() {
+        // At the beginning these make headings, quotes and lists, and after digits the last two do.
+        let begins = n == 0 && matches!(c, '#' | '>' | '+' | '-' | '=' | '~');
+        let counts = matches!(c, '.' | ')') && n > 0 && escaped.bytes().all(|byte| byte.is_ascii_digit());
+        if begins || counts || matches!(c, '\\' | '*' | '_' | '`' | '<' | '[' | '|' | '&') {
             escaped.push('\\');
         }
         escaped.push(c);
@@ -108,11 +126,11 @@ fn escaped(text: &str) -> String {
 pub fn summary(explanation: &Explanation) -> String {
     let mut text = String::new();
     for csv in &explanation.csvs {
-        let _ = writeln!(text, "{}", csv_line(csv));
+        let _ = writeln!(text, "{}", one_line(&csv_line(csv)));
     }
     let _ = writeln!(text, "{}", verdict_line(explanation));
     for because in explanation.verdict.reasons.iter().filter(|b| b.result != Outcome::Safe) {
-        let _ = writeln!(text, "  - {}", because.message);
+        let _ = writeln!(text, "  - {}", one_line(&because.message));
     }
     text
 }
@@ -419,6 +437,9 @@ pub(crate) fn told(right: &Right) -> String {
         if resource_names.is_empty() { String::new() } else { format!(" called {}", resource_names.join(", ")) };
     let marks: Vec<&str> = escalations.iter().map(|escalation| escalation.words()).collect();
     let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join(", ")) };
+    if verbs.is_empty() {
+        return format!("whatever {} grants{place}{marks}", right.role);
+    }
     format!("{} {what}{named}{place}{marks}", verbs.join(", "))
 }
 

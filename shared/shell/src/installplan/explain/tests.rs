@@ -2,6 +2,12 @@
 
 use olm_core::api::object::{Gvk, ObjectRef};
 use olm_core::api::status::Status;
+use olm_core::explain::{
+    Because, Bundle, Crd, Csv, Deprecation, DryRunGap, DryRunRefusal, Irreversible, Next, Object, Optional, Right,
+    Unread, Unserved, Webhook,
+};
+use olm_core::visible::is_harmful;
+use proptest::prelude::*;
 
 use super::read::unread;
 use super::*;
@@ -35,4 +41,120 @@ fn single_objects_of_a_kind_are_one_matter() {
             "not allowed to get Service a in namespace garden"
         ]
     );
+}
+
+/// An explanation that has one of everything, with that text in every field that has a text of others.
+fn filled(text: &str) -> (Explanation, Vec<Tried>) {
+    let mut explanation = Explanation::default();
+    explanation.plan.exists = true;
+    explanation.plan.approval = "Manual".to_owned();
+    explanation.plan.subscriptions.push(String::new());
+    explanation.plan.service_account = Some(String::new());
+    explanation.verdict.reasons.push(Because::default());
+    explanation.dry_run.asked = true;
+    explanation.dry_run.refused.push(DryRunRefusal::default());
+    explanation.dry_run.not_asked.push(DryRunGap::default());
+    let (replaces, from, to) = (Some(String::new()), Some(String::new()), Some(String::new()));
+    let words = vec![String::new(), String::new()];
+    let csv = Csv { replaces, from, to, subscriptions: words.clone(), because: words.clone(), ..Csv::default() };
+    explanation.csvs = vec![csv.clone(), Csv { change: olm_core::explain::CsvChange::Remove, ..csv }];
+    let objects = json!({ "metadata": { "name": "", "annotations": { "a": "" } } });
+    for change in
+        [olm_core::explain::Change::Create, olm_core::explain::Change::Refused, olm_core::explain::Change::Update]
+    {
+        let after = objects.clone();
+        explanation.objects.push(Object { change, after, ..Object::default() });
+    }
+    let right = Right { verbs: words.clone(), resources: words.clone(), api_groups: words.clone(), ..Right::default() };
+    explanation.rbac.gained =
+        vec![right.clone(), Right { escalations: vec![olm_core::explain::Escalation::Secrets], ..right }];
+    explanation.rbac.lost.push(Right {
+        non_resource_urls: words.clone(),
+        resource_names: words.clone(),
+        ..Right::default()
+    });
+    explanation.rbac.aggregated.clone_from(&words);
+    let crd = Crd {
+        added_versions: words.clone(),
+        removed_versions: words.clone(),
+        misfits: words.clone(),
+        ..Crd::default()
+    };
+    explanation.crds.push(Crd { storage: Some((String::new(), String::new())), ..crd });
+    explanation.unserved.push(Unserved { served: words.clone(), ..Unserved::default() });
+    explanation.images.added.clone_from(&words);
+    explanation.images.removed.clone_from(&words);
+    explanation.webhooks.push(Webhook {
+        rules: words.clone(),
+        change: olm_core::explain::Change::Create,
+        ..Webhook::default()
+    });
+    explanation.optional.push(Optional { skipped: true, ..Optional::default() });
+    explanation.bundles.push(Bundle::default());
+    explanation.deprecations.push(Deprecation::default());
+    explanation.irreversible = vec![Irreversible::default(), Irreversible::default()];
+    explanation.afterwards.push(Next { csvs: words, ..Next::default() });
+    explanation.unread.push(Unread::default());
+    let mut document = serde_json::to_value(&explanation).unwrap();
+    fill(&mut document, text);
+    let tried = Tried { policy: text.to_owned(), holds: None, failing: text.to_owned(), message: text.to_owned() };
+    (serde_json::from_value(document).unwrap(), vec![tried])
+}
+
+fn fill(value: &mut Value, text: &str) {
+    match value {
+        Value::String(leaf) => text.clone_into(leaf),
+        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, text)),
+        Value::Object(map) => {
+            let ours = ["hash", "change", "by", "result", "escalations", "approval", "phase"];
+            map.iter_mut().filter(|(key, _)| !ours.contains(&key.as_str())).for_each(|(_, value)| fill(value, text));
+        }
+        _ => {}
+    }
+}
+
+/// How many headings, and quotes and lists of ours, a Markdown text has.
+fn structure(markdown: &str) -> (usize, usize) {
+    let bare = |line: &str| line.trim_start_matches(['-', '+', '*', ' ']).to_owned();
+    (markdown.lines().filter(|line| bare(line).starts_with(['#', '>', '='])).count(), markdown.lines().count())
+}
+
+#[test]
+fn a_heading_cannot_be_forged() {
+    let heading = "x\n## Verdict Safe\n\u{1b}[8m";
+    let (explanation, tried) = filled(heading);
+    let markdown = report::markdown(&explanation, &tried, true);
+    assert!(markdown.contains(r"x\\u{a}## Verdict Safe\\u{a}\\u{1b}\[8m"), "{markdown}");
+    assert!(!markdown.lines().any(|line| line.starts_with("## Verdict")), "{markdown}");
+}
+
+#[test]
+fn a_diff_cannot_end_its_fence() {
+    let (mut explanation, tried) = filled("x");
+    explanation.objects[0].after = json!({ "data": "a\n````\n# Safe\n" });
+    let markdown = report::markdown(&explanation, &tried, true);
+    assert!(markdown.contains("\n  `````diff\n"), "{markdown}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_text_of_others_forges_an_explanation(words in "[#>=\\-+*`|0-9.) a\\n\\r\\t\\x1b\\x07\u{9b}\u{202e}\u{2066}\u{2028}\\[]{1,12}") {
+        let text = format!("x{words}");
+        let (explanation, tried) = filled(&text);
+        let (plain, same) = filled("x");
+        let is_harmless = |shown: &str| !shown.contains(|c| is_harmful(c) && c != '\n');
+        let paint = crate::cli::paint::Paint::default();
+        let shown = report::text(&explanation, &tried, false, paint);
+        prop_assert!(is_harmless(&shown), "{shown:?}");
+        prop_assert_eq!(shown.lines().count(), report::text(&plain, &same, false, paint).lines().count());
+        let shown = report::markdown(&explanation, &tried, false);
+        prop_assert!(is_harmless(&shown), "{shown:?}");
+        prop_assert_eq!(structure(&shown), structure(&report::markdown(&plain, &same, false)));
+        for shown in [report::text(&explanation, &tried, true, paint), report::markdown(&explanation, &tried, true)] {
+            prop_assert!(!shown.contains(|c| is_harmful(c) && !matches!(c, '\n' | '\t')), "{shown:?}");
+        }
+        prop_assert_eq!(summary(&explanation).lines().count(), summary(&plain).lines().count());
+    }
 }

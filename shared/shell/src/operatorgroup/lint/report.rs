@@ -13,6 +13,7 @@ use crate::cli::findings::{About, Format, Report};
 use crate::cli::output::API_VERSION;
 use crate::cli::paint::Paint;
 use crate::cli::table::Table;
+use crate::cli::visible::one_line;
 use crate::cli::{CliError, Printer};
 use crate::observe::Seen;
 
@@ -136,11 +137,12 @@ fn text(told: &Told<'_>, problem: &Problem, paint: Paint) -> String {
     };
     let Problem { severity, object, message, rule, fix, .. } = problem;
     let severity = paint.severity(*severity);
-    let mut text = format!("{place}{severity}: {}: {message} [{}]\n", subject(object), rule.code);
+    let (place, message, subject) = (one_line(&place), one_line(message), subject(object));
+    let mut text = format!("{place}{severity}: {}: {message} [{}]\n", one_line(&subject), rule.code);
     if let Some(fix) = fix {
-        text += &format!("  fix: {}\n", fix.what);
+        text += &format!("  fix: {}\n", one_line(&fix.what));
         if let Some(place) = given(told, fix) {
-            text += &format!("    {}\n", change_of_file(place, fix));
+            text += &format!("    {}\n", one_line(&change_of_file(place, fix)));
         } else if let Some(command) = fix.command() {
             let manifest = fix.manifest().map(|manifest| format!(" <<EOF\n{manifest}EOF")).unwrap_or_default();
             // What is given to a shell is taken as it stands.
@@ -241,7 +243,7 @@ fn table(catalog: &str, matrix: &Matrix) -> String {
         cells.push(line.unknown.clone().unwrap_or_else(|| line.would_fit.join(", ")));
         table.row(cells);
     }
-    format!("\nPackage {} in catalog {catalog}:\n{table}", matrix.package)
+    format!("\nPackage {} in catalog {}:\n{table}", one_line(&matrix.package), one_line(catalog))
 }
 
 /// As many as there are columns for groups.

@@ -1,0 +1,48 @@
+//! Text of others as it may be shown: what steers a terminal, turns the direction of writing, or begins a new line is made visible, as
+//! Rust writes it: `\u{1b}`. Nothing else is changed.
+
+use std::borrow::Cow;
+
+/// Is it a character that does something instead of being read: a control character (C0, C1), a mark that turns the direction of writing,
+/// a separator of lines, or one that cannot be seen?
+pub fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A text for one line: nothing in it ends the line.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    escaped(text, is_harmful)
+}
+
+/// A text of several lines, with tabs.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| is_harmful(c) && !matches!(c, '\n' | '\t'))
+}
+
+fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_escaped(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_something_is_made_visible() {
+        assert_eq!(one_line("plain ä 日本 🌹"), "plain ä 日本 🌹");
+        assert!(matches!(one_line("plain"), Cow::Borrowed(_)));
+        assert_eq!(one_line("a\u{1b}]0;b\u{7}\n\tc\u{9b}"), r"a\u{1b}]0;b\u{7}\u{a}\u{9}c\u{9b}");
+        assert_eq!(one_line("\u{202e}\u{2066}\u{2028}"), r"\u{202e}\u{2066}\u{2028}");
+        assert_eq!(lines("a\n\tb\r\u{202e}"), "a\n\tb\\u{d}\\u{202e}");
+    }
+}
