@@ -74,8 +74,9 @@ const EXAMPLES: &str = "Examples:
   # Exactly what was explained and reviewed, without asking
   {cmd} approve install-x7k2p -n apps --explained sha256:4be1… --yes
 
-  # Every night: what brings no new rights that escalate, no unsafe CRD, and no new major version
-  {cmd} approve --all -A --yes --if 'rbac.escalates == false && crds.all(c, c.safe) &&
+  # Every night: what is safe, brings no new rights that escalate, and no new major version
+  {cmd} approve --all -A --yes --if 'verdict.result == \"safe\" &&
+    rbac.escalates == false &&
     csvs.all(x, x.from != null && semver(x.to).major() == semver(x.from).major())'
 ";
 

@@ -75,7 +75,7 @@ const EXAMPLES: &str = "Examples:
   {cmd} explain --package 'etcd@>=1.0.0 <2.0.0' -n apps --from ./must-gather --catalog community.olm=./catalog
 
   # Would the nightly job's policy approve the plans that wait here? If not, which part of it does not hold?
-  {cmd} explain -n apps --if 'rbac.escalates == false && crds.all(c, c.safe)'
+  {cmd} explain -n apps --if 'verdict.result == \"safe\" && !rbac.escalates'
 
   # Would my bundle work here?
   {cmd} explain --bundle ./bundle -n apps

@@ -429,7 +429,7 @@ fields of `kubectl olm install-plan explain -o json`, which are listed here (sch
 always there; what does not apply is null, empty or false. Versions are compared with `semver(x).major()`, `.minor()`, `.patch()`,
 `.isLessThan(y)`, `.isGreaterThan(y)`, `.compareTo(y)`, and `isSemver(x)`.
 
-    rbac.escalates == false && crds.all(c, c.safe) && csvs.all(x, x.from != null && semver(x.to).major() == semver(x.from).major())
+    verdict.result == \"safe\" && rbac.escalates == false && crds.all(c, c.safe) && csvs.all(x, x.from != null && semver(x.to).major() == semver(x.from).major())
 
 This page is generated: `OLM_GENERATE=1 cargo test -p olm-tests generated`.
 

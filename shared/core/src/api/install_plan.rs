@@ -9,6 +9,23 @@ use super::parts::{ObjectReference, Time, texts};
 use super::resource::View;
 use super::subscription::Approval;
 
+/// Annotation of an approved plan: the digests of the content of its bundles that were explained, by their ClusterServiceVersions, as JSON.
+/// What an image's tag leads to may be something else by the time the plan is executed.
+pub const APPROVED_CONTENT: &str = "kubectl-olm/approved-content";
+
+/// Was that content of a bundle approved, as far as the plan says? The error is what was approved instead; empty when that cannot be read.
+pub fn is_approved_content(plan: &Value, csv: &str, digest: &str) -> Result<(), String> {
+    let Some(text) = object::annotation(plan, APPROVED_CONTENT) else { return Ok(()) };
+    let approved: Value = serde_json::from_str(text).map_err(|_| String::new())?;
+    match approved.as_object().map(|approved| approved.get(csv)) {
+        Some(Some(Value::String(known))) if known == digest => Ok(()),
+        // A bundle whose manifests were in the plan is approved with the plan.
+        Some(None) => Ok(()),
+        Some(Some(Value::String(other))) => Err(other.clone()),
+        _ => Err(String::new()),
+    }
+}
+
 /// Was it made for a Subscription? Others are made by people, or by other programs.
 pub fn is_generated(plan: &Value) -> bool {
     let owners = object::list(plan, &["metadata", "ownerReferences"]);

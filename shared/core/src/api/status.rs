@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Stands for the words of an API server that may quote a Secret.
+const NOT_SHOWN: &str = "the reason is not shown, for it may quote the Secret";
+
 /// A refusal of the API server: the parts of `metav1.Status` that decide what happens next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,6 +38,25 @@ impl Status {
         Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {resource} {name:?}: {why}"))
     }
 
+    /// The refusal of a request about a Secret, with no more of the server's sentence than cannot quote the Secret: what stands before the
+    /// first colon names the object, or who refuses it.
+    #[must_use]
+    pub fn about_secret(self) -> Self {
+        let Self { code, reason, message } = self;
+        let by_policy = message.starts_with("admission webhook") || message.contains("ValidatingAdmissionPolicy");
+        let is_plain = match reason.as_str() {
+            "NotFound" | "AlreadyExists" | "Conflict" | "Unauthorized" => true,
+            "Forbidden" => message.starts_with("secrets "),
+            _ => code == 0,
+        };
+        if is_plain && !by_policy {
+            return Self { code, reason, message };
+        }
+        let named = message.split_once(": ").map_or(reason.as_str(), |(named, _)| named);
+        let message = format!("{named}: {NOT_SHOWN}");
+        Self { code, reason, message }
+    }
+
     /// Is this a 404?
     pub fn is_not_found(&self) -> bool {
         self.reason == "NotFound"
@@ -63,3 +85,45 @@ impl std::fmt::Display for Status {
 }
 
 impl std::error::Error for Status {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_secrets_quote_nothing() {
+        for (code, reason, message, kept) in [
+            (
+                422,
+                "Invalid",
+                "Secret \"seed\" is invalid: data[a]: Invalid value: \"thorns\": no",
+                "Secret \"seed\" is invalid",
+            ),
+            (
+                403,
+                "Forbidden",
+                "admission webhook \"w\" denied the request: it is thorns",
+                "admission webhook \"w\" denied the request",
+            ),
+            (
+                403,
+                "Forbidden",
+                "secrets \"seed\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: thorns",
+                "secrets \"seed\" is forbidden",
+            ),
+            (400, "BadRequest", "thorns", "BadRequest"),
+            (502, "", "thorns", ""),
+        ] {
+            let told = Status::new(code, reason, message).about_secret();
+            assert_eq!(told, Status::new(code, reason, format!("{kept}: {NOT_SHOWN}")));
+        }
+        for plain in [
+            Status::not_found("secrets", "seed"),
+            Status::conflict("secrets", "seed", "it has changed"),
+            Status::new(403, "Forbidden", "secrets is forbidden: User \"jane\" cannot list resource \"secrets\""),
+            Status::new(0, "NoAnswer", "no answer within 60 s"),
+        ] {
+            assert_eq!(plain.clone().about_secret(), plain);
+        }
+    }
+}

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::property::BUNDLE_OBJECT;
 use crate::api::object::text;
@@ -33,6 +34,20 @@ impl BundleContent {
         let csv_json = encoded.iter().find(|(.., is_csv)| *is_csv).map(|(_, json, _)| json.clone());
         let objects = encoded.into_iter().map(|(_, json, _)| json).collect();
         Self { csv_json: csv_json.unwrap_or_default(), objects }
+    }
+
+    /// A digest, `sha256:…`, of all objects, in whatever order they are.
+    pub fn digest(&self) -> String {
+        let mut objects: Vec<&Arc<str>> = self.objects.iter().collect();
+        objects.sort_unstable();
+        let mut digest = Sha256::new();
+        for object in objects {
+            digest.update(object.len().to_string());
+            digest.update(":");
+            digest.update(object.as_bytes());
+        }
+        let hex: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("sha256:{hex}")
     }
 
     /// From objects in the order of their files, which is kept: so a bundle is unpacked.

@@ -13,6 +13,7 @@
 //!     pair        reading a certificate
 //!   apiservices   APIs that they serve
 //!   webhooks      admission and conversion
+//!   generated     what of all that is written anew with every certificate
 //!   status        recording a transition
 //! ```
 //!
@@ -23,6 +24,7 @@ mod config;
 mod deployments;
 mod ensure;
 mod gates;
+mod generated;
 mod model;
 mod pair;
 mod requirements;
@@ -37,6 +39,7 @@ mod webhooks;
 use jiff::Timestamp;
 use serde_json::Value;
 
+pub use self::generated::{Generated, generated};
 use self::model::Csv;
 use crate::api::cluster_service_version::{FINALIZER, is_copy};
 use crate::api::go_json::GoType;
@@ -44,6 +47,11 @@ use crate::api::{labels, object};
 use crate::membership;
 use crate::plan::{Action, Key, Plan, Propagation, Reason};
 use crate::world::{IndexKey, Reader, kind};
+
+/// The Secrets with the certificates that OLM makes for a ClusterServiceVersion, by name: they are in its namespace.
+pub fn certificates(csv: &Value) -> Vec<String> {
+    serving::Server::all(Csv { json: csv }).map(serving::Server::secret).collect()
+}
 
 /// Plans for one ClusterServiceVersion.
 pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {

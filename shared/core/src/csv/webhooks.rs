@@ -20,7 +20,7 @@ use crate::plan::{Action, Propagation};
 use crate::world::{IndexKey, Reader, kind};
 
 /// Label of a configuration: which description it is of.
-const GENERATE_NAME: &str = "olm.webhook-description-generate-name";
+pub(super) const GENERATE_NAME: &str = "olm.webhook-description-generate-name";
 /// Label of a configuration: what the description said.
 const HASH: &str = "olm.webhook-description-hash";
 
@@ -51,6 +51,11 @@ fn configurations(csv: Csv<'_>) -> impl Iterator<Item = &Value> {
 fn conversions(csv: Csv<'_>) -> impl Iterator<Item = (&Value, &str)> {
     let crds = |d| object::list(d, &["conversionCRDs"]).iter().filter_map(Value::as_str).map(move |crd| (d, crd));
     csv.webhooks().iter().filter(|d| is_conversion(d)).flat_map(crds)
+}
+
+/// The names of the CustomResourceDefinitions whose objects are converted.
+pub(super) fn converted(csv: Csv<'_>) -> impl Iterator<Item = &str> {
+    conversions(csv).map(|(_, crd)| crd)
 }
 
 /// What OLM refuses in descriptions, in its words.

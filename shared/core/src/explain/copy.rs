@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 
 use super::trial::{self, Offered, Trial};
 use super::{
-    Asks, Cluster, Error, Explanation, Subject, Unread, crds, csvs, objects, parts, rehearsal, rights, served, verdict,
+    Asks, Cluster, Error, Explanation, Subject, Unread, Unshown, crds, csvs, objects, parts, rehearsal, rights, served,
+    verdict,
 };
 use crate::api::crd;
 use crate::api::object::{self, Gvk, ObjectRef};
-use crate::bundle::Rendered;
+use crate::bundle::{Rendered, Unpacked};
 use crate::catalog::{Builder, BundleMessage, Channel, Content, Entry, Package, Snapshot};
 use crate::installplan::standing;
 use crate::settings::Settings;
@@ -39,6 +40,8 @@ pub struct Explainer {
     /// How Subscriptions want their plans approved, by namespace and name: in the copies all are Manual.
     pub(super) approvals: BTreeMap<(String, String), String>,
     pub(super) catalogs: BTreeMap<(String, String), Arc<Snapshot>>,
+    /// Digests of what is in images of bundles, by reference.
+    pub(super) contents: BTreeMap<String, String>,
     pub(super) unread: Vec<Unread>,
     pub(super) fits: BTreeMap<(String, String), FitFact>,
     /// The namespace of global catalogs.
@@ -77,7 +80,11 @@ impl Explainer {
         for ((namespace, name), snapshot) in &catalogs {
             read.add_local_catalog(namespace, name, snapshot.clone());
         }
+        let mut contents = BTreeMap::new();
         for (reference, unpacked) in bundles {
+            if let Unpacked::Content(content) = &unpacked {
+                contents.insert(reference.clone(), content.digest());
+            }
             read.give_bundle(&reference, unpacked);
         }
         for ((crd, digest), found) in &fits {
@@ -86,7 +93,7 @@ impl Explainer {
         let mut settled = read.clone();
         settled.settle(BEFORE);
         let global = settings.global_catalog_namespace.clone();
-        Self { read, settled, approvals, catalogs, unread, fits, global }
+        Self { read, settled, approvals, catalogs, contents, unread, fits, global }
     }
 
     /// Explains one plan.
@@ -103,11 +110,13 @@ impl Explainer {
     /// As [`Self::explain`].
     pub fn explain_and_ask(&self, subject: &Subject) -> Result<(Explanation, Asks), Error> {
         let trial = self.try_out(subject)?;
+        let unshown = Unshown::of(&trial);
         let mut explanation = Explanation {
             namespace: subject.namespace().to_owned(),
             plan: trial.described(self),
-            objects: objects::changes(&trial),
+            objects: objects::changes(&trial, &unshown),
             unread: self.unread.clone(),
+            unshown,
             ..Explanation::default()
         };
         explanation.csvs = csvs::changes(&trial, self);

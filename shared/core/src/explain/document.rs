@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::Unshown;
 use crate::api::object::Gvk;
 
 /// What an InstallPlan would do.
@@ -49,6 +50,9 @@ pub struct Explanation {
     pub afterwards: Vec<Next>,
     /// What could not be read, so that something may be missing here.
     pub unread: Vec<Unread>,
+    /// What is not shown.
+    #[serde(skip)]
+    pub unshown: Unshown,
 }
 
 /// Something that could not be read.
@@ -272,7 +276,7 @@ pub struct Object {
     /// Why it is refused or skipped; empty otherwise.
     pub message: String,
     /// The object now, `null` when there is none: without status, without what the API server writes itself, and without the values
-    /// in Secrets, which are replaced by their digests.
+    /// in Secrets: `(hidden)` stands for each, and `(hidden, changed)` for one that is another one afterwards, or new.
     pub before: Value,
     /// The object afterwards, in the same form; as the API server would keep it, where that was asked.
     pub after: Value,
@@ -318,7 +322,8 @@ pub enum By {
 pub struct Rbac {
     /// Is a right gained that is marked as an escalation?
     pub escalates: bool,
-    /// Rights of ServiceAccounts that they do not have now, sorted.
+    /// Rights of ServiceAccounts that they do not have now, and all of a ServiceAccount that an operator takes on, sorted. Of rights
+    /// that people get through aggregated ClusterRoles only those that are escalations.
     pub gained: Vec<Right>,
     /// Rights of ServiceAccounts that they have now and will not have, sorted.
     pub lost: Vec<Right>,
@@ -331,7 +336,7 @@ pub struct Rbac {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Right {
-    /// Who: `garden/rose-sa`, or `User jane`, `Group friends`.
+    /// Who: `garden/rose-sa`, or `User jane`, `Group friends`; `ClusterRole admin`: whoever is bound to that.
     pub account: String,
     /// In which namespace; `null`: in all, and on what has none.
     pub namespace: Option<String>,
@@ -344,7 +349,7 @@ pub struct Right {
     /// Paths that are no resources, such as `/metrics`.
     #[serde(rename = "nonResourceURLs")]
     pub non_resource_urls: Vec<String>,
-    /// What it may do to them.
+    /// What it may do to them; empty when the role is not known.
     pub verbs: Vec<String>,
     /// Why this is more than an ordinary right; empty when it is not.
     pub escalations: Vec<Escalation>,
@@ -356,7 +361,7 @@ pub struct Right {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Escalation {
-    /// It is for every verb, resource, or API group.
+    /// It is for every verb, resource, API group or path, or for all of some kind.
     Wildcard,
     /// It reads or writes Secrets.
     Secrets,
@@ -368,8 +373,16 @@ pub enum Escalation {
     Impersonate,
     /// It writes in the whole cluster.
     ClusterWide,
-    /// It runs what it likes: it creates or enters Pods, or asks for tokens of ServiceAccounts, in every namespace.
+    /// It runs what it likes: it creates Pods in every namespace, or enters those of others, or asks for tokens of ServiceAccounts.
     Execution,
+    /// It approves or signs certificates, which may be for anybody.
+    Certificates,
+    /// It writes webhooks or policies that see, change or refuse the requests of others.
+    Admission,
+    /// It is given to everybody, or to every ServiceAccount.
+    Everyone,
+    /// What it grants is not known: there is no such role, or it could not be read.
+    UnknownRole,
 }
 
 impl Escalation {
@@ -383,6 +396,10 @@ impl Escalation {
             Self::Impersonate => "impersonate",
             Self::ClusterWide => "writing in the whole cluster",
             Self::Execution => "running what it likes",
+            Self::Certificates => "approving certificates",
+            Self::Admission => "deciding on the requests of others",
+            Self::Everyone => "for everybody",
+            Self::UnknownRole => "a role that is not known",
         }
     }
 }
@@ -498,6 +515,9 @@ pub struct Bundle {
     pub image: String,
     /// The catalog it is from, `namespace/name`.
     pub catalog: String,
+    /// Digest of its content, when that is in the image and not in the plan: approval holds for that content only. `null`: the plan holds it,
+    /// or it is not here.
+    pub digest: Option<String>,
     /// Is its content here? Only what is here can be explained.
     pub unpacked: bool,
     /// Why not; empty when it is.

@@ -21,6 +21,9 @@ impl Explanation {
                     plan.remove(field);
                 }
             }
+            if !self.unshown.secrets.is_empty() {
+                fields.insert("secrets".to_owned(), self.unshown.secrets.clone().into());
+            }
             forget_generated_names(fields);
             forget(fields, "csvs", &["because"]);
             forget(fields, "crds", &["existing", "misfits", "misfitCount", "message"]);

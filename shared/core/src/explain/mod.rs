@@ -3,7 +3,7 @@
 //! ```text
 //!   Cluster --copy--> Simulation, every plan held back, settled --approve the one asked about, settle--> trial: before, after
 //!
-//!   trial -> objects   what is written and deleted          rights    what accounts may do then
+//!   trial -> objects   what is written and deleted          rights    what accounts may do then, and escalations: what reaches far
 //!            csvs      which operators come, and why        crds      what custom resources become of it
 //!            served    kinds that nobody serves             parts     images, webhooks, optional objects, what stays
 //!         -> verdict   -> Explanation (document), with the digest (hash) that approvals are bound to
@@ -22,7 +22,9 @@ mod copy;
 mod crds;
 mod csvs;
 mod document;
+mod escalations;
 mod hash;
+mod hidden;
 mod installer;
 mod objects;
 mod parts;
@@ -44,6 +46,7 @@ use serde_json::Value;
 
 pub use self::copy::{Explainer, best};
 pub use self::document::*;
+pub use self::hidden::Unshown;
 pub use self::installer::unlimited;
 pub use self::rehearsal::{Answer, Heard, Write};
 pub use self::worth::lacks_grants;

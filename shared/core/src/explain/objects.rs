@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
+use serde_json::Value;
 
+use super::hidden::Unshown;
 use super::trial::Trial;
 use super::{By, Change, Object};
 use crate::api::cluster_service_version::is_copy;
@@ -18,7 +18,7 @@ use crate::sim::{Actor, Happening, Simulation, WatchEvent};
 type Id = (String, String, String, String);
 
 /// The objects of the steps in their order, then the others that are written or deleted, by kind and name.
-pub(super) fn changes(trial: &Trial) -> Vec<Object> {
+pub(super) fn changes(trial: &Trial, unshown: &Unshown) -> Vec<Object> {
     let mut touched = touched(&trial.happenings);
     let mut objects = Vec::new();
     let done = object::list(trial.done(), &["status", "plan"]);
@@ -26,7 +26,7 @@ pub(super) fn changes(trial: &Trial) -> Vec<Object> {
         let gvk = kind_made(step);
         let id = id(trial, &gvk, object::text(step, &["resource", "name"]));
         let by_us = touched.remove(&id).is_some();
-        let mut told = compared(trial, &gvk, &id);
+        let mut told = compared(trial, unshown, &gvk, &id);
         object::text(step, &["resolving"]).clone_into(&mut told.csv);
         told.by = By::Step;
         let status = done.get(index).map_or("", |s| object::text(s, &["status"]));
@@ -48,7 +48,7 @@ pub(super) fn changes(trial: &Trial) -> Vec<Object> {
         if is_ours || by == By::GarbageCollection && versions[1].is_some() {
             continue;
         }
-        let told = Object { by, ..compared(trial, &Gvk::new(group, &version, kind), &id) };
+        let told = Object { by, ..compared(trial, unshown, &Gvk::new(group, &version, kind), &id) };
         if told.change != Change::Unchanged {
             objects.push(told);
         }
@@ -99,8 +99,9 @@ fn is_bookkeeping(json: &Value) -> bool {
     }
 }
 
-fn compared(trial: &Trial, gvk: &Gvk, id: &Id) -> Object {
-    let [before, after] = [&trial.before, &trial.after].map(|simulation| stored(simulation, id).map(told));
+fn compared(trial: &Trial, unshown: &Unshown, gvk: &Gvk, id: &Id) -> Object {
+    let [before, after] = [&trial.before, &trial.after].map(|simulation| stored(simulation, id));
+    let [before, after] = unshown.shown(before, after);
     let change = match (&before, &after) {
         (None, None) => Change::Unchanged,
         (None, Some(_)) => Change::Create,
@@ -160,91 +161,3 @@ fn owner(json: &Value) -> &str {
 }
 
 const CSV: &str = "ClusterServiceVersion";
-
-/// What of metadata the API server writes.
-const OF_THE_SERVER: [&str; 7] = [
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "generation",
-    "managedFields",
-    "selfLink",
-    "deletionGracePeriodSeconds",
-];
-
-/// Annotations that Kubernetes, or OLM with every new certificate, writes.
-const OF_CONTROLLERS: [&str; 3] = ["deployment.kubernetes.io/revision", "olmcahash", "olm.certificate-hash"];
-
-/// Stands for what is made anew each time.
-const GENERATED: &str = "(generated)";
-
-/// The object as it is told: without status and what the server writes, and without secrets.
-pub(super) fn told(json: &Value) -> Value {
-    let mut told = json.clone();
-    let kind = object::text(json, &["kind"]).to_owned();
-    let map = object::map_mut(&mut told, &[]);
-    map.remove("status");
-    let metadata = object::map_mut(&mut told, &["metadata"]);
-    for field in OF_THE_SERVER {
-        metadata.remove(field);
-    }
-    for owner in metadata.get_mut("ownerReferences").and_then(Value::as_array_mut).into_iter().flatten() {
-        owner.as_object_mut().map(|owner| owner.remove("uid"));
-    }
-    if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
-        // The hash is another one for every certificate.
-        labels.retain(|key, _| !key.starts_with(labels::COMPONENT) && key != labels::DEPLOYMENT_SPEC_HASH);
-    }
-    if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
-        annotations.retain(|key, _| !OF_CONTROLLERS.contains(&key.as_str()));
-    }
-    for part in ["labels", "annotations"] {
-        if metadata.get(part).is_some_and(|part| part.as_object().is_some_and(Map::is_empty)) {
-            metadata.remove(part);
-        }
-    }
-    match kind.as_str() {
-        "Secret" => hide(&mut told),
-        "Service" => {
-            let spec = object::map_mut(&mut told, &["spec"]);
-            if spec.get("clusterIP").is_some_and(|ip| ip != "None") {
-                spec.remove("clusterIP");
-                spec.remove("clusterIPs");
-            }
-        }
-        _ => {}
-    }
-    generated(&mut told);
-    told
-}
-
-/// Hides the values of a Secret: whether they are the same can still be seen.
-fn hide(secret: &mut Value) {
-    let is_certificate = object::text(secret, &["type"]) == "kubernetes.io/tls";
-    for part in ["data", "stringData"] {
-        let Some(Value::Object(values)) = secret.get_mut(part) else { continue };
-        for (key, value) in values.iter_mut() {
-            let digest = Sha256::digest(value.as_str().unwrap_or_default());
-            let hex: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-            let made = is_certificate || key == "olmCAKey";
-            *value = if made { GENERATED.into() } else { format!("(hidden, sha256 {hex}…)").into() };
-        }
-    }
-}
-
-/// Leaves out the certificates that OLM makes.
-fn generated(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map.iter_mut() {
-                match value {
-                    Value::String(text) if key == "caBundle" && !text.is_empty() => *value = GENERATED.into(),
-                    Value::String(_) if OF_CONTROLLERS[1..].contains(&key.as_str()) => *value = GENERATED.into(),
-                    value => generated(value),
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(generated),
-        _ => {}
-    }
-}

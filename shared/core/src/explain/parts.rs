@@ -13,13 +13,13 @@ use crate::api::labels;
 use crate::api::object;
 use crate::bundle::reference;
 use crate::catalog::Snapshot;
-use crate::installplan::kind_made;
+use crate::installplan::{self, kind_made};
 use crate::plan::{Controller, Reason};
 
 const CSV: &str = "ClusterServiceVersion";
 
 /// The ClusterServiceVersions that the plan brings, and those whose place they take.
-fn operators(trial: &Trial) -> Vec<(Value, Option<&Value>)> {
+pub(super) fn operators(trial: &Trial) -> Vec<(Value, Option<&Value>)> {
     let find = |name: &str| trial.before.api().find(OLM, CSV, &trial.namespace, name);
     let steps = trial.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == CSV);
     let pairs = steps.filter_map(|step| {
@@ -129,6 +129,9 @@ pub(super) fn optional(trial: &Trial, objects: &[Object]) -> Vec<Optional> {
 /// Where the manifests of the plan's bundles are, and of those that it waits for.
 pub(super) fn bundles(trial: &Trial, explainer: &Explainer) -> Vec<Bundle> {
     let lookups = object::list(&trial.plan, &["status", "bundleLookups"]);
+    let config_map = |namespace: &str, name: &str| trial.before.api().find("", "ConfigMap", namespace, name).cloned();
+    let of_image = |image: &str| explainer.contents.get(image).cloned();
+    let mut digests = installplan::contents(config_map, of_image, &trial.plan);
     let mut bundles: Vec<Bundle> = Vec::new();
     for step in trial.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == CSV) {
         let csv = object::text(step, &["resolving"]);
@@ -137,6 +140,7 @@ pub(super) fn bundles(trial: &Trial, explainer: &Explainer) -> Vec<Bundle> {
         bundles.push(Bundle {
             csv: csv.to_owned(),
             image: lookup.map_or("", |l| object::text(l, &["path"])).to_owned(),
+            digest: digests.remove(csv),
             catalog: format!("{}/{}", source("sourceNamespace"), source("sourceName")),
             unpacked: true,
             message: String::new(),
@@ -162,6 +166,7 @@ pub(super) fn bundles(trial: &Trial, explainer: &Explainer) -> Vec<Bundle> {
                 catalog: offering(explainer, bundle, image),
                 image: image.clone(),
                 message: message.clone(),
+                digest: None,
                 unpacked: false,
             }),
         }

@@ -9,7 +9,6 @@
 
 use serde_json::Value;
 
-use super::objects::told;
 use super::trial::Trial;
 use super::{Because, By, Change, DryRunGap, DryRunRefusal, Explanation, Object, Outcome};
 use crate::api::object::{self, ObjectRef};
@@ -93,7 +92,7 @@ impl Explanation {
             match answer {
                 Answer::Taken(kept) => {
                     self.dry_run.taken += 1;
-                    object.after = told(&kept);
+                    object.after = self.unshown.kept(&kept, &object.after);
                     if object.after == object.before {
                         (object.before, object.after, object.change) = (Value::Null, Value::Null, Change::Unchanged);
                     }

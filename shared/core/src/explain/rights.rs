@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::escalations::{Holder, Own, RBAC, escalations};
+use super::parts::operators;
 use super::trial::Trial;
 use super::{Escalation, Rbac, Right};
 use crate::api::labels;
@@ -11,43 +13,64 @@ use crate::api::object;
 use crate::rbac::Granted;
 use crate::sim::{ApiServer, Simulation, WatchEvent};
 
-const RBAC: &str = "rbac.authorization.k8s.io";
-/// Verbs that change nothing.
-const READING: [&str; 3] = ["get", "list", "watch"];
-/// Groups whose objects are questions: to create one changes nothing.
-const REVIEWS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
-/// What runs something, or lends somebody's identity.
-const EXECUTION: [(&str, &str); 11] = [
-    ("", "pods"),
-    ("", "pods/exec"),
-    ("", "pods/attach"),
-    ("", "pods/ephemeralcontainers"),
-    ("", "replicationcontrollers"),
-    ("", "serviceaccounts/token"),
-    ("apps", "daemonsets"),
-    ("apps", "deployments"),
-    ("apps", "statefulsets"),
-    ("batch", "cronjobs"),
-    ("batch", "jobs"),
+/// Roles of Kubernetes' own that OLM binds, and that grant nothing that reaches far: kind, namespace, name. What stands in files may lack
+/// them.
+const STOCK: [(&str, &str, &str); 2] = [
+    ("ClusterRole", "", "system:auth-delegator"),
+    ("Role", "kube-system", "extension-apiserver-authentication-reader"),
 ];
 
 /// The rights that are gained and lost.
 pub(super) fn changes(trial: &Trial) -> Rbac {
     let changed = Changed::of(trial);
-    if changed.0.is_empty() {
+    let adopted = adopted(trial);
+    if changed.0.is_empty() && adopted.is_empty() {
         return Rbac::default();
     }
-    let own = own_groups(trial);
+    let own = Own::of(trial);
     let [before, after] = [&trial.before, &trial.after].map(Simulation::api);
-    let accounts: BTreeSet<String> = [before, after].into_iter().flat_map(|api| changed.accounts(api)).collect();
-    let [old, new] = [before, after].map(|api| grants(api, &accounts));
+    let mut accounts: BTreeSet<String> = [before, after].into_iter().flat_map(|api| changed.accounts(api)).collect();
+    accounts.extend(adopted.iter().cloned());
+    let [mut old, new] = [before, after].map(|api| grants(api, &accounts));
+    let lost = difference(&old, &new);
+    // What an account has had is new to an operator that takes it on.
+    old.retain(|(account, _), _| !adopted.contains(account));
     let mut gained = difference(&new, &old);
     for right in &mut gained {
-        right.escalations = escalations(right, &own);
+        let is_aggregate = right.role.strip_prefix("ClusterRole ").is_some_and(|name| is_aggregate(after, name));
+        let plain = escalations(right, &own, Holder::Account);
+        let people = if is_aggregate { escalations(right, &own, Holder::Aggregate) } else { plain.clone() };
+        // OLM's own part of such a role is no wildcard.
+        right.escalations = plain.into_iter().filter(|e| *e != Escalation::Wildcard || people.contains(e)).collect();
     }
-    let lost = difference(&old, &new);
+    gained.extend(changed.of_people(before, after, &own));
+    gained.sort();
     let escalates = gained.iter().any(|right| !right.escalations.is_empty());
     Rbac { escalates, gained, lost, aggregated: changed.aggregated(before, after) }
+}
+
+/// The ServiceAccounts that the plan's operators run with and the operators that they replace did not: their rights are the operators'
+/// from then on, whoever has granted them.
+fn adopted(trial: &Trial) -> BTreeSet<String> {
+    let of = |csv: &Value| -> BTreeSet<String> {
+        let deployments = object::list(csv, &["spec", "install", "spec", "deployments"]).iter();
+        let named = deployments.map(|deployment| {
+            let pod = object::at(deployment, &["spec", "template", "spec"]);
+            let account = ["serviceAccountName", "serviceAccount"].map(|key| object::text(pod, &[key]));
+            account.into_iter().find(|name| !name.is_empty()).unwrap_or("default")
+        });
+        named.map(|name| format!("{}/{name}", trial.namespace)).collect()
+    };
+    let mut adopted = BTreeSet::new();
+    for (new, old) in operators(trial) {
+        let known = old.map(&of).unwrap_or_default();
+        adopted.extend(of(&new).into_iter().filter(|account| !known.contains(account)));
+    }
+    adopted
+}
+
+fn is_aggregate(api: &ApiServer, name: &str) -> bool {
+    api.find(RBAC, "ClusterRole", "", name).is_some_and(|role| !object::at(role, &["aggregationRule"]).is_null())
 }
 
 /// The roles and bindings that were written or deleted: kind, namespace, name.
@@ -82,6 +105,29 @@ impl Changed {
             }
         }
         accounts
+    }
+
+    /// The rights that reach far among those that whoever is bound to an aggregated ClusterRole gets.
+    fn of_people(&self, before: &ApiServer, after: &ApiServer, own: &Own) -> Vec<Right> {
+        let names = self.0.iter().filter(|(kind, ..)| kind == "ClusterRole").map(|(_, _, name)| name);
+        let mut rights = Vec::new();
+        for name in names.filter(|name| is_aggregate(after, name)) {
+            let rules = |api: &'_ ApiServer| {
+                let role = api.find(RBAC, "ClusterRole", "", name);
+                role.map(|role| object::list(role, &["rules"]).to_vec()).unwrap_or_default()
+            };
+            let (old, new) = (rules(before), rules(after));
+            let granted = Granted::of(old.iter().collect());
+            for part in new.iter().flat_map(|rule| uncovered(rule, &granted)) {
+                let role = format!("ClusterRole {name}");
+                let right = Right { account: role.clone(), role, ..part };
+                let escalations = escalations(&right, own, Holder::Aggregate);
+                if !escalations.is_empty() {
+                    rights.push(Right { escalations, ..right });
+                }
+            }
+        }
+        rights
     }
 
     /// The ClusterRoles among them from which people get their rights.
@@ -122,6 +168,8 @@ fn subjects(binding: &Value) -> Vec<String> {
 #[derive(Default)]
 struct Grants<'s> {
     rules: Vec<(&'s Value, String)>,
+    /// Roles that are not there.
+    unknown: BTreeSet<String>,
 }
 
 /// By account and namespace.
@@ -136,10 +184,18 @@ fn grants<'s>(api: &'s ApiServer, accounts: &BTreeSet<String>) -> Of<'s> {
         }
         let [kind, name] = ["kind", "name"].map(|key| object::text(binding, &["roleRef", key]));
         let place = object::namespace(binding);
-        let Some(role) = api.find(RBAC, kind, place, name) else { continue };
+        let found = api.find(RBAC, kind, if kind == "ClusterRole" { "" } else { place }, name);
         let scope = Some(place).filter(|place| !place.is_empty()).map(str::to_owned);
+        let Some(role) = found else {
+            if !STOCK.contains(&(kind, if kind == "ClusterRole" { "" } else { place }, name)) {
+                for subject in subjects {
+                    all.entry((subject, scope.clone())).or_default().unknown.insert(format!("{kind} {name}"));
+                }
+            }
+            continue;
+        };
         for subject in subjects {
-            let rules = object::list(role, &["rules"]).iter().filter(|rule| !is_of_olm(rule));
+            let rules = object::list(role, &["rules"]).iter().filter(|rule| scope.is_none() || !is_of_olm(rule));
             let rules = rules.map(|rule| (rule, format!("{kind} {name}")));
             all.entry((subject, scope.clone())).or_default().rules.extend(rules);
         }
@@ -149,7 +205,11 @@ fn grants<'s>(api: &'s ApiServer, accounts: &BTreeSet<String>) -> Of<'s> {
 
 /// Every operator may write its own OperatorCondition, whatever its bundle says.
 fn is_of_olm(rule: &Value) -> bool {
-    texts(rule, "apiGroups") == ["operators.coreos.com"] && texts(rule, "resources") == ["operatorconditions"]
+    let of = |field| texts(rule, field);
+    of("apiGroups") == ["operators.coreos.com"]
+        && of("resources") == ["operatorconditions"]
+        && of("resourceNames").len() == 1
+        && of("verbs") == ["get", "update", "patch"]
 }
 
 /// What is in `new` that `old` does not grant.
@@ -164,6 +224,16 @@ fn difference(new: &Of<'_>, old: &Of<'_>) -> Vec<Right> {
                 let right = Right { account: account.clone(), namespace: scope.clone(), role: role.clone(), ..part };
                 rights.insert(right);
             }
+        }
+        let was_unknown = |role: &String| {
+            let known = [Some(scope), scope.is_some().then_some(&None)].into_iter().flatten();
+            let mut known = known.filter_map(|scope| old.get(&(account.clone(), scope.clone())));
+            known.any(|grants| grants.unknown.contains(role))
+        };
+        for role in grants.unknown.iter().filter(|role| !was_unknown(role)) {
+            let right =
+                Right { account: account.clone(), namespace: scope.clone(), role: role.clone(), ..Right::default() };
+            rights.insert(right);
         }
     }
     let rights: Vec<Right> = rights.into_iter().collect();
@@ -199,9 +269,9 @@ fn uncovered(rule: &Value, granted: &Granted<'_>) -> Vec<Right> {
     let [verbs, groups, resources, names, urls] =
         ["verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"].map(|field| texts(rule, field));
     let is_new = |rule: Value| !granted.allows(&rule).unwrap_or(true);
-    if !urls.is_empty() {
-        let new = is_new(json!({ "verbs": verbs, "nonResourceURLs": urls }));
-        return if new { vec![Right { non_resource_urls: urls, verbs, ..Right::default() }] } else { Vec::new() };
+    let mut rights = Vec::new();
+    if !urls.is_empty() && is_new(json!({ "verbs": verbs, "nonResourceURLs": urls })) {
+        rights.push(Right { non_resource_urls: urls, verbs: verbs.clone(), ..Right::default() });
     }
     // Resources of a group by the verbs that are new for them, then groups by those.
     let mut parts: BTreeMap<BTreeMap<Vec<String>, Vec<String>>, Vec<String>> = BTreeMap::new();
@@ -220,7 +290,6 @@ fn uncovered(rule: &Value, granted: &Granted<'_>) -> Vec<Right> {
         }
         parts.entry(of_group).or_default().push(group);
     }
-    let mut rights = Vec::new();
     for (by_verbs, api_groups) in parts {
         for (verbs, resources) in by_verbs {
             rights.push(Right {
@@ -235,85 +304,9 @@ fn uncovered(rule: &Value, granted: &Granted<'_>) -> Vec<Right> {
     rights
 }
 
-/// The groups of the APIs that the plan's operators define themselves: to rule over these is what they are for.
-fn own_groups(trial: &Trial) -> BTreeSet<String> {
-    let mut groups = BTreeSet::new();
-    for name in trial.csv_names() {
-        let csv = trial.after.api().find("operators.coreos.com", "ClusterServiceVersion", &trial.namespace, name);
-        let Some(csv) = csv else { continue };
-        for crd in object::list(csv, &["spec", "customresourcedefinitions", "owned"]) {
-            groups.extend(object::text(crd, &["name"]).split_once('.').map(|(_, group)| group.to_owned()));
-        }
-        for api in object::list(csv, &["spec", "apiservicedefinitions", "owned"]) {
-            groups.insert(object::text(api, &["group"]).to_owned());
-        }
-    }
-    groups
-}
-
-/// Why a right is more than an ordinary one.
-fn escalations(right: &Right, own: &BTreeSet<String>) -> Vec<Escalation> {
-    let Right { api_groups, resources, verbs, namespace, resource_names, .. } = right;
-    let is_of = |list: &[String], wanted: &str| list.iter().any(|item| item == "*" || item == wanted);
-    let of = |group: &str, resource: &str| {
-        let whole = resource.split_once('/').map_or("*", |(_, sub)| sub);
-        is_of(api_groups, group) && (is_of(resources, resource) || resources.contains(&format!("*/{whole}")))
-    };
-    let does = |verb: &str| is_of(verbs, verb);
-    let writes = verbs.iter().any(|verb| !READING.contains(&verb.as_str()));
-    let is_own = !api_groups.is_empty() && api_groups.iter().all(|group| own.contains(group));
-    let is_review = !api_groups.is_empty() && api_groups.iter().all(|group| REVIEWS.contains(&group.as_str()));
-    let is_wild = [verbs, api_groups, resources].into_iter().any(|list| list.iter().any(|item| item == "*"));
-    let mut escalations = Vec::new();
-    let mut mark = |is_one: bool, escalation| escalations.extend(is_one.then_some(escalation));
-    if !is_own {
-        mark(is_wild, Escalation::Wildcard);
-        mark(of("", "secrets") && resource_names.is_empty(), Escalation::Secrets);
-        let roles = of(RBAC, "roles") || of(RBAC, "clusterroles");
-        mark(roles && does("escalate"), Escalation::Escalate);
-        mark(roles && does("bind"), Escalation::Bind);
-        let who = ["users", "groups", "serviceaccounts"].iter().any(|who| of("", who)) || of(REVIEWS[0], "userextras");
-        mark(who && does("impersonate"), Escalation::Impersonate);
-        let everywhere = namespace.is_none() && !resources.is_empty();
-        mark(everywhere && writes && !is_review, Escalation::ClusterWide);
-        let runs = EXECUTION.iter().any(|(group, resource)| of(group, resource)) && writes;
-        mark(everywhere && runs, Escalation::Execution);
-    }
-    escalations
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn marks(namespace: Option<&str>, rule: Value) -> Vec<Escalation> {
-        let right =
-            Right { namespace: namespace.map(str::to_owned), ..uncovered(&rule, &Granted::of(Vec::new())).remove(0) };
-        escalations(&right, &BTreeSet::from(["garden.example.com".to_owned()]))
-    }
-
-    fn rule(group: &str, resource: &str, verbs: &[&str]) -> Value {
-        json!({ "apiGroups": [group], "resources": [resource], "verbs": verbs })
-    }
-
-    #[test]
-    fn escalations_are_marked() {
-        use Escalation as E;
-        let garden = Some("garden");
-        assert_eq!(marks(garden, rule("", "pods", &["get", "delete"])), []);
-        assert_eq!(marks(garden, rule("", "secrets", &["get"])), [E::Secrets]);
-        assert_eq!(marks(None, rule("", "nodes", &["get", "list"])), []);
-        assert_eq!(marks(None, rule("", "nodes", &["patch"])), [E::ClusterWide]);
-        assert_eq!(marks(None, rule("", "pods", &["create"])), [E::ClusterWide, E::Execution]);
-        assert_eq!(marks(None, rule("authorization.k8s.io", "subjectaccessreviews", &["create"])), []);
-        assert_eq!(marks(None, rule("garden.example.com", "*", &["*"])), []);
-        assert_eq!(marks(garden, rule("apps", "*", &["get"])), [E::Wildcard]);
-        let roles = marks(None, rule(RBAC, "clusterroles", &["bind", "escalate"]));
-        assert_eq!(roles, [E::Escalate, E::Bind, E::ClusterWide]);
-        assert_eq!(marks(None, rule("", "users", &["impersonate"])), [E::Impersonate, E::ClusterWide]);
-        let all = marks(None, rule("*", "*", &["*"]));
-        assert_eq!(all, [E::Wildcard, E::Secrets, E::Escalate, E::Bind, E::Impersonate, E::ClusterWide, E::Execution]);
-    }
 
     #[test]
     fn only_what_is_new_is_gained() {

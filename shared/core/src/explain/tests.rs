@@ -287,14 +287,164 @@ fn custom_resources_that_are_not_in_the_copy_are_asked_for() {
     assert!(told.crds[0].message.starts_with("2 of 3 existing objects do not fit"), "{}", told.crds[0].message);
 }
 
+/// The plan for the first rose, with more steps and another ClusterServiceVersion.
+fn tampered(steps: &[Value], change: impl Fn(&mut Value)) -> Explanation {
+    let settled = explainer(roses()).settled;
+    let mut objects: Vec<Value> = settled.api().iter().map(Cow::into_owned).collect();
+    let plan = objects.iter_mut().find(|o| object::text(o, &["kind"]) == "InstallPlan").unwrap();
+    let name = object::name(plan).to_owned();
+    let step = |manifest: &Value| {
+        let gvk = object::gvk(manifest);
+        serde_json::json!({ "resolving": "rose.v1.0.0", "status": "Unknown", "resource": {
+            "group": gvk.group, "version": gvk.version, "name": object::name(manifest),
+            "kind": if gvk.kind == "Secret" { "BundleSecret" } else { &gvk.kind },
+            "sourceName": "main", "sourceNamespace": "olm", "manifest": manifest.to_string(),
+        } })
+    };
+    let all = plan["status"]["plan"].as_array_mut().unwrap();
+    for csv in all.iter_mut().filter(|s| object::text(s, &["resource", "kind"]) == "ClusterServiceVersion") {
+        let mut manifest = csvs::manifest(csv).unwrap();
+        change(&mut manifest);
+        csv["resource"]["manifest"] = manifest.to_string().into();
+    }
+    // What the operator is to own comes after it.
+    let (owned, others): (Vec<&Value>, _) =
+        steps.iter().partition(|o| matches!(object::text(o, &["kind"]), "Secret" | "ConfigMap"));
+    all.splice(0..0, others.into_iter().map(step));
+    all.extend(owned.into_iter().map(step));
+    let plan = Subject::Plan { namespace: "garden".to_owned(), name };
+    explainer(Cluster { objects, ..roses() }).explain(&plan).unwrap()
+}
+
+fn role(kind: &str, name: &str, rules: &Value) -> Value {
+    serde_json::json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": { "name": name }, "rules": rules })
+}
+
+fn binding(role: &str, subject: &Value) -> Value {
+    serde_json::json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": { "name": "more" },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role }, "subjects": [subject],
+    })
+}
+
+fn account(name: &str) -> Value {
+    serde_json::json!({ "kind": "ServiceAccount", "name": name, "namespace": "garden" })
+}
+
+#[track_caller]
+fn reaches_far(explanation: &Explanation, account: &str, escalation: Escalation) {
+    let gained = &explanation.rbac.gained;
+    let is_marked = gained.iter().any(|right| right.account == account && right.escalations.contains(&escalation));
+    assert!(is_marked && explanation.rbac.escalates, "{escalation:?} of {account} in {gained:#?}");
+    assert!(explanation.verdict.result >= Outcome::NeedsDecision, "{:?}", explanation.verdict);
+}
+
 #[test]
-fn secrets_are_not_told() {
-    let secret = serde_json::json!({
-        "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "seed", "uid": "u", "resourceVersion": "7" },
-        "data": { "key": "dGhvcm5z" }, "status": {},
+fn a_claimed_group_exempts_from_no_escalation() {
+    let everything = serde_json::json!([{ "apiGroups": ["rbac.authorization.k8s.io"], "verbs": ["*"],
+        "resources": ["clusterroles", "clusterrolebindings"] }]);
+    let crd = serde_json::json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "xs.rbac.authorization.k8s.io",
+                      "annotations": { "api-approved.kubernetes.io": "unapproved" } },
+        "spec": { "group": "rbac.authorization.k8s.io", "scope": "Namespaced",
+            "names": { "kind": "X", "listKind": "XList", "plural": "xs", "singular": "x" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object" } } }] },
     });
-    let told = objects::told(&secret);
-    assert!(told["data"]["key"].as_str().unwrap().starts_with("(hidden, sha256 "), "{told}");
-    assert_eq!(told["metadata"], serde_json::json!({ "name": "seed" }));
-    assert!(told.get("status").is_none());
+    // The steps are those that OLM makes of the permissions.
+    let steps = [crd, role("ClusterRole", "of-the-csv", &everything), binding("of-the-csv", &account("default"))];
+    let explanation = tampered(&steps, |csv| {
+        csv["spec"]["customresourcedefinitions"]["owned"]
+            .as_array_mut()
+            .unwrap()
+            .push(serde_json::json!({ "name": "xs.rbac.authorization.k8s.io", "version": "v1", "kind": "X" }));
+        csv["spec"]["install"]["spec"]["clusterPermissions"] =
+            serde_json::json!([{ "serviceAccountName": "default", "rules": everything }]);
+    });
+    for escalation in [Escalation::Wildcard, Escalation::Escalate, Escalation::Bind, Escalation::ClusterWide] {
+        reaches_far(&explanation, "garden/default", escalation);
+    }
+}
+
+#[test]
+fn an_api_service_of_the_core_group_hides_no_secrets() {
+    let rules = serde_json::json!([{ "apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"] }]);
+    let steps = [role("ClusterRole", "of-the-csv", &rules), binding("of-the-csv", &account("default"))];
+    let explanation = tampered(&steps, |csv| {
+        csv["spec"]["apiservicedefinitions"] = serde_json::json!({ "owned": [
+            { "group": "", "version": "v1", "kind": "Secret", "name": "secrets", "deploymentName": "rose" },
+        ] });
+        csv["spec"]["install"]["spec"]["clusterPermissions"] =
+            serde_json::json!([{ "serviceAccountName": "default", "rules": rules }]);
+    });
+    reaches_far(&explanation, "garden/default", Escalation::Secrets);
+}
+
+#[test]
+fn rights_that_a_bundle_gives_by_other_ways_are_marked() {
+    // By binding a role that is there, to its own account or to everybody.
+    let explanation = tampered(&[binding("cluster-admin", &account("default"))], |_| {});
+    reaches_far(&explanation, "garden/default", Escalation::Wildcard);
+    let everybody =
+        serde_json::json!({ "kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io" });
+    let pods = serde_json::json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }]);
+    let explanation = tampered(&[role("ClusterRole", "reader", &pods), binding("reader", &everybody)], |_| {});
+    reaches_far(&explanation, "Group system:authenticated", Escalation::Everyone);
+    // By binding a role that comes later.
+    let explanation = tampered(&[binding("comes-later", &account("default"))], |_| {});
+    reaches_far(&explanation, "garden/default", Escalation::UnknownRole);
+    // By a role that is put together from others.
+    let mut aggregate = role("ClusterRole", "sum", &serde_json::json!([]));
+    aggregate["aggregationRule"] = serde_json::json!({ "clusterRoleSelectors": [{}] });
+    let explanation = tampered(&[aggregate.clone(), binding("sum", &account("default"))], |_| {});
+    reaches_far(&explanation, "garden/default", Escalation::Wildcard);
+    // By adding to what others are bound to.
+    let explanation = tampered(&[aggregate], |_| {});
+    reaches_far(&explanation, "ClusterRole sum", Escalation::Wildcard);
+}
+
+#[test]
+fn an_operator_that_takes_on_an_account_gains_its_rights() {
+    let settled = explainer(roses()).settled;
+    let mut objects: Vec<Value> = settled.api().iter().map(Cow::into_owned).collect();
+    objects.push(binding("cluster-admin", &account("default")));
+    let plan = objects.iter().find(|o| object::text(o, &["kind"]) == "InstallPlan").unwrap();
+    let plan = Subject::Plan { namespace: "garden".to_owned(), name: object::name(plan).to_owned() };
+    let explanation = explainer(Cluster { objects, ..roses() }).explain(&plan).unwrap();
+    let accounts: Vec<&str> = explanation.csvs.iter().map(|csv| csv.name.as_str()).collect();
+    assert_eq!(accounts, ["rose.v1.0.0"]);
+    reaches_far(&explanation, "garden/default", Escalation::Wildcard);
+}
+
+/// A Secret as a bundle ships it, or as it is in the cluster.
+fn seed(key: &str) -> Value {
+    serde_json::json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "seed", "namespace": "garden" },
+        "type": "kubernetes.io/tls", "data": { "tls.key": key, "tls.crt": "Y3J0" } })
+}
+
+#[test]
+fn neither_values_nor_digests_of_secrets_are_told_and_the_hash_knows_them() {
+    let [one, other] = ["dGhvcm5z", "cGV0YWxz"].map(|key| tampered(&[seed(key)], |_| {}));
+    let shown = |explanation: &Explanation| {
+        let secret = explanation.objects.iter().find(|o| o.gvk.kind == "Secret").unwrap();
+        (secret.change, secret.after["data"].clone())
+    };
+    assert_eq!(shown(&one), (Change::Create, serde_json::json!({ "tls.key": "(hidden)", "tls.crt": "(hidden)" })));
+    assert_eq!(shown(&one), shown(&other));
+    assert_ne!(one.hash, other.hash, "another key is another plan");
+    let document = serde_json::to_string(&one).unwrap();
+    assert!(
+        !document.contains("dGhvcm5z") && !document.contains("thorns") && !document.contains("sha256 "),
+        "{document}"
+    );
+}
+
+#[test]
+fn the_hash_sees_every_authority_but_those_that_olm_makes() {
+    let map = |bundle: &str| serde_json::json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "trust" }, "data": { "caBundle": bundle } });
+    let [one, other] = ["QQ==", "Qg=="].map(|bundle| tampered(&[map(bundle)], |_| {}));
+    let after =
+        |explanation: &Explanation| explanation.objects.iter().find(|o| o.name == "trust").unwrap().after.clone();
+    assert_eq!(after(&one)["data"]["caBundle"], "QQ==");
+    assert_ne!(one.hash, other.hash);
 }

@@ -36,6 +36,7 @@ use serde_json::{Map, Value, json};
 pub use self::apply::gvk as kind_made;
 pub use self::edits::unheeded;
 use self::execute::{Error, Pass, Stop};
+pub use self::referred::contents;
 pub use self::warned::warned;
 use crate::api::install_plan::is_approved;
 use crate::api::object::{self, ObjectRef};

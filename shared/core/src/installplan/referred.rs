@@ -2,11 +2,14 @@
 //! (reference/catalog-operator.md §4.4).
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::api::install_plan::is_approved_content;
 use crate::api::object;
+use crate::bundle::BundleContent;
 use crate::bundle::reference::{self, Lookup};
 use crate::bundle::steps::{self, BundleSource};
 use crate::plan::{Plan, Reason};
@@ -33,8 +36,13 @@ pub(super) fn whole<'p>(
     for (csv, lookup) in unmade {
         let made = match &lookup {
             // What is there needs no Job, which may be long gone.
-            Some(lookup) if let Some(made) = unpacked(world, plan, csv, lookup) => Ok(made),
-            Some(lookup) => manifests(&images, namespace, csv, lookup).map_err(|pending| told(*pending)),
+            Some(lookup) if let Some((made, content)) = unpacked(world, plan, csv, lookup) => {
+                is_approved(plan, csv, lookup, &content).map(|()| made)
+            }
+            Some(lookup) => match manifests(&images, namespace, csv, lookup) {
+                Ok((made, content)) => is_approved(plan, csv, lookup, &content).map(|()| made),
+                Err(pending) => Err(told(*pending)),
+            },
             None => Err(missing(plan, &format!("an entry for {csv} in its bundleLookups"))),
         };
         match made {
@@ -53,6 +61,38 @@ pub(super) fn whole<'p>(
     if waits == Plan::nothing() { Ok(Cow::Owned(whole)) } else { Err(waits) }
 }
 
+/// Is the content what was approved? A tag may lead to something else by now.
+fn is_approved(plan: &Value, csv: &str, lookup: &Lookup<'_>, content: &BundleContent) -> Result<(), Plan> {
+    let digest = content.digest();
+    is_approved_content(plan, csv, &digest).map_err(|approved| {
+        let approved = if approved.is_empty() { "cannot be read" } else { &approved };
+        let name = object::name(plan);
+        let message = format!(
+            "its content is {digest} now, and what was approved is {approved}: delete InstallPlan {name}, then explain and approve the one \
+             that takes its place"
+        );
+        let (bundle, image) = (csv.to_owned(), lookup.image.image.clone());
+        Plan::wait(Reason::BundleUnpackFailed { bundle, image, message })
+    })
+}
+
+/// The digests of the content of the bundles to whose manifests a plan only refers, by their ClusterServiceVersions, as far as they are in
+/// ConfigMaps. Where that is not so, `of_image` knows those of images.
+pub fn contents(
+    config_map: impl Fn(&str, &str) -> Option<Value>,
+    of_image: impl Fn(&str) -> Option<String>,
+    plan: &Value,
+) -> BTreeMap<String, String> {
+    let mut contents = BTreeMap::new();
+    for (csv, lookup) in reference::unmade(plan) {
+        let Some(lookup) = lookup else { continue };
+        let kept = place(plan, csv, &lookup).and_then(|(namespace, name)| config_map(&namespace, &name));
+        let kept = kept.and_then(|config_map| reference::content(&config_map).ok()).map(|content| content.digest());
+        contents.extend(kept.or_else(|| of_image(&lookup.image.image)).map(|digest| (csv.to_owned(), digest)));
+    }
+    contents
+}
+
 /// Steps as they are to be remembered: with the references that they had.
 pub(super) fn refer(plan: &Value, steps: &mut [Value]) {
     for (step, known) in steps.iter_mut().zip(object::list(plan, &["status", "plan"])) {
@@ -63,7 +103,18 @@ pub(super) fn refer(plan: &Value, steps: &mut [Value]) {
 }
 
 /// The steps of a bundle, from the ConfigMap that their manifests refer to. `None`: it is not there, or holds something else.
-fn unpacked(world: &Reader<'_>, plan: &Value, csv: &str, lookup: &Lookup<'_>) -> Option<Vec<Value>> {
+fn unpacked(world: &Reader<'_>, plan: &Value, csv: &str, lookup: &Lookup<'_>) -> Option<(Vec<Value>, BundleContent)> {
+    let (namespace, name) = place(plan, csv, lookup)?;
+    let config_map = world.json(&kind::CONFIG_MAP, &namespace, &name)?;
+    let content = reference::content(config_map).ok()?;
+    let Lookup { image, replaces, properties } = lookup;
+    let source = BundleSource { catalog: &image.catalog, catalog_namespace: &image.catalog_namespace, csv, replaces };
+    let steps = steps::of_content(&source, object::namespace(plan), &content, properties).ok()?;
+    Some((steps, content))
+}
+
+/// Namespace and name of the ConfigMap to which the steps of a bundle refer.
+fn place(plan: &Value, csv: &str, lookup: &Lookup<'_>) -> Option<(String, String)> {
     let steps = object::list(plan, &["status", "plan"]).iter();
     let mut manifests = steps
         .filter(|step| object::text(step, &["resolving"]) == csv)
@@ -71,11 +122,7 @@ fn unpacked(world: &Reader<'_>, plan: &Value, csv: &str, lookup: &Lookup<'_>) ->
     let (namespace, name) = manifests.find_map(reference::config_map)?;
     // Only those of the bundle's own catalog: a plan may be anybody's.
     let is_its = namespace == lookup.image.catalog_namespace && name == reference::config_map_name(&lookup.image.image);
-    let config_map = world.json(&kind::CONFIG_MAP, &namespace, &name).filter(|_| is_its)?;
-    let content = reference::content(config_map).ok()?;
-    let Lookup { image, replaces, properties } = lookup;
-    let source = BundleSource { catalog: &image.catalog, catalog_namespace: &image.catalog_namespace, csv, replaces };
-    steps::of_content(&source, object::namespace(plan), &content, properties).ok()
+    is_its.then_some((namespace, name))
 }
 
 /// The steps of a bundle with their manifests.
@@ -84,11 +131,14 @@ fn manifests(
     namespace: &str,
     csv: &str,
     Lookup { image, replaces, properties }: &Lookup<'_>,
-) -> Result<Vec<Value>, Box<Pending>> {
+) -> Result<(Vec<Value>, BundleContent), Box<Pending>> {
     let content = images.content(csv, image)?;
     let source = BundleSource { catalog: &image.catalog, catalog_namespace: &image.catalog_namespace, csv, replaces };
     let steps = steps::of_content(&source, namespace, &content, properties);
-    steps.map_err(|message| images.broken(csv, image, message))
+    match steps {
+        Ok(steps) => Ok((steps, content)),
+        Err(message) => Err(images.broken(csv, image, message)),
+    }
 }
 
 /// Puts the manifests of a bundle in the place of references to them. The error says what is not in the image.

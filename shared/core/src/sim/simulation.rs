@@ -420,6 +420,8 @@ impl Simulation {
             self.now += REQUEST;
             self.actions += usize::from(action.writes());
             let result = self.request(action);
+            let is_about_secret = || action.target().gvk.kind == "Secret";
+            let result = result.map_err(|refusal| if is_about_secret() { refusal.about_secret() } else { refusal });
             let effect = self.watch(&actor);
             if self.dies(key, action, effect) {
                 return true;

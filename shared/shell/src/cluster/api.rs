@@ -454,7 +454,9 @@ impl Api {
             }
             decode::bytes(self.open(request.clone()).await?, decode::MOST_BYTES).await
         };
-        let bytes = self.answer_within(most.min(self.patience), ask).await?;
+        let answer = self.answer_within(most.min(self.patience), ask).await;
+        let is_secret = is_about_secrets(request.uri().path());
+        let bytes = answer.map_err(|refusal| if is_secret { refusal.about_secret() } else { refusal })?;
         String::from_utf8(bytes).map_err(|_| Status::new(0, UNREADABLE, "the answer is no text"))
     }
 
@@ -516,6 +518,13 @@ impl Api {
 
 fn bytes(object: &Value) -> Result<Vec<u8>, Status> {
     serde_json::to_vec(sendable(object).as_ref()).map_err(|error| Status::new(0, "Unsendable", error.to_string()))
+}
+
+/// Is it the path of Secrets, or of one?
+fn is_about_secrets(path: &str) -> bool {
+    let rest = path.strip_prefix("/api/v1/");
+    let parts: Vec<&str> = rest.map(|rest| rest.split('/').collect()).unwrap_or_default();
+    matches!(parts[..], ["secrets", ..] | ["namespaces", _, "secrets", ..])
 }
 
 /// How long the API server asks to wait.
@@ -610,7 +619,7 @@ mod tests {
         assert_eq!(warned.create(&of("ServiceAccount")).await, Ok(of("ServiceAccount")));
         assert_eq!(warned.take_warnings(), texts);
         let refusal = warned.create(&of("Secret")).await.unwrap_err();
-        assert_eq!((refusal.code, refusal.message.as_str()), (403, "no"));
+        assert_eq!(refusal, Status::new(403, "Forbidden", "no").about_secret(), "its words may quote the Secret");
         assert_eq!(warned.take_warnings(), texts, "also of what is refused");
         let refusal = warned.create(&of("ConfigMap")).await.unwrap_err();
         assert_eq!((refusal.code, refusal.message.as_str()), (502, "a proxy"));

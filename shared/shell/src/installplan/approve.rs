@@ -7,9 +7,11 @@
 //! *Guarantees*: what is approved is the plan at the resourceVersion that was looked at, and what it would do was looked at last
 //! before anybody was asked, and again after the answer. A plan that changed in between is not approved.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use olm_core::api::install_plan::APPROVED_CONTENT;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::explain::{Explanation, Subject};
@@ -289,6 +291,14 @@ async fn give(api: &Api, candidate: &Candidate, who: Option<&str>, dry_run: DryR
     let mut annotations = json!({ APPROVED_AT: object::time(Timestamp::now()), APPROVED_HASH: explanation.hash });
     if let Some(who) = who {
         annotations[APPROVED_BY] = who.into();
+    }
+    let contents: BTreeMap<&str, &str> = explanation
+        .bundles
+        .iter()
+        .filter_map(|bundle| Some((bundle.csv.as_str(), bundle.digest.as_deref()?)))
+        .collect();
+    if !contents.is_empty() {
+        annotations[APPROVED_CONTENT] = json!(contents).to_string().into();
     }
     let patch = json!({
         "metadata": { "uid": uid, "resourceVersion": resource_version, "annotations": annotations },

@@ -238,6 +238,7 @@ fn detail(action: &Action) -> String {
     };
     match action {
         Action::UpdateStatus(object) => phase(object),
+        Action::Patch { target, .. } if target.gvk.kind == "Secret" => String::new(),
         Action::Patch { patch, .. } => format!(": {patch}"),
         Action::As(account, action) => format!("{} as {}", detail(action), account.user()),
         _ => String::new(),

@@ -330,6 +330,34 @@ fn what_is_too_large_for_an_install_plan_is_referred_to() {
 }
 
 #[test]
+fn what_a_tag_leads_to_is_installed_only_if_it_was_approved() {
+    let explained = large(&rose().1);
+    let mut moved = explained.clone();
+    moved.objects = moved.objects.iter().map(|o| o.replace("xxx", "yyy").into()).collect();
+    let mut simulation = cluster(catalog(vec![rose().0]));
+    simulation.apply(subscription("rose", "Manual", "")).unwrap();
+    simulation.give_bundle(IMAGE, Unpacked::Content(explained.clone()));
+    rest(&mut simulation);
+    let plan = object::ObjectRef::of(of_kind(&simulation, "InstallPlan")[0]);
+    let approved = json!({ "rose.v1.0.0": explained.digest() }).to_string();
+    let annotated = json!({ "metadata": { "annotations": { "kubectl-olm/approved-content": approved } } });
+    simulation.patch(&plan, crate::sim::Patch::Merge(annotated), None).unwrap();
+    simulation.give_bundle(IMAGE, Unpacked::Content(moved));
+    approve(&mut simulation);
+    pass(&mut simulation, 5);
+    assert!(story(&simulation).starts_with("Installing: rose.v1.0.0"), "{}", story(&simulation));
+    let told = reasons(&simulation).join("; ");
+    assert!(told.contains(&format!("what was approved is {}", explained.digest())), "{told}");
+    assert_eq!(simulation.replan(), []);
+    // The same content in another order is the same.
+    let objects: Vec<_> = explained.objects.iter().rev().cloned().collect();
+    simulation.give_bundle(IMAGE, Unpacked::Content(BundleContent { objects: objects.into(), ..explained }));
+    simulation.restart();
+    rest(&mut simulation);
+    assert!(story(&simulation).starts_with("rose.v1.0.0 Succeeded"), "{}", story(&simulation));
+}
+
+#[test]
 fn an_install_plan_of_olm_is_taken_over() {
     let mut simulation = cluster(catalog(vec![rose().0]));
     simulation.apply(subscription("rose", "Manual", "")).unwrap();

@@ -1,0 +1,410 @@
+//! Which rights are more than ordinary ones.
+//!
+//! What a ClusterServiceVersion says of itself exempts nothing: an author writes it. Marks for what leads to other rights come first. Only
+//! the mark for writing in the whole cluster spares what the plan itself brings: custom resources of exactly the definitions that it
+//! creates, and the groups of APIServices that nobody served before. A built-in group is never among them.
+//!
+//! Names are compared without regard to case, and a `*` anywhere counts as a wildcard: RBAC reads both more strictly, so that this errs
+//! towards a mark.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::trial::Trial;
+use super::{Escalation, Right};
+use crate::api::object;
+use crate::csv;
+
+pub(super) const RBAC: &str = "rbac.authorization.k8s.io";
+const ADMISSION: &str = "admissionregistration.k8s.io";
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const CERTIFICATES: &str = "certificates.k8s.io";
+const DEFINITIONS: &str = "apiextensions.k8s.io";
+const OLM: &str = "operators.coreos.com";
+
+/// Verbs that change nothing.
+const READING: [&str; 3] = ["get", "list", "watch"];
+
+/// Objects that are questions: to create one changes nothing.
+const REVIEWS: [(&str, &str); 6] = [
+    (AUTHENTICATION, "selfsubjectreviews"),
+    (AUTHENTICATION, "tokenreviews"),
+    ("authorization.k8s.io", "localsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectaccessreviews"),
+    ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    ("authorization.k8s.io", "subjectaccessreviews"),
+];
+
+/// What runs something: everywhere that is as good as every ServiceAccount's rights.
+const RUNNING: [(&str, &str); 8] = [
+    ("", "pods"),
+    ("", "replicationcontrollers"),
+    ("apps", "daemonsets"),
+    ("apps", "deployments"),
+    ("apps", "replicasets"),
+    ("apps", "statefulsets"),
+    ("batch", "cronjobs"),
+    ("batch", "jobs"),
+];
+
+/// What enters what runs, or lends the identity of a ServiceAccount. Some of it is done with the verb `get`.
+const ENTERING: [(&str, &str); 7] = [
+    ("", "nodes/proxy"),
+    ("", "pods/attach"),
+    ("", "pods/ephemeralcontainers"),
+    ("", "pods/exec"),
+    ("", "pods/portforward"),
+    ("", "pods/proxy"),
+    ("", "serviceaccounts/token"),
+];
+
+/// Whose identity can be taken on.
+const IDENTITIES: [(&str, &str); 6] = [
+    ("", "groups"),
+    ("", "serviceaccounts"),
+    ("", "users"),
+    (AUTHENTICATION, "uids"),
+    (AUTHENTICATION, "userextras"),
+    (AUTHENTICATION, "users"),
+];
+
+/// The domains that Kubernetes keeps for itself. Its groups outside of them have no dot in their names.
+const BUILT_IN: [&str; 2] = ["k8s.io", "kubernetes.io"];
+
+/// Is it a group that Kubernetes serves itself, or keeps for itself?
+pub(super) fn is_built_in(group: &str) -> bool {
+    let group = group.to_ascii_lowercase();
+    let is_below = |domain: &str| group.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    !group.contains('.') || BUILT_IN.iter().any(|domain| is_below(domain)) || group == OLM
+}
+
+/// What a plan brings itself.
+#[derive(Debug, Default)]
+pub(super) struct Own {
+    /// Group and resource of the CustomResourceDefinitions that it creates.
+    created: BTreeSet<(String, String)>,
+    /// Group and resource of the custom resources that its ClusterServiceVersions provide, and that are defined afterwards.
+    provided: BTreeSet<(String, String)>,
+    /// Groups of APIServices that nobody served before.
+    groups: BTreeSet<String>,
+    /// Names of the Secrets with the certificates that OLM makes for it.
+    certificates: BTreeSet<String>,
+    /// The namespace of its operators.
+    namespace: String,
+}
+
+impl Own {
+    /// What that plan brings.
+    pub(super) fn of(trial: &Trial) -> Self {
+        let [before, after] = [&trial.before, &trial.after].map(crate::sim::Simulation::api);
+        let defined = |name: &str| {
+            let crd = after.find(DEFINITIONS, "CustomResourceDefinition", "", name)?;
+            let of = |path: &[&str]| object::text(crd, path).to_ascii_lowercase();
+            Some((of(&["spec", "group"]), of(&["spec", "names", "plural"]))).filter(|(group, _)| !is_built_in(group))
+        };
+        let is_served_by_others = |group: &str| {
+            let mut services = before.list("apiregistration.k8s.io", "APIService", None);
+            let has = |s: &Value| !object::at(s, &["spec", "service"]).is_null();
+            services.any(|s| object::text(s, &["spec", "group"]).eq_ignore_ascii_case(group) && has(s))
+        };
+        let mut own = Self { namespace: trial.namespace.clone(), ..Self::default() };
+        for step in trial.steps() {
+            let of = |key| object::text(step, &["resource", key]);
+            let name = of("name");
+            let is_new = || before.find(DEFINITIONS, "CustomResourceDefinition", "", name).is_none();
+            if of("kind") == "CustomResourceDefinition" && is_new() {
+                let pair = defined(name).filter(|(group, plural)| {
+                    before.kind_by_plural(group, plural).is_none() && !is_served_by_others(group)
+                });
+                own.created.extend(pair);
+            }
+        }
+        for name in trial.csv_names() {
+            let Some(csv) = after.find(OLM, "ClusterServiceVersion", &trial.namespace, name) else { continue };
+            for crd in object::list(csv, &["spec", "customresourcedefinitions", "owned"]) {
+                own.provided.extend(defined(object::text(crd, &["name"])));
+            }
+            for service in object::list(csv, &["spec", "apiservicedefinitions", "owned"]) {
+                let group = object::text(service, &["group"]).to_ascii_lowercase();
+                let is_known = before.kinds().any(|kind| kind.group == group) || is_served_by_others(&group);
+                if !is_built_in(&group) && !is_known {
+                    own.groups.insert(group);
+                }
+            }
+            own.certificates.extend(csv::certificates(csv));
+        }
+        own
+    }
+
+    /// Is everything that the right is for among what the plan creates?
+    fn is_all(&self, right: &Right) -> bool {
+        all_pairs(right, |group, resource| {
+            self.groups.contains(group) || self.created.contains(&(group.to_owned(), resource.to_owned()))
+        })
+    }
+
+    /// Is everything that the right is for provided by the plan's operators?
+    fn is_all_provided(&self, right: &Right) -> bool {
+        all_pairs(right, |group, resource| {
+            self.groups.contains(group) || self.provided.contains(&(group.to_owned(), resource.to_owned()))
+        })
+    }
+
+    /// Is it the right that OLM itself gives an operator, to read the certificate that OLM made for it?
+    fn is_certificate(&self, right: &Right) -> bool {
+        let Right { namespace, role, resources, resource_names, verbs, .. } = right;
+        let [name] = &resource_names[..] else { return false };
+        namespace.as_deref() == Some(&self.namespace)
+            && *role == format!("Role {name}")
+            && self.certificates.contains(name)
+            && *resources == ["secrets"]
+            && *verbs == ["get"]
+    }
+}
+
+/// Does it hold for each group and resource of a right, without what follows the slash? Wildcards are none, and nothing is not all.
+fn all_pairs(right: &Right, holds: impl Fn(&str, &str) -> bool) -> bool {
+    let lower = |list: &[String]| -> Vec<String> {
+        list.iter().map(|item| item.split('/').next().unwrap_or_default().to_ascii_lowercase()).collect()
+    };
+    let (groups, resources) = (lower(&right.api_groups), lower(&right.resources));
+    !groups.is_empty()
+        && !resources.is_empty()
+        && groups.iter().all(|group| resources.iter().all(|resource| holds(group, resource)))
+}
+
+/// Who gets a right.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holder {
+    /// The account that the right names.
+    Account,
+    /// Whoever is bound to the ClusterRole that it comes from, in whatever namespace: others wrote the rules that are put together there.
+    Aggregate,
+}
+
+/// Why a right is more than an ordinary one.
+pub(super) fn escalations(right: &Right, own: &Own, holder: Holder) -> Vec<Escalation> {
+    let Right { account, api_groups, resources, verbs, namespace, non_resource_urls, .. } = right;
+    let is_unknown = verbs.is_empty() && resources.is_empty() && non_resource_urls.is_empty();
+    let of = |group: &str, resource: &str| names_group(api_groups, group) && names_resource(resources, resource);
+    let of_any = |pairs: &[(&str, &str)]| pairs.iter().any(|(group, resource)| of(group, resource));
+    let all = is_any(verbs, |verb| verb.contains('*'));
+    let does = |wanted: &str| all || is_any(verbs, |verb| verb == wanted);
+    let writes = is_any(verbs, |verb| !READING.contains(&verb));
+    let is_review = !verbs.is_empty()
+        && verbs.iter().all(|verb| verb == "create")
+        && all_pairs(right, |group, resource| REVIEWS.contains(&(group, resource)));
+    let is_wild = |list: &[String]| is_any(list, |item| item.contains('*'));
+    // OLM lets those who administer a namespace do everything with what its operators provide.
+    let is_ordinary = holder == Holder::Aggregate && own.is_all_provided(right);
+    let everywhere = holder == Holder::Account && namespace.is_none() && !resources.is_empty();
+    let mut escalations = Vec::new();
+    let mut mark = |is_one: bool, escalation| escalations.extend(is_one.then_some(escalation));
+    let wild = [api_groups, resources, non_resource_urls].into_iter().any(|list| is_wild(list));
+    mark(wild || all && !is_ordinary, Escalation::Wildcard);
+    mark(of("", "secrets") && !own.is_certificate(right), Escalation::Secrets);
+    let roles = of_any(&[(RBAC, "roles"), (RBAC, "clusterroles")]);
+    mark(roles && does("escalate"), Escalation::Escalate);
+    mark(roles && does("bind"), Escalation::Bind);
+    // Newer versions of Kubernetes have several verbs that begin so, for other resources, too.
+    let impersonates = is_any(verbs, |verb| verb.starts_with("impersonate"));
+    mark(impersonates || all && of_any(&IDENTITIES), Escalation::Impersonate);
+    mark(everywhere && writes && !is_review && !own.is_all(right), Escalation::ClusterWide);
+    let runs = everywhere && writes && of_any(&RUNNING);
+    mark(runs || of_any(&ENTERING), Escalation::Execution);
+    let signs = of_any(&[
+        (CERTIFICATES, "certificatesigningrequests/approval"),
+        (CERTIFICATES, "certificatesigningrequests/status"),
+        (CERTIFICATES, "signers"),
+    ]);
+    mark(signs && writes, Escalation::Certificates);
+    let admits = names_group(api_groups, ADMISSION) && !resources.is_empty();
+    mark(admits && writes, Escalation::Admission);
+    let is_everyone = account.starts_with("Group system:") || account == "User system:anonymous";
+    mark(is_everyone, Escalation::Everyone);
+    mark(is_unknown, Escalation::UnknownRole);
+    escalations
+}
+
+fn is_any(list: &[String], holds: impl Fn(&str) -> bool) -> bool {
+    list.iter().any(|item| holds(&item.to_ascii_lowercase()))
+}
+
+fn names_group(groups: &[String], wanted: &str) -> bool {
+    is_any(groups, |group| group.contains('*') || group == wanted)
+}
+
+/// Is the resource, `pods` or `pods/exec`, named by itself, as a part of all, or with the others of its object or of its subresource?
+fn names_resource(resources: &[String], wanted: &str) -> bool {
+    let (of, sub) = wanted.split_once('/').map_or((wanted, None), |(of, sub)| (of, Some(sub)));
+    is_any(resources, |named| match named.split_once('/') {
+        _ if named == "*" || named == wanted => true,
+        // `userextras/scopes` is one of the extras.
+        Some((named_of, named_sub)) => match sub {
+            Some(sub) => (named_of == "*" || named_of == of) && (named_sub == "*" || named_sub == sub),
+            None => named_of == "*" && named_sub == "*" || of == "userextras" && named_of == of,
+        },
+        None => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn own() -> Own {
+        let pair = |group: &str, resource: &str| (group.to_owned(), resource.to_owned());
+        Own {
+            created: BTreeSet::from([pair("garden.example.com", "roses")]),
+            provided: BTreeSet::from([pair("garden.example.com", "roses"), pair("garden.example.com", "tulips")]),
+            groups: BTreeSet::from(["metrics.example.com".to_owned()]),
+            certificates: BTreeSet::from(["gate-service-cert".to_owned()]),
+            namespace: "garden".to_owned(),
+        }
+    }
+
+    fn right(namespace: Option<&str>, rule: &Value) -> Right {
+        let of = |key: &str| -> Vec<String> {
+            object::list(rule, &[key]).iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        Right {
+            namespace: namespace.map(str::to_owned),
+            api_groups: of("apiGroups"),
+            resources: of("resources"),
+            resource_names: of("resourceNames"),
+            non_resource_urls: of("nonResourceURLs"),
+            verbs: of("verbs"),
+            ..Right::default()
+        }
+    }
+
+    fn marks(namespace: Option<&str>, rule: &Value) -> Vec<Escalation> {
+        escalations(&right(namespace, rule), &own(), Holder::Account)
+    }
+
+    fn rule(group: &str, resource: &str, verbs: &[&str]) -> Value {
+        json!({ "apiGroups": [group], "resources": [resource], "verbs": verbs })
+    }
+
+    #[test]
+    fn escalations_are_marked() {
+        use Escalation as E;
+        let garden = Some("garden");
+        assert_eq!(marks(garden, &rule("", "pods", &["get", "delete"])), []);
+        assert_eq!(marks(garden, &rule("", "secrets", &["get"])), [E::Secrets]);
+        assert_eq!(marks(None, &rule("", "nodes", &["get", "list"])), []);
+        assert_eq!(marks(None, &rule("", "nodes", &["patch"])), [E::ClusterWide]);
+        assert_eq!(marks(None, &rule("", "pods", &["create"])), [E::ClusterWide, E::Execution]);
+        assert_eq!(marks(None, &rule("authorization.k8s.io", "subjectaccessreviews", &["create"])), []);
+        assert_eq!(marks(garden, &rule("apps", "*", &["get"])), [E::Wildcard]);
+        let roles = marks(None, &rule(RBAC, "clusterroles", &["bind", "escalate"]));
+        assert_eq!(roles, [E::Escalate, E::Bind, E::ClusterWide]);
+        assert_eq!(marks(None, &rule("", "users", &["impersonate"])), [E::Impersonate, E::ClusterWide]);
+        let everything = marks(None, &rule("*", "*", &["*"]));
+        let all = [
+            E::Wildcard,
+            E::Secrets,
+            E::Escalate,
+            E::Bind,
+            E::Impersonate,
+            E::ClusterWide,
+            E::Execution,
+            E::Certificates,
+            E::Admission,
+        ];
+        assert_eq!(everything, all);
+    }
+
+    #[test]
+    fn only_what_the_plan_creates_is_exempt_and_only_from_being_cluster_wide() {
+        use Escalation as E;
+        let writes = &["create", "update"];
+        assert_eq!(marks(None, &rule("garden.example.com", "roses", writes)), []);
+        assert_eq!(marks(None, &rule("garden.example.com", "roses/status", writes)), []);
+        assert_eq!(marks(None, &rule("metrics.example.com", "anything", writes)), []);
+        assert_eq!(marks(None, &rule("garden.example.com", "tulips", writes)), [E::ClusterWide]);
+        assert_eq!(marks(None, &rule("example.com", "roses", writes)), [E::ClusterWide]);
+        assert_eq!(marks(None, &rule("garden.example.com", "roses", &["*"])), [E::Wildcard]);
+        assert_eq!(marks(None, &rule("garden.example.com", "*", &["get"])), [E::Wildcard]);
+        assert_eq!(marks(None, &rule("garden.example.com", "roses", &["impersonate"])), [E::Impersonate]);
+        // One pair that is not its own is enough.
+        let mixed =
+            json!({ "apiGroups": ["garden.example.com", ""], "resources": ["roses", "secrets"], "verbs": ["create"] });
+        assert_eq!(marks(None, &mixed), [E::Secrets, E::ClusterWide]);
+    }
+
+    #[test]
+    fn what_leads_to_other_rights_is_marked_in_whatever_way_it_is_written() {
+        use Escalation as E;
+        let garden = Some("garden");
+        for (group, resource, verbs, wanted) in [
+            ("", "pods/exec", &["get"][..], &[E::Execution][..]),
+            ("", "pods/attach", &["create"], &[E::Execution]),
+            ("", "pods/portforward", &["create"], &[E::Execution]),
+            ("", "nodes/proxy", &["get"], &[E::Execution]),
+            ("", "serviceaccounts/token", &["create"], &[E::Execution]),
+            ("", "*/exec", &["create"], &[E::Wildcard, E::Execution]),
+            ("", "pods/*", &["create"], &[E::Wildcard, E::Execution]),
+            ("", "*/token", &["create"], &[E::Wildcard, E::Execution]),
+            ("", "Secrets", &["GET"], &[E::Secrets]),
+            ("*.k8s.io", "roses", &["get"], &[E::Wildcard]),
+            (AUTHENTICATION, "userextras/scopes", &["impersonate"], &[E::Impersonate]),
+            (AUTHENTICATION, "users", &["impersonate:user-info"], &[E::Impersonate]),
+            (CERTIFICATES, "certificatesigningrequests/approval", &["update"], &[E::Certificates]),
+            (CERTIFICATES, "signers", &["approve"], &[E::Certificates]),
+            (ADMISSION, "mutatingwebhookconfigurations", &["patch"], &[E::Admission]),
+            (ADMISSION, "validatingadmissionpolicybindings", &["create"], &[E::Admission]),
+            (ADMISSION, "mutatingwebhookconfigurations", &["list"], &[]),
+        ] {
+            assert_eq!(marks(garden, &rule(group, resource, verbs)), wanted, "{verbs:?} {resource}.{group}");
+        }
+        let urls = |url: &str| marks(None, &json!({ "nonResourceURLs": [url], "verbs": ["get"] }));
+        assert_eq!((urls("*"), urls("/metrics")), (vec![E::Wildcard], vec![]));
+        // Tokens are asked for in a group of reviews.
+        assert_eq!(marks(None, &rule(AUTHENTICATION, "roses", &["create"])), [E::ClusterWide]);
+        let everyone =
+            Right { account: "Group system:authenticated".to_owned(), ..right(garden, &rule("", "pods", &["get"])) };
+        assert_eq!(escalations(&everyone, &own(), Holder::Account), [E::Everyone]);
+        let unknown = Right { role: "ClusterRole who-knows".to_owned(), ..Right::default() };
+        assert_eq!(escalations(&unknown, &own(), Holder::Account), [E::UnknownRole]);
+    }
+
+    #[test]
+    fn a_name_spares_no_secret_but_the_certificate_that_olm_made() {
+        let named = |name: &str, role: &str, verb: &str| {
+            let rule = json!({ "apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": [verb] });
+            let right = Right { role: role.to_owned(), ..right(Some("garden"), &rule) };
+            escalations(&right, &own(), Holder::Account)
+        };
+        assert_eq!(named("gate-service-cert", "Role gate-service-cert", "get"), []);
+        for (name, role, verb) in [
+            ("bootstrap-token", "Role gate-service-cert", "get"),
+            ("gate-service-cert", "Role other", "get"),
+            ("gate-service-cert", "Role gate-service-cert", "update"),
+        ] {
+            assert_eq!(named(name, role, verb), [Escalation::Secrets], "{verb} {name} {role}");
+        }
+    }
+
+    #[test]
+    fn those_who_administer_get_what_operators_provide_and_no_more() {
+        let aggregate = |rule: &Value| escalations(&right(None, rule), &own(), Holder::Aggregate);
+        assert_eq!(aggregate(&rule("garden.example.com", "tulips", &["*"])), []);
+        assert_eq!(aggregate(&rule("", "pods", &["create"])), []);
+        assert_eq!(aggregate(&rule("garden.example.com", "lilies", &["*"])), [Escalation::Wildcard]);
+        assert_eq!(aggregate(&rule("", "secrets", &["get"])), [Escalation::Secrets]);
+    }
+
+    #[test]
+    fn groups_of_kubernetes_are_nobodys_own() {
+        for group in ["", "apps", "batch", "RBAC.authorization.k8s.io", "x.k8s.io", "k8s.io", "a.kubernetes.io", OLM] {
+            assert!(is_built_in(group), "{group}");
+        }
+        for group in ["garden.example.com", "notk8s.io", "k8s.io.example.com"] {
+            assert!(!is_built_in(group), "{group}");
+        }
+    }
+}

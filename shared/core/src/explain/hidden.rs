@@ -1,0 +1,231 @@
+//! How objects are shown: without status and what the API server writes, without what OLM generates, and without secrets.
+//!
+//! *Guarantees*: of a value in a Secret nothing is shown but whether it stays the same: no value and no digest of one, and nothing of its
+//! annotations either, for clients keep copies of the whole object there. What OLM generates is replaced in exactly the fields that it
+//! writes, so that the digest of an explanation sees every other change.
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use super::trial::Trial;
+use crate::api::cluster_service_version::is_copy;
+use crate::api::labels;
+use crate::api::object::{self, Gvk};
+use crate::csv::{Generated, generated};
+use crate::installplan::kind_made;
+use crate::sim::Simulation;
+
+/// What of metadata the API server writes.
+const OF_THE_SERVER: [&str; 7] = [
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "managedFields",
+    "selfLink",
+    "deletionGracePeriodSeconds",
+];
+
+/// The annotation that the controllers of Kubernetes write on Deployments.
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// Stands for a value of a Secret, and for one that is the same afterwards.
+const HIDDEN: &str = "(hidden)";
+/// Stands for a value of a Secret that is another one afterwards, or new.
+const CHANGED: &str = "(hidden, changed)";
+
+/// The fields of a Secret that are shown as they are.
+const OF_A_SECRET: [&str; 7] = ["apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData"];
+/// Annotations of a Secret that are shown as they are begin so.
+const PLAIN: &str = "kubernetes.io/";
+
+/// What an explanation does not show and goes by all the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unshown {
+    generated: Generated,
+    /// Digests of the manifests of Secrets in the plan. They go into the digest of the explanation only.
+    pub(super) secrets: Vec<String>,
+}
+
+impl Unshown {
+    /// What is not shown of a plan.
+    pub(super) fn of(trial: &Trial) -> Self {
+        let mut unshown = Self::default();
+        for csv in [&trial.before, &trial.after].into_iter().flat_map(csvs).filter(|csv| !is_copy(csv)) {
+            unshown.generated.add(csv);
+        }
+        for step in trial.steps() {
+            let of = |key| object::text(step, &["resource", key]);
+            let Gvk { group, kind, .. } = kind_made(step);
+            if kind == "Secret" && group.is_empty() {
+                unshown.generated.forget_secret(&trial.namespace, of("name"));
+                let digest = Sha256::digest(format!("{}{}", of("manifest"), brought(trial, of("name"))));
+                unshown.secrets.push(digest.iter().map(|byte| format!("{byte:02x}")).collect());
+            }
+        }
+        unshown
+    }
+
+    /// An object before and after, as they are shown.
+    pub(super) fn shown(&self, before: Option<&Value>, after: Option<&Value>) -> [Option<Value>; 2] {
+        [before.map(|json| self.one(json, None)), after.map(|json| self.one(json, before))]
+    }
+
+    /// The object as the API server would keep it, of which `shown` is what is known so far.
+    pub(super) fn kept(&self, kept: &Value, shown: &Value) -> Value {
+        let mut kept = self.one(kept, None);
+        if is_secret(&kept) {
+            // What was to be written is what it keeps, but for what it adds.
+            for part in ["data", "stringData"] {
+                let Some(Value::Object(values)) = kept.get_mut(part) else { continue };
+                for (key, value) in values.iter_mut().filter(|(_, value)| **value == HIDDEN) {
+                    let known = ["data", "stringData"].iter().find_map(|part| shown.get(part)?.get(key));
+                    *value = known.cloned().unwrap_or_else(|| CHANGED.into());
+                }
+            }
+        }
+        kept
+    }
+
+    fn one(&self, json: &Value, before: Option<&Value>) -> Value {
+        let mut told = json.clone();
+        self.generated.stand_in(&mut told);
+        let map = object::map_mut(&mut told, &[]);
+        map.remove("status");
+        let metadata = object::map_mut(&mut told, &["metadata"]);
+        for field in OF_THE_SERVER {
+            metadata.remove(field);
+        }
+        for owner in metadata.get_mut("ownerReferences").and_then(Value::as_array_mut).into_iter().flatten() {
+            owner.as_object_mut().map(|owner| owner.remove("uid"));
+        }
+        if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
+            // Such as OLM sets have no value.
+            labels.retain(|key, value| !(key.starts_with(labels::COMPONENT) && value == ""));
+            if object::text(json, &["kind"]) == "Deployment" {
+                // A digest of the spec, which is shown itself.
+                labels.remove(labels::DEPLOYMENT_SPEC_HASH);
+            }
+        }
+        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+            annotations.remove(REVISION);
+        }
+        for part in ["labels", "annotations"] {
+            if metadata.get(part).is_some_and(|part| part.as_object().is_some_and(Map::is_empty)) {
+                metadata.remove(part);
+            }
+        }
+        match object::text(json, &["kind"]) {
+            "Secret" => self.hide(&mut told, before),
+            "Service" => {
+                let spec = object::map_mut(&mut told, &["spec"]);
+                if spec.get("clusterIP").is_some_and(|ip| ip != "None") {
+                    spec.remove("clusterIP");
+                    spec.remove("clusterIPs");
+                }
+            }
+            _ => {}
+        }
+        told
+    }
+
+    /// Hides the values of a Secret: all that can be seen is whether they are what they were before.
+    fn hide(&self, secret: &mut Value, before: Option<&Value>) {
+        if let Value::Object(fields) = secret {
+            fields.retain(|field, _| OF_A_SECRET.contains(&field.as_str()));
+        }
+        for path in ["/data", "/stringData", "/metadata/annotations"] {
+            let is_data = path != "/metadata/annotations";
+            let names = secret.clone();
+            let old = |key: &str| before.and_then(|before| before.pointer(path)?.get(key));
+            let stand_in = |key: &str, value: &Value| match before {
+                _ if is_data && self.generated.is_value(&names, key) => generated(),
+                Some(_) if old(key) != Some(value) => CHANGED.into(),
+                _ => HIDDEN.into(),
+            };
+            match secret.pointer_mut(path) {
+                Some(Value::Object(values)) => {
+                    for (key, value) in values.iter_mut().filter(|(key, _)| is_data || !key.starts_with(PLAIN)) {
+                        *value = stand_in(key, value);
+                    }
+                }
+                Some(Value::Null) | None => {}
+                Some(other) => {
+                    let is_same = before.is_none_or(|before| before.pointer(path) == Some(&*other));
+                    *other = if is_same { HIDDEN } else { CHANGED }.into();
+                }
+            }
+        }
+    }
+}
+
+/// What a plan brings into a Secret: the values that were not in it. What was is nobody's business, not even in a digest.
+fn brought(trial: &Trial, name: &str) -> Value {
+    let find = |simulation: &'_ Simulation| simulation.api().find("", "Secret", &trial.namespace, name).cloned();
+    let (before, mut after) = (find(&trial.before).unwrap_or_default(), find(&trial.after).unwrap_or_default());
+    for part in ["data", "stringData"] {
+        if let Some(Value::Object(values)) = after.get_mut(part) {
+            values.retain(|key, value| object::at(&before, &[part, key]) != value);
+        }
+    }
+    serde_json::json!([after["data"], after["stringData"]])
+}
+
+fn csvs(simulation: &Simulation) -> impl Iterator<Item = &Value> {
+    simulation.api().list("operators.coreos.com", "ClusterServiceVersion", None)
+}
+
+fn is_secret(json: &Value) -> bool {
+    object::text(json, &["kind"]) == "Secret"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const COPY: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+    fn secret(data: &Value) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "data": data, "status": {}, "more": "dGhvcm5z",
+            "metadata": { "name": "seed", "uid": "u", "resourceVersion": "7",
+                          "annotations": { COPY: data.to_string(), "kubernetes.io/service-account.name": "rose" } },
+        })
+    }
+
+    #[test]
+    fn of_a_secret_only_what_changes_is_shown() {
+        let (old, new) = (
+            json!({ "key": "dGhvcm5z", "tls.key": "YQ==" }),
+            json!({ "key": "dGhvcm5z", "tls.key": "Yg==", "x": "eA==" }),
+        );
+        let [before, after] = Unshown::default().shown(Some(&secret(&old)), Some(&secret(&new))).map(Option::unwrap);
+        assert_eq!(before["data"], json!({ "key": HIDDEN, "tls.key": HIDDEN }));
+        assert_eq!(after["data"], json!({ "key": HIDDEN, "tls.key": CHANGED, "x": CHANGED }));
+        let annotations = json!({ COPY: CHANGED, "kubernetes.io/service-account.name": "rose" });
+        assert_eq!((&after["metadata"]["annotations"], after.get("more")), (&annotations, None));
+        let [none, new] = Unshown::default().shown(None, Some(&secret(&new)));
+        assert_eq!((none, &new.unwrap()["data"]["x"]), (None, &HIDDEN.into()));
+        let [before, after] = Unshown::default().shown(Some(&secret(&old)), Some(&secret(&old)));
+        assert_eq!(before, after, "nothing changes");
+    }
+
+    #[test]
+    fn what_the_api_server_would_keep_of_a_secret_is_not_shown_either() {
+        let unshown = Unshown::default();
+        let (old, new) = (secret(&json!({ "a": "YQ==", "b": "Yg==" })), secret(&json!({ "a": "YQ==", "b": "Yw==" })));
+        let [_, shown] = unshown.shown(Some(&old), Some(&new));
+        let kept = unshown.kept(&secret(&json!({ "a": "YQ==", "b": "Yw==", "c": "ZA==" })), &shown.unwrap());
+        assert_eq!(kept["data"], json!({ "a": HIDDEN, "b": CHANGED, "c": CHANGED }));
+    }
+
+    #[test]
+    fn whatever_a_secret_looks_like_nothing_of_it_is_shown() {
+        for data in [json!("dGhvcm5z"), json!(["dGhvcm5z"]), json!({ "a": { "b": "dGhvcm5z" } })] {
+            let shown = Unshown::default().shown(Some(&secret(&data)), Some(&secret(&json!({}))));
+            assert!(!format!("{shown:?}").contains("dGhvcm5z"), "{shown:?}");
+        }
+    }
+}
