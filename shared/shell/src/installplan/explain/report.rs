@@ -110,10 +110,11 @@ fn fence(text: &str) -> String {
 /// A text as Markdown shows it, in one line, and without any meaning.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
-    for (n, c) in one_line(text).trim_start().char_indices() {
+    for c in one_line(text).chars() {
         // At the beginning these make headings, quotes and lists, and after digits the last two do.
-        let begins = n == 0 && matches!(c, '#' | '>' | '+' | '-' | '=' | '~');
-        let counts = matches!(c, '.' | ')') && n > 0 && escaped.bytes().all(|byte| byte.is_ascii_digit());
+        let before = escaped.trim_start();
+        let begins = before.is_empty() && matches!(c, '#' | '>' | '+' | '-' | '=' | '~');
+        let counts = matches!(c, '.' | ')') && !before.is_empty() && before.bytes().all(|byte| byte.is_ascii_digit());
         if begins || counts || matches!(c, '\\' | '*' | '_' | '`' | '<' | '[' | '|' | '&') {
             escaped.push('\\');
         }
