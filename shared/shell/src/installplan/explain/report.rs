@@ -110,11 +110,13 @@ fn fence(text: &str) -> String {
 /// A text as Markdown shows it, in one line, and without any meaning.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
+    // At the beginning these make headings, quotes and lists, and after digits the last two do.
+    let (mut is_begun, mut is_number) = (false, true);
     for c in one_line(text).chars() {
-        // At the beginning these make headings, quotes and lists, and after digits the last two do.
-        let before = escaped.trim_start();
-        let begins = before.is_empty() && matches!(c, '#' | '>' | '+' | '-' | '=' | '~');
-        let counts = matches!(c, '.' | ')') && !before.is_empty() && before.bytes().all(|byte| byte.is_ascii_digit());
+        let begins = !is_begun && matches!(c, '#' | '>' | '+' | '-' | '=' | '~');
+        let counts = is_begun && is_number && matches!(c, '.' | ')');
+        is_begun |= c != ' ';
+        is_number &= c == ' ' || c.is_ascii_digit();
         if begins || counts || matches!(c, '\\' | '*' | '_' | '`' | '<' | '[' | '|' | '&') {
             escaped.push('\\');
         }
