@@ -215,7 +215,7 @@ mod tests {
             assert!(refused(&many).0.starts_with("the document has more than 300000 values"));
             let documents = yaml::documents(many.as_bytes()).unwrap();
             let (value, _) = documents[0].parse_within(super::Document::FILE).unwrap();
-            assert_eq!(value.as_array().or(value["a"].as_array()).map(Vec::len), Some(300_001));
+            assert_eq!(value.as_array().or_else(|| value["a"].as_array()).map(Vec::len), Some(300_001));
         }
         assert_eq!(yaml::first(b"a: 1\na: 2").unwrap(), json!({ "a": 2 }));
         let repeated: String = (0..100).map(|_| "a: 1\n").collect();

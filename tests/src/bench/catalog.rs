@@ -38,7 +38,7 @@ pub fn write(bundles: &Path, into: &Path, wanted: impl Fn(&Path) -> bool) -> Res
         let version = parse_tolerant(object::text(&csv, &["spec", "version"])).ok();
         packages.entry(package.to_owned()).or_default().push((version, object::name(&csv).to_owned()));
         // The root is a folder above, too.
-        writeln!(list, "{}", bundle.strip_prefix("/").unwrap_or(&bundle).display())?;
+        writeln!(list, "{}", bundle.strip_prefix("/").unwrap_or(bundle).display())?;
     }
     let mut blobs = Vec::new();
     let names = packages.keys().cloned().collect();

@@ -145,8 +145,8 @@ impl Serving {
         };
         let hostility = if kind == Some(self.answer) { &self.hostility } else { &Hostility::None };
         let head = |status: &str, length: Option<u64>| {
-            let length =
-                length.map_or("Transfer-Encoding: chunked\r\n".to_owned(), |n| format!("Content-Length: {n}\r\n"));
+            let length = length
+                .map_or_else(|| "Transfer-Encoding: chunked\r\n".to_owned(), |n| format!("Content-Length: {n}\r\n"));
             format!(
                 "HTTP/1.1 {status}\r\nContent-Type: {}\r\nConnection: close\r\n{challenge}{length}",
                 self.image.media_type
@@ -175,20 +175,20 @@ impl Serving {
             }
             Hostility::Endless => {
                 stream.write_all(format!("{}\r\n", head("200 OK", Some(1 << 40))).as_bytes()).await?;
-                self.endless(&mut stream, &[b' '; 64 << 10]).await
+                self.endless(&mut stream, &vec![b' '; 64 << 10]).await
             }
             Hostility::EndlessRefusal(status) => {
                 stream.write_all(format!("{}\r\n", head(&format!("{status} No"), Some(1 << 40))).as_bytes()).await?;
-                self.endless(&mut stream, &[b' '; 64 << 10]).await
+                self.endless(&mut stream, &vec![b' '; 64 << 10]).await
             }
             Hostility::EndlessChunks => {
                 stream.write_all(format!("{}\r\n", head("200 OK", None)).as_bytes()).await?;
-                let chunk = [b"10000\r\n".as_slice(), &[b' '; 64 << 10], b"\r\n"].concat();
+                let chunk = [b"10000\r\n".as_slice(), &vec![b' '; 64 << 10], b"\r\n"].concat();
                 self.endless(&mut stream, &chunk).await
             }
             Hostility::EndlessHeader => {
                 stream.write_all(b"HTTP/1.1 200 OK\r\nX: ").await?;
-                self.endless(&mut stream, &[b'x'; 64 << 10]).await
+                self.endless(&mut stream, &vec![b'x'; 64 << 10]).await
             }
             Hostility::Redirect(to) => self.redirect(&mut stream, &format!("{to}{path}")).await,
             Hostility::RedirectLoop => self.redirect(&mut stream, &path).await,

@@ -108,7 +108,7 @@ pub fn order<'a>(entries: &[&'a Entry]) -> Result<Vec<&'a Entry>, OrderError> {
         }
         let mut tail = current.and_then(|entry| tails.get(entry.name.as_str()).copied().flatten());
         for entry in chain.iter().rev() {
-            tail = tail.or(Some(*entry).filter(|entry| !is_skipped(entry)));
+            tail = tail.or_else(|| Some(*entry).filter(|entry| !is_skipped(entry)));
             tails.insert(&entry.name, tail);
         }
         let tail = tail.filter(|tail| tail.name != head.name);

@@ -117,7 +117,7 @@ pub fn yaml(value: &impl Serialize) -> Result<String, CliError> {
         return Ok(text);
     }
     let value = serde_json::to_value(value).map_err(internal)?;
-    visible::yaml(&value, |value| olm_core::yaml::to_string(value)).map_err(internal)
+    visible::yaml(&value, olm_core::yaml::to_string).map_err(internal)
 }
 
 fn internal(error: impl std::fmt::Display) -> CliError {

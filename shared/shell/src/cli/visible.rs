@@ -197,7 +197,7 @@ mod tests {
                 let shown = json(serde_json::to_string_pretty(&value).unwrap());
             prop_assert!(is_plain(&shown), "{shown:?}");
             prop_assert_eq!(&serde_json::from_str::<Value>(&shown).unwrap(), &value);
-            let shown = yaml(&value, |value| olm_core::yaml::to_string(value)).unwrap();
+            let shown = yaml(&value, olm_core::yaml::to_string).unwrap();
             prop_assert!(is_plain(&shown), "{shown:?}");
             prop_assert_eq!(&serde_yaml::from_str::<Value>(&shown).unwrap(), &value);
         }

@@ -39,7 +39,7 @@ impl Backoff {
         let whole = self.next;
         self.next = (whole * 2).min(LONGEST);
         let jitter = u32::try_from(RandomState::new().hash_one(0) % 256).unwrap_or_default();
-        let pause = whole - whole / 1024 * jitter;
+        let pause = whole.saturating_sub(whole / 1024 * jitter);
         self.since = now + pause;
         pause
     }
@@ -73,7 +73,7 @@ mod tests {
         }
         let whole = (0..20).map(|n| (SHORTEST * (1 << n.min(8))).min(LONGEST));
         for (pause, whole) in pauses.iter().zip(whole) {
-            assert!(*pause <= whole && *pause >= whole / 4 * 3 - Duration::from_millis(1), "{pause:?} of {whole:?}");
+            assert!(*pause <= whole && *pause + Duration::from_millis(1) >= whole / 4 * 3, "{pause:?} of {whole:?}");
         }
         assert!(pauses.iter().collect::<std::collections::BTreeSet<_>>().len() > 10, "they differ: {pauses:?}");
         let in_all: Duration = pauses.iter().sum();

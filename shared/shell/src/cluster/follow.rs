@@ -42,13 +42,12 @@ async fn run(api: &Api, target: &ObjectRef, sender: &mpsc::UnboundedSender<Sight
                     return;
                 }
                 match watch(api, target, version, sender).await {
-                    Ok(()) => {}
                     Err(refusal) if lasts(&refusal) => {
                         // Nobody listens any more when it fails.
                         let _ = sender.send(Err(refusal));
                         return;
                     }
-                    Err(_) => {}
+                    Ok(()) | Err(_) => {}
                 }
             }
             Err(refusal) => {

@@ -43,7 +43,7 @@ const ASKED_BY: &str = "kubectl-olm/asked-by";
 /// The holder of a Lease that was deleted, for those who have not seen who had it last.
 const NOBODY_KNOWS: &str = "whoever held it before it was deleted";
 /// So long after a question without an answer a Lease is anybody's. It is what others wait for when a holder was killed.
-const DURATION: Duration = Duration::from_secs(60);
+const DURATION: Duration = Duration::from_mins(1);
 /// So long after it last looked its holder still writes: what is left of [`DURATION`] is for requests under way.
 const VALID: Duration = Duration::from_secs(40);
 /// How often the holder looks whether somebody asks, if no watch tells it before.
@@ -308,7 +308,7 @@ impl Lease {
         let mut sights = Some(follow(&self.api, self.target.clone()));
         loop {
             // A clock that has jumped ends the permit early, and is no reason to wait.
-            let pause_now = permit.rest().map_or(pause.min(RETRY), |rest| rest.min(pause));
+            let pause_now = permit.rest().map_or_else(|| pause.min(RETRY), |rest| rest.min(pause));
             tokio::select! {
                 () = tokio::time::sleep(pause_now) => {}
                 () = changed(&mut sights) => {}
@@ -387,7 +387,7 @@ async fn changed(sights: &mut Option<mpsc::UnboundedReceiver<Sight>>) {
             None => *sights = None,
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// A name for this process that no other has: with its host, so that people find it.

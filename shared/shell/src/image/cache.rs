@@ -65,16 +65,26 @@ pub(super) enum Held {
     Entry { _lock: Option<File> },
 }
 
-/// Locks the description of an entry: shared for those who use it, else for the one who deletes it. None: others have it, and so
-/// it may not be had. Where files cannot be locked everybody may.
-fn lock(description: &Path, shared: bool) -> io::Result<Option<Option<File>>> {
+/// Locks the description of an entry: shared for those who use it, else for the one who deletes it. Where files cannot be locked
+/// everybody may have it.
+fn lock(description: &Path, shared: bool) -> io::Result<Locked> {
     let file = File::open(description)?;
     let locked = if shared { file.try_lock_shared() } else { file.try_lock() };
     match locked {
-        Ok(()) => Ok(Some(Some(file))),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(_)) => Ok(Some(None)),
+        Ok(()) => Ok(Locked::Held(file)),
+        Err(TryLockError::WouldBlock) => Ok(Locked::ByOthers),
+        Err(TryLockError::Error(_)) => Ok(Locked::Unsupported),
     }
+}
+
+/// What came of an attempt to lock an entry.
+enum Locked {
+    /// It is locked as long as this lives.
+    Held(File),
+    /// Others have a lock that excludes it.
+    ByOthers,
+    /// Files cannot be locked there.
+    Unsupported,
 }
 
 fn entry(cache: &Path, kind: Kind, digest: &str) -> PathBuf {
@@ -96,7 +106,11 @@ pub(super) fn find(cache: &Path, kind: Kind, digest: &str) -> Option<Content> {
     let entry = entry(cache, kind, digest);
     let path = entry.join(DESCRIPTION);
     // Somebody who deletes it has the lock; what is read after it was taken stays.
-    let held = Held::Entry { _lock: lock(&path, true).ok()?? };
+    let held = match lock(&path, true).ok()? {
+        Locked::Held(file) => Held::Entry { _lock: Some(file) },
+        Locked::Unsupported => Held::Entry { _lock: None },
+        Locked::ByOthers => return None,
+    };
     let description: Option<Description> = fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
     let root = entry.join(CONTENT);
     let is_whole = |d: &Description| d.digest == digest && count(&root).is_ok_and(|files| files == d.files);
@@ -179,7 +193,10 @@ impl Staging {
         fs::write(self.0.path().join(DESCRIPTION), text)?;
         let entry = entry(cache, description.kind, &description.digest);
         // The lock goes with the file when its folder gets another name.
-        let locked = lock(&self.0.path().join(DESCRIPTION), true)?.flatten();
+        let locked = match lock(&self.0.path().join(DESCRIPTION), true)? {
+            Locked::Held(file) => Some(file),
+            Locked::Unsupported | Locked::ByOthers => None,
+        };
         if let Err(e) = fs::rename(self.0.path(), &entry) {
             return match find(cache, description.kind, &description.digest) {
                 Some(content) => Ok(content),
@@ -224,7 +241,7 @@ fn prune(cache: &Path) {
             continue;
         }
         // What is in use stays; whoever comes meanwhile does not get it.
-        if let Ok(Some(_lock)) = lock(&path.join(DESCRIPTION), false) {
+        if let Ok(_lock @ (Locked::Held(_) | Locked::Unsupported)) = lock(&path.join(DESCRIPTION), false) {
             discard(cache, &path);
         }
     }
@@ -276,7 +293,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = folder.path().join("images");
         let description = make(&cache, DIGEST).root.parent().unwrap().join(DESCRIPTION);
-        let deleting = lock(&description, false).unwrap().unwrap();
+        let deleting = lock(&description, false).unwrap();
+        assert!(matches!(deleting, Locked::Held(_)));
         assert!(find(&cache, Kind::Catalog, DIGEST).is_none());
         drop(deleting);
         assert!(find(&cache, Kind::Catalog, DIGEST).is_some());

@@ -66,7 +66,7 @@ fn named_by(wanted: &Wanted) -> &'static str {
 
 /// Where manifests and blobs come from.
 enum Source {
-    Registry(Registry),
+    Registry(Box<Registry>),
     Layout(Layout),
 }
 
@@ -76,7 +76,7 @@ impl Source {
         match location {
             Location::Registry(reference) => {
                 let (registry, manifest, digest) = Registry::open(reference, options).await?;
-                Ok((Self::Registry(registry), manifest, digest))
+                Ok((Self::Registry(Box::new(registry)), manifest, digest))
             }
             Location::Layout { path, name } => {
                 let layout = Layout::open(path, options.limits.document)?;

@@ -108,7 +108,7 @@ impl Registry {
 
     async fn first(&mut self, auth: &RegistryAuth) -> Result<(Vec<u8>, String), Refusal> {
         self.authorization = self.authorize(auth).await?;
-        let manifest = self.pull_manifest(self.image.digest().or(self.image.tag()).unwrap_or("latest")).await?;
+        let manifest = self.pull_manifest(self.image.digest().or_else(|| self.image.tag()).unwrap_or("latest")).await?;
         let digest = digest_like(self.image.digest().unwrap_or("sha256:"), &manifest);
         if let Some(expected) = self.image.digest() {
             verify(&manifest, expected)?;

@@ -310,12 +310,12 @@ pub(crate) fn is_ignored(directory: &Path, file: &Path) -> bool {
     let Ok(root) = directory.canonicalize() else { return false };
     let folders = file.ancestors().skip(1).take_while(|folder| folder.starts_with(directory));
     let mut patterns_left = MOST_PATTERNS;
-    let mut matched = |folder: &Path| {
+    let matched = |folder: &Path| {
         let text = read_list(&folder.join(IGNORE_FILE), &root).ok().flatten();
         let ignore = text.and_then(|text| ignores(folder, &text, &mut patterns_left).ok());
         ignore.is_some_and(|(ignore, _)| ignore.matched_path_or_any_parents(file, false).is_ignore())
     };
-    folders.into_iter().any(|folder| matched(folder))
+    folders.into_iter().any(matched)
 }
 
 /// What is wrong with lines of a file, by their numbers.

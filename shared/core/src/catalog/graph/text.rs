@@ -90,7 +90,7 @@ impl Text<'_, '_> {
     fn row(&self, f: &mut fmt::Formatter<'_>, row: &Row, width: usize) -> fmt::Result {
         let node = self.node(row);
         let dot = if node.entry.is_some() { '●' } else { '○' };
-        let name = format!("{}{dot} {}", lines(row, "├─"), one_line(&node.name));
+        let name = format!("{}{dot} {}", lines(row, "├─"), one_line(node.name));
         let version = node.entry.map_or("", |e| &e.version_text);
         let version = if node.name.contains(version) { String::new() } else { format!("{version}, ") };
         writeln!(f, "{}", one_line(format!("{name:width$}   {version}{}", self.said(row)).trim_end()))
