@@ -7,6 +7,8 @@ use super::object;
 
 /// `olm.managed: "true"` is on everything OLM makes.
 pub const MANAGED: &str = "olm.managed";
+/// What the annotations of a CustomResourceDefinition begin with that name the ClusterServiceVersions whose InstallPlans wrote it.
+pub const INSTALLED_ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
 /// Name of the owner.
 pub const OWNER: &str = "olm.owner";
 /// Namespace of the owner.

@@ -147,7 +147,7 @@ fn crd_requirement(world: &Reader<'_>, csv: Csv<'_>, wanted: CrdDescription<'_>,
 /// own InstallPlan has written the CRD, the CRD is theirs.
 fn older_owners(world: &Reader<'_>, csv: Csv<'_>, crd: &Value) -> Vec<String> {
     let alongside: Vec<&str> = object::entries(crd, &["metadata", "annotations"])
-        .filter(|(key, _)| key.starts_with("operatorframework.io/installed-alongside-"))
+        .filter(|(key, _)| key.starts_with(labels::INSTALLED_ALONGSIDE))
         .map(|(_, value)| value)
         .collect();
     let named = |name: &str| alongside.iter().any(|a| *a == format!("{}/{name}", csv.namespace()));

@@ -108,7 +108,8 @@ impl Unshown {
             }
         }
         if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
-            annotations.remove(REVISION);
+            // Which ClusterServiceVersions of all namespaces have a definition is no part of what is explained: not everybody may read them.
+            annotations.retain(|key, _| key != REVISION && !key.starts_with(labels::INSTALLED_ALONGSIDE));
         }
         for part in ["labels", "annotations"] {
             if metadata.get(part).is_some_and(|part| part.as_object().is_some_and(Map::is_empty)) {
@@ -193,6 +194,18 @@ mod tests {
             "metadata": { "name": "seed", "uid": "u", "resourceVersion": "7",
                           "annotations": { COPY: data.to_string(), "kubernetes.io/service-account.name": "rose" } },
         })
+    }
+
+    #[test]
+    fn what_other_namespaces_have_of_a_definition_is_not_shown() {
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": { "name": "roses", "annotations": {
+                "operatorframework.io/installed-alongside-29a1e560b635065c": "field/rose.v1.0.0", "mine": "yes",
+            } },
+        });
+        let shown = Unshown::default().one(&definition, None);
+        assert_eq!(shown["metadata"]["annotations"], json!({ "mine": "yes" }));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::apply::{self, Outcome};
 use super::fits::{self, Fits};
 use crate::api::cluster_service_version::is_copy;
 use crate::api::hash::fnv64a;
-use crate::api::labels;
+use crate::api::labels::{self, INSTALLED_ALONGSIDE};
 use crate::api::object::{self, ObjectRef};
 use crate::membership;
 use crate::plan::{Action, Question};
@@ -15,7 +15,6 @@ use crate::world::{Reader, kind};
 
 /// The status of a step whose CustomResourceDefinition is there but not served yet.
 pub(super) const WAITING: &str = "WaitingForApi";
-const ALONGSIDE: &str = "operatorframework.io/installed-alongside-";
 
 /// What to say while it is waited for.
 pub(super) fn waiting(step: &Value) -> String {
@@ -37,7 +36,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
     let resolving = object::text(step, &["resolving"]);
     let csv = format!("{}/{resolving}", object::namespace(plan));
     // A step that belongs to no ClusterServiceVersion notes none.
-    let mark = (!resolving.is_empty()).then(|| format!("{ALONGSIDE}{}", fnv64a(&csv)));
+    let mark = (!resolving.is_empty()).then(|| format!("{INSTALLED_ALONGSIDE}{}", fnv64a(&csv)));
     let note = |definition: &mut Value| {
         if let Some(mark) = &mark {
             object::set_annotation(definition, mark, &csv);
@@ -48,7 +47,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
         return Outcome::act(Action::Create(desired), WAITING, false);
     };
     let alongside =
-        || object::entries(live, &["metadata", "annotations"]).filter(|(key, _)| key.starts_with(ALONGSIDE));
+        || object::entries(live, &["metadata", "annotations"]).filter(|(key, _)| key.starts_with(INSTALLED_ALONGSIDE));
     let is_ours = apply::is_made_by(world, plan, step, live)
         && (mark.is_some() || object::label(live, labels::MANAGED) == Some("true"))
         && alongside().map(|(key, _)| key).eq(mark.as_deref());

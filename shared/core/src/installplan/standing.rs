@@ -157,6 +157,9 @@ fn reason(
             let (message, culprit) = (message.to_owned(), blame::of_failed(world, plan));
             Some(Reason::InstallPlanFailed { namespace, name, message, culprit })
         }
+        "" | "Planning" if !object::list(plan, &["status", "plan"]).is_empty() => {
+            waits("no controller has begun to execute it yet")
+        }
         "RequiresApproval" if approved => waits("it is approved, and no controller has begun to execute it yet"),
         "RequiresApproval" => {
             let csvs = edits::csvs(plan).into_iter().map(str::to_owned).collect();
@@ -194,9 +197,6 @@ fn reason(
             }
         }
         _ => {
-            if !object::list(plan, &["status", "plan"]).is_empty() {
-                return waits("no controller has begun to execute it yet");
-            }
             let object = format!("InstallPlan {namespace}/{name}");
             let message = "it has no steps: OLM carries out what it has planned itself, and nothing else".to_owned();
             Some(Reason::Invalid { object, message })

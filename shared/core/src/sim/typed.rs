@@ -137,6 +137,11 @@ fn visit(schema: &Value, value: &Value, walk: &mut Walk) {
     }
 }
 
+/// Is it an integer of 64 bits, or of 32?
+fn is_integer(value: &Value, is_short: bool) -> bool {
+    value.as_i64().is_some_and(|n| !is_short || i32::try_from(n).is_ok())
+}
+
 /// The name of a type without its package: `Pod`.
 fn go_name(type_: &str) -> &str {
     type_.rsplit('.').next().unwrap_or_default()
@@ -188,7 +193,9 @@ fn value_of(schema: &Value, value: &Value, place: Place<'_>) -> Result<Option<Va
         }
         Some("string") if !value.is_string() => Err(mismatch(value, place, "string")),
         Some("boolean") if !value.is_boolean() => Err(mismatch(value, place, "bool")),
-        Some("integer") if !value.is_i64() => Err(mismatch(value, place, schema["format"].as_str().unwrap_or("int64"))),
+        Some("integer") if !is_integer(value, schema["format"] == "int32") => {
+            Err(mismatch(value, place, schema["format"].as_str().unwrap_or("int64")))
+        }
         Some("number") if !value.is_number() => Err(mismatch(value, place, "float64")),
         _ => Ok(Some(value.clone())),
     }
@@ -265,6 +272,7 @@ fn mismatch(value: &Value, place: Place<'_>, wanted: &str) -> String {
     let Place { holder, path, .. } = place;
     let found = match value.as_f64() {
         Some(number) if number.fract() != 0.0 => format!("number {number}"),
+        Some(_) if wanted.starts_with("int") => format!("number {value}"),
         _ => found.to_owned(),
     };
     format!("json: cannot unmarshal {found} into Go struct field {holder}.{path} of type {wanted}")
@@ -284,5 +292,16 @@ mod tests {
             }
         }
         assert!(TYPES[OBJECT_META]["properties"]["name"].is_object());
+    }
+
+    #[test]
+    fn integers_of_32_bits_are_no_longer_than_that() {
+        let read = |replicas: i64| {
+            decode("io.k8s.api.apps.v1.Deployment", &serde_json::json!({ "spec": { "replicas": replicas } }))
+        };
+        assert!(read(i64::from(i32::MAX)).is_ok());
+        let refused = read(3_000_000_000).unwrap_err();
+        assert!(refused.contains("cannot unmarshal number 3000000000 into Go struct field"), "{refused}");
+        assert!(refused.ends_with(" of type int32"), "{refused}");
     }
 }

@@ -93,7 +93,7 @@ fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        Value::Number(n) if n.is_i64() || n.is_u64() => "integer",
+        Value::Number(n) if n.is_i64() => "integer",
         Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
@@ -110,7 +110,9 @@ fn type_problem(schema: &Value, value: &Value, path: Path<'_>) -> Option<String>
     let wanted = schema["type"].as_str()?;
     let fits = match (wanted, value) {
         ("number", Value::Number(_)) => true,
-        ("integer", Value::Number(n)) => n.as_f64().is_some_and(|n| n.fract() == 0.0),
+        ("integer", Value::Number(n)) => {
+            n.is_i64() || n.as_f64().is_some_and(|n| n.fract() == 0.0 && n.abs() <= MOST_EXACT)
+        }
         _ => wanted == found,
     };
     (!fits).then(|| invalid(path, found, &format!("must be of type {wanted}: {found:?}")))
@@ -140,6 +142,9 @@ fn check_text(schema: &Value, text: &str, path: Path<'_>, found: &mut Vec<String
 /// How many patterns are kept ready to be tried again: objects of one kind come one after the other, and to read a pattern takes longer than
 /// all the rest.
 const PATTERNS: usize = 64;
+
+/// Beyond that a number which is no 64-bit integer is no integer for the API server at all.
+const MOST_EXACT: f64 = 9_007_199_254_740_991.0;
 
 /// Does the text match? Everything matches a pattern that makes no sense.
 fn matches(pattern: &str, text: &str) -> bool {
@@ -301,6 +306,11 @@ mod tests {
                 json!({"type": "array", "items": {"type": "string"}}),
                 json!(["a", 1]),
                 "spec[1]: Invalid value: \"integer\": spec[1] in body must be of type string: \"integer\"",
+            ),
+            (
+                json!({"type": "integer"}),
+                json!(9_223_372_036_854_775_808_u64),
+                "spec: Invalid value: \"number\": spec in body must be of type integer: \"number\"",
             ),
             (
                 json!({"type": "integer", "minimum": 2}),
