@@ -14,6 +14,10 @@ use super::parts::{LabelSelector, PolicyRule, Time, texts};
 use super::raw::{Carried, Raw};
 use super::resource::View;
 
+/// Reason of the phase `Failed` when a Deployment may not be written: nothing is tried again before rights change
+/// (reference/olm-operator.md §1.7).
+pub const NO_RETRY: &str = "InstallComponentFailedNoRetry";
+
 /// The finalizer on every ClusterServiceVersion that is not a copy (reference/olm-operator.md §7.3).
 pub const FINALIZER: &str = "operators.coreos.com/csv-cleanup";
 

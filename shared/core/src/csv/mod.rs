@@ -41,7 +41,7 @@ use serde_json::Value;
 
 pub use self::generated::{Generated, generated};
 use self::model::Csv;
-use crate::api::cluster_service_version::{FINALIZER, is_copy};
+use crate::api::cluster_service_version::{FINALIZER, NO_RETRY, is_copy};
 use crate::api::go_json::GoType;
 use crate::api::{labels, object};
 use crate::membership;
@@ -73,8 +73,10 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     if let Some(write) = own(csv, &groups) {
         return Plan::act(vec![write]);
     }
-    if csv.reason() == transition::NO_RETRY {
-        return transition::refused_for_good(world, csv, &groups).into_plan(csv, now);
+    if csv.reason() == NO_RETRY {
+        // What was refused before rights changed says nothing about the next try.
+        let plan = transition::refused_for_good(world, csv, &groups).into_plan(csv, now);
+        return Plan { forgets: !plan.actions.is_empty(), ..plan };
     }
     let step = match gates::pass(world, csv, &groups) {
         gates::Verdict::Pass => transition::next(world, csv, key, now),

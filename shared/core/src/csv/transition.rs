@@ -7,6 +7,7 @@ use super::model::{Csv, siblings};
 use super::requirements::{self, Requirements};
 use super::webhooks::{self, Broken};
 use super::{Step, apiservices, serving, upgrade};
+use crate::api::cluster_service_version::NO_RETRY;
 use crate::api::object;
 use crate::membership;
 use crate::plan::{Action, Key, Propagation, Reason, Verb};
@@ -20,8 +21,8 @@ const INSTALL_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 const OPERATOR_GROUP_REASONS: [&str; 4] =
     ["NoTargetNamespaces", "NoOperatorGroup", "TooManyOperatorGroups", "UnsupportedOperatorGroup"];
 
-/// Reason of `Failed` when a Deployment may not be written: nothing is tried again before somebody changes rights (§1.7).
-pub(super) const NO_RETRY: &str = "InstallComponentFailedNoRetry";
+/// So often in a row a Deployment has to be forbidden before that counts: the API server learns of new rights a moment after they are written.
+const FORBIDDEN_TRIES: u32 = 3;
 
 /// Reason of `Pending` when rights were changed. It has no Event (§0.3).
 pub(super) const DETECTED_CHANGE: &str = "DetectedClusterChange";
@@ -191,9 +192,10 @@ fn install_refusal<'w>(world: &Reader<'w>, key: &Key, now: Timestamp) -> Option<
 
 /// Why the install cannot go on now.
 fn install_failure(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> Option<Step> {
-    let refusal = install_refusal(world, key, now);
+    let is_forbidden = |r: &Refusal| r.status.is_forbidden() && r.target.gvk.kind == "Deployment";
+    let refusal = install_refusal(world, key, now).filter(|r| !is_forbidden(r) || r.attempts >= FORBIDDEN_TRIES);
     let why = webhooks::obstacle(world, csv).or_else(|| refusal.map(|r| r.status.message.clone()))?;
-    if let Some(refusal) = refusal.filter(|r| r.status.is_forbidden() && r.target.gvk.kind == "Deployment") {
+    if let Some(refusal) = refusal.filter(|r| is_forbidden(r)) {
         // Two layers of OLM say it.
         let message = format!("install strategy failed: install strategy failed: {}", refusal.status.message);
         return Some(failed(csv, Step::to("Failed", NO_RETRY, message)));

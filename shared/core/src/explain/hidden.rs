@@ -16,7 +16,7 @@ use crate::installplan::kind_made;
 use crate::sim::Simulation;
 
 /// What of metadata the API server writes.
-const OF_THE_SERVER: [&str; 7] = [
+pub(super) const OF_THE_SERVER: [&str; 7] = [
     "uid",
     "resourceVersion",
     "creationTimestamp",
@@ -60,7 +60,7 @@ impl Unshown {
             if kind == "Secret" && group.is_empty() {
                 unshown.generated.forget_secret(&trial.namespace, of("name"));
                 let digest = Sha256::digest(format!("{}{}", of("manifest"), brought(trial, of("name"))));
-                unshown.secrets.push(digest.iter().map(|byte| format!("{byte:02x}")).collect());
+                unshown.secrets.push(format!("{digest:x}"));
             }
         }
         unshown

@@ -9,6 +9,7 @@
 
 use serde_json::Value;
 
+use super::hidden::OF_THE_SERVER;
 use super::trial::Trial;
 use super::{Because, By, Change, DryRunGap, DryRunRefusal, Explanation, Object, Outcome};
 use crate::api::object::{self, ObjectRef};
@@ -48,18 +49,6 @@ pub struct Heard {
     pub answer: Answer,
 }
 
-/// What of metadata only the API server knows, and what the copy has made up in its place.
-const OF_THE_SERVER: [&str; 8] = [
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "generation",
-    "managedFields",
-    "selfLink",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-];
-
 /// The writes that there are to ask about.
 pub(super) fn writes(trial: &Trial, Explanation { plan, objects, .. }: &Explanation) -> Vec<Write> {
     let account = plan.service_account.as_deref().and_then(|account| account.split_once('/'));
@@ -71,7 +60,8 @@ pub(super) fn writes(trial: &Trial, Explanation { plan, objects, .. }: &Explanat
         let mut object = trial.after.api().find(&o.gvk.group, &o.gvk.kind, &o.namespace, &o.name)?.clone();
         object::map_mut(&mut object, &[]).remove("status");
         let metadata = object::map_mut(&mut object, &["metadata"]);
-        for field in OF_THE_SERVER {
+        // Only the API server knows these; the copy has made them up.
+        for field in OF_THE_SERVER.into_iter().chain(["deletionTimestamp"]) {
             metadata.remove(field);
         }
         let is_crd = o.gvk.kind == "CustomResourceDefinition";

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::api::cluster_service_version::NO_RETRY;
 use crate::api::object::{self, ObjectRef};
 
 /// How bad it is that nothing is done.
@@ -515,7 +516,7 @@ impl Reason {
             Self::BundleUnpackFailed { image, .. } => {
                 format!("skopeo inspect docker://{image} shows whether it can be had; it is tried again by itself")
             }
-            Self::CsvFailed { why, .. } if why == "InstallComponentFailedNoRetry" => {
+            Self::CsvFailed { why, .. } if why == NO_RETRY => {
                 "grant the rights that the message names: it is tried again when a Role, RoleBinding or ServiceAccount of the namespace changes"
                     .to_owned()
             }

@@ -44,13 +44,6 @@ pub struct Release {
 /// Finishes the deletions that wait for their finalizer.
 pub(super) async fn run(options: &Options, release: &Release, printer: &mut Printer) -> Result<Outcome, CliError> {
     let (api, _) = live::connect(options).await?;
-    for namespace in &release.namespaces {
-        let target = ObjectRef { gvk: namespaces().gvk, namespace: String::new(), name: namespace.clone() };
-        if api.get(&target).await.map_err(|refusal| unreadable_namespaces(&refusal))?.is_none() {
-            return Err(CliError::new(ErrorKind::Api, format!("there is no namespace {namespace}"))
-                .hint("kubectl get namespaces lists them; one that is gone has nothing left to release"));
-        }
-    }
     let pending = pending(&api, release).await?;
     if pending.is_empty() {
         printer.talk(format_args!(
@@ -183,9 +176,23 @@ fn unreadable_namespaces(refusal: &Status) -> CliError {
     guard::refused("cannot read namespaces, which tell what is being deleted", refusal)
 }
 
-/// The namespaces that are being deleted: Kubernetes deletes what is in them some seconds later.
-async fn terminating(api: &Api) -> Result<BTreeSet<String>, CliError> {
+/// Which of the namespaces that are meant are being deleted: Kubernetes deletes what is in them some seconds later.
+async fn terminating(api: &Api, release: &Release) -> Result<BTreeSet<String>, CliError> {
     let mut terminating = BTreeSet::new();
+    for name in &release.namespaces {
+        let target = ObjectRef { gvk: namespaces().gvk, namespace: String::new(), name: name.clone() };
+        match api.get(&target).await.map_err(|refusal| unreadable_namespaces(&refusal))? {
+            Some(namespace) if object::is_deleting(&namespace) => drop(terminating.insert(name.clone())),
+            Some(_) => {}
+            None => {
+                return Err(CliError::new(ErrorKind::Api, format!("there is no namespace {name}"))
+                    .hint("kubectl get namespaces lists them; one that is gone has nothing left to release"));
+            }
+        }
+    }
+    if !release.namespaces.is_empty() {
+        return Ok(terminating);
+    }
     let mut token = String::new();
     loop {
         let page = api.list_at(&namespaces(), (Depth::Metadata, PAGE), "", &token).await;
@@ -201,7 +208,7 @@ async fn terminating(api: &Api) -> Result<BTreeSet<String>, CliError> {
 
 /// The ClusterServiceVersions that are being deleted, or are about to be with their namespace, and have the finalizer, trimmed.
 async fn pending(api: &Api, release: &Release) -> Result<Vec<Value>, CliError> {
-    let terminating = terminating(api).await?;
+    let terminating = terminating(api, release).await?;
     let is_going = |csv: &Value| object::is_deleting(csv) || terminating.contains(object::namespace(csv));
     let is_meant =
         |csv: &Value| release.namespaces.is_empty() || release.namespaces.iter().any(|n| n == object::namespace(csv));

@@ -47,7 +47,7 @@ fn what_was_missing_a_moment_ago_is_not_told_while_the_older_one_is_waited_for()
 }
 
 /// The plan for a ClusterServiceVersion whose Deployment may not be created, and the objects of its namespace.
-fn plan_without_rights(csv: &Value, others: &[Value]) -> Plan {
+fn plan_without_rights(csv: &Value, others: &[Value], attempts: u32) -> Plan {
     let mut world = World::new();
     for object in [csv].into_iter().chain(others) {
         world.apply(object.clone());
@@ -61,7 +61,7 @@ fn plan_without_rights(csv: &Value, others: &[Value]) -> Plan {
             name: "rose".into(),
         },
         status: Status::new(403, "Forbidden", "deployments.apps is forbidden"),
-        attempts: 1,
+        attempts,
         since: Timestamp::UNIX_EPOCH,
         retry_at: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(1),
     };
@@ -93,20 +93,25 @@ fn an_install_without_rights_fails_for_good_until_rights_change() {
         let metadata = json!({"name": "installer", "namespace": "garden", "uid": "r", "resourceVersion": version});
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": []})
     };
-    let plan = plan_without_rights(&member("InstallReady", "AllRequirementsMet"), &[group.clone(), role("4")]);
+    let plan = plan_without_rights(&member("InstallReady", "AllRequirementsMet"), &[group.clone(), role("4")], 3);
     let [Action::UpdateStatus(failed), Action::Emit(_)] = &plan.actions[..] else { panic!("{plan:?}") };
     let status = |field: &str| object::text(failed, &["status", field]);
     assert_eq!((status("phase"), status("reason")), ("Failed", "InstallComponentFailedNoRetry"));
     assert_eq!(status("message"), "install strategy failed: install strategy failed: deployments.apps is forbidden");
     assert_eq!(plan.again, None, "no time mends it");
 
+    let soon = plan_without_rights(&member("InstallReady", "AllRequirementsMet"), &[group.clone(), role("4")], 1);
+    let fails = |action: &Action| matches!(action, Action::UpdateStatus(o) if o["status"]["phase"] == "Failed");
+    assert!(!soon.actions.iter().any(fails), "the API server may not know of new rights yet: {soon:?}");
+
     let failed = member("Failed", "InstallComponentFailedNoRetry");
-    let stays = plan_without_rights(&failed, &[group.clone(), role("4")]);
+    let stays = plan_without_rights(&failed, &[group.clone(), role("4")], 3);
     assert_eq!((&stays.actions[..], stays.reasons.len()), (&[][..], 1));
     assert!(stays.reasons[0].hint().unwrap().starts_with("grant the rights"));
     for changed in [[group.clone(), role("10")], [versioned(group, "10"), role("4")]] {
-        let again = plan_without_rights(&failed, &changed);
+        let again = plan_without_rights(&failed, &changed, 3);
         let [Action::UpdateStatus(pending)] = &again.actions[..] else { panic!("{again:?}") };
         assert_eq!(object::text(pending, &["status", "reason"]), "DetectedClusterChange");
+        assert!(again.forgets, "the old refusal is not taken for one of the next try");
     }
 }
