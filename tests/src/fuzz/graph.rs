@@ -1,0 +1,89 @@
+//! Update graphs and lists of catalogs, in every form.
+
+use olm_shell::catalog::graph::{self, Format};
+use olm_shell::catalog::{Ref, list, validate};
+use olm_shell::cli::findings;
+use olm_shell::cli::list::ListFlags;
+use olm_shell::cli::output::Output;
+use olm_shell::image;
+
+use super::must_gather::gathered;
+use super::shown::{Data, Shown, shown, value};
+
+/// Every form of a graph, and how it is read again.
+const FORMATS: [(Format, Option<Data>); 6] = [
+    (Format::Text, None),
+    (Format::Dot, None),
+    (Format::Mermaid, None),
+    (Format::Svg, None),
+    (Format::Json, Some(Data::Json)),
+    (Format::Yaml, Some(Data::Yaml)),
+];
+
+/// Draws the catalog that a folder holds.
+///
+/// # Panics
+/// What is printed steers a terminal, is no data where it should be, or is a drawing with more parts than were drawn.
+pub(super) fn run(bytes: &[u8]) {
+    let folder = gathered(bytes);
+    let refs = vec![Ref::Directory(folder.path().to_owned())];
+    for (format, data) in FORMATS {
+        let options = graph::Options {
+            refs: refs.clone(),
+            package: None,
+            channels: Vec::new(),
+            versions: None,
+            from: None,
+            to: None,
+            images: image::Options::default(),
+            format,
+        };
+        let (_, shown) = shown(|printer| graph::run(&options, printer));
+        data.map(|data| value(&shown, data));
+        structure(format, &shown);
+    }
+    for (output, versions) in [("", false), ("wide", true), ("name", false), ("json", false), ("yaml", true)] {
+        let mut list = ListFlags::default();
+        list.output.output = output.parse::<Output>().unwrap_or_default();
+        let options = list::Options {
+            refs: refs.clone(),
+            packages: Vec::new(),
+            versions,
+            list,
+            images: image::Options::default(),
+        };
+        let (_, shown) = shown(|printer| list::run(&options, printer));
+        match output {
+            "json" => drop(value(&shown, Data::Json)),
+            "yaml" => drop(value(&shown, Data::Yaml)),
+            _ => {}
+        }
+    }
+    for format in [findings::Format::Text, findings::Format::Json, findings::Format::Sarif, findings::Format::Github] {
+        let options = validate::Options { refs: refs.clone(), strict: true, format, images: image::Options::default() };
+        let (_, shown) = shown(|printer| validate::run(&options, printer));
+        if matches!(format, findings::Format::Json | findings::Format::Sarif) {
+            value(&shown, Data::Json);
+        }
+    }
+}
+
+/// A drawing has the structure of a drawing.
+fn structure(format: Format, shown: &Shown) {
+    let out = &shown.out;
+    match format {
+        Format::Svg if !out.is_empty() => {
+            assert_eq!(out.matches("<svg").count(), 1, "{out}");
+            let forged =
+                ["<script", "<foreignObject", "<image", "<a ", "<use"].iter().find(|word| out.contains(**word));
+            assert!(forged.is_none(), "{forged:?} in {out}");
+        }
+        Format::Mermaid if !out.is_empty() => {
+            const LINES: [&str; 5] = ["flowchart BT", "  subgraph c", "    c", "  end", "  classDef "];
+            let forged = out.lines().find(|line| !LINES.iter().any(|known| line.starts_with(known)));
+            assert!(forged.is_none(), "{forged:?} in {out}");
+        }
+        Format::Dot if !out.is_empty() => assert!(out.starts_with("digraph") && out.ends_with("}\n"), "{out}"),
+        _ => {}
+    }
+}
