@@ -5,6 +5,7 @@
 //! ControlPlane -> binaries   where they come from: KUBEBUILDER_ASSETS, or built by Go
 //!              -> pki        certificates and kubeconfigs
 //!              -> processes  logs, and the end of all of them
+//!              -> audit      who asked the API server to write what
 //! ```
 //!
 //! # Guarantees
@@ -15,6 +16,7 @@
 //! * Nothing inside a pod ever runs, and a Job's pods succeed at once.
 //! * The garbage collector learns of a new CRD up to 30 s after it is established.
 
+pub mod audit;
 pub(crate) mod binaries;
 pub(crate) mod pki;
 pub(crate) mod processes;
@@ -81,12 +83,14 @@ pub struct Options {
     pub kwok: bool,
     /// CustomResourceDefinitions that are served before kube-controller-manager starts, so that its garbage collector knows them.
     pub crds: Vec<Value>,
+    /// Whether the API server writes down who writes what: [`ControlPlane::audit`].
+    pub audit: bool,
 }
 
 impl Default for Options {
-    /// Everything runs.
+    /// Everything runs, and nothing is written down.
     fn default() -> Self {
-        Self { apiserver_flags: Vec::new(), scheduler: true, kwok: true, crds: Vec::new() }
+        Self { apiserver_flags: Vec::new(), scheduler: true, kwok: true, crds: Vec::new(), audit: false }
     }
 }
 
@@ -127,6 +131,9 @@ impl ControlPlane {
         let (port, authority) = (Port::reserve()?, Authority::new()?);
         let mut plane = Self { processes, folder, port, binaries, authority, kubeconfig };
         plane.write_files()?;
+        if options.audit {
+            fs::write(plane.folder.path().join(audit::POLICY_FILE), audit::POLICY)?;
+        }
         // A runtime of its own, on a thread of its own: the caller may be inside another runtime.
         std::thread::scope(|scope| scope.spawn(|| plane.bring_up(&options)).join())
             .unwrap_or_else(|_| Err(anyhow!("starting the control plane panicked")))?;
@@ -165,6 +172,11 @@ impl ControlPlane {
     /// The folder of the components' logs, as `kube-apiserver.log`. It goes when the control plane goes.
     pub fn logs(&self) -> PathBuf {
         self.folder.path().join("log")
+    }
+
+    /// Who asked the API server to write what, in the order in which it happened: nothing unless [`Options::audit`] says so.
+    pub fn audit(&self) -> Result<Vec<audit::Entry>> {
+        audit::read(&self.folder.path().join(audit::LOG_FILE))
     }
 
     /// The ids of all its processes.
@@ -256,6 +268,9 @@ impl Commands {
             .args(["--proxy-client-cert-file", "front-proxy.crt", "--proxy-client-key-file", "front-proxy.key"])
             .args(["--disable-admission-plugins", "DefaultStorageClass"])
             .args(&options.apiserver_flags);
+        if options.audit {
+            apiserver.args(["--audit-policy-file", audit::POLICY_FILE, "--audit-log-path", audit::LOG_FILE]);
+        }
 
         let mut controller_manager = plane.component("kube-controller-manager");
         controller_manager

@@ -10,11 +10,12 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context as TaskContext, Poll, ready};
 
 use anyhow::{Context, Result};
 use http::request::Parts;
 use http::{HeaderName, Method, Request, Response, header};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::{Body as _, Bytes, Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -24,6 +25,7 @@ use olm_core::api::status::Status;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// What becomes of a call instead of its answer.
@@ -48,6 +50,15 @@ pub enum Fault {
         /// Does the API server execute it all the same?
         reached: bool,
     },
+    /// It is refused for now, and is to come back after so many seconds.
+    Busy {
+        /// `Retry-After`
+        seconds: u32,
+    },
+    /// Nobody answers, and it reaches the API server when [`FaultyApi::let_go`] says so, whether somebody waits for it still or not.
+    Held,
+    /// It is answered; what of the answer comes later than its head waits for [`FaultyApi::let_go`]. Of a watch that are its events.
+    Late,
 }
 
 /// A request to the API server.
@@ -138,6 +149,7 @@ type Judge = dyn FnMut(&Call) -> Option<Fault> + Send;
 pub struct FaultyApi {
     folder: TempDir,
     listens: JoinHandle<()>,
+    gate: watch::Sender<bool>,
 }
 
 impl FaultyApi {
@@ -156,12 +168,19 @@ impl FaultyApi {
         let folder = tempfile::tempdir()?;
         std::fs::write(folder.path().join("kubeconfig"), serde_yaml::to_string(&known)?).context("kubeconfig")?;
         let judge: Arc<Mutex<Judge>> = Arc::new(Mutex::new(judge));
+        let gate = watch::Sender::new(false);
+        let opens = gate.subscribe();
         let listens = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, client.clone(), judge.clone()));
+                tokio::spawn(serve(stream, client.clone(), judge.clone(), opens.clone()));
             }
         });
-        Ok(Self { folder, listens })
+        Ok(Self { folder, listens, gate })
+    }
+
+    /// What is held back goes on, and nothing is held back any more.
+    pub fn let_go(&self) {
+        self.gate.send_replace(true);
     }
 
     /// A kubeconfig for clients, who have an administrator's rights.
@@ -176,8 +195,8 @@ impl Drop for FaultyApi {
     }
 }
 
-async fn serve(stream: TcpStream, client: kube::Client, judge: Arc<Mutex<Judge>>) {
-    let service = service_fn(|request| answer(request, &client, &judge));
+async fn serve(stream: TcpStream, client: kube::Client, judge: Arc<Mutex<Judge>>, gate: watch::Receiver<bool>) {
+    let service = service_fn(|request| answer(request, &client, &judge, gate.clone()));
     // That a connection breaks is what this is for.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
@@ -187,15 +206,39 @@ async fn answer(
     request: Request<Incoming>,
     client: &kube::Client,
     judge: &Mutex<Judge>,
-) -> Result<Response<Body>, Box<dyn Error + Send + Sync>> {
+    mut gate: watch::Receiver<bool>,
+) -> Result<Response<Gated>, Box<dyn Error + Send + Sync>> {
     let (mut parts, body) = request.into_parts();
     let body = read(body).await?;
     let call = Call::of(&parts, &body);
     let fault = judge.lock().unwrap_or_else(PoisonError::into_inner)(&call);
-    if let Some(Fault::Refused { code, reason, message }) = &fault {
-        let answer = Response::builder().status(*code).header(header::CONTENT_TYPE, "application/json");
-        let status = refusal(&Status::new(*code, reason, message));
-        return Ok(answer.body(Body::from(status.to_string().into_bytes()))?);
+    let refused = match &fault {
+        Some(Fault::Refused { code, reason, message }) => Some(refusal(&Status::new(*code, reason, message))),
+        Some(Fault::Busy { seconds }) => {
+            let mut busy = refusal(&Status::new(429, "TooManyRequests", "busy"));
+            busy["details"] = json!({ "retryAfterSeconds": seconds });
+            Some(busy)
+        }
+        _ => None,
+    };
+    if let Some(refusal) = refused {
+        let code = refusal["code"].as_u64().and_then(|code| code.try_into().ok()).unwrap_or(500_u16);
+        let answer = Response::builder().status(code).header(header::CONTENT_TYPE, "application/json");
+        return Ok(answer.body(Body::from(refusal.to_string().into_bytes()).into())?);
+    }
+    if fault == Some(Fault::Held) {
+        let client = client.clone();
+        for name in HOP_BY_HOP {
+            parts.headers.remove(name);
+        }
+        let request = Request::from_parts(parts, Body::from(body));
+        // Not by this task, which ends with the connection.
+        tokio::spawn(async move {
+            if gate.wait_for(|open| *open).await.is_ok() {
+                drop(client.send(request).await);
+            }
+        });
+        return std::future::pending().await;
     }
     let reached = !matches!(fault, Some(Fault::Silence { reached: false } | Fault::Drop { reached: false }));
     let answer = if reached {
@@ -207,14 +250,50 @@ async fn answer(
         None
     };
     match (fault, answer) {
-        (None, Some(mut answer)) => {
+        (fault @ (None | Some(Fault::Late)), Some(mut answer)) => {
             for name in HOP_BY_HOP {
                 answer.headers_mut().remove(name);
             }
-            Ok(answer)
+            Ok(answer.map(|body| if fault.is_some() { Gated::late(body, gate) } else { body.into() }))
         }
         (Some(Fault::Silence { .. }), _) => std::future::pending().await,
         _ => Err("dropped".into()),
+    }
+}
+
+/// A body that comes when it may.
+struct Gated {
+    body: Body,
+    /// What is waited for; `None`: nothing.
+    opens: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl From<Body> for Gated {
+    fn from(body: Body) -> Self {
+        Self { body, opens: None }
+    }
+}
+
+impl Gated {
+    fn late(body: Body, mut gate: watch::Receiver<bool>) -> Self {
+        // The gate is gone only when nobody listens any more.
+        Self { body, opens: Some(Box::pin(async move { drop(gate.wait_for(|open| *open).await) })) }
+    }
+}
+
+impl hyper::body::Body for Gated {
+    type Data = Bytes;
+    type Error = kube::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, kube::Error>>> {
+        if let Some(opens) = &mut self.opens {
+            ready!(opens.as_mut().poll(context));
+            self.opens = None;
+        }
+        Pin::new(&mut self.body).poll_frame(context)
     }
 }
 

@@ -10,10 +10,10 @@ use oci_client::client::{Certificate, CertificateEncoding, ClientConfig, ClientP
 use oci_client::secrets::RegistryAuth;
 use oci_client::{Client, Reference, RegistryOperation};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use tar::{EntryType, Header};
 
 use crate::registry::{PASSWORD, USER};
+use olm_core::api::hash::sha256_hex;
 
 /// How a layer is compressed.
 #[derive(Clone, Copy, Debug)]
@@ -102,8 +102,7 @@ pub fn compress(bytes: &[u8], compression: Compression) -> Vec<u8> {
 
 /// The sha256 digest of bytes.
 pub fn digest(bytes: &[u8]) -> String {
-    let hex: String = Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
-    format!("sha256:{hex}")
+    format!("sha256:{}", sha256_hex(bytes))
 }
 
 /// An image or an index, with its blobs.

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod control_plane;
 pub mod data;
 pub mod faulty_api;
+pub mod fuzz;
 pub mod hostile;
 pub mod house;
 pub mod images;

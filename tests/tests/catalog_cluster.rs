@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use olm_core::api::crd;
-use olm_shell::catalog::{There, diff, resolve};
+use olm_shell::catalog::{InstalledFrom, diff, resolve};
 use olm_shell::cli::flags::ClusterFlags;
 use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Outcome, Printer};
@@ -46,8 +46,9 @@ fn roses(entries: &[(&str, &str)]) -> String {
     text
 }
 
-fn flags(kubeconfig: &Path) -> There {
-    There::of(Vec::new(), ClusterFlags { kubeconfig: Some(kubeconfig.to_owned()), ..ClusterFlags::default() }).unwrap()
+fn flags(kubeconfig: &Path) -> InstalledFrom {
+    InstalledFrom::of(Vec::new(), ClusterFlags { kubeconfig: Some(kubeconfig.to_owned()), ..ClusterFlags::default() })
+        .unwrap()
 }
 
 /// The answer, and what was printed and said.
@@ -85,11 +86,11 @@ fn what_is_installed_is_read_from_the_cluster() {
     let old = file("old.yaml", &roses(&[("2.0.0", ", replaces: rose.v1.0.0"), ("1.0.0", "")]));
     let new = file("new.yaml", &roses(&[("2.0.0", "")]));
 
-    let resolved = |there: There| {
+    let resolved = |there: InstalledFrom| {
         let options = resolve::Options {
             wanted: Vec::new(),
             catalogs: vec![old.parse().unwrap()],
-            there,
+            installed_from: there,
             namespace: Some("garden".to_owned()),
             what_if: Vec::new(),
             images: image::Options::of_user(),
@@ -101,11 +102,11 @@ fn what_is_installed_is_read_from_the_cluster() {
     assert_eq!((answer, text.as_str()), (Ok(Outcome::Done), "bundle/rose.v2.0.0\n"), "{talk}");
     assert!(talk.contains("is taken as CatalogSource olm/main"), "{talk}");
 
-    let compared = |there: There, namespace: Option<&str>| {
+    let compared = |there: InstalledFrom, namespace: Option<&str>| {
         let options = diff::Options {
             old: old.parse().unwrap(),
             new: new.parse().unwrap(),
-            there,
+            installed_from: there,
             namespace: namespace.map(str::to_owned),
             source: None,
             images: image::Options::of_user(),

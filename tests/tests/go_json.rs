@@ -106,7 +106,7 @@ fn deployments_carry_the_hash_of_their_spec() -> Result<()> {
     Ok(())
 }
 
-/// The spec of a Deployment as olm-operator.md §2.2 builds it, without a Subscription's config and certificates.
+/// The spec of a Deployment as OLM builds it (olm-behaviour/csv.md#deployments), without a Subscription's config and certificates.
 fn build(csv: &Value, name: &str) -> Option<Value> {
     let deployments = object::list(csv, &["spec", "install", "spec", "deployments"]);
     let mut spec = deployments.iter().find(|d| d["name"] == name)?["spec"].clone();

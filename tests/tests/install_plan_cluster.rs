@@ -148,7 +148,6 @@ fn work(kubeconfig: &Path) {
         catalog_images: Vec::new(),
         bundle_images: Vec::new(),
         catalog_pods: false,
-        local_credentials: false,
         image_size_limit: None,
         images: ImageFlags::default(),
         feature_gates: FeatureGates::default(),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use olm_shell::catalog::diff::{self, Options};
-use olm_shell::catalog::{Ref, There};
+use olm_shell::catalog::{InstalledFrom, Ref};
 use olm_shell::cli::flags::{ClusterFlags, ImageFlags, OutputFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 
@@ -54,11 +54,11 @@ const EXAMPLES: &str = "Examples:
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { old, new, installed_from, namespace, source, output, images, cluster } = arguments;
     let [old, new] = [old, new].map(|r| r.on(&cluster, None));
-    let there = There::of(installed_from, cluster)?;
-    if there == There::Nothing && (namespace.is_some() || source.is_some()) {
+    let installed_from = InstalledFrom::of(installed_from, cluster)?;
+    if installed_from == InstalledFrom::Nothing && (namespace.is_some() || source.is_some()) {
         return Err(CliError::usage("nothing says what is installed")
             .hint("give --installed-from FILE, or choose a cluster with --context NAME"));
     }
     let (images, output) = (images.options()?, output.output);
-    diff::run(&Options { old, new, there, namespace, source, images, output }, printer)
+    diff::run(&Options { old, new, installed_from, namespace, source, images, output }, printer)
 }

@@ -4,10 +4,9 @@ use std::path::Path;
 
 use olm_shell::catalog::list::{self, Options};
 use olm_shell::catalog::{Ref, live};
-use olm_shell::cli::flags::{ClusterFlags, NamespaceFlags};
+use olm_shell::cli::flags::{ClusterFlags, ImageFlags, NamespaceFlags};
 use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::{CliError, Outcome, Printer};
-use olm_shell::image;
 
 use crate::words::Words;
 
@@ -20,6 +19,7 @@ use crate::words::Words;
 /// Of a CatalogSource the packages are counted by reading it: <unknown> is what cannot be read from here. Its health is the
 /// reason that its status gives, or the state of its connection.
 #[derive(Debug, clap::Args)]
+#[allow(rustdoc::invalid_html_tags, reason = "the comments of arguments are help, not Markdown")]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// CatalogSources to list; or packages whose channels to list, and catalogs to find them in
@@ -30,6 +30,8 @@ pub(crate) struct Arguments {
     versions: bool,
     #[command(flatten)]
     list: ListFlags,
+    #[command(flatten)]
+    images: ImageFlags,
     #[command(flatten)]
     namespaces: NamespaceFlags,
     #[command(flatten)]
@@ -52,9 +54,9 @@ const EXAMPLES: &str = "Examples:
 
 /// Lists.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { words, versions, list, namespaces, cluster } = arguments;
+    let Arguments { words, versions, list, images, namespaces, cluster } = arguments;
+    let images = images.options()?;
     if !versions && words.iter().all(|word| Ref::is_package_name(word) && !Path::new(word).exists()) {
-        let images = image::Options::of_user();
         return live::list(&live::Options { cluster, namespaces, names: words, images, list }, printer);
     }
     if words.is_empty() {
@@ -62,6 +64,6 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
     }
     let Words { packages, refs } = Words::read(words)?;
     let refs = refs.into_iter().map(|r| r.on(&cluster, namespaces.namespace.as_ref())).collect();
-    let options = Options { refs, packages, versions, list };
+    let options = Options { refs, packages, images, versions, list };
     list::run(&options, printer)
 }

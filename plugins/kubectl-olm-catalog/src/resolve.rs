@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use olm_shell::catalog::There;
+use olm_shell::catalog::InstalledFrom;
 use olm_shell::catalog::resolve::{self, NamedCatalog, Options};
 use olm_shell::cli::flags::{ClusterFlags, ImageFlags, OutputFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
@@ -59,7 +59,7 @@ const EXAMPLES: &str = "Examples:
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { wanted, catalogs, installed, what_if, namespace, output, images, cluster } = arguments;
     let catalogs = catalogs.into_iter().map(|catalog| catalog.on(&cluster)).collect();
-    let there = There::of(installed, cluster)?;
+    let installed_from = InstalledFrom::of(installed, cluster)?;
     let (images, output) = (images.options()?, output.output);
-    resolve::run(&Options { wanted, catalogs, there, namespace, what_if, images, output }, printer)
+    resolve::run(&Options { wanted, catalogs, installed_from, namespace, what_if, images, output }, printer)
 }

@@ -3,6 +3,7 @@
 use olm_shell::catalog::Ref;
 use olm_shell::catalog::validate::{self, Options};
 use olm_shell::cli::findings::Format;
+use olm_shell::cli::flags::ImageFlags;
 use olm_shell::cli::{CliError, Outcome, Printer};
 
 use crate::words::OnCluster;
@@ -24,6 +25,8 @@ pub(crate) struct Arguments {
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
     output: Format,
     #[command(flatten)]
+    images: ImageFlags,
+    #[command(flatten)]
     on: OnCluster,
 }
 
@@ -37,6 +40,6 @@ const EXAMPLES: &str = "Examples:
 
 /// Checks.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let Arguments { refs, strict, output, on } = arguments;
-    validate::run(&Options { refs: on.refs(refs), strict, format: output }, printer)
+    let Arguments { refs, strict, output, images, on } = arguments;
+    validate::run(&Options { refs: on.refs(refs), images: images.options()?, strict, format: output }, printer)
 }

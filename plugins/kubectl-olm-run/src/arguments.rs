@@ -19,6 +19,7 @@ use olm_shell::run::{BundleImage, CatalogDirectory, CatalogImage, FeatureGates, 
 /// Exit codes: 0 done, 1 something is blocked (with reasons), 2 could not run.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-olm-run", version, before_help = EXAMPLES, group = ArgGroup::new("mode"), group = ArgGroup::new("ends").args(["once", "release_finalizers"]).multiple(true), group = ArgGroup::new("documents").args(["simulate", "audit"]))]
+#[command(mut_arg("local_credentials", |arg| arg.conflicts_with_all(["simulate", "install_crds"])))]
 pub struct Arguments {
     /// Work on the objects in these YAML files and directories instead of a cluster, print what happens and why, and the
     /// end. A directory's own catalogs/NAME/ are served as catalogs
@@ -101,10 +102,6 @@ pub struct Arguments {
     #[arg(short, long, value_enum, value_name = "FORMAT", requires = "documents")]
     output: Option<DataFormat>,
 
-    /// Pull the images of CatalogSources and bundles also with your own docker or podman login. Without this only the pull
-    /// secrets that CatalogSources name are used: who may write a CatalogSource could read every image that you may
-    #[arg(long, conflicts_with_all = ["simulate", "install_crds"], help_heading = "Registry options")]
-    local_credentials: bool,
     /// Most that is taken from a catalog image, unpacked, such as 4Gi [default: 2Gi]
     #[arg(long, value_name = "QUANTITY", value_parser = bytes, help_heading = "Registry options")]
     image_size_limit: Option<u64>,
@@ -187,7 +184,6 @@ impl From<Arguments> for Options {
             bundle_images: arguments.bundle_image,
             catalog_pods: arguments.catalog_pods,
             images: arguments.images,
-            local_credentials: arguments.local_credentials,
             image_size_limit: arguments.image_size_limit,
             feature_gates: arguments.feature_gates,
             retry_optional: arguments.retry_optional,
@@ -256,6 +252,8 @@ mod tests {
         for line in [
             "--simulate a --audit",
             "--simulate a --once",
+            "--simulate a --local-credentials",
+            "--install-crds --local-credentials",
             "--simulate",
             "--audit --take-over",
             "--audit --no-lease",
@@ -279,7 +277,8 @@ mod tests {
 
     #[test]
     fn what_tenants_may_use_is_said() {
-        assert!(!options("").unwrap().local_credentials && options("--local-credentials").unwrap().local_credentials);
+        let lends = |line: &str| options(line).unwrap().images.local_credentials;
+        assert!(!lends("") && lends("--local-credentials") && lends("--audit --local-credentials"));
         assert_eq!(options("--image-size-limit 4Gi").unwrap().image_size_limit, Some(4 << 30));
     }
 

@@ -24,6 +24,10 @@ pub const CATALOG_VALUES: usize = 5_000_000;
 /// Most bytes of what a catalog says over gRPC, with what it takes in memory.
 pub const CATALOG_MESSAGES: usize = 512 << 20;
 
+/// Most bytes of what all catalogs outside the global namespace say over gRPC, with what they take in memory. A namespace has as much of
+/// them as it leaves to others: alone half.
+pub const TENANTS_MESSAGES: usize = 512 << 20;
+
 /// Most bytes of one message over gRPC: a bundle with its objects. Of empty strings a message makes 24 times as much in memory.
 pub const MESSAGE_BYTES: usize = 16 << 20;
 

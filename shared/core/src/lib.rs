@@ -26,7 +26,7 @@ pub mod copiedcsv;
 pub mod csv;
 pub mod explain;
 pub mod finding;
-pub mod go;
+pub mod go_format;
 pub mod installplan;
 pub mod lint;
 pub mod membership;

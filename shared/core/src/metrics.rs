@@ -1,5 +1,5 @@
-//! What OLM measures of the objects of a cluster (reference/olm-operator.md §8.1, reference/catalog-operator.md §7): which time series there
-//! are, with which labels. They are read from the World each time, so a series goes with its object.
+//! What OLM measures of the objects of a cluster (olm-behaviour/processes.md#metrics): which time
+//! series there are, with which labels. They are read from the World each time, so a series goes with its object.
 
 use serde_json::Value;
 

@@ -5,12 +5,13 @@
 pub struct Settings {
     /// The namespace whose catalogs are offered to all namespaces (`--namespace`).
     pub global_catalog_namespace: String,
-    /// How long an InstallPlan's failing step is retried before the plan fails (reference/catalog-operator.md §5.3).
+    /// How long an InstallPlan's failing step is retried before the plan fails (olm-behaviour/installplan.md#phases).
     pub install_plan_retry_timeout: jiff::SignedDuration,
-    /// How long a bundle's image may take, unless the OperatorGroup says otherwise; zero: as long as it takes (§4.2).
+    /// How long a bundle's image may take, unless the OperatorGroup says otherwise; zero: as long as it takes
+    /// (olm-behaviour/subscription.md#unpack-jobs).
     pub bundle_unpack_timeout: jiff::SignedDuration,
-    /// Namespaces that get copies of global operators even when OLMConfig switches copies off
-    /// (`--protectedCopiedCSVNamespaces`, reference/olm-operator.md §5.4).
+    /// Namespaces that get copies of global operators even when OLMConfig switches copies off (`--protectedCopiedCSVNamespaces`,
+    /// olm-behaviour/operatorgroup.md#disabled-copies).
     pub protected_copied_csv_namespaces: std::collections::BTreeSet<String>,
     /// Serve catalogs of images and ConfigMaps from pods, as OLM does (`--catalog-pods`); without, they are read directly.
     pub catalog_pods: Option<CatalogPods>,

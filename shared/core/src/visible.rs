@@ -22,6 +22,15 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_harmful(c) && !matches!(c, '\n' | '\t'))
 }
 
+/// A text as one word of a POSIX shell: in commands that people copy, whatever others wrote is data.
+pub fn word(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("'{}'", one_line(text).replace('\'', r"'\''")))
+}
+
 fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&is_escaped) {
         return Cow::Borrowed(text);
@@ -36,6 +45,18 @@ fn escaped(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_a_shell_do_nothing() {
+        assert_eq!(
+            word("olm.providedAPIs=Rose.v1.example.com,Tulip.v1.example.com"),
+            "olm.providedAPIs=Rose.v1.example.com,Tulip.v1.example.com"
+        );
+        assert!(matches!(word("rose-1"), Cow::Borrowed(_)));
+        assert_eq!(word("a; rm -rf $HOME"), "'a; rm -rf $HOME'");
+        assert_eq!(word("a'`b`\n"), r"'a'\''`b`\u{a}'");
+        assert_eq!(word(""), "''");
+    }
 
     #[test]
     fn what_does_something_is_made_visible() {

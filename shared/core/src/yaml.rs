@@ -5,19 +5,26 @@
 //! documents and read few of them. A file that is too large to hold comes in pieces: [`whole`] says where to cut them.
 
 mod checked;
-mod old;
 pub(crate) mod outline;
+mod yaml11;
 
 use std::ops::Range;
 
+use granit_parser::{Event, Parser};
 use memchr::memmem;
 use serde::Serialize;
 use serde::de::DeserializeSeed;
 use serde_json::Value;
 
 use self::checked::Reading;
-pub(crate) use self::old::Word;
-use crate::budget;
+pub(crate) use self::yaml11::Word;
+use crate::budget::{self, Exceeded};
+
+/// A text with more brackets is looked at before it is parsed: how deep are they?
+const MOST_BRACKETS: usize = 5_000;
+
+/// Most directives (`%TAG`) of a document.
+const MOST_DIRECTIVES: usize = 100;
 
 /// Why a text could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -136,6 +143,7 @@ impl Document<'_> {
 
     fn read_yaml(&self, text: &str, limits: budget::Document) -> Result<Read, Error> {
         let reading = Reading::new(limits.of_text(text.len()));
+        self.check_work(text, limits.depth)?;
         let mut value = reading.root().deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|e| {
             let within = e.location().map_or(1, |l| l.line());
             self.error(within - 1, e.to_string(), &reading)
@@ -144,12 +152,49 @@ impl Document<'_> {
             checked::merge(&mut value).map_err(|message| self.error(0, message.to_owned(), &reading))?;
         }
         let mut words = Vec::new();
-        if old::is_suspect(&value)
+        if yaml11::is_suspect(&value)
             && let Some(outline) = outline::outline(text)
         {
-            old::replace(&mut value, &outline, &mut words);
+            yaml11::replace(&mut value, &outline, &mut words);
         }
         Ok(Read { value, repeated: reading.repeated.into_inner(), words })
+    }
+
+    /// Refuses what would keep the parser busy: its work grows with the square of how deep brackets are, however deep its reader goes, and
+    /// of how many directives there are.
+    fn check_work(&self, text: &str, depth: usize) -> Result<(), Error> {
+        if text.lines().filter(|line| line.starts_with('%')).nth(MOST_DIRECTIVES).is_some() {
+            let message = format!("the document has more than {MOST_DIRECTIVES} directives");
+            return Err(Error { line: self.line, message, hint: Some("leave out those that are not used") });
+        }
+        if memchr::memchr2_iter(b'[', b'{', text.as_bytes()).nth(MOST_BRACKETS).is_none() {
+            return Ok(());
+        }
+        let too_deep = |line: usize| {
+            let exceeded = Exceeded::Depth(depth);
+            Error { line, message: exceeded.to_string(), hint: Some(exceeded.hint()) }
+        };
+        let mut level = 0_usize;
+        for event in Parser::new_from_str(text) {
+            // What is no YAML for this parser is none for the other, unless it ends at a depth of its own.
+            let (event, span) = event.map_err(|error| {
+                let (line, message) = (self.line + error.marker().line().max(1) - 1, error.to_string());
+                if message.starts_with("recursion limit") {
+                    too_deep(line)
+                } else {
+                    Error { line, message, hint: None }
+                }
+            })?;
+            match event {
+                Event::SequenceStart(..) | Event::MappingStart(..) => level += 1,
+                Event::SequenceEnd | Event::MappingEnd => level = level.saturating_sub(1),
+                _ => {}
+            }
+            if level > depth {
+                return Err(too_deep(self.line + span.start.line().max(1) - 1));
+            }
+        }
+        Ok(())
     }
 
     fn read_json(&self, limits: budget::Document) -> Result<Value, Error> {
@@ -204,7 +249,7 @@ pub fn documents_at(bytes: &[u8], format: Format, line: usize, offset: usize) ->
 /// # Errors
 /// The value has a map whose keys are no text.
 pub fn to_string(value: &impl Serialize) -> Result<String, serde_yaml::Error> {
-    serde_yaml::to_string(value).map(old::quote)
+    serde_yaml::to_string(value).map(yaml11::quote)
 }
 
 /// The first document of a text as JSON; `null` for an empty text.
@@ -349,7 +394,7 @@ fn yaml_documents(text: &str, first_line: usize, offset: usize) -> Vec<Document<
     for at in separators {
         let end = memchr::memchr(b'\n', &bytes[at..]).map_or(text.len(), |n| at + n + 1);
         let rest = &text[at + 3..end];
-        if !(rest.trim().is_empty() || rest.starts_with([' ', '\t'])) {
+        if !is_separator(bytes, at) {
             continue;
         }
         push(start, at, line);
@@ -464,5 +509,19 @@ mod tests {
                 assert_eq!(pieces, all, "in pieces of {size}");
             }
         }
+    }
+
+    #[test]
+    fn what_would_keep_the_parser_busy_is_refused_before() {
+        let refused = |text: &str| documents(text.as_bytes()).unwrap()[0].value().unwrap_err().message;
+        let depth = "the document has more than 120 levels of maps and lists";
+        for open in ["[", "[ \"]\", ", "[ # ]\n", "[ ']', ", "{a: "] {
+            assert_eq!(refused(&format!("a: {}", open.repeat(200_000))), depth, "{open}");
+        }
+        let tags: String = (0..20_000).map(|n| format!("%TAG !e{n}! tag:x{n},2000:\n")).collect();
+        assert_eq!(refused(&tags), "the document has more than 100 directives");
+        // Many brackets that are not deep are read, and those of texts are none.
+        let many = format!("a: [{}]\nb: '{}'\n", "[1], ".repeat(20_000), "[".repeat(20_000));
+        assert_eq!(values(&many)[0].1["a"].as_array().unwrap().len(), 20_000);
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, ErrorKind};
-use crate::cluster::lease;
+use crate::cluster::{self, lease};
 
 /// The release of OLM whose behaviour on the wire is kept.
 pub const OLM: &str = "v0.46.0";
@@ -103,14 +103,8 @@ pub fn server(flags: &ClusterFlags) -> Result<Server, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let asked = async {
         let client = kube::Client::try_from(flags.config().await?)?;
-        let kubernetes_version = client.apiserver_version().await?.git_version;
-        let groups = client.list_api_groups().await?;
-        let api_versions = groups
-            .groups
-            .into_iter()
-            .filter(|group| group.name == GROUP)
-            .flat_map(|group| group.versions.into_iter().map(|version| version.version))
-            .collect();
+        let server = cluster::api::Api::new(client.clone());
+        let (kubernetes_version, api_versions) = (server.ask_version().await?, server.ask_versions(GROUP).await?);
         let (controllers, leases) = tokio::try_join!(controllers(client.clone()), leases(client.clone()))?;
         Ok(Server { kubernetes_version, api_versions, controllers, leases })
     };

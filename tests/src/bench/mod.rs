@@ -21,7 +21,7 @@ use crate::house::{manifests, sources};
 /// depend on, so that the next one needs no other dependencies.
 pub fn release(package: &str) -> Result<PathBuf> {
     let mut build = Command::new(env!("CARGO"));
-    build.current_dir(sources::root()).args(["build", "--release", "--locked", "--bin", package]);
+    build.current_dir(sources::root()).args(["build", "--profile", "dist", "--locked", "--bin", package]);
     build.arg("--message-format=json-render-diagnostics");
     for plugin in manifests::members()?.into_iter().filter(|member| member.file.starts_with("plugins")) {
         build.args(["--package", &plugin.name]);

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use futures::{Stream, StreamExt, stream};
@@ -45,6 +45,14 @@ pub enum Hostility {
 pub struct Catalog {
     address: SocketAddr,
     sent: Arc<AtomicU64>,
+    said: Arc<Mutex<Option<Said>>>,
+}
+
+/// All that a catalog says.
+#[derive(Debug)]
+struct Said {
+    bundles: Vec<Bundle>,
+    packages: Vec<Package>,
 }
 
 impl Catalog {
@@ -55,8 +63,8 @@ impl Catalog {
     pub async fn start(hostility: Hostility) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
-        let catalog = Self { address, sent: Arc::default() };
-        let service = Service { hostility, sent: catalog.sent.clone() };
+        let catalog = Self { address, sent: Arc::default(), said: Arc::default() };
+        let service = Service { hostility, sent: catalog.sent.clone(), said: catalog.said.clone() };
         let serving = tonic::transport::Server::builder()
             .add_service(RegistryServer::new(service))
             .serve_with_incoming(TcpIncoming::from(listener));
@@ -69,6 +77,11 @@ impl Catalog {
         self.address.to_string()
     }
 
+    /// Says this from now on, and nothing else.
+    pub fn say(&self, bundles: Vec<Bundle>, packages: Vec<Package>) {
+        *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some(Said { bundles, packages });
+    }
+
     /// How many messages were sent of lists without end.
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
@@ -78,6 +91,7 @@ impl Catalog {
 struct Service {
     hostility: Hostility,
     sent: Arc<AtomicU64>,
+    said: Arc<Mutex<Option<Said>>>,
 }
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
@@ -118,6 +132,9 @@ impl Registry for Service {
     type ListBundlesStream = Answers<Bundle>;
 
     async fn list_bundles(&self, _: Request<ListBundlesRequest>) -> Result<Response<Self::ListBundlesStream>, Status> {
+        if let Some(said) = &*self.said.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(Response::new(Box::pin(stream::iter(said.bundles.clone().into_iter().map(Ok)))));
+        }
         let one = self.bundle(0);
         let first = stream::iter([Ok(one.clone())]);
         let sent = self.sent.clone();
@@ -134,6 +151,10 @@ impl Registry for Service {
 
     async fn get_package(&self, request: Request<GetPackageRequest>) -> Result<Response<Package>, Status> {
         let name = request.into_inner().name;
+        if let Some(said) = &*self.said.lock().unwrap_or_else(PoisonError::into_inner) {
+            let found = said.packages.iter().find(|package| package.name == name).cloned();
+            return found.map(Response::new).ok_or_else(|| Status::not_found(name));
+        }
         let channel = |n: u32| Channel { name: format!("c{n}"), csv_name: bundle(0).csv_name, deprecation: None };
         let channels = match self.hostility {
             Hostility::LargePackage => (0..300_000).map(channel).collect(),

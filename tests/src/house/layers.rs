@@ -11,7 +11,7 @@ use super::{Finding, manifests};
 /// olm-core's modules from the bottom up: a module may import what is below it and, in these layers, beside it. A module that
 /// is not named is a controller: it stands between the last two layers and [`PLANNER`], and controllers do not know each other.
 const BELOW_CONTROLLERS: [&[&str]; 4] = [
-    &["api", "budget", "finding", "go", "settings", "structural", "version", "visible", "yaml"],
+    &["api", "budget", "finding", "go_format", "settings", "structural", "version", "visible", "yaml"],
     &["bundle", "catalog", "constraint"],
     &["plan", "world"],
     &["membership", "rbac", "resolver", "unpack"],

@@ -6,9 +6,13 @@
 //!    ├ purity     what the core must not touch
 //!    ├ manifests  Cargo.toml: versions and lints live in the root, and nothing is unused
 //!    ├ words      what text must not say, and what documentation must not promise
+//!    ├ citations  what comments and documents cite exists
 //!    └ generated  files that a program writes are as it would write them today
+//!   descriptions  what `kubectl explain` prints about OLM's kinds says something
 //! ```
 
+pub mod citations;
+pub mod descriptions;
 pub mod generated;
 pub mod krew;
 pub mod layers;

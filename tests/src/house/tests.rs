@@ -1,7 +1,7 @@
 //! Each rule finds who breaks it, and leaves alone who does not.
 
 use super::sources::{Source, parse};
-use super::{Finding, layers, purity, words};
+use super::{Finding, citations, descriptions, layers, purity, words};
 
 fn core(files: &[(&str, &str)]) -> Vec<Source> {
     let files = files.iter().map(|(file, text)| Ok((format!("shared/core/src/{file}").into(), (*text).to_owned())));
@@ -82,4 +82,77 @@ fn promises_that_are_not_kept_are_caught() {
     for kept in ["kubectl olm run --once", "kubectl olm version", "kubectl olm --help", "cargo test -p olm-core"] {
         assert!(promises.broken_by(kept).is_empty(), "{kept}");
     }
+}
+
+#[test]
+fn citations_of_what_is_not_there_are_caught() {
+    let page = "# Plans\n\n## Phases of a `plan`\n\n## Twice\n\n## Twice\n\n```sh\n# no heading\n```\n";
+    let caught = |file: &str, text: &str| {
+        let files =
+            [("shared/docs/olm/plan.md", page), ("shared/core/src/lib.rs", ""), ("README.md", ""), (file, text)];
+        let files: Vec<_> = files.iter().map(|(file, text)| ((*file).into(), (*text).to_owned())).collect();
+        citations::broken_in(&files).unwrap().len()
+    };
+    for (file, fine) in [
+        ("a.rs", "//! Phases (olm/plan.md#phases-of-a-plan, olm/plan.md). See shared/docs/olm/plan.md.\n"),
+        ("a.rs", "fn f() { g(\"nowhere.md\") } // See https://example.com/nowhere.md and RFC 1 §2.\n"),
+        ("a.yaml", "# See olm/plan.md#twice-1.\nkey: nowhere.md\n"),
+        (
+            "shared/docs/a.md",
+            "[a](olm/plan.md#twice) [b](../../README.md) [c](https://example.com/x.md) `olm/plan.md#twice`\n",
+        ),
+        (
+            "a.md",
+            "# A\n`core/src/lib.rs` `shared/core/` `tests/*.rs` `other/src` [a](#a)\n```\n[x](nowhere.md) `core/no.rs`\n```\n",
+        ),
+    ] {
+        assert_eq!(caught(file, fine), 0, "{fine}");
+    }
+    for (file, broken) in [
+        ("a.rs", "//! Phases (reference/plan.md).\n"),
+        ("a.rs", concat!("fn f() {} /", "/ See olm/plan.md#phases.\n")),
+        ("a.rs", "/// Phases (plan, §3).\n"),
+        ("a.rs", "/// olm/plan.md#no-heading\n"),
+        ("run", "# See DESIGN.md.\n"),
+        ("a.toml", "# See olm/plan.md#nowhere.\n"),
+        ("a.md", "[a](shared/docs/nowhere.md)\n"),
+        ("a.md", "[a](README.md#nowhere)\n"),
+        ("a.md", "[a](#nowhere)\n"),
+        ("a.md", "`olm/plan.md#nowhere`\n"),
+        ("a.md", "`core/src/nowhere.rs`\n"),
+    ] {
+        assert_eq!(caught(file, broken), 1, "{broken}");
+    }
+}
+
+#[test]
+fn poor_descriptions_are_caught() {
+    let described = |description: &str| serde_json::json!({ "type": "string", "description": description });
+    let crd = |field: serde_json::Value, column: &str| {
+        let mut schema = described("A kind of its own.");
+        schema["properties"] = serde_json::json!({
+            "kind": {},
+            "spec": {
+                "description": "The wanted state of it.",
+                "properties": { "list": { "description": "The list of the fields.", "items": { "properties": { "field": field } } } },
+            },
+        });
+        serde_json::json!({ "spec": { "names": { "kind": "Rose" }, "versions": [{
+            "name": "v1",
+            "schema": { "openAPIV3Schema": schema },
+            "additionalPrinterColumns": [{ "name": "Colour", "description": column }],
+        }] } })
+    };
+    let caught = |field, column| {
+        let found = descriptions::poor("crds.json".as_ref(), &[crd(field, column)]);
+        found.into_iter().map(|finding| finding.what).collect::<Vec<_>>()
+    };
+    let good = "The colour of the rose.";
+    assert_eq!(caught(described(good), good), [""; 0]);
+    for poor in ["", "Colour.", "The colour of the rose", "Which colour is it?"] {
+        let found = caught(described(poor), good);
+        assert_eq!(found.len(), 1, "{poor}");
+        assert!(found[0].starts_with("Rose v1, spec.list.field: "), "{found:?}");
+    }
+    assert_eq!(caught(serde_json::json!({ "type": "string" }), "Colour").len(), 2);
 }

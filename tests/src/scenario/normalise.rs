@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use olm_core::api::hash::sha256_hex;
 use olm_core::api::object::{at, list, map_mut, text};
 use regex::{Captures, Regex};
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use super::python::{Form, dumps};
 use super::store::Generated;
@@ -86,7 +86,7 @@ impl Normaliser {
         let text = IP.replace_all(&text, "<ip>").into_owned();
         match text.chars().count() {
             ..=TEXT_LIMIT => text,
-            length => format!("<text of {length} characters, sha256 {}>", sha256(&text)),
+            length => format!("<text of {length} characters, sha256 {}>", sha256_hex(&text)),
         }
     }
 
@@ -177,11 +177,7 @@ fn short(value: Value, limit: usize) -> Value {
     if json.len() <= limit {
         return value;
     }
-    json!(format!("<{} characters of JSON with sorted keys, sha256 {}>", json.len(), sha256(&json)))
-}
-
-fn sha256(text: &str) -> String {
-    format!("{:x}", Sha256::digest(text.as_bytes()))
+    json!(format!("<{} characters of JSON with sorted keys, sha256 {}>", json.len(), sha256_hex(&json)))
 }
 
 /// Sorts the list at a JSON pointer, when there is one.

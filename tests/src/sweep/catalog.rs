@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow};
 use olm_core::api::object::{self, text};
 use olm_core::bundle;
-use olm_core::catalog::{File, Load, Snapshot};
+use olm_core::catalog::{File, Loaded, Snapshot};
 use olm_core::finding::{Finding, Severity};
 use olm_core::version::{Range, Version, parse_tolerant};
 use olm_shell::registry::dir;
@@ -290,7 +290,7 @@ impl Served {
     fn of(blobs: &[String]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         fs::write(folder.path().join("catalog.json"), blobs.join("\n"))?;
-        let Load { snapshot, findings, .. } = dir::load(folder.path()).map_err(|error| anyhow!("{error:?}"))?;
+        let Loaded { snapshot, findings, .. } = dir::load(folder.path()).map_err(|error| anyhow!("{error:?}"))?;
         let errors = findings.iter().filter(|finding| finding.severity == Severity::Error);
         Ok(Self { snapshot, left_out: errors.map(ToString::to_string).collect(), _folder: folder })
     }

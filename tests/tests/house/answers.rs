@@ -8,7 +8,7 @@ use olm_core::api::object::ObjectRef;
 use olm_core::catalog::{Filter, MigrationLevel, Mode};
 use olm_core::settings::Settings;
 use olm_core::sim::{ApiServer, Patch, Simulation};
-use olm_shell::catalog::{There, add, diff, graph, list as packages, render, resolve, validate};
+use olm_shell::catalog::{InstalledFrom, add, diff, graph, list as packages, render, resolve, validate};
 use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags, NamespaceFlags, OutputFlags, SourceFlags};
 use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::output::Output;
@@ -110,7 +110,6 @@ pub(crate) fn events() -> Vec<Value> {
         catalog_images: Vec::new(),
         bundle_images: Vec::new(),
         catalog_pods: false,
-        local_credentials: false,
         image_size_limit: None,
         images: ImageFlags::default(),
         feature_gates: run::FeatureGates::default(),
@@ -132,7 +131,8 @@ pub(crate) fn answers() -> Vec<Value> {
     let images = image::Options::of_user;
     let listed = |packages: &[&str]| {
         let packages = packages.iter().map(|name| (*name).to_owned()).collect();
-        let options = packages::Options { refs: refs(), packages, versions: false, list: json_list() };
+        let options =
+            packages::Options { refs: refs(), packages, images: images(), versions: false, list: json_list() };
         answer(|printer| packages::run(&options, printer))
     };
     let graph = |from: Option<&str>| {
@@ -152,7 +152,7 @@ pub(crate) fn answers() -> Vec<Value> {
         let options = resolve::Options {
             wanted: vec![wanted.to_owned()],
             catalogs: vec![format!("market={}", market.display()).parse().unwrap()],
-            there: There::Nothing,
+            installed_from: InstalledFrom::Nothing,
             namespace: Some("old-town".to_owned()),
             what_if: Vec::new(),
             images: images(),
@@ -164,7 +164,7 @@ pub(crate) fn answers() -> Vec<Value> {
     let changed = diff::Options {
         old: market.to_str().unwrap().parse().unwrap(),
         new: format!("{}/", path("tests/scenarios/upgrade-manual-steps/catalogs/main").display()).parse().unwrap(),
-        there: There::Nothing,
+        installed_from: InstalledFrom::Nothing,
         namespace: None,
         source: None,
         images: images(),
@@ -190,7 +190,12 @@ pub(crate) fn answers() -> Vec<Value> {
         images: true,
         pull: images(),
     };
-    let validated = validate::Options { refs: refs(), strict: true, format: findings::Format::Json };
+    let validated = validate::Options {
+        refs: refs(),
+        images: image::Options::default(),
+        strict: true,
+        format: findings::Format::Json,
+    };
     let linted = lint::Options {
         source: source(GROUPS),
         namespaces: everywhere(),

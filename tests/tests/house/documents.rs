@@ -43,7 +43,7 @@ forms! {
         metadata: Metadata,
         /// spec.generation
         generation: Option<i64>,
-        #[schemars(flatten)] standing: Standing,
+        #[schemars(flatten)] standing: PlanSummary,
         /// The Subscriptions that it was made for.
         subscriptions: Vec<String>,
         /// Why it is not complete, in a sentence.
@@ -62,7 +62,7 @@ forms! {
         resource_version: Option<String>,
     }
     /// As a plan's status tells it.
-    Standing {
+    PlanSummary {
         /// status.phase; empty when nothing has written it.
         phase: String,
         /// Automatic or Manual.

@@ -11,8 +11,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
+use olm_core::api::crd::generate::generate;
 use olm_tests::house::sources::{self, Source};
-use olm_tests::house::{Finding, generated, krew, layers, manifests, purity, words};
+use olm_tests::house::{Finding, citations, descriptions, generated, krew, layers, manifests, purity, words};
 
 #[track_caller]
 fn holds(findings: &[Finding]) {
@@ -86,6 +87,16 @@ fn nothing_is_of_one_machine_or_unfinished() {
 #[test]
 fn documentation_promises_what_there_is() {
     holds(&words::promises(&rust()).unwrap());
+}
+
+#[test]
+fn what_is_cited_is_there() {
+    holds(&citations::broken().unwrap());
+}
+
+#[test]
+fn fields_of_olms_kinds_are_described() {
+    holds(&descriptions::poor(Path::new("shared/core/src/api/crd/crds.json"), &generate()));
 }
 
 #[test]

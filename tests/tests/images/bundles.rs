@@ -272,7 +272,6 @@ fn simulated(given: Option<&Path>) -> (Result<Outcome, CliError>, String) {
         objects_namespace: "default".to_owned(),
         catalogs: Vec::new(),
         catalog_images: Vec::new(),
-        local_credentials: false,
         image_size_limit: None,
         bundle_images: image.into_iter().collect(),
         catalog_pods: false,

@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use olm_shell::image::{Credentials, Limits, Options};
 use olm_shell::registry::client::{Client, Settings};
+use olm_tests::hostile::cost::Cost;
 use olm_tests::hostile::{grpc, registry};
 use olm_tests::images::{Compression, Image, Layer, compress};
 use registry::{Answer, Hostility, Registry};
@@ -37,7 +38,7 @@ fn hidden_bomb(bytes: usize) -> Image {
 }
 
 /// Credentials for a host.
-fn login(host: &str) -> Credentials {
+pub(super) fn login(host: &str) -> Credentials {
     let config = json!({ "auths": { host: { "auth": STANDARD.encode("gardener:secret") } } });
     let secret = json!({ "data": { ".dockerconfigjson": STANDARD.encode(config.to_string()) } });
     Credentials::of_secrets([&secret]).0
@@ -134,7 +135,9 @@ async fn a_hostile_registry_gets_a_sentence_and_no_more_than_the_limit() {
         let loops = hostility == Hostility::RedirectLoop;
         let registry = Registry::start(image, answer, hostility, true).await.unwrap();
         let options = Options { plain_http: vec![registry.address().to_string()], limits, ..Options::default() };
+        let cost = Cost::begin();
         let pulled = pull(&format!("{}/garden/catalog:1", registry.address()), &options).await;
+        println!("{}, {} bytes sent", cost.told(name), registry.sent());
         if name == "endless version" {
             // Its body is not looked at.
             assert!(pulled.is_ok(), "{name}");
@@ -185,12 +188,13 @@ async fn a_hostile_catalog_gets_a_sentence_and_no_more_than_the_limit() {
         (H::Silent, 1, "was not read within"),
         (H::BreaksOff, 1, "error encountered while listing bundles: cut"),
     ] {
-        let catalog = Catalog::start(hostility).await.unwrap();
+        let (catalog, cost) = (Catalog::start(hostility).await.unwrap(), Cost::begin());
         let read_timeout = if hostility == H::Silent { Duration::from_millis(200) } else { settings.read_timeout };
         let client =
             Client::start(&catalog.address(), Settings { read_timeout, pause: Duration::from_mins(1), ..settings });
         let mut observed = client.observe();
         let seen = observed.wait_for(|o| o.snapshot.is_some() || o.error.is_some()).await.unwrap().clone();
+        println!("{}", cost.told(&format!("{hostility:?}")));
         match words {
             "" => assert_eq!(seen.snapshot.unwrap().packages().len(), 1),
             words => {

@@ -6,6 +6,7 @@ mod bundles;
 mod faulty;
 mod hostile;
 mod layouts;
+mod lending;
 mod registry;
 
 use std::collections::BTreeMap;

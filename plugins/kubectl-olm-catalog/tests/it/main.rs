@@ -5,6 +5,8 @@
 mod add;
 mod diff;
 mod graph;
+#[cfg(target_os = "linux")]
+mod hostile;
 mod resolve;
 
 use assert_cmd::Command;

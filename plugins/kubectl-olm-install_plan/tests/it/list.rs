@@ -1,6 +1,9 @@
 //! `kubectl olm install-plan list`.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::thread;
 
 use super::said;
 
@@ -55,4 +58,63 @@ fn questions_that_cannot_be_read() {
         assert_eq!((code, table.as_str()), (2, ""), "{wrong:?}");
         assert!(talk.starts_with("error: "), "{wrong:?}: {talk}");
     }
+}
+
+/// A folder with the kubeconfig of an API server that has these InstallPlans, as JSON, and nothing else.
+fn serving(plans: Vec<String>) -> tempfile::TempDir {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { continue };
+            let mut head = BufReader::new(&stream).lines().map_while(Result::ok);
+            let path = head.next().unwrap_or_default();
+            head.take_while(|line| !line.is_empty()).for_each(drop);
+            let items = if path.contains("/installplans") { plans.join(",") } else { String::new() };
+            let body = format!(r#"{{"kind":"List","metadata":{{"resourceVersion":"7"}},"items":[{items}]}}"#);
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length";
+            // A client that has gone wants no answer.
+            drop(write!(stream, "{head}: {}\r\n\r\n{body}", body.len()));
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = serde_json::json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c", "users": [{ "name": "u", "user": {} }],
+        "clusters": [{ "name": "c", "cluster": { "server": server } }],
+        "contexts": [{ "name": "c", "context": { "cluster": "c", "user": "u", "namespace": "garden" } }],
+    });
+    fs::write(folder.path().join("kubeconfig"), kubeconfig.to_string()).unwrap();
+    folder
+}
+
+fn plan(name: &str, status: &str) -> String {
+    format!(
+        r#"{{"metadata":{{"name":"{name}","namespace":"garden","uid":"u-{name}","resourceVersion":"5"}},"spec":{{"approval":"Manual","approved":false,"clusterServiceVersionNames":["rose.v1.0.0"]}},"status":{status}}}"#
+    )
+}
+
+#[test]
+fn a_plan_that_cannot_be_read_is_told_and_the_others_are_listed() {
+    let readable = plan("install-well", r#"{"phase":"RequiresApproval"}"#);
+    let list = |folder: &tempfile::TempDir, more: &[&str]| {
+        said(folder.path(), &[&["list", "--kubeconfig", "kubeconfig"], more].concat())
+    };
+    let well = serving(vec![readable.clone()]);
+    let (code, names, talk) = list(&well, &["-o", "name"]);
+    assert_eq!((code, names.as_str()), (0, "installplan/install-well\n"), "{talk}");
+    assert_eq!(list(&well, &["install-gone"]).0, 1, "the answer is no");
+    // Legal in Kubernetes, and deeper than what is read.
+    let deep = plan("install-deep", &format!("{}1{}", r#"{"a":"#.repeat(200), "}".repeat(200)));
+    let ill = serving(vec![deep, readable]);
+    for more in [&["-o", "name"][..], &["-o", "name", "-A"], &["-o", "name", "install-well", "install-deep"]] {
+        let (code, names, talk) = list(&ill, more);
+        assert_eq!(code, 2, "nobody can tell: {talk}");
+        assert!(names.contains("install-well") && !names.contains("install-deep"), "{names}");
+        assert!(talk.contains("install-deep in namespace garden: it is nested more than 128 levels deep"), "{talk}");
+        assert!(!talk.contains("not found"), "{talk}");
+    }
+    assert_eq!(list(&ill, &["-o", "name", "install-well"]).0, 0, "of the one that was asked about all is known");
+    let deep = plan("install-deep", &format!("{}1{}", r#"{"a":"#.repeat(200), "}".repeat(200)));
+    let (code, table, talk) = list(&serving(vec![deep]), &[]);
+    assert_eq!((code, table.as_str(), talk.contains("No InstallPlans")), (2, "", false), "{talk}");
 }

@@ -12,14 +12,15 @@ use super::parts::{Condition, Time, texts};
 use super::raw::{Carried, Raw};
 use super::resource::View;
 
-/// A source of packages: an image, an address, or a ConfigMap.
+/// A catalog of operator packages. Subscriptions of its namespace can use it; a catalog in the global catalog namespace serves all
+/// namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["metadata", "spec"]))]
 pub struct CatalogSource {
-    /// What is asked for.
+    /// The source of the catalog and the configuration of its server. Written by users.
     pub spec: CatalogSourceSpec,
-    /// What was observed.
+    /// The observed state of the catalog. Written by the controllers.
     pub status: CatalogSourceStatus,
 }
 
@@ -28,176 +29,193 @@ impl View for CatalogSource {
 }
 
 texts! {
-    /// How a catalog is served.
+    /// The type of a catalog's source.
     SourceType {
-        /// Not said.
+        /// Not set, which is invalid.
         None = "",
-        /// From an image or at an address, over gRPC.
+        /// A catalog image, or the address of a registry server.
         Grpc = "grpc",
-        /// From a ConfigMap.
+        /// A ConfigMap.
         ConfigMap = "configmap",
-        /// From a ConfigMap, the older name.
+        /// A ConfigMap; the older name.
         Internal = "internal",
     }
 }
 
-/// What a CatalogSource asks for.
+/// The source of a catalog and the configuration of its server.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["sourceType"]))]
 pub struct CatalogSourceSpec {
-    /// How the catalog is served.
+    /// The type of the source: grpc for a catalog image or the address of a registry server, configmap (or its older name internal) for a
+    /// ConfigMap. Any other value is invalid and sets status.reason to SpecInvalidError.
     pub source_type: SourceType,
-    /// Higher is preferred when a dependency could come from several catalogs.
+    /// The priority of the catalog when several catalogs can satisfy a dependency: a higher number is preferred. Defaults to 0. The
+    /// catalog of the bundle that has the dependency is always preferred to others.
     #[schemars(extend("format" = null))]
     pub priority: i64,
-    /// The ConfigMap with the content, for source types configmap and internal.
+    /// The name of the ConfigMap, in the namespace of the CatalogSource, that holds the content. Required for the types configmap and
+    /// internal, ignored for grpc. The ConfigMap's keys are clusterServiceVersions, customResourceDefinitions and packages, each a YAML
+    /// list.
     pub config_map: String,
-    /// host:port of a registry server that is already there.
+    /// The address of a registry server as HOST:PORT, dialed with gRPC and without TLS. The type grpc requires address or image; if both
+    /// are set, content is read from address.
     pub address: String,
-    /// The image that holds the catalog.
+    /// The reference of the catalog image, by tag or digest. The type grpc requires image or address. Written by users, or by the
+    /// controllers if the annotation olm.catalogImageTemplate is set.
     pub image: String,
-    /// How the pod that serves the image is run.
+    /// The configuration of the pod that serves the catalog image. Without catalog pods (kubectl olm run --catalog-pods) only
+    /// extractContent.catalogDir has an effect.
     pub grpc_pod_config: Option<GrpcPodConfig>,
-    /// How newer catalog images are found.
+    /// The strategy for detecting a newer image behind the same tag. If not set, the registry is not polled.
     pub update_strategy: Option<UpdateStrategy>,
-    /// Pull secrets in the catalog's namespace.
+    /// The names of image pull Secrets in the namespace of the CatalogSource, in order of preference. They are used for the catalog image
+    /// and for the bundle images that it refers to.
     pub secrets: Vec<String>,
-    /// Name for people.
+    /// The name of the catalog in listings and consoles. Informational.
     pub display_name: String,
-    /// What is in it.
+    /// The description of the catalog's content for consoles. Informational.
     pub description: Carried<String>,
-    /// Who publishes it.
+    /// The publisher of the catalog. Informational.
     pub publisher: String,
-    /// A picture.
+    /// The icon of the catalog for consoles. Informational.
     pub icon: Carried<Icon>,
 }
 
-/// How the pod of a catalog image is run.
+/// The configuration of a pod that serves a catalog image.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct GrpcPodConfig {
-    /// The pod's tolerations.
+    /// The tolerations of the catalog pod. Defaults to none.
     pub tolerations: Vec<Raw<Toleration>>,
-    /// The pod's node selector.
+    /// The node selector of the catalog pod. Defaults to kubernetes.io/os: linux, which a value here replaces.
     pub node_selector: Option<BTreeMap<String, String>>,
-    /// The pod's affinity.
+    /// The affinity of the catalog pod. Defaults to none.
     pub affinity: Option<Raw<Affinity>>,
-    /// The pod's priority class.
+    /// The name of the PriorityClass of the catalog pod. The annotation operatorframework.io/priorityclass of the CatalogSource overrides
+    /// it.
     pub priority_class_name: Option<String>,
-    /// Which pod security standard the pod meets.
+    /// The security context of the catalog pod: restricted meets the restricted Pod Security Standard, legacy sets none. Defaults to
+    /// restricted if the namespace enforces that standard, else to legacy.
     #[schemars(extend("enum" = ["legacy", "restricted"]))]
     pub security_context_config: Option<String>,
-    /// How much memory the server should need; becomes its request.
+    /// The memory request of the catalog server and, as GOMEMLIMIT, its soft limit: a quantity such as 100Mi. Defaults to a request of
+    /// 50Mi without limit.
     pub memory_target: Option<Raw<Quantity>>,
-    /// Where in the image the catalog lies, when the image has no server.
+    /// The location of the content in a catalog image that contains no server. If not set, the image's label
+    /// operators.operatorframework.io.index.configs.v1 names the directory.
     pub extract_content: Option<ExtractContent>,
 }
 
-/// Where in a catalog image the content lies.
+/// The location of the content in a catalog image.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["catalogDir"]))]
 pub struct ExtractContent {
-    /// The folder of a cache made for the content.
+    /// The directory in the image with a cache that opm generated from the content. Used by catalog pods only; if empty, the server
+    /// generates the cache at its start.
     pub cache_dir: String,
-    /// The folder of the content.
+    /// The directory in the image with the file-based catalog, such as /configs.
     pub catalog_dir: String,
 }
 
-/// How newer catalog images are found.
+/// The strategy for detecting newer catalog images.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct UpdateStrategy {
-    /// By looking at the registry from time to time.
+    /// The polling of the image registry. Applies to the type grpc with an image only.
     pub registry_poll: Option<RegistryPoll>,
 }
 
-/// How often a registry is looked at.
+/// The polling of an image registry.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RegistryPoll {
-    /// A Go duration such as 30m.
+    /// The time between polls as a Go duration, such as 30m or 1h. An interval that cannot be parsed sets status.reason to
+    /// InvalidIntervalError and counts as 15m; without one the registry is not polled.
     pub interval: Option<String>,
 }
 
-/// A picture.
+/// An icon for consoles.
 #[derive(JsonSchema)]
 pub struct Icon {
-    /// The picture in base64.
+    /// The content of the image file, encoded in base64.
     pub base64data: String,
-    /// Its media type.
+    /// The media type of the image, such as image/svg+xml or image/png.
     pub mediatype: String,
 }
 
-/// What was observed of a CatalogSource.
+/// The observed state of a catalog.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct CatalogSourceStatus {
-    /// What is wrong, for people.
+    /// The human-readable explanation of reason. Empty if no problem is known.
     pub message: String,
-    /// What is wrong, one word.
+    /// The machine-readable cause of a problem: SpecInvalidError, ConfigMapError, RegistryServerError or InvalidIntervalError. Empty if
+    /// no problem is known.
     pub reason: String,
-    /// The ConfigMap in use.
+    /// The revision of the ConfigMap from which the content was read. Set for the types configmap and internal.
     pub config_map_reference: Option<ConfigMapReference>,
-    /// The server in use.
+    /// The registry server of the catalog. Without catalog pods at most protocol and createdAt are set.
     pub registry_service: Option<RegistryService>,
-    /// The connection to the server.
+    /// The state of the connection to the catalog's server, image or ConfigMap.
     pub connection_state: Option<ConnectionState>,
-    /// When the registry was last looked at.
+    /// The time at which the image registry was last polled.
     pub latest_image_registry_poll: Time,
-    /// Conditions.
+    /// The conditions TemplatesHaveResolved and ResolvedImage. Set if the annotation olm.catalogImageTemplate is set.
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
 
-/// The ConfigMap that a catalog was read from.
+/// The revision of a ConfigMap from which a catalog was read.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["name", "namespace"]))]
 pub struct ConfigMapReference {
-    /// Name.
+    /// The name of the ConfigMap.
     pub name: String,
-    /// Namespace.
+    /// The namespace of the ConfigMap, which is that of the CatalogSource.
     pub namespace: String,
-    /// Its uid.
+    /// The UID that the ConfigMap had when it was read.
     pub uid: String,
-    /// Its resourceVersion.
+    /// The resourceVersion that the ConfigMap had when it was read.
     pub resource_version: String,
-    /// When it was read.
+    /// The time at which this revision was recorded.
     pub last_update_time: Time,
 }
 
-/// The server of a catalog.
+/// The registry server of a catalog.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct RegistryService {
-    /// Always grpc.
+    /// The protocol of the server. Always grpc.
     pub protocol: String,
-    /// The Service's name.
+    /// The name of the Service of the catalog pod: that of the CatalogSource with hyphens in place of dots.
     pub service_name: String,
-    /// The Service's namespace.
+    /// The namespace of the Service, which is that of the CatalogSource.
     pub service_namespace: String,
-    /// The Service's port.
+    /// The port of the Service as a string, always 50051.
     pub port: String,
-    /// When it was made.
+    /// The time at which the server was created or last replaced.
     pub created_at: Time,
 }
 
-/// The connection to a catalog's server.
+/// The state of the connection to a catalog.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["lastObservedState"]))]
 pub struct ConnectionState {
-    /// host:port.
+    /// The address that content is read from: HOST:PORT of a server, or, if it is read without a server, the reference of the image or
+    /// configmap/NAME.
     pub address: String,
-    /// IDLE, CONNECTING, READY, TRANSIENT_FAILURE or SHUTDOWN.
+    /// The state that was last observed: IDLE, CONNECTING, READY, TRANSIENT_FAILURE or SHUTDOWN, as in gRPC. Subscriptions are resolved
+    /// again when it becomes READY.
     pub last_observed_state: String,
-    /// When it last changed.
+    /// The time at which address or lastObservedState last changed, or at which the connection was last re-established.
     pub last_connect: Time,
 }
 
-/// Where the content of a CatalogSource comes from (reference/catalog-operator.md §1.1).
+/// Where the content of a CatalogSource comes from (olm-behaviour/catalogsource.md#validation).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin<'a> {
     /// A registry that is served at this address.
@@ -269,7 +287,7 @@ pub fn catalog_dir(source: &Value) -> Option<String> {
     extracted.is_object().then(|| object::text(extracted, &["catalogDir"])).filter(|d| !d.is_empty()).map(str::to_owned)
 }
 
-/// When the image of a container is pulled: what a digest names never changes (reference/catalog-operator.md §1.4).
+/// When the image of a container is pulled: what a digest names never changes (olm-behaviour/catalogsource.md#catalog-pod-spec).
 pub fn pull_policy(image: &str) -> &'static str {
     if image.contains('@') { "IfNotPresent" } else { "Always" }
 }

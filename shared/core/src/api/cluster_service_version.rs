@@ -15,10 +15,10 @@ use super::raw::{Carried, Raw};
 use super::resource::View;
 
 /// Reason of the phase `Failed` when a Deployment may not be written: nothing is tried again before rights change
-/// (reference/olm-operator.md §1.7).
+/// (olm-behaviour/csv.md#strategy-errors).
 pub const NO_RETRY: &str = "InstallComponentFailedNoRetry";
 
-/// The finalizer on every ClusterServiceVersion that is not a copy (reference/olm-operator.md §7.3).
+/// The finalizer on every ClusterServiceVersion that is not a copy (olm-behaviour/csv.md#deletion).
 pub const FINALIZER: &str = "operators.coreos.com/csv-cleanup";
 
 /// Is it a copy of a ClusterServiceVersion of another namespace? The label says so, or, when somebody took that away, the status. The
@@ -42,14 +42,14 @@ pub fn deletion_note(command: &str) -> Option<&'static str> {
     )
 }
 
-/// One version of an operator: what it provides, what it needs, and how it is run.
+/// One version of an operator: its APIs, its requirements and its install strategy. Usually created by an InstallPlan from a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["metadata", "spec"]))]
 pub struct ClusterServiceVersion {
-    /// The operator.
+    /// The operator as its bundle describes it. Written by the author of the bundle; the InstallPlan sets replaces.
     pub spec: ClusterServiceVersionSpec,
-    /// How far its installation is.
+    /// The state of the installation. Written by the controllers.
     pub status: ClusterServiceVersionStatus,
 }
 
@@ -57,16 +57,17 @@ impl View for ClusterServiceVersion {
     const KIND: &'static str = "ClusterServiceVersion";
 }
 
-/// An operator.
+/// The operator as its bundle describes it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["displayName", "install"]))]
 pub struct ClusterServiceVersionSpec {
-    /// How it is run.
+    /// The install strategy: the Deployments of the operator and their permissions.
     pub install: InstallStrategy,
-    /// Its version, as semver.
+    /// The semantic version of the operator, such as 1.4.2. Version ranges of dependencies and of skipRange are matched against it.
     pub version: String,
-    /// Tells builds of one version apart: identifiers with dots between them.
+    /// The release of the version, which distinguishes builds of it: dot-separated identifiers of alphanumerics and hyphens, such as 1 or
+    /// 2.rc1. Optional.
     #[schemars(extend("maxLength" = 20, "x-kubernetes-validations" = [
         {
             "rule": "self.matches('^[0-9A-Za-z-]+(\\\\.[0-9A-Za-z-]+)*$')",
@@ -78,72 +79,79 @@ pub struct ClusterServiceVersionSpec {
         },
     ]))]
     pub release: String,
-    /// How mature it is, in a word.
+    /// The maturity of the version as free text, such as alpha or stable. Informational.
     pub maturity: Carried<String>,
-    /// The CRDs it provides and needs.
+    /// The custom resource definitions that the operator provides (owned) and needs (required).
     pub customresourcedefinitions: CustomResourceDefinitions,
-    /// The API services it provides and needs.
+    /// The aggregated APIs that the operator provides (owned) and needs (required).
     pub apiservicedefinitions: ApiServiceDefinitions,
-    /// Its webhooks.
+    /// The webhooks of the operator. The controllers create their Services, certificates and configurations. If they are invalid, the
+    /// phase is Failed with reason InvalidWebhookDescription.
     pub webhookdefinitions: Vec<WebhookDescription>,
-    /// Kinds that the cluster has to serve.
+    /// The kinds that the API server must serve before the operator is installed, whichever component provides them.
     #[serde(rename = "nativeAPIs")]
     pub native_apis: Vec<NativeApi>,
-    /// The oldest Kubernetes it runs on.
+    /// The minimum version of Kubernetes as a semantic version, such as 1.29.0. On an older cluster the phase stays Pending with reason
+    /// RequirementsNotMet.
     pub min_kube_version: String,
-    /// Its name for people.
+    /// The name of the operator in listings and consoles.
     pub display_name: String,
-    /// What it does, in Markdown.
+    /// The description of the operator in Markdown, for consoles. Informational.
     pub description: Carried<String>,
-    /// Words to find it by.
+    /// The keywords by which consoles find the operator. Informational.
     pub keywords: Carried<Vec<String>>,
-    /// Who maintains it.
+    /// The maintainers of the operator. Informational.
     pub maintainers: Carried<Vec<Maintainer>>,
-    /// Who provides it.
+    /// The publisher of the operator. Informational.
     pub provider: Carried<AppLink>,
-    /// Where to read more.
+    /// The links to further documentation. Informational.
     pub links: Carried<Vec<AppLink>>,
-    /// Pictures.
+    /// The icons of the operator for consoles, usually one. Informational.
     pub icon: Carried<Vec<Icon>>,
-    /// Which sets of namespaces it can watch.
+    /// The sets of namespaces that the operator can watch. If they do not allow the target namespaces of the OperatorGroup, the phase is
+    /// Failed with reason UnsupportedOperatorGroup.
     pub install_modes: Vec<InstallMode>,
-    /// The ClusterServiceVersion that it replaces.
+    /// The name of the ClusterServiceVersion in the same namespace that this one replaces. The replaced one is deleted once this one has
+    /// succeeded.
     pub replaces: String,
-    /// Labels for people and consoles.
+    /// The labels of the operator for consoles. The controllers do not use them.
     pub labels: Carried<BTreeMap<String, String>>,
-    /// Annotations for people and consoles.
+    /// The annotations of the operator for consoles. The controllers do not use them.
     pub annotations: Carried<BTreeMap<String, String>>,
-    /// Selects objects that belong to it.
+    /// The label selector of objects that belong to the operator. The controllers do not use it.
     pub selector: Carried<LabelSelector>,
-    /// Should its custom resources go with it? Has no effect.
+    /// The deletion of custom resources together with the operator. It has no effect: custom resources stay.
     pub cleanup: Carried<Cleanup>,
-    /// ClusterServiceVersions that it replaces as well.
+    /// The names of ClusterServiceVersions that can be upgraded to this one besides the one in replaces. Used in catalogs; it has no
+    /// effect on an operator that is installed.
     pub skips: Vec<String>,
-    /// Images that it uses.
+    /// The images that the operator uses, for mirroring and for kubectl olm install-plan explain. It does not change what runs.
     pub related_images: Carried<Vec<RelatedImage>>,
 }
 
-/// How an operator is run.
+/// The strategy that installs an operator.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["strategy"]))]
 pub struct InstallStrategy {
-    /// Always deployment.
+    /// The name of the strategy, which must be deployment. With any other name the phase is Failed with reason InvalidInstallStrategy.
     pub strategy: String,
-    /// The Deployments, and what they may do.
+    /// The Deployments of the operator and the permissions of their ServiceAccounts.
     pub spec: StrategyDetailsDeployment,
 }
 
-/// Deployments and what they may do.
+/// The Deployments of an operator and the permissions of their ServiceAccounts.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["deployments"]))]
 pub struct StrategyDetailsDeployment {
-    /// The Deployments.
+    /// The Deployments to create in the namespace of the ClusterServiceVersion. One that is removed from the list is deleted.
     pub deployments: Vec<StrategyDeployment>,
-    /// Permissions in the namespaces it watches.
+    /// The permissions in the operator's own namespace and in the target namespaces of its OperatorGroup. The InstallPlan creates a Role
+    /// and a RoleBinding for each entry; the controllers copy these to other target namespaces, or grant them in the whole cluster if the
+    /// group targets all.
     pub permissions: Vec<Permission>,
-    /// Permissions in the whole cluster.
+    /// The permissions in the whole cluster. The InstallPlan creates a ClusterRole and a ClusterRoleBinding for each entry.
     pub cluster_permissions: Vec<Permission>,
 }
 
@@ -152,12 +160,12 @@ pub struct StrategyDetailsDeployment {
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["name", "spec"]))]
 pub struct StrategyDeployment {
-    /// Name.
+    /// The name of the Deployment.
     pub name: String,
-    /// Its spec.
+    /// The spec of the Deployment. The field spec.config of the Subscription changes parts of its pod template.
     #[schemars(schema_with = "deployment_spec")]
     pub spec: Raw<DeploymentSpec>,
-    /// Its labels.
+    /// The labels of the Deployment itself. Labels of its pods belong in spec.template.metadata.labels.
     pub label: BTreeMap<String, String>,
 }
 
@@ -174,49 +182,50 @@ fn deployment_spec(generator: &mut schemars::SchemaGenerator) -> schemars::Schem
     schema
 }
 
-/// What a ServiceAccount may do.
+/// The permissions of a ServiceAccount.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["rules", "serviceAccountName"]))]
 pub struct Permission {
-    /// The ServiceAccount.
+    /// The name of the ServiceAccount in the namespace of the ClusterServiceVersion. The InstallPlan creates it unless it is default.
     pub service_account_name: String,
-    /// What it may do.
+    /// The rules that the ServiceAccount is granted.
     pub rules: Vec<PolicyRule>,
 }
 
-/// The CRDs that an operator provides and needs.
+/// The custom resource definitions that an operator provides and needs.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CustomResourceDefinitions {
-    /// Provided.
+    /// The CRDs that the operator provides. If another operator provides one of them for the same namespaces, the phase is Failed with
+    /// reason OwnerConflict or InterOperatorGroupOwnerConflict.
     pub owned: Vec<CrdDescription>,
-    /// Needed.
+    /// The CRDs that must be served before the operator is installed. Resolution installs operators that provide them.
     pub required: Vec<CrdDescription>,
 }
 
-/// A version of a CRD.
+/// A version of a custom resource definition.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["kind", "name", "version"]))]
 pub struct CrdDescription {
-    /// Name of the CRD, plural.group.
+    /// The name of the CustomResourceDefinition in the form PLURAL.GROUP.
     pub name: String,
-    /// Version.
+    /// The API version, such as v1. The CustomResourceDefinition must serve it.
     pub version: String,
-    /// Kind.
+    /// The kind of the custom resource.
     pub kind: String,
-    /// Its name for people.
+    /// The name of the API in consoles. Informational.
     pub display_name: String,
-    /// What it is for.
+    /// The purpose of the API, for consoles. Informational.
     pub description: Carried<String>,
-    /// Kinds that it makes.
+    /// The kinds of objects that a custom resource leads to, for consoles. Informational.
     pub resources: Carried<Vec<ApiResource>>,
-    /// Fields of status, for consoles.
+    /// The hints to consoles about fields of status. Informational.
     pub status_descriptors: Carried<Vec<Descriptor>>,
-    /// Fields of spec, for consoles.
+    /// The hints to consoles about fields of spec. Informational.
     pub spec_descriptors: Carried<Vec<Descriptor>>,
-    /// Actions, for consoles.
+    /// The hints to consoles about actions on the custom resource. Informational.
     pub action_descriptors: Carried<Vec<Descriptor>>,
 }
 
@@ -228,44 +237,44 @@ impl CrdDescription {
     }
 }
 
-/// The API services that an operator provides and needs.
+/// The aggregated APIs that an operator provides and needs.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ApiServiceDefinitions {
-    /// Provided.
+    /// The APIs that the operator provides. The controllers create an APIService VERSION.GROUP and its certificate for each.
     pub owned: Vec<ApiServiceDescription>,
-    /// Needed.
+    /// The APIs that must be available before the operator is installed. Resolution installs operators that provide them.
     pub required: Vec<ApiServiceDescription>,
 }
 
-/// A kind of an API service.
+/// A kind of an aggregated API.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["group", "kind", "name", "version"]))]
 pub struct ApiServiceDescription {
-    /// Plural of the resource.
+    /// The plural name of the resource.
     pub name: String,
-    /// API group.
+    /// The API group of the kind.
     pub group: String,
-    /// API version.
+    /// The API version of the kind, such as v1.
     pub version: String,
-    /// Kind.
+    /// The kind that the API serves.
     pub kind: String,
-    /// The Deployment that serves it.
+    /// The name of the Deployment in the install strategy that serves the API. Required for owned APIs.
     pub deployment_name: String,
-    /// The port it is served at.
+    /// The port of the Service and of the pods that serve the API. Defaults to 443.
     pub container_port: i32,
-    /// Its name for people.
+    /// The name of the API in consoles. Informational.
     pub display_name: String,
-    /// What it is for.
+    /// The purpose of the API, for consoles. Informational.
     pub description: Carried<String>,
-    /// Kinds that it makes.
+    /// The kinds of objects that an object of this kind leads to, for consoles. Informational.
     pub resources: Carried<Vec<ApiResource>>,
-    /// Fields of status, for consoles.
+    /// The hints to consoles about fields of status. Informational.
     pub status_descriptors: Carried<Vec<Descriptor>>,
-    /// Fields of spec, for consoles.
+    /// The hints to consoles about fields of spec. Informational.
     pub spec_descriptors: Carried<Vec<Descriptor>>,
-    /// Actions, for consoles.
+    /// The hints to consoles about actions on the object. Informational.
     pub action_descriptors: Carried<Vec<Descriptor>>,
 }
 
@@ -276,45 +285,45 @@ impl ApiServiceDescription {
     }
 }
 
-/// A kind that a custom resource makes.
+/// A kind of object that a custom resource leads to.
 #[derive(JsonSchema)]
 pub struct ApiResource {
-    /// Name, often empty.
+    /// The name of the CustomResourceDefinition; empty for a kind of Kubernetes.
     pub name: String,
-    /// Kind.
+    /// The kind of the object.
     pub kind: String,
-    /// Version.
+    /// The API version of the object.
     pub version: String,
 }
 
-/// A field or an action, for consoles.
+/// A hint to consoles about a field or an action.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// The field's path.
+    /// The path of the field below spec or status, with dots between names.
     pub path: String,
-    /// Its name for people.
+    /// The name of the field or action in consoles.
     pub display_name: Option<String>,
-    /// What it is for.
+    /// The explanation of the field or action in consoles.
     pub description: Option<String>,
-    /// How consoles show it.
+    /// The identifiers of the widgets with which consoles show the field, such as urn:alm:descriptor:com.tectonic.ui:podCount.
     #[schemars(rename = "x-descriptors")]
     pub x_descriptors: Option<Vec<String>>,
-    /// A value that is always the same.
+    /// The fixed value of the field or action, encoded in base64.
     #[schemars(extend("format" = "byte"))]
     pub value: Option<String>,
 }
 
 texts! {
-    /// Which webhook.
+    /// The type of a webhook.
     WebhookType {
-        /// Not said.
+        /// Not set, which the API server refuses.
         None = "",
-        /// Judges objects.
+        /// An admission webhook that accepts or refuses requests.
         Validating = "ValidatingAdmissionWebhook",
-        /// Changes objects.
+        /// An admission webhook that changes objects.
         Mutating = "MutatingAdmissionWebhook",
-        /// Converts objects between versions.
+        /// A webhook that converts custom resources between API versions.
         Conversion = "ConversionWebhook",
     }
 }
@@ -324,79 +333,83 @@ texts! {
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["admissionReviewVersions", "generateName", "sideEffects", "type"]))]
 pub struct WebhookDescription {
-    /// Its name, and that of its configuration before a random end.
+    /// The name of the webhook and the prefix of the name of its configuration. It must be unique in the ClusterServiceVersion.
     pub generate_name: String,
-    /// Which webhook.
+    /// The type of the webhook: ValidatingAdmissionWebhook accepts or refuses requests, MutatingAdmissionWebhook changes objects,
+    /// ConversionWebhook converts custom resources between API versions.
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["ValidatingAdmissionWebhook", "MutatingAdmissionWebhook", "ConversionWebhook"]))]
     pub type_: WebhookType,
-    /// The Deployment that serves it.
+    /// The name of the Deployment in the install strategy that serves the webhook.
     pub deployment_name: String,
-    /// The port of its Service.
+    /// The port of the Service of the webhook. Defaults to 443.
     #[schemars(range(min = 1, max = 65535), extend("x-default" = 443))]
     pub container_port: i32,
-    /// The port of its pods.
+    /// The port of the pods, as number or name, that serves the webhook. Defaults to containerPort.
     pub target_port: Option<Raw<IntOrString>>,
-    /// Which requests it is asked about.
+    /// The requests for which an admission webhook is called. The API group *, the group operators.coreos.com and webhook configurations
+    /// are not allowed.
     pub rules: Vec<Raw<RuleWithOperations>>,
-    /// Fail or Ignore.
+    /// The handling of a request when the webhook cannot be called: Fail or Ignore. Defaults to Fail.
     pub failure_policy: Option<String>,
-    /// Exact or Equivalent.
+    /// The handling of requests that match a rule in another API version only: Exact ignores them, Equivalent converts them. Defaults to
+    /// Equivalent.
     pub match_policy: Option<String>,
-    /// Which objects it is asked about.
+    /// The selector of objects, by their labels, for which the webhook is called. Defaults to all objects.
     pub object_selector: Option<Raw<LabelSelector>>,
-    /// None or NoneOnDryRun.
+    /// The side effects of a call: None, or NoneOnDryRun if a dry run has none.
     pub side_effects: Option<String>,
-    /// How long it may take.
+    /// The timeout of a call in seconds, from 1 to 30. Defaults to 10.
     pub timeout_seconds: Option<i32>,
-    /// Versions of AdmissionReview or ConversionReview that it understands.
+    /// The versions of AdmissionReview, or of ConversionReview, that the webhook understands, in order of preference.
     pub admission_review_versions: Vec<String>,
-    /// Never or IfNeeded.
+    /// The policy for calling a mutating webhook again after others have changed the object: Never or IfNeeded. Defaults to Never.
     pub reinvocation_policy: Option<String>,
-    /// The path of its URL.
+    /// The path of the webhook's URL. Defaults to the root.
     pub webhook_path: Option<String>,
-    /// For conversion: the CRDs.
+    /// The names of the owned CRDs whose resources a conversion webhook converts. It needs at least one, and AllNamespaces as the only
+    /// supported install mode.
     #[serde(rename = "conversionCRDs")]
     pub conversion_crds: Vec<String>,
 }
 
-/// A kind that the cluster has to serve.
+/// A kind that the API server must serve.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["group", "kind", "version"]))]
 pub struct NativeApi {
-    /// API group.
+    /// The API group of the kind; empty for the core group.
     pub group: String,
-    /// API version.
+    /// The API version of the kind, such as v1.
     pub version: String,
-    /// Kind.
+    /// The kind that must be served.
     pub kind: String,
 }
 
-/// A person.
+/// A maintainer of an operator.
 #[derive(JsonSchema)]
 pub struct Maintainer {
-    /// Name.
+    /// The name of the maintainer.
     pub name: Option<String>,
-    /// Address.
+    /// The email address of the maintainer.
     pub email: Option<String>,
 }
 
-/// A page.
+/// A link with its name.
 #[derive(JsonSchema)]
 pub struct AppLink {
-    /// Name.
+    /// The name of the publisher or page.
     pub name: Option<String>,
-    /// Address.
+    /// The URL of the publisher or page.
     pub url: Option<String>,
 }
 
 texts! {
     /// A set of namespaces that an operator can watch.
     InstallModeType {
-        /// Not said.
+        /// Not set, which supports nothing.
         None = "",
-        /// Its own namespace.
+        /// The namespace of the operator.
         OwnNamespace = "OwnNamespace",
         /// One other namespace.
         SingleNamespace = "SingleNamespace",
@@ -407,167 +420,176 @@ texts! {
     }
 }
 
-/// Can an operator watch this set of namespaces?
+/// The support of an operator for a set of namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["supported", "type"]))]
 pub struct InstallMode {
-    /// The set.
+    /// The set of namespaces to watch: OwnNamespace (the operator's own), SingleNamespace (one other), MultiNamespace (several) or
+    /// AllNamespaces. A type that is listed twice is an error.
     #[serde(rename = "type")]
     pub type_: InstallModeType,
-    /// Can it?
+    /// Whether the operator supports the mode. A mode that is not listed is unsupported, but MultiNamespace implies SingleNamespace, and
+    /// SingleNamespace implies OwnNamespace.
     pub supported: bool,
 }
 
-/// Should custom resources go with the operator?
+/// The deletion of custom resources together with an operator.
 #[derive(JsonSchema)]
 pub struct Cleanup {
-    /// Should they?
+    /// Whether custom resources are to be deleted with the operator. It has no effect.
     pub enabled: bool,
 }
 
 /// An image that an operator uses.
 #[derive(JsonSchema)]
 pub struct RelatedImage {
-    /// Name.
+    /// The name of the image in the list.
     pub name: String,
-    /// Reference.
+    /// The reference of the image, by tag or digest.
     pub image: String,
 }
 
 texts! {
-    /// How far the installation of an operator is.
+    /// The phase of the installation of an operator.
     Phase {
-        /// Not looked at yet.
+        /// Not set yet: the ClusterServiceVersion is new.
         None = "",
-        /// Requirements are checked.
+        /// Set when requirements are checked, and while some are not met.
         Pending = "Pending",
-        /// Requirements are met.
+        /// Set when all requirements are met, and when a Deployment must be updated.
         InstallReady = "InstallReady",
-        /// Deployments are there and become available.
+        /// Set when Deployments are written, until they are available.
         Installing = "Installing",
-        /// It runs.
+        /// Set when everything is available.
         Succeeded = "Succeeded",
-        /// It does not.
+        /// Set when the installation, or later the operator, fails; the reason says how.
         Failed = "Failed",
-        /// Cannot be said.
+        /// Never set.
         Unknown = "Unknown",
-        /// Another ClusterServiceVersion replaces it.
+        /// Set when another ClusterServiceVersion that replaces this one exists.
         Replacing = "Replacing",
-        /// It was replaced and goes.
+        /// Set when the replacement has succeeded; the ClusterServiceVersion is deleted next.
         Deleting = "Deleting",
     }
 }
 
-/// How far the installation of an operator is.
+/// The state of the installation of an operator.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClusterServiceVersionStatus {
-    /// How far.
+    /// The phase of the installation: empty (new), Pending (requirements are not met yet), InstallReady (requirements are met),
+    /// Installing (Deployments are not available yet), Succeeded, Failed (see reason), Replacing (an upgrade is being installed) or
+    /// Deleting (the upgrade has succeeded). Written by the controllers.
     pub phase: Phase,
-    /// Why, for people.
+    /// The human-readable explanation of reason.
     pub message: String,
-    /// Why, one word.
+    /// The machine-readable cause of the phase, such as RequirementsNotMet, InstallComponentFailed or NoOperatorGroup. Copied marks the
+    /// copy of a ClusterServiceVersion of another namespace.
     pub reason: String,
-    /// When this was written.
+    /// The time at which phase, reason or message last changed.
     pub last_update_time: Time,
-    /// When the phase last changed.
+    /// The time at which phase last changed. An installation fails five minutes after it entered the phase Installing.
     pub last_transition_time: Time,
-    /// The phases so far, newest last.
+    /// The history of the phase, oldest first, with at most 20 entries. One is added when phase or reason changes. The last entry may
+    /// have an older message than the status.
     pub conditions: Vec<PhaseCondition>,
-    /// What it needs, and whether that is there.
+    /// The requirements of the operator, each with the result of its last check. Those that are not met explain the reason
+    /// RequirementsNotMet.
     pub requirement_status: Vec<RequirementStatus>,
-    /// When its certificates were made.
+    /// The time at which the serving certificates of webhooks and API services were issued.
     pub certs_last_updated: Time,
-    /// When its certificates should be made anew.
+    /// The time at which the serving certificates will be replaced, 24 hours before they expire.
     pub certs_rotate_at: Time,
-    /// What is left to clean up. Never set.
+    /// The custom resources that are being deleted with the operator. Always empty, since spec.cleanup has no effect.
     pub cleanup: Carried<CleanupStatus>,
 }
 
-/// A phase that a ClusterServiceVersion was in.
+/// An entry in the history of a ClusterServiceVersion's phase.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct PhaseCondition {
-    /// The phase.
+    /// The phase at that time, one of the values of status.phase.
     pub phase: Phase,
-    /// Why, for people.
+    /// The human-readable explanation of reason.
     pub message: String,
-    /// Why, one word.
+    /// The machine-readable cause of the phase.
     pub reason: String,
-    /// When it was written.
+    /// The time at which the entry was written.
     pub last_update_time: Time,
-    /// When the phase began.
+    /// The time at which the phase was entered.
     pub last_transition_time: Time,
 }
 
-/// Something that an operator needs.
+/// A requirement of an operator and the result of its check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["group", "kind", "message", "name", "status", "version"]))]
 pub struct RequirementStatus {
-    /// API group.
+    /// The API group of the required object; empty for the core group.
     pub group: String,
-    /// API version.
+    /// The API version of the required object.
     pub version: String,
-    /// Kind.
+    /// The kind of the required object, such as CustomResourceDefinition, APIService or ServiceAccount. ClusterServiceVersion stands for
+    /// minKubeVersion.
     pub kind: String,
-    /// Name.
+    /// The name of the required object; of a native API VERSION.GROUP.
     pub name: String,
-    /// Is it there?
+    /// The result of the check: Present or DeploymentFound if the requirement is met, else NotPresent, PresentNotSatisfied,
+    /// PresentNotAvailable or DeploymentNotFound.
     pub status: String,
-    /// Why, for people.
+    /// The human-readable explanation of status.
     pub message: String,
-    /// Its uid.
+    /// The UID of the required object. Set only for CRDs and APIServices that are present.
     pub uuid: String,
-    /// What it needs in turn: the rules of a ServiceAccount.
+    /// The permission rules that a required ServiceAccount needs.
     pub dependents: Vec<DependentStatus>,
 }
 
-/// Something that a requirement needs.
+/// A permission rule that a required ServiceAccount needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["group", "kind", "status", "version"]))]
 pub struct DependentStatus {
-    /// API group.
+    /// The API group of the rule. Always rbac.authorization.k8s.io.
     pub group: String,
-    /// API version.
+    /// The API version of the rule. Always v1.
     pub version: String,
-    /// Kind.
+    /// The kind of the rule. Always PolicyRule.
     pub kind: String,
-    /// Is it satisfied?
+    /// Whether the ServiceAccount has the permission: Satisfied or NotSatisfied.
     pub status: String,
-    /// Its uid.
+    /// The UID of the dependent object. Never set, as rules have none.
     pub uuid: String,
-    /// The rule.
+    /// The rule as JSON after its scope: namespaced rule or cluster rule.
     pub message: String,
 }
 
-/// What is left to clean up.
+/// The custom resources that are being deleted with an operator.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub struct CleanupStatus {
-    /// Objects that are being deleted.
+    /// The custom resources that still exist, by kind. Never set.
     pub pending_deletion: Option<Vec<PendingDeletion>>,
 }
 
-/// Objects of a kind that are being deleted.
+/// The custom resources of a kind that are being deleted.
 #[derive(JsonSchema)]
 pub struct PendingDeletion {
-    /// API group.
+    /// The API group of the kind.
     pub group: String,
-    /// Kind.
+    /// The kind of the custom resources.
     pub kind: String,
-    /// The objects.
+    /// The custom resources that still exist.
     pub instances: Vec<PendingInstance>,
 }
 
-/// An object that is being deleted.
+/// A custom resource that is being deleted.
 #[derive(JsonSchema)]
 pub struct PendingInstance {
-    /// Name.
+    /// The name of the custom resource.
     pub name: String,
-    /// Namespace, none when cluster-scoped.
+    /// The namespace of the custom resource; empty for cluster-scoped kinds.
     pub namespace: Option<String>,
 }
 

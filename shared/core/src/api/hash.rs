@@ -1,13 +1,23 @@
-//! The hashes that OLM puts into names and labels.
+//! Hashes as text: SHA-256 in hexadecimal digits, and what OLM puts into names and labels.
 //!
-//! All but [`gvk_hash`] are the base 62 digits of a SHA-224: of Go's JSON encoding of a value ([`deep_hash`], [`plain_hash`]) or of a
-//! text ([`text_hash`]). Source: reference olm-operator.md §11, catalog-operator.md §1.3.
+//! Of OLM's all but [`gvk_hash`] are the base 62 digits of a SHA-224: of Go's JSON encoding of a value ([`deep_hash`], [`plain_hash`]) or of a text
+//! ([`text_hash`]). Source: olm-behaviour/processes.md#hashes-and-names.
 
 use serde_json::Value;
-use sha2::{Digest, Sha224};
+use sha2::{Digest, Sha224, Sha256};
 
 use super::go_json::GoType;
 use super::object::Gvk;
+
+/// Bytes in lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The SHA-256 of bytes in hexadecimal digits.
+pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
+    hex(&Sha256::digest(bytes))
+}
 
 /// OLM's DeepHash: of the Go JSON encoding and a newline. For `olm.deployment-spec-hash`, `olm.pod-spec-hash`, webhook
 /// descriptions, and the hashes in the names of Roles.
@@ -58,8 +68,8 @@ pub fn gvk_hash(Gvk { group, version, kind }: &Gvk) -> String {
 
 /// A name made of a base and a hash, `base-hash`.
 ///
-/// The base is cut so that 63 characters suffice only when base and hash without the dash exceed 63: a sum of exactly 63 gives
-/// a name of 64 characters, as OLM does (olm-operator.md §2.5).
+/// The base is cut so that 63 characters suffice only when base and hash without the dash exceed 63: a sum of exactly 63 gives a name of 64
+/// characters, as OLM does (olm-behaviour/processes.md#hashes-and-names).
 pub fn generate_name(base: &str, hash: &str) -> String {
     const MAX: usize = 63;
     let keep = if base.len() + hash.len() > MAX { MAX.saturating_sub(hash.len() + 1) } else { base.len() };

@@ -39,14 +39,15 @@ pub fn is_approved(plan: &Value) -> bool {
     object::at(plan, &["spec", "approved"]) == &Value::Bool(true) || asks_for_it && !is_generated(plan)
 }
 
-/// The objects that a resolution calls for, and how far they are made.
+/// The objects to create for an installation or upgrade, and the state of their creation. Created by resolution for the Subscriptions of
+/// a namespace, or by users who name ClusterServiceVersions.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["metadata", "spec"]))]
 pub struct InstallPlan {
-    /// What is to be installed.
+    /// The ClusterServiceVersions to install, and their approval.
     pub spec: InstallPlanSpec,
-    /// The steps, and how far they are.
+    /// The steps to execute, and the state of each. Written by the controllers.
     pub status: InstallPlanStatus,
 }
 
@@ -54,64 +55,72 @@ impl View for InstallPlan {
     const KIND: &'static str = "InstallPlan";
 }
 
-/// What is to be installed.
+/// The ClusterServiceVersions to install, and their approval.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["approval", "approved", "clusterServiceVersionNames"]))]
 pub struct InstallPlanSpec {
-    /// A CatalogSource's name; not used.
+    /// The name of the CatalogSource that contains the ClusterServiceVersions. Used only in InstallPlans that users create. Defaults to
+    /// any catalog that the namespace can use.
     pub source: String,
-    /// A CatalogSource's namespace; not used.
+    /// The namespace of the CatalogSource in source. Used only in InstallPlans that users create.
     pub source_namespace: String,
-    /// The ClusterServiceVersions that are installed.
+    /// The names of the ClusterServiceVersions to install. In an InstallPlan that users create, the controllers add the steps for these
+    /// and for their dependencies.
     pub cluster_service_version_names: Vec<String>,
-    /// Who approves it.
+    /// The approval mode: Manual or Automatic. Resolution sets Manual if any Subscription of the namespace asks for it, and then waits
+    /// for approved. Automatic counts as approved only in InstallPlans that users create.
     pub approval: Approval,
-    /// Is it approved?
+    /// Whether the steps may be executed. Users approve a manual InstallPlan by setting it to true; the controllers set it in automatic
+    /// ones.
     pub approved: bool,
-    /// Counts the plans of a namespace.
+    /// The sequence number of the InstallPlan in its namespace: each new one has a higher number. Written by the controllers.
     #[schemars(extend("format" = null))]
     pub generation: i64,
 }
 
 texts! {
-    /// How far an InstallPlan is.
+    /// The phase of an InstallPlan.
     InstallPlanPhase {
-        /// Just made.
+        /// Not set yet: the InstallPlan is new and has no steps.
         None = "",
-        /// Steps are being collected.
+        /// Set while an InstallPlan that a user created cannot be resolved.
         Planning = "Planning",
-        /// Waits for approval.
+        /// Set when the steps are known and spec.approved is false.
         RequiresApproval = "RequiresApproval",
-        /// Steps are being carried out.
+        /// Set when the steps are approved, until all are done.
         Installing = "Installing",
-        /// All steps are done.
+        /// Set when all steps are done.
         Complete = "Complete",
-        /// Given up.
+        /// Set when a step still fails after the retry timeout.
         Failed = "Failed",
     }
 }
 
-/// The steps of an InstallPlan, and how far they are.
+/// The steps of an InstallPlan, and the state of their execution.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["catalogSources", "phase"]))]
 pub struct InstallPlanStatus {
-    /// How far it is.
+    /// The phase of the InstallPlan: empty (new), Planning (not resolved yet), RequiresApproval (waits for spec.approved), Installing
+    /// (steps are executed), Complete or Failed. Written by the controllers.
     pub phase: InstallPlanPhase,
-    /// Conditions.
+    /// The conditions of the InstallPlan: Installed, which is False with the cause of a failure, and Resolved, which is False for an
+    /// InstallPlan that cannot be resolved.
     pub conditions: Vec<InstallPlanCondition>,
-    /// Names of the CatalogSources that were used.
+    /// The names of the CatalogSources that the steps come from.
     pub catalog_sources: Vec<String>,
-    /// The objects to make, in order.
+    /// The steps to execute, each with the object to create. They do not change once they are written, except for their status.
     pub plan: Vec<Step>,
-    /// Bundles that are still being unpacked.
+    /// The bundle images that the steps were read from.
     pub bundle_lookups: Vec<BundleLookup>,
-    /// The ServiceAccount with whose rights steps are carried out.
+    /// The ServiceAccount of the OperatorGroup with whose permissions the steps are executed, CRDs excepted. If not set, the controllers'
+    /// own permissions are used.
     pub attenuated_service_account_ref: Option<ObjectReference>,
-    /// When carrying out began.
+    /// The time at which execution first failed, or was complete. Errors other than missing permissions are retried for one minute from
+    /// then, by default; afterwards the phase is Failed.
     pub start_time: Time,
-    /// What goes wrong, for people.
+    /// The error that is being retried, or that execution failed with. Empty if there is none.
     pub message: String,
 }
 
@@ -119,53 +128,56 @@ pub struct InstallPlanStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct InstallPlanCondition {
-    /// What is asked.
+    /// The type of the condition: Installed or Resolved.
     #[serde(rename = "type")]
     pub type_: String,
-    /// True, False or Unknown.
+    /// The status of the condition: True, False or Unknown.
     pub status: String,
-    /// When it was last written.
+    /// The time at which the condition was last written.
     pub last_update_time: Time,
-    /// When the status last changed.
+    /// The time at which status last changed.
     pub last_transition_time: Time,
-    /// Why, one word.
+    /// The machine-readable cause of the status, such as InstallCheckFailed or InstallComponentFailed.
     pub reason: String,
-    /// Why, for people.
+    /// The human-readable explanation of reason.
     pub message: String,
 }
 
 texts! {
-    /// What became of a step.
+    /// The state of a step.
     StepStatus {
-        /// Not looked at yet.
+        /// Set when the step is created; it was not executed yet.
         Unknown = "Unknown",
-        /// The object is not there.
+        /// Never set; it is treated like Unknown.
         NotPresent = "NotPresent",
-        /// The object was there already.
+        /// Set when the object existed and was updated where necessary.
         Present = "Present",
-        /// The object was made.
+        /// Set when the step created the object.
         Created = "Created",
-        /// Not made, and not needed.
+        /// Set when the object is optional and the cluster refused it.
         NotCreated = "NotCreated",
-        /// The API server does not know the kind yet.
+        /// Set when a CustomResourceDefinition was created and is not established yet.
         WaitingForApi = "WaitingForApi",
-        /// Not possible: the API server does not know the kind.
+        /// Set when InstallPlans cannot create objects of the kind; the InstallPlan fails.
         UnsupportedResource = "UnsupportedResource",
     }
 }
 
-/// An object to make.
+/// An object to create, and the state of its creation.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["resolving", "resource", "status"]))]
 pub struct Step {
-    /// The ClusterServiceVersion it belongs to.
+    /// The name of the ClusterServiceVersion that the step belongs to.
     pub resolving: String,
-    /// The object.
+    /// The object to create, with its manifest.
     pub resource: StepResource,
-    /// May it be left out when its kind is not served?
+    /// Whether the InstallPlan goes on if the cluster refuses the object. Set from the bundle property olm.manifests.optional if the
+    /// feature gate OptionalManifests is on.
     pub optional: bool,
-    /// What became of it.
+    /// The state of the step: Unknown (not executed yet), Created, Present (the object existed), WaitingForApi (the CRD is not
+    /// established yet), NotCreated (optional, and refused by the cluster), NotPresent (treated like Unknown) or UnsupportedResource (the
+    /// kind is not supported). Written by the controllers.
     pub status: StepStatus,
 }
 
@@ -174,38 +186,39 @@ pub struct Step {
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["group", "kind", "name", "sourceName", "sourceNamespace", "version"]))]
 pub struct StepResource {
-    /// Name of the CatalogSource it comes from.
+    /// The name of the CatalogSource that the object comes from.
     pub source_name: String,
-    /// Namespace of the CatalogSource it comes from.
+    /// The namespace of the CatalogSource that the object comes from.
     pub source_namespace: String,
-    /// API group.
+    /// The API group of the object; empty for the core group.
     pub group: String,
-    /// API version.
+    /// The API version of the object.
     pub version: String,
-    /// Kind; BundleSecret for a Secret of a bundle.
+    /// The kind of the object. BundleSecret stands for a Secret of a bundle.
     pub kind: String,
-    /// Name.
+    /// The name of the object.
     pub name: String,
-    /// The object as JSON, or a reference to the ConfigMap that holds it.
+    /// The manifest of the object as JSON, or a JSON reference to the ConfigMap or bundle image that contains it.
     pub manifest: String,
 }
 
-/// A bundle that is being unpacked.
+/// A bundle image that steps were read from.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["catalogSourceRef", "identifier", "path", "replaces"]))]
 pub struct BundleLookup {
-    /// The bundle's image.
+    /// The reference of the bundle image.
     pub path: String,
-    /// The bundle's ClusterServiceVersion.
+    /// The name of the bundle's ClusterServiceVersion.
     pub identifier: String,
-    /// The ClusterServiceVersion it replaces.
+    /// The name of the ClusterServiceVersion that this one replaces; empty if none.
     pub replaces: String,
-    /// The catalog it comes from.
+    /// The CatalogSource that the bundle comes from.
     pub catalog_source_ref: Option<ObjectReference>,
-    /// Conditions.
+    /// The conditions of unpacking: BundleLookupPending, BundleLookupNotPersisted and BundleLookupFailed. Never set by these controllers,
+    /// which unpack bundles before they create the InstallPlan.
     pub conditions: Vec<BundleLookupCondition>,
-    /// The bundle's properties as JSON.
+    /// The properties of the bundle as JSON.
     pub properties: String,
 }
 
@@ -214,17 +227,17 @@ pub struct BundleLookup {
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["status", "type"]))]
 pub struct BundleLookupCondition {
-    /// What is asked.
+    /// The type of the condition: BundleLookupPending, BundleLookupNotPersisted or BundleLookupFailed.
     #[serde(rename = "type")]
     pub type_: String,
-    /// True, False or Unknown.
+    /// The status of the condition: True, False or Unknown.
     pub status: String,
-    /// Why, one word.
+    /// The machine-readable cause of the status, in CamelCase.
     pub reason: String,
-    /// Why, for people.
+    /// The human-readable explanation of reason.
     pub message: String,
-    /// When it was last written.
+    /// The time at which the condition was last written.
     pub last_update_time: Time,
-    /// When the status last changed.
+    /// The time at which status last changed.
     pub last_transition_time: Time,
 }

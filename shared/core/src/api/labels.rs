@@ -1,4 +1,4 @@
-//! The labels by which OLM marks what it made, and for whom (reference/olm-operator.md §7.1), and what Kubernetes takes for a label.
+//! The labels by which OLM marks what it made, and for whom (olm-behaviour/processes.md#labels), and what Kubernetes takes for a label.
 
 use serde_json::Value;
 

@@ -6,14 +6,14 @@ use serde::Deserialize;
 use super::parts::Condition;
 use super::resource::View;
 
-/// The settings of OLM itself.
+/// The configuration of OLM. Only the object named cluster has an effect.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["metadata"]))]
 pub struct OlmConfig {
-    /// The settings.
+    /// The wanted configuration. Written by cluster administrators.
     pub spec: OlmConfigSpec,
-    /// What came of them.
+    /// The state of the configuration. Written by the controllers.
     pub status: OlmConfigStatus,
 }
 
@@ -21,30 +21,32 @@ impl View for OlmConfig {
     const KIND: &'static str = "OLMConfig";
 }
 
-/// The settings.
+/// The wanted configuration of OLM.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OlmConfigSpec {
-    /// What can be turned off.
+    /// The features that can be turned off or tuned.
     pub features: Features,
 }
 
-/// What can be turned off.
+/// The features that can be turned off or tuned.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Features {
-    /// Should global operators not be copied into every namespace?
+    /// Whether the ClusterServiceVersions of OperatorGroups that target all namespaces are kept in their own namespace only. Defaults to
+    /// false: each namespace gets a copy.
     #[serde(rename = "disableCopiedCSVs")]
     pub disable_copied_csvs: bool,
-    /// How often the packages are read anew, a Go duration.
+    /// The interval at which OLM's package server reads the catalogs, as a duration in hours, minutes and seconds, such as 30m. It has no
+    /// effect on these controllers, which run no package server.
     #[schemars(regex(pattern = r"^([0-9]+(\.[0-9]+)?(s|m|h))+$"))]
     pub package_server_sync_interval: String,
 }
 
-/// What came of the settings.
+/// The state of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OlmConfigStatus {
-    /// Conditions.
+    /// The conditions of the configuration: DisabledCopiedCSVs is True if copies are disabled and no unexpected copy is left.
     pub conditions: Vec<Condition>,
 }

@@ -7,13 +7,14 @@ use super::parts::{LabelSelector, Time};
 use super::raw::Carried;
 use super::resource::View;
 
-/// Everything that belongs to one package.
+/// The components of one installed package, collected by label. Created by the controllers, and created again when it is deleted while
+/// components exist.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Operator {
-    /// Always empty.
+    /// The desired state of the package. It has no fields.
     pub spec: Carried<OperatorSpec>,
-    /// What belongs to it.
+    /// The components of the package. Written by the controllers.
     pub status: OperatorStatus,
 }
 
@@ -21,68 +22,68 @@ impl View for Operator {
     const KIND: &'static str = "Operator";
 }
 
-/// Always empty.
+/// The desired state of the package. It has no fields.
 #[derive(JsonSchema)]
 pub struct OperatorSpec {}
 
-/// What belongs to a package.
+/// The components of a package.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OperatorStatus {
-    /// The objects.
+    /// The components of the package: all objects with its label.
     pub components: Option<Components>,
 }
 
-/// The objects of a package.
+/// The components of a package and what selects them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["labelSelector"]))]
 pub struct Components {
-    /// What selects them.
+    /// The selector of the components: the label operators.coreos.com/PACKAGE.NAMESPACE exists.
     pub label_selector: LabelSelector,
-    /// The objects.
+    /// The components in order of kind, apiVersion, namespace and name.
     pub refs: Vec<Component>,
 }
 
-/// An object of a package, and how it does.
+/// A component of a package, and its conditions.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct Component {
-    /// Group and version.
+    /// The API version of the component, with its group.
     pub api_version: String,
-    /// Kind.
+    /// The kind of the component.
     pub kind: String,
-    /// Namespace, empty when cluster-scoped.
+    /// The namespace of the component; empty for cluster-scoped kinds.
     pub namespace: String,
-    /// Name.
+    /// The name of the component.
     pub name: String,
-    /// The uid.
+    /// The UID of the component. Never set.
     pub uid: String,
-    /// The resourceVersion.
+    /// The resourceVersion of the component. Never set.
     pub resource_version: String,
-    /// A part of the object; never used.
+    /// The path of a field of the component. Never set.
     pub field_path: String,
-    /// How it does.
+    /// The conditions of the component as its own status has them. For a ClusterServiceVersion, one condition with the phase as its type.
     pub conditions: Vec<ComponentCondition>,
 }
 
-/// A condition of an object of a package.
+/// A condition of a component.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["status", "type"]))]
 pub struct ComponentCondition {
-    /// What is asked.
+    /// The type of the condition, or the phase of a ClusterServiceVersion.
     #[serde(rename = "type")]
     pub type_: String,
-    /// True, False or Unknown.
+    /// The status of the condition: True, False or Unknown.
     pub status: String,
-    /// Why, one word.
+    /// The machine-readable cause of the status, in CamelCase.
     pub reason: String,
-    /// Why, for people.
+    /// The human-readable explanation of reason.
     pub message: String,
-    /// When it was last written.
+    /// The time at which the condition was last written.
     pub last_update_time: Time,
-    /// When the status last changed.
+    /// The time at which status last changed.
     pub last_transition_time: Time,
 }

@@ -6,14 +6,15 @@ use serde::Deserialize;
 use super::parts::Condition;
 use super::resource::View;
 
-/// What an operator says about itself. Reads v2 and v1.
+/// The conditions that an operator reports about itself, such as whether it may be upgraded now. Created by the controllers for each
+/// ClusterServiceVersion, under its name.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["metadata"]))]
 pub struct OperatorCondition {
-    /// Who may speak, what is said, and what an administrator puts over it.
+    /// The conditions that the operator reports, who may report them, and what overrides them.
     pub spec: OperatorConditionSpec,
-    /// What holds.
+    /// The conditions that hold. Written by the controllers.
     pub status: OperatorConditionStatus,
 }
 
@@ -21,26 +22,29 @@ impl View for OperatorCondition {
     const KIND: &'static str = "OperatorCondition";
 }
 
-/// Who may speak, what is said, and what an administrator puts over it.
+/// The conditions that an operator reports, who may report them, and what overrides them.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct OperatorConditionSpec {
-    /// The ServiceAccounts that may write it.
+    /// The names of the ServiceAccounts that may update this object. Written by the controllers from the install strategy; a Role and a
+    /// RoleBinding of the same name grant it.
     pub service_accounts: Vec<String>,
-    /// The Deployments that may write it.
+    /// The names of the operator's Deployments. Written by the controllers from the install strategy.
     pub deployments: Vec<String>,
-    /// What an administrator says instead.
+    /// The conditions that an administrator sets in place of the operator's. One of type Upgradeable alone decides whether the operator
+    /// may be upgraded.
     #[schemars(schema_with = "overrides")]
     pub overrides: Vec<Condition>,
-    /// What the operator says (v2).
+    /// The conditions that the operator reports. Written by the operator; the controllers copy them to status.conditions.
     pub conditions: Vec<Condition>,
 }
 
-/// What holds.
+/// The conditions that hold.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OperatorConditionStatus {
-    /// The conditions that hold; in v1 what the operator says.
+    /// The conditions that hold, with the metadata.generation in which they were reported. If Upgradeable is False or outdated, upgrades
+    /// wait, unless spec.overrides says otherwise.
     pub conditions: Vec<Condition>,
 }
 
@@ -54,25 +58,28 @@ fn overrides(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schema
 }
 
-/// The older version, v1: only its schema is needed.
+/// The conditions that an operator reports about itself, such as whether it may be upgraded now. In this older version the operator
+/// writes status.conditions.
 #[derive(JsonSchema)]
 #[schemars(extend("required" = ["metadata"]))]
 pub struct OperatorConditionV1 {
-    /// Who may speak, and what an administrator puts over it.
+    /// The ServiceAccounts that may report conditions, and what overrides these.
     pub spec: OperatorConditionV1Spec,
-    /// What holds.
+    /// The conditions that hold. Written by the operator.
     pub status: OperatorConditionStatus,
 }
 
-/// Who may speak, and what an administrator puts over it.
+/// The ServiceAccounts that may report conditions, and what overrides these.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase", extend("required" = null))]
 pub struct OperatorConditionV1Spec {
-    /// The ServiceAccounts that may write it.
+    /// The names of the ServiceAccounts that may update this object. Written by the controllers from the install strategy; a Role and a
+    /// RoleBinding of the same name grant it.
     pub service_accounts: Option<Vec<String>>,
-    /// The Deployments that may write it.
+    /// The names of the operator's Deployments. Written by the controllers from the install strategy.
     pub deployments: Option<Vec<String>>,
-    /// What an administrator says instead.
+    /// The conditions that an administrator sets in place of the operator's. One of type Upgradeable alone decides whether the operator
+    /// may be upgraded.
     #[schemars(schema_with = "overrides")]
     pub overrides: Option<Vec<Condition>>,
 }

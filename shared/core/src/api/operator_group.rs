@@ -6,15 +6,15 @@ use serde::Deserialize;
 use super::parts::{Condition, LabelSelector, ObjectReference, Time, texts};
 use super::resource::View;
 
-/// Which namespaces the operators of a namespace watch. Reads v1 and v1alpha2.
+/// The namespaces that the operators of a namespace watch. A namespace with operators needs exactly one.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["metadata"]))]
 pub struct OperatorGroup {
-    /// What is asked for.
+    /// The target namespaces and the permissions for installing operators. Written by users.
     #[schemars(extend("x-default" = {"upgradeStrategy": "Default"}))]
     pub spec: OperatorGroupSpec,
-    /// What came of it.
+    /// The target namespaces as last determined. Written by the controllers.
     pub status: OperatorGroupStatus,
 }
 
@@ -23,83 +23,93 @@ impl View for OperatorGroup {
 }
 
 texts! {
-    /// May a failed operator be upgraded?
+    /// The strategy for upgrades of failed operators.
     UpgradeStrategy {
-        /// No.
+        /// Only operators that have succeeded are upgraded.
         Default = "Default",
-        /// Yes.
+        /// Failed operators and InstallPlans may be upgraded, too.
         FailForward = "TechPreviewUnsafeFailForward",
     }
 }
 
-/// What an OperatorGroup asks for.
+/// The target namespaces and the permissions for installing operators.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct OperatorGroupSpec {
-    /// Selects the namespaces by label. Empty or absent selects all.
+    /// The label selector of the target namespaces. Ignored if targetNamespaces is not empty. If both are empty, the group targets all
+    /// namespaces.
     pub selector: Option<LabelSelector>,
-    /// Names the namespaces; goes before the selector.
+    /// The names of the target namespaces, which the operators of the group's namespace watch. They need not exist. Takes precedence over
+    /// selector.
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub target_namespaces: Vec<String>,
-    /// The ServiceAccount whose rights limit what is installed.
+    /// The name of a ServiceAccount, in the namespace of the group, with whose permissions operators are installed. Defaults to the
+    /// controllers' own permissions. If the ServiceAccount does not exist, nothing is installed.
     pub service_account_name: String,
-    /// Does the annotation with the provided APIs stay as it is?
+    /// Whether the annotation olm.providedAPIs of the group is maintained by users. Defaults to false: the controllers maintain it. If
+    /// true, a ClusterServiceVersion that provides other APIs fails.
     #[serde(rename = "staticProvidedAPIs")]
     pub static_provided_apis: bool,
-    /// May a failed operator be upgraded?
+    /// The strategy for upgrades: Default upgrades operators that have succeeded only; TechPreviewUnsafeFailForward also upgrades
+    /// operators whose ClusterServiceVersion or InstallPlan has failed. Defaults to Default.
     #[schemars(extend("enum" = ["Default", "TechPreviewUnsafeFailForward"], "x-default" = "Default"))]
     pub upgrade_strategy: UpgradeStrategy,
 }
 
-/// What came of an OperatorGroup.
+/// The target namespaces as last determined.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["lastUpdated"]))]
 pub struct OperatorGroupStatus {
-    /// The namespaces; the empty text stands for all.
+    /// The target namespaces; one empty string stands for all namespaces. Not set if there is none.
     #[schemars(extend("x-kubernetes-list-type" = "set"))]
     pub namespaces: Vec<String>,
-    /// The ServiceAccount, when it was found.
+    /// The ServiceAccount of spec.serviceAccountName, once it was found.
     pub service_account_ref: Option<ObjectReference>,
-    /// When this was written.
+    /// The time at which the status was last written.
     pub last_updated: Time,
-    /// Conditions.
+    /// The conditions of the group, present only while they are True: MultipleOperatorGroup (the namespace has more than one group) and
+    /// OperatorGroupServiceAccount (the ServiceAccount was not found).
     pub conditions: Vec<Condition>,
 }
 
-/// The older version, v1alpha2: only its schema is needed.
+/// The namespaces that the operators of a namespace watch. This version lacks upgradeStrategy and conditions; use v1.
 #[derive(JsonSchema)]
 #[schemars(extend("required" = ["metadata"]))]
 pub struct OperatorGroupV1Alpha2 {
-    /// What is asked for.
+    /// The target namespaces and the permissions for installing operators. Written by users.
     pub spec: OperatorGroupV1Alpha2Spec,
-    /// What came of it.
+    /// The target namespaces as last determined. Written by the controllers.
     pub status: OperatorGroupV1Alpha2Status,
 }
 
-/// What an OperatorGroup asks for.
+/// The target namespaces and the permissions for installing operators.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub struct OperatorGroupV1Alpha2Spec {
-    /// Selects the namespaces by label. Empty or absent selects all.
+    /// The label selector of the target namespaces. Ignored if targetNamespaces is not empty. If both are empty, the group targets all
+    /// namespaces.
     pub selector: Option<LabelSelector>,
-    /// Names the namespaces; goes before the selector.
+    /// The names of the target namespaces, which the operators of the group's namespace watch. They need not exist. Takes precedence over
+    /// selector.
     pub target_namespaces: Option<Vec<String>>,
-    /// The ServiceAccount whose rights limit what is installed.
+    /// The name of a ServiceAccount, in the namespace of the group, with whose permissions operators are installed. Defaults to the
+    /// controllers' own permissions. If the ServiceAccount does not exist, nothing is installed.
     pub service_account_name: Option<String>,
-    /// Does the annotation with the provided APIs stay as it is?
+    /// Whether the annotation olm.providedAPIs of the group is maintained by users. Defaults to false: the controllers maintain it. If
+    /// true, a ClusterServiceVersion that provides other APIs fails.
     #[schemars(rename = "staticProvidedAPIs")]
     pub static_provided_apis: Option<bool>,
 }
 
-/// What came of an OperatorGroup.
+/// The target namespaces as last determined.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub struct OperatorGroupV1Alpha2Status {
-    /// The namespaces; the empty text stands for all.
+    /// The target namespaces; one empty string stands for all namespaces. Not set if there is none.
     pub namespaces: Option<Vec<String>>,
-    /// The ServiceAccount, when it was found.
+    /// The ServiceAccount of spec.serviceAccountName, once it was found.
     pub service_account_ref: Option<ObjectReference>,
-    /// When this was written.
+    /// The time at which the status was last written.
     pub last_updated: Time,
 }

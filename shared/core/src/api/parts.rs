@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 
-use super::crd::kubernetes::type_of_kubernetes;
+use super::crd::kubernetes::of_kubernetes;
 
 /// Makes an enum of texts that have a meaning; a text without one is kept as `Other`. The first is the default.
 macro_rules! texts {
@@ -98,86 +98,84 @@ impl JsonSchema for Time {
     }
 }
 
-/// A reference to an object, as status fields hold them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+/// A reference to an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
+#[schemars(transform = of_kubernetes("io.k8s.api.core.v1.ObjectReference"))]
 pub struct ObjectReference {
-    /// Group and version, `v1` for the core group.
+    /// The API version of the object, with its group unless that is the core group.
     pub api_version: String,
-    /// Kind.
+    /// The kind of the object.
     pub kind: String,
-    /// Namespace, empty when cluster-scoped.
+    /// The namespace of the object; empty for cluster-scoped kinds.
     pub namespace: String,
-    /// Name.
+    /// The name of the object.
     pub name: String,
-    /// The uid that the object had.
+    /// The UID that the object had when the reference was written.
     pub uid: String,
-    /// The resourceVersion that the object had.
+    /// The resourceVersion that the object had when the reference was written.
     pub resource_version: String,
+    /// The path of a field of the object. Never set.
+    pub field_path: String,
 }
 
-type_of_kubernetes!(ObjectReference = "io.k8s.api.core.v1.ObjectReference");
-
-/// A condition in Kubernetes' common form.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+/// A condition in the common form of Kubernetes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
+#[schemars(transform = of_kubernetes("io.k8s.apimachinery.pkg.apis.meta.v1.Condition"))]
 pub struct Condition {
-    /// What is asked.
+    /// The type of the condition, unique in its list.
     #[serde(rename = "type")]
     pub type_: String,
-    /// `True`, `False` or `Unknown`.
+    /// The status of the condition: True, False or Unknown.
     pub status: String,
-    /// The answer's reason, one word.
+    /// The machine-readable cause of the status, in CamelCase.
     pub reason: String,
-    /// The answer for people.
+    /// The human-readable explanation of the status.
     pub message: String,
-    /// The `metadata.generation` that it was given for; 0 when not said.
+    /// The metadata.generation of the object for which the condition was determined.
     pub observed_generation: i64,
-    /// When `status` last changed.
+    /// The time at which status last changed.
     pub last_transition_time: Time,
 }
 
-type_of_kubernetes!(Condition = "io.k8s.apimachinery.pkg.apis.meta.v1.Condition");
-
 /// A selector of objects by their labels.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
+#[schemars(transform = of_kubernetes("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"))]
 pub struct LabelSelector {
-    /// Labels that must have this value.
+    /// The labels, by key, that an object must have with these values.
     pub match_labels: BTreeMap<String, String>,
-    /// Expressions that must hold.
+    /// The expressions that the labels of an object must match. All of them, and all of matchLabels, must hold.
     pub match_expressions: Vec<LabelSelectorRequirement>,
 }
 
-/// An expression of a label selector.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+/// An expression over the labels of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct LabelSelectorRequirement {
-    /// The label.
+    /// The key of the label to compare.
     pub key: String,
-    /// `In`, `NotIn`, `Exists` or `DoesNotExist`.
+    /// The relation of the label to values: In, NotIn, Exists or DoesNotExist.
     pub operator: String,
-    /// For `In` and `NotIn`: the values.
+    /// The values to compare with. Required for In and NotIn, and empty for Exists and DoesNotExist.
     pub values: Vec<String>,
 }
 
-type_of_kubernetes!(LabelSelector = "io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector");
-
-/// What may be done to which resources.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+/// A rule of a Role or ClusterRole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
+#[schemars(transform = of_kubernetes("io.k8s.api.rbac.v1.PolicyRule"))]
 pub struct PolicyRule {
-    /// Verbs, `*` for all.
+    /// The verbs that are allowed, such as get or list; * for all.
     pub verbs: Vec<String>,
-    /// API groups, `*` for all, empty text for the core group.
+    /// The API groups of the resources: an empty string for the core group, * for all.
     pub api_groups: Vec<String>,
-    /// Resources and `resource/subresource`, `*` for all.
+    /// The plural names of resources, or RESOURCE/SUBRESOURCE; * for all.
     pub resources: Vec<String>,
-    /// Names; none means every name.
+    /// The names of the objects that are allowed. Defaults to all names.
     pub resource_names: Vec<String>,
-    /// Paths that are no resources, for cluster-wide rules only.
+    /// The URL paths, outside of resources, that are allowed. For cluster permissions only; a rule has either these or resources.
     #[serde(rename = "nonResourceURLs")]
     pub non_resource_urls: Vec<String>,
 }
-
-type_of_kubernetes!(PolicyRule = "io.k8s.api.rbac.v1.PolicyRule");

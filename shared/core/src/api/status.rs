@@ -2,6 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::visible;
+
+/// Most bytes that are kept of a sentence of the API server: webhooks and aggregated API servers of others word some.
+const LONGEST: usize = 16 << 10;
+
 /// Stands for the words of an API server that may quote a Secret.
 const NOT_SHOWN: &str = "the reason is not shown, for it may quote the Secret";
 
@@ -36,6 +41,18 @@ impl Status {
     /// 409: a precondition (uid or resourceVersion) does not hold.
     pub fn conflict(resource: &str, name: &str, why: &str) -> Self {
         Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {resource} {name:?}: {why}"))
+    }
+
+    /// The refusal as it can be kept and shown, whoever worded it: cut, and with harmless characters only.
+    #[must_use]
+    pub fn heard(self) -> Self {
+        let Self { code, reason, message } = self;
+        let words = |text: &str| {
+            let end = text.floor_char_boundary(LONGEST);
+            let cut = if end < text.len() { "…" } else { "" };
+            format!("{}{cut}", visible::lines(&text[..end]))
+        };
+        Self { code, reason: words(&reason), message: words(&message) }
     }
 
     /// The refusal of a request about a Secret, with no more of the server's sentence than cannot quote the Secret: what stands before the
@@ -89,6 +106,14 @@ impl std::error::Error for Status {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_others_are_cut_and_visible() {
+        let heard = |message: &str| Status::new(403, "Forbidden", message).heard().message;
+        assert_eq!(heard("policy p:\n\n\tno \u{1b}]0;\u{202e}x"), "policy p:\n\n\tno \\u{1b}]0;\\u{202e}x");
+        assert_eq!(heard(&"a".repeat(LONGEST)), "a".repeat(LONGEST));
+        assert_eq!(heard(&"€".repeat(LONGEST)), format!("{}…", "€".repeat(LONGEST / 3)));
+    }
 
     #[test]
     fn refusals_of_secrets_quote_nothing() {

@@ -10,14 +10,14 @@ use super::parts::{LabelSelector, ObjectReference, Time, texts};
 use super::raw::Raw;
 use super::resource::View;
 
-/// The wish to have a package in a namespace and to follow a channel of it.
+/// The request to install a package from a catalog, and to upgrade it along a channel.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["metadata", "spec"]))]
 pub struct Subscription {
-    /// What is asked for.
+    /// The package, its catalog and channel, and the configuration of its operator. Written by users.
     pub spec: SubscriptionSpec,
-    /// What was observed.
+    /// The state of the installation and of its upgrades. Written by the controllers.
     pub status: SubscriptionStatus,
 }
 
@@ -26,137 +26,146 @@ impl View for Subscription {
 }
 
 texts! {
-    /// Who approves an InstallPlan. Not said is automatic.
+    /// The approval mode of InstallPlans.
     Approval {
-        /// Not said.
+        /// Not set, which means Automatic.
         None = "",
-        /// Approved as it is made.
+        /// InstallPlans are created approved.
         Automatic = "Automatic",
-        /// Somebody has to approve it.
+        /// InstallPlans wait until a user approves them.
         Manual = "Manual",
     }
 }
 
-/// What a Subscription asks for.
+/// The package to install and upgrade.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["name", "source", "sourceNamespace"]))]
 pub struct SubscriptionSpec {
-    /// The CatalogSource's name.
+    /// The name of the CatalogSource that contains the package. If it does not exist, the condition ResolutionFailed is set.
     pub source: String,
-    /// The CatalogSource's namespace.
+    /// The namespace of the CatalogSource: that of the Subscription, or the global catalog namespace.
     pub source_namespace: String,
-    /// The package. The field is called name.
+    /// The name of the package in the catalog.
     #[serde(rename = "name")]
     pub package: String,
-    /// The channel; none means the package's default channel.
+    /// The name of the channel of the package. Defaults to the package's default channel.
     pub channel: String,
-    /// The ClusterServiceVersion to begin with; none means the channel's head.
+    /// The name of the ClusterServiceVersion to install first; upgrades continue from it. Defaults to the head of the channel. Has no
+    /// effect once something is installed.
     #[serde(rename = "startingCSV")]
     pub starting_csv: String,
-    /// Who approves its InstallPlans.
+    /// The approval mode of InstallPlans: Automatic or Manual. Defaults to Automatic. One Subscription with Manual makes all InstallPlans
+    /// of its namespace manual.
     pub install_plan_approval: Approval,
-    /// What is changed in the operator's Deployments.
+    /// The changes to make in the Deployments of the operator.
     pub config: Option<SubscriptionConfig>,
 }
 
-/// What is changed in the Deployments of a subscribed operator.
+/// The changes to make in the Deployments of an operator. Containers are changed, init containers are not.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct SubscriptionConfig {
-    /// Meant to choose pods; has no effect.
+    /// The label selector of pods to change. It has no effect.
     pub selector: Option<LabelSelector>,
-    /// Replaces the pods' node selector.
+    /// The node selector of the pods. It replaces the one in the bundle.
     pub node_selector: Option<BTreeMap<String, String>>,
-    /// Added to the pods' tolerations.
+    /// The tolerations to add to those of the pods.
     pub tolerations: Vec<Raw<Toleration>>,
-    /// Replaces the resources of every container.
+    /// The resource requests and limits of each container. They replace those in the bundle.
     pub resources: Option<Raw<ResourceRequirements>>,
-    /// Added to every container.
+    /// The sources of environment variables to add to each container.
     pub env_from: Vec<Raw<EnvFromSource>>,
-    /// Set in every container.
+    /// The environment variables of each container. They replace variables of the same name, and are added otherwise.
     pub env: Vec<Raw<EnvVar>>,
-    /// Added to the pods.
+    /// The volumes of the pods. They replace volumes of the same name, and are added otherwise.
     pub volumes: Vec<Raw<Volume>>,
-    /// Added to every container.
+    /// The volume mounts of each container. They replace mounts of the same name, and are added otherwise.
     pub volume_mounts: Vec<Raw<VolumeMount>>,
-    /// Overrides the pods' affinity, part by part.
+    /// The affinity of the pods. Each of nodeAffinity, podAffinity and podAntiAffinity that is given replaces that of the bundle, and an
+    /// empty object removes it.
     pub affinity: Option<Raw<Affinity>>,
-    /// Added to Deployments, pods and APIServices.
+    /// The annotations to add to Deployments, their pods and APIServices. Annotations that exist are kept.
     pub annotations: BTreeMap<String, String>,
 }
 
 texts! {
-    /// Where a Subscription stands.
+    /// The state of a Subscription.
     SubscriptionState {
-        /// Nothing happened yet.
+        /// Not set yet: nothing was resolved.
         None = "",
-        /// An upgrade is on its way or waits for approval.
+        /// Set when an InstallPlan was created, until its ClusterServiceVersion exists.
         UpgradePending = "UpgradePending",
-        /// An upgrade is there.
+        /// Never set.
         UpgradeAvailable = "UpgradeAvailable",
-        /// Nothing newer is known.
+        /// Set when the ClusterServiceVersion of currentCSV exists, in whatever phase.
         AtLatestKnown = "AtLatestKnown",
-        /// Something failed.
+        /// Set when the InstallPlan has failed and the OperatorGroup allows failed operators to be upgraded.
         Failed = "UpgradeFailed",
     }
 }
 
-/// What was observed of a Subscription.
+/// The state of the installation of a package, and of its upgrades.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["lastUpdated"]))]
 pub struct SubscriptionStatus {
-    /// The ClusterServiceVersion that was last chosen.
+    /// The name of the ClusterServiceVersion that resolution chose last. An installation or upgrade is in progress while it differs from
+    /// installedCSV.
     #[serde(rename = "currentCSV")]
     pub current_csv: String,
-    /// The ClusterServiceVersion that is installed.
+    /// The name of the ClusterServiceVersion that is installed. See its status for whether the operator runs.
     #[serde(rename = "installedCSV")]
     pub installed_csv: String,
-    /// The newest InstallPlan, in the older form.
+    /// The InstallPlan of currentCSV, in an older form. Use installPlanRef instead.
     pub installplan: Option<InstallPlanReference>,
-    /// Where it stands.
+    /// The state of the Subscription: empty (nothing was resolved yet), UpgradePending (the InstallPlan has not created currentCSV yet),
+    /// AtLatestKnown (currentCSV exists, in whatever phase) or UpgradeFailed (the InstallPlan failed, and the OperatorGroup allows failed
+    /// operators to be upgraded). UpgradeAvailable is never set. Written by the controllers.
     pub state: SubscriptionState,
-    /// Why, in one word.
+    /// The machine-readable cause of the state. Never set; see conditions instead.
     pub reason: String,
-    /// The generation of its newest InstallPlan.
+    /// The spec.generation of the InstallPlan in installPlanRef.
     #[schemars(extend("format" = null))]
     pub install_plan_generation: i64,
-    /// The newest InstallPlan.
+    /// The InstallPlan that installs currentCSV. If it is deleted while state is UpgradePending, the Subscription is resolved again.
     pub install_plan_ref: Option<ObjectReference>,
-    /// The catalogs it depends on.
+    /// The health of each CatalogSource of the Subscription's namespace and of the global catalog namespace.
     pub catalog_health: Vec<CatalogHealth>,
-    /// Conditions.
+    /// The conditions of the Subscription: CatalogSourcesUnhealthy, ResolutionFailed, BundleUnpacking, BundleUnpackFailed,
+    /// InstallPlanPending, InstallPlanFailed, InstallPlanMissing, CatalogDirectory, and PackageDeprecated, ChannelDeprecated,
+    /// BundleDeprecated and Deprecated. They are absent, or False, when they do not hold.
     pub conditions: Vec<SubscriptionCondition>,
-    /// When this was written.
+    /// The time at which the status was last written.
     pub last_updated: Time,
 }
 
-/// A reference to an InstallPlan, in the older form.
+/// A reference to an InstallPlan, in an older form.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["apiVersion", "kind", "name", "uuid"]))]
 pub struct InstallPlanReference {
-    /// Group and version.
+    /// The API version of the InstallPlan, with its group.
     pub api_version: String,
-    /// Kind.
+    /// The kind of the object. Always InstallPlan.
     pub kind: String,
-    /// Name.
+    /// The name of the InstallPlan.
     pub name: String,
-    /// The uid.
+    /// The UID of the InstallPlan.
     pub uuid: String,
 }
 
-/// How a catalog does.
+/// The health of a CatalogSource.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["catalogSourceRef", "healthy", "lastUpdated"]))]
 pub struct CatalogHealth {
-    /// The catalog.
+    /// The CatalogSource that is described.
     pub catalog_source_ref: ObjectReference,
-    /// When that was found.
+    /// The time at which healthy last changed.
     pub last_updated: Time,
-    /// Is it well?
+    /// Whether the CatalogSource is valid and its content can be read. While it is false, Subscriptions of the namespace may not be
+    /// resolved.
     pub healthy: bool,
 }
 
@@ -165,17 +174,17 @@ pub struct CatalogHealth {
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["status", "type"]))]
 pub struct SubscriptionCondition {
-    /// What is asked.
+    /// The type of the condition, such as ResolutionFailed or CatalogSourcesUnhealthy.
     #[serde(rename = "type")]
     pub type_: String,
-    /// True, False or Unknown.
+    /// The status of the condition: True, False or Unknown.
     pub status: String,
-    /// Why, one word.
+    /// The machine-readable cause of the status, such as ConstraintsNotSatisfiable.
     pub reason: String,
-    /// Why, for people.
+    /// The human-readable explanation of reason.
     pub message: String,
-    /// When it was last looked at.
+    /// The time at which the condition was last confirmed. Never set.
     pub last_heartbeat_time: Time,
-    /// When the status last changed.
+    /// The time at which status, reason or message last changed. Not set for conditions about resolution and unpacking.
     pub last_transition_time: Time,
 }

@@ -1,5 +1,5 @@
-//! The ClusterRoles `NAME-VERSION-{admin,edit,view,crdview}` for each API that a ClusterServiceVersion provides: people get rights on
-//! it through the ClusterRoles that gather them by label (reference/olm-operator.md §4.7).
+//! The ClusterRoles `NAME-VERSION-{admin,edit,view,crdview}` for each API that a ClusterServiceVersion provides: people get rights on it
+//! through the ClusterRoles that gather them by label (olm-behaviour/operatorgroup.md#clusterroles).
 //!
 //! *Guarantees*: two ClusterServiceVersions that provide the same API want the same ClusterRoles. They go with the
 //! CustomResourceDefinition or APIService, not with the ClusterServiceVersion.

@@ -7,9 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::api::hash::hex;
+
 use super::property::BUNDLE_OBJECT;
 use crate::api::object::text;
-use crate::{go, yaml};
+use crate::{go_format, yaml};
 
 /// The objects of a bundle. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +28,7 @@ impl BundleContent {
         let mut encoded: Vec<(String, Arc<str>, bool)> = objects
             .iter()
             .map(|object| {
-                let json = go::json(object);
+                let json = go_format::json(object);
                 (STANDARD.encode(&json), json.into(), object == csv)
             })
             .collect();
@@ -46,14 +48,13 @@ impl BundleContent {
             digest.update(":");
             digest.update(object.as_bytes());
         }
-        let hex: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("sha256:{hex}")
+        format!("sha256:{}", hex(&digest.finalize()))
     }
 
     /// From objects in the order of their files, which is kept: so a bundle is unpacked.
     pub(crate) fn in_order(objects: &[Value], csv: &Value) -> Self {
-        let objects: Arc<[Arc<str>]> = objects.iter().map(|object| go::json(object).into()).collect();
-        Self { csv_json: go::json(csv).into(), objects }
+        let objects: Arc<[Arc<str>]> = objects.iter().map(|object| go_format::json(object).into()).collect();
+        Self { csv_json: go_format::json(csv).into(), objects }
     }
 
     /// From the `olm.bundle.object` properties of a blob, base64 of YAML or JSON, in their order; the first CSV is the CSV.
@@ -67,7 +68,7 @@ impl BundleContent {
             // JSON is served as it was written.
             let json: Arc<str> = match String::from_utf8(bytes) {
                 Ok(text) if text.starts_with('{') => text.into(),
-                _ => go::json(&object).into(),
+                _ => go_format::json(&object).into(),
             };
             if content.csv_json.is_empty() && is_csv(&object) {
                 content.csv_json = json.clone();

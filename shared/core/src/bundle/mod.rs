@@ -7,7 +7,7 @@
 //!   image --shell--> unpack: what is known of getting the files
 //! ```
 //!
-//! The format is `registry+v1` (reference: bundles and catalogs §1). Nothing here reads the disk: the shell does.
+//! The format is `registry+v1` (olm-behaviour/opm.md#bundle-format). Nothing here reads the disk: the shell does.
 
 mod content;
 pub mod optional;

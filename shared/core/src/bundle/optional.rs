@@ -1,4 +1,4 @@
-//! Optional manifests: what of a bundle an install may go on without (enhancement `optional-manifest`).
+//! Optional manifests: what of a bundle an install may go on without (olm-behaviour/README.md#design-and-code).
 //!
 //! ```yaml
 //! properties:

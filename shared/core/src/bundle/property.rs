@@ -86,8 +86,8 @@ pub fn apis(properties: &[Property], type_: &str) -> Vec<Gvk> {
     apis
 }
 
-/// The dependencies as the registry protocol words them, from the requirements among properties: `olm.gvk.required` becomes
-/// `olm.gvk` and `olm.package.required` becomes `olm.package` with `version` (reference: bundles and catalogs §3.2).
+/// The dependencies as the registry protocol words them, from the requirements among properties: `olm.gvk.required` becomes `olm.gvk` and
+/// `olm.package.required` becomes `olm.package` with `version` (olm-behaviour/opm.md#registry-protocol).
 pub fn dependencies(properties: &[Property]) -> Vec<Property> {
     let dependency = |p: &Property| match p.type_.as_str() {
         GVK_REQUIRED => Some(Property::new(GVK, p.value.clone())),

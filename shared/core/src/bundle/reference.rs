@@ -1,17 +1,18 @@
-//! Steps whose manifests are kept elsewhere: OLM keeps those of an unpacked bundle in a ConfigMap (reference/catalog-operator.md
-//! §4.4). What is there can be had again from the bundle's image, which the InstallPlan names as well.
+//! Steps whose manifests are kept elsewhere: OLM keeps those of an unpacked bundle in a ConfigMap
+//! (olm-behaviour/subscription.md#unpacked-bundles). What is there can be had again from the bundle's image, which the InstallPlan names as
+//! well.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::steps::BundleSource;
 use super::{BundleContent, BundleImage, decode_data, is_csv};
+use crate::api::hash::sha256_hex;
 use crate::api::object;
-use crate::{go, yaml};
+use crate::{go_format, yaml};
 
 /// Most bytes of a file in a ConfigMap, which itself may have a MiB.
 const LARGEST_FILE: u64 = 64 << 20;
@@ -60,9 +61,10 @@ fn list(text: &str) -> Option<Value> {
     Some(object::at(&properties, &["properties"]).clone()).filter(Value::is_array)
 }
 
-/// The name of the ConfigMap, in the namespace of its catalog, in which OLM keeps what was in a bundle's image (§4.2).
+/// The name of the ConfigMap, in the namespace of its catalog, in which OLM keeps what was in a bundle's image
+/// (olm-behaviour/subscription.md#unpack-jobs).
 pub fn config_map_name(image: &str) -> String {
-    let digest: String = Sha256::digest(image).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = sha256_hex(image);
     // The name of an object may have so many characters.
     digest[..63].to_owned()
 }
@@ -74,7 +76,8 @@ pub fn config_map(manifest: &str) -> Option<(String, String)> {
     Some((text("namespace"), text("name")))
 }
 
-/// What such a ConfigMap keeps: its files are compressed, and encoded once more than JSON asks for (§4.4).
+/// What such a ConfigMap keeps: its files are compressed, and encoded once more than JSON asks for
+/// (olm-behaviour/subscription.md#unpacked-bundles).
 ///
 /// # Errors
 /// Say what cannot be read.
@@ -102,7 +105,7 @@ pub fn content(config_map: &Value) -> Result<BundleContent, String> {
 
 /// The text that refers to any manifest of the bundle in an image, as OLM writes it.
 pub fn to_manifest(image: &str, source: &BundleSource<'_>, properties: &str) -> String {
-    go::json(&json!({
+    go_format::json(&json!({
         "kind": "ConfigMap",
         "name": config_map_name(image),
         "namespace": source.catalog_namespace,

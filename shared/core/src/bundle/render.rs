@@ -1,4 +1,5 @@
-//! What a catalog says of a bundle, as `opm render` derives it (reference: bundles and catalogs §1.7, §1.8).
+//! What a catalog says of a bundle, as `opm render` derives it (olm-behaviour/opm.md#bundle-properties,
+//! olm-behaviour/opm.md#related-images).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

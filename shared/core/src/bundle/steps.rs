@@ -1,4 +1,4 @@
-//! From a bundle to the steps of an InstallPlan (reference/catalog-operator.md §5.2).
+//! From a bundle to the steps of an InstallPlan (olm-behaviour/installplan.md#steps).
 
 #[cfg(test)]
 mod tests;
@@ -11,7 +11,7 @@ use super::BundleContent;
 use crate::api::go_json::GoType;
 use crate::api::object::{self, Gvk};
 use crate::api::{hash, labels};
-use crate::go;
+use crate::go_format;
 
 /// What a bundle installs, and where it comes from.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ pub fn of_bundle(
     let mut csv = csv.clone();
     object::map_mut(&mut csv, &["metadata"]).insert("namespace".to_owned(), namespace.into());
     object::map_mut(&mut csv, &["spec"]).insert("replaces".to_owned(), source.replaces.into());
-    let annotation = go::json(&json!({ "properties": properties }));
+    let annotation = go_format::json(&json!({ "properties": properties }));
     object::set_annotation(&mut csv, "operatorframework.io/properties", &annotation);
     let manifest = GoType::CLUSTER_SERVICE_VERSION.encode(&csv);
     let mut steps = vec![step(source, &object::gvk(&csv), object::name(&csv), &manifest)];
@@ -79,7 +79,7 @@ pub fn of_bundle(
             "" => object::text(object, &["metadata", "generateName"]),
             name => name,
         };
-        steps.push(step(source, &gvk, name, &go::json(object)));
+        steps.push(step(source, &gvk, name, &go_format::json(object)));
     }
     steps.extend(access(source, namespace, &csv)?);
     Ok(steps)
@@ -199,14 +199,14 @@ impl Grant<'_> {
 
     /// The manifest has no apiVersion and kind: the step says them.
     fn step(&self, group: &str, kind: &str, object: &Value) -> Value {
-        let manifest = GoType::named(kind).map_or_else(|| go::json(object), |t| t.encode(object));
+        let manifest = GoType::named(kind).map_or_else(|| go_format::json(object), |t| t.encode(object));
         step(self.source, &Gvk::new(group, "v1", kind), object::name(object), &manifest)
     }
 }
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// The step that subscribes to a bundle which was chosen as a dependency (reference/catalog-operator.md §3.8).
+/// The step that subscribes to a bundle which was chosen as a dependency (olm-behaviour/subscription.md#solution-to-steps).
 pub fn of_subscription(source: &BundleSource<'_>, namespace: &str, package: &str, channel: &str) -> Value {
     let BundleSource { catalog, catalog_namespace, csv, .. } = *source;
     let name = format!("{package}-{channel}-{catalog}-{catalog_namespace}");
@@ -230,7 +230,7 @@ pub fn of_subscription(source: &BundleSource<'_>, namespace: &str, package: &str
         "spec": spec,
         "status": { "lastUpdated": null },
     });
-    step(source, &Gvk::new("operators.coreos.com", "v1alpha1", "Subscription"), &name, &go::json(&object))
+    step(source, &Gvk::new("operators.coreos.com", "v1alpha1", "Subscription"), &name, &go_format::json(&object))
 }
 
 /// Orders the steps of several bundles: ClusterServiceVersions, then CustomResourceDefinitions, then the rest.

@@ -1,9 +1,9 @@
 //! Small bundles by hand, and opm's recorded answers for real ones.
 
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use super::*;
+use crate::api::hash::sha256_hex;
 use crate::testing::{Checked, data, entries, files};
 
 const CSV: &str = "
@@ -89,7 +89,7 @@ fn what_is_missing_is_named_with_a_hint() {
 /// Canonical JSON of the recordings: keys sorted, integral numbers without a fraction.
 fn digest(json: &str) -> String {
     let value: serde_json::Value = serde_json::from_str(json).unwrap();
-    format!("{:x}", Sha256::digest(value.to_string()))
+    sha256_hex(value.to_string())
 }
 
 /// What is wrong with our rendering of a bundle; none when it is opm's.

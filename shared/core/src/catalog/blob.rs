@@ -1,4 +1,4 @@
-//! The blobs of a file-based catalog, read leniently as opm reads them (reference: bundles and catalogs §2.1).
+//! The blobs of a file-based catalog, read leniently as opm reads them (olm-behaviour/opm.md#catalog-blobs).
 //!
 //! Of a blob only what catalogs are chosen and checked by is kept; a [`Span`] says where the whole of it is.
 
@@ -11,13 +11,13 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::piece::Text;
+use super::document_text::{self, DocumentText};
 use super::stored::Span;
 use super::{Content, File, Property, reference};
 use crate::bundle::property::{self, BUNDLE_OBJECT, CSV_METADATA};
 use crate::bundle::{Bundle, decode_data, optional};
 use crate::finding::Finding;
-use crate::go::quote;
+use crate::go_format::quote;
 use crate::yaml::{self, Document};
 
 /// Where a blob is.
@@ -188,18 +188,23 @@ pub(super) fn of_directory(directory: &str, files: &[File]) -> Result<Blob, Find
 }
 
 /// Reads a document.
-pub(super) fn read(text: &Text<'_>, span: Span, file: &Arc<str>, document: &Document<'_>) -> Result<Blob, Finding> {
+pub(super) fn read(
+    text: &DocumentText<'_>,
+    span: Span,
+    file: &Arc<str>,
+    document: &Document<'_>,
+) -> Result<Blob, Finding> {
     let at = |finding: Finding| finding.at(file, document.line);
     if !text.json.starts_with('{') {
         return Err(at(Finding::new("not-an-object", "a blob of a catalog is an object with a schema")));
     }
     let fields: Fields<'_> =
-        serde_json::from_str(&text.json).map_err(|e| super::piece::unreadable(document.json_error(&e), file))?;
+        serde_json::from_str(&text.json).map_err(|e| document_text::unreadable(document.json_error(&e), file))?;
     let kind = kind(fields, text).map_err(at)?;
     Ok(Blob { place: Place { file: file.clone(), line: document.line }, source: Source::Blob(span), kind })
 }
 
-fn kind(fields: Fields<'_>, text: &Text<'_>) -> Result<Kind, Finding> {
+fn kind(fields: Fields<'_>, text: &DocumentText<'_>) -> Result<Kind, Finding> {
     fields.refuse_repeated()?;
     let [schema, package, name] = [fields.text("schema")?, fields.text("package")?, fields.text("name")?];
     let quoted = quote(&name);
@@ -301,7 +306,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 
 fn bundle(
     fields: &Fields<'_>,
-    text: &Text<'_>,
+    text: &DocumentText<'_>,
     package: String,
     name: String,
 ) -> Result<BundleBlob, serde_json::Error> {
@@ -364,7 +369,7 @@ fn bundle(
 }
 
 /// Can the object that a property carries be read?
-fn check_object(raw: &str, text: &Text<'_>) -> Result<(), (&'static str, String)> {
+fn check_object(raw: &str, text: &DocumentText<'_>) -> Result<(), (&'static str, String)> {
     let bad = |e: String| ("bad-property", e);
     let value: Fields<'_> = serde_json::from_str(raw).map_err(|e| bad(e.to_string()))?;
     let data: Cow<'_, str> = match value.get("data") {
@@ -414,4 +419,14 @@ fn shorten(mut text: String) -> String {
 /// `null` reads as the empty value, as in Go.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+impl Source {
+    /// The place of the blob in its file, when it is in one.
+    pub(super) fn span(&self) -> Option<Span> {
+        match self {
+            Self::Blob(span) => Some(span.clone()),
+            Self::Directory(_) => None,
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::Entry;
-use crate::go::quote;
+use crate::go_format::quote;
 use crate::version::Version;
 
 /// Where an entry stands in the graph. `replaces` and `skips` may name what the channel does not hold.
@@ -76,7 +76,7 @@ pub enum OrderError {
 }
 
 /// The entries of one channel from the head down the chain of `replaces`, skipped ones left out
-/// (reference: catalog operator §3.5).
+/// (olm-behaviour/subscription.md#channel-order).
 pub fn order<'a>(entries: &[&'a Entry]) -> Result<Vec<&'a Entry>, OrderError> {
     let Some(first) = entries.first() else { return Ok(Vec::new()) };
     let (channel, package) = (first.channel.clone(), first.package.clone());
@@ -161,7 +161,7 @@ impl fmt::Display for Update {
     }
 }
 
-/// Does the entry take the place of what is installed (reference: bundles and catalogs §2.3)?
+/// Does the entry take the place of what is installed (olm-behaviour/opm.md#upgrade-edges)?
 pub fn update(entry: &Entry, installed: Point<'_>) -> Option<Update> {
     update_by(entry, installed, |version| entry.skips_version(version))
 }
@@ -191,7 +191,7 @@ pub fn head<'a>(nodes: &[Node<'a>]) -> Result<&'a str, String> {
 }
 
 /// Checks the graph as opm does: one head, no cycle, and nothing stranded beside the chain. The error is opm's
-/// (reference: bundles and catalogs §2.3).
+/// (olm-behaviour/opm.md#upgrade-edges).
 pub fn check(nodes: &[Node<'_>]) -> Result<(), String> {
     let head = head(nodes)?;
     let by_name: BTreeMap<&str, &Node<'_>> = nodes.iter().map(|n| (n.name, n)).collect();

@@ -1,5 +1,5 @@
 //! A catalog in a ConfigMap, the oldest form: lists of ClusterServiceVersions, CustomResourceDefinitions and packages as YAML texts
-//! (reference/catalog-operator.md §1.6).
+//! (olm-behaviour/catalogsource.md#configmap-catalogs).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

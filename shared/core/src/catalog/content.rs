@@ -100,8 +100,7 @@ impl Packed {
     }
 }
 
-/// The CSV that stands in for one that a catalog left out, made from its `olm.csv.metadata`
-/// (reference: bundles and catalogs §3.2).
+/// The CSV that stands in for one that a catalog left out, made from its `olm.csv.metadata` (olm-behaviour/opm.md#registry-protocol).
 fn stand_in(blob: &Value, package: &Value) -> Result<Option<Value>, String> {
     let of_type = |type_: &'static str| {
         list(blob, &["properties"]).iter().filter(move |p| text(p, &["type"]) == type_).map(|p| at(p, &["value"]))

@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::blob::{self, BundleBlob, ChannelBlob, ChannelEntry};
 use super::channel::{self, Node};
-use super::load::{Blobs, Catalog, Of};
+use super::index::{CatalogIndex, Located, PackageBlobs};
 use super::property;
 use crate::api::object::{Gvk, text};
 use crate::finding::Finding;
-use crate::go::quote;
+use crate::go_format::quote;
 use crate::version::{self, Range, Version};
 
 /// What of a catalog is wanted. An empty list wants everything.
@@ -43,7 +43,7 @@ impl Filter {
     }
 }
 
-impl Catalog {
+impl CatalogIndex {
     /// Leaves only what a filter wants. What cannot be had, and what had to be changed to keep the catalog valid, is told.
     pub fn filter(&mut self, filter: &Filter) -> Vec<Finding> {
         let mut findings = Vec::new();
@@ -86,7 +86,7 @@ impl Catalog {
         while let Some(name) = todo.pop() {
             let Some(blobs) = self.packages.get(&name) else { continue };
             let part = chosen.get(&name).and_then(Option::as_ref);
-            let is_chosen = |of: &&Of<BundleBlob>| part.is_none_or(|p| p.bundles.contains(&of.blob.name));
+            let is_chosen = |of: &&Located<BundleBlob>| part.is_none_or(|p| p.bundles.contains(&of.blob.name));
             let requirements: BTreeSet<Need> =
                 blobs.bundles.iter().filter(is_chosen).flat_map(|of| needs(&of.blob)).collect();
             for need in requirements {
@@ -112,7 +112,8 @@ impl Catalog {
                 self.packages.get_key_value(name).map(|(name, _)| name.clone()).into_iter().collect()
             }
             Need::Api(api) => {
-                let provides = |of: &Of<BundleBlob>| property::apis(&of.blob.properties, property::GVK).contains(api);
+                let provides =
+                    |of: &Located<BundleBlob>| property::apis(&of.blob.properties, property::GVK).contains(api);
                 let of = self.packages.iter().filter(|(_, blobs)| blobs.bundles.iter().any(provides));
                 of.map(|(name, _)| name.clone()).collect()
             }
@@ -142,7 +143,7 @@ fn needs(bundle: &BundleBlob) -> Vec<Need> {
     packages.chain(property::apis(&bundle.properties, property::GVK_REQUIRED).into_iter().map(Need::Api)).collect()
 }
 
-impl Blobs {
+impl PackageBlobs {
     fn choose(&self, filter: &Filter, findings: &mut Vec<Finding>) -> Option<Chosen> {
         let package = &self.packages.first()?.blob;
         let versions: BTreeMap<&str, Version> = self
@@ -157,7 +158,7 @@ impl Blobs {
             None => true,
         };
         let mut chosen = Chosen { default_channel: package.default_channel.clone(), ..Chosen::default() };
-        for Of { blob: channel, .. } in &self.channels {
+        for Located { blob: channel, .. } in &self.channels {
             if !(filter.channels.is_empty() || filter.channels.contains(&channel.name)) {
                 continue;
             }
@@ -282,7 +283,7 @@ fn set(blob: &mut Value, key: &str, value: Value) {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{CATALOG, load_text};
-    use super::super::{File, MigrationLevel, index};
+    use super::super::{File, MigrationLevel, index_files};
     use super::*;
 
     fn entry(name: &str, replaces: &str, skips: &[&str]) -> ChannelEntry {
@@ -308,7 +309,7 @@ mod tests {
                    {schema: olm.bundle, package: pot, name: pot.v1, image: i, properties: [\
                    {type: olm.package, value: {packageName: pot, version: 1.0.0}}, \
                    {type: olm.gvk, value: {group: garden.example.com, kind: Pot, version: v1}}]}\n";
-        let mut catalog = index(&[File::new("c.yaml", format!("{CATALOG}{pot}").as_bytes())]);
+        let mut catalog = index_files(&[File::new("c.yaml", format!("{CATALOG}{pot}").as_bytes())]);
         let findings = catalog.filter(filter);
         let blobs: Result<Vec<_>, _> = catalog.blobs(MigrationLevel::None).collect();
         let text = blobs.unwrap().iter().map(|m| serde_json::to_string(m).unwrap() + "\n").collect();

@@ -3,17 +3,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::blob::{self, Blob, BundleBlob, ChannelBlob, DeprecationsBlob, Kind, OtherBlob, PackageBlob, Place, Source};
+use super::blob::{self, Blob, BundleBlob, Kind, Source};
 use super::channel::{self, Node};
+use super::chunk::Parsed;
+use super::index::{CatalogIndex, Located, PackageBlobs};
 use super::stored::Span;
-use super::{Builder, BundleMessage, Channel, Content, File, Package, Parsed, Snapshot, validate};
+use super::{Builder, BundleMessage, Channel, Content, File, Package, Snapshot, validate};
 use crate::budget::CATALOG_FINDINGS;
 use crate::bundle::property;
 use crate::finding::{Finding, Severity};
 
 /// A loaded catalog.
 #[derive(Clone, Debug, Default)]
-pub struct Load {
+pub struct Loaded {
     /// What can be served.
     pub snapshot: Snapshot,
     /// What is wrong: first with files, then with packages, in their order.
@@ -22,56 +24,9 @@ pub struct Load {
     pub set_aside: BTreeSet<String>,
 }
 
-/// A blob of a known schema, and where it is.
-#[derive(Debug)]
-pub(super) struct Of<T> {
-    pub(super) place: Place,
-    pub(super) source: Source,
-    pub(super) blob: T,
-}
-
-/// All blobs of one package.
-#[derive(Debug, Default)]
-pub(super) struct Blobs {
-    pub(super) packages: Vec<Of<PackageBlob>>,
-    pub(super) channels: Vec<Of<ChannelBlob>>,
-    pub(super) bundles: Vec<Of<BundleBlob>>,
-    pub(super) deprecations: Vec<Of<DeprecationsBlob>>,
-    pub(super) others: Vec<Of<OtherBlob>>,
-    /// Has a filter changed what the blobs in the files say?
-    pub(super) is_reduced: bool,
-}
-
-/// An index of a catalog's blobs by package, before anybody asks whether they are sound. The blobs themselves stay where
-/// they are.
-#[derive(Debug, Default)]
-pub struct Catalog {
-    /// Blobs of no package are those of the empty name.
-    pub(super) packages: BTreeMap<String, Blobs>,
-    pub(super) findings: Vec<Finding>,
-}
-
-impl Catalog {
-    /// What is wrong with the files that the catalog was read from; [`Catalog::load`] tells of the packages, too.
-    pub fn findings(&self) -> &[Finding] {
-        &self.findings
-    }
-
-    /// Bundle directories among the catalog's files, as findings: opm does not know them there.
-    pub fn bundle_directories(&self) -> Vec<Finding> {
-        let bundles = self.packages.values().flat_map(|blobs| &blobs.bundles);
-        let directories = bundles.filter(|of| of.source.span().is_none());
-        let finding = |of: &Of<BundleBlob>| {
-            Finding::new("bundle-directory", "opm reads no bundle directories in a catalog")
-                .warning()
-                .at(&of.place.file, of.place.line)
-                .hint("render the bundle to a file of the catalog")
-        };
-        directories.map(finding).collect()
-    }
-
+impl CatalogIndex {
     /// Checks the packages: the sound ones make the snapshot, the others are set aside.
-    pub fn load(self) -> Load {
+    pub fn load(self) -> Loaded {
         let Self { packages, mut findings } = self;
         let mut builder = Builder::default();
         let mut set_aside = BTreeSet::new();
@@ -86,7 +41,7 @@ impl Catalog {
             }
             findings.extend(found);
         }
-        Load { snapshot: builder.build(), findings, set_aside }
+        Loaded { snapshot: builder.build(), findings, set_aside }
     }
 }
 
@@ -94,7 +49,7 @@ impl Catalog {
 /// packages are joined.
 #[derive(Debug, Default)]
 pub struct Loader {
-    catalog: Catalog,
+    catalog: CatalogIndex,
     /// Findings beyond those that are kept.
     untold: usize,
 }
@@ -117,16 +72,16 @@ impl Loader {
         let Blob { place, source, kind } = blob;
         let of_package = self.catalog.packages.entry(package).or_default();
         match kind {
-            Kind::Package(blob) => of_package.packages.push(Of { place, source, blob }),
-            Kind::Channel(blob) => of_package.channels.push(Of { place, source, blob }),
-            Kind::Bundle(blob) => of_package.bundles.push(Of { place, source, blob }),
-            Kind::Deprecations(blob) => of_package.deprecations.push(Of { place, source, blob }),
-            Kind::Other(blob) => of_package.others.push(Of { place, source, blob }),
+            Kind::Package(blob) => of_package.packages.push(Located { place, source, blob }),
+            Kind::Channel(blob) => of_package.channels.push(Located { place, source, blob }),
+            Kind::Bundle(blob) => of_package.bundles.push(Located { place, source, blob }),
+            Kind::Deprecations(blob) => of_package.deprecations.push(Located { place, source, blob }),
+            Kind::Other(blob) => of_package.others.push(Located { place, source, blob }),
         }
     }
 
     /// The index.
-    pub fn finish(mut self) -> Catalog {
+    pub fn finish(mut self) -> CatalogIndex {
         if self.untold > 0 {
             let message = format!("{} more findings are not told", self.untold);
             self.catalog.findings.push(Finding::new("too-many-findings", message).hint("correct the first ones"));
@@ -140,12 +95,12 @@ impl Loader {
 /// Files in a directory that has `manifests/` and `metadata/` are a bundle; of all others each is a list of blobs.
 /// Files that are to be ignored (`.indexignore`) and lists of further bundle directories (`bundles.txt`) are the reader's
 /// business: here every file counts.
-pub fn load(files: &[File]) -> Load {
-    index(files).load()
+pub fn load(files: &[File]) -> Loaded {
+    index_files(files).load()
 }
 
 /// The same index that [`load`] checks.
-pub fn index(files: &[File]) -> Catalog {
+pub fn index_files(files: &[File]) -> CatalogIndex {
     let mut loader = Loader::default();
     let (bundles, blobs) = split(files);
     for (directory, files) in bundles {
@@ -180,8 +135,8 @@ fn split(files: &[File]) -> (BTreeMap<&str, Vec<File>>, Vec<&File>) {
 }
 
 /// Adds a package that was found sound.
-fn add(builder: &mut Builder, blobs: Blobs) {
-    let Some(Of { source, blob: package, .. }) = blobs.packages.into_iter().next() else { return };
+fn add(builder: &mut Builder, blobs: PackageBlobs) {
+    let Some(Located { source, blob: package, .. }) = blobs.packages.into_iter().next() else { return };
     let described = source.span();
     let deprecations: BTreeMap<_, _> = blobs
         .deprecations
@@ -193,7 +148,7 @@ fn add(builder: &mut Builder, blobs: Blobs) {
     let bundles = blobs.bundles.into_iter().map(|bundle| message(bundle, described.as_ref()));
     let bundles: BTreeMap<String, BundleMessage> = bundles.map(|m| (m.csv_name.clone(), m)).collect();
     let mut channels = Vec::new();
-    for Of { blob: channel, .. } in blobs.channels {
+    for Located { blob: channel, .. } in blobs.channels {
         for entry in &channel.entries {
             let Some(bundle) = bundles.get(&entry.name) else { continue };
             builder.bundle(BundleMessage {
@@ -222,7 +177,7 @@ fn add(builder: &mut Builder, blobs: Blobs) {
 }
 
 /// What the registry protocol says of a bundle, but for its place in a channel.
-fn message(bundle: Of<BundleBlob>, described: Option<&Span>) -> BundleMessage {
+fn message(bundle: Located<BundleBlob>, described: Option<&Span>) -> BundleMessage {
     let content = match bundle.source {
         Source::Directory(content) => content,
         Source::Blob(bundle) => Content::Blob { bundle, package: described.cloned() },
@@ -239,15 +194,5 @@ fn message(bundle: Of<BundleBlob>, described: Option<&Span>) -> BundleMessage {
         properties,
         content: Some(content),
         ..BundleMessage::default()
-    }
-}
-
-impl Source {
-    /// The place of the blob in its file, when it is in one.
-    pub(super) fn span(&self) -> Option<Span> {
-        match self {
-            Self::Blob(span) => Some(span.clone()),
-            Self::Directory(_) => None,
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! A blob as opm writes it: fields in the order of its schema, of unknown schemas sorted (reference: bundles and catalogs §2.1).
+//! A blob as opm writes it: fields in the order of its schema, of unknown schemas sorted (olm-behaviour/opm.md#catalog-blobs).
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};

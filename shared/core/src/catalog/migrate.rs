@@ -1,4 +1,4 @@
-//! Newer forms for older blobs, as `opm render --migrate-level` has them (reference: bundles and catalogs §2.4).
+//! Newer forms for older blobs, as `opm render --migrate-level` has them (olm-behaviour/opm.md#rendering).
 
 use std::str::FromStr;
 

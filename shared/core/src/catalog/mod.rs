@@ -1,8 +1,8 @@
 //! Catalogs: what an operator can be chosen from.
 //!
 //! ```text
-//!   bytes --Parsed--> Loader --> Catalog      pieces of files become an index of blobs, by package
-//!   Catalog --load--> Load { snapshot, findings }      the sound packages; what is wrong with the others
+//!   bytes --Chunk--> Parsed --Loader--> CatalogIndex      chunks of files become an index of blobs, by package
+//!   CatalogIndex --load--> Loaded { snapshot, findings }  the valid packages; what is wrong with the others
 //!   registry messages --Builder--> Snapshot   what a catalog's gRPC server says
 //!   Snapshot: packages > channels > entries   what the resolver and our own server read
 //!     graph    where OLM takes each version of a channel next
@@ -15,15 +15,17 @@
 mod add;
 mod blob;
 pub mod channel;
+mod chunk;
 mod config_map;
 mod content;
 pub mod diff;
+mod document_text;
 mod filter;
 pub mod graph;
+mod index;
 mod load;
 mod meta;
 mod migrate;
-mod piece;
 mod properties;
 pub mod reference;
 mod render;
@@ -36,13 +38,15 @@ mod unload;
 mod validate;
 
 pub use add::{Added, AddedTo, Addition, FileChange, Mode, Request};
+pub use chunk::{Chunk, Parsed};
 pub use config_map::config_map;
 pub use content::Content;
 pub use filter::Filter;
-pub use load::{Catalog, Load, Loader, index, load};
+pub use index::CatalogIndex;
+pub use load::{Loaded, Loader, index_files, load};
 pub use meta::Meta;
 pub use migrate::MigrationLevel;
-pub use piece::{Parsed, Piece};
+
 pub use snapshot::{Builder, BundleMessage, Channel, Entry, Package, Snapshot};
 pub use stored::{Span, Stored};
 pub use template::{Template, TemplateKind};

@@ -1,5 +1,5 @@
 //! Has the value of a property the form that its type asks for? The types are those that opm decodes
-//! (reference: bundles and catalogs §1.7).
+//! (olm-behaviour/opm.md#bundle-properties).
 
 use std::collections::BTreeMap;
 

@@ -1,14 +1,14 @@
-//! The blobs of a catalog in opm's order, each of them read when its turn comes (reference: bundles and catalogs §2.4).
+//! The blobs of a catalog in opm's order, each of them read when its turn comes (olm-behaviour/opm.md#rendering).
 
 use super::blob::{BundleBlob, Place, Source};
 use super::filter::Reduced;
-use super::load::{Blobs, Catalog, Of};
+use super::index::{CatalogIndex, Located, PackageBlobs};
 use super::meta::Meta;
 use super::migrate::{self, MigrationLevel};
 use crate::bundle;
 use crate::finding::Finding;
 
-impl Catalog {
+impl CatalogIndex {
     /// All blobs: packages by name, in each the package itself, its channels and bundles by name, others by schema and
     /// deprecations last; at the very end what is of no package. A blob that can no longer be read is a finding.
     pub fn blobs(&self, level: MigrationLevel) -> impl Iterator<Item = Result<Meta, Finding>> {
@@ -18,7 +18,7 @@ impl Catalog {
     }
 }
 
-impl Blobs {
+impl PackageBlobs {
     fn blobs(&self, level: MigrationLevel) -> impl Iterator<Item = Result<Meta, Finding>> {
         let packages = self.packages.iter().map(|of| self.of(of));
         let mut channels: Vec<_> = self.channels.iter().collect();
@@ -41,7 +41,7 @@ impl Blobs {
     }
 
     /// A blob with what a filter changed.
-    fn of<T: Reduced>(&self, of: &Of<T>) -> Result<Meta, Finding> {
+    fn of<T: Reduced>(&self, of: &Located<T>) -> Result<Meta, Finding> {
         let mut meta = read(&of.place, &of.source)?;
         if self.is_reduced {
             of.blob.apply(&mut meta.0);
@@ -50,7 +50,7 @@ impl Blobs {
     }
 }
 
-impl Of<BundleBlob> {
+impl Located<BundleBlob> {
     /// The whole blob, with its objects.
     pub(super) fn bundle(&self) -> Result<Meta, Finding> {
         let Source::Directory(content) = &self.source else { return read(&self.place, &self.source) };

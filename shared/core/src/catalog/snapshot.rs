@@ -23,7 +23,7 @@ struct Inner {
     packages: BTreeMap<String, Package>,
     /// By package and bundle.
     contents: BTreeMap<(String, String), Content>,
-    /// Blobs of schemas that OLM does not know.
+    /// PackageBlobs of schemas that OLM does not know.
     others: Vec<Span>,
 }
 
@@ -53,7 +53,7 @@ pub struct Channel {
     pub entries: Vec<Entry>,
 }
 
-/// A bundle in a channel, with what the resolver derives from the registry's message (reference: catalog operator §3.2).
+/// A bundle in a channel, with what the resolver derives from the registry's message (olm-behaviour/subscription.md#catalog-snapshot).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entry {
     /// Name of the bundle, which is the name of its CSV.
@@ -152,7 +152,7 @@ impl Snapshot {
         }
     }
 
-    /// Blobs of schemas that OLM does not know, as the catalog has them, to be read when needed.
+    /// PackageBlobs of schemas that OLM does not know, as the catalog has them, to be read when needed.
     pub fn others(&self) -> &[Span] {
         &self.inner.others
     }
@@ -192,8 +192,8 @@ impl Channel {
     }
 }
 
-/// What the registry protocol says of a bundle in a channel: `api.Bundle` (reference: bundles and catalogs §3.1). Empty
-/// strings are absent fields.
+/// What the registry protocol says of a bundle in a channel: `api.Bundle` (olm-behaviour/opm.md#registry-protocol). Empty strings are
+/// absent fields.
 #[derive(Clone, Debug, Default)]
 pub struct BundleMessage {
     /// Name of the CSV.

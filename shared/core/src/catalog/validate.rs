@@ -1,4 +1,4 @@
-//! Is a package of a catalog sound? All that is wrong with it, in opm's words (reference: bundles and catalogs §2.3).
+//! Is a package of a catalog sound? All that is wrong with it, in opm's words (olm-behaviour/opm.md#catalog-validation).
 //!
 //! A finding's message is opm's for the rule, where opm has one sentence for it; the subject names the object.
 
@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::blob::{BundleBlob, ChannelBlob, ChannelEntry, Deprecation, Place, Reference};
 use super::channel::{self, Node};
-use super::load::{Blobs, Of};
+use super::index::{Located, PackageBlobs};
 use crate::api::names::{LABEL_RULE, LONGEST_LABEL, is_label};
 use crate::api::object::text;
 use crate::bundle::property;
 use crate::finding::Finding;
-use crate::go::quote;
+use crate::go_format::quote;
 use crate::version::{self, Range};
 
 /// Codes of findings about catalogs that opm takes as they are.
@@ -31,7 +31,7 @@ impl<'a> From<&'a ChannelEntry> for Node<'a> {
 }
 
 /// Everything wrong with a package's blobs; nothing of severity `Error` when it can be served.
-pub(super) fn package(name: &str, blobs: &Blobs) -> Vec<Finding> {
+pub(super) fn package(name: &str, blobs: &PackageBlobs) -> Vec<Finding> {
     let mut check = Check { name, package: quote(name), findings: Vec::new() };
     let [package, duplicates @ ..] = &blobs.packages[..] else {
         check.orphans(blobs);
@@ -108,16 +108,16 @@ impl Check<'_> {
         self.findings.push(finding);
     }
 
-    fn on_bundle(&self, of: &Of<BundleBlob>) -> On {
+    fn on_bundle(&self, of: &Located<BundleBlob>) -> On {
         at(&of.place).about(format!("bundle {} of package {}", quote(&of.blob.name), self.package))
     }
 
-    fn on_channel(&self, of: &Of<ChannelBlob>) -> On {
+    fn on_channel(&self, of: &Located<ChannelBlob>) -> On {
         at(&of.place).about(format!("channel {} of package {}", quote(&of.blob.name), self.package))
     }
 
-    /// Blobs of a package that has no `olm.package`.
-    fn orphans(&mut self, blobs: &Blobs) {
+    /// PackageBlobs of a package that has no `olm.package`.
+    fn orphans(&mut self, blobs: &PackageBlobs) {
         const HINT: &str = "add an olm.package blob for it, or correct the package's name";
         for of in &blobs.channels {
             let message = format!("unknown package {} for channel {}", self.package, quote(&of.blob.name));
@@ -140,9 +140,9 @@ impl Check<'_> {
     }
 
     /// Checks each bundle; the names of all.
-    fn bundles<'b>(&mut self, bundles: &'b [Of<BundleBlob>]) -> BTreeSet<&'b str> {
+    fn bundles<'b>(&mut self, bundles: &'b [Located<BundleBlob>]) -> BTreeSet<&'b str> {
         let mut names: BTreeMap<&str, &Place> = BTreeMap::new();
-        let mut versions: BTreeMap<String, Vec<&Of<BundleBlob>>> = BTreeMap::new();
+        let mut versions: BTreeMap<String, Vec<&Located<BundleBlob>>> = BTreeMap::new();
         for of in bundles {
             if let Some(other) = names.insert(&of.blob.name, &of.place) {
                 let message = format!("package {} has duplicate bundle {}", self.package, quote(&of.blob.name));
@@ -168,7 +168,7 @@ impl Check<'_> {
     }
 
     /// Checks a bundle; its version with its release, when it has one.
-    fn bundle(&mut self, of: &Of<BundleBlob>) -> Option<String> {
+    fn bundle(&mut self, of: &Located<BundleBlob>) -> Option<String> {
         let (on, name, bundle) = (self.on_bundle(of), quote(&of.blob.name), &of.blob);
         if bundle.name.is_empty() {
             self.add(on.says("no-name", "name must be set").hint("give it the name of its CSV"));
@@ -229,7 +229,7 @@ impl Check<'_> {
         Some(format!("{version}-{release}"))
     }
 
-    fn channels(&mut self, channels: &[Of<ChannelBlob>], bundles: &BTreeSet<&str>) {
+    fn channels(&mut self, channels: &[Located<ChannelBlob>], bundles: &BTreeSet<&str>) {
         let mut names: BTreeMap<&str, &Place> = BTreeMap::new();
         for of in channels {
             let (on, channel) = (self.on_channel(of), &of.blob);
@@ -289,7 +289,7 @@ impl Check<'_> {
         }
     }
 
-    fn deprecations(&mut self, blobs: &Blobs, bundles: &BTreeSet<&str>) {
+    fn deprecations(&mut self, blobs: &PackageBlobs, bundles: &BTreeSet<&str>) {
         if let [first, second, ..] = &blobs.deprecations[..] {
             let message = format!("expected a maximum of one deprecation per package: {}", self.package);
             let finding = at(&second.place).says("duplicate-deprecations", message);

@@ -1,4 +1,5 @@
-//! What the objects that serve a catalog look like (§1.3, §1.4, §1.6).
+//! What the objects that serve a catalog look like (olm-behaviour/catalogsource.md#catalog-pods,
+//! olm-behaviour/catalogsource.md#catalog-pod-spec, olm-behaviour/catalogsource.md#configmap-catalogs).
 
 use serde_json::{Map, Value, json};
 

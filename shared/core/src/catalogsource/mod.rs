@@ -1,4 +1,4 @@
-//! CatalogSources: what is read for them, and what they say about it (reference/catalog-operator.md §1).
+//! CatalogSources: what is read for them, and what they say about it (olm-behaviour/catalogsource.md#validation).
 //!
 //! ```text
 //!   template   olm.catalogImageTemplate -> spec.image
@@ -78,7 +78,8 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     }
 }
 
-/// The pull secrets of a catalog: its own, and those that others gave to the ServiceAccount of its pod (§1.3).
+/// The pull secrets of a catalog: its own, and those that others gave to the ServiceAccount of its pod
+/// (olm-behaviour/catalogsource.md#catalog-pods).
 fn pull_secrets(world: &Reader<'_>, source: &Value) -> Vec<String> {
     let own = object::list(source, &["spec", "secrets"]).iter().filter_map(Value::as_str);
     let account = world.json(&kind::SERVICE_ACCOUNT, object::namespace(source), object::name(source));

@@ -1,4 +1,6 @@
-//! The objects that serve a catalog to others as OLM does: made, mended, and replaced when what they serve changes (§1.3 to §1.6).
+//! The objects that serve a catalog to others as OLM does: made, mended, and replaced when what they serve changes
+//! (olm-behaviour/catalogsource.md#catalog-pods, olm-behaviour/catalogsource.md#catalog-pod-spec,
+//! olm-behaviour/catalogsource.md#catalog-polling, olm-behaviour/catalogsource.md#configmap-catalogs).
 
 use serde_json::{Value, json};
 
@@ -106,15 +108,9 @@ fn misses_label(known: &Value, wanted: &Value) -> bool {
     object::entries(wanted, &["metadata", "labels"]).any(|(key, value)| object::label(known, key) != Some(value))
 }
 
-/// The pods that a label says to be of the CatalogSource, without those that are going.
-pub(super) fn labelled<'w>(world: &Reader<'w>, source: &Value, label: &str) -> impl Iterator<Item = &'w Value> {
-    let pods = world.in_namespace(&kind::POD, object::namespace(source)).map(|pod| pod.json());
-    pods.filter(move |pod| object::label(pod, label) == Some(object::name(source)) && !object::is_deleting(pod))
-}
-
 /// One pod as it should be, in place of all others. Tells whether one was made.
 fn replace_pods(world: &Reader<'_>, work: &mut Work<'_>, wanted: &Value) -> bool {
-    let live = labelled(world, work.source, CATALOG);
+    let live = update::labelled(world, work.source, CATALOG);
     let is_right = |pod: &Value| {
         let same = |label| object::label(pod, label) == object::label(wanted, label);
         same(POD_HASH) && same(REVISION) && has_images(pod, wanted)

@@ -1,10 +1,11 @@
-//! When the registry is asked whether an image's tag has moved: `spec.updateStrategy.registryPoll` (§1.5).
+//! When the registry is asked whether an image's tag has moved: `spec.updateStrategy.registryPoll`
+//! (olm-behaviour/catalogsource.md#catalog-polling).
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::api::object;
-use crate::go::duration;
+use crate::go_format::duration;
 
 const DEFAULT: SignedDuration = SignedDuration::from_mins(15);
 

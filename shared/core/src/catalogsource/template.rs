@@ -1,4 +1,5 @@
-//! The annotation `olm.catalogImageTemplate`: the image's reference with the cluster's version in it (§1.10).
+//! The annotation `olm.catalogImageTemplate`: the image's reference with the cluster's version in it
+//! (olm-behaviour/catalogsource.md#image-templates).
 
 use serde_json::{Value, json};
 

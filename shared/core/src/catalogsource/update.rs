@@ -1,17 +1,22 @@
-//! Whether an image's tag has moved, when pods serve it: another pod of the image is started beside the one that serves, and takes
-//! its place when the image that it runs is another one (reference/catalog-operator.md §1.5).
+//! Whether an image's tag has moved, when pods serve it: another pod of the image is started beside the one that serves, and takes its
+//! place when the image that it runs is another one (olm-behaviour/catalogsource.md#catalog-polling).
 
 use serde_json::{Value, json};
 
 use super::Work;
 use super::manifest::CATALOG;
-use super::pods::labelled;
 use crate::api::object;
 use crate::plan::{Action, Propagation, Reason};
-use crate::world::Reader;
+use crate::world::{Reader, kind};
 
 /// Names the CatalogSource on a pod that may take over, and is empty when it has.
 const UPDATE: &str = "catalogsource.operators.coreos.com/update";
+
+/// The pods that a label says to be of the CatalogSource, without those that are going.
+pub(super) fn labelled<'w>(world: &Reader<'w>, source: &Value, label: &str) -> impl Iterator<Item = &'w Value> {
+    let pods = world.in_namespace(&kind::POD, object::namespace(source)).map(|pod| pod.json());
+    pods.filter(move |pod| object::label(pod, label) == Some(object::name(source)) && !object::is_deleting(pod))
+}
 
 /// Starts such a pod when it is time, and decides about one that is there. `wanted` is the pod that serves.
 pub(super) fn look(world: &Reader<'_>, work: &mut Work<'_>, wanted: &Value) {

@@ -1,4 +1,4 @@
-//! What a bundle requires of another one: a test of that one's properties, and its words (reference/catalog-operator.md §3.6).
+//! What a bundle requires of another one: a test of that one's properties, and its words (olm-behaviour/subscription.md#constraints).
 //!
 //! ```text
 //!   property (olm.gvk.required, olm.package.required, olm.label.required, olm.constraint)  --of-->  Constraint
@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 pub use self::cel::{Error as CelError, Policy, Rule};
 use crate::api::object::{self, Gvk};
 use crate::bundle::property::{self, Property};
-use crate::go::quote;
+use crate::go_format::quote;
 use crate::version::{self, Range, Version};
 
 /// The largest `olm.constraint` that is read, in bytes.

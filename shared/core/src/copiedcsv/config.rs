@@ -1,5 +1,5 @@
 //! OLMConfig/cluster: whether members of global OperatorGroups are copied, and a condition that says whether that is so yet
-//! (reference/olm-operator.md §5.4).
+//! (olm-behaviour/operatorgroup.md#disabled-copies).
 
 use std::rc::Rc;
 

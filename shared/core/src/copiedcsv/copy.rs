@@ -1,4 +1,4 @@
-//! What a copy of a ClusterServiceVersion looks like (reference/olm-operator.md §5.2).
+//! What a copy of a ClusterServiceVersion looks like (olm-behaviour/operatorgroup.md#copy-content).
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};

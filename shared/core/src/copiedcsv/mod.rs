@@ -1,5 +1,5 @@
-//! Copies of ClusterServiceVersions in the namespaces they are offered in, and the RBAC that goes with that (reference/olm-operator.md
-//! §5, §2.6, §2.7).
+//! Copies of ClusterServiceVersions in the namespaces they are offered in, and the RBAC that goes with that
+//! (olm-behaviour/operatorgroup.md#copied-csvs, olm-behaviour/csv.md#promoted-rights, olm-behaviour/csv.md#copied-rights).
 //!
 //! ```text
 //!   original + OperatorGroup --offered_in--> namespaces --copy--> create, update, update status, delete
@@ -131,8 +131,8 @@ fn in_order<'a, T>(sorted: impl Iterator<Item = (&'a str, T)>) -> impl FnMut(&st
     }
 }
 
-/// The OperatorGroup by which a ClusterServiceVersion is offered elsewhere: it is an active member, in a state worth telling (§5.1), and
-/// nothing about the group will change that in a moment.
+/// The OperatorGroup by which a ClusterServiceVersion is offered elsewhere: it is an active member, in a state worth telling
+/// (olm-behaviour/operatorgroup.md#copied-csvs), and nothing about the group will change that in a moment.
 fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>> {
     let uncopiable = matches!(
         object::text(original, &["status", "reason"]),
@@ -157,7 +157,7 @@ fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>>
 }
 
 /// May a copy stay whose original is not offered at the moment? Yes, unless the original says that it has no business there
-/// (§5.3).
+/// (olm-behaviour/operatorgroup.md#copied-csvs).
 fn may_stay(original: &Value, namespace: &str) -> bool {
     let conflict = matches!(
         object::text(original, &["status", "reason"]),
@@ -168,7 +168,7 @@ fn may_stay(original: &Value, namespace: &str) -> bool {
 }
 
 /// The OperatorGroup of a ClusterServiceVersion when that targets nothing: its selector matches no namespace, or none any longer. The
-/// annotation of its members goes on naming what it targeted before (§4.1).
+/// annotation of its members goes on naming what it targeted before (olm-behaviour/operatorgroup.md#target-namespaces).
 fn group_without_targets<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>> {
     match membership::groups(world, object::namespace(original))[..] {
         [group] if group.targets().is_empty() && group.is_processed(world) => Some(group),

@@ -1,6 +1,6 @@
-//! The rights that an operator has in its own namespace, in the namespaces it is to watch: mirrored to the whole cluster for a
-//! global OperatorGroup, else copied to each target (reference/olm-operator.md §2.6, §2.7). Nothing is written where the rights
-//! are there already.
+//! The rights that an operator has in its own namespace, in the namespaces it is to watch: mirrored to the whole cluster for a global
+//! OperatorGroup, else copied to each target (olm-behaviour/csv.md#promoted-rights, olm-behaviour/csv.md#copied-rights). Nothing is written
+//! where the rights are there already.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{Copies, group_without_targets, takes_objects};
 use crate::api::{labels, object};
 use crate::membership::{self, Group};
 use crate::plan::{Action, Plan, Propagation, Reason};
-use crate::rbac::Granted;
+use crate::rbac::{Granted, Work};
 use crate::world::{GroupKind, IndexKey, Reader, kind};
 
 /// Plans what is missing. While requirements are not met the InstallPlan may still be at writing rights: those that make others
@@ -61,9 +61,10 @@ pub(super) fn demote(world: &Reader<'_>, original: &Value, plan: &mut Plan) {
 /// May the operator's ServiceAccounts do in that namespace (`None`: in all) what its `permissions` ask for? A rule that makes no
 /// sense can be granted to nobody and is the ClusterServiceVersion's own trouble.
 fn may(world: &Reader<'_>, original: &Value, namespace: Option<&str>) -> bool {
+    let work = Work::default();
     object::list(original, &["spec", "install", "spec", "permissions"]).iter().all(|permission| {
         let account = (object::namespace(original), object::text(permission, &["serviceAccountName"]));
-        let granted = Granted::to(world, account, namespace);
+        let granted = Granted::to(world, account, namespace).sharing(&work);
         object::list(permission, &["rules"]).iter().all(|rule| granted.allows(rule).unwrap_or(true))
     })
 }

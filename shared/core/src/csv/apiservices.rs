@@ -1,11 +1,11 @@
-//! APIs that an operator serves itself: their APIServices, whose they are, and whether they answer (reference/olm-operator.md §3.3,
-//! §3.4).
+//! APIs that an operator serves itself: their APIServices, whose they are, and whether they answer (olm-behaviour/csv.md#serving-checks,
+//! olm-behaviour/csv.md#apiservices).
 
 use serde_json::{Value, json};
 
 use super::config::Config;
-use super::ensure::ensure;
 use super::model::Csv;
+use super::overlay::overlay;
 use super::serving::{self, Server};
 use crate::api::{labels, object};
 use crate::plan::certificate::AUTHORITY_HASH;
@@ -69,7 +69,7 @@ pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
             }
         }
         labels::set_owner(&mut service, csv.json);
-        ensure(live, service)
+        overlay(live, service)
     });
     wanted.collect()
 }
@@ -161,7 +161,7 @@ pub(super) fn unavailable(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
     })
 }
 
-/// Deletes the APIServices of a ClusterServiceVersion that is gone: its finalizer was taken off by hand (§7.4).
+/// Deletes the APIServices of a ClusterServiceVersion that is gone: its finalizer was taken off by hand (olm-behaviour/csv.md#deletion).
 pub(super) fn orphans(world: &Reader<'_>, key: &Key) -> Vec<Action> {
     let owned = world.indexed(IndexKey::OwnerLabels {
         kind: "ClusterServiceVersion".to_owned(),

@@ -1,4 +1,4 @@
-//! What a Subscription wants of the pods of its operator: `spec.config` (reference/olm-operator.md §2.4).
+//! What a Subscription wants of the pods of its operator: `spec.config` (olm-behaviour/csv.md#subscription-config).
 
 use serde_json::{Map, Value, json};
 

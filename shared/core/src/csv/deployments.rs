@@ -1,10 +1,11 @@
-//! The Deployments of an install strategy: what they should be, and whether they are (reference/olm-operator.md §2.2, §2.3).
+//! The Deployments of an install strategy: what they should be, and whether they are (olm-behaviour/csv.md#deployments,
+//! olm-behaviour/csv.md#deployment-check).
 
 use serde_json::{Value, json};
 
 use super::config::{Config, merge};
-use super::ensure;
 use super::model::Csv;
+use super::overlay;
 use super::serving::{self, Server};
 use crate::api::go_json::GoType;
 use crate::api::object;
@@ -15,7 +16,7 @@ use crate::world::{IndexKey, Reader, kind};
 /// Environment variable by which an operator finds its OperatorCondition.
 const CONDITION_ENV: &str = "OPERATOR_CONDITION_NAME";
 
-/// Why a Deployment is not as it should be (§1.7).
+/// Why a Deployment is not as it should be (olm-behaviour/csv.md#strategy-errors).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unhealthy {
     /// It has to be written again: missing, or of another spec.
@@ -112,7 +113,7 @@ pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
 /// The live Deployment with the desired spec, owner and labels; what others put into its metadata stays. `None`: it is so.
 fn overwrite(live: &Value, desired: &Value) -> Option<Value> {
     let mut new = live.clone();
-    ensure::take_over(&mut new, desired);
+    overlay::take_over(&mut new, desired);
     set_annotations(&mut new, live, desired);
     let (live_spec, spec) = (object::at(live, &["spec"]), object::at(desired, &["spec"]));
     if object::covers(live_spec, spec) && adds_only_defaults(live_spec, spec) && new == *live {

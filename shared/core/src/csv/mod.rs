@@ -1,4 +1,4 @@
-//! The state machine of a ClusterServiceVersion (reference/olm-operator.md §1).
+//! The state machine of a ClusterServiceVersion (olm-behaviour/csv.md#phases).
 //!
 //! ```text
 //!   "" -> Pending -> InstallReady -> Installing -> Succeeded -> Replacing -> Deleting -> gone
@@ -22,13 +22,13 @@
 mod apiservices;
 mod config;
 mod deployments;
-mod ensure;
-mod gates;
 mod generated;
 mod model;
-mod pair;
+mod overlay;
+mod preconditions;
 mod requirements;
 mod serving;
+mod serving_certificate;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -78,15 +78,15 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
         let plan = transition::refused_for_good(world, csv, &groups).into_plan(csv, now);
         return Plan { forgets: !plan.actions.is_empty(), ..plan };
     }
-    let step = match gates::pass(world, csv, &groups) {
-        gates::Verdict::Pass => transition::next(world, csv, key, now),
-        gates::Verdict::Stop(step) => step,
+    let step = match preconditions::check(world, csv, &groups) {
+        preconditions::Verdict::Pass => transition::next(world, csv, key, now),
+        preconditions::Verdict::Stop(step) => step,
     };
     scoped(step, &groups).into_plan(csv, now)
 }
 
-/// What a ClusterServiceVersion installs is written with the rights of the ServiceAccount that its OperatorGroup names, if it names
-/// one (§4.10): all that comes before its own status, but for what is noted in the OperatorGroup.
+/// What a ClusterServiceVersion installs is written with the rights of the ServiceAccount that its OperatorGroup names, if it names one
+/// (olm-behaviour/operatorgroup.md#serviceaccount): all that comes before its own status, but for what is noted in the OperatorGroup.
 fn scoped(mut step: Step, groups: &[membership::Group<'_>]) -> Step {
     let [group] = groups else { return step };
     let installs = |action: &Action| {
@@ -184,7 +184,8 @@ fn own(csv: Csv<'_>, groups: &[membership::Group<'_>]) -> Option<Action> {
     (new != *csv.json).then(|| Action::Update(GoType::CLUSTER_SERVICE_VERSION.normalise(&new)))
 }
 
-/// Removes what Kubernetes' garbage collector cannot (cluster-scoped objects have no namespaced owners), then the finalizer (§1.10).
+/// Removes what Kubernetes' garbage collector cannot (cluster-scoped objects have no namespaced owners), then the finalizer
+/// (olm-behaviour/csv.md#deletion).
 fn finalize(world: &Reader<'_>, csv: Csv<'_>) -> Plan {
     if !object::has_finalizer(csv.json, FINALIZER) {
         return Plan::nothing();

@@ -1,4 +1,4 @@
-//! What a ClusterServiceVersion needs before it can be installed, and whether it is there (reference/olm-operator.md §1.6).
+//! What a ClusterServiceVersion needs before it can be installed, and whether it is there (olm-behaviour/csv.md#requirements).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -254,6 +254,7 @@ fn service_accounts(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) 
         name: csv.name().to_owned(),
     });
     let scopes = [(csv.permissions(), Some(csv.namespace())), (csv.cluster_permissions(), None)];
+    let work = rbac::Work::default();
     for (permissions, namespace) in scopes {
         for permission in permissions {
             let name = object::text(permission, &["serviceAccountName"]);
@@ -264,7 +265,7 @@ fn service_accounts(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) 
                 accounts.push((name, true, Vec::new()));
                 accounts.len() - 1
             });
-            let granted = rbac::Granted::to(world, (csv.namespace(), name), namespace);
+            let granted = rbac::Granted::to(world, (csv.namespace(), name), namespace).sharing(&work);
             for rule in object::list(permission, &["rules"]) {
                 let satisfied = granted.allows(rule)?;
                 let scope = if namespace.is_some() { "namespaced" } else { "cluster" };

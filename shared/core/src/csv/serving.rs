@@ -1,5 +1,5 @@
-//! What a Deployment needs to serve webhooks or APIs: a Service, a certificate in a Secret, and rights
-//! (reference/olm-operator.md §3.1, §3.2).
+//! What a Deployment needs to serve webhooks or APIs: a Service, a certificate in a Secret, and rights (olm-behaviour/csv.md#certificates,
+//! olm-behaviour/csv.md#serving-objects).
 //!
 //! ```text
 //!   Service D-service  <- API server          Secret D-service-cert: tls.crt, tls.key, olmCAKey
@@ -13,9 +13,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::config::merge;
-use super::ensure::{ensure, with_owners};
 use super::model::Csv;
-use super::pair::{LIFETIME, Pair};
+use super::overlay::{overlay, with_owners};
+use super::serving_certificate::{LIFETIME, ServingCertificate};
 use crate::api::labels;
 use crate::api::object::{self, ObjectRef};
 use crate::plan::certificate::AUTHORITY_HASH;
@@ -92,9 +92,9 @@ impl<'a> Server<'a> {
     }
 
     /// The certificate that the Secret holds, if it is one.
-    pub(super) fn pair<'w>(self, world: &Reader<'w>) -> Option<Pair<'w>> {
+    pub(super) fn pair<'w>(self, world: &Reader<'w>) -> Option<ServingCertificate<'w>> {
         let secret = world.json(&kind::SECRET, self.csv.namespace(), &self.secret())?;
-        Pair::read(secret, &self.hosts()).filter(|_| !object::is_deleting(secret))
+        ServingCertificate::read(secret, &self.hosts()).filter(|_| !object::is_deleting(secret))
     }
 
     fn ports(self) -> Vec<Value> {
@@ -202,8 +202,8 @@ impl<'a> Server<'a> {
     /// Writes that bring all of it about.
     fn prepare(self, world: &Reader<'_>, now: Timestamp) -> Vec<Action> {
         let [service, role, binding] = self.in_namespace();
-        let plain = |object: Value| ensure(live(world, &object), object);
-        let shared = |object: Value| ensure(live(world, &object), among_others(live(world, &object), object));
+        let plain = |object: Value| overlay(live(world, &object), object);
+        let shared = |object: Value| overlay(live(world, &object), among_others(live(world, &object), object));
         let mut actions: Vec<Action> = plain(service).into_iter().chain(self.certify(world, now)).collect();
         actions.extend([role, binding].into_iter().filter_map(plain));
         actions.extend(self.shared().into_iter().filter_map(shared));
@@ -330,7 +330,7 @@ pub(super) fn retreat(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
 }
 
 /// The pods of a server with its certificate: volumes, mounts, and the annotation that rolls them when it changes.
-pub(super) fn mount(server: Server<'_>, pair: &Pair<'_>, spec: &mut Value) {
+pub(super) fn mount(server: Server<'_>, pair: &ServingCertificate<'_>, spec: &mut Value) {
     let volume = |name: &str, files: [&str; 2]| {
         let items = [json!({ "key": "tls.crt", "path": files[0] }), json!({ "key": "tls.key", "path": files[1] })];
         json!({ "name": name, "secret": { "secretName": server.secret(), "items": items } })

@@ -1,4 +1,4 @@
-//! Writing the status of a ClusterServiceVersion (reference/olm-operator.md §1.2).
+//! Writing the status of a ClusterServiceVersion (olm-behaviour/csv.md#status).
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! From one phase to the next (reference/olm-operator.md §1.4, §1.5).
+//! From one phase to the next (olm-behaviour/csv.md#transitions, olm-behaviour/csv.md#install-check).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -24,7 +24,7 @@ const OPERATOR_GROUP_REASONS: [&str; 4] =
 /// So often in a row a Deployment has to be forbidden before that counts: the API server learns of new rights a moment after they are written.
 const FORBIDDEN_TRIES: u32 = 3;
 
-/// Reason of `Pending` when rights were changed. It has no Event (§0.3).
+/// Reason of `Pending` when rights were changed. It has no Event (olm-behaviour/processes.md#rights-changed).
 pub(super) const DETECTED_CHANGE: &str = "DetectedClusterChange";
 
 /// The install was refused for want of rights: it begins anew when those of the namespace, or its OperatorGroup, have changed since.
@@ -230,7 +230,8 @@ fn not_healthy(csv: Csv<'_>, message: &str) -> Reason {
     }
 }
 
-/// The check of what was installed; what is not good goes to `phase` with `reason` (§1.5). Webhooks that are no longer declared go.
+/// The check of what was installed; what is not good goes to `phase` with `reason` (olm-behaviour/csv.md#install-check). Webhooks that are
+/// no longer declared go.
 fn check(world: &Reader<'_>, csv: Csv<'_>, phase: &'static str, reason: &'static str) -> Step {
     let deployments = deployments::check(world, csv);
     match &deployments {

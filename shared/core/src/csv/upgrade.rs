@@ -1,4 +1,4 @@
-//! May a ClusterServiceVersion be replaced now? (reference/olm-operator.md §1.8)
+//! May a ClusterServiceVersion be replaced now? (olm-behaviour/csv.md#upgrades)
 
 use serde_json::Value;
 

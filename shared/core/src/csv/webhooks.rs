@@ -1,5 +1,5 @@
 //! Webhooks that the API server calls: their descriptions, configurations, and conversions of CustomResourceDefinitions
-//! (reference/olm-operator.md §3.5, §3.6).
+//! (olm-behaviour/csv.md#webhooks).
 //!
 //! ```text
 //!   spec.webhookdefinitions
@@ -9,8 +9,8 @@
 
 use serde_json::{Value, json};
 
-use super::ensure::ensure;
 use super::model::Csv;
+use super::overlay::overlay;
 use super::serving::{self, Server};
 use crate::api::go_json::GoType;
 use crate::api::object::{self, ObjectRef};
@@ -235,9 +235,9 @@ pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
             Some(live) if is_old(live) => {
                 let mut bare = live.clone();
                 bare["webhooks"] = json!([]);
-                ensure(Some(&bare), wanted)
+                overlay(Some(&bare), wanted)
             }
-            live => ensure(live, wanted),
+            live => overlay(live, wanted),
         });
     }
     for (description, crd) in conversions(csv) {

@@ -16,10 +16,10 @@ use crate::api::crd;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::bundle::{Rendered, Unpacked};
 use crate::catalog::{Builder, BundleMessage, Channel, Content, Entry, Package, Snapshot};
-use crate::installplan::standing;
+use crate::installplan::summary;
 use crate::settings::Settings;
 use crate::sim::{ApiServer, Patch, Simulation};
-use crate::structural::FitFact;
+use crate::structural::SchemaCheckResult;
 use crate::version::{self, Range};
 
 /// Any number: uids and generated names in the copy follow from it.
@@ -43,7 +43,7 @@ pub struct Explainer {
     /// Digests of what is in images of bundles, by reference.
     pub(super) contents: BTreeMap<String, String>,
     pub(super) unread: Vec<Unread>,
-    pub(super) fits: BTreeMap<(String, String), FitFact>,
+    pub(super) fits: BTreeMap<(String, String), SchemaCheckResult>,
     /// The namespace of global catalogs.
     pub(super) global: String,
 }
@@ -273,7 +273,7 @@ impl Explainer {
     /// Takes the plans away that wait for approval, and what Subscriptions say of them. Approved ones are executed in any case.
     fn forget_waiting(&self, before: &mut Simulation, namespace: &str) {
         let plans = self.read.api().list(OLM, "InstallPlan", Some(namespace));
-        for plan in plans.filter(|plan| standing::waits_for_approval(plan)) {
+        for plan in plans.filter(|plan| summary::waits_for_approval(plan)) {
             let linked = |s: &&Value| object::text(s, &["status", "installPlanRef", "name"]) == object::name(plan);
             for subscription in self.read.api().list(OLM, "Subscription", Some(namespace)).filter(linked) {
                 let installed = object::at(subscription, &["status", "installedCSV"]);

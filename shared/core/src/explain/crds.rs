@@ -7,7 +7,7 @@ use super::trial::Trial;
 use super::{Change, Crd, csvs};
 use crate::api::object;
 use crate::installplan;
-use crate::structural::{Fit, Misfit};
+use crate::structural::{SchemaCheck, Violation};
 
 const GROUP: &str = "apiextensions.k8s.io";
 const KIND: &str = "CustomResourceDefinition";
@@ -71,7 +71,7 @@ fn compared(trial: &Trial, explainer: &Explainer, live: &Value, desired: &Value)
         ..Crd::default()
     };
     crd.misfit_count = found.misfits;
-    let named = |all: &[Misfit]| all.iter().map(|m| format!("{} ({}): {}", m.name, m.version, m.problem)).collect();
+    let named = |all: &[Violation]| all.iter().map(|m| format!("{} ({}): {}", m.name, m.version, m.problem)).collect();
     crd.misfits = named(&found.first);
     crd.loss_count = found.losses;
     crd.losses = named(&found.first_losses);
@@ -99,13 +99,13 @@ fn compared(trial: &Trial, explainer: &Explainer, live: &Value, desired: &Value)
 }
 
 /// What is to be known of the custom resources: do they fit the schemas that they get, or at least, how many are there?
-fn question(live: &Value, desired: &Value) -> Fit {
+fn question(live: &Value, desired: &Value) -> SchemaCheck {
     installplan::fitting(live, desired).unwrap_or_else(|| {
         let of = |path: &[&str]| object::text(live, path).to_owned();
         let versions = object::list(live, &["spec", "versions"]).iter();
         let mut served: Vec<&Value> = versions.filter(|v| object::at(v, &["served"]) == &Value::Bool(true)).collect();
         served.sort_by_key(|v| object::at(v, &["storage"]) != &Value::Bool(true));
-        Fit {
+        SchemaCheck {
             crd: object::name(live).to_owned(),
             group: of(&["spec", "group"]),
             kind: of(&["spec", "names", "kind"]),
@@ -117,7 +117,7 @@ fn question(live: &Value, desired: &Value) -> Fit {
 }
 
 /// What is to be asked of the custom resources of the definitions that change, for they are not in the copy.
-pub(super) fn questions(trial: &Trial, crds: &[Crd]) -> Vec<Fit> {
+pub(super) fn questions(trial: &Trial, crds: &[Crd]) -> Vec<SchemaCheck> {
     let is_changed = |name: &str| crds.iter().any(|crd| crd.name == name && crd.change == Change::Update);
     let steps = trial.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == KIND);
     let changed = steps.filter(|s| is_changed(object::text(s, &["resource", "name"])));

@@ -195,7 +195,7 @@ pub const REASONS: [(&str, &str); 23] = [
     ("discovery", "it is not known whether the cluster serves a kind that an operator needs"),
     ("downgrade", "an operator becomes older"),
     ("dryRun", "the API server would not take an object"),
-    ("escalation", "a ServiceAccount gains rights that reach far"),
+    ("escalation", "a ServiceAccount gains rights that reach far, or an object does by what it is"),
     ("nothing", "what is wanted is there"),
     ("optional", "an optional object is left out"),
     ("plan", "the plan itself would fail or wait"),
@@ -275,6 +275,10 @@ pub struct Object {
     pub csv: String,
     /// Why it is refused or skipped; empty otherwise.
     pub message: String,
+    /// Why it is more than an ordinary object, of what it was not before; empty when it is not. A ClusterServiceVersion is marked for the
+    /// Pods of its Deployments.
+    #[serde(default)]
+    pub escalations: Vec<Escalation>,
     /// The object now, `null` when there is none: without status, without what the API server writes itself, and without the values
     /// in Secrets: `(hidden)` stands for each, and `(hidden, changed)` for one that is another one afterwards, or new.
     pub before: Value,
@@ -357,7 +361,7 @@ pub struct Right {
     pub role: String,
 }
 
-/// Why a right is more than an ordinary one.
+/// Why a right is more than an ordinary one, or an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Escalation {
@@ -381,8 +385,20 @@ pub enum Escalation {
     Admission,
     /// It is given to everybody, or to every ServiceAccount.
     Everyone,
-    /// What it grants is not known: there is no such role, or it could not be read.
+    /// What it grants is not known: there is no such role, or it could not be read, or it has too many rules for too many.
     UnknownRole,
+    /// Of an object: it has containers that are privileged, or processes of the node.
+    Privileged,
+    /// Of an object: it mounts paths of the node.
+    HostPath,
+    /// Of an object: it shares the network, processes or memory of the node, or takes ports of it.
+    HostNamespaces,
+    /// Of an object: its containers add capabilities that an ordinary one does not get, such as `SYS_ADMIN`.
+    Capabilities,
+    /// Of an object: its containers go without seccomp, AppArmor, SELinux or masks of `/proc`, or set parameters of the node's kernel.
+    Unconfined,
+    /// Of an object: it is a Secret that logs in as a ServiceAccount, or as a node that joins.
+    Tokens,
 }
 
 impl Escalation {
@@ -400,6 +416,12 @@ impl Escalation {
             Self::Admission => "deciding on the requests of others",
             Self::Everyone => "for everybody",
             Self::UnknownRole => "a role that is not known",
+            Self::Privileged => "privileged containers",
+            Self::HostPath => "paths of the node",
+            Self::HostNamespaces => "network, processes or ports of the node",
+            Self::Capabilities => "capabilities",
+            Self::Unconfined => "containers without confinement",
+            Self::Tokens => "a token that logs in",
         }
     }
 }

@@ -165,10 +165,11 @@ impl Own {
 
 /// Does it hold for each group and resource of a right, without what follows the slash? Wildcards are none, and nothing is not all.
 fn all_pairs(right: &Right, holds: impl Fn(&str, &str) -> bool) -> bool {
-    let lower = |list: &[String]| -> Vec<String> {
+    // Each once: whoever writes the lists need not make the work of their product.
+    let lower = |list: &[String]| -> BTreeSet<String> {
         list.iter().map(|item| item.split('/').next().unwrap_or_default().to_ascii_lowercase()).collect()
     };
-    let (groups, resources) = (lower(&right.api_groups), lower(&right.resources));
+    let [groups, resources] = [&right.api_groups, &right.resources].map(|list| lower(list));
     !groups.is_empty()
         && !resources.is_empty()
         && groups.iter().all(|group| resources.iter().all(|resource| holds(group, resource)))

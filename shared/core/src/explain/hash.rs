@@ -1,9 +1,9 @@
 //! A digest of what a plan would do, to which an approval can be bound.
 
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 use super::Explanation;
+use crate::api::hash::sha256_hex;
 
 /// The parts that may change while the plan would still do the same: how it is judged and told, what was read, what comes later.
 const NOT_WHAT_IT_DOES: [&str; 7] = ["hash", "verdict", "dryRun", "unread", "afterwards", "deprecations", "bundles"];
@@ -28,9 +28,7 @@ impl Explanation {
             forget(fields, "csvs", &["because"]);
             forget(fields, "crds", &["existing", "misfits", "misfitCount", "message"]);
         }
-        let digest = Sha256::digest(sorted(document).to_string());
-        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("sha256:{hex}")
+        format!("sha256:{}", sha256_hex(sorted(document).to_string()))
     }
 }
 

@@ -5,10 +5,10 @@
 //! writes, so that the digest of an explanation sees every other change.
 
 use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
 
 use super::trial::Trial;
 use crate::api::cluster_service_version::is_copy;
+use crate::api::hash::sha256_hex;
 use crate::api::labels;
 use crate::api::object::{self, Gvk};
 use crate::csv::{Generated, generated};
@@ -59,8 +59,8 @@ impl Unshown {
             let Gvk { group, kind, .. } = kind_made(step);
             if kind == "Secret" && group.is_empty() {
                 unshown.generated.forget_secret(&trial.namespace, of("name"));
-                let digest = Sha256::digest(format!("{}{}", of("manifest"), brought(trial, of("name"))));
-                unshown.secrets.push(format!("{digest:x}"));
+                let digest = sha256_hex(format!("{}{}", of("manifest"), brought(trial, of("name"))));
+                unshown.secrets.push(digest);
             }
         }
         unshown

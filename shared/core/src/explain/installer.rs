@@ -1,5 +1,5 @@
-//! The least rights with which the ServiceAccount of an OperatorGroup can install what is asked about (reference/olm-operator.md
-//! §4.10, catalog-operator.md §5.6).
+//! The least rights with which the ServiceAccount of an OperatorGroup can install what is asked about
+//! (olm-behaviour/operatorgroup.md#serviceaccount, olm-behaviour/installplan.md#serviceaccount).
 //!
 //! They are found by trying: the account may do everything in the copy, and what is written with its rights there is what it needs.
 //!

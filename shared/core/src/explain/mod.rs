@@ -5,6 +5,7 @@
 //!
 //!   trial -> objects   what is written and deleted          rights    what accounts may do then, and escalations: what reaches far
 //!            csvs      which operators come, and why        crds      what custom resources become of it
+//!            powers    which objects reach out of their namespace by what they are
 //!            served    kinds that nobody serves             parts     images, webhooks, optional objects, what stays
 //!         -> verdict   -> Explanation (document), with the digest (hash) that approvals are bound to
 //!         -> rehearsal the writes for an API server to try, and what it says of them; worth, which it makes sense to ask about
@@ -28,6 +29,7 @@ mod hidden;
 mod installer;
 mod objects;
 mod parts;
+mod powers;
 mod rehearsal;
 mod rights;
 mod served;
@@ -53,7 +55,7 @@ pub use self::worth::lacks_grants;
 use crate::api::object::Gvk;
 use crate::bundle::{Rendered, Unpacked};
 use crate::catalog::Snapshot;
-use crate::structural::{Fit, FitFact};
+use crate::structural::{SchemaCheck, SchemaCheckResult};
 use crate::version::Range;
 
 /// A cluster as it was read.
@@ -76,7 +78,7 @@ pub struct Cluster {
     pub bundles: BTreeMap<String, Unpacked>,
     /// What was found of custom resources that are not among the objects, by the name of their definition and the question's
     /// digest.
-    pub fits: BTreeMap<(String, String), FitFact>,
+    pub fits: BTreeMap<(String, String), SchemaCheckResult>,
     /// What could not be read.
     pub unread: Vec<Unread>,
     /// When it was read.
@@ -134,7 +136,7 @@ impl Subject {
 #[derive(Clone, Debug, Default)]
 pub struct Asks {
     /// Whether custom resources fit the schemas that their definitions get.
-    pub fits: Vec<Fit>,
+    pub fits: Vec<SchemaCheck>,
     /// Whether the API server would take what is written.
     pub writes: Vec<Write>,
 }

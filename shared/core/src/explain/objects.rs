@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::hidden::Unshown;
 use super::trial::Trial;
 use super::{By, Change, Object};
+use super::{csvs, parts, powers};
 use crate::api::cluster_service_version::is_copy;
 use crate::api::labels;
 use crate::api::object::{self, Gvk, ObjectRef};
@@ -22,6 +23,7 @@ pub(super) fn changes(trial: &Trial, unshown: &Unshown) -> Vec<Object> {
     let mut touched = touched(&trial.happenings);
     let mut objects = Vec::new();
     let done = object::list(trial.done(), &["status", "plan"]);
+    let operators = parts::operators(trial);
     for (index, step) in trial.steps().iter().enumerate() {
         let gvk = kind_made(step);
         let id = id(trial, &gvk, object::text(step, &["resource", "name"]));
@@ -36,6 +38,10 @@ pub(super) fn changes(trial: &Trial, unshown: &Unshown) -> Vec<Object> {
         if told.change == Change::Unchanged {
             (told.before, told.after) = (Value::Null, Value::Null);
         }
+        match operators.iter().find(|(new, _)| told.gvk.kind == CSV && object::name(new) == told.name) {
+            Some((new, old)) => powers::mark_csv(&mut told, new, *old),
+            None => powers::mark(&mut told, csvs::manifest(step).as_ref()),
+        }
         if !objects.iter().any(|known: &Object| same(known, &told)) {
             objects.push(told);
         }
@@ -48,7 +54,8 @@ pub(super) fn changes(trial: &Trial, unshown: &Unshown) -> Vec<Object> {
         if is_ours || by == By::GarbageCollection && versions[1].is_some() {
             continue;
         }
-        let told = Object { by, ..compared(trial, unshown, &Gvk::new(group, &version, kind), &id) };
+        let mut told = Object { by, ..compared(trial, unshown, &Gvk::new(group, &version, kind), &id) };
+        powers::mark(&mut told, None);
         if told.change != Change::Unchanged {
             objects.push(told);
         }

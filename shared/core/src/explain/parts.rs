@@ -151,7 +151,8 @@ pub(super) fn bundles(trial: &Trial, explainer: &Explainer) -> Vec<Bundle> {
     let resolution = trial.reasons(Controller::Resolution, &trial.namespace);
     for reason in plan.iter().chain(resolution) {
         let (Reason::BundleUnpacking { bundle, image, message }
-        | Reason::BundleUnpackFailed { bundle, image, message }) = reason
+        | Reason::BundleUnpackFailed { bundle, image, message }
+        | Reason::BundleNotGiven { bundle, image, needs: message }) = reason
         else {
             continue;
         };

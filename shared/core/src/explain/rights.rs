@@ -10,7 +10,7 @@ use super::trial::Trial;
 use super::{Escalation, Rbac, Right};
 use crate::api::labels;
 use crate::api::object;
-use crate::rbac::Granted;
+use crate::rbac::{Granted, InvalidRule, Work};
 use crate::sim::{ApiServer, Simulation, WatchEvent};
 
 /// Roles of Kubernetes' own that OLM binds, and that grant nothing that reaches far: kind, namespace, name. What stands in files may lack
@@ -170,13 +170,22 @@ struct Grants<'s> {
     rules: Vec<(&'s Value, String)>,
     /// Roles that are not there.
     unknown: BTreeSet<String>,
+    /// Roles that are bound to so many that their rules are not told for each: what they grant counts as not known, and as new.
+    vast: BTreeSet<String>,
 }
+
+/// Most rules that are looked at, each once for everybody who is bound to it.
+const MOST_RULES: usize = 200_000;
+
+/// Of rules with more combinations of API groups, resources and verbs the parts are not looked at one by one.
+const MOST_PARTS: usize = 20_000;
 
 /// By account and namespace.
 type Of<'s> = BTreeMap<(String, Option<String>), Grants<'s>>;
 
 fn grants<'s>(api: &'s ApiServer, accounts: &BTreeSet<String>) -> Of<'s> {
     let mut all: Of<'s> = BTreeMap::new();
+    let mut left = MOST_RULES;
     for binding in bindings(api) {
         let subjects: Vec<String> = subjects(binding).into_iter().filter(|s| accounts.contains(s)).collect();
         if subjects.is_empty() {
@@ -194,6 +203,14 @@ fn grants<'s>(api: &'s ApiServer, accounts: &BTreeSet<String>) -> Of<'s> {
             }
             continue;
         };
+        let taken = object::list(role, &["rules"]).len().saturating_mul(subjects.len());
+        if taken > left {
+            for subject in subjects {
+                all.entry((subject, scope.clone())).or_default().vast.insert(format!("{kind} {name}"));
+            }
+            continue;
+        }
+        left -= taken;
         for subject in subjects {
             let rules = object::list(role, &["rules"]).iter().filter(|rule| scope.is_none() || !is_of_olm(rule));
             let rules = rules.map(|rule| (rule, format!("{kind} {name}")));
@@ -230,26 +247,43 @@ fn difference(new: &Of<'_>, old: &Of<'_>) -> Vec<Right> {
             let mut known = known.filter_map(|scope| old.get(&(account.clone(), scope.clone())));
             known.any(|grants| grants.unknown.contains(role))
         };
-        for role in grants.unknown.iter().filter(|role| !was_unknown(role)) {
+        for role in grants.unknown.iter().filter(|role| !was_unknown(role)).chain(&grants.vast) {
             let right =
                 Right { account: account.clone(), namespace: scope.clone(), role: role.clone(), ..Right::default() };
             rights.insert(right);
         }
     }
-    let rights: Vec<Right> = rights.into_iter().collect();
+    once(rights.into_iter().collect())
+}
+
+/// Without those that others say already, for the same account: in the same namespace, or everywhere. Of two that say the same the first
+/// stays.
+fn once(rights: Vec<Right>) -> Vec<Right> {
     let rules: Vec<Value> = rights.iter().map(as_rule).collect();
-    let covers = |one: usize, other: usize| {
-        let (a, b) = (&rights[one], &rights[other]);
-        a.account == b.account
-            && (a.namespace == b.namespace || a.namespace.is_none())
-            && Granted::of(vec![&rules[one]]).allows(&rules[other]).unwrap_or(false)
+    let mut places: BTreeMap<(&str, Option<&str>), Vec<usize>> = BTreeMap::new();
+    for (place, right) in rights.iter().enumerate() {
+        places.entry((&right.account, right.namespace.as_deref())).or_default().push(place);
+    }
+    let work = Work::default();
+    let granted: BTreeMap<_, _> = places
+        .iter()
+        .map(|(of, places)| (*of, Granted::of(places.iter().map(|place| &rules[*place]).collect()).sharing(&work)))
+        .collect();
+    let covering = |place: usize| -> Vec<usize> {
+        let Right { account, namespace, .. } = &rights[place];
+        let scopes = [Some(namespace.as_deref()), namespace.as_ref().map(|_| None)].into_iter().flatten();
+        let found = scopes.filter_map(|scope| {
+            let of = (account.as_str(), scope);
+            // Where there is too much to look at, everything is told.
+            let found = granted.get(&of)?.granting(&rules[place]).unwrap_or_default();
+            Some(found.into_iter().map(|found| places[&of][found]).collect::<Vec<_>>())
+        });
+        found.flatten().filter(|other| *other != place).collect()
     };
-    // Of two that say the same the first stays.
-    let is_said = |other: usize| {
-        (0..rights.len()).any(|one| one != other && covers(one, other) && (one < other || !covers(other, one)))
-    };
-    let kept: Vec<bool> = (0..rights.len()).map(|right| !is_said(right)).collect();
-    rights.iter().zip(kept).filter(|(_, kept)| *kept).map(|(right, _)| right.clone()).collect()
+    let covered: Vec<Vec<usize>> = (0..rights.len()).map(covering).collect();
+    let is_said = |place: usize| covered[place].iter().any(|other| *other < place || !covered[*other].contains(&place));
+    let kept: Vec<bool> = (0..rights.len()).map(|place| !is_said(place)).collect();
+    rights.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(right, _)| right).collect()
 }
 
 fn as_rule(right: &Right) -> Value {
@@ -268,9 +302,29 @@ fn texts(rule: &Value, field: &str) -> Vec<String> {
 fn uncovered(rule: &Value, granted: &Granted<'_>) -> Vec<Right> {
     let [verbs, groups, resources, names, urls] =
         ["verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"].map(|field| texts(rule, field));
-    let is_new = |rule: Value| !granted.allows(&rule).unwrap_or(true);
+    // What makes no sense grants nothing. What cannot be found out counts as new.
+    let is_new = |rule: &Value| match granted.allows(rule) {
+        Ok(allowed) => !allowed,
+        Err(InvalidRule::TooMuch) => true,
+        Err(InvalidRule::NoVerb | InvalidRule::ResourcesAndUrls) => false,
+    };
     let mut rights = Vec::new();
-    if !urls.is_empty() && is_new(json!({ "verbs": verbs, "nonResourceURLs": urls })) {
+    // Most often a rule is as it was.
+    if granted.allows(rule) == Ok(true) {
+        return rights;
+    }
+    if [&verbs, &groups, &resources].iter().fold(1, |parts: usize, list| parts.saturating_mul(list.len())) > MOST_PARTS
+    {
+        return vec![Right {
+            api_groups: groups,
+            resources,
+            resource_names: names,
+            non_resource_urls: urls,
+            verbs,
+            ..Right::default()
+        }];
+    }
+    if !urls.is_empty() && is_new(&json!({ "verbs": verbs, "nonResourceURLs": urls })) {
         rights.push(Right { non_resource_urls: urls, verbs: verbs.clone(), ..Right::default() });
     }
     // Resources of a group by the verbs that are new for them, then groups by those.
@@ -279,7 +333,7 @@ fn uncovered(rule: &Value, granted: &Granted<'_>) -> Vec<Right> {
         let mut of_group: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
         for resource in &resources {
             let asks = |verb: &&String| {
-                is_new(json!({
+                is_new(&json!({
                     "verbs": [verb], "apiGroups": [group], "resources": [resource], "resourceNames": names,
                 }))
             };
@@ -307,6 +361,54 @@ fn uncovered(rule: &Value, granted: &Granted<'_>) -> Vec<Right> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn of<'s>(rules: &'s [Value], account: &str, scope: Option<&str>) -> Of<'s> {
+        let rules = rules.iter().map(|rule| (rule, "ClusterRole r".to_owned())).collect();
+        let grants = Grants { rules, ..Grants::default() };
+        BTreeMap::from([((account.to_owned(), scope.map(str::to_owned)), grants)])
+    }
+
+    #[test]
+    fn roles_with_thousands_of_rules_are_compared_at_once() {
+        let rule = |n: usize, verb: &str| json!({ "apiGroups": [""], "resources": [format!("r{n}")], "verbs": [verb] });
+        let old: Vec<Value> = (0..20_000).map(|n| rule(n, "get")).collect();
+        let mut new = old.clone();
+        new[7] = rule(7, "delete");
+        let gained = difference(&of(&new, "garden/rose", None), &of(&old, "garden/rose", None));
+        assert_eq!(gained.len(), 1, "{gained:?}");
+        assert_eq!((&gained[0].resources[0][..], &gained[0].verbs[0][..]), ("r7", "delete"));
+        assert_eq!(difference(&of(&new, "garden/rose", None), &BTreeMap::new()).len(), 20_000);
+    }
+
+    #[test]
+    fn rules_that_are_products_of_long_lists_are_told_whole() {
+        let list = |letter: &str| -> Vec<String> { (0..1_000).map(|n| format!("{letter}{n}")).collect() };
+        let wide = [json!({ "apiGroups": list("g"), "resources": list("r"), "verbs": list("v") })];
+        let half = [json!({ "apiGroups": ["*"], "resources": ["*"], "verbs": list("v")[..500] })];
+        let gained = difference(&of(&wide, "garden/rose", None), &of(&half, "garden/rose", None));
+        assert_eq!((gained.len(), gained[0].verbs.len()), (1, 1_000));
+        assert_eq!(difference(&of(&wide, "garden/rose", None), &of(&wide, "garden/rose", None)), []);
+    }
+
+    #[test]
+    fn what_others_say_is_not_told_again() {
+        let right = |namespace: Option<&str>, resource: &str, role: &str| Right {
+            account: "garden/rose".to_owned(),
+            namespace: namespace.map(str::to_owned),
+            api_groups: vec![String::new()],
+            resources: vec![resource.to_owned()],
+            verbs: vec!["get".to_owned()],
+            role: role.to_owned(),
+            ..Right::default()
+        };
+        let (pods, all) = (right(None, "pods", "a"), right(None, "*", "a"));
+        let here = right(Some("garden"), "pods", "a");
+        assert_eq!(once(vec![all.clone(), pods.clone(), here.clone()]), [all]);
+        assert_eq!(once(vec![here.clone(), pods.clone()]), std::slice::from_ref(&pods));
+        assert_eq!(once(vec![pods.clone(), right(None, "pods", "b")]), [pods], "the first stays");
+        let others = [here, right(Some("field"), "pods", "a"), right(None, "secrets", "a")];
+        assert_eq!(once(others.to_vec()), others);
+    }
 
     #[test]
     fn only_what_is_new_is_gained() {

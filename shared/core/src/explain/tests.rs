@@ -265,7 +265,7 @@ fn custom_resources_that_are_not_in_the_copy_are_asked_for() {
     assert_eq!(explanation.crds[0].existing, Some(0));
     let [question] = &asks.fits[..] else { panic!("{:?}", asks.fits) };
     assert_eq!(question.crd, explanation.crds[0].name);
-    let found = |misfits, losses| FitFact {
+    let found = |misfits, losses| SchemaCheckResult {
         at: garden.now,
         looked_at: 3,
         misfits,
@@ -447,4 +447,72 @@ fn the_hash_sees_every_authority_but_those_that_olm_makes() {
         |explanation: &Explanation| explanation.objects.iter().find(|o| o.name == "trust").unwrap().after.clone();
     assert_eq!(after(&one)["data"]["caBundle"], "QQ==");
     assert_ne!(one.hash, other.hash);
+}
+
+/// The marks of an object, and what the verdict says of them.
+#[track_caller]
+fn marked(explanation: &Explanation, kind: &str) -> Vec<Escalation> {
+    let object = explanation.objects.iter().find(|o| o.gvk.kind == kind && !o.escalations.is_empty());
+    let object = object.unwrap_or_else(|| panic!("no {kind} is marked: {:#?}", explanation.objects));
+    assert!(explanation.verdict.result >= Outcome::NeedsDecision, "{:?}", explanation.verdict);
+    for escalation in &object.escalations {
+        let is_told =
+            |because: &Because| because.reason == "escalation" && because.message.contains(escalation.words());
+        assert!(explanation.verdict.reasons.iter().any(is_told), "{:?}", explanation.verdict);
+    }
+    object.escalations.clone()
+}
+
+#[test]
+fn pods_that_leave_their_walls_are_marked() {
+    let with = |field: &str, value: Value| {
+        tampered(&[], |csv| {
+            let pod = &mut csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"];
+            pod[field] = value.clone();
+        })
+    };
+    for (field, value, mark) in [
+        ("hostNetwork", true.into(), Escalation::HostNamespaces),
+        ("volumes", serde_json::json!([{ "name": "a", "hostPath": { "path": "/" } }]), Escalation::HostPath),
+        (
+            "initContainers",
+            serde_json::json!([{ "name": "a", "image": "a", "securityContext": { "privileged": true } }]),
+            Escalation::Privileged,
+        ),
+    ] {
+        let explanation = with(field, value);
+        assert_eq!(marked(&explanation, "ClusterServiceVersion"), [mark]);
+        assert_eq!(marked(&explanation, "Deployment"), [mark]);
+    }
+    let plain = tampered(&[], |_| {});
+    assert!(plain.objects.iter().all(|object| object.escalations.is_empty()) && plain.verdict.result == Outcome::Safe);
+}
+
+#[test]
+fn tokens_of_accounts_that_a_bundle_ships_are_marked() {
+    let token = serde_json::json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+        "metadata": { "name": "seed", "annotations": { "kubernetes.io/service-account.name": "default" } } });
+    assert_eq!(marked(&tampered(&[token], |_| {}), "Secret"), [Escalation::Tokens]);
+}
+
+#[test]
+fn rights_that_a_bundle_gives_to_accounts_of_others_are_marked() {
+    let system = serde_json::json!({ "kind": "ServiceAccount", "name": "coredns", "namespace": "kube-system" });
+    let explanation = tampered(&[binding("cluster-admin", &system)], |_| {});
+    reaches_far(&explanation, "kube-system/coredns", Escalation::Wildcard);
+    let mut here = binding("cluster-admin", &account("default"));
+    here["kind"] = "RoleBinding".into();
+    reaches_far(&tampered(&[here], |_| {}), "garden/default", Escalation::Wildcard);
+}
+
+#[test]
+fn a_role_with_many_rules_for_many_accounts_is_marked_and_not_multiplied() {
+    let rules: Vec<Value> = (0..1_000)
+        .map(|n| serde_json::json!({ "apiGroups": ["garden"], "resources": [format!("r{n}")], "verbs": ["get"] }))
+        .collect();
+    let mut many = binding("vast", &account("default"));
+    many["subjects"] = (0..1_000).map(|n| account(&format!("a{n}"))).collect();
+    let explanation = tampered(&[role("ClusterRole", "vast", &rules.into()), many], |_| {});
+    reaches_far(&explanation, "garden/a7", Escalation::UnknownRole);
+    assert!(explanation.rbac.gained.len() < 2_000, "{}", explanation.rbac.gained.len());
 }

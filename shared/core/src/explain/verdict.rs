@@ -1,12 +1,17 @@
 //! Whether all goes well, from all that was found.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::copy::{Explainer, OLM};
 use super::trial::{self, Trial};
-use super::{Because, Change, CsvChange, Deprecation, Explanation, Outcome, REASONS, Right, Unread, Verdict};
+use super::{
+    Because, Change, CsvChange, Deprecation, Escalation, Explanation, Outcome, REASONS, Right, Unread, Verdict,
+};
 use crate::api::object::{self, Gvk};
 use crate::installplan;
 use crate::plan::{Controller, Reason};
 use crate::version;
+use crate::visible::word;
 
 /// Judges.
 pub(super) fn judge(trial: &Trial, explainer: &Explainer, explanation: &Explanation) -> Verdict {
@@ -20,6 +25,7 @@ pub(super) fn judge(trial: &Trial, explainer: &Explainer, explanation: &Explanat
     wanted(trial, explanation, &mut reasons);
     operators(trial, explanation, &unknown, &mut reasons);
     rights(explanation, &mut reasons);
+    powers(explanation, &mut reasons);
     notes(trial, explanation, &mut reasons);
     reasons.sort_by_key(|because| std::cmp::Reverse(because.result));
     Verdict { result: reasons.iter().map(|because| because.result).max().unwrap_or_default(), reasons }
@@ -63,7 +69,8 @@ fn served(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
             ),
         };
         let plan = object::name(&trial.plan);
-        let delete = format!("kubectl -n {namespace} delete subscription {}", unserved.subscriptions.join(" "));
+        let names: Vec<_> = unserved.subscriptions.iter().map(|name| word(name)).collect();
+        let delete = format!("kubectl -n {namespace} delete subscription {}", names.join(" "));
         let hint = match (&unserved.subscriptions[..], &unserved.holds_up[..]) {
             ([], _) => "another version of the operator may do without it".to_owned(),
             (_, []) => format!("nothing else is in the plan: unsubscribe it with {delete}"),
@@ -165,9 +172,10 @@ fn plan(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &m
             continue;
         }
         let result = match reason {
-            Reason::BundleUnpacking { .. } | Reason::BundleUnpackFailed { .. } | Reason::Missing { .. } => {
-                Outcome::Unknown
-            }
+            Reason::BundleUnpacking { .. }
+            | Reason::BundleUnpackFailed { .. }
+            | Reason::BundleNotGiven { .. }
+            | Reason::Missing { .. } => Outcome::Unknown,
             // What may be granted by what could not be read is not missing for certain.
             Reason::RightsMissing { .. } if unknown.rights => Outcome::Unknown,
             Reason::InstallPlanFailed { message, .. } | Reason::InstallPlanRetries { message, .. }
@@ -200,6 +208,7 @@ fn plan(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &m
                 | Reason::CatalogNotGiven { .. }
                 | Reason::BundleUnpacking { .. }
                 | Reason::BundleUnpackFailed { .. }
+                | Reason::BundleNotGiven { .. }
                 | Reason::Missing { .. } => Outcome::Unknown,
                 _ if unknown.group => continue,
                 _ => Outcome::WouldFail,
@@ -390,19 +399,33 @@ fn unknown_apis(told: &[Reason]) -> Option<&Reason> {
 }
 
 fn rights(explanation: &Explanation, reasons: &mut Vec<Because>) {
-    let mut accounts: Vec<&String> = explanation.rbac.gained.iter().map(|right| &right.account).collect();
-    accounts.dedup();
-    for account in accounts {
-        let gained = explanation.rbac.gained.iter().filter(|right| right.account == *account);
-        let marked: Vec<&Right> = gained.filter(|right| !right.escalations.is_empty()).collect();
-        if marked.is_empty() {
-            continue;
-        }
+    let mut accounts: BTreeMap<&str, Vec<&Right>> = BTreeMap::new();
+    for right in explanation.rbac.gained.iter().filter(|right| !right.escalations.is_empty()) {
+        accounts.entry(&right.account).or_default().push(right);
+    }
+    for (account, marked) in accounts {
         let mut kinds: Vec<_> = marked.iter().flat_map(|right| right.escalations.iter().copied()).collect();
         kinds.sort();
         kinds.dedup();
-        let kinds: Vec<&str> = kinds.into_iter().map(super::Escalation::words).collect();
+        let kinds: Vec<&str> = kinds.into_iter().map(Escalation::words).collect();
         let message = format!("{account} gains rights that reach far: {}", kinds.join(", "));
+        reasons.push(because(Outcome::NeedsDecision, "escalation", message, ""));
+    }
+}
+
+/// What reaches far by what it is, by the operator that it belongs to.
+fn powers(explanation: &Explanation, reasons: &mut Vec<Because>) {
+    let mut marked: BTreeMap<String, BTreeSet<Escalation>> = BTreeMap::new();
+    for object in explanation.objects.iter().filter(|object| !object.escalations.is_empty()) {
+        let of = match object.csv.as_str() {
+            "" => format!("{} {}", object.gvk.kind, object.name),
+            csv => csv.to_owned(),
+        };
+        marked.entry(of).or_default().extend(&object.escalations);
+    }
+    for (of, kinds) in marked {
+        let kinds: Vec<&str> = kinds.into_iter().map(Escalation::words).collect();
+        let message = format!("{of} brings what reaches out of its namespace: {}", kinds.join(", "));
         reasons.push(because(Outcome::NeedsDecision, "escalation", message, ""));
     }
 }

@@ -12,7 +12,7 @@ use crate::catalog::Entry;
 use crate::constraint::{Candidate, Constraint};
 use crate::resolver::explain::{self, Explained, Explanation};
 use crate::resolver::{Catalog, Inputs, Installed};
-use crate::subscription::There;
+use crate::subscription::NamespaceState;
 use crate::world::{Reader, World};
 
 /// Sentences by the names of ClusterServiceVersions.
@@ -40,7 +40,7 @@ fn resolved(trial: &Trial, explainer: &Explainer) -> Vec<Explained> {
     let world = World::default();
     let world = without_the_plan(trial, world);
     let reader = Reader::new(&world);
-    let Ok(there) = There::read(&reader, &trial.namespace) else { return Vec::new() };
+    let Ok(there) = NamespaceState::read(&reader, &trial.namespace) else { return Vec::new() };
     let priority = |namespace: &str, name: &str| {
         let source = trial.before.api().find(OLM, "CatalogSource", namespace, name);
         source.and_then(|s| object::at(s, &["spec", "priority"]).as_i64()).unwrap_or_default()

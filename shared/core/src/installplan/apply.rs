@@ -1,4 +1,4 @@
-//! One step: the object that should be there, and how to get it there (reference/catalog-operator.md §5.4).
+//! One step: the object that should be there, and how to get it there (olm-behaviour/installplan.md#execution).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -146,10 +146,26 @@ pub(super) fn together(world: &Reader<'_>, step: &Value, optional: bool) -> Opti
         // A bundle may bring what this cluster does not serve.
         "PodDisruptionBudget" | "NetworkPolicy" | "PriorityClass" => (gvk.version == "v1").then_some(Together::Objects),
         _ if handling(&gvk.kind).is_some_and(|(_, _, carried)| carried) => {
-            super::optional::served_since(world, step).map(|_| Together::Objects)
+            served_since(world, step).map(|_| Together::Objects)
         }
         _ => Some(Together::Objects),
     }
+}
+
+/// Since when the API that the step needs has been served, if a CustomResourceDefinition brings it.
+pub(super) fn served_since(world: &Reader<'_>, step: &Value) -> Option<Timestamp> {
+    let gvk = gvk(step);
+    let definitions = world.indexed(IndexKey::Definition(gvk.group.clone(), gvk.kind.clone()));
+    let serves = |crd: &&Value| {
+        let mut versions = object::list(crd, &["spec", "versions"]).iter();
+        object::is_established(crd)
+            && versions
+                .any(|v| object::text(v, &["name"]) == gvk.version && object::at(v, &["served"]) == &Value::Bool(true))
+    };
+    let definition = definitions.iter().map(|d| d.json()).find(serves)?;
+    let conditions = object::list(definition, &["status", "conditions"]);
+    let established = conditions.iter().find(|c| object::text(c, &["type"]) == "Established")?;
+    object::parse_time(object::text(established, &["lastTransitionTime"]))
 }
 
 /// The kind that a step makes. Of the kinds that it has types for OLM writes its own type, whatever group and version the step names: an

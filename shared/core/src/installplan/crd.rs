@@ -1,10 +1,10 @@
-//! Steps that make CustomResourceDefinitions (reference/catalog-operator.md §5.5).
+//! Steps that make CustomResourceDefinitions (olm-behaviour/installplan.md#crds).
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::apply::{self, Outcome};
-use super::fits::{self, Fits};
+use super::existing_resources::{self, Existing};
 use crate::api::cluster_service_version::is_copy;
 use crate::api::hash::fnv64a;
 use crate::api::labels::{self, INSTALLED_ALONGSIDE};
@@ -66,18 +66,22 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
         return Outcome::Fail(message, None);
     }
     let mut warning = None;
-    match fits::existing(world, plan, live, &desired, now) {
-        Fits::Yes => {}
-        Fits::Unknown(question) => return Outcome::Ask(Question::Fit(question)),
-        Fits::Unreadable(refusal, again) if refusal.is_forbidden() => {
-            return Outcome::Denied(fits::prefixed(&name, &refusal.message), Some(again));
+    match existing_resources::existing(world, plan, live, &desired, now) {
+        Existing::Valid => {}
+        Existing::Unknown(question) => return Outcome::Ask(Question::CheckSchema(question)),
+        Existing::Unreadable(refusal, again) if refusal.is_forbidden() => {
+            return Outcome::Denied(existing_resources::prefixed(&name, &refusal.message), Some(again));
         }
-        Fits::Unreadable(refusal, again) => return Outcome::Fail(fits::prefixed(&name, &refusal.message), Some(again)),
+        Existing::Unreadable(refusal, again) => {
+            return Outcome::Fail(existing_resources::prefixed(&name, &refusal.message), Some(again));
+        }
         // A webhook may make them fit.
-        Fits::No(found, _) if object::text(&desired, &["spec", "conversion", "strategy"]) == "Webhook" => {
-            warning = Some(fits::prefixed(&name, &found));
+        Existing::Invalid(found, _) if object::text(&desired, &["spec", "conversion", "strategy"]) == "Webhook" => {
+            warning = Some(existing_resources::prefixed(&name, &found));
         }
-        Fits::No(found, again) => return Outcome::Fail(fits::prefixed(&name, &found), Some(again)),
+        Existing::Invalid(found, again) => {
+            return Outcome::Fail(existing_resources::prefixed(&name, &found), Some(again));
+        }
     }
     let mut spec = desired["spec"].clone();
     erase_others(&mut spec, object::at(live, &["spec"]));

@@ -1,5 +1,5 @@
 //! Edits of an InstallPlan's spec that nobody heeds. What counts are its steps, and that `spec.approved` becomes true
-//! (reference/catalog-operator.md §5.3): who expects more should be told.
+//! (olm-behaviour/installplan.md#phases): who expects more should be told.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! One pass over the steps of an InstallPlan (reference/catalog-operator.md §5.4).
+//! One pass over the steps of an InstallPlan (olm-behaviour/installplan.md#execution).
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -160,7 +160,7 @@ impl Pass {
 /// What a plan waits for that asks.
 fn asked(question: &Question) -> String {
     match question {
-        Question::Fit(fit) => format!("it looks whether every {} fits the new schema of its CRD", fit.kind),
+        Question::CheckSchema(fit) => format!("it looks whether every {} fits the new schema of its CRD", fit.kind),
         _ => "it asks the API server which kinds it serves".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! InstallPlans: what a resolution installs, step by step (reference/catalog-operator.md §5).
+//! InstallPlans: what a resolution installs, step by step (olm-behaviour/installplan.md#overview).
 //!
 //! ```text
 //!   execute    steps -> actions, outcomes   one pass over the steps that are not done yet
@@ -8,7 +8,7 @@
 //!   blame      whose step it is that stops all
 //!   rights     what the ServiceAccount whose rights are used may not
 //!   edits      what of the spec nobody heeds
-//!   standing   where a plan stands, for those who only look
+//!   summary   where a plan stands, for those who only look
 //!   referred   manifests that the InstallPlan does not have itself
 //!   warned     what is told of the API server's warnings
 //! ```
@@ -17,15 +17,15 @@
 //! write of the status.
 
 mod apply;
-mod blame;
+mod blocking_step;
 mod crd;
 mod edits;
 mod execute;
-mod fits;
+mod existing_resources;
 mod optional;
 mod referred;
 pub mod rights;
-pub mod standing;
+pub mod summary;
 #[cfg(test)]
 mod tests;
 mod warned;
@@ -45,7 +45,7 @@ use crate::membership;
 use crate::plan::{Action, Emit, Key, Plan, Reason};
 use crate::rbac;
 use crate::settings::Settings;
-use crate::structural::Fit;
+use crate::structural::SchemaCheck;
 use crate::world::{Reader, Refusal, kind};
 
 /// Plans for one InstallPlan.
@@ -84,7 +84,7 @@ fn of_phase(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, no
         }
         "Failed" => {
             let message = object::text(json, &["status", "message"]).to_owned();
-            let culprit = blame::of_failed(world, json);
+            let culprit = blocking_step::of_failed(world, json);
             Plan::wait(Reason::InstallPlanFailed { namespace, name, message, culprit }).at_an_end()
         }
         "Complete" if settings.optional_manifests => optional::after_all(settings, world, key, json, now),
@@ -149,7 +149,7 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
             status.put_start(started);
             status.put("message", message.as_str());
             status.installed(false, "InstallComponentFailed", &message, now);
-            let culprit = blame::culprit(world, json, step);
+            let culprit = blocking_step::culprit(world, json, step);
             let actions = status.write(json).into_iter().chain(events).collect();
             Plan::act(actions).because(Reason::InstallPlanFailed { namespace, name, message, culprit })
         }
@@ -159,7 +159,7 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
             status.clear_check(now);
             let mut batches = then(pass.actions, status.write(json), events);
             batches.extend(pass.retry);
-            let (culprit, fails_at) = (blame::culprit(world, json, step), is_final.then_some(deadline));
+            let (culprit, fails_at) = (blocking_step::culprit(world, json, step), is_final.then_some(deadline));
             let reason =
                 Reason::InstallPlanRetries { namespace, name, message, culprit, attempts, next_at: again, fails_at };
             let mut plan = Plan::in_batches(batches).because(reason);
@@ -171,9 +171,10 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
     }
 }
 
-/// Which custom resources a step looks at before it replaces their definition; none when there is nothing to look at (§5.5).
-pub fn fitting(live: &Value, desired: &Value) -> Option<Fit> {
-    fits::question(live, desired)
+/// Which custom resources a step looks at before it replaces their definition; none when there is nothing to look at
+/// (olm-behaviour/installplan.md#crds).
+pub fn fitting(live: &Value, desired: &Value) -> Option<SchemaCheck> {
+    existing_resources::question(live, desired)
 }
 
 /// Is it that nobody knows where objects of a kind live?
@@ -187,7 +188,8 @@ pub fn is_about_the_cluster(answer: &Answer) -> bool {
     optional::is_about_the_cluster(answer)
 }
 
-/// The version that a definition loses although objects may be stored in it, for which its step is refused (§5.5).
+/// The version that a definition loses although objects may be stored in it, for which its step is refused
+/// (olm-behaviour/installplan.md#crds).
 pub fn lost_version<'l>(live: &'l Value, desired: &Value) -> Option<&'l str> {
     crd::lost_version(live, desired)
 }
@@ -198,13 +200,13 @@ fn then(mut batches: Vec<Vec<Action>>, write: Option<Action>, events: Vec<Action
     batches
 }
 
-/// The Event that custom resources do not fit their new definition, unless its webhook converts them (§5.5).
+/// The Event that custom resources do not fit their new definition, unless its webhook converts them (olm-behaviour/installplan.md#crds).
 fn unfit(plan: &Value, message: &str) -> Action {
     let (reason, message) = ("CRDValidation".to_owned(), message.to_owned());
     Action::Emit(Emit { regarding: plan.clone(), warning: true, reason, message })
 }
 
-/// May plans of the namespace be executed (§5.3)?
+/// May plans of the namespace be executed (olm-behaviour/installplan.md#phases)?
 enum Check<'w> {
     /// With the rights of this ServiceAccount (a reference), or with our own (null).
     Passed(&'w Value),

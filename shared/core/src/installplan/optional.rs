@@ -16,7 +16,7 @@ use crate::api::status::Status as Answer;
 use crate::bundle::optional::may_be_optional;
 use crate::plan::{Action, Emit, Key, Plan, Reason};
 use crate::settings::Settings;
-use crate::world::{IndexKey, Reader, Refusal};
+use crate::world::{Reader, Refusal};
 
 /// The status of a step that the plan went on without.
 pub(super) const NOT_CREATED: &str = "NotCreated";
@@ -71,23 +71,7 @@ pub(super) fn given_up<'r>(
 
 /// Does the API of an optional step answer that it is not there, although its definition says that it is?
 pub(super) fn is_settling(world: &Reader<'_>, step: &Value, refusal: &Refusal) -> bool {
-    refusal.status.is_not_found() && refusal.attempts <= SETTLING_TRIES && served_since(world, step).is_some()
-}
-
-/// Since when the API that the step needs has been served, if a CustomResourceDefinition brings it.
-pub(super) fn served_since(world: &Reader<'_>, step: &Value) -> Option<Timestamp> {
-    let gvk = apply::gvk(step);
-    let definitions = world.indexed(IndexKey::Definition(gvk.group.clone(), gvk.kind.clone()));
-    let serves = |crd: &&Value| {
-        let mut versions = object::list(crd, &["spec", "versions"]).iter();
-        object::is_established(crd)
-            && versions
-                .any(|v| object::text(v, &["name"]) == gvk.version && object::at(v, &["served"]) == &Value::Bool(true))
-    };
-    let definition = definitions.iter().map(|d| d.json()).find(serves)?;
-    let conditions = object::list(definition, &["status", "conditions"]);
-    let established = conditions.iter().find(|c| object::text(c, &["type"]) == "Established")?;
-    object::parse_time(object::text(established, &["lastTransitionTime"]))
+    refusal.status.is_not_found() && refusal.attempts <= SETTLING_TRIES && apply::served_since(world, step).is_some()
 }
 
 /// A step that the plan goes on without.
@@ -137,7 +121,7 @@ pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan
     let account = rights::account(plan, object::at(plan, &["status", "attenuatedServiceAccountRef"]));
     let (mut actions, mut skipped, mut any) = (Vec::new(), Vec::new(), false);
     for step in steps.iter_mut().filter(|s| is_missing(s)) {
-        if served_since(world, step).is_none_or(|since| tried.is_some_and(|tried| since <= tried)) {
+        if apply::served_since(world, step).is_none_or(|since| tried.is_some_and(|tried| since <= tried)) {
             continue;
         }
         match apply::step(world, plan, step, &[], true) {

@@ -1,5 +1,5 @@
 //! Manifests that an InstallPlan only refers to: taken from the ConfigMap that a Job has made, or else from the image of their bundle
-//! (reference/catalog-operator.md §4.4).
+//! (olm-behaviour/subscription.md#unpacked-bundles).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 //! The ServiceAccount of an OperatorGroup with whose rights its plans are executed, and all that it may not
-//! (reference/catalog-operator.md §5.6).
+//! (olm-behaviour/installplan.md#serviceaccount).
 
 use std::collections::BTreeSet;
 

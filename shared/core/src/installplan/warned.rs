@@ -1,10 +1,10 @@
 //! What the API server warns of while steps are applied, such as an API that is to go: an Event about the step
-//! (reference/catalog-operator.md §7).
+//! (olm-behaviour/processes.md#events).
 
 use serde_json::{Value, json};
 
 use crate::api::object;
-use crate::go;
+use crate::go_format;
 use crate::plan::{Action, Emit};
 
 const REASON: &str = "AppliedWithWarnings";
@@ -17,12 +17,12 @@ pub fn warned(plan: &Value, action: &Action, warnings: &[String]) -> Option<Emit
     let steps = object::list(plan, &["status", "plan"]);
     let (index, step) = steps.iter().enumerate().find(|(_, step)| is_for(action, step))?;
     let resource = |key| object::text(step, &["resource", key]);
-    let (kind, name) = (resource("kind"), go::quote(resource("name")));
+    let (kind, name) = (resource("kind"), go_format::quote(resource("name")));
     let (count, texts) = (warnings.len(), warnings.join(", "));
     let message = match object::text(step, &["resolving"]) {
         "" => format!("{count} warning(s) generated during operator installation ({kind} {name}): {texts}"),
         csv => {
-            let csv = go::quote(csv);
+            let csv = go_format::quote(csv);
             format!("{count} warning(s) generated during installation of operator {csv} ({kind} {name}): {texts}")
         }
     };

@@ -10,7 +10,7 @@ use super::rule::{ACCOUNT_LACKS_RIGHTS, ACCOUNT_MISSING};
 use super::{Look, Tenant, listed};
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::installplan::rights::{self, Lacking};
-use crate::installplan::standing;
+use crate::installplan::summary;
 use crate::membership::{self, Group};
 use crate::plan::Account;
 use crate::rbac::Granted;
@@ -62,7 +62,7 @@ fn lacks_rights(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, account: &Accou
     let mut wanted_by = Vec::new();
     for plan in look.world.in_namespace(&kind::INSTALL_PLAN, tenant.namespace).map(|o| o.json()) {
         let is_done = object::text(plan, &["status", "phase"]) == "Complete";
-        if is_done || standing::superseded_by(&look.world, plan).is_some() {
+        if is_done || summary::superseded_by(&look.world, plan).is_some() {
             continue;
         }
         let of_plan = rights::lacking(&look.world, plan, account);

@@ -11,7 +11,7 @@ use super::{Look, listed};
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
 use crate::membership::{self, Apis, PROVIDED_APIS};
-use crate::operatorgroup::intersection::{Clash, Holder, Pair, Row, Scope};
+use crate::operatorgroup::intersection::{ApiConflict, Clash, Holder, Pair, Scope};
 use crate::operatorgroup::remedy::{self, Remedy};
 use crate::world::kind;
 
@@ -115,7 +115,7 @@ fn static_lacks(look: &Look<'_>, at: usize) -> Vec<Problem> {
         .map(|(provides, fate)| {
             let missing = Apis(provides.0.difference(&annotated.0).cloned().collect());
             // As long as another group provides them it fails because of that.
-            let fails = if fate.row == Row::Conflict { "would fail" } else { "fails" };
+            let fails = if fate.row == ApiConflict::Conflict { "would fail" } else { "fails" };
             let message = format!(
                 "OperatorGroup {} is static and does not name {}, so it {fails} with CannotModifyStaticOperatorGroupProvidedAPIs",
                 group.name(),

@@ -12,6 +12,7 @@ use super::{Look, Tenant, listed};
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::finding::Severity;
 use crate::membership::{self, Apis, OPERATOR_GROUP};
+use crate::visible::word;
 use crate::world::kind;
 
 /// Groups that come with OLM, for what people install later.
@@ -110,8 +111,10 @@ fn no_group(look: &Look<'_>, tenant: &Tenant<'_>) -> Option<Problem> {
             let packages = subscriptions.iter().map(|subscription| object::text(subscription, &["spec", "name"]));
             let package = packages.filter(|package| !package.is_empty()).min().unwrap_or("PACKAGE");
             problem.advise(format!(
-                "create one whose targets the operator supports: kubectl olm operatorgroup lint -n {namespace} --package \
-                 {package} shows them"
+                "create one whose targets the operator supports: kubectl olm operatorgroup lint -n {} --package \
+                 {} shows them",
+                word(namespace),
+                word(package)
             ))
         }
     })

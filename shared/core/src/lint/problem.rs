@@ -10,6 +10,7 @@ use super::rule::{
 };
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
+use crate::visible::word;
 use crate::yaml;
 
 /// Something that is wrong.
@@ -207,7 +208,7 @@ impl Fix {
                 [object] if object::text(object, &["kind"]) == "ServiceAccount" => {
                     format!(
                         "kubectl create serviceaccount {}{}",
-                        object::name(object),
+                        word(object::name(object)),
                         place(object::namespace(object))
                     )
                 }
@@ -245,9 +246,9 @@ impl Fix {
 fn named(target: &ObjectRef) -> String {
     let kind = target.gvk.kind.to_lowercase();
     let kind = if target.gvk.group.is_empty() { kind } else { format!("{kind}.{}", target.gvk.group) };
-    format!("{kind} {}{}", target.name, place(&target.namespace))
+    format!("{} {}{}", word(&kind), word(&target.name), place(&target.namespace))
 }
 
 fn place(namespace: &str) -> String {
-    if namespace.is_empty() { String::new() } else { format!(" -n {namespace}") }
+    if namespace.is_empty() { String::new() } else { format!(" -n {}", word(namespace)) }
 }

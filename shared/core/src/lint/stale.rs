@@ -17,10 +17,10 @@ use super::{Look, Tenant, listed};
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
 use crate::membership::{self, Apis, Group, PROVIDED_APIS};
-use crate::operatorgroup::intersection::{Fate, Pair, Row};
+use crate::operatorgroup::intersection::{ApiConflict, Fate, Pair};
 use crate::world::kind;
 
-/// Within this time OLM looks at every OperatorGroup again (reference/olm-operator.md §4.1).
+/// Within this time OLM looks at every OperatorGroup again (olm-behaviour/operatorgroup.md#target-namespaces).
 const RESYNC: SignedDuration = SignedDuration::from_mins(15);
 
 pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
@@ -144,7 +144,7 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
         return Some(problem.mend(what, Change::Patch(ObjectRef::of(group.0), patch)));
     }
     let runs = |csv: &Value| object::text(csv, &["status", "phase"]) == "Succeeded";
-    let fates = look.all.fates(at).into_iter().filter(|fate| fate.row == Row::Add && runs(fate.csv));
+    let fates = look.all.fates(at).into_iter().filter(|fate| fate.row == ApiConflict::Add && runs(fate.csv));
     let lacked = fates.fold(Apis::default(), |all, fate| all.union(&Apis::of(fate.csv)));
     let lacked: BTreeSet<&String> = lacked.0.difference(&annotated.0).collect();
     let message = match (extra.is_empty(), lacked.is_empty()) {

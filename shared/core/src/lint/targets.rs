@@ -10,6 +10,7 @@ use crate::finding::Severity;
 use crate::membership::Group;
 use crate::operatorgroup::compile::Named;
 use crate::operatorgroup::form::{self, Fault};
+use crate::visible::word;
 use crate::world::kind;
 
 pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
@@ -62,7 +63,7 @@ fn invalid(group: Group<'_>, named: &[&str], message: &str) -> Problem {
     let names: Vec<&str> = named.iter().copied().filter(|name| !name.is_empty()).collect();
     if named.is_empty() {
         let (kind, name, namespace) = ("operatorgroup.operators.coreos.com", group.name(), group.namespace());
-        let edit = Change::Command(format!("kubectl edit {kind} {name} -n {namespace}"));
+        let edit = Change::Command(format!("kubectl edit {kind} {} -n {}", word(name), word(namespace)));
         return Problem::new(&INVALID_TARGETS, group.0, message)
             .propose("correct the selector: In and NotIn take values, Exists and DoesNotExist take none", edit);
     }
@@ -154,8 +155,9 @@ fn selects_nothing(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Pr
 /// What makes a selector match, with the command where its labels say all.
 fn label(group: Group<'_>) -> String {
     let selector = object::at(group.0, &["spec", "selector"]);
-    let labels: Vec<String> =
-        object::entries(selector, &["matchLabels"]).map(|(key, value)| format!("{key}={value}")).collect();
+    let labels: Vec<String> = object::entries(selector, &["matchLabels"])
+        .map(|(key, value)| word(&format!("{key}={value}")).into_owned())
+        .collect();
     let is_all = object::list(selector, &["matchExpressions"]).is_empty();
     let command =
         if is_all { format!(" (kubectl label namespace NAMESPACE {})", labels.join(" ")) } else { String::new() };

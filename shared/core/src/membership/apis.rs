@@ -1,11 +1,11 @@
-//! The APIs that ClusterServiceVersions provide, and the annotation of OperatorGroups that names them (reference/olm-operator.md
-//! §4.4, §4.6).
+//! The APIs that ClusterServiceVersions provide, and the annotation of OperatorGroups that names them
+//! (olm-behaviour/operatorgroup.md#provided-apis, olm-behaviour/operatorgroup.md#intersection).
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Group, Row};
+use super::{ApiConflict, Group};
 use crate::api::object;
 use crate::world::{IndexKey, Reader};
 
@@ -95,11 +95,11 @@ pub fn provision(world: &Reader<'_>, group: Group<'_>, csv: &Value) -> Provision
             gives_way |= other.is_static() || other.precedes(group);
         }
     }
-    match Row::of(contested, covered, group.is_static()) {
-        Row::Remove if gives_way => Provision::Annotate(annotated.filter(|api| !provides.0.contains(api))),
-        Row::Continue | Row::Remove => Provision::Settled,
-        Row::Add => Provision::Annotate(annotated.union(&provides)),
-        Row::Conflict => Provision::Conflict,
-        Row::StaticLacks | Row::StaticContested => Provision::Static,
+    match ApiConflict::of(contested, covered, group.is_static()) {
+        ApiConflict::Remove if gives_way => Provision::Annotate(annotated.filter(|api| !provides.0.contains(api))),
+        ApiConflict::Continue | ApiConflict::Remove => Provision::Settled,
+        ApiConflict::Add => Provision::Annotate(annotated.union(&provides)),
+        ApiConflict::Conflict => Provision::Conflict,
+        ApiConflict::StaticLacks | ApiConflict::StaticContested => Provision::Static,
     }
 }

@@ -1,4 +1,4 @@
-//! Which targets a ClusterServiceVersion supports, by its install modes (reference/olm-operator.md §4.5).
+//! Which targets a ClusterServiceVersion supports, by its install modes (olm-behaviour/operatorgroup.md#install-modes).
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ struct Modes<'a> {
 const IMPLIED: [(&str, &str); 2] = [("MultiNamespace", "SingleNamespace"), ("SingleNamespace", "OwnNamespace")];
 
 /// The supported install modes. One that is not listed is supported when another implies it, as OLM's design has it (what OLM ships never
-/// infers, reference/olm-operator.md §12); what is listed as not supported is not.
+/// infers, olm-behaviour/README.md#design-and-code); what is listed as not supported is not.
 fn modes(csv: &Value) -> Result<Modes<'_>, String> {
     let listed: Vec<(&str, bool)> = object::list(csv, &["spec", "installModes"])
         .iter()

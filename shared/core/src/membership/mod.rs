@@ -8,9 +8,9 @@
 //!   apis             what is provided, and does another group provide it to the same namespaces?
 //! ```
 
+mod api_conflict;
 mod apis;
 mod install_modes;
-mod row;
 mod selector;
 #[cfg(test)]
 mod tests;
@@ -19,9 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+pub use self::api_conflict::ApiConflict;
 pub use self::apis::{Apis, Provision, provision};
 pub use self::install_modes::{supported_modes, supports, supports_as_listed};
-pub use self::row::Row;
 pub use crate::api::cluster_service_version::is_copy;
 use crate::api::go_json::GoType;
 use crate::api::object;
@@ -91,7 +91,7 @@ impl<'a> Group<'a> {
         Apis::parse(object::annotation(self.0, PROVIDED_APIS).unwrap_or_default())
     }
 
-    /// The annotations that its members carry (reference/olm-operator.md §4.3). Without targets there is none that names them.
+    /// The annotations that its members carry (olm-behaviour/operatorgroup.md#membership). Without targets there is none that names them.
     pub fn annotations(self) -> BTreeMap<String, String> {
         let mut annotations = BTreeMap::from([
             (OPERATOR_GROUP.to_owned(), self.name().to_owned()),
@@ -135,7 +135,7 @@ impl<'a> Group<'a> {
     }
 
     /// Is there a namespace that both groups target, where the own namespace of each counts as one that it targets? (OLM's design; what OLM
-    /// ships leaves the own namespace out as long as a selector matches nothing, reference/olm-operator.md §4.6.)
+    /// ships leaves the own namespace out as long as a selector matches nothing, olm-behaviour/operatorgroup.md#intersection.)
     pub fn intersects(self, other: Group<'_>) -> bool {
         match (self.reach(), other.reach()) {
             (None, _) | (_, None) => true,
@@ -165,8 +165,8 @@ pub fn groups<'w>(world: &Reader<'w>, namespace: &str) -> Vec<Group<'w>> {
     world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| Group(o.json())).collect()
 }
 
-/// The OperatorGroup that a ClusterServiceVersion is an active member of: the one it names, in its own namespace, with the targets
-/// it carries (reference/olm-operator.md §4.3).
+/// The OperatorGroup that a ClusterServiceVersion is an active member of: the one it names, in its own namespace, with the targets it
+/// carries (olm-behaviour/operatorgroup.md#membership).
 pub fn group_of<'w>(world: &Reader<'w>, csv: &Value) -> Option<Group<'w>> {
     let name = object::annotation(csv, OPERATOR_GROUP)?;
     let group = Group(world.json(&kind::OPERATOR_GROUP, object::namespace(csv), name)?);
@@ -180,8 +180,8 @@ pub fn originals<'w>(world: &Reader<'w>, namespace: &str) -> impl Iterator<Item 
     world.in_namespace(&kind::CLUSTER_SERVICE_VERSION, namespace).map(|o| o.json()).filter(|csv| !is_copy(csv))
 }
 
-/// The namespaces that an OperatorGroup's spec asks for; exactly `""` for all of them (reference/olm-operator.md §4.1). Named
-/// namespaces need not exist. Reads the labels of all namespaces only when there is a selector.
+/// The namespaces that an OperatorGroup's spec asks for; exactly `""` for all of them (olm-behaviour/operatorgroup.md#target-namespaces).
+/// Named namespaces need not exist. Reads the labels of all namespaces only when there is a selector.
 ///
 /// # Errors
 /// The spec makes no sense; says why.

@@ -1,4 +1,4 @@
-//! Labels that say to which package's installation an object belongs (reference/olm-operator.md §6).
+//! Labels that say to which package's installation an object belongs (olm-behaviour/processes.md#operators-and-adoption).
 
 use std::collections::BTreeSet;
 

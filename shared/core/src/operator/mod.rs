@@ -1,4 +1,4 @@
-//! Operator objects: one place to see all that belongs to an installed package (reference/olm-operator.md §6).
+//! Operator objects: one place to see all that belongs to an installed package (olm-behaviour/processes.md#operators-and-adoption).
 //!
 //! ```text
 //!   adoption: Subscription -> its ClusterServiceVersion and InstallPlan -> what those own

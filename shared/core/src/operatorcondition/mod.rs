@@ -1,5 +1,5 @@
 //! The OperatorCondition of a ClusterServiceVersion: the place where an operator tells OLM about itself, and its right to do so
-//! (reference/olm-operator.md §1.9).
+//! (olm-behaviour/csv.md#operatorconditions).
 //!
 //! ```text
 //!   ClusterServiceVersion -> OperatorCondition -> Role, RoleBinding for the operator's ServiceAccounts

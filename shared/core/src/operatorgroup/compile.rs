@@ -1,5 +1,5 @@
-//! Compiles OperatorGroups: from an install mode and a set of namespaces to a group (design: sdk integration with OLM, "OperatorGroups
-//! and tenancy requirements").
+//! Compiles OperatorGroups: from an install mode and a set of namespaces to a group
+//! (olm-behaviour/README.md#design-and-code).
 //!
 //! *Guarantee*: what is compiled is a group whose targets are those that the install mode means when the operator runs in its
 //! namespace.

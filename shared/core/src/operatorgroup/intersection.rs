@@ -1,5 +1,4 @@
-//! Which OperatorGroups intersect, in which namespaces, and on which APIs they clash (reference/olm-operator.md §4.6; design:
-//! OperatorGroups, "OperatorGroup Intersection").
+//! Which OperatorGroups intersect, in which namespaces, and on which APIs they clash (olm-behaviour/operatorgroup.md#intersection).
 //!
 //! ```text
 //!   World --of--> Scope of each group (reach, annotated, members)
@@ -21,7 +20,7 @@ use serde_json::Value;
 
 use self::bits::Bits;
 use crate::api::object;
-pub use crate::membership::Row;
+pub use crate::membership::ApiConflict;
 use crate::membership::{self, Apis, Group};
 use crate::world::{Reader, kind};
 
@@ -117,7 +116,7 @@ pub struct Fate<'w> {
     /// The ClusterServiceVersion.
     pub csv: &'w Value,
     /// The row of the table.
-    pub row: Row,
+    pub row: ApiConflict,
     /// What it provides, and other groups that intersect have in their annotations.
     pub contested: Apis,
     /// These groups.
@@ -299,7 +298,7 @@ impl<'w> Intersections<'w> {
                 others.extend(rivals);
             }
             let covered = member.provides.0.is_subset(&scope.annotated.0);
-            let row = Row::of(!contested.0.is_empty(), covered, scope.group.is_static());
+            let row = ApiConflict::of(!contested.0.is_empty(), covered, scope.group.is_static());
             Fate { group, csv: member.csv, row, contested, others }
         };
         scope.members.iter().map(fate).collect()

@@ -1,5 +1,5 @@
-//! Creating and deleting OperatorGroups that we look after, and leaving those alone that people look after (design: sdk integration
-//! with OLM, "OperatorGroups and tenancy requirements").
+//! Creating and deleting OperatorGroups that we look after, and leaving those alone that people look after
+//! (olm-behaviour/README.md#design-and-code).
 //!
 //! ```text
 //!   creation   what is in the namespace already?     none -> there

@@ -1,5 +1,5 @@
-//! OperatorGroups: their status, what they say they provide, and the ClusterRoles that gather rights on it (reference/olm-operator.md
-//! §4).
+//! OperatorGroups: their status, what they say they provide, and the ClusterRoles that gather rights on it
+//! (olm-behaviour/operatorgroup.md#sync-order).
 //!
 //! ```text
 //!   OperatorGroup --status.namespaces--> membership --> ClusterServiceVersions, copies
@@ -130,7 +130,8 @@ impl Status {
         self.set("conditions", conditions);
     }
 
-    /// Records the ServiceAccount (§4.10). Its resourceVersion is written as OLM does, but a new one alone is no news.
+    /// Records the ServiceAccount (olm-behaviour/operatorgroup.md#serviceaccount). Its resourceVersion is written as OLM does, but a new
+    /// one alone is no news.
     fn service_account(&mut self, account: &ServiceAccount<'_>, now: Timestamp) {
         const TYPE: &str = "OperatorGroupServiceAccount";
         if let ServiceAccount::Missing(name) = account {
@@ -188,9 +189,9 @@ impl Status {
     }
 }
 
-/// Takes APIs out of the annotation that no member provides any more (§4.4): OLM counts every ClusterServiceVersion of the namespace, its
-/// design those whose install modes support the group. It waits for those that are still on their way in with APIs of their own: they
-/// may replace one that went.
+/// Takes APIs out of the annotation that no member provides any more (olm-behaviour/operatorgroup.md#provided-apis): OLM counts every
+/// ClusterServiceVersion of the namespace, its design those whose install modes support the group. It waits for those that are still on
+/// their way in with APIs of their own: they may replace one that went.
 fn prune(group: Group<'_>, annotated: &Apis, members: &[&Value]) -> Option<Action> {
     if group.is_static() {
         return None;

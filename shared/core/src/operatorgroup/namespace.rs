@@ -1,5 +1,5 @@
 //! The label `olm.operatorgroup.uid/UID` on each namespace that an OperatorGroup targets by name or selector
-//! (reference/olm-operator.md §4.8).
+//! (olm-behaviour/operatorgroup.md#namespace-labels).
 
 use std::collections::{BTreeMap, BTreeSet};
 

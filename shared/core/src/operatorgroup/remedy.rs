@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::intersection::{Clash, Holder, Intersections, Scope};
 use crate::api::object;
 use crate::membership::PROVIDED_APIS;
+use crate::visible::word;
 use crate::world::{Reader, kind};
 
 /// Something that would end a clash.
@@ -88,10 +89,10 @@ fn unprovided(scope: &Scope<'_>, clash: &Clash) -> Option<Remedy> {
     Some(remedy(
         format!("take the APIs out of the annotation of {}: {kept} there", label(scope)),
         format!(
-            "kubectl annotate operatorgroup {} -n {} --overwrite {PROVIDED_APIS}={}",
-            scope.group.name(),
-            scope.group.namespace(),
-            rest.join(","),
+            "kubectl annotate operatorgroup {} -n {} --overwrite {}",
+            word(scope.group.name()),
+            word(scope.group.namespace()),
+            word(&format!("{PROVIDED_APIS}={}", rest.join(","))),
         ),
     ))
 }
@@ -118,9 +119,10 @@ fn narrowed(all: &Intersections<'_>, at: usize, other: usize) -> Option<Remedy> 
     Some(remedy(
         format!("leave {which} to {}", label(&all.scopes()[other])),
         format!(
-            "kubectl patch operatorgroup {} -n {} --type merge -p '{patch}'",
-            scope.group.name(),
-            scope.group.namespace(),
+            "kubectl patch operatorgroup {} -n {} --type merge -p {}",
+            word(scope.group.name()),
+            word(scope.group.namespace()),
+            word(&patch.to_string()),
         ),
     ))
 }
@@ -131,10 +133,15 @@ fn uninstalled(world: &Reader<'_>, scope: &Scope<'_>, csv: &str) -> Remedy {
     let mut subscriptions = world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|o| o.json());
     let installed = subscriptions
         .find(|s| ["installedCSV", "currentCSV"].iter().any(|field| object::text(s, &["status", field]) == csv));
-    let mut objects = vec![format!("clusterserviceversion/{csv}")];
-    objects.extend(installed.map(|s| format!("subscription.operators.coreos.com/{}", object::name(s))));
+    let mut objects = vec![word(&format!("clusterserviceversion/{csv}")).into_owned()];
+    objects.extend(
+        installed.map(|s| word(&format!("subscription.operators.coreos.com/{}", object::name(s))).into_owned()),
+    );
     objects.reverse();
-    remedy(format!("uninstall {csv} from {namespace}"), format!("kubectl delete {} -n {namespace}", objects.join(" ")))
+    remedy(
+        format!("uninstall {csv} from {namespace}"),
+        format!("kubectl delete {} -n {}", objects.join(" "), word(namespace)),
+    )
 }
 
 #[cfg(test)]

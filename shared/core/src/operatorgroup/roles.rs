@@ -1,5 +1,5 @@
 //! The three ClusterRoles of an OperatorGroup: Kubernetes fills them with the rights on the APIs that the group provides
-//! (reference/olm-operator.md §4.7). Their `rules` are Kubernetes' and never written here.
+//! (olm-behaviour/operatorgroup.md#clusterroles). Their `rules` are Kubernetes' and never written here.
 
 use serde_json::{Value, json};
 

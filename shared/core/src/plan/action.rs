@@ -1,12 +1,14 @@
 //! What a plan wants done: whole objects and preconditions, nothing left to decide.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::certificate::Certificate;
+use super::certificate::{self, Certificate, Issued};
 use crate::api::catalog_source::Target;
 use crate::api::object::{self, ObjectRef};
 use crate::bundle::{BundleImage, Unpacking};
-use crate::structural::Fit;
+use crate::structural::SchemaCheck;
 
 /// One request to the API server, or a question to the shell.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +74,7 @@ pub enum Propagation {
     Orphan,
 }
 
-/// A core Event: what OLM tells about an object (reference/olm-operator.md §8.2).
+/// A core Event: what OLM tells about an object (olm-behaviour/processes.md#events).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emit {
     /// The object it is about, whole or as a reference with apiVersion, kind and metadata, and perhaps the fieldPath of a part of it.
@@ -85,7 +87,7 @@ pub struct Emit {
     pub message: String,
 }
 
-/// The component that OLM's events name (reference/olm-operator.md §8.2).
+/// The component that OLM's events name (olm-behaviour/processes.md#events).
 const COMPONENT: &str = "operator-lifecycle-manager";
 
 impl Emit {
@@ -163,7 +165,7 @@ pub enum Question {
         version: String,
     },
     /// Look whether the custom resources that exist fit schemas. It is answered before the work that asks is done.
-    Fit(Fit),
+    CheckSchema(SchemaCheck),
     /// Pull the image of a bundle and read the bundle in it.
     Unpack {
         /// The image.
@@ -210,6 +212,28 @@ impl Verb {
 }
 
 impl Action {
+    /// The action with a certificate that was issued for it in its Secret. Nobody but the API server may see it.
+    pub fn with_certificate(&self, issued: Issued) -> Self {
+        let mut action = self.clone();
+        if let Self::Create(secret) | Self::Update(secret) = &mut action {
+            object::set_annotation(
+                secret,
+                certificate::AUTHORITY_HASH,
+                &certificate::authority_hash(&issued.authority),
+            );
+            let data = object::map_mut(secret, &["data"]);
+            let entries = [
+                (certificate::AUTHORITY, issued.authority),
+                (certificate::CERTIFICATE, issued.certificate),
+                (certificate::KEY, issued.key),
+            ];
+            for (key, pem) in entries {
+                data.insert(key.to_owned(), Value::from(STANDARD.encode(pem)));
+            }
+        }
+        action
+    }
+
     /// What kind of request it is.
     pub fn verb(&self) -> Verb {
         match self {
@@ -231,7 +255,7 @@ impl Action {
             Self::Patch { target, .. } | Self::Delete { target, .. } => target.clone(),
             Self::Emit(emit) => ObjectRef::of(&emit.regarding),
             Self::As(_, action) | Self::Certify(_, action) => action.target(),
-            Self::Ask(Question::Fit(fit)) => ObjectRef {
+            Self::Ask(Question::CheckSchema(fit)) => ObjectRef {
                 gvk: object::Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
                 namespace: String::new(),
                 name: fit.crd.clone(),

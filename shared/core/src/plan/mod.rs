@@ -14,7 +14,7 @@ pub use action::{Account, Action, Emit, Propagation, Question, Verb};
 pub use certificate::{Certificate, Issued};
 use jiff::Timestamp;
 pub use order::Order;
-pub use reason::{Culprit, Reason, Severity, Wait};
+pub use reason::{BlockingBundle, Reason, Severity, Wait};
 
 /// The controllers: each plans for keys of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

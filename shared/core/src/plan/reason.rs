@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::api::cluster_service_version::NO_RETRY;
 use crate::api::object::{self, ObjectRef};
+use crate::visible::word;
 
 /// How bad it is that nothing is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -20,7 +21,7 @@ pub enum Severity {
 
 /// The bundle whose step keeps an InstallPlan from going on, and what hangs on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Culprit {
+pub struct BlockingBundle {
     /// Name of its ClusterServiceVersion.
     pub csv: String,
     /// The Subscriptions that asked for it.
@@ -29,7 +30,7 @@ pub struct Culprit {
     pub others: Vec<String>,
 }
 
-impl std::fmt::Display for Culprit {
+impl std::fmt::Display for BlockingBundle {
     /// What is to be added to a sentence; nothing when nobody knows whose step it was.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { csv, subscriptions, others } = self;
@@ -166,7 +167,7 @@ pub enum Reason {
         /// Why.
         message: String,
         /// Whose step it was.
-        culprit: Culprit,
+        culprit: BlockingBundle,
     },
     /// An InstallPlan is complete, but for objects that its bundles call optional.
     #[error("InstallPlan {namespace}/{name} is complete without optional {}", objects.join(", "))]
@@ -198,7 +199,7 @@ pub enum Reason {
         /// Why the step failed.
         message: String,
         /// Whose step it is.
-        culprit: Culprit,
+        culprit: BlockingBundle,
         /// How often in a row the API server has refused it; 0 when it was not asked.
         attempts: u32,
         /// When it is tried, or looked at, again, if nothing changes before.
@@ -283,6 +284,16 @@ pub enum Reason {
         object: String,
         /// What is left out, and why.
         message: String,
+    },
+    /// Nothing stands for the image of a bundle in a simulation, and nothing will.
+    #[error("bundle {bundle} needs {needs}, which does not exist")]
+    BundleNotGiven {
+        /// Name of its ClusterServiceVersion.
+        bundle: String,
+        /// The image.
+        image: String,
+        /// What would have to be given.
+        needs: String,
     },
     /// Something that an object refers to is not there.
     #[error("{object} needs {needs}, which does not exist")]
@@ -395,13 +406,13 @@ fn mend(message: &str) -> Option<&'static str> {
 }
 
 /// What helps against a failure of an InstallPlan: to mend its cause, or to give up the bundle whose step it is.
-fn mend_plan(namespace: &str, plan: &str, message: &str, culprit: &Culprit, failed: bool) -> Option<String> {
+fn mend_plan(namespace: &str, plan: &str, message: &str, culprit: &BlockingBundle, failed: bool) -> Option<String> {
     let cause = mend(message);
-    let Culprit { csv, subscriptions, others } = culprit;
+    let BlockingBundle { csv, subscriptions, others } = culprit;
     let anew = if subscriptions.is_empty() {
         "then create the plan anew".to_owned()
     } else {
-        format!("then kubectl -n {namespace} delete installplan {plan}: a new plan is made")
+        format!("then kubectl -n {} delete installplan {}: a new plan is made", word(namespace), word(plan))
     };
     let mended = match (cause, failed) {
         (Some(cause), true) => Some(format!("{cause}; {anew}")),
@@ -410,8 +421,9 @@ fn mend_plan(namespace: &str, plan: &str, message: &str, culprit: &Culprit, fail
         (None, false) => None,
     };
     let give_up = format!(
-        "kubectl -n {namespace} delete subscription {} and kubectl -n {namespace} delete clusterserviceversion {csv}",
-        subscriptions.join(" ")
+        "kubectl -n {namespace} delete subscription {} and kubectl -n {namespace} delete clusterserviceversion {}",
+        subscriptions.iter().map(|name| word(name)).collect::<Vec<_>>().join(" "),
+        word(csv),
     );
     match (subscriptions.is_empty(), others.is_empty()) {
         (false, false) => Some(format!(
@@ -511,10 +523,12 @@ impl Reason {
             }
             Self::RightsMissing { namespace, name, .. } => format!(
                 "bind the ServiceAccount to a Role or ClusterRole that has them (what it is to grant it needs to have itself, or the verbs \
-                 escalate and bind for the bundle's roles), or take serviceAccountName out of the OperatorGroup; kubectl auth can-i --list --as system:serviceaccount:{namespace}:{name} shows what it may"
+                 escalate and bind for the bundle's roles), or take serviceAccountName out of the OperatorGroup; kubectl auth can-i --list --as {} shows what it may",
+                word(&format!("system:serviceaccount:{namespace}:{name}"))
             ),
             Self::BundleUnpackFailed { image, .. } => {
-                format!("skopeo inspect docker://{image} shows whether it can be had; it is tried again by itself")
+                let image = format!("docker://{image}");
+                format!("skopeo inspect {} shows whether it can be had; it is tried again by itself", word(&image))
             }
             Self::CsvFailed { why, .. } if why == NO_RETRY => {
                 "grant the rights that the message names: it is tried again when a Role, RoleBinding or ServiceAccount of the namespace changes"
@@ -542,6 +556,7 @@ impl Reason {
             | Self::WaitsForCsv { .. }
             | Self::Invalid { .. }
             | Self::Ignored { .. }
+            | Self::BundleNotGiven { .. }
             | Self::Missing { .. }
             | Self::Refused { .. } => return None,
         })

@@ -1,10 +1,13 @@
 //! What RBAC grants a ServiceAccount, and whether that covers a rule of a ClusterServiceVersion.
 //!
-//! *Guarantees*: matches as OLM's evaluator does (reference/olm-operator.md §1.6), which is Kubernetes' own but for two things: the
-//! user has no groups, so that bindings to `system:serviceaccounts` do not count, and `pods/log` is compared whole, so that a
-//! grant of `*/log` does not cover it.
+//! *Guarantees*: matches as OLM's evaluator does (olm-behaviour/csv.md#rights-evaluation), which is Kubernetes' own but for two things: the
+//! user has no groups, so that bindings to `system:serviceaccounts` do not count, and `pods/log` is compared whole, so that a grant of
+//! `*/log` does not cover it.
 
 mod escalation;
+mod granted;
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -12,9 +15,11 @@ use crate::api::object;
 use crate::world::{IndexKey, Reader, kind};
 
 pub use self::escalation::{described, escalation};
+pub use self::granted::{Granted, Work};
 
-/// Have the rights of ServiceAccounts in the namespace of an object been changed since it was written (reference/olm-operator.md §0.3,
-/// reference/catalog-operator.md §5.7)? What one etcd stores has its versions in the order of the writes.
+/// Have the rights of ServiceAccounts in the namespace of an object been changed since it was written
+/// (olm-behaviour/processes.md#rights-changed)? What one etcd stores has its versions in the
+/// order of the writes.
 pub fn changed_since(world: &Reader<'_>, object: &Value) -> bool {
     let kinds = [&kind::ROLE, &kind::ROLE_BINDING, &kind::SERVICE_ACCOUNT];
     let namespace = object::namespace(object);
@@ -36,12 +41,11 @@ pub enum InvalidRule {
     /// There are resources (or groups, or names) and URLs.
     #[error("rule invalid: rule cannot apply to both regular resources and non-resource URLs")]
     ResourcesAndUrls,
-}
-
-/// The rules that hold for a ServiceAccount in one namespace, or in the whole cluster.
-#[derive(Debug, Default)]
-pub struct Granted<'w> {
-    rules: Vec<&'w Value>,
+    /// To find out whether it is granted takes too long. OLM has no such limit.
+    #[error(
+        "rule invalid: there are too many combinations of verbs, API groups, resources and names to find out who may do it"
+    )]
+    TooMuch,
 }
 
 impl<'w> Granted<'w> {
@@ -63,72 +67,25 @@ impl<'w> Granted<'w> {
             };
             rules.extend(role.map(|r| object::list(r, &["rules"])).unwrap_or_default());
         }
-        Self { rules }
-    }
-
-    /// What these rules grant.
-    pub fn of(rules: Vec<&'w Value>) -> Self {
-        Self { rules }
-    }
-
-    /// Is everything granted that the rule asks for?
-    ///
-    /// # Errors
-    /// The rule makes no sense, so that nothing could grant it.
-    pub fn allows(&self, rule: &Value) -> Result<bool, InvalidRule> {
-        let verbs = texts(rule, "verbs");
-        let groups = texts(rule, "apiGroups");
-        let resources = texts(rule, "resources");
-        let names = texts(rule, "resourceNames");
-        let urls = texts(rule, "nonResourceURLs");
-        if verbs.is_empty() {
-            return Err(InvalidRule::NoVerb);
-        }
-        let asks_for_resources = ![&groups, &resources, &names].iter().all(|list| list.is_empty());
-        if asks_for_resources && !urls.is_empty() {
-            return Err(InvalidRule::ResourcesAndUrls);
-        }
-        if urls.iter().any(|url| !url.is_empty()) {
-            return Ok(each(&verbs, |verb| each(&urls, |url| self.grants_url(verb, url))));
-        }
-        Ok(each(&verbs, |verb| {
-            each(&groups, |group| {
-                each(&resources, |resource| each(&names, |name| self.grants(verb, group, resource, name)))
-            })
-        }))
-    }
-
-    fn grants(&self, verb: &str, group: &str, resource: &str, name: &str) -> bool {
-        self.rules.iter().any(|rule| {
-            let names = texts(rule, "resourceNames");
-            lists(rule, "verbs", verb)
-                && lists(rule, "apiGroups", group)
-                && lists(rule, "resources", resource)
-                && (names.is_empty() || names.contains(&name))
-        })
-    }
-
-    fn grants_url(&self, verb: &str, url: &str) -> bool {
-        let covers =
-            |granted: &str| granted == url || granted.ends_with('*') && url.starts_with(granted.trim_end_matches('*'));
-        self.rules
-            .iter()
-            .any(|rule| lists(rule, "verbs", verb) && texts(rule, "nonResourceURLs").into_iter().any(covers))
+        Self::of(rules)
     }
 }
 
 /// Does it hold for each? An empty list counts as one empty text.
-fn each(list: &[&str], holds: impl Fn(&str) -> bool) -> bool {
-    if list.is_empty() { holds("") } else { list.iter().all(|item| holds(item)) }
+fn each(list: &BTreeSet<&str>, holds: impl Fn(&str) -> Result<bool, InvalidRule>) -> Result<bool, InvalidRule> {
+    if list.is_empty() {
+        return holds("");
+    }
+    for item in list {
+        if !holds(item)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn texts<'v>(rule: &'v Value, field: &str) -> Vec<&'v str> {
     object::list(rule, &[field]).iter().filter_map(Value::as_str).collect()
-}
-
-/// Does the list name the item, or everything?
-fn lists(rule: &Value, field: &str, item: &str) -> bool {
-    object::list(rule, &[field]).iter().any(|listed| listed == "*" || listed == item)
 }
 
 #[cfg(test)]

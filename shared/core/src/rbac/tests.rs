@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Granted, InvalidRule};
+use super::{Granted, InvalidRule, Work};
 use crate::testing::world;
 use crate::world::Reader;
 
@@ -153,5 +153,90 @@ fn bindings_count_where_they_are_and_for_whom_they_name() {
         let world = world(&objects);
         let granted = Granted::to(&Reader::new(&world), ("garden", "rose"), namespace);
         assert_eq!(granted.allows(&pods), Ok(expected), "{why}");
+    }
+}
+
+/// As many rules as one object may have, each for another resource, and for another name.
+fn many() -> Vec<Value> {
+    let rule = |n: usize| json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": [format!("r{n}")]});
+    let named =
+        |n: usize| json!({"verbs": ["get"], "apiGroups": ["a"], "resources": ["b"], "resourceNames": [n.to_string()]});
+    (0..10_000).map(rule).chain((0..10_000).map(named)).collect()
+}
+
+#[test]
+fn many_rules_are_compared_without_looking_at_each_for_each() {
+    let (rules, work) = (many(), Work::default());
+    let granted = Granted::of(rules.iter().collect()).sharing(&work);
+    for (n, rule) in rules.iter().enumerate() {
+        assert_eq!(granted.granting(rule), Ok(vec![n]));
+    }
+    let asked = json!({"verbs": ["get", "delete"], "apiGroups": [""], "resources": ["r7"]});
+    assert_eq!(granted.allows(&asked), Ok(false));
+    assert!(work.done() < 30 * 20_000, "{}", work.done());
+}
+
+#[test]
+fn what_takes_too_long_is_an_error_and_grants_nothing() {
+    let list = |letter: &str| -> Vec<String> { (0..1_000).map(|n| format!("{letter}{n}")).collect() };
+    let (verbs, groups, resources) = (list("v"), list("g"), list("r"));
+    let asked = json!({"verbs": verbs, "apiGroups": groups, "resources": resources});
+    // No rule grants all of it, two do together.
+    let half = |verbs: &[String]| json!({"verbs": verbs, "apiGroups": ["*"], "resources": ["*"]});
+    let granted = [half(&verbs[..500]), half(&verbs[500..])];
+    let work = Work::default();
+    let granted = Granted::of(granted.iter().collect()).sharing(&work);
+    assert_eq!(granted.allows(&asked), Err(InvalidRule::TooMuch));
+    assert_eq!(
+        granted.allows(&json!({"verbs": ["v0"], "apiGroups": ["x"], "resources": ["y"]})),
+        Err(InvalidRule::TooMuch)
+    );
+    let all = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
+    assert_eq!(Granted::of(vec![&all]).allows(&asked), Ok(true), "one rule is enough");
+}
+
+/// As OLM does it: every combination against every rule.
+fn simply(rules: &[Value], asked: &Value) -> bool {
+    let of = |rule: &Value, field: &str| -> Vec<String> {
+        let list = rule[field].as_array().cloned().unwrap_or_default();
+        list.iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    };
+    let or_empty = |list: Vec<String>| if list.is_empty() { vec![String::new()] } else { list };
+    let lists =
+        |rule: &Value, field: &str, item: &String| of(rule, field).iter().any(|listed| listed == "*" || listed == item);
+    let [verbs, groups, resources, names] =
+        ["verbs", "apiGroups", "resources", "resourceNames"].map(|field| or_empty(of(asked, field)));
+    verbs.iter().all(|v| {
+        groups.iter().all(|g| {
+            resources.iter().all(|r| {
+                names.iter().all(|n| {
+                    rules.iter().any(|rule| {
+                        let named = of(rule, "resourceNames");
+                        lists(rule, "verbs", v)
+                            && lists(rule, "apiGroups", g)
+                            && lists(rule, "resources", r)
+                            && (named.is_empty() || named.contains(n))
+                    })
+                })
+            })
+        })
+    })
+}
+
+proptest::proptest! {
+    #[test]
+    fn the_index_grants_what_every_rule_looked_at_grants(lists in proptest::collection::vec(proptest::collection::vec(0_usize..4, 0..3), 4 * 5)) {
+        let words = ["", "*", "a", "b"];
+        let list = |n: usize| -> Vec<&str> { lists[n].iter().map(|word| words[*word]).collect() };
+        let rules: Vec<Value> = (0..5)
+            .map(|n| json!({"verbs": list(4 * n), "apiGroups": list(4 * n + 1), "resources": list(4 * n + 2), "resourceNames": list(4 * n + 3)}))
+            .collect();
+        let (asked, granted) = rules.split_first().unwrap();
+        let found = Granted::of(granted.iter().collect()).allows(asked);
+        if list(0).is_empty() {
+            proptest::prop_assert_eq!(found, Err(InvalidRule::NoVerb));
+        } else {
+            proptest::prop_assert_eq!(found, Ok(simply(granted, asked)));
+        }
     }
 }

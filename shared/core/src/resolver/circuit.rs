@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::solve::Says;
+use super::rule::Says;
 
 /// A variable of the circuit, or its opposite: twice the number of the variable, and one more for the opposite. 0 is none.
 pub(super) type Literal = u32;

@@ -1,4 +1,4 @@
-//! A ClusterServiceVersion that is there, as a catalog would have it (reference/catalog-operator.md §3.3).
+//! A ClusterServiceVersion that is there, as a catalog would have it (olm-behaviour/subscription.md#installed-csvs).
 
 use serde_json::Value;
 

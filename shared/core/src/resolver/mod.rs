@@ -1,4 +1,4 @@
-//! Which bundles the Subscriptions of a namespace get (reference/catalog-operator.md §3).
+//! Which bundles the Subscriptions of a namespace get (olm-behaviour/subscription.md#resolution).
 //!
 //! ```text
 //!   Inputs { Subscriptions, catalogs, installed CSVs }
@@ -18,6 +18,7 @@ mod heat;
 mod installed;
 mod offer;
 mod problem;
+mod rule;
 mod sat;
 mod search;
 mod solve;

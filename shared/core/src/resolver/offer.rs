@@ -1,8 +1,8 @@
-//! What catalogs and the namespace have on offer, in the order of preference (reference/catalog-operator.md §3.4 to §3.6).
+//! What catalogs and the namespace have on offer, in the order of preference (olm-behaviour/subscription.md#candidates,
+//! olm-behaviour/subscription.md#channel-order, olm-behaviour/subscription.md#constraints).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::problem::Lack;
 use super::{Catalog, Inputs, Installed, Wanted};
 use crate::catalog::channel::{self, OrderError};
 use crate::catalog::{Channel, Entry, Package};
@@ -37,6 +37,34 @@ impl<'i> Offer<'i> {
 
 /// Bundles on offer, best first.
 type Candidates<'i> = Vec<Offer<'i>>;
+
+/// What a Subscription does not find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lack {
+    Catalog,
+    Package,
+    Channel,
+    StartingCsv,
+    Candidates,
+}
+
+impl Lack {
+    pub(super) fn message(self, wanted: &Wanted<'_>) -> String {
+        let Wanted { name, package, channel, source, source_namespace, starting_csv, .. } = *wanted;
+        let what = match self {
+            Self::Catalog => {
+                return format!(
+                    "no operators found from catalog {source} in namespace {source_namespace} referenced by subscription {name}"
+                );
+            }
+            Self::Candidates => return format!("no operators found matching the criteria of subscription {name}"),
+            Self::Package => format!("in package {package}"),
+            Self::Channel => format!("in channel {channel} of package {package}"),
+            Self::StartingCsv => format!("with name {starting_csv} in channel {channel} of package {package}"),
+        };
+        format!("no operators found {what} in the catalog referenced by subscription {name}")
+    }
+}
 
 /// All that is on offer.
 pub(super) struct Offers<'i> {

@@ -1,10 +1,10 @@
-//! From Subscriptions, catalogs and installed ClusterServiceVersions to variables and rules (reference/catalog-operator.md
-//! §3.4, §3.6).
+//! From Subscriptions, catalogs and installed ClusterServiceVersions to variables and rules (olm-behaviour/subscription.md#candidates,
+//! olm-behaviour/subscription.md#constraints).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::offer::{Offer, Offers};
-use super::solve::{Rule, Says};
+use super::offer::{Lack, Offer, Offers};
+use super::rule::{Rule, Says};
 use super::{Failure, Inputs, Installed, Wanted};
 use crate::api::object::{self, Gvk};
 use crate::bundle::property;
@@ -57,16 +57,6 @@ pub(super) enum About {
     OneProvider(Gvk),
     /// A package has one operator.
     OnePackage(String),
-}
-
-/// What a Subscription does not find.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lack {
-    Catalog,
-    Package,
-    Channel,
-    StartingCsv,
-    Candidates,
 }
 
 /// The problem of a namespace.
@@ -296,24 +286,6 @@ impl<'i> Builder<'i, '_> {
             let message = format!("{} originate from package {package}", names(members));
             self.rule(limit(members), About::OnePackage((*package).to_owned()), message);
         }
-    }
-}
-
-impl Lack {
-    fn message(self, wanted: &Wanted<'_>) -> String {
-        let Wanted { name, package, channel, source, source_namespace, starting_csv, .. } = *wanted;
-        let what = match self {
-            Self::Catalog => {
-                return format!(
-                    "no operators found from catalog {source} in namespace {source_namespace} referenced by subscription {name}"
-                );
-            }
-            Self::Candidates => return format!("no operators found matching the criteria of subscription {name}"),
-            Self::Package => format!("in package {package}"),
-            Self::Channel => format!("in channel {channel} of package {package}"),
-            Self::StartingCsv => format!("with name {starting_csv} in channel {channel} of package {package}"),
-        };
-        format!("no operators found {what} in the catalog referenced by subscription {name}")
     }
 }
 

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 use super::circuit::{Circuit, Literal};
 use super::engine::{Answer, Engine, GaveUp};
-use super::solve::{Rule, Says};
+use super::rule::{Rule, Says};
 
 /// How many scopes are opened in all.
 const GUESSES: usize = 200_000;

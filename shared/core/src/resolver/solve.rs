@@ -1,5 +1,5 @@
 //! The variables to choose, in the order of preference that the rules give, or the rules that contradict each other
-//! (reference/catalog-operator.md §3.7).
+//! (olm-behaviour/subscription.md#solver).
 //!
 //! Choices are made first come first served: first what must be chosen, then each `OneOf` of what was chosen. When all rules hold with
 //! the first candidate of each, that is the answer. Otherwise there is a conflict somewhere, and the answer is what OLM's own search
@@ -7,47 +7,9 @@
 
 use std::collections::VecDeque;
 
+use super::rule::{Rule, Says};
 use super::sat::{Batsat, Literal, Sat, Variable, no, yes};
 use super::search;
-
-/// Something that must hold, and how to say it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Rule {
-    /// What must hold.
-    pub(super) says: Says,
-    /// In words.
-    pub(super) message: String,
-    /// Among several contradictions that of rules with less weight is told.
-    pub(super) weight: u8,
-}
-
-/// What must hold of variables.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Says {
-    /// It is chosen.
-    Chosen(usize),
-    /// It is not chosen.
-    Never(usize),
-    /// When the first is chosen, so is one of the others; earlier ones are preferred.
-    OneOf(usize, Vec<usize>),
-    /// Not both are chosen.
-    NotBoth(usize, usize),
-    /// At most so many of them are chosen.
-    AtMost(usize, Vec<usize>),
-}
-
-impl Says {
-    /// Does it hold of that choice?
-    pub(super) fn holds(&self, is: impl Fn(&usize) -> bool) -> bool {
-        match self {
-            Self::Chosen(variable) => is(variable),
-            Self::Never(variable) => !is(variable),
-            Self::OneOf(variable, others) => !is(variable) || others.iter().any(is),
-            Self::NotBoth(a, b) => !(is(a) && is(b)),
-            Self::AtMost(most, members) => members.iter().filter(|m| is(m)).count() <= *most,
-        }
-    }
-}
 
 /// The variables to choose among `count`, in the order in which they were chosen. Otherwise the rules that contradict each
 /// other, by their numbers: without any one of them the others could hold.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::discovery::Unstored;
 use super::ids::Ids;
 use super::kinds::{self, KindSchema, KindVersion, Kinds, ResourceKind};
 use super::store::{Key, Store, WatchEvent};
@@ -18,6 +17,17 @@ use crate::structural;
 
 /// How often `generateName` is tried before the server gives up.
 const GENERATE_TRIES: usize = 8;
+
+/// What of discovery does not follow from the kinds that the server stores.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unstored {
+    /// Were all kinds listed that the server has? Then Kubernetes' own are those of the list.
+    pub(super) is_listed: bool,
+    /// Is only a part of its kinds known?
+    pub(super) is_partial: bool,
+    /// Versions of groups that do not answer, and why.
+    pub(super) hidden: BTreeMap<(String, String), String>,
+}
 
 /// An in-memory Kubernetes API server with Kubernetes' own controllers ([`ApiServer::step`]).
 ///

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
+use crate::api::hash::hex;
 use crate::plan::{Certificate, Issued};
 
 // ASN.1's tags.
@@ -32,7 +33,7 @@ const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
 /// What a real cluster would be given, but for keys and signatures.
 pub(super) fn issue(wanted: &Certificate) -> Issued {
     let seed = Sha256::digest(format!("{:?} {}", wanted.hosts, wanted.not_before.as_nanosecond()));
-    let authority: String = seed[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    let authority = hex(&seed[..8]);
     let authority = format!("olm-selfsigned-{authority}");
     let host = wanted.hosts.first().map_or("", String::as_str);
     Issued {

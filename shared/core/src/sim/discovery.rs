@@ -7,17 +7,6 @@ use super::store::Key;
 use crate::api::object::{Gvk, at};
 use crate::world::Discovery;
 
-/// What of discovery does not follow from the kinds that the server stores.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Unstored {
-    /// Were all kinds listed that the server has? Then Kubernetes' own are those of the list.
-    pub(super) is_listed: bool,
-    /// Is only a part of its kinds known?
-    pub(super) is_partial: bool,
-    /// Versions of groups that do not answer, and why.
-    pub(super) hidden: BTreeMap<(String, String), String>,
-}
-
 impl ApiServer {
     /// Says that only a part of the kinds is known: what is not known may be served all the same.
     pub fn know_kinds_in_part(&mut self) {

@@ -24,7 +24,7 @@ use crate::catalog::{self, Snapshot};
 use crate::plan::{self, Action, Key, Question, Verb};
 use crate::planner::{Answer, Event, Failure, Planner, Work, answer};
 use crate::settings::Settings;
-use crate::structural::{Fit, FitFact, Fitting};
+use crate::structural::{SchemaCheck, SchemaCheckResult, SchemaChecker};
 use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, sendable, trimmed};
 
 /// How long a request takes on the virtual clock.
@@ -111,7 +111,7 @@ pub struct Simulation {
     /// What comes of pulling the bundle images of these references.
     bundles: BTreeMap<String, Unpacked>,
     /// What is found of custom resources that are not here.
-    fits: BTreeMap<FactKey, FitFact>,
+    fits: BTreeMap<FactKey, SchemaCheckResult>,
     /// What is read for which CatalogSource.
     connected: BTreeMap<(String, String), Target>,
     happenings: Vec<Happening>,
@@ -231,8 +231,8 @@ impl Simulation {
 
     /// Says what comes of looking at the custom resources of a definition from now on, whichever are here; the digest is that of the
     /// question.
-    pub fn give_fit(&mut self, crd: &str, digest: &str, found: FitFact) {
-        self.fits.insert(FactKey::Fits(crd.to_owned(), digest.to_owned()), found);
+    pub fn give_fit(&mut self, crd: &str, digest: &str, found: SchemaCheckResult) {
+        self.fits.insert(FactKey::SchemaCheck(crd.to_owned(), digest.to_owned()), found);
     }
 
     /// Makes a local directory's catalog known under the name of a CatalogSource.
@@ -490,7 +490,7 @@ impl Simulation {
                 self.request(action)
             }
             Action::Certify(certificate, action) => {
-                let action = certificate::issue(certificate).complete(action);
+                let action = action.with_certificate(certificate::issue(certificate));
                 self.request(&action)
             }
             Action::Create(object) => self.api.create(object.clone(), now).map(Some),
@@ -529,7 +529,7 @@ impl Simulation {
                 self.read_catalog(namespace, name);
                 Ok(None)
             }
-            Action::Ask(Question::Fit(question)) => {
+            Action::Ask(Question::CheckSchema(question)) => {
                 self.look(question);
                 Ok(None)
             }
@@ -567,21 +567,21 @@ impl Simulation {
     }
 
     /// Looks whether custom resources fit: as it was said, or else those that are here.
-    fn look(&mut self, question: &Fit) {
-        let key = FactKey::Fits(question.crd.clone(), question.digest());
+    fn look(&mut self, question: &SchemaCheck) {
+        let key = FactKey::SchemaCheck(question.crd.clone(), question.digest());
         let found = match self.fits.get(&key) {
-            Some(given) => FitFact { at: self.now, ..given.clone() },
+            Some(given) => SchemaCheckResult { at: self.now, ..given.clone() },
             None => self.fitting(question),
         };
         if found.misfits > 0 {
             self.unfit.insert((question.group.clone(), question.kind.clone()), key.clone());
         }
-        self.planner.observe(Event::Learned(key, Some(Fact::Fits(found))));
+        self.planner.observe(Event::Learned(key, Some(Fact::SchemaCheck(found))));
     }
 
     /// Do the custom resources that are here fit?
-    pub fn fitting(&self, question: &Fit) -> FitFact {
-        let mut fitting = Fitting::new(question);
+    pub fn fitting(&self, question: &SchemaCheck) -> SchemaCheckResult {
+        let mut fitting = SchemaChecker::new(question);
         for (version, _) in &question.schemas {
             let api_version = Gvk::new(&question.group, version, &question.kind).api_version();
             for object in self.api.list(&question.group, &question.kind, None) {

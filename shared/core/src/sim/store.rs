@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::kept::{Folds, Kept};
+use super::stored_object::{Folds, StoredObject};
 use crate::api::object::{at, list, map_mut, name, namespace, text, uid};
 
 /// What a watch says of one write.
@@ -57,7 +57,7 @@ pub(super) fn group_kind(object: &Value) -> (&str, &str) {
 }
 
 /// Objects of one kind, by namespace and name.
-type OfKind = BTreeMap<(String, String), Kept>;
+type OfKind = BTreeMap<(String, String), StoredObject>;
 
 /// The objects.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ impl Store {
         self.resource_version
     }
 
-    fn kept(&self, key: &Key) -> Option<&Kept> {
+    fn kept(&self, key: &Key) -> Option<&StoredObject> {
         let of_kind = self.objects.get(&(key.group.clone(), key.kind.clone()))?;
         of_kind.get(&(key.namespace.clone(), key.name.clone()))
     }
@@ -87,7 +87,7 @@ impl Store {
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<&Value> {
-        self.kept(key).map(Kept::whole)
+        self.kept(key).map(StoredObject::whole)
     }
 
     /// The object, to be worked with.
@@ -95,9 +95,9 @@ impl Store {
         self.kept(key).map(|kept| kept.read().into_owned())
     }
 
-    /// The object [without what it may share](Kept::own).
+    /// The object [without what it may share](StoredObject::own).
     pub(super) fn own(&self, key: &Key) -> Option<&Value> {
-        self.kept(key).map(Kept::own)
+        self.kept(key).map(StoredObject::own)
     }
 
     /// The object of that uid, without what it may share.
@@ -133,12 +133,12 @@ impl Store {
 
     /// Every object, by kind, namespace and name.
     pub(super) fn iter(&self) -> impl Iterator<Item = Cow<'_, Value>> {
-        self.objects.values().flat_map(BTreeMap::values).map(Kept::read)
+        self.objects.values().flat_map(BTreeMap::values).map(StoredObject::read)
     }
 
     /// Every object without what it may share, by kind, namespace and name.
     pub(super) fn iter_own(&self) -> impl Iterator<Item = &Value> {
-        self.objects.values().flat_map(BTreeMap::values).map(Kept::own)
+        self.objects.values().flat_map(BTreeMap::values).map(StoredObject::own)
     }
 
     /// Stores the object under a new resource version and returns it as stored.
@@ -184,7 +184,7 @@ impl Store {
             .get_mut(&(key.group.clone(), key.kind.clone()))
             .and_then(|objects| objects.get_mut(&(key.namespace.clone(), key.name.clone())))
         {
-            let before = std::mem::replace(stored, Kept::Whole(Arc::new(object)));
+            let before = std::mem::replace(stored, StoredObject::Whole(Arc::new(object)));
             self.forget(before.own(), &key);
         }
     }

@@ -1,12 +1,12 @@
 //! Structural schemas of CustomResourceDefinitions: pruning of unknown fields, defaulting, and what does not fit.
 
-mod fit;
 mod problems;
+mod schema_check;
 mod unknown;
 
-pub use fit::{Fit, FitFact, Fitting, Misfit};
 pub(crate) use problems::has_rules;
 pub use problems::{blocks_rules, problems};
+pub use schema_check::{SchemaCheck, SchemaCheckResult, SchemaChecker, Violation};
 pub(crate) use unknown::Walk;
 pub use unknown::{Unknown, similar, unknown_fields};
 

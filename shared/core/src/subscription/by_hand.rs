@@ -1,6 +1,7 @@
 //! InstallPlans that people make: they name ClusterServiceVersions, and get the steps for those and for what those need, as if
-//! somebody subscribed to them. OLM's design has them; OLM itself leaves them alone. So other programs may make one and then write its
-//! steps themselves, in a second request: a new one is left to them for a moment.
+//! somebody subscribed to them. OLM's design has them; OLM itself leaves them alone
+//! (olm-behaviour/README.md#design-and-code). So other programs may make one and then write its steps themselves, in a second request: a
+//! new one is left to them for a moment.
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use super::install::Install;
 use super::installed::Namespace;
 use super::offer::{self, Unusable};
 use super::status::{Subscription, phase};
-use super::{Group, There};
+use super::{Group, NamespaceState};
 use crate::api::install_plan::{is_approved, is_generated};
 use crate::api::object;
 use crate::catalog::Entry;
@@ -75,7 +76,7 @@ pub(super) fn resolve(
         }
     }
     let wishes: Vec<Subscription<'_>> = wishes.iter().map(Subscription::new).collect();
-    let installed = match There::read(world, namespace) {
+    let installed = match NamespaceState::read(world, namespace) {
         Ok(there) => there.installed,
         Err(failure) => return failed(plan, &failure, now),
     };

@@ -5,36 +5,22 @@
 
 use serde_json::Value;
 
-use super::conditions::{condition, remove, set};
-use super::offer::Source;
-use super::status::Subscription;
 use crate::api::object;
+use crate::visible::word;
 
 /// The condition's type.
-const DIRECTORY: &str = "CatalogDirectory";
+pub(super) const CONDITION: &str = "CatalogDirectory";
 
 /// Does a Subscription say that the catalog which it names now is a directory?
 pub(super) fn is_noted(subscription: &Value) -> bool {
     let [name, namespace] = ["source", "sourceNamespace"].map(|key| object::text(subscription, &["spec", key]));
     object::list(subscription, &["status", "conditions"])
         .iter()
-        .any(|c| object::text(c, &["type"]) == DIRECTORY && object::text(c, &["message"]) == message(namespace, name))
+        .any(|c| object::text(c, &["type"]) == CONDITION && object::text(c, &["message"]) == message(namespace, name))
 }
 
-fn message(namespace: &str, name: &str) -> String {
-    format!("catalog {namespace}/{name} is a directory: kubectl olm run --catalog {name}.{namespace}=DIR")
-}
-
-/// Notes whether the catalog of a Subscription is a directory. Of a catalog that is not here nothing new is known.
-pub(super) fn note(subscription: &mut Subscription<'_>, sources: &[Source<'_>], now: jiff::Timestamp) {
-    let (name, namespace) = (subscription.spec("source"), subscription.spec("sourceNamespace"));
-    let source = sources.iter().find(|s| (s.name, s.namespace) == (name, namespace));
-    match source {
-        Some(Source { object: Some(_), .. }) => remove(&mut subscription.status, &[DIRECTORY]),
-        Some(source) if source.is_local() => {
-            let noted = condition(DIRECTORY, true, "GivenToControllers", &message(namespace, name));
-            set(&mut subscription.status, noted, now);
-        }
-        _ => {}
-    }
+/// What the condition says of that catalog.
+pub(super) fn message(namespace: &str, name: &str) -> String {
+    let catalog = format!("{name}.{namespace}=DIR");
+    format!("catalog {namespace}/{name} is a directory: kubectl olm run --catalog {}", word(&catalog))
 }

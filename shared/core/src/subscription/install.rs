@@ -1,5 +1,5 @@
-//! From a resolution to an InstallPlan, and from an InstallPlan back to its Subscriptions (reference/catalog-operator.md §3.8,
-//! §4.1, §5.1).
+//! From a resolution to an InstallPlan, and from an InstallPlan back to its Subscriptions (olm-behaviour/subscription.md#solution-to-steps,
+//! olm-behaviour/subscription.md#bundle-lookups, olm-behaviour/installplan.md#creation).
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::bundle::property::{self, Property};
 use crate::bundle::steps::{self, BundleSource};
 use crate::bundle::{BundleContent, BundleImage, reference};
 use crate::catalog::Entry;
-use crate::go;
+use crate::go_format;
 use crate::plan::Reason;
 use crate::resolver::{Chosen, Failure, Resolution};
 use crate::unpack::{Images, Pending};
@@ -158,7 +158,7 @@ impl Install {
             "identifier": entry.name,
             "replaces": source.replaces,
             "catalogSourceRef": { "namespace": source.catalog_namespace, "name": source.catalog },
-            "properties": go::json(&json!({ "properties": properties })),
+            "properties": go_format::json(&json!({ "properties": properties })),
         });
         match steps {
             Ok(steps) => {

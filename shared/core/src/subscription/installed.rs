@@ -1,4 +1,4 @@
-//! The ClusterServiceVersions of a namespace, as the resolver sees them (reference/catalog-operator.md §3.3).
+//! The ClusterServiceVersions of a namespace, as the resolver sees them (olm-behaviour/subscription.md#installed-csvs).
 
 use std::collections::{BTreeMap, BTreeSet};
 

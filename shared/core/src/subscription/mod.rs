@@ -1,5 +1,5 @@
 //! The Subscriptions of a namespace: their whole status, and the InstallPlans that resolving them asks for
-//! (reference/catalog-operator.md §2).
+//! (olm-behaviour/subscription.md#sync-order).
 //!
 //! ```text
 //!   offer       the catalogs, and whether they can be used now
@@ -21,10 +21,10 @@ mod directory;
 mod install;
 mod installed;
 mod offer;
+mod resolution_input;
 mod status;
 #[cfg(test)]
 mod tests;
-mod there;
 
 use std::collections::BTreeSet;
 
@@ -45,14 +45,14 @@ use crate::settings::Settings;
 use crate::unpack::{Images, Patience, Pending, State, UNINSTALLABLE};
 use crate::world::{Reader, kind};
 
-pub use there::There;
+pub use resolution_input::NamespaceState;
 
-/// How many InstallPlans of a namespace are kept (§5.9).
+/// How many InstallPlans of a namespace are kept (olm-behaviour/installplan.md#garbage-collection).
 const KEPT_PLANS: usize = 5;
 const RESOLUTION_FAILED: &str = "ResolutionFailed";
 const UNPACKING: &str = "BundleUnpacking";
 const UNPACK_FAILED: &str = "BundleUnpackFailed";
-/// What OLM advises when the Job of a bundle has failed (§2.6).
+/// What OLM advises when the Job of a bundle has failed (olm-behaviour/subscription.md#namespace-resolution).
 const JOB_FAILED: &str = "Auto-retry in ~5 min after job cleanup (TTL). Common causes: Missing ICSP (ppc64le/s390x/arm64), auth failure, \
      invalid image. Manual retry: in the CatalogSource namespace, run `kubectl get jobs -l operatorframework.io/bundle-unpack-ref` and \
      delete the specific failing job.";
@@ -425,7 +425,7 @@ impl<'w> Pass<'w, '_> {
         for subscription in &mut self.subscriptions {
             subscription.follow(self.world, &plans, self.group.fail_forward);
             subscription.tell_of_catalogs(&sources, self.now);
-            directory::note(subscription, &sources, self.now);
+            subscription.note_directory(&sources, self.now);
             subscription.tell_of_plan(&plans, self.now);
             subscription.tell_of_deprecations(&sources, self.now);
         }

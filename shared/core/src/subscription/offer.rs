@@ -91,8 +91,8 @@ fn not_given<'w>(
 }
 
 impl<'w> Source<'w> {
-    /// Could the catalog be read, as far as its spec tells (reference/catalog-operator.md §2.3)? While that is being found out, as when
-    /// controllers start, it is what it was before; one that is new is not healthy.
+    /// Could the catalog be read, as far as its spec tells (olm-behaviour/subscription.md#catalog-health)? While that is being found out,
+    /// as when controllers start, it is what it was before; one that is new is not healthy.
     pub(super) fn is_healthy(&self, before: bool) -> bool {
         // Of a directory that is not given nothing is known that would speak against it.
         let Some(object) = self.object else { return true };

@@ -1,9 +1,11 @@
-//! The status of one Subscription, but for what resolution says of it (reference/catalog-operator.md §2.2 to §2.5).
+//! The status of one Subscription, but for what resolution says of it (olm-behaviour/subscription.md#plan-conditions,
+//! olm-behaviour/subscription.md#catalog-health, olm-behaviour/subscription.md#deprecations, olm-behaviour/subscription.md#state).
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::conditions::{condition, remove, set};
+use super::directory;
 use super::offer::Source;
 use crate::api::object;
 use crate::resolver::Wanted;
@@ -161,6 +163,20 @@ impl<'w> Subscription<'w> {
         let others: Vec<&str> = [MISSING, PENDING, FAILED].into_iter().filter(|c| *c != kind).collect();
         remove(&mut self.status, &others);
         set(&mut self.status, condition(kind, true, reason, said("message")), now);
+    }
+
+    /// Notes whether its catalog is a directory. Of a catalog that is not here nothing new is known.
+    pub(super) fn note_directory(&mut self, sources: &[Source<'_>], now: Timestamp) {
+        let (name, namespace) = (self.spec("source"), self.spec("sourceNamespace"));
+        let source = sources.iter().find(|s| (s.name, s.namespace) == (name, namespace));
+        match source {
+            Some(Source { object: Some(_), .. }) => remove(&mut self.status, &[directory::CONDITION]),
+            Some(source) if source.is_local() => {
+                let message = directory::message(namespace, name);
+                set(&mut self.status, condition(directory::CONDITION, true, "GivenToControllers", &message), now);
+            }
+            _ => {}
+        }
     }
 
     /// The health of the catalogs on offer.

@@ -1,4 +1,5 @@
-//! Bundles unpacked by Jobs, as OLM does it (`--catalog-pods`; reference/catalog-operator.md §4.2 to §4.4).
+//! Bundles unpacked by Jobs, as OLM does it (`--catalog-pods`; olm-behaviour/subscription.md#unpack-jobs,
+//! olm-behaviour/subscription.md#unpacked-bundles).
 //!
 //! ```text
 //!   CatalogSource <-- ConfigMap <-- Role, ServiceAccount, RoleBinding, Job     each owned by the one before

@@ -1,5 +1,5 @@
 //! Bundles that exist only as images, for the controllers that need one: asked for, waited for, given up
-//! (reference/catalog-operator.md §2.6, §4).
+//! (olm-behaviour/subscription.md#namespace-resolution, olm-behaviour/subscription.md#unpacking).
 //!
 //! ```text
 //!   nothing known --ask--> under way --> Content                     the steps of an InstallPlan
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::api::object;
 use crate::bundle::{BundleContent, BundleImage, Unpacked, Unpacking};
-use crate::go;
+use crate::go_format;
 use crate::plan::{Action, Question, Reason};
 use crate::settings::{CatalogPods, Settings};
 use crate::world::{Reader, kind};
@@ -50,7 +50,7 @@ impl Patience {
         let mut said = |key: &str| {
             let group = group?;
             let text = object::annotation(group, key)?;
-            match go::duration(text) {
+            match go_format::duration(text) {
                 Ok(duration) => Some(duration),
                 Err(error) => {
                     let object = format!("OperatorGroup {}/{}", object::namespace(group), object::name(group));
@@ -96,7 +96,7 @@ impl Pending {
     pub(crate) fn reason(&self, known: Option<&str>) -> Reason {
         let (bundle, image) = (self.bundle.clone(), self.image.clone());
         match (&self.state, known) {
-            (State::NotGiven(needs), _) => Reason::Missing { object: format!("bundle {bundle}"), needs: needs.clone() },
+            (State::NotGiven(needs), _) => Reason::BundleNotGiven { bundle, image, needs: needs.clone() },
             (State::Failed(_, message) | State::JobFailed(_, message), _) => {
                 Reason::BundleUnpackFailed { bundle, image, message: message.clone() }
             }

@@ -14,7 +14,7 @@ pub use range::Range;
 pub use semver::Version;
 use semver::{BuildMetadata, Prerelease};
 
-use crate::go::quote;
+use crate::go_format::quote;
 
 /// Why a version or a range was refused, in blang's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use super::{Error, Version, compare, parse};
-use crate::go::quote;
+use crate::go_format::quote;
 
 /// A parsed range, which remembers its text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use crate::api::status::Status;
 use crate::bundle::{BundleImage, Unpacking};
 use crate::catalog::Snapshot;
 use crate::plan::{Key, Verb};
-use crate::structural::FitFact;
+use crate::structural::SchemaCheckResult;
 
 /// What a fact is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,7 +28,7 @@ pub enum FactKey {
     Refusals(Key),
     /// Whether the custom resources of the CustomResourceDefinition of this name fit schemas of this digest. Known as long as
     /// somebody reads it.
-    Fits(String, String),
+    SchemaCheck(String, String),
 }
 
 impl FactKey {
@@ -46,7 +46,7 @@ impl FactKey {
 
     /// Is the fact known only as long as a plan reads it?
     pub(crate) fn is_forgotten_unread(&self) -> bool {
-        matches!(self, Self::Discovery(..) | Self::Fits(..))
+        matches!(self, Self::Discovery(..) | Self::SchemaCheck(..))
     }
 
     /// The key that stands for this one and its like where reads are noted.
@@ -54,7 +54,7 @@ impl FactKey {
         match self {
             Self::Catalog(namespace, _) => Some(Self::catalogs_of(namespace)),
             Self::Bundle(bundle) => Some(Self::bundles_of(&bundle.namespace)),
-            Self::ServerVersion | Self::Discovery(..) | Self::Refusals(_) | Self::Fits(..) => None,
+            Self::ServerVersion | Self::Discovery(..) | Self::Refusals(_) | Self::SchemaCheck(..) => None,
         }
     }
 }
@@ -73,7 +73,7 @@ pub enum Fact {
     /// Actions that were refused, and when they are tried again.
     Refusals(Vec<Refusal>),
     /// Custom resources were looked at.
-    Fits(FitFact),
+    SchemaCheck(SchemaCheckResult),
 }
 
 /// What the API server's discovery says of one version of a group.
@@ -154,7 +154,7 @@ impl Refusal {
     }
 }
 
-/// The state of a catalog's connection, as gRPC spells it and OLM reports it (reference/catalog-operator.md §1.2).
+/// The state of a catalog's connection, as gRPC spells it and OLM reports it (olm-behaviour/catalogsource.md#connection-state).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConnectionState {
     /// No connection was tried yet.

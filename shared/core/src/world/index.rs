@@ -14,7 +14,7 @@ use crate::api::{labels, object};
 pub enum IndexKey {
     /// Objects with an owner reference to this uid.
     Owner(String),
-    /// Objects with the labels `olm.owner.kind`, `olm.owner.namespace`, `olm.owner` (reference/olm-operator.md §7.1).
+    /// Objects with the labels `olm.owner.kind`, `olm.owner.namespace`, `olm.owner` (olm-behaviour/processes.md#labels).
     OwnerLabels {
         /// `olm.owner.kind`
         kind: String,
@@ -23,7 +23,7 @@ pub enum IndexKey {
         /// `olm.owner`
         name: String,
     },
-    /// Objects with the label `operators.coreos.com/<this>` (§6).
+    /// Objects with the label `operators.coreos.com/<this>` (olm-behaviour/processes.md#operators-and-adoption).
     Component(String),
     /// OperatorGroups whose `olm.providedAPIs` names this API, `Kind.version.group`.
     ProvidedApi(String),

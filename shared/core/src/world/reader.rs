@@ -13,7 +13,7 @@ use super::kind;
 use super::{CatalogFact, Discovery, Fact, FactKey, GroupKind, IndexKey, NamespacedName, Object, Refusal, World};
 use crate::bundle::{BundleImage, Unpacking};
 use crate::plan::Key;
-use crate::structural::{Fit, FitFact};
+use crate::structural::{SchemaCheck, SchemaCheckResult};
 
 /// Something a plan looked at; when it changes, the plan is made again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -251,9 +251,9 @@ impl<'w> Reader<'w> {
     }
 
     /// What was found when somebody looked whether custom resources fit.
-    pub fn fits(&self, question: &Fit) -> Option<&'w FitFact> {
-        match self.fact(FactKey::Fits(question.crd.clone(), question.digest()))? {
-            Fact::Fits(fact) => Some(fact),
+    pub fn schema_check(&self, question: &SchemaCheck) -> Option<&'w SchemaCheckResult> {
+        match self.fact(FactKey::SchemaCheck(question.crd.clone(), question.digest()))? {
+            Fact::SchemaCheck(fact) => Some(fact),
             _ => None,
         }
     }

@@ -8,8 +8,8 @@ use olm_core::version;
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
-use super::source::{Loaded, Ref};
-use super::there::There;
+use super::installed::InstalledFrom;
+use super::source::{OpenCatalog, Ref};
 use crate::cli::output::{API_VERSION, Output};
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
@@ -23,7 +23,7 @@ pub struct Options {
     /// The catalog that is to take its place.
     pub new: Ref,
     /// What is installed; without it everything counts that could be.
-    pub there: There,
+    pub installed_from: InstalledFrom,
     /// Only what is installed in this namespace.
     pub namespace: Option<String>,
     /// Only Subscriptions to this CatalogSource: `NAME`, or `NAMESPACE/NAME`.
@@ -36,12 +36,12 @@ pub struct Options {
 
 /// Compares. The answer is no when somebody would be stranded.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let installed = match &options.there {
-        There::Nothing => None,
+    let installed = match &options.installed_from {
+        InstalledFrom::Nothing => None,
         there => Some(installed(there, options, printer)?),
     };
-    let [old, new] =
-        [&options.old, &options.new].map(|named| Loaded::read(std::slice::from_ref(named), &options.images, printer));
+    let [old, new] = [&options.old, &options.new]
+        .map(|named| OpenCatalog::read(std::slice::from_ref(named), &options.images, printer));
     let (old, new) = (old?, new?);
     // A package that cannot be read is no package that is gone.
     let broken: BTreeSet<&String> =
@@ -100,7 +100,7 @@ fn names(packages: &[Package]) -> Vec<String> {
 }
 
 /// What is installed of each Subscription.
-fn installed(there: &There, options: &Options, printer: &mut Printer) -> Result<Vec<Installed>, CliError> {
+fn installed(there: &InstalledFrom, options: &Options, printer: &mut Printer) -> Result<Vec<Installed>, CliError> {
     let read = there.of_all(options.namespace.as_deref(), printer)?;
     let world = Reader::new(&read.world);
     let is_asked = |subscription: &Value| {

@@ -9,7 +9,7 @@ use olm_core::catalog::{Channel, Package, Snapshot};
 use olm_core::version::{self, Range, Version};
 use serde_json::{Value, json};
 
-use super::source::{Loaded, Ref};
+use super::source::{OpenCatalog, Ref};
 use crate::cli::output::API_VERSION;
 use crate::cli::table::Table;
 use crate::cli::visible::one_line;
@@ -60,7 +60,7 @@ pub enum Format {
 
 /// Shows the graph. The answer is no when there is no such package or channel, or no way between the versions.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let loaded = Loaded::read(&options.refs, &options.images, printer)?;
+    let loaded = OpenCatalog::read(&options.refs, &options.images, printer)?;
     let snapshot = &loaded.load.snapshot;
     let package = match &options.package {
         Some(name) => match loaded.package(name, printer) {

@@ -1,9 +1,9 @@
 //! `kubectl olm catalog list`: packages, channels and versions to choose from.
 
-use olm_core::catalog::{Channel, Entry as ChannelEntry, Load, Package, graph};
+use olm_core::catalog::{Channel, Entry as ChannelEntry, Loaded, Package, graph};
 use serde_json::{Value, json};
 
-use super::source::{Loaded, Ref};
+use super::source::{OpenCatalog, Ref};
 use crate::cli::list::{Column, Entry, ListFlags, Listing};
 use crate::cli::output::API_VERSION;
 use crate::cli::table::Table;
@@ -17,6 +17,8 @@ pub struct Options {
     pub refs: Vec<Ref>,
     /// Packages whose channels are listed; none for all packages.
     pub packages: Vec<String>,
+    /// How images are pulled.
+    pub images: image::Options,
     /// Every version instead of packages or channels?
     pub versions: bool,
     /// Which of them, and the form of the answer.
@@ -26,7 +28,7 @@ pub struct Options {
 /// Lists. The answer is no when a package that was asked for is not there.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     options.list.refuse_to_watch("the content of a catalog")?;
-    let loaded = Loaded::read(&options.refs, &image::Options::of_user(), printer)?;
+    let loaded = OpenCatalog::read(&options.refs, &options.images, printer)?;
     let load = &loaded.load;
     let mut found = Vec::new();
     let mut outcome = Outcome::Done;
@@ -69,7 +71,7 @@ fn some(deprecation: Option<&String>) -> &str {
     deprecation.map_or("", String::as_str)
 }
 
-fn packages(load: &Load, packages: &[&Package]) -> Listing {
+fn packages(load: &Loaded, packages: &[&Package]) -> Listing {
     let narrow = ["NAME", "DEFAULT CHANNEL", "VERSION", "CHANNELS"].map(Column::new);
     let wide = ["BUNDLES", "DEPRECATED"].map(Column::wide);
     let entries = packages.iter().map(|package| {

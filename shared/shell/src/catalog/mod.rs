@@ -17,6 +17,7 @@
 pub mod add;
 pub mod diff;
 pub mod graph;
+mod installed;
 pub mod list;
 pub mod live;
 pub mod render;
@@ -25,9 +26,8 @@ pub mod serve;
 mod source;
 #[cfg(test)]
 mod tests;
-mod there;
 pub mod validate;
 mod write;
 
+pub use installed::InstalledFrom;
 pub use source::Ref;
-pub use there::There;

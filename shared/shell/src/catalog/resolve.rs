@@ -9,13 +9,13 @@ use std::str::FromStr;
 
 use olm_core::resolver::explain::{self, Edit, Explanation};
 use olm_core::resolver::{Catalog, Inputs, Wanted};
-use olm_core::subscription::There as Situation;
+use olm_core::subscription::NamespaceState;
 use olm_core::version::Range;
 use olm_core::world::Reader;
 use serde_json::{Value, json};
 
-use super::source::{Loaded, Ref};
-use super::there::There;
+use super::installed::InstalledFrom;
+use super::source::{OpenCatalog, Ref};
 use crate::cli::flags::ClusterFlags;
 use crate::cli::output::{self, Output};
 use crate::cli::{CliError, Outcome, Printer};
@@ -35,7 +35,7 @@ pub struct Options {
     /// Catalogs. Earlier ones come first, like CatalogSources of higher priority.
     pub catalogs: Vec<NamedCatalog>,
     /// What is there.
-    pub there: There,
+    pub installed_from: InstalledFrom,
     /// The namespace.
     pub namespace: Option<String>,
     /// Changes to try, as [`Edit`] reads them.
@@ -88,11 +88,11 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let asked = options.wanted.iter().map(|w| Asked::read(w)).collect::<Result<Vec<_>, _>>()?;
     let edits = options.what_if.iter().map(|e| e.parse::<Edit>().map_err(CliError::usage));
     let edits = edits.collect::<Result<Vec<_>, _>>()?;
-    let read = options.there.of_namespace(options.namespace.as_deref(), printer)?;
+    let read = options.installed_from.of_namespace(options.namespace.as_deref(), printer)?;
     let namespace = read.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
     let world = Reader::new(&read.world);
     let unreadable = |failure: olm_core::resolver::Failure| CliError::input(failure.to_string());
-    let there = Situation::read(&world, namespace).map_err(unreadable)?;
+    let there = NamespaceState::read(&world, namespace).map_err(unreadable)?;
     let subscriptions = there.wanted();
     if asked.is_empty() && subscriptions.is_empty() {
         let refused =
@@ -108,7 +108,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let names = names(&options.catalogs, &subscriptions, printer)?;
     let mut catalogs = Vec::new();
     for catalog in &options.catalogs {
-        catalogs.push(Loaded::read(std::slice::from_ref(&catalog.catalog), &options.images, printer)?);
+        catalogs.push(OpenCatalog::read(std::slice::from_ref(&catalog.catalog), &options.images, printer)?);
     }
     let catalogs = names.iter().zip(&catalogs).zip((0..).map(|n: i64| -n));
     let mut inputs = Inputs {
@@ -289,7 +289,7 @@ spec: { version: 1.0.0 }
         let options = Options {
             wanted: own(wanted),
             catalogs: vec![format!("main={}", catalog.display()).parse().unwrap()],
-            there: if with_there { There::Files(vec![there]) } else { There::Nothing },
+            installed_from: if with_there { InstalledFrom::Files(vec![there]) } else { InstalledFrom::Nothing },
             namespace: Some("garden".to_owned()),
             what_if: own(what_if),
             images: image::Options::of_user(),

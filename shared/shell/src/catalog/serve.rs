@@ -16,7 +16,7 @@ use axum::http::header;
 use axum::routing::get;
 use jiff::Timestamp;
 use notify::Watcher;
-use olm_core::catalog::{Load, Snapshot};
+use olm_core::catalog::{Loaded, Snapshot};
 use olm_core::finding::Finding;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
@@ -147,7 +147,7 @@ impl Serving {
         // Before the content, so that what changes meanwhile is read again.
         keeper.versions = keeper.look().await;
         let (load, held) = load(&keeper.refs, &keeper.images).await?;
-        let Load { snapshot, findings, set_aside } = load;
+        let Loaded { snapshot, findings, set_aside } = load;
         counts.loaded(&snapshot, set_aside.len(), now());
         keeper.held = held;
         let (sender, snapshots) = watch::channel(snapshot);
@@ -207,10 +207,10 @@ async fn serve_metrics(listener: TcpListener, counts: Metrics) {
 }
 
 /// Reads everything as one catalog.
-async fn load(refs: &[Ref], images: &image::Options) -> Result<(Load, Held), CliError> {
+async fn load(refs: &[Ref], images: &image::Options) -> Result<(Loaded, Held), CliError> {
     let (refs, images) = (refs.to_vec(), images.clone());
     blocking(move || {
-        let (catalog, held) = Source::read_with(&refs, &images)?.into_parts();
+        let (catalog, held) = Source::read(&refs, &images)?.into_parts();
         Ok((catalog.load(), held))
     })
     .await?
@@ -323,7 +323,7 @@ impl Keeper {
 
     async fn load(&mut self, snapshots: &watch::Sender<Snapshot>) {
         match load(&self.refs, &self.images).await {
-            Ok((Load { snapshot, findings, set_aside }, held)) => {
+            Ok((Loaded { snapshot, findings, set_aside }, held)) => {
                 for finding in findings {
                     tracing::warn!("{finding}");
                 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use flate2::read::MultiGzDecoder;
 use olm_core::budget::CATALOG_BYTES;
 use olm_core::bundle::Bundle;
-use olm_core::catalog::{Catalog, Load, Meta, MigrationLevel, Package, Parsed, Snapshot, Template};
+use olm_core::catalog::{CatalogIndex, Loaded, Meta, MigrationLevel, Package, Parsed, Snapshot, Template};
 use olm_core::finding::{Finding, Severity};
 use olm_core::yaml;
 use serde_json::Value;
@@ -104,7 +104,7 @@ impl fmt::Display for Ref {
 
 /// A catalog that was read.
 pub(super) struct Source {
-    pub(super) catalog: Catalog,
+    pub(super) catalog: CatalogIndex,
     held: Held,
 }
 
@@ -122,26 +122,21 @@ impl fmt::Debug for Held {
 }
 
 impl Source {
-    /// Reads what people named, as one catalog.
-    pub(super) fn read(refs: &[Ref]) -> Result<Self, CliError> {
-        Self::read_with(refs, &image::Options::of_user())
-    }
-
-    /// The same, with images pulled in that way.
-    pub(super) fn read_with(refs: &[Ref], images: &image::Options) -> Result<Self, CliError> {
+    /// Reads what people named, as one catalog, with images pulled in that way.
+    pub(super) fn read(refs: &[Ref], images: &image::Options) -> Result<Self, CliError> {
         let mut reader = Reader { items: Vec::new(), held: Held::default(), images };
         refs.iter().try_for_each(|r| reader.take(r))?;
         Ok(Self { catalog: read::index(reader.items)?, held: reader.held })
     }
 
     /// The catalog, and what must be kept for as long as it is used.
-    pub(super) fn into_parts(self) -> (Catalog, Held) {
+    pub(super) fn into_parts(self) -> (CatalogIndex, Held) {
         (self.catalog, self.held)
     }
 
     /// The same, and an error when some of it could not be read: what comes out of it must be whole.
     pub(super) fn read_whole(refs: &[Ref], images: &image::Options) -> Result<Self, CliError> {
-        let source = Self::read_with(refs, images)?;
+        let source = Self::read(refs, images)?;
         let mut broken = source.catalog.findings().iter().filter(|f| f.severity == Severity::Error);
         match broken.next() {
             None => Ok(source),
@@ -151,17 +146,17 @@ impl Source {
 }
 
 /// A catalog that was read and checked.
-pub(super) struct Loaded {
+pub(super) struct OpenCatalog {
     /// Its sound packages, and what is wrong with the others.
-    pub(super) load: Load,
+    pub(super) load: Loaded,
     _held: Held,
 }
 
-impl Loaded {
+impl OpenCatalog {
     /// Reads what people named as one catalog, and says how much of it is wrong.
     pub(super) fn read(refs: &[Ref], images: &image::Options, printer: &mut Printer) -> Result<Self, CliError> {
         let progress = printer.progress("reading the catalog");
-        let Source { catalog, held } = Source::read_with(refs, images)?;
+        let Source { catalog, held } = Source::read(refs, images)?;
         let load = catalog.load();
         drop(progress);
         let wrong = load.findings.iter().filter(|f| f.severity == Severity::Error).count();

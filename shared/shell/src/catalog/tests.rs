@@ -44,7 +44,9 @@ fn ran(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> Ran {
 }
 
 fn validated(refs: Vec<Ref>, format: Format, strict: bool) -> Ran {
-    ran(|printer| validate::run(&validate::Options { refs, strict, format }, printer))
+    ran(|printer| {
+        validate::run(&validate::Options { refs, images: crate::image::Options::default(), strict, format }, printer)
+    })
 }
 
 fn rendered(refs: Vec<Ref>, filter: Filter, images: bool) -> Ran {
@@ -62,7 +64,7 @@ fn rendered(refs: Vec<Ref>, filter: Filter, images: bool) -> Ran {
 fn listed(refs: Vec<Ref>, packages: &[&str], versions: bool, output: &str) -> Ran {
     let packages = packages.iter().map(|p| (*p).to_owned()).collect();
     let flags = ListFlags { output: OutputFlags { output: output.parse().unwrap() }, ..ListFlags::default() };
-    let options = list::Options { refs, packages, versions, list: flags };
+    let options = list::Options { refs, packages, images: crate::image::Options::default(), versions, list: flags };
     ran(|printer| list::run(&options, printer))
 }
 

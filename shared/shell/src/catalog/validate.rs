@@ -8,12 +8,15 @@ use super::source::{Ref, Source};
 use crate::cli::findings::{Format, Report};
 use crate::cli::output::API_VERSION;
 use crate::cli::{CliError, Outcome, Printer};
+use crate::image;
 
 /// What to check, and how to say what is wrong.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Catalogs, taken together as one.
     pub refs: Vec<Ref>,
+    /// How images are pulled.
+    pub images: image::Options,
     /// Answer no whenever opm would refuse the catalog.
     pub strict: bool,
     /// The form of the answer.
@@ -23,7 +26,7 @@ pub struct Options {
 /// Checks catalogs. The answer is no when a package had to be set aside, or a file could not be read.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let progress = printer.progress("reading the catalog");
-    let source = Source::read(&options.refs)?;
+    let source = Source::read(&options.refs, &options.images)?;
     let directories = if options.strict { source.catalog.bundle_directories() } else { Vec::new() };
     let mut load = source.catalog.load();
     drop(progress);

@@ -83,6 +83,11 @@ pub struct ImageFlags {
     /// Registry to ask without TLS: what it sends can be read and changed on the way (may be repeated)
     #[arg(long, value_name = "HOST[:PORT]")]
     pub plain_http: Vec<String>,
+    /// Pull images that objects of a cluster or catalogs name also with your own docker or podman login. Without this only the pull
+    /// secrets that CatalogSources name are used: who may write a CatalogSource could read every image that you may. Images that you
+    /// name yourself are pulled with your login in any case
+    #[arg(long)]
+    pub local_credentials: bool,
 }
 
 impl ImageFlags {
@@ -93,7 +98,8 @@ impl ImageFlags {
             None => Vec::new(),
         };
         let plain_http = self.plain_http.clone();
-        Ok(image::Options { certificate_authorities, plain_http, ..image::Options::of_user() })
+        let lends = self.local_credentials;
+        Ok(image::Options { lends, certificate_authorities, plain_http, ..image::Options::of_user() })
     }
 }
 
@@ -136,6 +142,7 @@ pub struct SelectorFlags {
 
 /// How objects are printed.
 #[derive(Args, Clone, Debug, Default)]
+#[allow(rustdoc::broken_intra_doc_links, reason = "the comments of arguments are help, not Markdown")]
 pub struct OutputFlags {
     /// Output format: json, yaml, name, wide, jsonpath=TEMPLATE or custom-columns=TITLE:PATH,… [default: a table]
     ///

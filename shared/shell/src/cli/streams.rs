@@ -1,7 +1,7 @@
 //! The two streams of a command: data on stdout, talk on stderr.
 //!
 //! All output goes through a [`Printer`], so that a test can look at it and a reader that left (`| head`) is noticed: a
-//! failed write of data is an error, which [`CliError`](super::CliError) turns into a quiet end. Talk that cannot be
+//! failed write of data is an error, which [`CliError`] turns into a quiet end. Talk that cannot be
 //! written is dropped: there is nobody left to tell.
 
 use std::fmt::Display;

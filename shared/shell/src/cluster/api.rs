@@ -1,6 +1,7 @@
 //! Requests to the API server, with whole objects as JSON: nothing is lost that a type would not know.
 
 mod pages;
+mod served;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -148,82 +149,9 @@ impl Api {
         self.client.clone()
     }
 
-    /// The API server's `gitVersion`.
-    pub async fn version(&self) -> Result<String, Status> {
-        self.answer(|| self.client.apiserver_version()).await.map(|v| v.git_version)
-    }
-
     /// Makes a kind known without asking the API server.
     pub async fn know(&self, resource: Resource) {
         self.resources.lock().await.insert(resource.gvk.clone(), resource);
-    }
-
-    /// Where a kind lives. A kind that is not known yet is asked for.
-    pub async fn resource(&self, gvk: &Gvk) -> Result<Resource, Status> {
-        if let Some(known) = self.resources.lock().await.get(gvk) {
-            return Ok(known.clone());
-        }
-        let listed = self.listed(&gvk.group, &gvk.version).await;
-        let missing =
-            || Status::new(404, "NotFound", format!("the server does not serve {} in {}", gvk.kind, gvk.api_version()));
-        let listed = listed.map_err(|s| if s.code == 404 { missing() } else { s })?;
-        let mut resources = self.resources.lock().await;
-        for (kind, plural, namespaced) in listed.into_iter().filter(|(_, name, _)| !name.contains('/')) {
-            let gvk = Gvk::new(&gvk.group, &gvk.version, &kind);
-            resources.insert(gvk.clone(), Resource { gvk, plural, namespaced });
-        }
-        resources.get(gvk).cloned().ok_or_else(missing)
-    }
-
-    /// What discovery lists in a version of a group: kinds, with the names of their resources and whether those are in namespaces.
-    async fn listed(&self, group: &str, version: &str) -> Result<Vec<(String, String, bool)>, Status> {
-        let api_version = Gvk::new(group, version, "").api_version();
-        let listed = if group.is_empty() {
-            self.answer(|| self.client.list_core_api_resources(version)).await?
-        } else {
-            self.answer(|| self.client.list_api_group_resources(&api_version)).await?
-        };
-        Ok(listed.resources.into_iter().map(|r| (r.kind, r.name, r.namespaced)).collect())
-    }
-
-    /// The kinds that the API server serves in a version of a group, and whether their objects are in namespaces; that is unknown of
-    /// kinds that only a subresource has. Empty when the version is not served.
-    pub async fn kinds(&self, group: &str, version: &str) -> Result<BTreeMap<String, Option<bool>>, Status> {
-        let listed = match self.listed(group, version).await {
-            Ok(listed) => listed,
-            Err(refusal) if refusal.code == 404 => Vec::new(),
-            Err(refusal) => return Err(refusal),
-        };
-        let mut kinds: BTreeMap<String, Option<bool>> = BTreeMap::new();
-        for (kind, name, namespaced) in listed {
-            let known = kinds.entry(kind).or_default();
-            *known = known.or_else(|| (!name.contains('/')).then_some(namespaced));
-        }
-        Ok(kinds)
-    }
-
-    /// Everything that the API server serves, which is known from then on, and the versions of groups of which it does not know now what
-    /// they have: aggregated APIs that do not answer.
-    pub async fn discover(&self) -> Result<(Vec<Resource>, Vec<(String, String)>), Status> {
-        let core = self.answer(|| self.client.list_core_api_versions_aggregated()).await?;
-        let groups = self.answer(|| self.client.list_api_groups_aggregated()).await?;
-        let (mut found, mut stale) = (Vec::new(), Vec::new());
-        for group in core.items.into_iter().chain(groups.items) {
-            let name = group.metadata.and_then(|m| m.name).unwrap_or_default();
-            for version in group.versions {
-                let of = version.version.unwrap_or_default();
-                if version.freshness.as_deref() == Some("Stale") {
-                    stale.push((name.clone(), of.clone()));
-                }
-                found.extend(version.resources.into_iter().filter_map(|resource| {
-                    let kind = resource.response_kind?.kind?;
-                    let namespaced = resource.scope.as_deref() == Some("Namespaced");
-                    Some(Resource { gvk: Gvk::new(&name, &of, &kind), plural: resource.resource?, namespaced })
-                }));
-            }
-        }
-        self.resources.lock().await.extend(found.iter().map(|resource| (resource.gvk.clone(), resource.clone())));
-        Ok((found, stale))
     }
 
     /// GET. `None` when it is not there.
@@ -326,9 +254,11 @@ impl Api {
         depth: Depth,
     ) -> Result<impl Stream<Item = Result<WatchEvent, Status>> + use<>, Status> {
         let mut request = request.map_err(unsendable)?;
+        let is_secret = is_about_secrets(request.uri().path());
         // Kubernetes 1.37 compresses each event for itself, which kube's client does not undo.
         request.headers_mut().insert(http::header::ACCEPT_ENCODING, http::HeaderValue::from_static("identity"));
-        let answer = self.answer(|| self.open(request.clone())).await?;
+        let answer = self.answer(|| self.open(request.clone())).await;
+        let answer = answer.map_err(|refusal| if is_secret { refusal.about_secret() } else { refusal })?;
         Ok(decode::events(answer, resource.gvk.clone(), depth == Depth::Metadata))
     }
 
@@ -449,10 +379,16 @@ impl Api {
         // A write that is still under way when the permit ends is given up.
         let most = if writes { self.permit.rest().unwrap_or_default() } else { Duration::MAX };
         let ask = || async {
+            let mut write = None;
             if writes {
                 self.permit.require().map_err(|refusal| kube::Error::Service(Box::new(refusal)))?;
+                write = self.permit.begin();
             }
-            decode::bytes(self.open(request.clone()).await?, decode::MOST_BYTES).await
+            let answer = self.open(request.clone()).await;
+            if let Some(write) = write.filter(|_| is_known(&answer)) {
+                write.answered();
+            }
+            decode::bytes(answer?, decode::MOST_BYTES).await
         };
         let answer = self.answer_within(most.min(self.patience), ask).await;
         let is_secret = is_about_secrets(request.uri().path());
@@ -469,10 +405,10 @@ impl Api {
 
     /// As kube's client asks, which drops the headers of answers, and reads them however long they are.
     async fn open(&self, request: http::Request<Vec<u8>>) -> kube::Result<http::Response<Body>> {
+        let is_secret = is_about_secrets(request.uri().path());
         let answer = self.client.send(request.map(Body::from)).await?;
         if let Some(kept) = &self.warnings {
-            let given = answer.headers().get_all(http::header::WARNING).iter().filter_map(|value| value.to_str().ok());
-            let given: Vec<String> = given.flat_map(warning::texts).collect();
+            let given = warning::given(answer.headers(), is_secret);
             kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(given);
         }
         let code = answer.status();
@@ -480,10 +416,14 @@ impl Api {
             return Ok(answer);
         }
         let body = decode::bytes(answer, decode::MOST_OF_A_REFUSAL).await?;
-        let refusal = serde_json::from_slice::<kube::core::Status>(&body).unwrap_or_else(|_| {
+        let mut refusal = serde_json::from_slice::<kube::core::Status>(&body).unwrap_or_else(|_| {
             let text = String::from_utf8_lossy(&body);
-            kube::core::Status::failure(text.trim(), "Failed to parse error data").with_code(code.as_u16())
+            kube::core::Status::failure(text.trim(), "Failed to parse error data")
         });
+        // Code 0 is for what has no answer.
+        let code = if refusal.code == 0 { code.as_u16() } else { refusal.code };
+        let heard = Status::new(code, &refusal.reason, std::mem::take(&mut refusal.message)).heard();
+        (refusal.code, refusal.reason, refusal.message) = (heard.code, heard.reason, heard.message);
         Err(kube::Error::Api(Box::new(refusal)))
     }
 
@@ -547,6 +487,15 @@ fn is_late(error: &kube::Error) -> bool {
     false
 }
 
+/// Is it known what became of a request? Who says that somebody else does not answer does not know either.
+fn is_known<T>(answer: &kube::Result<T>) -> bool {
+    match answer {
+        Ok(_) => true,
+        Err(kube::Error::Api(refusal)) => refusal.code < 502,
+        Err(_) => false,
+    }
+}
+
 fn unsendable(error: kube::core::request::Error) -> Status {
     Status::new(0, "Unsendable", error.to_string())
 }
@@ -554,7 +503,7 @@ fn unsendable(error: kube::core::request::Error) -> Status {
 /// The refusal in an error of kube's client; code 0 when there was no answer.
 pub fn status(error: kube::Error) -> Status {
     match error {
-        kube::Error::Api(refusal) => Status::new(refusal.code, &refusal.reason, refusal.message.clone()),
+        kube::Error::Api(refusal) => Status::new(refusal.code, &refusal.reason, refusal.message.clone()).heard(),
         // What is refused here and not there.
         kube::Error::Service(error) if error.is::<Status>() => {
             error.downcast::<Status>().map_or_else(|_| Status::new(0, "NoAnswer", ""), |refusal| *refusal)
@@ -566,7 +515,7 @@ pub fn status(error: kube::Error) -> Status {
                 cause = inner;
             }
             let message = cause.to_string();
-            Status::new(0, "NoAnswer", message)
+            Status::new(0, "NoAnswer", message).heard()
         }
     }
 }
@@ -620,7 +569,11 @@ mod tests {
         assert_eq!(warned.take_warnings(), texts);
         let refusal = warned.create(&of("Secret")).await.unwrap_err();
         assert_eq!(refusal, Status::new(403, "Forbidden", "no").about_secret(), "its words may quote the Secret");
-        assert_eq!(warned.take_warnings(), texts, "also of what is refused");
+        assert_eq!(
+            warned.take_warnings(),
+            [warning::ABOUT_SECRET],
+            "they may quote it, too, and are told of what is refused"
+        );
         let refusal = warned.create(&of("ConfigMap")).await.unwrap_err();
         assert_eq!((refusal.code, refusal.message.as_str()), (502, "a proxy"));
         assert_eq!(warned.take_warnings(), [""; 0]);

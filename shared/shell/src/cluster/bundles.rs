@@ -100,7 +100,7 @@ mod tests {
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let api = Api::new(kube::Client::try_from(nowhere).unwrap());
         let (events, seen) = mpsc::unbounded_channel();
-        (Bundles::new(Puller::new(api, Options::default()), events), seen)
+        (Bundles::new(Puller::new(api, &Options::default()), events), seen)
     }
 
     async fn learned(seen: &mut mpsc::UnboundedReceiver<Event>) -> (BundleImage, Option<Unpacking>) {
@@ -167,7 +167,7 @@ mod tests {
         let (mut bundles, mut seen) = bundles();
         bundles.puller = Puller::new(
             Api::new(kube::Client::try_from(kube::Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap()),
-            Options { plain_http: vec![registry.clone()], ..Options::default() },
+            &Options { plain_http: vec![registry.clone()], ..Options::default() },
         );
         let begun =
             Unpacking { secrets: Vec::new(), since: Timestamp::UNIX_EPOCH, attempts: 1, running: true, ended: None };

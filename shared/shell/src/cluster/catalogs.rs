@@ -12,6 +12,7 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::{WatchStreamExt, watcher};
 use olm_core::api::catalog_source::Target;
 use olm_core::api::object;
+use olm_core::budget::TENANTS_MESSAGES;
 use olm_core::catalog::{self, Snapshot};
 use olm_core::planner::Event;
 use olm_core::world::{CatalogFact, ConnectionState, Fact, FactKey};
@@ -27,6 +28,7 @@ use crate::cli::{CliError, ErrorKind, findings};
 use crate::image::{self, Content, Location};
 use crate::registry;
 use crate::registry::client::{Client, Observation, Settings};
+use crate::registry::share::{Pool, Share};
 use crate::run::CatalogDirectory;
 
 /// Pauses after an image could not be pulled: the first, and the longest.
@@ -35,6 +37,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_min
 /// Catalogs before the loop starts: the local directories, read.
 pub struct Catalogs {
     local: Vec<(FactKey, Arc<Snapshot>)>,
+    /// The namespace whose catalogs every namespace sees.
+    global: String,
     images: image::Options,
 }
 
@@ -49,12 +53,12 @@ impl Catalogs {
             let namespace = namespace.as_deref().unwrap_or(global);
             local.push((FactKey::Catalog(namespace.to_owned(), name.clone()), Arc::new(loaded.snapshot)));
         }
-        Ok(Self { local, images })
+        Ok(Self { local, global: global.to_owned(), images })
     }
 
     /// Pulls bundle images as catalog images are pulled.
     pub(super) fn puller(&self, api: &Api) -> Puller {
-        Puller::new(api.clone(), self.images.clone())
+        Puller::new(api.clone(), &self.images)
     }
 
     /// Tells the planner of the local catalogs, and makes connections from now on.
@@ -64,14 +68,19 @@ impl Catalogs {
             // The receiver is gone only when the process stops.
             let _ = events.send(Event::Learned(key, Some(Fact::Catalog(fact))));
         }
-        Connections { api, images: self.images, events, metrics, connected: BTreeMap::new() }
+        let tenants = Pool::new(TENANTS_MESSAGES);
+        let Self { global, images, .. } = self;
+        Connections { api, global, images, tenants, events, metrics, connected: BTreeMap::new() }
     }
 }
 
 /// What is read for CatalogSources, by their namespace and name.
 pub(super) struct Connections {
     api: Api,
+    global: String,
     images: image::Options,
+    /// Memory for the catalogs of all other namespaces.
+    tenants: Pool,
     events: mpsc::UnboundedSender<Event>,
     metrics: Metrics,
     connected: BTreeMap<(String, String), Connection>,
@@ -98,6 +107,8 @@ struct Observed {
     /// How often the content was asked for until now.
     reads: u64,
     snapshot: Option<Arc<Snapshot>>,
+    /// The memory that it has taken of what several have together.
+    share: Option<Arc<Share>>,
     error: Option<String>,
     config_map: Option<(String, String)>,
 }
@@ -106,12 +117,14 @@ impl Connections {
     /// Reads a target, in place of another that the catalog had before, whose content stays until there is other content.
     pub(super) fn connect(&mut self, namespace: &str, name: &str, target: &Target) {
         let key = (namespace.to_owned(), name.to_owned());
-        let before = self.connected.remove(&key).and_then(|c| c.observed.borrow().snapshot.clone());
+        let before = self.connected.remove(&key).map(|c| c.observed.borrow().clone());
+        let (snapshot, share) = before.map(|o| (o.snapshot, o.share)).unwrap_or_default();
         let idle = Observed {
             state: ConnectionState::Idle,
             connections: 0,
             reads: 0,
-            snapshot: before,
+            snapshot,
+            share,
             error: None,
             config_map: None,
         };
@@ -122,17 +135,18 @@ impl Connections {
             Target::Directory => return,
             Target::Address(address) => {
                 let (client, address, refresh) = (self.api.client(), address.clone(), refresh.clone());
+                let tenants = (namespace != self.global).then(|| (self.tenants.clone(), namespace.to_owned()));
                 tokio::spawn(supervised(
                     {
                         let sender = sender.clone();
-                        move || dial(client.clone(), address.clone(), refresh.clone(), sender.clone())
+                        move || dial(client.clone(), address.clone(), tenants.clone(), refresh.clone(), sender.clone())
                     },
                     move |error| failed(&sender, error),
                 ))
             }
             Target::Image { reference, catalog_dir, secrets } => {
                 let reader = ImageReader {
-                    puller: Puller::new(self.api.clone(), self.images.clone()),
+                    puller: Puller::new(self.api.clone(), &self.images),
                     namespace: namespace.to_owned(),
                     catalog_dir: catalog_dir.clone(),
                     secrets: secrets.clone(),
@@ -196,20 +210,24 @@ fn failed(sender: &watch::Sender<Observed>, error: String) {
 async fn dial(
     cluster: kube::Client,
     address: String,
+    tenants: Option<(Pool, String)>,
     refresh: Arc<Notify>,
     sender: watch::Sender<Observed>,
 ) -> Result<(), String> {
-    let client = Client::start(&address, Settings::default());
+    let share = move || tenants.as_ref().map(|(pool, namespace)| pool.share(namespace));
+    let client = Client::start_sharing(&address, Settings::default(), share);
     let mut seen = client.observe();
     let mut replaced = std::pin::pin!(endpoints::replaced(cluster, &address));
     loop {
-        let Observation { state, connections, reads, snapshot, error } = seen.borrow_and_update().clone();
+        let Observation { state, connections, reads, snapshot, share, error } = seen.borrow_and_update().clone();
         sender.send_modify(|o| {
             o.state = state;
             o.connections = connections;
             o.reads = reads;
             o.error = error;
-            o.snapshot = snapshot.or_else(|| o.snapshot.take());
+            if snapshot.is_some() {
+                (o.snapshot, o.share) = (snapshot, share);
+            }
         });
         tokio::select! {
             // Whoever reads it has ended, which it does only when it fails.
@@ -282,7 +300,7 @@ impl ImageReader {
         self.sender.send_modify(|o| {
             o.state = ConnectionState::Ready;
             o.error = None;
-            o.snapshot = Some(Arc::new(load.snapshot));
+            (o.snapshot, o.share) = (Some(Arc::new(load.snapshot)), None);
         });
         self.held = Some(content);
         Ok(())
@@ -320,6 +338,7 @@ async fn follow(
                             connections: o.connections,
                             reads: o.reads + 1,
                             snapshot: Some(Arc::new(snapshot)),
+                            share: None,
                             error: None,
                             config_map: Some(revision),
                         };
@@ -345,7 +364,7 @@ async fn report(
 ) -> Result<(), String> {
     let (mut last, mut counted) = (None, 0);
     loop {
-        let Observed { state, connections, reads, snapshot, error, config_map } = seen.borrow_and_update().clone();
+        let Observed { state, connections, reads, snapshot, error, config_map, .. } = seen.borrow_and_update().clone();
         if let FactKey::Catalog(namespace, name) = &key {
             metrics.snapshots(namespace, name, reads.saturating_sub(counted));
             counted = reads;

@@ -1,5 +1,5 @@
 //! Serving certificates as OLM makes them: ECDSA on P-256, each signed by an authority of its own whose key is forgotten at once
-//! (reference/olm-operator.md §3.1).
+//! (olm-behaviour/csv.md#certificates).
 
 use std::time::Duration;
 

@@ -82,7 +82,7 @@ pub(super) struct RawList<'a> {
 
 impl<'a> RawList<'a> {
     pub(super) fn of(text: &'a [u8]) -> Result<Self, Status> {
-        serde_json::from_slice(text).map_err(|error| Status::new(0, UNREADABLE, format!("no list: {error}")))
+        serde_json::from_slice(text).map_err(|error| Status::new(0, UNREADABLE, format!("no list: {}", why(&error))))
     }
 
     /// The list's resourceVersion, and where the next page starts.
@@ -126,14 +126,15 @@ fn unreadable(text: &str, gvk: &Gvk, error: &serde_json::Error) -> Unreadable {
     Unreadable::of(&api_version, &kind, kept, why(error))
 }
 
-/// Why, in words that stay the same while the object changes elsewhere.
-fn why(error: &serde_json::Error) -> String {
+/// Why, in words that stay the same while the object changes elsewhere, and quote nothing of it.
+pub(super) fn why(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let message = message.split(" at line ").next().unwrap_or_default();
-    if message == "recursion limit exceeded" {
-        format!("it is nested more than {MOST_LEVELS} levels deep")
-    } else {
-        message.to_owned()
+    match message.rsplit_once(", expected ") {
+        _ if message == "recursion limit exceeded" => format!("it is nested more than {MOST_LEVELS} levels deep"),
+        // What is there instead is quoted.
+        Some((_, expected)) if error.is_data() => format!("it has something else than {expected}"),
+        _ => message.to_owned(),
     }
 }
 
@@ -177,6 +178,8 @@ fn event(line: &[u8], gvk: &Gvk, is_partial: bool) -> Result<WatchEvent, Status>
         #[serde(borrow)]
         object: &'a RawValue,
     }
+    let is_secret = gvk.group.is_empty() && gvk.kind == "Secret";
+    let refused = |status: &Value| if is_secret { refused(status).about_secret() } else { refused(status) };
     let raw: Raw<'_> = serde_json::from_slice(line).map_err(|error| {
         // Instead of an event there may be a refusal.
         let status = serde_json::from_slice::<Value>(line).ok().filter(|status| status["kind"] == "Status");
@@ -202,13 +205,14 @@ fn event(line: &[u8], gvk: &Gvk, is_partial: bool) -> Result<WatchEvent, Status>
             WatchEvent::Bookmark(object::resource_version(&bookmark).to_owned())
         }
         "ERROR" => WatchEvent::Error(refused(&value(raw.object).unwrap_or_default())),
-        other => return Err(Status::new(0, UNREADABLE, format!("no event of a watch is called {other:?}"))),
+        _ => return Err(Status::new(0, UNREADABLE, "no event of a watch is called so")),
     })
 }
 
 fn refused(status: &Value) -> Status {
-    let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).unwrap_or_default();
-    Status::new(code, object::text(status, &["reason"]), object::text(status, &["message"]))
+    let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+    let code = code.filter(|code| *code != 0).unwrap_or(500);
+    Status::new(code, object::text(status, &["reason"]), object::text(status, &["message"])).heard()
 }
 
 /// The lines of a body. What is left at its end is no line: it was cut.
@@ -334,10 +338,43 @@ mod tests {
                 "8",
                 "!410 too old",
                 "no",
-                "no event of a watch is called \"WHAT\"",
+                "no event of a watch is called so",
                 "+b ClusterServiceVersion",
             ]
         );
+    }
+
+    /// What is told of each line of a watch.
+    async fn refusals(kind: &str, lines: &[String]) -> Vec<Status> {
+        let answer = answer(vec![lines.join("\n").into_bytes(), b"\n".to_vec()]);
+        let told = events(answer, Gvk::new("", "v1", kind), false).map(|event| match event {
+            Ok(WatchEvent::Error(status)) | Err(status) => status,
+            event => panic!("{event:?}"),
+        });
+        told.collect().await
+    }
+
+    #[tokio::test]
+    async fn words_of_a_watch_are_bounded_and_visible_and_quote_no_secret() {
+        let status = |message: &str| json!({ "kind": "Status", "code": 500, "reason": "Thorn", "message": message });
+        let error = |message: &str| json!({ "type": "ERROR", "object": status(message) }).to_string();
+        let lines = [
+            error("it is\u{1b}[2J thorns"),
+            status(&"thorns ".repeat(1 << 16)).to_string(),
+            json!({ "kind": "Status", "message": "thorns" }).to_string(),
+            json!({ "type": "thorns", "object": {} }).to_string(),
+            json!({ "type": ["thorns"], "object": {} }).to_string(),
+            json!("thorns").to_string(),
+        ];
+        for told in refusals("ConfigMap", &lines).await {
+            assert!(told.message.len() < 20_000 && !told.message.contains('\u{1b}'), "{told:?}");
+        }
+        assert_eq!(refusals("ConfigMap", &lines[..1]).await[0].message, r"it is\u{1b}[2J thorns");
+        for told in refusals("Secret", &lines).await {
+            assert!(!told.message.contains("thorns"), "{told:?}");
+        }
+        let list = RawList::of(br#"{"items":"thorns"}"#).err().unwrap();
+        assert_eq!(list.message, "no list: it has something else than a sequence");
     }
 
     #[tokio::test]

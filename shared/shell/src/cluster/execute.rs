@@ -118,8 +118,8 @@ async fn one(
     if action.writes() && !permit.is_given() {
         return Err(Status::new(0, "NotTheWriter", "the Lease that lets this process write is lost"));
     }
-    if let Action::Ask(Question::Fit(question)) = action {
-        let key = FactKey::Fits(question.crd.clone(), question.digest());
+    if let Action::Ask(Question::CheckSchema(question)) = action {
+        let key = FactKey::SchemaCheck(question.crd.clone(), question.digest());
         let (found, since) = fit::look(api, question).await;
         if found.misfits > 0 {
             let (api, question, key, events) = (api.clone(), question.clone(), key.clone(), events.clone());
@@ -130,7 +130,7 @@ async fn one(
                 }
             });
         }
-        let _ = events.send(Event::Learned(key, Some(Fact::Fits(found))));
+        let _ = events.send(Event::Learned(key, Some(Fact::SchemaCheck(found))));
         return Ok(None);
     }
     if let Action::Ask(Question::Discover { group, version }) = action {
@@ -161,7 +161,7 @@ async fn request(api: &Api, action: &Action) -> Result<Option<Value>, Status> {
         Action::Certify(wanted, action) => {
             let issued = certificate::issue(wanted);
             let issued = issued.map_err(|error| Status::new(0, "NoCertificate", error.to_string()))?;
-            Box::pin(request(api, &issued.complete(action))).await
+            Box::pin(request(api, &action.with_certificate(issued))).await
         }
         Action::Create(object) => api.create(object).await.map(Some),
         Action::Update(object) => api.update(object, None).await.map(Some),

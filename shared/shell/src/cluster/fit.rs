@@ -6,7 +6,7 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
-use olm_core::structural::{Fit, FitFact, Fitting};
+use olm_core::structural::{SchemaCheck, SchemaCheckResult, SchemaChecker};
 
 use super::api::{Api, Depth, Resource, WatchEvent};
 use super::decode;
@@ -22,11 +22,11 @@ const SETTLES: Duration = Duration::from_secs(1);
 
 /// Reads every custom resource in every version that is asked for. No more than a page is held at a time. Answers what was found,
 /// and the resourceVersion of the list that was begun first.
-pub(crate) async fn look(api: &Api, question: &Fit) -> (FitFact, String) {
+pub(crate) async fn look(api: &Api, question: &SchemaCheck) -> (SchemaCheckResult, String) {
     let mut tries = 0;
     loop {
         tries += 1;
-        let (mut fitting, mut since) = (Fitting::new(question), String::new());
+        let (mut fitting, mut since) = (SchemaChecker::new(question), String::new());
         match read(api, question, &mut fitting, &mut since).await {
             Ok(()) => return (fitting.end(Timestamp::now(), None), since),
             // Begun anew, it would count what it has counted: the first attempt is forgotten.
@@ -37,7 +37,7 @@ pub(crate) async fn look(api: &Api, question: &Fit) -> (FitFact, String) {
 }
 
 /// Waits until a custom resource has changed since that resourceVersion. `false`: none has been seen to change.
-pub(super) async fn changes(api: &Api, question: &Fit, since: &str) -> bool {
+pub(super) async fn changes(api: &Api, question: &SchemaCheck, since: &str) -> bool {
     let Some((version, _)) = question.schemas.first() else { return false };
     let seen = async {
         let mut events =
@@ -58,7 +58,7 @@ pub(super) async fn changes(api: &Api, question: &Fit, since: &str) -> bool {
     seen
 }
 
-fn resource(question: &Fit, version: &str) -> Resource {
+fn resource(question: &SchemaCheck, version: &str) -> Resource {
     Resource {
         gvk: Gvk::new(&question.group, version, &question.kind),
         plural: question.plural.clone(),
@@ -66,7 +66,12 @@ fn resource(question: &Fit, version: &str) -> Resource {
     }
 }
 
-async fn read(api: &Api, question: &Fit, fitting: &mut Fitting<'_>, since: &mut String) -> Result<(), Status> {
+async fn read(
+    api: &Api,
+    question: &SchemaCheck,
+    fitting: &mut SchemaChecker<'_>,
+    since: &mut String,
+) -> Result<(), Status> {
     for (version, _) in &question.schemas {
         let resource = resource(question, version);
         let mut token = String::new();

@@ -13,12 +13,14 @@
 //! *Guarantees*: a process writes only until a moment that lies well before the one from which another may take the Lease, however
 //! long its requests hang or it sleeps. The times that a Lease says are of other clocks and decide nothing: what counts is since when it
 //! is seen to be as it is, by a clock that does not jump. A Lease that is deleted is put back by whoever knew it, as held by its holder,
-//! who answers or has the usual time to stop. *Assumptions*: clocks run at the same pace; they need not show the same time. *Caveats*: a request
+//! who answers or has the usual time to stop. Who ends lets it go only when every write of its is answered; and who takes it looks at
+//! everything anew before it writes. *Assumptions*: clocks run at the same pace; they need not show the same time. *Caveats*: a request
 //! that is under way when the Lease is lost is not called back. A process that starts in the moment in which somebody deletes the Lease knows
 //! of no holder; the holder sees the deletion in its watch.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -31,6 +33,7 @@ use tracing::{info, warn};
 use super::api::{Api, Resource};
 use super::clock::{Clock, Moment};
 use super::follow::{Sight, follow};
+use super::permit::Ledger;
 pub use super::permit::Permit;
 
 /// The Lease's namespace. There is one Lease for a cluster, whichever namespace `--namespace` says the global catalogs are in: who writes
@@ -52,6 +55,8 @@ const LOOK: Duration = Duration::from_secs(20);
 const RETRY: Duration = Duration::from_secs(2);
 /// How long a request for the Lease may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the end may wait for answers to what was written.
+const PATIENCE_FOR_ANSWERS: Duration = Duration::from_secs(1);
 /// How long the end may wait for the release.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(1);
 
@@ -179,6 +184,7 @@ pub struct Lease {
     /// The record that was seen or written last.
     last: Option<Record>,
     until: watch::Sender<Option<Moment>>,
+    ledger: Arc<Ledger>,
     clock: Clock,
 }
 
@@ -193,7 +199,7 @@ impl Lease {
         api.know(Resource { gvk: gvk.clone(), plural: "leases".to_owned(), namespaced: true }).await;
         let target = ObjectRef { gvk, namespace: NAMESPACE.to_owned(), name: NAME.to_owned() };
         let (seen, last, until) = (None, None, watch::Sender::new(None));
-        Self { api, target, me: identity(), seen, last, until, clock }
+        Self { api, target, me: identity(), seen, last, until, ledger: Arc::default(), clock }
     }
 
     /// `NAMESPACE/NAME`.
@@ -203,7 +209,7 @@ impl Lease {
 
     /// The right to write that comes with holding it.
     pub fn permit(&self) -> Permit {
-        Permit::until(self.until.subscribe(), self.clock.clone())
+        Permit::until(self.until.subscribe(), self.clock.clone(), self.ledger.clone())
     }
 
     /// Tries once to take or renew it.
@@ -248,6 +254,9 @@ impl Lease {
         match next {
             Next::Ask => Err(Denied::Held(Record::of(&written))),
             _ => {
+                if !record.is_of(&self.me) {
+                    self.ledger.taken();
+                }
                 self.last = Some(Record::of(&written));
                 Ok(())
             }
@@ -276,6 +285,7 @@ impl Lease {
         let record = Record::of(&self.api.create(&lease).await.map_err(Denied::Refused)?);
         self.last = Some(record.clone());
         if record.holder == self.me {
+            self.ledger.taken();
             return Ok(());
         }
         self.seen = Some((record.clone(), now.steady));
@@ -349,19 +359,37 @@ impl Lease {
         )
     }
 
-    /// Lets it go, so that others need not wait.
+    /// Lets it go, so that others need not wait. A write without an answer may still happen: then they wait as for a holder that does not
+    /// answer.
     pub async fn release(&mut self) {
         self.until.send_replace(None);
+        let settled = tokio::time::timeout(PATIENCE_FOR_ANSWERS, self.ledger.settled()).await;
+        let still = DURATION.saturating_sub(VALID);
+        let is_lost = self.ledger.lost().is_some_and(|lost| lost + still > self.clock.now().steady);
+        let is_settled = settled.is_ok() && !is_lost;
         let released = async {
             let Some(mut lease) = self.api.get(&self.target).await? else { return Ok(()) };
             let record = Record::of(&lease);
             if record.is_of(&self.me) {
-                record.released(self.clock.now().wall).write(&mut lease);
+                let left = if is_settled {
+                    record.released(self.clock.now().wall)
+                } else {
+                    Record { asked_by: self.me.clone(), ..record }
+                };
+                left.write(&mut lease);
                 self.api.update(&lease, None).await?;
             }
             Ok::<_, Status>(())
         };
-        if !matches!(tokio::time::timeout(PATIENCE_AT_THE_END, released).await, Ok(Ok(()))) {
+        let released = matches!(tokio::time::timeout(PATIENCE_AT_THE_END, released).await, Ok(Ok(())));
+        if released && !is_settled {
+            warn!(
+                lease = self.name(),
+                "a write was not answered and may still happen; whoever wants the Lease waits {} s",
+                DURATION.as_secs()
+            );
+        }
+        if !released {
             warn!(
                 lease = self.name(),
                 "the Lease could not be released; whoever wants it waits {} s for an answer",

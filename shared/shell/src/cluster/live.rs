@@ -13,7 +13,7 @@ use olm_core::sim::WatchEvent;
 use olm_core::world::{Fact, FactKey, Reader, Unreadable, World, kind};
 use olm_core::{installplan, metrics};
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::Instant;
 
 use super::api::Api;
@@ -109,22 +109,25 @@ pub async fn run(
     let (signals_in, mut signals) = mpsc::unbounded_channel();
     let (events_in, mut events) = mpsc::unbounded_channel();
     let (done_in, mut done) = mpsc::unbounded_channel::<Done>();
-    let mut tasks = tokio::task::JoinSet::new();
+    let mut watches = JoinSet::new();
+    let mut tasks = Tasks::new(permit.is_of_lease());
     let mut unsynced = BTreeSet::new();
+    // When the Lease was taken, what is known may be older than what others wrote before: everything is listed anew.
+    let (terms_in, terms) = tokio::sync::watch::channel(permit.term());
     for watched in watch::kinds(options.catalog_pods) {
         unsynced.insert(watched.id());
         api.know(watched.resource.clone()).await;
         let watched = watched.with_missing(options.without_missing_kinds);
-        let (api, signals_in) = (api.clone(), signals_in.clone());
+        let (api, signals_in, terms) = (api.clone(), signals_in.clone(), terms.clone());
         // It is told by `guarded`, and listed anew.
         let begin = move || {
-            let ends = watch::run(api.clone(), watched.clone(), signals_in.clone());
+            let ends = watch::run(api.clone(), watched.clone(), signals_in.clone(), terms.clone());
             async move {
                 ends.await;
                 Ok(())
             }
         };
-        tasks.spawn(supervised(begin, |_| ()));
+        watches.spawn(supervised(begin, |_| ()));
     }
     let mut bundles = Bundles::new(catalogs.puller(&api), events_in.clone());
     let mut catalogs = catalogs.start(api.clone(), events_in.clone(), options.metrics.clone());
@@ -158,6 +161,10 @@ pub async fn run(
             observer.unreadable(&object);
         }
         options.metrics.unreadable(planner.world().unreadable().count());
+        if permit.is_given() && *terms_in.borrow() != permit.term() {
+            unsynced.extend(watch::kinds(options.catalog_pods).iter().map(watch::Watched::id));
+            terms_in.send_replace(permit.term());
+        }
         let works = unsynced.is_empty() && permit.is_given();
         if works {
             let emits = complaints.take_events();
@@ -211,8 +218,9 @@ pub async fn run(
                     }
                 }
                 // To ask is not to write: an audit needs the answers as well, and what is answered while it is executed is executed.
-                let asks =
-                    |action: &Action| matches!(action, Action::Ask(Question::Fit(_) | Question::Discover { .. }));
+                let asks = |action: &Action| {
+                    matches!(action, Action::Ask(Question::CheckSchema(_) | Question::Discover { .. }))
+                };
                 if options.audit && !work.actions.iter().all(asks) {
                     told.audit(&mut planner, work, observer);
                     continue;
@@ -229,7 +237,7 @@ pub async fn run(
                 });
             }
             // Finished tasks are forgotten here, or they would pile up.
-            while tasks.try_join_next().is_some() {}
+            tasks.forget_finished();
             for (key, reasons) in planner.take_news() {
                 observer.reasons(&key, &reasons);
             }
@@ -300,8 +308,8 @@ pub async fn run(
                     }
                 }
                 Signal::Copy(copy) => unknown.told(planner.world(), copy),
-                Signal::Synced(watched) => {
-                    if unsynced.remove(&watched) && unsynced.is_empty() {
+                Signal::Synced(watched, term) => {
+                    if term == *terms_in.borrow() && unsynced.remove(&watched) && unsynced.is_empty() {
                         observer.started(planner.world());
                     }
                 }
@@ -331,6 +339,35 @@ pub async fn run(
             () = until(say) => observer.tick(Instant::now()),
             () = permit.changed() => {}
             () = tokio::time::sleep(wakeup), if works => {}
+        }
+    }
+}
+
+/// Tasks that ask the API server for something. They end with the loop; those with a Lease hear the answers to what they have asked for
+/// before, which whoever lets it go waits for.
+struct Tasks {
+    set: JoinSet<()>,
+    outlive: bool,
+}
+
+impl Tasks {
+    fn new(outlive: bool) -> Self {
+        Self { set: JoinSet::new(), outlive }
+    }
+
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.set.spawn(task);
+    }
+
+    fn forget_finished(&mut self) {
+        while self.set.try_join_next().is_some() {}
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        if self.outlive {
+            self.set.detach_all();
         }
     }
 }

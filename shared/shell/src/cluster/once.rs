@@ -36,8 +36,7 @@ pub(crate) async fn fetch(api: &Api, images: &image::Options, source: &Value) ->
         Origin::Image(reference) => {
             let location = Puller::location(reference)?;
             let secrets = catalog_source::pull_secrets(source);
-            let (options, unread) =
-                Puller::new(api.clone(), images.clone()).options_as_far_as(namespace, &secrets).await;
+            let (options, unread) = Puller::new(api.clone(), images).options_as_far_as(namespace, &secrets).await;
             let wanted = Wanted::catalog(catalog_source::catalog_dir(source).as_deref());
             let content = image::pull(&location, wanted, &options).await.map_err(|mut e| {
                 if let Some(unread) = unread {

@@ -14,9 +14,9 @@ pub(crate) struct Puller {
 }
 
 impl Puller {
-    /// `options`: how, and as whom when there are no pull secrets, or they do not fit.
-    pub(crate) fn new(api: Api, options: image::Options) -> Self {
-        Self { api, options }
+    /// `options`: how, and as whom when there are no pull secrets, or they do not fit: with the user's own credentials only if they are lent.
+    pub(crate) fn new(api: Api, options: &image::Options) -> Self {
+        Self { api, options: options.for_others() }
     }
 
     /// Where an image is: in a registry, for nobody but the user of this machine may have its files read.
@@ -27,7 +27,7 @@ impl Puller {
         }
     }
 
-    /// How to pull with pull secrets of a namespace: with what they say now, then with the user's own credentials. A secret that is
+    /// How to pull with pull secrets of a namespace: with what they say now, then with the user's own credentials if they are lent. A secret that is
     /// missing may come later.
     pub(crate) async fn options(&self, namespace: &str, secrets: &[String]) -> Result<image::Options, CliError> {
         let mut found = Vec::new();
@@ -51,7 +51,7 @@ impl Puller {
         Ok(image::Options { credentials, ..self.options.clone() })
     }
 
-    /// The same for those who may not be allowed to read the pull secrets: then with the user's own credentials, and why.
+    /// The same for those who may not be allowed to read the pull secrets: then without them, and why.
     pub(crate) async fn options_as_far_as(
         &self,
         namespace: &str,

@@ -1,10 +1,40 @@
-//! What the API server warns of: the header `Warning` (RFC 7234 §5.5), as Kubernetes writes it.
+//! What the API server warns of: the header `Warning` (RFC 7234 §5.5), as Kubernetes writes it. Webhooks of others warn there, too.
+
+use http::HeaderMap;
+use http::header::WARNING;
+use olm_core::visible::one_line;
+
+/// How many warnings of one answer are kept.
+const MOST: usize = 20;
+
+/// How many characters of each.
+const LONGEST: usize = 512;
+
+/// Stands for warnings about a Secret.
+pub(super) const ABOUT_SECRET: &str = "there is a warning, which is not shown, for it may quote the Secret";
 
 /// The code of the warnings that are for people to read.
 const MISCELLANEOUS: &str = "299";
 
+/// The warnings of an answer: the first of them, cut, with harmless characters only.
+pub(super) fn given(headers: &HeaderMap, is_about_secret: bool) -> Vec<String> {
+    let values = headers.get_all(WARNING).iter().filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
+    let mut given = values.flat_map(texts).map(|text| shown(&text));
+    if is_about_secret {
+        return given.next().map(|_| ABOUT_SECRET.to_owned()).into_iter().collect();
+    }
+    given.take(MOST).collect()
+}
+
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", one_line(&text[..end])),
+        None => one_line(text).into_owned(),
+    }
+}
+
 /// The texts in the value of such a header: `299 - "text" "date", 299 - "text"`. What is not written like that ends it.
-pub(super) fn texts(header: &str) -> Vec<String> {
+fn texts(header: &str) -> Vec<String> {
     let mut texts = Vec::new();
     let mut rest = header.trim_start();
     while let Some((code, after)) = rest.split_once(' ') {
@@ -39,7 +69,25 @@ fn quoted(text: &str) -> Option<(String, &str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::texts;
+    use super::*;
+
+    #[test]
+    fn warnings_are_few_short_and_visible() {
+        let long = "é".repeat(100_000);
+        let mut headers = HeaderMap::new();
+        let mut warn = |text: &[u8]| headers.append(WARNING, http::HeaderValue::from_bytes(text).unwrap());
+        warn("299 - \"turn \u{202e} it\"".as_bytes());
+        warn(format!("299 - \"{long}\"").as_bytes());
+        warn(b"299 - \"\xff\"");
+        for _ in 0..1000 {
+            warn(b"299 - \"a\",299 - \"b\"");
+        }
+        let kept = given(&headers, false);
+        assert_eq!((kept.len(), kept[0].as_str()), (MOST, r"turn \u{202e} it"));
+        assert_eq!(kept[1], format!("{}…", "é".repeat(LONGEST)));
+        assert_eq!(given(&headers, true), [ABOUT_SECRET]);
+        assert_eq!(given(&HeaderMap::new(), true), [""; 0]);
+    }
 
     #[test]
     fn texts_are_taken_out_of_their_quotes() {

@@ -6,7 +6,7 @@ use olm_core::api::status::Status;
 use olm_core::planner::Event;
 use olm_core::world::{GroupKind, Unreadable, kind, trim, trimmed};
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::api::{Api, Depth, PAGE, Resource, WatchEvent};
 use super::backoff::Backoff;
@@ -182,8 +182,8 @@ pub(super) enum Signal {
     OfKnown(ObjectRef, Event),
     /// This is the metadata of a copy of a ClusterServiceVersion: who does not know its state already has to look.
     Copy(Value),
-    /// The first list of what is watched is complete.
-    Synced((Gvk, Part)),
+    /// A list of what is watched is complete, which was begun when the Lease had been taken so often.
+    Synced((Gvk, Part), u64),
     /// A kind cannot be listed or watched now.
     Trouble(Gvk, Status),
     /// It can again.
@@ -212,23 +212,33 @@ impl Health {
     }
 }
 
-/// Lists and watches one kind for ever.
-pub(super) async fn run(api: Api, watched: Watched, signals: mpsc::UnboundedSender<Signal>) {
+/// Lists and watches one kind for ever; lists it anew whenever the Lease was taken, of which `terms` tells.
+pub(super) async fn run(
+    api: Api,
+    watched: Watched,
+    signals: mpsc::UnboundedSender<Signal>,
+    mut terms: watch::Receiver<u64>,
+) {
     let gvk = watched.resource.gvk.clone();
     let mut health = Health { gvk: gvk.clone(), signals: signals.clone(), is_well: true };
     let mut backoff = Backoff::new();
     loop {
+        let term = *terms.borrow_and_update();
         match list(&api, &watched, &signals).await {
             Ok(version) => {
                 health.well();
-                if signals.send(Signal::Synced(watched.id())).is_err() {
+                if signals.send(Signal::Synced(watched.id(), term)).is_err() {
                     return;
                 }
-                follow(&api, &watched, version, &mut health, &mut backoff, &signals).await;
+                tokio::select! {
+                    () = follow(&api, &watched, version, &mut health, &mut backoff, &signals) => {}
+                    () = another(&mut terms) => continue,
+                }
             }
             Err(refusal) if watched.may_miss && refusal.is_not_found() => {
-                let _ = signals.send(Signal::Synced(watched.id()));
-                return;
+                let _ = signals.send(Signal::Synced(watched.id(), term));
+                another(&mut terms).await;
+                continue;
             }
             Err(refusal) => health.ill(refusal),
         }
@@ -236,6 +246,14 @@ pub(super) async fn run(api: Api, watched: Watched, signals: mpsc::UnboundedSend
             return;
         }
         backoff.pause().await;
+    }
+}
+
+/// Resolves when the Lease was taken once more.
+async fn another(terms: &mut watch::Receiver<u64>) {
+    if terms.changed().await.is_err() {
+        // Nobody tells any more.
+        std::future::pending::<()>().await;
     }
 }
 

@@ -9,8 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use olm_core::api::hash::sha256_hex;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use super::{Content, Kind};
@@ -97,7 +97,7 @@ fn entry(cache: &Path, kind: Kind, digest: &str) -> PathBuf {
 
 /// The key of what lies in one folder of an image.
 pub(super) fn in_folder(digest: &str, folder: &str) -> String {
-    let folder = Sha256::digest(folder).iter().map(|b| format!("{b:02x}")).collect::<String>();
+    let folder = sha256_hex(folder);
     format!("{digest}-{folder}")
 }
 

@@ -76,6 +76,8 @@ fn value(text: &str) -> Option<(String, &str)> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -101,5 +103,27 @@ mod tests {
             assert_eq!(Bearer::of(header), wanted, "{header}");
         }
         assert_eq!(Bearer::of(&format!("Bearer realm=\"{}\"", "a".repeat(LONGEST))), None);
+    }
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn any_header_has_an_answer(header in "\\PC{0,20}|([Bb]earer|Basic|realm|service|scope|[=\"\\\\, \t]|é|x){0,16}") {
+            let found = Bearer::of(&header);
+            prop_assert!(found.as_ref().is_none_or(|found| found.realm.len() <= header.len()), "{:?}", found);
+        }
+
+        #[test]
+        fn what_is_quoted_is_read(
+            realm in "[a-z:/.=, \"\\\\é]{1,12}",
+            service in proptest::option::of("[a-z., ]{1,8}"),
+            scheme in "(Basic realm=\"x\", )?",
+            gap in "[ \t]{1,2}",
+        ) {
+            let quote = |text: &str| format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""));
+            let more = service.as_deref().map(|service| format!(",service={}", quote(service))).unwrap_or_default();
+            let header = format!("{scheme}Bearer{gap}realm={}{more},scope=\"a:b\"", quote(&realm));
+            prop_assert_eq!(Bearer::of(&header), Some(Bearer { realm, service }), "{}", header);
+        }
     }
 }

@@ -5,8 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use docker_credential::{CredentialRetrievalError, DockerCredential};
-use oci_client::Reference;
-use oci_client::secrets::RegistryAuth;
+use oci_spec::distribution::Reference;
 use olm_core::api::object;
 use serde_json::{Map, Value, json};
 
@@ -14,6 +13,25 @@ use crate::cli::{CliError, ErrorKind};
 
 /// Docker's own registry has several names.
 const DOCKER_HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];
+
+/// As whom one registry is asked.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum Login {
+    /// As no user.
+    Anonymous,
+    /// With a user name and a password.
+    Basic(String, String),
+}
+
+impl std::fmt::Debug for Login {
+    /// Without the password.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Anonymous => f.write_str("Anonymous"),
+            Self::Basic(user, _) => write!(f, "Basic({user:?})"),
+        }
+    }
+}
 
 /// Credentials for registries, from pull secrets and from the user's configuration files. Reading them runs the credential helpers
 /// that the user has configured; a pull secret cannot name one.
@@ -77,9 +95,9 @@ impl Credentials {
     }
 
     /// What to try for an image, best first; nothing when there is nothing for its registry. Blocks while a helper runs.
-    pub(super) fn for_image(&self, image: &Reference) -> Result<Vec<RegistryAuth>, CliError> {
-        let mut found: Vec<RegistryAuth> = Vec::new();
-        let mut add = |auth: Option<RegistryAuth>| {
+    pub(super) fn for_image(&self, image: &Reference) -> Result<Vec<Login>, CliError> {
+        let mut found: Vec<Login> = Vec::new();
+        let mut add = |auth: Option<Login>| {
             if let Some(auth) = auth
                 && !found.contains(&auth)
             {
@@ -179,10 +197,10 @@ fn label_matches(pattern: &str, label: &str) -> bool {
 }
 
 /// What a docker configuration has for a registry.
-fn credential(config: &Value, registry: &str) -> Result<Option<RegistryAuth>, CliError> {
+fn credential(config: &Value, registry: &str) -> Result<Option<Login>, CliError> {
     let text = config.to_string();
     match docker_credential::get_credential_from_reader(text.as_bytes(), registry) {
-        Ok(DockerCredential::UsernamePassword(user, password)) => Ok(Some(RegistryAuth::Basic(user, password))),
+        Ok(DockerCredential::UsernamePassword(user, password)) => Ok(Some(Login::Basic(user, password))),
         Ok(DockerCredential::IdentityToken(_)) => Err(CliError::new(
             ErrorKind::Input,
             format!("the credentials for {registry} are an identity token, which cannot be used"),
@@ -250,7 +268,7 @@ mod tests {
         let odd = json!({ "metadata": { "name": "odd", "namespace": "n" }, "data": { "password": "" } });
         let (credentials, problems) = Credentials::of_secrets([&new, &old, &odd]);
         assert_eq!(problems, ["pull secret n/odd: it has neither .dockerconfigjson nor .dockercfg"]);
-        let basic = |user: &str, password: &str| RegistryAuth::Basic(user.to_owned(), password.to_owned());
+        let basic = |user: &str, password: &str| Login::Basic(user.to_owned(), password.to_owned());
         let found = credentials.for_image(&image("registry.example.com/team/catalog:1")).unwrap();
         assert_eq!(found, [basic("long", "2"), basic("short", "1"), basic("old", "4")]);
         assert_eq!(credentials.for_image(&image("elsewhere.example.com/a:1")).unwrap(), []);
@@ -265,10 +283,7 @@ mod tests {
         let busybox = image("busybox");
         assert_eq!(credentials.for_image(&busybox).unwrap(), []);
         fs::write(&file, r#"{"auths":{"https://index.docker.io/v1/":{"auth":"dXNlcjpwYXNz"}}}"#).unwrap();
-        assert_eq!(
-            credentials.for_image(&busybox).unwrap(),
-            [RegistryAuth::Basic("user".to_owned(), "pass".to_owned())]
-        );
+        assert_eq!(credentials.for_image(&busybox).unwrap(), [Login::Basic("user".to_owned(), "pass".to_owned())]);
         fs::write(&file, r#"{"credHelpers":{"quay.io":"of-nowhere"}}"#).unwrap();
         let error = credentials.for_image(&image("quay.io/a/b:1")).unwrap_err();
         assert!(error.hint.unwrap().contains("docker-credential-"), "{}", error.message);

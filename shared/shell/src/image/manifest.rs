@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use olm_core::api::hash::hex;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256, Sha512};
 
@@ -105,7 +106,7 @@ pub(super) fn labels(config: &[u8]) -> Result<BTreeMap<String, String>, CliError
 /// Folders of an image, each with the name that it has in the content.
 type Folders = Vec<(String, &'static str)>;
 
-/// What an image is, and which of its folders become which folders of the content (reference/bundles-and-catalogs.md §2.4).
+/// What an image is, and which of its folders become which folders of the content (olm-behaviour/opm.md#rendering).
 pub(super) fn kind(labels: &BTreeMap<String, String>, wanted: &Wanted) -> Result<(Kind, Folders), CliError> {
     if let Wanted::CatalogIn(folder) = wanted {
         return Ok((Kind::Catalog, vec![(folder.clone(), "")]));
@@ -178,7 +179,6 @@ impl Digester {
     }
 
     pub(super) fn finish(self) -> String {
-        let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
         match self {
             Self::Sha256(hasher) => format!("sha256:{}", hex(&hasher.finalize())),
             Self::Sha512(hasher) => format!("sha512:{}", hex(&hasher.finalize())),

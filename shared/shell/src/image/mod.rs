@@ -32,7 +32,7 @@ pub use cache::default_cache;
 pub use credentials::Credentials;
 pub(crate) use layer::{ZSTD, unpack_zstd as zstd};
 pub use layout::is_layout;
-use oci_client::Reference;
+use oci_spec::distribution::Reference;
 use olm_core::budget::CATALOG_BYTES;
 pub use pull::{pull, pull_blocking, resolve};
 
@@ -133,6 +133,11 @@ pub enum Kind {
 pub struct Options {
     /// As whom registries are asked.
     pub credentials: Credentials,
+    /// Are the credentials also for images that others name: objects of a cluster, and catalogs? Who may write a CatalogSource could
+    /// read every image that the user may.
+    pub lends: bool,
+    /// Were there credentials that are not for these images?
+    pub withheld: bool,
     /// Certificates (PEM) of authorities that are trusted besides those of the system.
     pub certificate_authorities: Vec<u8>,
     /// Registries (`host[:port]`) that are asked without TLS.
@@ -147,6 +152,15 @@ impl Options {
     /// As the user: with the user's credentials and cache.
     pub fn of_user() -> Self {
         Self { credentials: Credentials::of_user(), cache: default_cache(), ..Self::default() }
+    }
+
+    /// The same, for images that objects of a cluster name, or catalogs.
+    #[must_use]
+    pub fn for_others(&self) -> Self {
+        if self.lends || self.withheld {
+            return self.clone();
+        }
+        Self { credentials: Credentials::default(), withheld: true, ..self.clone() }
     }
 }
 

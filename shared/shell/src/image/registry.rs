@@ -11,11 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
-use oci_client::Reference;
-use oci_client::manifest::{
-    IMAGE_MANIFEST_LIST_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE, OCI_IMAGE_INDEX_MEDIA_TYPE, OCI_IMAGE_MEDIA_TYPE,
-};
-use oci_client::secrets::RegistryAuth;
+use oci_spec::distribution::Reference;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use tokio::sync::mpsc;
@@ -23,13 +19,18 @@ use tokio::task::AbortHandle;
 
 use super::Options;
 use super::challenge::Bearer;
+use super::credentials::Login;
 use super::manifest::{Descriptor, check_digest, digest_like, verify};
 use crate::cli::connect::install_crypto_provider;
 use crate::cli::{CliError, ErrorKind};
 
 /// What images are described by.
-const MANIFESTS: [&str; 4] =
-    [OCI_IMAGE_MEDIA_TYPE, OCI_IMAGE_INDEX_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE, IMAGE_MANIFEST_LIST_MEDIA_TYPE];
+const MANIFESTS: [&str; 4] = [
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+];
 /// Chunks of a layer that wait for being unpacked.
 const CHUNKS: usize = 8;
 /// Most bytes of an answer with a token. Tokens of public registries have a few thousand.
@@ -50,6 +51,8 @@ pub(super) struct Registry {
     limit: u64,
     stall: Duration,
     anonymous: bool,
+    /// Are there credentials of the user, which are not for this image?
+    withheld: bool,
 }
 
 /// Why the registry did not answer as asked.
@@ -78,7 +81,7 @@ impl Registry {
         let found = tokio::task::spawn_blocking(move || credentials.for_image(&asked)).await;
         let mut candidates = found.map_err(|e| CliError::new(ErrorKind::Internal, e.to_string()))??;
         if candidates.is_empty() {
-            candidates.push(RegistryAuth::Anonymous);
+            candidates.push(Login::Anonymous);
         }
         let host = image.resolve_registry();
         let scheme = if options.plain_http.iter().any(|plain| plain == host) { "http" } else { "https" };
@@ -93,7 +96,8 @@ impl Registry {
                 authorization: None,
                 limit: options.limits.document,
                 stall: options.limits.stall,
-                anonymous: auth == RegistryAuth::Anonymous,
+                anonymous: auth == Login::Anonymous,
+                withheld: options.withheld,
             };
             match registry.first(&auth).await {
                 Ok((manifest, digest)) => return Ok((registry, manifest, digest)),
@@ -106,7 +110,7 @@ impl Registry {
         Err(refused.unwrap_or_else(|| CliError::input("no credentials")))
     }
 
-    async fn first(&mut self, auth: &RegistryAuth) -> Result<(Vec<u8>, String), Refusal> {
+    async fn first(&mut self, auth: &Login) -> Result<(Vec<u8>, String), Refusal> {
         self.authorization = self.authorize(auth).await?;
         let manifest = self.pull_manifest(self.image.digest().or_else(|| self.image.tag()).unwrap_or("latest")).await?;
         let digest = digest_like(self.image.digest().unwrap_or("sha256:"), &manifest);
@@ -117,16 +121,13 @@ impl Registry {
     }
 
     /// What to send as authorization: the credentials, or the token that a token service gives for them.
-    async fn authorize(&self, auth: &RegistryAuth) -> Result<Option<HeaderValue>, Refusal> {
-        if let RegistryAuth::Bearer(token) = auth {
-            return bearer(token).map(Some).map_err(Refusal::from);
-        }
+    async fn authorize(&self, auth: &Login) -> Result<Option<HeaderValue>, Refusal> {
         let response = self.send(self.base.clone(), HeaderMap::new()).await?;
         let challenges = response.headers().get_all(WWW_AUTHENTICATE);
         let challenge = challenges.iter().filter_map(|c| c.to_str().ok()).find_map(Bearer::of);
         let basic = match auth {
-            RegistryAuth::Basic(user, password) => Some(basic(user, password)?),
-            _ => None,
+            Login::Basic(user, password) => Some(basic(user, password)?),
+            Login::Anonymous => None,
         };
         let Some(Bearer { realm, service }) = challenge else {
             let is_asked = response.headers().contains_key(WWW_AUTHENTICATE);
@@ -263,7 +264,11 @@ impl Registry {
     fn denied(&self) -> CliError {
         let registry = self.image.registry();
         let what = format!("docker login {registry}");
-        let hint = if self.anonymous {
+        let hint = if self.withheld {
+            format!(
+                "name a pull secret in the CatalogSource, or correct it; with --local-credentials your own login ({what}) counts, too"
+            )
+        } else if self.anonymous {
             format!("log in first ({what}), or name a pull secret: no credentials for {registry} were found")
         } else {
             format!("the credentials for {registry} may not pull this image ({what} again, or correct the pull secret)")

@@ -15,7 +15,7 @@ use olm_core::api::install_plan::APPROVED_CONTENT;
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::explain::{Explanation, Subject};
-use olm_core::installplan::standing::Standing;
+use olm_core::installplan::summary::PlanSummary;
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
@@ -198,7 +198,7 @@ fn chosen(options: &Options, seen: &Seen) -> Result<Vec<ObjectRef>, CliError> {
     let namespace = seen.namespace.as_deref().unwrap_or_default();
     let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| seen.is_asked(plan));
     if options.plans.is_empty() {
-        let waits = |plan: &&Value| named::standing_in(seen, plan).is_pending();
+        let waits = |plan: &&Value| named::summary_in(seen, plan).is_pending();
         let labels = |plan: &&Value| options.selector.as_ref().is_none_or(|query| query.selects(plan));
         return Ok(plans.filter(waits).filter(labels).map(ObjectRef::of).collect());
     }
@@ -226,16 +226,16 @@ async fn examine(
 ) -> Result<Candidate, Said> {
     let gone = || Said::Failed(named::not_found("InstallPlan", &target.name, &target.namespace));
     let plan = plan_in(seen, target).ok_or_else(gone)?;
-    let standing = named::standing_in(seen, &plan);
-    if standing.approved || matches!(standing.phase.as_str(), "Installing" | "Complete" | "Failed") {
-        return Err(Said::Already(already(&plan, &standing)));
+    let summary = named::summary_in(seen, &plan);
+    if summary.approved || matches!(summary.phase.as_str(), "Installing" | "Complete" | "Failed") {
+        return Err(Said::Already(already(&plan, &summary)));
     }
-    if let Some(refusal) = policy::standing_refusal(&target.name, &standing) {
+    if let Some(refusal) = policy::summary_refusal(&target.name, &summary) {
         return Err(Said::Refused(refusal));
     }
     let asks = explain::DryRun::Server;
     let explanation = explained(seen, target, images, asks, printer).await.map_err(Said::Failed)?;
-    if let Some(refusal) = terms.refusal(&standing, &explanation).map_err(Said::Failed)? {
+    if let Some(refusal) = terms.refusal(&summary, &explanation).map_err(Said::Failed)? {
         return Err(Said::Refused(refusal));
     }
     Ok(Candidate {
@@ -334,9 +334,9 @@ fn by_whom(plan: &Value) -> String {
 }
 
 /// `was approved already by jane at 2026-…, it is Complete`
-fn already(plan: &Value, standing: &Standing) -> String {
-    let approved = if standing.approved { "was approved already" } else { "needs no approval" };
-    let phase = match standing.phase.as_str() {
+fn already(plan: &Value, summary: &PlanSummary) -> String {
+    let approved = if summary.approved { "was approved already" } else { "needs no approval" };
+    let phase = match summary.phase.as_str() {
         "RequiresApproval" | "" => String::new(),
         phase => format!(", it is {phase}"),
     };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use olm_core::api::object;
-use olm_core::installplan::standing::{self, Standing};
-use olm_core::plan::{Culprit, Reason};
+use olm_core::installplan::summary::{self, PlanSummary};
+use olm_core::plan::{BlockingBundle, Reason};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::cli::output::{self, API_VERSION};
 use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::backoff::Backoff;
-use crate::observe::{self, Need, Seen};
+use crate::observe::{self, Gap, Need, Seen};
 
 /// So much of a reason is shown in a table that is not wide.
 const SHORT: usize = 100;
@@ -40,14 +40,14 @@ pub struct Options {
 /// A plan, and where it stands.
 struct Listed<'w> {
     plan: &'w Value,
-    standing: Standing,
+    summary: PlanSummary,
     subscriptions: Vec<&'w str>,
 }
 
 /// Lists plans. The answer is no when a plan that is named is not there.
 ///
 /// # Errors
-/// They cannot be read.
+/// They cannot be read, or one of those that are asked for. The others are printed.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     if !options.source.from.is_empty() {
         options.list.refuse_to_watch("a file")?;
@@ -60,7 +60,8 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let seen = block_on(look(options, printer))?;
     seen.tell_gaps(printer);
     let listing = listing(&seen, options).arranged(&options.list)?;
-    if listing.entries.is_empty() && options.list.wants_table() && options.names.is_empty() {
+    let unreadable = unreadable(&seen, options);
+    if listing.entries.is_empty() && options.list.wants_table() && options.names.is_empty() && unreadable.is_empty() {
         printer.talk(none(&seen, options.pending));
         return Ok(Outcome::Done);
     }
@@ -71,8 +72,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     for error in &missing {
         printer.error(error);
     }
-    // The others are printed.
-    if let Some(gap) = seen.gaps.iter().find(|gap| gap.is_unreadable_of("installplans")) {
+    if let Some(gap) = unreadable.first() {
         return Err(gap.as_error());
     }
     Ok(if missing.is_empty() { Outcome::Done } else { Outcome::Negative })
@@ -125,12 +125,12 @@ fn listing(seen: &Seen, options: &Options) -> Listing {
         if !seen.is_asked(plan) || !is_named(plan, &options.names) {
             continue;
         }
-        let standing = named::standing_in(seen, plan);
-        if options.pending && !standing.is_pending() {
+        let summary = named::summary_in(seen, plan);
+        if options.pending && !summary.is_pending() {
             continue;
         }
-        let subscriptions = standing::subscriptions(&world, plan).into_iter().map(object::name).collect();
-        listed.push(Listed { plan, standing, subscriptions });
+        let subscriptions = summary::subscriptions(&world, plan).into_iter().map(object::name).collect();
+        listed.push(Listed { plan, summary, subscriptions });
     }
     listed.sort_by_key(|l| {
         let generation = object::at(l.plan, &["spec", "generation"]).as_i64();
@@ -149,11 +149,21 @@ fn is_named(plan: &Value, names: &[String]) -> bool {
 }
 
 /// The names of which there is no plan.
+/// Plans that are asked for, are there, and cannot be read.
+fn unreadable<'s>(seen: &'s Seen, options: &Options) -> Vec<&'s Gap> {
+    let is_asked = |gap: &&Gap| options.names.is_empty() || options.names.contains(&gap.name);
+    seen.gaps.iter().filter(|gap| gap.is_unreadable_of("installplans")).filter(is_asked).collect()
+}
+
 fn missing(seen: &Seen, options: &Options) -> Vec<CliError> {
     let world = Reader::new(&seen.world);
     let plans: Vec<&Value> =
         world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| seen.is_asked(plan)).collect();
-    let missing = options.names.iter().filter(|name| !plans.iter().any(|plan| object::name(plan) == name.as_str()));
+    let unreadable = unreadable(seen, options);
+    let is_there = |name: &String| {
+        plans.iter().any(|plan| object::name(plan) == name) || unreadable.iter().any(|gap| gap.name == *name)
+    };
+    let missing = options.names.iter().filter(|name| !is_there(name));
     missing
         .map(|name| match &seen.namespace {
             Some(namespace) => named::not_found("InstallPlan", name, namespace),
@@ -188,23 +198,23 @@ fn none(seen: &Seen, pending: bool) -> String {
 
 /// A plan as a row, and as data.
 fn entry(listed: &Listed<'_>, seen: &Seen, is_wide: bool) -> Entry {
-    let Listed { plan, standing, subscriptions } = listed;
+    let Listed { plan, summary, subscriptions } = listed;
     let mut cells = Vec::new();
     if seen.namespace.is_none() {
         cells.push(object::namespace(plan).to_owned());
     }
-    let csvs: Vec<String> = standing.csvs.iter().map(ToString::to_string).collect();
-    let phase = if standing.phase.is_empty() { "<none>" } else { &standing.phase };
-    let (done, all) = standing.steps;
-    let step = standing.step.as_ref().map(|step| format!("{}/{}", step.kind, step.name));
-    let why = why(standing);
+    let csvs: Vec<String> = summary.csvs.iter().map(ToString::to_string).collect();
+    let phase = if summary.phase.is_empty() { "<none>" } else { &summary.phase };
+    let (done, all) = summary.steps;
+    let step = summary.step.as_ref().map(|step| format!("{}/{}", step.kind, step.name));
+    let why = why(summary);
     cells.extend([
         object::name(plan).to_owned(),
         csvs.join(", "),
-        standing.approval.clone(),
+        summary.approval.clone(),
         phase.to_owned(),
         age(plan, Timestamp::now()),
-        standing.approved.to_string(),
+        summary.approved.to_string(),
         format!("{done}/{all}"),
         step.unwrap_or_default(),
         subscriptions.join(","),
@@ -216,20 +226,20 @@ fn entry(listed: &Listed<'_>, seen: &Seen, is_wide: bool) -> Entry {
 }
 
 /// What a plan waits for, beside its name.
-fn why(standing: &Standing) -> String {
-    let told = standing.reason.as_ref().map(|reason| match reason {
+fn why(summary: &PlanSummary) -> String {
+    let told = summary.reason.as_ref().map(|reason| match reason {
         Reason::ApprovalNeeded { .. } => "waits for approval".to_owned(),
         Reason::InstallPlanFailed { message, culprit, .. } => format!("{message}{}", blamed(culprit)),
         Reason::InstallPlanRetries { message, culprit, .. } => format!("tries again: {message}{}", blamed(culprit)),
         Reason::InstallPlanWaits { message, .. } | Reason::Invalid { message, .. } => message.clone(),
         other => other.to_string(),
     });
-    let superseded = standing.superseded_by.as_ref().map(|newer| format!("superseded by {newer}"));
-    superseded.into_iter().chain(told).chain(standing.unheeded.iter().cloned()).collect::<Vec<_>>().join("; ")
+    let superseded = summary.superseded_by.as_ref().map(|newer| format!("superseded by {newer}"));
+    superseded.into_iter().chain(told).chain(summary.unheeded.iter().cloned()).collect::<Vec<_>>().join("; ")
 }
 
 /// Whose step it is, when there are several.
-fn blamed(culprit: &Culprit) -> String {
+fn blamed(culprit: &BlockingBundle) -> String {
     if culprit.others.is_empty() { String::new() } else { format!(" ({})", culprit.csv) }
 }
 
@@ -241,7 +251,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// A plan as data.
-fn document(Listed { plan, standing, subscriptions }: &Listed<'_>) -> Value {
+fn document(Listed { plan, summary, subscriptions }: &Listed<'_>) -> Value {
     let metadata = object::at(plan, &["metadata"]);
     let mut of_metadata = json!({ "namespace": object::namespace(plan), "name": object::name(plan) });
     for key in ["creationTimestamp", "labels", "annotations", "resourceVersion"] {
@@ -249,9 +259,9 @@ fn document(Listed { plan, standing, subscriptions }: &Listed<'_>) -> Value {
             of_metadata[key] = metadata[key].clone();
         }
     }
-    let mut document = serde_json::to_value(standing).unwrap_or_default();
-    let message = standing.reason.as_ref().map(ToString::to_string);
-    let hint = standing.reason.as_ref().and_then(Reason::hint);
+    let mut document = serde_json::to_value(summary).unwrap_or_default();
+    let message = summary.reason.as_ref().map(ToString::to_string);
+    let hint = summary.reason.as_ref().and_then(Reason::hint);
     for (key, value) in [
         ("metadata", of_metadata),
         ("generation", object::at(plan, &["spec", "generation"]).clone()),
@@ -263,7 +273,7 @@ fn document(Listed { plan, standing, subscriptions }: &Listed<'_>) -> Value {
             document[key] = value;
         }
     }
-    let (done, all) = standing.steps;
+    let (done, all) = summary.steps;
     document["steps"] = json!({ "done": done, "all": all });
     document
 }

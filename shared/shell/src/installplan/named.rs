@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::api::status::Status;
-use olm_core::installplan::standing::{self, Standing};
+use olm_core::installplan::summary::{self, PlanSummary};
 use olm_core::world::Reader;
 use serde_json::Value;
 
@@ -24,14 +24,14 @@ pub(super) async fn connect(cluster: &ClusterFlags, namespace: Option<&str>) -> 
 }
 
 /// Where a plan stands, as far as what was seen tells.
-pub(super) fn standing_in(seen: &Seen, plan: &Value) -> Standing {
-    let mut standing = standing::standing(&seen.settings, &Reader::new(&seen.world), plan);
+pub(super) fn summary_in(seen: &Seen, plan: &Value) -> PlanSummary {
+    let mut summary = summary::summarize(&seen.settings, &Reader::new(&seen.world), plan);
     let namespace = object::namespace(plan);
     let hides_groups = |gap: &Gap| gap.is_of("operatorgroups") && gap.covers(namespace);
     if seen.gaps.iter().any(hides_groups) {
-        standing.without_groups();
+        summary.without_groups();
     }
-    standing
+    summary
 }
 
 /// The InstallPlan of that name.

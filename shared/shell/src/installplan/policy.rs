@@ -2,7 +2,7 @@
 
 use olm_core::constraint::Policy;
 use olm_core::explain::{Explanation, Outcome};
-use olm_core::installplan::standing::Standing;
+use olm_core::installplan::summary::PlanSummary;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -131,13 +131,13 @@ impl Terms {
 }
 
 /// Can nobody approve it, as it stands?
-pub(super) fn standing_refusal(name: &str, standing: &Standing) -> Option<Refusal> {
-    if let Some(newer) = &standing.superseded_by {
+pub(super) fn summary_refusal(name: &str, summary: &PlanSummary) -> Option<Refusal> {
+    if let Some(newer) = &summary.superseded_by {
         let hint = format!("it would install what is out of date; look at {newer} instead, and delete {name}");
         return Some(Refusal::new(format!("superseded by {newer}"), hint));
     }
-    (standing.phase != "RequiresApproval").then(|| {
-        let why = standing.reason.as_ref().map_or_else(|| "it waits for nobody".to_owned(), ToString::to_string);
+    (summary.phase != "RequiresApproval").then(|| {
+        let why = summary.reason.as_ref().map_or_else(|| "it waits for nobody".to_owned(), ToString::to_string);
         Refusal::new(why, "only plans that OLM has made and that wait can be approved")
     })
 }
@@ -147,7 +147,11 @@ impl Understood {
     ///
     /// # Errors
     /// A policy has no answer for it.
-    pub(super) fn refusal(&self, standing: &Standing, explanation: &Explanation) -> Result<Option<Refusal>, CliError> {
+    pub(super) fn refusal(
+        &self,
+        summary: &PlanSummary,
+        explanation: &Explanation,
+    ) -> Result<Option<Refusal>, CliError> {
         if let Some(hash) = &self.explained
             && !explanation.hash.trim_start_matches("sha256:").starts_with(hash.as_str())
         {
@@ -157,7 +161,7 @@ impl Understood {
         if let Some(refusal) = failing(explanation).filter(|_| !self.allow_failing) {
             return Ok(Some(refusal));
         }
-        let others = standing.csvs.iter().map(|csv| csv.to.as_str());
+        let others = summary.csvs.iter().map(|csv| csv.to.as_str());
         let others: Vec<&str> = others.filter(|csv| !self.only_csvs.iter().any(|only| only == csv)).collect();
         if !self.only_csvs.is_empty() && !others.is_empty() {
             let why = format!("it brings more than {}: {}", self.only_csvs.join(", "), others.join(", "));
@@ -184,7 +188,7 @@ impl Understood {
                     } else {
                         format!("that is a part of {}; explain --if tries a policy", policy.text())
                     };
-                    return Ok(Some(Refusal::new(format!("it does not hold that {part}"), hint)));
+                    return Ok(Some(Refusal::new(format!("it does not hold that {part}{}", marks(explanation)), hint)));
                 }
                 Err(error) => {
                     return Err(
@@ -195,6 +199,13 @@ impl Understood {
         }
         Ok(None)
     }
+}
+
+/// What speaks against the plan, to go behind the policy that it does not meet.
+fn marks(explanation: &Explanation) -> String {
+    let reasons = explanation.verdict.reasons.iter().filter(|because| because.result != Outcome::Safe);
+    let messages: Vec<&str> = reasons.map(|because| because.message.as_str()).collect();
+    if messages.is_empty() { String::new() } else { format!(": {}", messages.join("; ")) }
 }
 
 /// Would the plan fail?
@@ -213,7 +224,7 @@ fn failing(explanation: &Explanation) -> Option<Refusal> {
 #[cfg(test)]
 mod tests {
     use olm_core::explain::{Because, Csv};
-    use olm_core::installplan::standing;
+    use olm_core::installplan::summary;
     use olm_core::settings::Settings;
     use olm_core::world::{Reader, World};
     use serde_json::json;
@@ -229,13 +240,13 @@ mod tests {
         })
     }
 
-    fn standing_of(phase: &str, with_newer: bool) -> Standing {
+    fn standing_of(phase: &str, with_newer: bool) -> PlanSummary {
         let mut world = World::new();
         world.apply(plan(phase, 1));
         if with_newer {
             world.apply(plan("RequiresApproval", 2));
         }
-        standing::standing(&Settings::default(), &Reader::new(&world), &plan(phase, 1))
+        summary::summarize(&Settings::default(), &Reader::new(&world), &plan(phase, 1))
     }
 
     fn explanation(bystander: bool) -> Explanation {
@@ -255,10 +266,10 @@ mod tests {
 
     #[test]
     fn some_plans_are_not_for_approval() {
-        assert_eq!(standing_refusal("install-1", &standing_of("RequiresApproval", false)), None);
-        let refused = standing_refusal("install-1", &standing_of("RequiresApproval", true)).unwrap();
+        assert_eq!(summary_refusal("install-1", &standing_of("RequiresApproval", false)), None);
+        let refused = summary_refusal("install-1", &standing_of("RequiresApproval", true)).unwrap();
         assert_eq!(refused.why, "superseded by install-2");
-        assert!(standing_refusal("install-1", &standing_of("", false)).unwrap().why.contains("no steps"));
+        assert!(summary_refusal("install-1", &standing_of("", false)).unwrap().why.contains("no steps"));
     }
 
     #[test]

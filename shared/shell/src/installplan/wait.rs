@@ -1,7 +1,7 @@
 //! `kubectl olm install-plan wait`: until a plan is complete, approved or failed, or cannot become so any more.
 //!
 //! ```text
-//!   Subscription --names--> plan --Standing--> judge: reached | never, for this cause | not yet
+//!   Subscription --names--> plan --PlanSummary--> judge: reached | never, for this cause | not yet
 //! ```
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use jiff::Timestamp;
 use olm_core::api::object::{self, Gvk, ObjectRef};
-use olm_core::installplan::standing::{self, Standing};
+use olm_core::installplan::summary::{self, PlanSummary};
 use olm_core::plan::Reason;
 use olm_core::settings::Settings;
 use olm_core::world::{Reader, World};
@@ -85,14 +85,14 @@ enum Judgement {
     NotYet,
 }
 
-fn judge(until: Until, standing: &Standing) -> Judgement {
-    match (until, standing.phase.as_str()) {
+fn judge(until: Until, summary: &PlanSummary) -> Judgement {
+    match (until, summary.phase.as_str()) {
         (Until::Complete, "Complete") | (Until::Failed, "Failed") => Judgement::Reached,
-        (Until::Approved, phase) if standing.approved || matches!(phase, "Installing" | "Complete" | "Failed") => {
+        (Until::Approved, phase) if summary.approved || matches!(phase, "Installing" | "Complete" | "Failed") => {
             Judgement::Reached
         }
         (Until::Complete, "Failed") => {
-            Judgement::Never(standing.reason.as_ref().map_or_else(|| "it has failed".to_owned(), ToString::to_string))
+            Judgement::Never(summary.reason.as_ref().map_or_else(|| "it has failed".to_owned(), ToString::to_string))
         }
         (Until::Failed, "Complete") => Judgement::Never("it is complete".to_owned()),
         _ => Judgement::NotYet,
@@ -182,7 +182,7 @@ struct Waiting<'a> {
     /// What was told last, so that it is told once.
     told: Option<Value>,
     /// Where the plan stood last.
-    last: Option<(String, Standing)>,
+    last: Option<(String, PlanSummary)>,
     /// The trouble of the server that was told last.
     trouble: Option<String>,
     /// Has everything been looked at that there is to see?
@@ -249,13 +249,13 @@ impl Waiting<'_> {
         };
         self.looked = true;
         self.world.apply(plan.clone());
-        let mut standing = standing::standing(&Settings::default(), &Reader::new(&self.world), &plan);
+        let mut summary = summary::summarize(&Settings::default(), &Reader::new(&self.world), &plan);
         if !self.knows_groups {
-            standing.without_groups();
+            summary.without_groups();
         }
-        let judgement = judge(self.until, &standing);
-        self.tell_plan(name, &standing, &judgement, printer)?;
-        self.last = Some((name.to_owned(), standing));
+        let judgement = judge(self.until, &summary);
+        self.tell_plan(name, &summary, &judgement, printer)?;
+        self.last = Some((name.to_owned(), summary));
         match judgement {
             Judgement::NotYet => Ok(None),
             Judgement::Reached => {
@@ -298,13 +298,13 @@ impl Waiting<'_> {
     fn tell_plan(
         &mut self,
         name: &str,
-        standing: &Standing,
+        summary: &PlanSummary,
         judgement: &Judgement,
         printer: &mut Printer,
     ) -> Result<(), CliError> {
-        let (done, all) = standing.steps;
-        let message = standing.reason.as_ref().map(ToString::to_string);
-        let mut told = serde_json::to_value(standing).unwrap_or_default();
+        let (done, all) = summary.steps;
+        let message = summary.reason.as_ref().map(ToString::to_string);
+        let mut told = serde_json::to_value(summary).unwrap_or_default();
         told["name"] = name.into();
         told["steps"] = json!({ "done": done, "all": all });
         if let Some(message) = &message {
@@ -312,7 +312,7 @@ impl Waiting<'_> {
         }
         told["reached"] = (*judgement == Judgement::Reached).into();
         told["final"] = (*judgement != Judgement::NotYet).into();
-        let phase = if standing.phase.is_empty() { "no phase" } else { &standing.phase };
+        let phase = if summary.phase.is_empty() { "no phase" } else { &summary.phase };
         let why = message.map(|message| format!("; {message}")).unwrap_or_default();
         self.tell(told, &format!("{name}: {phase}, {done} of {all} steps{why}"), printer)
     }
@@ -345,9 +345,9 @@ impl Waiting<'_> {
     fn stands(&self) -> String {
         match &self.last {
             None => "no InstallPlan was seen".to_owned(),
-            Some((name, standing)) => {
-                let why = standing.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-                let phase = if standing.phase.is_empty() { "without a phase" } else { &standing.phase };
+            Some((name, summary)) => {
+                let why = summary.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+                let phase = if summary.phase.is_empty() { "without a phase" } else { &summary.phase };
                 format!("InstallPlan {name} is {phase}{why}")
             }
         }
@@ -380,13 +380,13 @@ impl Waiting<'_> {
 mod tests {
     use super::*;
 
-    fn standing(phase: &str, approved: bool) -> Standing {
+    fn summary(phase: &str, approved: bool) -> PlanSummary {
         let plan = json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "InstallPlan", "metadata": {"namespace": "garden", "name": "p"},
             "spec": {"approved": approved, "approval": "Manual", "clusterServiceVersionNames": ["rose"]},
             "status": {"phase": phase, "message": "no"},
         });
-        standing::standing(&Settings::default(), &Reader::new(&World::new()), &plan)
+        summary::summarize(&Settings::default(), &Reader::new(&World::new()), &plan)
     }
 
     #[test]
@@ -404,7 +404,7 @@ mod tests {
             (Failed, "Failed", true, Some(true)),
             (Failed, "Complete", true, Some(false)),
         ] {
-            let judged = match judge(until, &standing(phase, approved)) {
+            let judged = match judge(until, &summary(phase, approved)) {
                 Judgement::Reached => Some(true),
                 Judgement::Never(cause) => {
                     assert!(!cause.is_empty());

@@ -93,7 +93,7 @@ fn offers<'c>(
     own.into_iter().chain(others).map(|(_, catalog)| catalog)
 }
 
-/// The objects of an entry: inline, or in its image.
+/// The objects of an entry: inline, or in the image that the catalog names.
 pub(super) async fn content(
     catalog: &Snapshot,
     entry: &Entry,
@@ -104,7 +104,7 @@ pub(super) async fn content(
         return Ok(content);
     }
     let location: Location = entry.bundle_path.parse()?;
-    match registry::image::unpack(&location, images).await {
+    match registry::image::unpack(&location, &images.for_others()).await {
         Unpacked::Content(content) => Ok(content),
         Unpacked::Refused(why) | Unpacked::Later(why) | Unpacked::NotGiven(why) => {
             Err(CliError::new(ErrorKind::Unreachable, format!("bundle {}: {why}", entry.name)).at(&entry.bundle_path))

@@ -24,6 +24,7 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use super::convert;
 use super::proto::registry_client::RegistryClient;
 use super::proto::{GetPackageRequest, ListBundlesRequest};
+use super::share::{Full, Share};
 
 /// Limits and delays of a client.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +67,8 @@ pub struct Observation {
     pub reads: u64,
     /// The last content that was read whole.
     pub snapshot: Option<Arc<Snapshot>>,
+    /// The memory that it has taken, for as long as it is kept.
+    pub share: Option<Arc<Share>>,
     /// Why there is no connection or no newer content, in OLM's words where it has some.
     pub error: Option<String>,
 }
@@ -90,6 +93,9 @@ pub enum ReadError {
     /// The catalog carries more than the client keeps.
     #[error("the catalog has more than {0} bytes of bundles and packages; divide it, or ask its maker what is in it")]
     TooLarge(usize),
+    /// Others need the memory.
+    #[error(transparent)]
+    Full(#[from] Full),
 }
 
 /// A client of one catalog. Dropping it closes the connection.
@@ -104,7 +110,17 @@ pub struct Client {
 impl Client {
     /// Begins to connect to `host:port`. Must be called within a tokio runtime.
     pub fn start(address: &str, settings: Settings) -> Self {
-        let idle = Observation { state: ConnectionState::Idle, connections: 0, reads: 0, snapshot: None, error: None };
+        Self::start_sharing(address, settings, || None)
+    }
+
+    /// The same, of a catalog whose memory is limited by what others have: `share` is asked for before each time that it is read.
+    pub fn start_sharing(
+        address: &str,
+        settings: Settings,
+        share: impl Fn() -> Option<Share> + Send + Sync + 'static,
+    ) -> Self {
+        let (state, snapshot, share_of_it, error) = (ConnectionState::Idle, None, None, None);
+        let idle = Observation { state, connections: 0, reads: 0, snapshot, share: share_of_it, error };
         let (observations, observed) = watch::channel(idle);
         let (refresh, reconnect) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let connection = Connection {
@@ -113,6 +129,7 @@ impl Client {
             observations,
             refresh: refresh.clone(),
             reconnect: reconnect.clone(),
+            share: Box::new(share),
         };
         Self { observed, refresh, reconnect, task: tokio::spawn(connection.run()) }
     }
@@ -145,6 +162,7 @@ struct Connection {
     observations: watch::Sender<Observation>,
     refresh: Arc<Notify>,
     reconnect: Arc<Notify>,
+    share: Box<dyn Fn() -> Option<Share> + Send + Sync>,
 }
 
 impl Connection {
@@ -187,13 +205,14 @@ impl Connection {
         let mut pause = self.settings.pause;
         loop {
             self.observations.send_modify(|o| o.reads += 1);
+            let mut share = (self.share)();
             let read = tokio::select! {
                 // The sender is dropped with the connection, so this is an error always.
                 _ = &mut lost => return,
-                read = read(channel.clone(), &self.settings) => read,
+                read = read_sharing(channel.clone(), &self.settings, share.as_mut()) => read,
             };
             let failed = read.is_err();
-            self.observe(read);
+            self.observe(read, share);
             tokio::select! {
                 _ = &mut lost => return,
                 () = self.refresh.notified() => {}
@@ -203,7 +222,7 @@ impl Connection {
         }
     }
 
-    fn observe(&self, read: Result<Snapshot, ReadError>) {
+    fn observe(&self, read: Result<Snapshot, ReadError>, share: Option<Share>) {
         let known = self.observations.borrow().snapshot.clone();
         let (news, error) = match read {
             // An equal snapshot is no news to those who compare by identity.
@@ -211,6 +230,9 @@ impl Connection {
             Err(error) => (None, Some(error.to_string())),
         };
         self.observations.send_modify(|o| {
+            if news.is_some() {
+                o.share = share.map(Arc::new);
+            }
             o.snapshot = news.or(known);
             o.error = error;
         });
@@ -265,18 +287,29 @@ fn root_cause(error: &dyn std::error::Error) -> String {
 
 /// Reads a whole catalog: the list of bundles, then each package, as OLM's resolver does.
 pub async fn read(channel: Channel, settings: &Settings) -> Result<Snapshot, ReadError> {
-    let timeout = settings.read_timeout;
-    tokio::time::timeout(timeout, read_all(channel, settings)).await.map_err(|_| ReadError::Timeout(timeout))?
+    read_sharing(channel, settings, None).await
 }
 
-async fn read_all(channel: Channel, settings: &Settings) -> Result<Snapshot, ReadError> {
+async fn read_sharing(channel: Channel, settings: &Settings, share: Option<&mut Share>) -> Result<Snapshot, ReadError> {
+    let timeout = settings.read_timeout;
+    tokio::time::timeout(timeout, read_all(channel, settings, share)).await.map_err(|_| ReadError::Timeout(timeout))?
+}
+
+async fn read_all(channel: Channel, settings: &Settings, mut share: Option<&mut Share>) -> Result<Snapshot, ReadError> {
+    // A message is there as a whole before it is known what is in it.
+    if let Some(share) = &mut share {
+        share.take(settings.max_message)?;
+    }
     let mut client = RegistryClient::new(channel).max_decoding_message_size(settings.max_message);
     let mut builder = Builder::default();
     let mut packages = std::collections::BTreeSet::new();
     let mut size = 0_usize;
     let mut charge = |bytes: usize| {
         size = size.saturating_add(bytes);
-        if size > settings.max_catalog { Err(ReadError::TooLarge(settings.max_catalog)) } else { Ok(()) }
+        if size > settings.max_catalog {
+            return Err(ReadError::TooLarge(settings.max_catalog));
+        }
+        share.as_mut().map_or(Ok(()), |share| share.take(bytes)).map_err(ReadError::Full)
     };
     let bundles = client.list_bundles(ListBundlesRequest {}).await;
     let mut bundles = bundles.map_err(|e| ReadError::List(e.message().to_owned()))?.into_inner();
@@ -296,6 +329,9 @@ async fn read_all(channel: Channel, settings: &Settings) -> Result<Snapshot, Rea
             // OLM leaves the package out as well.
             Err(e) => tracing::warn!("package {name}: the catalog does not describe it: {}", e.message()),
         }
+    }
+    if let Some(share) = share {
+        share.give_back(settings.max_message);
     }
     Ok(builder.build())
 }

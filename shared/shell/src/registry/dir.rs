@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use olm_core::catalog::{Catalog, Load, Parsed};
+use olm_core::catalog::{CatalogIndex, Loaded, Parsed};
 use olm_core::finding::Finding;
 
 use super::read::{self, Item};
@@ -43,23 +43,23 @@ enum Origin {
 }
 
 /// Reads a catalog directory that the user names. What is wrong with single files, bundles and packages is among the findings.
-pub fn load(directory: &Path) -> Result<Load, CliError> {
+pub fn load(directory: &Path) -> Result<Loaded, CliError> {
     Ok(index(directory)?.load())
 }
 
 /// Reads a catalog directory that comes from an image or was gathered: nothing outside of it is read.
-pub fn load_content(directory: &Path) -> Result<Load, CliError> {
+pub fn load_content(directory: &Path) -> Result<Loaded, CliError> {
     Ok(read::index(content_items(directory, directory)?)?.load())
 }
 
 /// Reads the catalog of an image, which is kept for as long as something of it may be read again.
-pub fn load_image(image: Content) -> Result<Load, CliError> {
+pub fn load_image(image: Content) -> Result<Loaded, CliError> {
     let items = content_items(&image.root, &image.root)?;
     Ok(read::index_of(items, Some(Arc::new(image)))?.load())
 }
 
 /// Reads a catalog directory that the user names, without asking yet whether its packages are sound.
-pub fn index(directory: &Path) -> Result<Catalog, CliError> {
+pub fn index(directory: &Path) -> Result<CatalogIndex, CliError> {
     read::index(items(directory)?)
 }
 

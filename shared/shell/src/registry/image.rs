@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use olm_core::budget::BUNDLE_BYTES;
 use olm_core::bundle::Unpacked;
-use olm_core::catalog::{File, Load};
+use olm_core::catalog::{File, Loaded};
 use olm_core::finding::Finding;
 
 use super::dir;
@@ -20,7 +20,7 @@ pub async fn load(
     location: &Location,
     catalog_dir: Option<&str>,
     options: &Options,
-) -> Result<(Load, Content), CliError> {
+) -> Result<(Loaded, Content), CliError> {
     let content = image::pull(location, Wanted::catalog(catalog_dir), options).await?;
     let root = content.root.clone();
     let loaded = tokio::task::spawn_blocking(move || dir::load_content(&root)).await;

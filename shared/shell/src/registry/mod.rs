@@ -6,6 +6,7 @@
 //!   image     an image --> the same, or the files of a bundle
 //!   server    Snapshot --> gRPC, for whoever dials
 //!   client    gRPC --> Snapshot, reconnecting, with the states that OLM reports
+//!   share     the memory that snapshots of several clients may take together
 //!   convert   between the protocol's messages and olm-core's
 //!   proto     the messages, generated from api.proto
 //! ```
@@ -17,5 +18,6 @@ pub mod image;
 pub mod proto;
 pub(crate) mod read;
 pub mod server;
+pub mod share;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
-//! Reads the files of a catalog, piece by piece and on every processor.
+//! Reads the files of a catalog, chunk by chunk and on every processor.
 //!
 //! ```text
 //!   items, in order --caller's thread--> pieces of whole documents --workers--> Parsed --in order--> Catalog
 //! ```
 //!
-//! A piece is about a megabyte, and few are in memory at a time. What is asked for later (the objects of a bundle) is read
+//! A chunk is about a megabyte, and few are in memory at a time. What is asked for later (the objects of a bundle) is read
 //! again from its file, but for small catalogs, which are kept.
 
 use std::fs::File as Disk;
@@ -18,7 +18,7 @@ use std::thread;
 use std::time::SystemTime;
 
 use olm_core::budget::{CATALOG_BYTES, CATALOG_VALUES, DOCUMENT_BYTES};
-use olm_core::catalog::{Catalog, File, Loader, Parsed, Piece, Stored};
+use olm_core::catalog::{CatalogIndex, Chunk, File, Loader, Parsed, Stored};
 use olm_core::finding::Finding;
 use olm_core::yaml::{self, Format};
 
@@ -50,16 +50,16 @@ pub(crate) enum Item {
 ///
 /// # Errors
 /// They are more than one catalog may have.
-pub(crate) fn index(items: Vec<Item>) -> Result<Catalog, CliError> {
+pub(crate) fn index(items: Vec<Item>) -> Result<CatalogIndex, CliError> {
     index_of(items, None)
 }
 
 /// The same of an image: what is read again from its files keeps it.
-pub(crate) fn index_of(items: Vec<Item>, image: Option<Arc<Content>>) -> Result<Catalog, CliError> {
+pub(crate) fn index_of(items: Vec<Item>, image: Option<Arc<Content>>) -> Result<CatalogIndex, CliError> {
     index_within(items, image, CATALOG_VALUES)
 }
 
-fn index_within(items: Vec<Item>, image: Option<Arc<Content>>, most: usize) -> Result<Catalog, CliError> {
+fn index_within(items: Vec<Item>, image: Option<Arc<Content>>, most: usize) -> Result<CatalogIndex, CliError> {
     let values = AtomicUsize::new(0);
     let workers = thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS);
     let (sender, receiver) = sync_channel(2 * workers);
@@ -89,7 +89,7 @@ fn index_within(items: Vec<Item>, image: Option<Arc<Content>>, most: usize) -> R
 
 /// What a worker does.
 enum Task {
-    Piece {
+    Chunk {
         path: Arc<str>,
         line: usize,
         offset: usize,
@@ -121,13 +121,13 @@ fn work(tasks: &Mutex<Receiver<(usize, Task)>>, values: &AtomicUsize, most: usiz
 impl Task {
     fn parse(self) -> Parsed {
         match self {
-            Self::Piece { path, line, offset, bytes, format, file } => {
-                // Without a file to read again the piece itself is kept, of which it is the beginning.
+            Self::Chunk { path, line, offset, bytes, format, file } => {
+                // Without a file to read again the chunk itself is kept, of which it is the beginning.
                 let (file, offset) = match file {
                     Some(file) => (file, offset),
                     None => (Arc::new(bytes.clone()) as Arc<dyn Stored>, 0),
                 };
-                Parsed::blobs(&Piece { path: &path, line, offset, bytes: &bytes, format, file: &file })
+                Parsed::blobs(&Chunk { path: &path, line, offset, bytes: &bytes, format, file: &file })
             }
             Self::Bundle(directory, files) => {
                 let read = |(shown, path): (String, PathBuf)| match std::fs::read(path) {
@@ -222,8 +222,8 @@ impl Cutter {
             };
             let rest = bytes.split_off(cut);
             let lines = memchr::memchr_iter(b'\n', &bytes).count();
-            let piece = std::mem::replace(&mut bytes, rest).into();
-            self.send(Task::Piece { path: path.clone(), line, offset, bytes: piece, format, file: file.clone() });
+            let chunk = std::mem::replace(&mut bytes, rest).into();
+            self.send(Task::Chunk { path: path.clone(), line, offset, bytes: chunk, format, file: file.clone() });
             (line, offset, size) = (line + lines, offset + cut, PIECE);
         }
         Ok(())
@@ -274,7 +274,7 @@ mod tests {
 
     use super::*;
 
-    /// A catalog of that many packages, more than a piece and more than is kept.
+    /// A catalog of that many packages, more than a chunk and more than is kept.
     fn large(packages: usize) -> String {
         let mut text = String::new();
         for n in 0..packages {
@@ -305,7 +305,7 @@ mod tests {
             assert_eq!((&load.findings[..], load.snapshot.packages().len()), (&[][..], 150));
         }
         assert_eq!(load.snapshot, streamed.snapshot);
-        let object = |load: &olm_core::catalog::Load| load.snapshot.bundle("p149", "c", "p149.v1");
+        let object = |load: &olm_core::catalog::Loaded| load.snapshot.bundle("p149", "c", "p149.v1");
         assert_eq!(object(&load).unwrap().csv_json.to_string(), r#"{"kind":"ClusterServiceVersion"}"#);
         std::fs::write(&path, "shorter").unwrap();
         assert!(object(&load).is_none() && object(&streamed).is_some());

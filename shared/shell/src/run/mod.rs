@@ -40,7 +40,7 @@ use olm_core::settings::{CatalogPods, Settings};
 pub use self::release::Release;
 use crate::cli::flags::{ClusterFlags, DataFormat, ImageFlags};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
-use crate::image::{self, Credentials};
+use crate::image;
 pub use crate::observe::catalogs::CatalogDirectory;
 
 /// What `kubectl olm run` was asked to do.
@@ -64,8 +64,6 @@ pub struct Options {
     pub catalog_pods: bool,
     /// How registries are asked for images.
     pub images: ImageFlags,
-    /// Pull images also with the credentials of whoever runs this, for every CatalogSource.
-    pub local_credentials: bool,
     /// Most bytes of a catalog that are taken from an image, if not as many as usual.
     pub image_size_limit: Option<u64>,
     /// Features that are switched on or off.
@@ -81,13 +79,9 @@ pub struct Options {
 }
 
 impl Options {
-    /// How images are pulled that objects of the cluster name. Their authors may be tenants, so the credentials of whoever runs this are
-    /// not for them unless that is said: a tenant could have any image pulled that the administrator may pull.
+    /// How images are pulled, all of which objects of the cluster name.
     fn images(&self) -> Result<image::Options, CliError> {
-        let mut images = self.images.options()?;
-        if !self.local_credentials {
-            images.credentials = Credentials::default();
-        }
+        let mut images = self.images.options()?.for_others();
         if let Some(kept) = self.image_size_limit {
             images.limits.kept = kept;
             images.limits.unpacked = images.limits.unpacked.max(kept);

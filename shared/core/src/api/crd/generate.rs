@@ -48,10 +48,15 @@ const DEFINITIONS: [Definition; 8] = [
             stored: true,
             schema: schema::<CatalogSource>,
             columns: &[
-                ["Display", "string", ".spec.displayName", "The catalog's name for people"],
-                ["Type", "string", ".spec.sourceType", "How the catalog is served"],
-                ["Publisher", "string", ".spec.publisher", "Who publishes the catalog"],
-                ["Age", "date", ".metadata.creationTimestamp", ""],
+                ["Display", "string", ".spec.displayName", "The name of the catalog."],
+                [
+                    "Type",
+                    "string",
+                    ".spec.sourceType",
+                    "The type of the catalog's source: grpc, configmap or internal.",
+                ],
+                ["Publisher", "string", ".spec.publisher", "The publisher of the catalog."],
+                ["Age", "date", ".metadata.creationTimestamp", "The time since the catalog was created."],
             ],
         }],
     },
@@ -65,11 +70,16 @@ const DEFINITIONS: [Definition; 8] = [
             stored: true,
             schema: schema::<ClusterServiceVersion>,
             columns: &[
-                ["Display", "string", ".spec.displayName", "The operator's name for people"],
-                ["Version", "string", ".spec.version", "The operator's version"],
-                ["Release", "string", ".spec.release", "Tells builds of one version apart"],
-                ["Replaces", "string", ".spec.replaces", "The ClusterServiceVersion that it replaces"],
-                ["Phase", "string", ".status.phase", ""],
+                ["Display", "string", ".spec.displayName", "The name of the operator."],
+                ["Version", "string", ".spec.version", "The version of the operator."],
+                ["Release", "string", ".spec.release", "The release of the version, if its builds are distinguished."],
+                [
+                    "Replaces",
+                    "string",
+                    ".spec.replaces",
+                    "The name of the ClusterServiceVersion that this one replaces.",
+                ],
+                ["Phase", "string", ".status.phase", "The phase of the installation."],
             ],
         }],
     },
@@ -83,9 +93,14 @@ const DEFINITIONS: [Definition; 8] = [
             stored: true,
             schema: schema::<InstallPlan>,
             columns: &[
-                ["CSV", "string", ".spec.clusterServiceVersionNames[0]", "The first ClusterServiceVersion of the plan"],
-                ["Approval", "string", ".spec.approval", "Who approves the plan"],
-                ["Approved", "boolean", ".spec.approved", ""],
+                [
+                    "CSV",
+                    "string",
+                    ".spec.clusterServiceVersionNames[0]",
+                    "The name of the first ClusterServiceVersion to install.",
+                ],
+                ["Approval", "string", ".spec.approval", "The approval mode: Automatic or Manual."],
+                ["Approved", "boolean", ".spec.approved", "Whether the steps may be executed."],
             ],
         }],
     },
@@ -133,9 +148,9 @@ const DEFINITIONS: [Definition; 8] = [
             stored: true,
             schema: schema::<Subscription>,
             columns: &[
-                ["Package", "string", ".spec.name", "The package that is subscribed to"],
-                ["Source", "string", ".spec.source", "The CatalogSource of the package"],
-                ["Channel", "string", ".spec.channel", "The channel that is followed"],
+                ["Package", "string", ".spec.name", "The name of the package."],
+                ["Source", "string", ".spec.source", "The name of the CatalogSource that contains the package."],
+                ["Channel", "string", ".spec.channel", "The channel that upgrades come from."],
             ],
         }],
     },
@@ -178,11 +193,7 @@ impl Version {
         });
         if !self.columns.is_empty() {
             let columns = self.columns.iter().map(|[name, type_, path, description]| {
-                let mut column = json!({"jsonPath": path, "name": name, "type": type_});
-                if !description.is_empty() {
-                    column["description"] = (*description).into();
-                }
-                column
+                json!({"description": description, "jsonPath": path, "name": name, "type": type_})
             });
             version["additionalPrinterColumns"] = columns.collect();
         }
@@ -214,6 +225,8 @@ fn structural(schema: Value) -> Value {
                 out.insert("default".to_owned(), value);
                 continue;
             }
+            // A doc comment's lines are those of the source file.
+            "description" => value.as_str().map(|text| text.replace('\n', " ").into()).unwrap_or_default(),
             "properties" => match value {
                 Value::Object(properties) => properties.into_iter().map(|(k, v)| (k, structural(v))).collect(),
                 other => other,

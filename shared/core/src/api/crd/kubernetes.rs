@@ -1,40 +1,49 @@
 //! The schemas of Kubernetes' own types, as OLM's CRDs embed them: those of `kubernetes.json`, which tests/go-types makes.
 //!
 //! Kubernetes' published OpenAPI (and so k8s-openapi) lacks what a CRD's schema says: list and map types, defaults, patterns.
+//!
+//! They have no descriptions. Types whose fields users of OLM's kinds have to know (conditions, references, selectors, rules) are
+//! described by doc comments of their own here and in [`parts`](crate::api::parts); the others, mainly parts of pods, are as in
+//! Kubernetes' own documentation.
 
 use std::sync::LazyLock;
 
-use schemars::Schema;
+use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
 static SCHEMAS: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("kubernetes.json")).unwrap_or_default());
 
 /// The schema of a type by its name in Kubernetes (`io.k8s.api.core.v1.Affinity`), complete in itself. Defaults are `x-default`.
-pub(crate) fn schema(name: &str) -> Schema {
+fn schema(name: &str) -> Schema {
     SCHEMAS.get(name).and_then(|schema| expand(schema).try_into().ok()).unwrap_or_default()
 }
 
-/// Gives a type the schema of one of Kubernetes' own.
-macro_rules! type_of_kubernetes {
-    ($name:ty = $kubernetes:literal) => {
-        impl schemars::JsonSchema for $name {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                $kubernetes.into()
-            }
-
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                $crate::api::crd::kubernetes::schema($kubernetes)
-            }
+/// Replaces the schema of a type by that of one of Kubernetes' own types, but keeps its descriptions.
+pub(crate) fn of_kubernetes(name: &'static str) -> impl FnMut(&mut Schema) {
+    move |own| {
+        let mut kubernetes = schema(name).to_value();
+        describe(&mut kubernetes, own.as_value());
+        if let Ok(described) = kubernetes.try_into() {
+            *own = described;
         }
-    };
+    }
 }
 
-pub(crate) use type_of_kubernetes;
+/// Copies the descriptions of one schema to the same places of another.
+fn describe(schema: &mut Value, own: &Value) {
+    let Value::Object(schema) = schema else { return };
+    if let Some(description) = own.get("description") {
+        schema.insert("description".to_owned(), description.clone());
+    }
+    if let Some(items) = schema.get_mut("items") {
+        describe(items, &own["items"]);
+    }
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (name, property) in properties.into_iter().flatten() {
+        describe(property, &own["properties"][name]);
+    }
+}
 
 /// Makes types that only stand for a schema.
 macro_rules! types {
@@ -43,7 +52,19 @@ macro_rules! types {
             #[doc = concat!("Stands for the schema of `", $kubernetes, "`.")]
             pub enum $name {}
 
-            type_of_kubernetes!($name = $kubernetes);
+            impl JsonSchema for $name {
+                fn inline_schema() -> bool {
+                    true
+                }
+
+                fn schema_name() -> std::borrow::Cow<'static, str> {
+                    $kubernetes.into()
+                }
+
+                fn json_schema(_: &mut schemars::SchemaGenerator) -> Schema {
+                    schema($kubernetes)
+                }
+            }
         )+
     };
 }
@@ -56,10 +77,26 @@ types! {
     IntOrString = "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
     Quantity = "io.k8s.apimachinery.pkg.api.resource.Quantity",
     ResourceRequirements = "io.k8s.api.core.v1.ResourceRequirements",
-    RuleWithOperations = "io.k8s.api.admissionregistration.v1.RuleWithOperations",
     Toleration = "io.k8s.api.core.v1.Toleration",
     Volume = "io.k8s.api.core.v1.Volume",
     VolumeMount = "io.k8s.api.core.v1.VolumeMount",
+}
+
+/// The requests for which an admission webhook is called.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+#[schemars(transform = of_kubernetes("io.k8s.api.admissionregistration.v1.RuleWithOperations"))]
+pub struct RuleWithOperations {
+    /// The operations: CREATE, UPDATE, DELETE, CONNECT, or * for all.
+    pub operations: Vec<String>,
+    /// The API groups of the resources; an empty string for the core group.
+    pub api_groups: Vec<String>,
+    /// The API versions of the resources; * for all.
+    pub api_versions: Vec<String>,
+    /// The plural names of resources, or RESOURCE/SUBRESOURCE; * for all.
+    pub resources: Vec<String>,
+    /// The scope of the resources: Cluster, Namespaced, or * for both. Defaults to *.
+    pub scope: String,
 }
 
 /// Replaces references by what they refer to.

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use self::table::{Field, Kind};
 use super::resource::GROUP;
 use super::{object, quantity};
-use crate::go;
+use crate::go_format;
 
 /// A Go type, or a slice of one, written as in Go: `DeploymentSpec`, `[]PolicyRule`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +192,7 @@ fn write_value(kind: &Kind, value: &Value, out: &mut String) {
         }
         (_, Value::Array(items)) => write_list(&Kind::Raw, items, out),
         (_, Value::Object(map)) => write_entries(sorted(map).map(|(k, v)| (k, v, &Kind::Raw)), out),
-        (_, Value::String(text)) => out.push_str(&go::json(text)),
+        (_, Value::String(text)) => out.push_str(&go_format::json(text)),
         (_, Value::Number(number)) => write_number(number, out),
         (_, Value::Bool(value)) => out.push_str(if *value { "true" } else { "false" }),
         (_, Value::Null) => out.push_str("null"),
@@ -222,7 +222,7 @@ fn write_entries<'a>(entries: impl Iterator<Item = (&'a str, &'a Value, &'a Kind
         if i > 0 {
             out.push(',');
         }
-        out.push_str(&go::json(&key));
+        out.push_str(&go_format::json(&key));
         out.push(':');
         write_value(kind, value, out);
     }

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::super::Catalog;
+use super::super::CatalogIndex;
 use super::super::blob::{ChannelEntry, Place};
-use super::super::load::{Blobs, Of};
+use super::super::index::{Located, PackageBlobs};
 use super::super::meta::Meta;
 use super::edit::{self, Edit};
 use super::{Package, Request, package_blob};
@@ -150,10 +150,10 @@ struct Files<'a> {
     format: Format,
 }
 
-impl Catalog {
+impl CatalogIndex {
     /// What has to be written where.
     pub(super) fn file_changes(&self, packages: &[Package<'_>], request: &Request) -> Result<Vec<FileChange>, Finding> {
-        let places: Vec<(&Place, Option<Format>)> = self.packages.values().flat_map(Blobs::places).collect();
+        let places: Vec<(&Place, Option<Format>)> = self.packages.values().flat_map(PackageBlobs::places).collect();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for (place, _) in &places {
             *counts.entry(&*place.file).or_default() += 1;
@@ -169,9 +169,9 @@ impl Catalog {
     }
 }
 
-impl Blobs {
+impl PackageBlobs {
     fn places(&self) -> impl Iterator<Item = (&Place, Option<Format>)> {
-        fn of<T>(list: &[Of<T>]) -> impl Iterator<Item = (&Place, Option<Format>)> {
+        fn of<T>(list: &[Located<T>]) -> impl Iterator<Item = (&Place, Option<Format>)> {
             list.iter().map(|of| (&of.place, of.source.span().map(|span| span.format())))
         }
         let known = of(&self.packages).chain(of(&self.channels)).chain(of(&self.bundles));
@@ -184,7 +184,7 @@ impl Files<'_> {
         if let Some((of, default)) =
             package.blobs.and_then(|b| b.packages.first()).zip(package.default_channel.as_ref())
         {
-            let subject = format!("package {}", crate::go::quote(&package.name));
+            let subject = format!("package {}", crate::go_format::quote(&package.name));
             self.edit(of, vec![Edit::DefaultChannel(default.clone())], subject)?;
         }
         let mut documents = Vec::new();
@@ -195,7 +195,7 @@ impl Files<'_> {
                 documents.push(blob);
                 continue;
             };
-            let quoted = crate::go::quote;
+            let quoted = crate::go_format::quote;
             self.edit(
                 of,
                 channel.edits.clone(),
@@ -222,7 +222,7 @@ impl Files<'_> {
         }
         for (blob, new) in bundles.zip(&package.new) {
             let last = blobs.bundles.iter().rev().find(|of| of.source.span().is_some());
-            let version = |of: &Of<super::BundleBlob>| super::blob::version(&of.blob.properties).to_owned();
+            let version = |of: &Located<super::BundleBlob>| super::blob::version(&of.blob.properties).to_owned();
             let old = last.map(|of| vec![of.blob.name.clone(), version(of)]).unwrap_or_default();
             let at = last.map(|of| (&of.place, &of.source));
             self.beside(at.or_else(|| of_package(blobs)), &old, &[new.name.clone(), new.version.clone()], blob)?;
@@ -239,7 +239,7 @@ impl Files<'_> {
         if self.format == Format::Json { "json" } else { "yaml" }
     }
 
-    fn edit<T>(&mut self, of: &Of<T>, list: Vec<Edit>, subject: String) -> Result<(), Finding> {
+    fn edit<T>(&mut self, of: &Located<T>, list: Vec<Edit>, subject: String) -> Result<(), Finding> {
         let span = of.source.span().ok_or_else(|| no_place(&of.place.file))?;
         let edits = Edits { range: span.range(), format: span.format(), list, subject, line: of.place.line };
         self.change(&of.place.file).edits.insert(edits.range.start, edits);
@@ -271,7 +271,7 @@ impl Files<'_> {
     }
 }
 
-fn of_package(blobs: &Blobs) -> Option<(&Place, &super::super::blob::Source)> {
+fn of_package(blobs: &PackageBlobs) -> Option<(&Place, &super::super::blob::Source)> {
     blobs.packages.first().map(|of| (&of.place, &of.source))
 }
 

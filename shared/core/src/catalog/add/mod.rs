@@ -1,7 +1,7 @@
 //! Bundles are added to a file-based catalog: what has to be written where, so that nothing that is there is written anew.
 //!
 //! ```text
-//!   Catalog + bundles --Catalog::add--> Addition { files, added, notes }      or findings that say why not
+//!   CatalogIndex + bundles --CatalogIndex::add--> Addition { files, added, notes }      or findings that say why not
 //!     graph   where a bundle goes in a channel, who would be stranded
 //!     files   which document goes into which file
 //!     edit    one document's text, changed in place
@@ -26,12 +26,12 @@ pub use self::files::FileChange;
 pub use self::graph::Mode;
 use self::graph::Versions;
 use super::blob::{self, BundleBlob, ChannelEntry};
-use super::load::{Blobs, Of};
-use super::{Catalog, MigrationLevel, migrate, template, validate};
+use super::index::{Located, PackageBlobs};
+use super::{CatalogIndex, MigrationLevel, migrate, template, validate};
 use crate::api::object::{list, text};
 use crate::bundle::property::CSV_METADATA;
 use crate::finding::{Finding, Severity};
-use crate::go::quote;
+use crate::go_format::quote;
 use crate::version;
 
 /// How bundles are added.
@@ -117,7 +117,7 @@ struct New {
 #[derive(Debug, Default)]
 struct Package<'a> {
     name: String,
-    blobs: Option<&'a Blobs>,
+    blobs: Option<&'a PackageBlobs>,
     channels: BTreeMap<String, Channel<'a>>,
     versions: Versions,
     /// None while it stays as it is.
@@ -128,7 +128,7 @@ struct Package<'a> {
 #[derive(Debug, Default)]
 struct Channel<'a> {
     /// Where it is in the catalog, if it is.
-    known: Option<&'a Of<blob::ChannelBlob>>,
+    known: Option<&'a Located<blob::ChannelBlob>>,
     entries: Vec<ChannelEntry>,
     /// How what is in the catalog changes.
     edits: Vec<Edit>,
@@ -136,7 +136,7 @@ struct Channel<'a> {
     new: BTreeSet<String>,
 }
 
-impl Catalog {
+impl CatalogIndex {
     /// Plans to add all bundles of another catalog.
     ///
     /// # Errors
@@ -237,7 +237,7 @@ impl Catalog {
 }
 
 /// Reads a bundle for adding.
-fn new(of: &Of<BundleBlob>, package: &str, request: &Request) -> Result<New, Finding> {
+fn new(of: &Located<BundleBlob>, package: &str, request: &Request) -> Result<New, Finding> {
     let mut blob = of.bundle()?.0;
     let refuse = |code, message: String| {
         let on = Finding::new(code, message).at(&of.place.file, of.place.line);

@@ -1,6 +1,6 @@
 //! Bundles of roses are added to small catalogs.
 
-use super::super::{File, Load, index, load};
+use super::super::{File, Loaded, index_files, load};
 use super::*;
 
 /// A catalog as a person wrote it.
@@ -33,7 +33,7 @@ fn asked(mode: Mode) -> Request {
 
 /// The catalog's files afterwards, which load without findings.
 fn added(catalog: &[File], bundles: &[Vec<File>], request: &Request) -> Result<(Vec<File>, Addition), Vec<Finding>> {
-    let addition = index(catalog).add(&index(&bundles.concat()), request)?;
+    let addition = index_files(catalog).add(&index_files(&bundles.concat()), request)?;
     let mut files = catalog.to_vec();
     for change in &addition.files {
         let at = files.iter().position(|f| f.path == change.path);
@@ -44,7 +44,7 @@ fn added(catalog: &[File], bundles: &[Vec<File>], request: &Request) -> Result<(
             None => files.push(new),
         }
     }
-    let Load { findings, .. } = load(&files);
+    let Loaded { findings, .. } = load(&files);
     assert_eq!(findings, []);
     Ok((files, addition))
 }
@@ -136,7 +136,7 @@ fn bundles_with_files_of_their_own_stay_apart() {
 fn a_file_that_changed_meanwhile_is_left_alone() {
     let catalog = [File::new("c/rose.yaml", ROSE.as_bytes())];
     let new = bundle("1.2.0", "replaces: rose.v1.1.0,", "stable");
-    let addition = index(&catalog).add(&index(&new), &asked(Mode::Replaces)).unwrap();
+    let addition = index_files(&catalog).add(&index_files(&new), &asked(Mode::Replaces)).unwrap();
     for other in [format!("# more\n{ROSE}"), ROSE[..ROSE.len() / 2].to_owned()] {
         let refused = addition.files[0].apply(Some(&other)).unwrap_err();
         assert!(["changed", "cannot-edit"].contains(&refused.code), "{refused:?}");
@@ -161,5 +161,8 @@ fn what_would_break_is_refused() {
     let broken =
         [File::new("c/rose.yaml", ROSE.replace("defaultChannel: stable", "defaultChannel: none").into_bytes())];
     assert_eq!(codes(added(&broken, &new(), &asked(Mode::Replaces))), ["unknown-default-channel"]);
-    assert_eq!(index(&catalog).add(&index(&catalog), &asked(Mode::Replaces)).unwrap_err()[0].code, "not-a-bundle");
+    assert_eq!(
+        index_files(&catalog).add(&index_files(&catalog), &asked(Mode::Replaces)).unwrap_err()[0].code,
+        "not-a-bundle"
+    );
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Graph, Hop, Lanes, Node, Update, svg};
+use super::{Graph, Hop, Lanes, Node, Update};
 
 /// What is drawn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -231,10 +231,5 @@ impl Drawing {
             let _ = writeln!(out, "  classDef {} fill:{ground},stroke:{line},color:#000000", look.name());
         }
         out
-    }
-
-    /// As a picture, which needs no other program.
-    pub fn svg(&self) -> String {
-        svg::picture(self)
     }
 }

@@ -23,8 +23,14 @@ const TITLE: usize = 34;
 const LEGEND: &str = "Updates lead upwards. Green: the head. Grey: skipped, never chosen. Red: never comes to the head. \
                       Dotted: only mentioned. Dashed lines: declared, never taken.";
 
-/// The picture.
-pub(super) fn picture(drawing: &Drawing) -> String {
+impl Drawing {
+    /// As a picture, which needs no other program.
+    pub fn svg(&self) -> String {
+        picture(self)
+    }
+}
+
+fn picture(drawing: &Drawing) -> String {
     let wide =
         MARGIN + (drawing.parts.iter().map(width).max().unwrap_or_default() + ARC).max(LEGEND.len() * SMALL) + MARGIN;
     let high = MARGIN + TITLE + ROW + drawing.parts.iter().map(height).sum::<usize>() + MARGIN;

@@ -1,5 +1,4 @@
-//! Templates of catalogs: short files that name bundles by their images, from which a catalog is made
-//! (reference: bundles and catalogs §2.7).
+//! Templates of catalogs: short files that name bundles by their images, from which a catalog is made (olm-behaviour/opm.md#templates).
 //!
 //! ```text
 //!   text --Template::read--> Template --render(images)--> blobs, in opm's order
@@ -19,7 +18,7 @@ use serde_json::{Map, Value};
 use super::meta::Meta;
 use crate::budget;
 use crate::finding::Finding;
-use crate::go::quote;
+use crate::go_format::quote;
 use crate::yaml;
 
 /// The blobs of an image; the error says in one sentence why they cannot be had.
@@ -120,7 +119,7 @@ impl Template {
     }
 }
 
-/// Blobs in the order in which opm writes them.
+/// PackageBlobs in the order in which opm writes them.
 pub fn in_order(blobs: Vec<Value>) -> Vec<Meta> {
     let mut blobs: Vec<Meta> = blobs.into_iter().map(Meta::new).collect();
     blobs.sort_by_cached_key(|blob| {

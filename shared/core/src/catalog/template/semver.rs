@@ -9,7 +9,7 @@ use super::{Images, field, list_of, text_of};
 use crate::api::object::{at, list, text};
 use crate::bundle::encoded_again;
 use crate::bundle::property::{CSV_METADATA, PACKAGE};
-use crate::go::quote;
+use crate::go_format::quote;
 use crate::version::{self, Version};
 
 /// The maturities, the least mature first.

@@ -4,23 +4,23 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::super::{File, index};
+use super::super::{File, index_files};
 use super::{Images, list_of, text_of};
 use crate::api::object::{at, list, text};
 use crate::bundle::property::PACKAGE;
 use crate::finding::Severity;
-use crate::go::quote;
+use crate::go_format::quote;
 use crate::version::{self, Version};
 
 pub(super) fn render(template: &Map<String, Value>, images: &mut Images<'_>) -> Result<Vec<Value>, String> {
     let mut blobs = list_of(template, "entries")?.to_vec();
     check(&blobs)?;
     let (mut bases, mut names) = (BTreeSet::new(), BTreeSet::new());
-    for (index, substitution) in list_of(template, "substitutions")?.iter().enumerate() {
+    for (index_files, substitution) in list_of(template, "substitutions")?.iter().enumerate() {
         let (image, base) = (text_of(substitution, "name"), text_of(substitution, "base"));
         for (what, value) in [("name", image), ("base", base)] {
             if value.is_empty() {
-                return Err(format!("substitution {index} has no {what}"));
+                return Err(format!("substitution {index_files} has no {what}"));
             }
         }
         if !names.insert(image) {
@@ -41,7 +41,7 @@ pub(super) fn render(template: &Map<String, Value>, images: &mut Images<'_>) -> 
 /// The entries of a template must be a catalog without fault.
 fn check(blobs: &[Value]) -> Result<(), String> {
     let text: String = blobs.iter().map(|b| format!("{b}\n")).collect();
-    let load = index(&[File::new("entries", text.as_bytes())]).load();
+    let load = index_files(&[File::new("entries", text.as_bytes())]).load();
     match load.findings.iter().find(|f| f.severity == Severity::Error) {
         Some(finding) => Err(format!("entries are not a valid FBC: {}", finding.message)),
         None => Ok(()),

@@ -67,14 +67,14 @@ fn recorded_templates() {
 
 /// As the recordings have a blob: long lists are a count and a digest.
 fn summed(meta: &Meta) -> Value {
-    use sha2::{Digest, Sha256};
+    use crate::api::hash::sha256_hex;
     let written: Value = serde_json::from_str(&serde_json::to_string(meta).unwrap()).unwrap();
     let mut blob = digested(written);
     for key in ["properties", "relatedImages"] {
         if blob["schema"] == "olm.bundle"
             && let Some(items) = blob[key].as_array()
         {
-            let digest = format!("{:x}", Sha256::digest(blob[key].to_string()));
+            let digest = sha256_hex(blob[key].to_string());
             blob[key] = json!({"count": items.len(), "sha256": digest});
         }
     }

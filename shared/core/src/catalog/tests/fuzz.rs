@@ -58,8 +58,8 @@ fn changed(text: &str, changes: &[Change]) -> Vec<u8> {
     bytes
 }
 
-/// Reads a file in pieces of a size, as the shell does.
-fn in_pieces(bytes: &[u8], size: usize) -> Catalog {
+/// Reads a file in chunks of a size, as the shell does.
+fn in_chunks(bytes: &[u8], size: usize) -> CatalogIndex {
     let stored: Arc<dyn Stored> = Arc::new(bytes.to_vec());
     let mut loader = Loader::default();
     let (mut start, mut end, mut line) = (0, 0, 1);
@@ -72,9 +72,9 @@ fn in_pieces(bytes: &[u8], size: usize) -> Catalog {
             continue;
         };
         let cut = if end == bytes.len() { end - start } else { yaml::whole(&bytes[start..end], format) };
-        let piece = &bytes[start..start + cut];
-        loader.add(Parsed::blobs(&Piece { path: "c", line, offset: start, bytes: piece, format, file: &stored }));
-        line += piece.split(|b| *b == b'\n').count() - 1;
+        let chunk = &bytes[start..start + cut];
+        loader.add(Parsed::blobs(&Chunk { path: "c", line, offset: start, bytes: chunk, format, file: &stored }));
+        line += chunk.split(|b| *b == b'\n').count() - 1;
         start += cut;
         if end == bytes.len() && cut == 0 {
             break;
@@ -98,10 +98,10 @@ fn check(bytes: &[u8]) {
     let again = super::super::load(std::slice::from_ref(&file));
     assert_eq!((&again.snapshot, &again.findings), (&load.snapshot, &load.findings));
     if std::str::from_utf8(bytes).is_ok() && !bytes.is_empty() {
-        let pieces = in_pieces(bytes, 97).load();
-        assert_eq!((&pieces.snapshot, &pieces.findings), (&load.snapshot, &load.findings));
+        let chunks = in_chunks(bytes, 97).load();
+        assert_eq!((&chunks.snapshot, &chunks.findings), (&load.snapshot, &load.findings));
     }
-    for blob in index(&[file]).blobs(MigrationLevel::BundleObjectToCsvMetadata) {
+    for blob in index_files(&[file]).blobs(MigrationLevel::BundleObjectToCsvMetadata) {
         serde_json::to_string(&blob.unwrap()).unwrap();
     }
     if let Ok(template) = Template::read("c", bytes, None) {

@@ -57,7 +57,7 @@ package: rose
 note: kept
 ";
 
-pub(super) fn load_text(text: &str) -> Load {
+pub(super) fn load_text(text: &str) -> Loaded {
     load(&[File::new("catalog.yaml", text.as_bytes())])
 }
 
@@ -349,7 +349,7 @@ fn scenario_catalogs_are_sound() {
 }
 
 /// Findings that opm's verdict rests on.
-fn refused(load: &Load) -> Vec<&crate::finding::Finding> {
+fn refused(load: &Loaded) -> Vec<&crate::finding::Finding> {
     load.findings.iter().filter(|f| refused_by_opm(f.code)).collect()
 }
 

@@ -1,19 +1,19 @@
-//! Blobs as opm writes them: by hand, and recorded of real bundles served as images.
+//! PackageBlobs as opm writes them: by hand, and recorded of real bundles served as images.
 
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::super::*;
 use super::{CATALOG, load_text};
+use crate::api::hash::sha256_hex;
 use crate::bundle::Bundle;
 use crate::testing::{Checked, data, files, recorded_lines};
 
 pub(super) fn rendered(text: &str) -> Vec<Meta> {
-    let catalog = index(&[File::new("catalog.yaml", text.as_bytes())]);
+    let catalog = index_files(&[File::new("catalog.yaml", text.as_bytes())]);
     catalog.blobs(MigrationLevel::None).collect::<Result<_, _>>().unwrap()
 }
 
@@ -43,7 +43,7 @@ fn what_is_rendered_loads_as_the_same_catalog() {
 }
 
 fn digest(value: &Value) -> String {
-    format!("{:x}", Sha256::digest(value.to_string()))
+    sha256_hex(value.to_string())
 }
 
 /// A blob with its large values as the recordings have them.

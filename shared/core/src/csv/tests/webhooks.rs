@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::api::go_json::GoType;
 use crate::api::hash;
 use crate::csv::model::Csv;
-use crate::csv::pair::Pair;
 use crate::csv::serving::{self, Server};
+use crate::csv::serving_certificate::ServingCertificate;
 use crate::csv::webhooks;
 use crate::world::{Reader, World};
 
@@ -90,7 +90,7 @@ fn certificates_take_the_place_of_what_was_mounted_there() {
     let csv = csv(json!([webhook("a", &json!({}))]));
     let csv = Csv { json: &csv };
     let server = Server::all(csv).next().unwrap();
-    let pair = Pair {
+    let pair = ServingCertificate {
         bundle: "",
         hash: "cafe".to_owned(),
         not_before: jiff::Timestamp::MIN,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plan::Question;
-use crate::structural::{Fit, FitFact, Misfit};
+use crate::structural::{SchemaCheck, SchemaCheckResult, Violation};
 
 const NAME: &str = "roses.garden.example.com";
 
@@ -28,15 +28,18 @@ fn upgrade(rest: &Value) -> World {
     world(&[install_plan("Installing", &[csv_step(), step]), csv(), there()])
 }
 
-fn question(plan: &Plan) -> Fit {
-    let [Action::Ask(Question::Fit(fit))] = &plan.actions[..] else { panic!("{plan:?}") };
+fn question(plan: &Plan) -> SchemaCheck {
+    let [Action::Ask(Question::CheckSchema(fit))] = &plan.actions[..] else { panic!("{plan:?}") };
     fit.clone()
 }
 
-fn found(at: Timestamp, misfits: u64, refusal: Option<Status>) -> FitFact {
-    let misfit =
-        |n| Misfit { version: "v1".into(), name: format!("garden/rose-{n}"), problem: "spec: Required value".into() };
-    FitFact {
+fn found(at: Timestamp, misfits: u64, refusal: Option<Status>) -> SchemaCheckResult {
+    let misfit = |n| Violation {
+        version: "v1".into(),
+        name: format!("garden/rose-{n}"),
+        problem: "spec: Required value".into(),
+    };
+    SchemaCheckResult {
         at,
         looked_at: 100,
         misfits,
@@ -47,8 +50,8 @@ fn found(at: Timestamp, misfits: u64, refusal: Option<Status>) -> FitFact {
     }
 }
 
-fn learn(world: &mut World, question: &Fit, fact: FitFact) {
-    world.learn(FactKey::Fits(question.crd.clone(), question.digest()), Some(Fact::Fits(fact)));
+fn learn(world: &mut World, question: &SchemaCheck, fact: SchemaCheckResult) {
+    world.learn(FactKey::SchemaCheck(question.crd.clone(), question.digest()), Some(Fact::SchemaCheck(fact)));
 }
 
 #[test]

@@ -56,6 +56,20 @@ fn of_several_groups_the_one_in_use_is_kept() {
     assert_eq!(found(&all_of(&[GARDEN, &elsewhere, ROSE])), ["OG017 info OperatorGroup/field/one"]);
 }
 
+/// Tenants choose names and values of fields, and administrators copy commands.
+#[test]
+fn words_of_others_are_no_commands() {
+    let named = group("all", "{targetNamespaces: [garden], serviceAccountName: \"x; id #\"}");
+    let problem = |text: &str, code: &str| linted(text).problems.into_iter().find(|p| p.rule.code == code).unwrap();
+    let of_account = problem(&all_of(&[GARDEN, &named]), "OG011");
+    assert_eq!(command(&of_account), "kubectl create serviceaccount 'x; id #' -n garden");
+    let twice = all_of(&[&group("one", "{}"), &group("\"two'`id`\"", "{}"), ROSE]);
+    assert_eq!(
+        command(&problem(&twice, "OG001")),
+        r"kubectl delete operatorgroup.operators.coreos.com 'two'\''`id`' -n garden"
+    );
+}
+
 #[test]
 fn operators_need_a_group() {
     let problem = only(ROSE);

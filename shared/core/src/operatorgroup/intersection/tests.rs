@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Holder, Intersections, Pair, Row};
+use super::{ApiConflict, Holder, Intersections, Pair};
 use crate::membership::{Group, Provision, provision};
 use crate::world::{Reader, World};
 
@@ -120,14 +120,14 @@ fn apis_are_claimed_by_annotations_and_by_members() {
 fn every_row_of_the_table() {
     let rose = "Rose.v1.x.io";
     for (own, is_static, rival, expected) in [
-        (rose, false, "", Row::Continue),
-        (rose, true, "", Row::Continue),
-        ("", false, "", Row::Add),
-        ("", true, "", Row::StaticLacks),
-        ("", false, rose, Row::Conflict),
-        ("", true, rose, Row::Conflict),
-        (rose, false, rose, Row::Remove),
-        (rose, true, rose, Row::StaticContested),
+        (rose, false, "", ApiConflict::Continue),
+        (rose, true, "", ApiConflict::Continue),
+        ("", false, "", ApiConflict::Add),
+        ("", true, "", ApiConflict::StaticLacks),
+        ("", false, rose, ApiConflict::Conflict),
+        ("", true, rose, ApiConflict::Conflict),
+        (rose, false, rose, ApiConflict::Remove),
+        (rose, true, rose, ApiConflict::StaticContested),
     ] {
         let mut spec = targeting(&["x"]);
         spec["staticProvidedAPIs"] = is_static.into();
@@ -228,10 +228,10 @@ proptest! {
             for fate in all.fates(at) {
                 let row = match provision(&reader, Group(all.scopes()[at].group.0), fate.csv) {
                     // Ours lets the group that was there first stay where OLM goes by who is looked at first.
-                    Provision::Settled => vec![Row::Continue, Row::Remove],
-                    Provision::Annotate(_) => vec![Row::Add, Row::Remove],
-                    Provision::Conflict => vec![Row::Conflict],
-                    Provision::Static => vec![Row::StaticLacks, Row::StaticContested],
+                    Provision::Settled => vec![ApiConflict::Continue, ApiConflict::Remove],
+                    Provision::Annotate(_) => vec![ApiConflict::Add, ApiConflict::Remove],
+                    Provision::Conflict => vec![ApiConflict::Conflict],
+                    Provision::Static => vec![ApiConflict::StaticLacks, ApiConflict::StaticContested],
                 };
                 prop_assert!(row.contains(&fate.row), "{:?}", fate.row);
             }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::super::problem::{About, Lack};
+use super::super::offer::Lack;
+use super::super::problem::About;
 use super::super::unsatisfiable;
 use super::{
     Context, Excluded, Explanation, Failure, Inputs, Offer, Said, Says, Variable, Why, bundle, repair, shortened,

@@ -17,7 +17,8 @@ use serde::Serialize;
 
 use super::offer::Offer;
 use super::problem::{self, Problem, Variable};
-use super::solve::{self, Rule, Says};
+use super::rule::{Rule, Says};
+use super::solve;
 use super::{Failure, Inputs, Wanted};
 use crate::catalog::channel::{self, Update};
 use crate::catalog::{Entry, Package};

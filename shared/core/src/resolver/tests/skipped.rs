@@ -1,8 +1,9 @@
 //! Choices of OLM's search that are not "the first candidate with which all rules can hold". Each was found by comparing 300,000 made-up
 //! problems with OLM's own solver (v0.46, gini v1.0.4), and made small; the answers are OLM's.
 
+use crate::resolver::rule::{Rule, Says};
 use crate::resolver::search;
-use crate::resolver::solve::{Rule, Says, solve};
+use crate::resolver::solve::solve;
 
 fn rules(says: &[Says]) -> Vec<Rule> {
     let rule = |(i, says): (usize, &Says)| Rule { says: says.clone(), message: format!("rule {i:02}"), weight: 0 };

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::resolver::solve::{Rule, Says, solve};
+use crate::resolver::rule::{Rule, Says};
+use crate::resolver::solve::solve;
 use crate::testing;
 
 /// A problem as the recording has it.

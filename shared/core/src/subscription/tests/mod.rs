@@ -400,7 +400,7 @@ fn a_copy_that_lost_its_label_enters_no_resolution() {
     let mut world = World::new();
     world.apply(csv("rose.v1.0.0", "InstallSucceeded"));
     world.apply(csv("tulip.v1.0.0", "Copied"));
-    let there = super::There::read(&Reader::new(&world), "garden").unwrap();
+    let there = super::NamespaceState::read(&Reader::new(&world), "garden").unwrap();
     assert_eq!(there.installed.iter().map(|i| i.entry.name.as_str()).collect::<Vec<_>>(), ["rose.v1.0.0"]);
 }
 

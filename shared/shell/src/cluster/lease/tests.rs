@@ -228,6 +228,31 @@ async fn a_lease_that_is_deleted_is_held_for_its_time() {
 }
 
 #[tokio::test]
+async fn who_ends_without_an_answer_leaves_the_lease_to_be_waited_for() {
+    let cluster = Cluster::default();
+    let (mut holder, mut standby) = (cluster.process().await, cluster.process().await);
+    assert!(holder.claims().await && !standby.claims().await);
+    // It is given up, and may still happen.
+    drop(holder.permit.begin());
+    holder.lease.release().await;
+    assert!(!holder.permit.is_given());
+    for _ in 0..60 {
+        assert!(!standby.claims().await);
+        cluster.pass(secs(1));
+    }
+    assert!(standby.claims().await);
+
+    standby.permit.begin().unwrap().answered();
+    standby.lease.release().await;
+    assert!(holder.claims().await, "long after what was given up");
+    holder.lease.release().await;
+    assert!(standby.claims().await);
+    assert!(standby.claims().await && standby.lease.last.as_ref().is_some_and(|last| last.holder == standby.lease.me));
+    let terms = |process: &Process| process.permit.term();
+    assert_eq!((terms(&holder), terms(&standby)), (2, 2), "to renew it is no term");
+}
+
+#[tokio::test]
 async fn never_two_writers_whatever_happens() {
     for seed in 0..200_u64 {
         let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -277,7 +302,7 @@ async fn every_send_asks_the_permit_and_waits_no_longer_than_it_lasts() {
     let sent = Arc::new(Mutex::new(Vec::new()));
     let (until, clock) = (watch::Sender::new(None), Clock::system());
     let until = Arc::new(until);
-    let permit = Permit::until(until.subscribe(), clock.clone());
+    let permit = Permit::until(until.subscribe(), clock.clone(), Arc::default());
     let (log, losing) = (sent.clone(), until.clone());
     let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
         let (log, losing) = (log.clone(), losing.clone());

@@ -23,7 +23,7 @@ use std::str::FromStr;
 use olm_core::api::object;
 use olm_core::bundle::Bundle;
 use olm_core::explain::{Explanation, Outcome as Result_, Subject};
-use olm_core::installplan::standing;
+use olm_core::installplan::summary;
 use olm_core::version::{self, Range};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
@@ -137,33 +137,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         (explanation, tried)
     };
     let explanations: Vec<(Explanation, Vec<Tried>)> = explanations.into_iter().map(with_policies).collect();
-    match &options.form {
-        Form::Text => {
-            for (index, (explanation, tried)) in explanations.iter().enumerate() {
-                if index > 0 {
-                    printer.line("")?;
-                }
-                printer.data(report::text(explanation, tried, options.details, printer.paint()))?;
-            }
-        }
-        Form::Markdown => {
-            explanations.iter().try_for_each(|(e, tried)| printer.data(report::markdown(e, tried, options.details)))?;
-        }
-        Form::Document(output) => {
-            let documents = explanations.iter().map(|(explanation, tried)| {
-                let mut document = document(explanation);
-                if !tried.is_empty() {
-                    document["policies"] = json!(tried);
-                }
-                document
-            });
-            let documents: Vec<Value> = documents.collect();
-            match &documents[..] {
-                [one] if !is_list => output.object(printer, one, || Table::new([]))?,
-                list => output.objects(printer, list, || Table::new([]))?,
-            }
-        }
-    }
+    print(&explanations, is_list, &options.form, options.details, printer)?;
     let worst = explanations.iter().map(|(e, _)| e.verdict.result).max().unwrap_or_default();
     let tried: Vec<&Tried> = explanations.iter().flat_map(|(_, tried)| tried).collect();
     Ok(match worst {
@@ -175,6 +149,47 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         Result_::NeedsDecision if policies.is_empty() => Outcome::Negative,
         Result_::NeedsDecision | Result_::Safe => Outcome::Done,
     })
+}
+
+/// Prints explanations, each with what came of policies; as data they are one `List` when that was asked for.
+///
+/// # Errors
+/// They cannot be written.
+pub fn print(
+    explanations: &[(Explanation, Vec<Tried>)],
+    is_list: bool,
+    form: &Form,
+    details: bool,
+    printer: &mut Printer,
+) -> Result<(), CliError> {
+    match form {
+        Form::Text => {
+            for (index, (explanation, tried)) in explanations.iter().enumerate() {
+                if index > 0 {
+                    printer.line("")?;
+                }
+                printer.data(report::text(explanation, tried, details, printer.paint()))?;
+            }
+            Ok(())
+        }
+        Form::Markdown => {
+            explanations.iter().try_for_each(|(e, tried)| printer.data(report::markdown(e, tried, details)))
+        }
+        Form::Document(output) => {
+            let documents = explanations.iter().map(|(explanation, tried)| {
+                let mut document = document(explanation);
+                if !tried.is_empty() {
+                    document["policies"] = json!(tried);
+                }
+                document
+            });
+            let documents: Vec<Value> = documents.collect();
+            match &documents[..] {
+                [one] if !is_list => output.object(printer, one, || Table::new([])),
+                list => output.objects(printer, list, || Table::new([])),
+            }
+        }
+    }
 }
 
 /// The explanation as a document of its own.
@@ -221,7 +236,7 @@ async fn subjects(asked: &Asked, seen: &Seen, images: &image::Options) -> Result
     Ok(match asked {
         Asked::Plans(names) if names.is_empty() => {
             let world = Reader::new(&seen.world);
-            let waits = |plan: &&Value| standing::waits_for_approval(plan) || standing::waits_for_execution(plan);
+            let waits = |plan: &&Value| summary::waits_for_approval(plan) || summary::waits_for_execution(plan);
             let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| seen.is_asked(plan));
             let subject = |plan: &Value| Subject::Plan {
                 namespace: object::namespace(plan).to_owned(),

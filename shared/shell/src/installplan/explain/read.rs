@@ -14,7 +14,7 @@ use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::bundle::{Unpacked, reference};
 use olm_core::catalog::Snapshot;
 use olm_core::explain::{Asks, Bundle, Change, Cluster, Error, Explainer, Explanation, Subject, Unread};
-use olm_core::structural::{Fit, FitFact};
+use olm_core::structural::{SchemaCheck, SchemaCheckResult};
 use olm_core::world::{Reader, kind};
 
 use super::super::named;
@@ -188,7 +188,7 @@ struct More {
     objects: BTreeSet<ObjectRef>,
     /// What was found of custom resources, by the name of their definition and the question's digest; none when they could not be
     /// read.
-    fits: BTreeMap<(String, String), Option<FitFact>>,
+    fits: BTreeMap<(String, String), Option<SchemaCheckResult>>,
     /// The content of bundles by their images.
     bundles: BTreeMap<String, Unpacked>,
 }
@@ -202,7 +202,7 @@ impl More {
         &mut self,
         seen: &mut Seen,
         explanation: &Explanation,
-        fits: &[Fit],
+        fits: &[SchemaCheck],
         images: &image::Options,
         printer: &Printer,
     ) -> Result<bool, CliError> {
@@ -240,7 +240,7 @@ impl More {
 }
 
 /// Looks whether custom resources fit, page by page. What may not be read is a gap.
-async fn look_at_customs(seen: &mut Seen, question: &Fit, printer: &Printer) -> Option<FitFact> {
+async fn look_at_customs(seen: &mut Seen, question: &SchemaCheck, printer: &Printer) -> Option<SchemaCheckResult> {
     let api = seen.api().cloned()?;
     let progress = printer.progress(format!("reading every {}", question.kind));
     let (found, _) = fit::look(&api, question).await;
@@ -277,8 +277,8 @@ async fn unpack(seen: &Seen, bundle: &Bundle, images: &image::Options, printer: 
         Ok(location) => {
             let (namespace, secrets) = secrets(seen, bundle);
             let (options, unread) = match seen.api() {
-                Some(api) => Puller::new(api.clone(), images.clone()).options_as_far_as(namespace, &secrets).await,
-                None => (images.clone(), None),
+                Some(api) => Puller::new(api.clone(), images).options_as_far_as(namespace, &secrets).await,
+                None => (images.for_others(), None),
             };
             let note = |told: String| match &unread {
                 Some(unread) => format!("{told}; {unread}"),

@@ -186,6 +186,7 @@ fn sections(explanation: &Explanation, tried: &[Tried], details: bool) -> Vec<Se
         objects(explanation, details),
         dry_run(explanation, details),
         rights(explanation, details),
+        list("Objects that reach out of their namespace (!):", powers(explanation), shown),
         crds(explanation, details, shown),
         list("Images:", images(explanation), shown),
         list("Webhooks:", explanation.webhooks.iter().filter_map(webhook).collect(), shown),
@@ -420,6 +421,16 @@ fn rights(explanation: &Explanation, details: bool) -> Section {
     }
     let title = if rbac.escalates { "Rights (! reaches far):" } else { "Rights:" };
     Section { items, ..Section::of(title) }
+}
+
+/// Objects that are more than ordinary ones.
+fn powers(explanation: &Explanation) -> Vec<Item> {
+    let marked = explanation.objects.iter().filter(|object| !object.escalations.is_empty());
+    let item = |object: &Object| {
+        let marks = object.escalations.iter().map(|escalation| format!("{RISK}{}", escalation.words()));
+        Item { line: format!("{} {}", object.gvk.kind, object.name), under: marks.collect(), ..Item::default() }
+    };
+    marked.map(item).collect()
 }
 
 /// A right as people say it.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::resolver::explain::{self, Bundle, Explanation};
 use olm_core::resolver::{Catalog, Inputs};
-use olm_core::subscription::There;
+use olm_core::subscription::NamespaceState;
 use olm_core::world::{Reader, kind};
 use serde_json::Value;
 
@@ -64,7 +64,7 @@ fn given(seen: &Seen) -> Vec<&Value> {
 /// The ClusterServiceVersions that the Subscriptions of a namespace would install now.
 async fn resolved(seen: &Seen, namespace: &str, images: &image::Options) -> Result<Vec<Value>, String> {
     let world = Reader::new(&seen.world);
-    let there = There::read(&world, namespace).map_err(|failure| failure.to_string())?;
+    let there = NamespaceState::read(&world, namespace).map_err(|failure| failure.to_string())?;
     let global = seen.settings.global_catalog_namespace.as_str();
     let subscriptions = there.wanted();
     let wanted = subscriptions.iter().map(|wanted| wanted.source_namespace);

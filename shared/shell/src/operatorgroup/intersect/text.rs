@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 use olm_core::api::cluster_service_version::deletion_note;
 use olm_core::api::object;
 use olm_core::membership::Apis;
-use olm_core::operatorgroup::intersection::{Clash, Fate, Holder, Pair, Row};
+use olm_core::operatorgroup::intersection::{ApiConflict, Clash, Fate, Holder, Pair};
 use olm_core::operatorgroup::remedy;
 
 use super::Answer;
 use crate::cli::table::Table;
+use crate::cli::visible::one_line;
 use crate::cli::{CliError, Printer};
 use crate::observe::Seen;
 
@@ -127,8 +128,8 @@ fn clash(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> String {
         Some([one]) => format!("namespace {one}"),
         Some(many) => format!("{} namespaces", many.len()),
     };
-    let mut text = format!("{a} and {b} clash in {place} on {}:\n", listed(apis));
-    let mut line = |words: String| writeln!(text, "  {words}").unwrap_or_default();
+    let mut text = format!("{}:\n", one_line(&format!("{a} and {b} clash in {place} on {}", listed(apis))));
+    let mut line = |words: String| writeln!(text, "  {}", one_line(&words)).unwrap_or_default();
     if let Some(first) = answer.all.first(pair) {
         let created = answer.all.scopes()[first].created.map(|at| format!(", at {}", object::time(at)));
         line(format!("{} was created first{}", answer.label(first), created.unwrap_or_default()));
@@ -191,7 +192,7 @@ pub(super) fn verdicts(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> 
     }
     for fate in fates {
         // Whoever comes second has another fate, which was told.
-        if matches!(fate.row, Row::Add | Row::Continue) {
+        if matches!(fate.row, ApiConflict::Add | ApiConflict::Continue) {
             continue;
         }
         told.push(format!(
@@ -213,11 +214,12 @@ pub(super) fn matrix(answer: &Answer<'_, '_>) -> String {
             met.chain(asked.iter().copied()).collect::<std::collections::BTreeSet<_>>().into_iter().collect()
         }
     };
-    let width = shown.iter().map(|at| answer.label(*at).len()).max().unwrap_or_default();
+    let label = |at: usize| one_line(&answer.label(at)).into_owned();
+    let width = shown.iter().map(|at| label(*at).chars().count()).max().unwrap_or_default();
     let digits = shown.len().to_string().len();
     let mut text = String::new();
     for (row, at) in shown.iter().enumerate() {
-        write!(text, "{:>digits$} {:width$} ", row + 1, answer.label(*at)).unwrap_or_default();
+        write!(text, "{:>digits$} {:width$} ", row + 1, label(*at)).unwrap_or_default();
         for other in &shown[..row] {
             let pair = Pair::new(*at, *other);
             text.push_str(match () {

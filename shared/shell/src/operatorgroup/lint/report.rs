@@ -123,7 +123,7 @@ fn advice(told: &Told<'_>, fix: &Fix) -> String {
         return format!("{}: {}", fix.what, change_of_file(place, fix));
     }
     match (fix.manifest(), fix.command()) {
-        (Some(manifest), Some(command)) => format!("{}: {command} <<EOF\n{manifest}EOF", fix.what),
+        (Some(manifest), Some(command)) => format!("{}: {command} <<'EOF'\n{manifest}EOF", fix.what),
         (_, Some(command)) => format!("{}: {command}", fix.what),
         (_, None) => fix.what.clone(),
     }
@@ -144,8 +144,8 @@ fn text(told: &Told<'_>, problem: &Problem, paint: Paint) -> String {
         if let Some(place) = given(told, fix) {
             text += &format!("    {}\n", one_line(&change_of_file(place, fix)));
         } else if let Some(command) = fix.command() {
-            let manifest = fix.manifest().map(|manifest| format!(" <<EOF\n{manifest}EOF")).unwrap_or_default();
-            // What is given to a shell is taken as it stands.
+            let manifest = fix.manifest().map(|manifest| format!(" <<'EOF'\n{manifest}EOF")).unwrap_or_default();
+            let command = one_line(&command);
             text += &if manifest.is_empty() { format!("    {command}\n") } else { format!("{command}{manifest}\n") };
         }
     }

@@ -1,4 +1,5 @@
-//! Serves a [`Snapshot`] over gRPC, as `opm serve` serves a catalog (reference/bundles-and-catalogs.md §3.2, §3.3).
+//! Serves a [`Snapshot`] over gRPC, as `opm serve` serves a catalog (olm-behaviour/opm.md#registry-protocol,
+//! olm-behaviour/opm.md#serving-a-catalog).
 //!
 //! ```text
 //!   connections   accepts: how many, of whom, TLS          greeting   how long without the preface of HTTP/2

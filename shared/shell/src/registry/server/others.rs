@@ -30,7 +30,7 @@ impl Health for AlwaysServing {
     }
 }
 
-/// `api.ExperimentalRegistry` (reference/bundles-and-catalogs.md §3.2).
+/// `api.ExperimentalRegistry` (olm-behaviour/opm.md#registry-protocol).
 pub(super) struct Experimental {
     pub(super) snapshots: watch::Receiver<Snapshot>,
 }

@@ -1,4 +1,4 @@
-//! `api.Registry`: what opm serve answers, from a [`Snapshot`] (reference/bundles-and-catalogs.md §3.2).
+//! `api.Registry`: what opm serve answers, from a [`Snapshot`] (olm-behaviour/opm.md#registry-protocol).
 //!
 //! A new snapshot is served from the next request on, running answers end with the old. Errors are gRPC's `Unknown` with opm's
 //! texts, because clients match on them.
@@ -10,7 +10,7 @@ use futures::Stream;
 use futures::stream;
 use olm_core::api::object::Gvk;
 use olm_core::catalog::{Channel, Entry, Package, Snapshot};
-use olm_core::go::quote;
+use olm_core::go_format::quote;
 use olm_core::version;
 use tokio::sync::watch;
 use tonic::{Request, Response, Status};

@@ -1,5 +1,6 @@
 //! Server and client against each other, and the server against the recorded answers of `opm serve`.
 
+mod conversions;
 mod directories;
 mod generated;
 mod recorded;

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use futures::TryStreamExt;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 use tonic::transport::Channel;
 use tonic::{Response, Status, Streaming};
 
@@ -12,6 +11,7 @@ use super::super::proto::registry_client::RegistryClient;
 use super::super::proto::{self, Bundle};
 use super::super::{client, dir};
 use super::{data, serve};
+use olm_core::api::hash::sha256_hex;
 
 #[tokio::test]
 async fn answers_are_opms() {
@@ -30,7 +30,7 @@ async fn answers_are_opms() {
 }
 
 /// The catalog of a recording: a folder of the data, or one that was built for it.
-fn load(data: &Path, recording: &Value) -> olm_core::catalog::Load {
+fn load(data: &Path, recording: &Value) -> olm_core::catalog::Loaded {
     let built = data.join("recorded/grpc/catalogs").join(recording["catalog"].as_str().unwrap());
     let folder = if built.is_dir() { built } else { data.join(recording["sources"][0].as_str().unwrap()) };
     dir::load(&folder).unwrap()
@@ -222,13 +222,12 @@ fn deprecation(deprecation: Option<proto::Deprecation>) -> Value {
 fn object(text: &str) -> Value {
     let value: Value = serde_json::from_str(text).unwrap();
     let canonical = value.to_string();
-    let digest = |text: &str| format!("{:x}", Sha256::digest(text));
     json!({
         "kind": value["kind"],
         "name": value["metadata"]["name"],
         "length": canonical.len(),
-        "sha256": digest(&canonical),
+        "sha256": sha256_hex(&canonical),
         "rawLength": text.len(),
-        "rawSha256": digest(text),
+        "rawSha256": sha256_hex(text),
     })
 }

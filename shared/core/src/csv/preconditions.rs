@@ -1,5 +1,5 @@
-//! What must hold in every phase before the state machine moves (reference/olm-operator.md §1.3): one OperatorGroup whose
-//! targets the install modes support, and no other group that provides the same APIs to the same namespaces.
+//! What must hold in every phase before the state machine moves (olm-behaviour/csv.md#preconditions): one OperatorGroup whose targets the
+//! install modes support, and no other group that provides the same APIs to the same namespaces.
 
 use super::model::Csv;
 use super::{Step, transition::failed};
@@ -17,14 +17,14 @@ pub(super) enum Verdict {
     Stop(Step),
 }
 
-pub(super) fn pass(world: &Reader<'_>, csv: Csv<'_>, groups: &[Group<'_>]) -> Verdict {
-    match check(world, csv, groups) {
+pub(super) fn check(world: &Reader<'_>, csv: Csv<'_>, groups: &[Group<'_>]) -> Verdict {
+    match unmet(world, csv, groups) {
         Ok(()) => Verdict::Pass,
         Err(step) => Verdict::Stop(*step),
     }
 }
 
-fn check(world: &Reader<'_>, csv: Csv<'_>, groups: &[Group<'_>]) -> Result<(), Box<Step>> {
+fn unmet(world: &Reader<'_>, csv: Csv<'_>, groups: &[Group<'_>]) -> Result<(), Box<Step>> {
     let group = only_group(csv, groups)?;
     if !group.is_processed(world) {
         // The OperatorGroup's own plan writes its status; then this one is made again.

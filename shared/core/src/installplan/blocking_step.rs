@@ -5,26 +5,26 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::api::object;
-use crate::plan::Culprit;
+use crate::plan::BlockingBundle;
 use crate::world::{Reader, kind};
 
 /// The bundle of a step of the plan.
-pub(super) fn culprit(world: &Reader<'_>, plan: &Value, step: usize) -> Culprit {
+pub(super) fn culprit(world: &Reader<'_>, plan: &Value, step: usize) -> BlockingBundle {
     let namespace = object::namespace(plan);
     let steps = object::list(plan, &["status", "plan"]);
     let resolving = |step: &Value| object::text(step, &["resolving"]).to_owned();
-    let Some(csv) = steps.get(step).map(resolving) else { return Culprit::default() };
+    let Some(csv) = steps.get(step).map(resolving) else { return BlockingBundle::default() };
     let others: BTreeSet<String> =
         steps.iter().map(resolving).filter(|other| *other != csv && !other.is_empty()).collect();
     let subscriptions = world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|s| s.json());
     let asked_for_it = subscriptions.filter(|s| object::text(s, &["status", "currentCSV"]) == csv);
     let subscriptions = asked_for_it.map(|s| object::name(s).to_owned()).collect();
-    Culprit { csv, subscriptions, others: others.into_iter().collect() }
+    BlockingBundle { csv, subscriptions, others: others.into_iter().collect() }
 }
 
 /// The bundle for which a plan has failed, as far as its status tells.
-pub(super) fn of_failed(world: &Reader<'_>, plan: &Value) -> Culprit {
-    open(plan).map_or_else(Culprit::default, |(index, _)| culprit(world, plan, index))
+pub(super) fn of_failed(world: &Reader<'_>, plan: &Value) -> BlockingBundle {
+    open(plan).map_or_else(BlockingBundle::default, |(index, _)| culprit(world, plan, index))
 }
 
 /// The step at which a plan stands: of the steps that are not done the one whose object the message names, or else the first.

@@ -13,7 +13,7 @@ use crate::world::{GroupKind, kind};
 
 /// An object in the store.
 #[derive(Clone, Debug)]
-pub(super) enum Kept {
+pub(super) enum StoredObject {
     Whole(Arc<Value>),
     Folded(Arc<Folded>),
 }
@@ -32,7 +32,7 @@ pub(super) struct Folded {
 /// What of `metadata` copies may have in common.
 const COMMON: [&str; 2] = ["labels", "annotations"];
 
-impl Kept {
+impl StoredObject {
     /// The object without what it may share: it has all that makes it this object, its owners and finalizers, no labels and no content.
     pub(super) fn own(&self) -> &Value {
         match self {
@@ -79,9 +79,9 @@ pub(super) struct Folds {
 
 impl Folds {
     /// The object as it is to be kept.
-    pub(super) fn keep(&mut self, object: &Arc<Value>) -> Kept {
+    pub(super) fn keep(&mut self, object: &Arc<Value>) -> StoredObject {
         if GroupKind::kept_as(object) != kind::COPIED_CSV {
-            return Kept::Whole(Arc::clone(object));
+            return StoredObject::Whole(Arc::clone(object));
         }
         let original = label(object, labels::COPIED_FROM).unwrap_or_default().to_owned();
         let recent = self.recent.entry((original, name(object).to_owned())).or_default();
@@ -91,7 +91,7 @@ impl Folds {
             recent.rotate_right(1);
             recent[0] = Arc::downgrade(&shared);
         }
-        Kept::Folded(Arc::new(Folded { own: own(object), shared, whole: OnceLock::new() }))
+        StoredObject::Folded(Arc::new(Folded { own: own(object), shared, whole: OnceLock::new() }))
     }
 }
 
@@ -137,8 +137,8 @@ mod tests {
         }))
     }
 
-    fn shared(kept: &Kept) -> *const Value {
-        let Kept::Folded(folded) = kept else { panic!("{kept:?} is whole") };
+    fn shared(kept: &StoredObject) -> *const Value {
+        let StoredObject::Folded(folded) = kept else { panic!("{kept:?} is whole") };
         Arc::as_ptr(&folded.shared)
     }
 
@@ -164,7 +164,7 @@ mod tests {
         let mut original = copy("garden", "Succeeded").as_ref().clone();
         map_mut(&mut original, &["metadata"]).remove("labels");
         let original = Arc::new(original);
-        let Kept::Whole(kept) = Folds::default().keep(&original) else { panic!("it is folded") };
+        let StoredObject::Whole(kept) = Folds::default().keep(&original) else { panic!("it is folded") };
         assert!(Arc::ptr_eq(&kept, &original));
     }
 }

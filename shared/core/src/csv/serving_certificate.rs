@@ -1,5 +1,5 @@
 //! A serving certificate and the authority that signed it, as a Secret holds them: whose they are, and until when they are good
-//! (reference/olm-operator.md §3.1).
+//! (olm-behaviour/csv.md#certificates).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +18,7 @@ const MARGIN: SignedDuration = SignedDuration::from_hours(24);
 
 /// The public part of a Secret with a serving certificate.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Pair<'w> {
+pub(super) struct ServingCertificate<'w> {
     /// The authority's certificate, as webhooks and APIServices carry it: PEM in base64.
     pub(super) bundle: &'w str,
     /// What `olmcahash` says of it.
@@ -29,7 +29,7 @@ pub(super) struct Pair<'w> {
     pub(super) rotates_at: Timestamp,
 }
 
-impl<'w> Pair<'w> {
+impl<'w> ServingCertificate<'w> {
     /// Reads them. `None`: they have to be made, as something is missing or unreadable, or the certificate is not that authority's or
     /// not for these hosts. Names tell whose it is, as the authority's are random; signatures are the business of who uses it.
     pub(super) fn read(secret: &'w Value, hosts: &[String]) -> Option<Self> {

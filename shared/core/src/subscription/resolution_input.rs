@@ -11,7 +11,7 @@ use crate::world::{GroupKind, Reader, kind};
 
 /// The Subscriptions and ClusterServiceVersions of a namespace, as the controllers would give them to the resolver now.
 #[derive(Debug)]
-pub struct There<'w> {
+pub struct NamespaceState<'w> {
     subscriptions: Vec<Subscription<'w>>,
     busy: Vec<bool>,
     /// What is installed, without what is about to go.
@@ -22,7 +22,7 @@ pub struct There<'w> {
     pub targets: Option<String>,
 }
 
-impl<'w> There<'w> {
+impl<'w> NamespaceState<'w> {
     /// What is in the namespace. The error is what a ClusterServiceVersion has that cannot be read.
     pub fn read(world: &Reader<'w>, namespace: &str) -> Result<Self, Failure> {
         let of = |kind: &GroupKind| world.in_namespace(kind, namespace).map(|o| o.json()).collect::<Vec<&Value>>();

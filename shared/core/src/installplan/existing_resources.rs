@@ -1,12 +1,12 @@
-//! Do the custom resources that exist fit the schemas that their CustomResourceDefinition is to have (reference/catalog-operator.md
-//! §5.5)? Nobody watches them, so it is asked, and what was found is believed for a while.
+//! Do the custom resources that exist fit the schemas that their CustomResourceDefinition is to have (olm-behaviour/installplan.md#crds)?
+//! Nobody watches them, so it is asked, and what was found is believed for a while.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::api::object;
 use crate::api::status::Status;
-use crate::structural::{Fit, FitFact, Misfit};
+use crate::structural::{SchemaCheck, SchemaCheckResult, Violation};
 use crate::world::Reader;
 
 /// How long it is believed that they fit: other steps may come first.
@@ -19,21 +19,21 @@ const READ_AGAIN: SignedDuration = SignedDuration::from_secs(5);
 const READ_LATEST: SignedDuration = SignedDuration::from_mins(5);
 
 /// The answer.
-pub(super) enum Fits {
+pub(super) enum Existing {
     /// They do, or there is no version to compare.
-    Yes,
+    Valid,
     /// This has to be asked.
-    Unknown(Fit),
+    Unknown(SchemaCheck),
     /// They do not, in a sentence. They are looked at again at that time.
-    No(String, Timestamp),
+    Invalid(String, Timestamp),
     /// They could not be read. That is tried again at that time.
     Unreadable(Status, Timestamp),
 }
 
 /// Looks at what is known of the custom resources of a definition that is to be replaced.
-pub(super) fn existing(world: &Reader<'_>, plan: &Value, live: &Value, desired: &Value, now: Timestamp) -> Fits {
-    let Some(question) = question(live, desired) else { return Fits::Yes };
-    let Some(found) = world.fits(&question) else { return Fits::Unknown(question) };
+pub(super) fn existing(world: &Reader<'_>, plan: &Value, live: &Value, desired: &Value, now: Timestamp) -> Existing {
+    let Some(question) = question(live, desired) else { return Existing::Valid };
+    let Some(found) = world.schema_check(&question) else { return Existing::Unknown(question) };
     let started = object::parse_time(object::text(plan, &["status", "startTime"])).unwrap_or(found.at);
     let lasts = match &found.refusal {
         _ if found.misfits > 0 => AGAIN,
@@ -42,18 +42,18 @@ pub(super) fn existing(world: &Reader<'_>, plan: &Value, live: &Value, desired: 
     };
     let until = found.at + lasts;
     if now >= until {
-        return Fits::Unknown(question);
+        return Existing::Unknown(question);
     }
     match &found.refusal {
         // What was found before that is certain all the same.
-        _ if found.misfits > 0 => Fits::No(told(&question, found), until),
-        Some(refusal) => Fits::Unreadable(refusal.clone(), until),
-        None => Fits::Yes,
+        _ if found.misfits > 0 => Existing::Invalid(told(&question, found), until),
+        Some(refusal) => Existing::Unreadable(refusal.clone(), until),
+        None => Existing::Valid,
     }
 }
 
 /// What is to be asked: about every version that is served now, and will be. None: there is no such version, or no schema.
-pub(super) fn question(live: &Value, desired: &Value) -> Option<Fit> {
+pub(super) fn question(live: &Value, desired: &Value) -> Option<SchemaCheck> {
     let served = |crd: &Value| -> Vec<(String, Value)> {
         let versions = object::list(crd, &["spec", "versions"]).iter();
         let versions = versions.filter(|v| object::at(v, &["served"]) == &Value::Bool(true));
@@ -72,7 +72,7 @@ pub(super) fn question(live: &Value, desired: &Value) -> Option<Fit> {
         schemas.extend(schema.cloned());
     }
     let of = |path: &[&str]| object::text(live, path).to_owned();
-    (!schemas.is_empty()).then(|| Fit {
+    (!schemas.is_empty()).then(|| SchemaCheck {
         crd: object::name(live).to_owned(),
         group: of(&["spec", "group"]),
         kind: of(&["spec", "names", "kind"]),
@@ -83,14 +83,14 @@ pub(super) fn question(live: &Value, desired: &Value) -> Option<Fit> {
 }
 
 /// The first in OLM's words, then others by name and field, then how many there are.
-fn told(question: &Fit, found: &FitFact) -> String {
+fn told(question: &SchemaCheck, found: &SchemaCheckResult) -> String {
     let [first, others @ ..] = &found.first[..] else { return String::new() };
-    let Misfit { version, name, problem } = first;
-    let Fit { group, kind, .. } = question;
+    let Violation { version, name, problem } = first;
+    let SchemaCheck { group, kind, .. } = question;
     let mut told = format!(
         "error validating {group}/{version}, Kind={kind} {name:?}: updated validation is too restrictive: {problem}"
     );
-    for Misfit { version, name, problem } in others {
+    for Violation { version, name, problem } in others {
         told += &format!("; {version} {name:?}: {problem}");
     }
     let named = found.first.len() as u64;

@@ -14,7 +14,7 @@ use crate::observe::{self, Gap, KINDS, Need, files, strict};
 
 /// Where it is read.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub enum There {
+pub enum InstalledFrom {
     /// Nowhere: nothing is installed.
     #[default]
     Nothing,
@@ -43,7 +43,7 @@ pub(super) struct Read {
     pub(super) knows_groups: bool,
 }
 
-impl There {
+impl InstalledFrom {
     /// From the files, else from the cluster that the flags choose, else nowhere.
     pub fn of(files: Vec<PathBuf>, cluster: ClusterFlags) -> Result<Self, CliError> {
         match (files.is_empty(), cluster.is_given()) {

@@ -1,7 +1,7 @@
 //! Do the custom resources that exist fit the schemas that their CustomResourceDefinition is to have?
 //!
 //! ```text
-//!   Fit (the question) -> Fitting: one object after the other -> FitFact (the answer)
+//!   SchemaCheck (the question) -> SchemaChecker: one object after the other -> SchemaCheckResult (the answer)
 //! ```
 //!
 //! *Guarantee.* Memory does not grow with the number of objects: what does not fit is counted, and only the first are kept.
@@ -23,7 +23,7 @@ const TOLD: usize = 600;
 
 /// What is asked: which custom resources, and the schemas they are to fit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fit {
+pub struct SchemaCheck {
     /// Name of the CustomResourceDefinition.
     pub crd: String,
     /// API group of the custom resources.
@@ -38,7 +38,7 @@ pub struct Fit {
     pub schemas: Vec<(String, Value)>,
 }
 
-impl Fit {
+impl SchemaCheck {
     /// What tells this question from others about the same CustomResourceDefinition.
     pub fn digest(&self) -> String {
         let schemas: Vec<String> = self.schemas.iter().map(|(version, schema)| format!("{version} {schema}")).collect();
@@ -48,7 +48,7 @@ impl Fit {
 
 /// A custom resource that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct Violation {
     /// The version it was read in.
     pub version: String,
     /// `namespace/name`, or the name alone.
@@ -59,7 +59,7 @@ pub struct Misfit {
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FitFact {
+pub struct SchemaCheckResult {
     /// When.
     pub at: Timestamp,
     /// How many custom resources were looked at; each counts once a version.
@@ -67,29 +67,29 @@ pub struct FitFact {
     /// How many of them do not fit.
     pub misfits: u64,
     /// The first of those.
-    pub first: Vec<Misfit>,
+    pub first: Vec<Violation>,
     /// How many fit, but have fields that the schema does not know: the API server drops them.
     pub losses: u64,
     /// The first of those, with the first of their fields.
-    pub first_losses: Vec<Misfit>,
+    pub first_losses: Vec<Violation>,
     /// Why they could not all be read.
     pub refusal: Option<Status>,
 }
 
 /// Looks at custom resources, one after the other.
 #[derive(Debug)]
-pub struct Fitting<'q> {
-    question: &'q Fit,
+pub struct SchemaChecker<'q> {
+    question: &'q SchemaCheck,
     looked_at: u64,
     misfits: u64,
-    first: Vec<Misfit>,
+    first: Vec<Violation>,
     losses: u64,
-    first_losses: Vec<Misfit>,
+    first_losses: Vec<Violation>,
 }
 
-impl<'q> Fitting<'q> {
+impl<'q> SchemaChecker<'q> {
     /// Nothing was looked at yet.
-    pub fn new(question: &'q Fit) -> Self {
+    pub fn new(question: &'q SchemaCheck) -> Self {
         Self { question, looked_at: 0, misfits: 0, first: Vec::new(), losses: 0, first_losses: Vec::new() }
     }
 
@@ -114,7 +114,7 @@ impl<'q> Fitting<'q> {
                 problem.truncate(problem.floor_char_boundary(TOLD));
                 problem.push('…');
             }
-            self.first.push(Misfit { version: version.to_owned(), name: name(), problem });
+            self.first.push(Violation { version: version.to_owned(), name: name(), problem });
         }
     }
 
@@ -132,14 +132,14 @@ impl<'q> Fitting<'q> {
             let fields: Vec<String> = unknown.iter().take(NAMED).map(ToString::to_string).collect();
             let more = if unknown.len() > NAMED { ", …" } else { "" };
             let problem = format!("{}{more}", fields.join(", "));
-            self.first_losses.push(Misfit { version: version.to_owned(), name: name(), problem });
+            self.first_losses.push(Violation { version: version.to_owned(), name: name(), problem });
         }
     }
 
     /// What was found, at that time; `refusal` says why not all could be read.
-    pub fn end(self, at: Timestamp, refusal: Option<Status>) -> FitFact {
+    pub fn end(self, at: Timestamp, refusal: Option<Status>) -> SchemaCheckResult {
         let Self { question: _, looked_at, misfits, first, losses, first_losses } = self;
-        FitFact { at, looked_at, misfits, first, losses, first_losses, refusal }
+        SchemaCheckResult { at, looked_at, misfits, first, losses, first_losses, refusal }
     }
 }
 
@@ -149,18 +149,18 @@ mod tests {
 
     use super::*;
 
-    fn question() -> Fit {
+    fn question() -> SchemaCheck {
         let size = json!({ "type": "integer" });
         let colour = json!({ "type": "string", "default": "red" });
         let spec = json!({ "type": "object", "required": ["size", "colour"], "properties": { "size": size, "colour": colour } });
         let schema = json!({ "type": "object", "properties": { "spec": spec } });
-        Fit { kind: "Rose".into(), schemas: vec![("v1".into(), schema)], ..Fit::default() }
+        SchemaCheck { kind: "Rose".into(), schemas: vec![("v1".into(), schema)], ..SchemaCheck::default() }
     }
 
     #[test]
     fn ten_thousand_misfits_are_counted_and_the_first_are_named() {
         let question = question();
-        let mut fitting = Fitting::new(&question);
+        let mut fitting = SchemaChecker::new(&question);
         for n in 0..10_000 {
             let spec = if n % 2 == 0 { json!({ "size": n }) } else { json!({}) };
             let metadata = json!({ "name": format!("rose-{n}"), "namespace": "garden" });
@@ -170,26 +170,26 @@ mod tests {
         let found = fitting.end(Timestamp::UNIX_EPOCH, None);
         assert_eq!((found.looked_at, found.misfits, found.first.len()), (10_000, 5_000, NAMED));
         let problem = "spec.size: Required value".to_owned();
-        assert_eq!(found.first[0], Misfit { version: "v1".into(), name: "garden/rose-1".into(), problem });
+        assert_eq!(found.first[0], Violation { version: "v1".into(), name: "garden/rose-1".into(), problem });
         assert_eq!(found.losses, 0);
     }
 
     #[test]
     fn fields_that_would_be_dropped_are_losses() {
         let question = question();
-        let mut fitting = Fitting::new(&question);
+        let mut fitting = SchemaChecker::new(&question);
         let metadata = json!({ "name": "rose", "namespace": "garden" });
         fitting.look("v1", json!({ "metadata": metadata, "spec": { "size": 1, "terrace": true } }));
         fitting.look("v1", json!({ "metadata": metadata, "spec": { "size": 1 } }));
         let found = fitting.end(Timestamp::UNIX_EPOCH, None);
         assert_eq!((found.looked_at, found.misfits, found.losses), (2, 0, 1));
-        let loss = Misfit { version: "v1".into(), name: "garden/rose".into(), problem: "spec.terrace".into() };
+        let loss = Violation { version: "v1".into(), name: "garden/rose".into(), problem: "spec.terrace".into() };
         assert_eq!(found.first_losses, [loss]);
     }
 
     #[test]
     fn other_schemas_are_another_question() {
-        let other = Fit { schemas: vec![("v1".into(), json!({}))], ..question() };
+        let other = SchemaCheck { schemas: vec![("v1".into(), json!({}))], ..question() };
         assert_eq!(question().digest(), question().digest());
         assert_ne!(question().digest(), other.digest());
     }

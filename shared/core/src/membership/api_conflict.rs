@@ -1,9 +1,9 @@
-//! The table of the design: what OLM does about a member, from what its group, others, and it itself provide (design: OperatorGroups,
-//! "Rules for Intersection"; reference/olm-operator.md §4.6).
+//! The table of the design: what OLM does about a member, from what its group, others, and it itself provide
+//! (olm-behaviour/operatorgroup.md#intersection).
 
 /// A row of the table, and what OLM does in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Row {
+pub enum ApiConflict {
     /// Nobody else provides its APIs, and the group's annotation names them all.
     Continue,
     /// Nobody else provides its APIs, and the annotation lacks some: they are added.
@@ -18,7 +18,7 @@ pub enum Row {
     StaticContested,
 }
 
-impl Row {
+impl ApiConflict {
     /// The row for a member: does an intersecting group provide one of its APIs, does its own group's annotation name all of them, and
     /// is that group static?
     pub fn of(contested: bool, covered: bool, is_static: bool) -> Self {

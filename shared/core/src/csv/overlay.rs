@@ -6,7 +6,7 @@ use crate::api::object;
 use crate::plan::Action;
 
 /// The write that makes an object say what is desired; what others put into it stays. `None`: it does.
-pub(super) fn ensure(live: Option<&Value>, desired: Value) -> Option<Action> {
+pub(super) fn overlay(live: Option<&Value>, desired: Value) -> Option<Action> {
     let Some(live) = live else { return Some(Action::Create(desired)) };
     let new = overlaid(live, &desired);
     (new != *live).then_some(Action::Update(new))

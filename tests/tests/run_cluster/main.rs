@@ -1,96 +1,21 @@
-//! `kubectl olm run` as a process on a real API server: one writer, and what it says to those who may not.
+//! `kubectl olm run` as a process on a real API server: one writer, what means harm, and what it says to those who may not.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "helpers of tests are tests")]
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+mod hostile;
+mod junk;
+mod lease;
+mod processes;
+mod town;
+mod witness;
+
+use std::process::Command;
 
 use olm_core::api::crd;
-use olm_tests::control_plane::{ControlPlane, Options, skipped};
+use olm_tests::control_plane::{ControlPlane, skipped};
 use olm_tests::plugin::binary;
-use serde_json::Value;
 
-/// What happens within seconds on an idle machine.
-const PATIENCE: Duration = Duration::from_mins(1);
-/// What is asked of the controllers: an end within so long after a signal.
-const GRACEFUL: Duration = Duration::from_secs(2);
-
-fn plane(crds: Vec<Value>) -> ControlPlane {
-    binary("kubectl-olm-run").unwrap();
-    ControlPlane::start_with(Options { scheduler: false, kwok: false, crds, ..Options::default() }).unwrap()
-}
-
-fn run(kubeconfig: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(binary("kubectl-olm-run").unwrap());
-    command.args(arguments).env("KUBECONFIG", kubeconfig).stdin(Stdio::null());
-    command
-}
-
-/// Exit code and stderr.
-fn ends(kubeconfig: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-    let Output { status, stderr, .. } = run(kubeconfig, arguments).output().unwrap();
-    (status.code(), String::from_utf8(stderr).unwrap())
-}
-
-/// Controllers that go on.
-struct Running {
-    process: Child,
-    lines: Receiver<String>,
-}
-
-impl Running {
-    fn start(kubeconfig: &Path, arguments: &[&str]) -> Self {
-        let mut process = run(kubeconfig, arguments).stderr(Stdio::piped()).spawn().unwrap();
-        let stderr = BufReader::new(process.stderr.take().unwrap());
-        let (sender, lines) = channel();
-        std::thread::spawn(move || stderr.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
-        Self { process, lines }
-    }
-
-    /// Waits for a line with these words.
-    fn says(&self, words: &str) -> String {
-        let end = Instant::now() + PATIENCE;
-        let mut said = Vec::new();
-        while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            if line.contains(words) {
-                return line;
-            }
-            said.push(line);
-        }
-        panic!("it does not say {words:?}:\n{}", said.join("\n"));
-    }
-
-    /// Asks it to end.
-    fn end(mut self) -> Option<i32> {
-        let began = Instant::now();
-        let id = self.process.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        let status = self.process.wait().unwrap();
-        assert!(began.elapsed() < GRACEFUL, "it took {:?}", began.elapsed());
-        status.code()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Both fail only when it has ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-fn holder(plane: &ControlPlane) -> String {
-    let get = ["get", "lease", "-n", "olm", "kubectl-olm-run", "-o", "jsonpath={.spec.holderIdentity}"];
-    String::from_utf8(plane.kubectl(get).output().unwrap().stdout).unwrap()
-}
-
-fn kubectl(plane: &ControlPlane, line: &str) {
-    let output = plane.kubectl(line.split_whitespace()).output().unwrap();
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-}
+use processes::{Running, ends, holder, kubectl, plane};
 
 #[test]
 fn one_process_writes_and_others_wait_for_its_end() {

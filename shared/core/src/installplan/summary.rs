@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{blame, crd, edits};
+use super::{blocking_step, crd, edits};
 use crate::api::install_plan::is_approved;
 use crate::api::object;
 use crate::bundle::reference;
@@ -14,16 +14,16 @@ use crate::plan::Reason;
 use crate::settings::Settings;
 use crate::world::{Reader, kind};
 
-/// How a message about a failure that is not the last begins (reference/catalog-operator.md §5.3).
+/// How a message about a failure that is not the last begins (olm-behaviour/installplan.md#phases).
 const RETRYING: &str = "retrying execution due to error: ";
 
-/// How OLM says that it found no OperatorGroup to execute the plan with, for more causes than one (reference/catalog-operator.md §5.3).
+/// How OLM says that it found no OperatorGroup to execute the plan with, for more causes than one (olm-behaviour/installplan.md#phases).
 const NO_GROUP: &str = "no operator group found that is managing this namespace";
 
 /// Where an InstallPlan stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Standing {
+pub struct PlanSummary {
     /// `status.phase`; empty when nobody has written it.
     pub phase: String,
     /// `Automatic` or `Manual`.
@@ -81,7 +81,7 @@ impl std::fmt::Display for Change {
     }
 }
 
-impl Standing {
+impl PlanSummary {
     /// Will nobody ever change it again by himself?
     pub fn is_final(&self) -> bool {
         matches!(self.phase.as_str(), "Complete" | "Failed")
@@ -112,19 +112,19 @@ pub fn waits_for_execution(plan: &Value) -> bool {
 }
 
 /// Where the plan stands. `settings` are those of whoever executes it.
-pub fn standing(settings: &Settings, world: &Reader<'_>, plan: &Value) -> Standing {
+pub fn summarize(settings: &Settings, world: &Reader<'_>, plan: &Value) -> PlanSummary {
     let steps = object::list(plan, &["status", "plan"]);
-    let done = steps.iter().filter(|step| blame::is_done(step)).count();
+    let done = steps.iter().filter(|step| blocking_step::is_done(step)).count();
     let phase = object::text(plan, &["status", "phase"]).to_owned();
     let approved = is_approved(plan);
-    let step = (phase != "Complete").then(|| blame::open(plan)).flatten().map(|(_, step)| Step {
+    let step = (phase != "Complete").then(|| blocking_step::open(plan)).flatten().map(|(_, step)| Step {
         kind: object::text(step, &["resource", "kind"]).to_owned(),
         name: object::text(step, &["resource", "name"]).to_owned(),
         status: object::text(step, &["status"]).to_owned(),
         resolving: object::text(step, &["resolving"]).to_owned(),
     });
     let reason = reason(settings, world, plan, &phase, approved, step.as_ref());
-    Standing {
+    PlanSummary {
         approval: object::text(plan, &["spec", "approval"]).to_owned(),
         csvs: changes(world, plan),
         steps: (done, steps.len()),
@@ -154,7 +154,7 @@ fn reason(
     match phase {
         "Complete" => None,
         "Failed" => {
-            let (message, culprit) = (message.to_owned(), blame::of_failed(world, plan));
+            let (message, culprit) = (message.to_owned(), blocking_step::of_failed(world, plan));
             Some(Reason::InstallPlanFailed { namespace, name, message, culprit })
         }
         "" | "Planning" if !object::list(plan, &["status", "plan"]).is_empty() => {
@@ -176,7 +176,7 @@ fn reason(
                 let is_final = !message.contains("is forbidden");
                 let ends = |started: Timestamp| started + settings.install_plan_retry_timeout;
                 let fails_at = started.filter(|_| is_final).map(ends);
-                let culprit = blame::of_failed(world, plan);
+                let culprit = blocking_step::of_failed(world, plan);
                 // How often, and when next, only who carries it out knows.
                 let (attempts, next_at) = (0, None);
                 return Some(Reason::InstallPlanRetries {

@@ -1,5 +1,5 @@
 //! Words that YAML 1.1 takes for booleans and numbers and YAML 1.2 for text. Go's tools read 1.1, and so do opm, kubectl and OLM:
-//! `yes` without quotes is true for them, `014` is 12 (STYLE.md, fact 6; tried with opm).
+//! `yes` without quotes is true for them, `014` is 12 (olm-behaviour/opm.md#catalog-blobs; tried with opm).
 
 use std::ops::Range;
 

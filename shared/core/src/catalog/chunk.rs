@@ -1,0 +1,139 @@
+//! Parses a chunk of a catalog file to blobs, each of them read or refused. Chunks are independent: any thread may parse them, in
+//! any order.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::blob::{self, Blob, Kind};
+use super::document_text::{self, DocumentText, NonTextWord};
+use super::meta::Meta;
+use super::stored::{Span, Stored};
+use crate::bundle::{Bundle, File};
+use crate::finding::Finding;
+use crate::yaml::{self, Document, Format};
+
+/// Whole documents of a catalog file.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk<'a> {
+    /// The file, as people should see it in messages.
+    pub path: &'a str,
+    /// Line of the file on which the chunk begins, from 1.
+    pub line: usize,
+    /// Offset of the chunk in the file.
+    pub offset: usize,
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// How the file is written.
+    pub format: Format,
+    /// Where the file can be read again.
+    pub file: &'a Arc<dyn Stored>,
+}
+
+/// What a chunk of a catalog said, for [`super::Loader::add`].
+#[derive(Debug, Default)]
+pub struct Parsed {
+    pub(super) blobs: Vec<Blob>,
+    pub(super) findings: Vec<Finding>,
+}
+
+impl Parsed {
+    /// Reads a chunk of a file of blobs.
+    pub fn blobs(chunk: &Chunk<'_>) -> Self {
+        let mut parsed = Self::default();
+        let path: Arc<str> = chunk.path.into();
+        match yaml::documents_at(chunk.bytes, chunk.format, chunk.line, chunk.offset) {
+            Ok(documents) => documents.iter().for_each(|d| parsed.document(d, &path, chunk.file)),
+            Err(e) => parsed.findings.push(document_text::unreadable(e, &path)),
+        }
+        parsed
+    }
+
+    /// Reads a whole file of blobs, which stays in memory.
+    pub fn file(file: &File) -> Self {
+        let stored: Arc<dyn Stored> = Arc::new(file.bytes.clone());
+        let format = Format::of(&file.bytes).unwrap_or(Format::Yaml);
+        Self::blobs(&Chunk { path: &file.path, line: 1, offset: 0, bytes: &file.bytes, format, file: &stored })
+    }
+
+    /// Reads a bundle directory, whose path begins its files' paths.
+    pub fn bundle(directory: &str, files: &[File]) -> Self {
+        match blob::of_directory(directory, files) {
+            Ok(blob) => Self { blobs: vec![blob], findings: Vec::new() },
+            Err(finding) => Self::finding(finding),
+        }
+    }
+
+    /// Takes in blobs that were made, such as those of a template.
+    pub fn metas(path: &str, blobs: Vec<Meta>) -> Self {
+        let text: String = blobs.iter().map(|meta| format!("{}\n", meta.0)).collect();
+        Self::file(&File::new(path, text.into_bytes()))
+    }
+
+    /// The same, of bundles that go into the channels that the annotations of one name.
+    pub fn in_channels_of(mut self, bundle: &Bundle) -> Self {
+        for blob in &mut self.blobs {
+            if let Kind::Bundle(blob) = &mut blob.kind {
+                blob.channels = bundle.channels().into_iter().map(str::to_owned).collect();
+                bundle.default_channel().clone_into(&mut blob.default_channel);
+            }
+        }
+        self
+    }
+
+    /// Says that the document which begins on that line of a file is too long to be read.
+    pub fn too_long(path: &str, line: usize) -> Self {
+        Self::finding(document_text::unreadable(document_text::too_long(line), path))
+    }
+
+    /// How many values stay in memory of what was read.
+    pub fn values(&self) -> usize {
+        fn of(value: &Value) -> usize {
+            match value {
+                Value::Array(items) => 1 + items.iter().map(of).sum::<usize>(),
+                Value::Object(fields) => 1 + fields.values().map(of).sum::<usize>(),
+                _ => 1,
+            }
+        }
+        let of_blob = |blob: &Blob| match &blob.kind {
+            Kind::Bundle(bundle) => {
+                bundle.properties.iter().map(|p| 1 + of(&p.value)).sum::<usize>() + bundle.problems.len()
+            }
+            Kind::Channel(channel) => channel.entries.iter().map(|entry| 1 + entry.skips.len()).sum(),
+            Kind::Deprecations(deprecations) => deprecations.entries.len(),
+            Kind::Package(_) | Kind::Other(_) => 0,
+        };
+        self.blobs.iter().map(|blob| 1 + of_blob(blob)).sum::<usize>() + self.findings.len()
+    }
+
+    /// Says only that something is wrong.
+    pub fn finding(finding: Finding) -> Self {
+        Self { blobs: Vec::new(), findings: vec![finding] }
+    }
+
+    fn document(&mut self, document: &Document<'_>, path: &Arc<str>, file: &Arc<dyn Stored>) {
+        let read = DocumentText::read(document).map_err(|e| document_text::unreadable(e, path)).and_then(|text| {
+            for key in &text.repeated {
+                self.findings.push(
+                    Finding::new(
+                        "repeated-key",
+                        format!("the key {key:?} stands twice in one object; the last one counts"),
+                    )
+                    .warning()
+                    .at(path, document.line)
+                    .hint("remove one of them"),
+                );
+            }
+            for NonTextWord { line, word, means } in &text.words {
+                let message = format!("{word} without quotes is {means}, as in YAML 1.1, and not a text");
+                let finding = Finding::new("not-a-text", message).warning().at(path, *line);
+                self.findings.push(finding.hint(format!("write '{word}' if the text is meant, else {means}")));
+            }
+            blob::read(&text, Span::new(file, document), path, document)
+        });
+        match read {
+            Ok(blob) => self.blobs.push(blob),
+            Err(finding) => self.findings.push(finding),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! How much memory the catalogs of tenants may take together.
+//!
+//! *Guarantees*: all together never have more than there is, and nobody keeps others from having any: an owner may have as much as is
+//! left for others. So one owner alone gets half of it, each of two gets a third, and so on.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Memory that several owners share.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    most: usize,
+    used: Arc<Mutex<BTreeMap<String, usize>>>,
+}
+
+/// What an owner wants is more than its share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the catalogs of its namespace take more than their share of the {most} bytes of memory that tenants' catalogs have together"
+)]
+pub struct Full {
+    /// How much all have together.
+    pub most: usize,
+}
+
+impl Pool {
+    /// So many bytes, of which nobody has any yet.
+    pub fn new(most: usize) -> Self {
+        Self { most, used: Arc::default() }
+    }
+
+    /// The share of an owner's next catalog, of which it has taken nothing yet.
+    pub fn share(&self, owner: &str) -> Share {
+        Share { pool: self.clone(), owner: owner.to_owned(), taken: 0 }
+    }
+}
+
+/// What one catalog has taken. It is given back when this is dropped.
+#[derive(Debug)]
+pub struct Share {
+    pool: Pool,
+    owner: String,
+    taken: usize,
+}
+
+impl Share {
+    /// Takes so much more.
+    ///
+    /// # Errors
+    /// Less than that is left for others.
+    pub fn take(&mut self, bytes: usize) -> Result<(), Full> {
+        let mut used = self.pool.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = used.values().fold(bytes, |all, used| all.saturating_add(*used));
+        let own = used.get(&self.owner).copied().unwrap_or_default().saturating_add(bytes);
+        let most = self.pool.most;
+        if own > most.saturating_sub(all) {
+            return Err(Full { most });
+        }
+        used.insert(self.owner.clone(), own);
+        self.taken += bytes;
+        Ok(())
+    }
+
+    /// Gives so much back.
+    pub fn give_back(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.taken);
+        self.taken -= bytes;
+        let mut used = self.pool.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = used.get_mut(&self.owner) {
+            *own = own.saturating_sub(bytes);
+            if *own == 0 {
+                used.remove(&self.owner);
+            }
+        }
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.give_back(self.taken);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_may_have_as_much_as_is_left() {
+        let pool = Pool::new(1200);
+        let mut first = pool.share("a");
+        assert_eq!(first.take(600), Ok(()));
+        assert_eq!(pool.share("a").take(1), Err(Full { most: 1200 }), "also in another catalog");
+        let mut second = pool.share("b");
+        assert_eq!((second.take(300), second.take(1)), (Ok(()), Err(Full { most: 1200 })));
+        first.give_back(200);
+        assert_eq!((second.take(100), first.take(1).is_err()), (Ok(()), true));
+        drop(first);
+        assert_eq!((second.take(200), second.take(1).is_err()), (Ok(()), true));
+        drop(second);
+        assert_eq!((pool.share("c").take(usize::MAX).is_err(), pool.used.lock().unwrap().len()), (true, 0));
+    }
+
+    #[test]
+    fn all_together_never_have_more_than_there_is() {
+        let pool = Pool::new(1 << 20);
+        let mut shares: Vec<Share> = (0..50).map(|n| pool.share(&format!("owner-{}", n % 10))).collect();
+        for round in 0..100 {
+            for share in &mut shares {
+                // Who gets none asks again.
+                let _ = share.take(1 << (round % 16));
+            }
+            assert!(pool.used.lock().unwrap().values().sum::<usize>() < 1 << 20);
+        }
+        assert!(pool.share("late").take(1000).is_ok());
+    }
+}

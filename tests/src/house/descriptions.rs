@@ -1,0 +1,81 @@
+//! Descriptions in the generated CustomResourceDefinitions: what `kubectl explain` and `kubectl get` print about OLM's kinds.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::Finding;
+
+/// The types of these fields are Kubernetes' own, mainly parts of pods. Their schemas have no descriptions on purpose: with them the
+/// CustomResourceDefinitions would be several times as large, and they are documented by Kubernetes. The fields themselves have one.
+const OF_KUBERNETES: [&str; 10] = [
+    "spec.grpcPodConfig.affinity",
+    "spec.grpcPodConfig.tolerations",
+    "spec.install.spec.deployments.spec",
+    "spec.config.affinity",
+    "spec.config.env",
+    "spec.config.envFrom",
+    "spec.config.resources",
+    "spec.config.tolerations",
+    "spec.config.volumeMounts",
+    "spec.config.volumes",
+];
+
+/// The API server describes these itself.
+const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Shorter descriptions say no more than the field's name.
+const FEWEST_WORDS: usize = 4;
+
+/// The kinds, fields and columns without a useful description. `file` is where the CustomResourceDefinitions were generated to; its
+/// first line opens the list.
+pub fn poor(file: &Path, crds: &[Value]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, crd) in crds.iter().enumerate() {
+        let kind = crd["spec"]["names"]["kind"].as_str().unwrap_or_default();
+        let mut check = |path: &str, described: &Value| {
+            if let Some(fault) = fault(described["description"].as_str()) {
+                let what = format!("{path}: {fault}: improve the doc comment that it is generated from");
+                findings.push(Finding::new(file, index + 2, what));
+            }
+        };
+        for version in crd["spec"]["versions"].as_array().into_iter().flatten() {
+            let name = format!("{kind} {}", version["name"].as_str().unwrap_or_default());
+            let schema = &version["schema"]["openAPIV3Schema"];
+            check(&name, schema);
+            fields(&name, "", schema, &mut check);
+            for column in version["additionalPrinterColumns"].as_array().into_iter().flatten() {
+                check(&format!("{name}, column {}", column["name"]), column);
+            }
+        }
+    }
+    findings
+}
+
+/// Visits the fields below a schema, with their paths as `kubectl explain` takes them.
+fn fields(kind: &str, path: &str, schema: &Value, visit: &mut impl FnMut(&str, &Value)) {
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        if OF_EVERY_OBJECT.contains(&path.as_str()) {
+            continue;
+        }
+        visit(&format!("{kind}, {path}"), field);
+        if !OF_KUBERNETES.contains(&path.as_str()) {
+            fields(kind, &path, field, visit);
+        }
+    }
+    for items in ["items", "additionalProperties"].into_iter().filter_map(|key| schema.get(key)) {
+        fields(kind, path, items, visit);
+    }
+}
+
+/// What is wrong with a description.
+fn fault(description: Option<&str>) -> Option<&'static str> {
+    let text = description.unwrap_or_default();
+    match text.split_whitespace().count() {
+        0 => Some("has no description"),
+        words if words < FEWEST_WORDS => Some("has a description of fewer than four words"),
+        _ if !text.ends_with('.') => Some("has a description that does not end with a full stop"),
+        _ => None,
+    }
+}

@@ -1,0 +1,208 @@
+//! One writer at a time, whatever happens to who holds the Lease: processes on a real API server, whose audit log is the witness. Time
+//! decides nothing here but how long a test waits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+
+use kube::api::DeleteParams;
+use olm_core::api::object::{self, ObjectRef};
+use olm_tests::control_plane::audit::Entry;
+use olm_tests::control_plane::skipped;
+use olm_tests::faulty_api::{Call, Fault};
+use serde_json::{Value, json};
+
+use super::processes::Running;
+use super::town::{PATIENCE, Town, group, leases, namespace, resource, subscription};
+use super::witness::{WRITER, judge};
+
+/// Ten processes begin at once, and each in turn has to go in the middle of its work. Then one takes over that has not seen yet what was done.
+fn ten_in_turn() {
+    let town = Town::new();
+    (0..3).for_each(|_| town.subscribe());
+    let mut processes: Vec<Running> = (1..=10).map(|number| town.start(number)).collect();
+    town.blooms();
+    let mut holder = town.until_held(|holder| !holder.is_empty());
+    while processes.len() > 1 {
+        town.subscribe();
+        town.plans();
+        // HOST_PROCESS_RANDOM
+        let at = processes.iter().position(|process| holder.contains(&format!("_{}_", process.id()))).unwrap();
+        processes.remove(at).end();
+        holder = town.until_held(|now| !now.is_empty() && now != holder);
+    }
+    town.blooms();
+    town.judge("ten in turn", &[]);
+    let (terms, _) = judge(&town.plane.audit().unwrap());
+    assert_eq!(terms.len(), 10);
+    assert!(terms[..9].iter().all(|term| term.writes > 0), "{terms:?}");
+
+    // It has a Subscription of which it sees no more for now, which nobody can do anything for yet.
+    let last = processes.remove(0);
+    town.gardens.fetch_add(1, Ordering::Relaxed);
+    town.create(&namespace("park"));
+    town.create(&subscription("park"));
+    let late = |call: &Call| {
+        let is_late = ["Subscription", "InstallPlan", "ClusterServiceVersion"].iter().any(|kind| call.is_of(kind));
+        (call.verb == "watch" && is_late).then_some(Fault::Late)
+    };
+    let (next, proxy) = town.start_behind(11, late);
+    next.says("the cluster is known");
+    town.create(&group("park"));
+    town.blooms();
+    last.end();
+    // What it does is done when it has done this.
+    town.until_held(|now| !now.is_empty() && now != holder);
+    town.create(&namespace("field"));
+    town.create(&group("field"));
+    let groups = resource("operators.coreos.com", "v1", "OperatorGroup", "operatorgroups");
+    town.until(&groups, |groups| {
+        let status = |group: &Value| !object::list(group, &["status", "namespaces"]).is_empty();
+        groups.get(&("field".to_owned(), "field".to_owned())).is_some_and(status)
+    });
+    proxy.let_go();
+    town.subscribe();
+    town.blooms();
+    next.end();
+    town.judge("who has not seen it yet", &[]);
+}
+
+/// The holder stands still, and goes on when it holds the Lease no longer.
+fn stopped() {
+    let town = Town::new();
+    // Of a process that is stopped between asking whether it may write and writing, nobody could tell. This one has nothing to write.
+    town.subscribe();
+    let (code, said) = town.once(3);
+    assert_eq!(code, Some(0), "{said}");
+    let first = town.start(1);
+    first.says("the cluster is known");
+    first.signal("STOP");
+    let second = town.start(2);
+    (0..3).for_each(|_| town.subscribe());
+    second.says_within(PATIENCE, "this process writes from now on");
+    town.blooms();
+    first.signal("CONT");
+    first.says("holds the Lease");
+    town.subscribe();
+    back(&town, first, second, "stopped", &[3, 1, 2, 1]);
+}
+
+/// The one that had the Lease gets it back, and goes on.
+fn back(town: &Town, first: Running, second: Running, name: &str, writers: &[usize]) {
+    town.blooms();
+    second.end();
+    first.says("this process writes from now on");
+    town.subscribe();
+    town.blooms();
+    first.end();
+    town.judge(name, writers);
+}
+
+/// The holder's calls fail in these ways while work comes in, and until another holds the Lease.
+fn cut_off(name: &str, way: impl Fn(&Call, usize) -> Fault + Send + 'static) {
+    let town = Town::new();
+    let is_cut = Arc::new(AtomicBool::new(false));
+    let (cut, mut calls) = (is_cut.clone(), 0);
+    let (first, _proxy) = town.start_behind(1, move |call| {
+        calls += 1;
+        cut.load(Ordering::Relaxed).then(|| way(call, calls))
+    });
+    first.says("the cluster is known");
+    town.subscribe();
+    town.blooms();
+    is_cut.store(true, Ordering::Relaxed);
+    let second = town.start(2);
+    town.meanwhile(|| {
+        second.says_within(PATIENCE, "this process writes from now on");
+        is_cut.store(false, Ordering::Relaxed);
+        first.says("holds the Lease");
+    });
+    back(&town, first, second, name, &[1, 2, 1]);
+}
+
+/// What becomes of calls between the sides of a partition: some are executed, of which the answer is lost.
+fn partition(call: &Call, number: usize) -> Fault {
+    let reached = call.writes() && !call.is_of("Lease") && number.is_multiple_of(3);
+    if number.is_multiple_of(2) { Fault::Silence { reached } } else { Fault::Drop { reached } }
+}
+
+/// Somebody deletes the Lease, and another writes nonsense into it, while its holder works and sees nothing of it.
+fn deleted() {
+    let town = Town::new();
+    let is_cut = Arc::new(AtomicBool::new(false));
+    let cut = is_cut.clone();
+    let (first, _proxy) = town.start_behind(1, move |call| {
+        (call.is_of("Lease") && cut.load(Ordering::Relaxed)).then_some(Fault::Silence { reached: false })
+    });
+    first.says("the cluster is known");
+    let second = town.start(2);
+    second.says("holds the Lease");
+    let holder = town.until_held(|holder| !holder.is_empty());
+    town.meanwhile(|| {
+        is_cut.store(true, Ordering::Relaxed);
+        let gvk = leases().gvk;
+        let lease = ObjectRef { gvk, namespace: "olm".to_owned(), name: "kubectl-olm-run".to_owned() };
+        town.runtime.block_on(town.api.delete(&lease, &DeleteParams::default())).unwrap();
+        assert_eq!(town.until_held(|_| true), holder, "it is put back as it was");
+        // As by clients whose clocks are wrong.
+        for time in ["2000-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z", "2000-01-01T00:00:00.000000Z"] {
+            let nonsense = json!({ "spec": { "renewTime": time, "acquireTime": time, "leaseDurationSeconds": 1 } });
+            town.runtime.block_on(town.api.merge(&lease, &nonsense)).unwrap();
+        }
+        second.says_within(PATIENCE, "this process writes from now on");
+        is_cut.store(false, Ordering::Relaxed);
+        first.says("holds the Lease");
+    });
+    let entries = town.plane.audit().unwrap();
+    let deletion = entries.iter().position(|entry| entry.verb == "delete" && entry.resource == "leases").unwrap();
+    let writes =
+        |entry: &&Entry| entry.user == format!("{WRITER}1") && entry.resource != "leases" && entry.code.is_none();
+    let after = entries[deletion..].iter().filter(writes).count();
+    assert!(after > 0, "it wrote, and nobody else");
+    back(&town, first, second, "deleted", &[1, 2, 1]);
+}
+
+/// The holder has to go while an answer is missing: what it has asked for may still happen.
+fn unanswered() {
+    let town = Town::new();
+    let (sender, held) = channel();
+    let (first, proxy) = town.start_behind(1, move |call| {
+        let is_held = call.verb == "create" && call.is_of("InstallPlan");
+        // Nobody listens after the first.
+        is_held.then(|| sender.send(()).ok()).map(|_| Fault::Held)
+    });
+    first.says("the cluster is known");
+    let second = town.start(2);
+    second.says("holds the Lease");
+    let holder = town.until_held(|holder| !holder.is_empty());
+    town.subscribe();
+    held.recv_timeout(PATIENCE).unwrap();
+    first.end();
+    assert_eq!(town.until_held(|_| true), holder, "it is not let go");
+    proxy.let_go();
+    second.says_within(PATIENCE, "this process writes from now on");
+    town.blooms();
+    second.end();
+    town.judge("unanswered", &[1, 2]);
+}
+
+#[test]
+fn never_do_two_write_at_a_time() {
+    if skipped() {
+        return;
+    }
+    // Most of this is waiting, for a minute each.
+    let scenarios: [(&str, fn()); 6] = [
+        ("ten in turn", ten_in_turn),
+        ("stopped", stopped),
+        ("cut off", || cut_off("cut off", partition)),
+        ("busy", || cut_off("busy", |_, _| Fault::Busy { seconds: 10 })),
+        ("deleted", deleted),
+        ("unanswered", unanswered),
+    ];
+    let asked = std::env::var("OLM_LEASE").unwrap_or_default();
+    let chosen = scenarios.into_iter().filter(|(name, _)| name.contains(&asked));
+    let running: Vec<_> = chosen.map(|(name, scenario)| (name, std::thread::spawn(scenario))).collect();
+    let failed: Vec<&str> = running.into_iter().filter_map(|(name, run)| run.join().is_err().then_some(name)).collect();
+    assert!(failed.is_empty(), "{failed:?}: see above");
+}

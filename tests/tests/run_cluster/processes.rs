@@ -1,0 +1,135 @@
+//! The controllers as processes, and what is asked of a cluster besides.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use olm_tests::control_plane::{ControlPlane, Options};
+use olm_tests::plugin::binary;
+use serde_json::Value;
+
+/// What happens within seconds on an idle machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// What is asked of the controllers: an end within so long after a signal.
+const GRACEFUL: Duration = Duration::from_secs(2);
+
+pub(super) fn plane(crds: Vec<Value>) -> ControlPlane {
+    binary("kubectl-olm-run").unwrap();
+    ControlPlane::start_with(Options { scheduler: false, kwok: false, crds, ..Options::default() }).unwrap()
+}
+
+pub(super) fn run(kubeconfig: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(binary("kubectl-olm-run").unwrap());
+    command.args(arguments).env("KUBECONFIG", kubeconfig).stdin(Stdio::null());
+    command
+}
+
+/// Exit code and stderr.
+pub(super) fn ends(kubeconfig: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = run(kubeconfig, arguments).output().unwrap();
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+/// Controllers that go on.
+pub(super) struct Running {
+    process: Child,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    pub(super) fn start(kubeconfig: &Path, arguments: &[&str]) -> Self {
+        Self::of(run(kubeconfig, arguments))
+    }
+
+    /// The same, with no more virtual memory than so many KiB.
+    pub(super) fn start_within(kib: u64, kubeconfig: &Path, arguments: &[&str]) -> Self {
+        let limited = format!("ulimit -v {kib}; exec \"$0\" \"$@\"");
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(limited).arg(binary("kubectl-olm-run").unwrap()).args(arguments);
+        command.env("KUBECONFIG", kubeconfig).stdin(Stdio::null());
+        Self::of(command)
+    }
+
+    fn of(mut command: Command) -> Self {
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+        let stderr = BufReader::new(process.stderr.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || stderr.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
+        Self { process, lines }
+    }
+
+    /// Its process id.
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Sends it a signal, as `TERM`.
+    pub(super) fn signal(&self, name: &str) {
+        let kill = Command::new("kill").args([&format!("-{name}"), &self.id().to_string()]).status();
+        assert!(kill.unwrap().success());
+    }
+
+    /// Waits for a line with these words.
+    pub(super) fn says(&self, words: &str) -> String {
+        self.says_within(PATIENCE, words)
+    }
+
+    /// The same, of what takes longer.
+    pub(super) fn says_within(&self, patience: Duration, words: &str) -> String {
+        let end = Instant::now() + patience;
+        let mut said = Vec::new();
+        while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            if line.contains(words) {
+                return line;
+            }
+            said.push(line);
+        }
+        panic!("it does not say {words:?}:\n{}", said.join("\n"));
+    }
+
+    /// Has it not ended?
+    pub(super) fn is_alive(&mut self) -> bool {
+        self.process.try_wait().unwrap().is_none()
+    }
+
+    /// What it has said since it was last asked.
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+        self.lines.try_iter()
+    }
+
+    /// The most memory that it has had so far, in MB.
+    pub(super) fn peak(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1000
+    }
+
+    /// Asks it to end.
+    pub(super) fn end(mut self) -> Option<i32> {
+        let began = Instant::now();
+        self.signal("TERM");
+        let status = self.process.wait().unwrap();
+        assert!(began.elapsed() < GRACEFUL, "it took {:?}", began.elapsed());
+        status.code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only when it has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+pub(super) fn holder(plane: &ControlPlane) -> String {
+    let get = ["get", "lease", "-n", "olm", "kubectl-olm-run", "-o", "jsonpath={.spec.holderIdentity}"];
+    String::from_utf8(plane.kubectl(get).output().unwrap().stdout).unwrap()
+}
+
+pub(super) fn kubectl(plane: &ControlPlane, line: &str) {
+    let output = plane.kubectl(line.split_whitespace()).output().unwrap();
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+}
