@@ -102,7 +102,7 @@ pub struct Arguments {
     #[arg(short, long, value_enum, value_name = "FORMAT", requires = "documents")]
     output: Option<DataFormat>,
 
-    /// Most that is taken from a catalog image, unpacked, such as 4Gi [default: 2Gi]
+    /// Most that is taken from a catalog image of the global namespace, unpacked, such as 4Gi [default: 2Gi]
     #[arg(long, value_name = "QUANTITY", value_parser = bytes, help_heading = "Registry options")]
     image_size_limit: Option<u64>,
     #[command(flatten)]

@@ -18,15 +18,24 @@ pub const CATALOG_BYTES: u64 = 2 << 30;
 pub(crate) const CONFIG_MAP_BYTES: usize = 64 << 20;
 
 /// Most values of a catalog that stay in memory: of the properties of its bundles, and of the entries of its channels. They take a
-/// hundred bytes each, and two gigabytes at worst; the largest public catalog has five hundred thousand.
+/// hundred bytes each, and [`VALUE_BYTES`] at worst; the largest public catalog has five hundred thousand.
 pub const CATALOG_VALUES: usize = 5_000_000;
 
 /// Most bytes of what a catalog says over gRPC, with what it takes in memory.
 pub const CATALOG_MESSAGES: usize = 512 << 20;
 
-/// Most bytes of what all catalogs outside the global namespace say over gRPC, with what they take in memory. A namespace has as much of
-/// them as it leaves to others: alone half.
-pub const TENANTS_MESSAGES: usize = 512 << 20;
+/// Most bytes in memory of all catalogs outside the global namespace, over gRPC and of images. A namespace has as much of them as it
+/// leaves to others: alone half.
+pub const TENANTS_MEMORY: usize = 512 << 20;
+
+/// Most bytes on disk of the images of all catalogs outside the global namespace, divided in the same way.
+pub const TENANTS_FILES: usize = 8 << 30;
+
+/// Most bytes on disk of one such image. The largest public catalog has 120 million.
+pub const TENANT_IMAGE: u64 = 512 << 20;
+
+/// What one value of a catalog ([`CATALOG_VALUES`]) takes in memory at worst, in bytes.
+pub const VALUE_BYTES: usize = 400;
 
 /// Most bytes of one message over gRPC: a bundle with its objects. Of empty strings a message makes 24 times as much in memory.
 pub const MESSAGE_BYTES: usize = 16 << 20;

@@ -7,6 +7,7 @@
 //!   completion command lines that are completed, for kubectl and for shells
 //!   image      images: pulled from registries, read from OCI layouts
 //!   installplan `kubectl olm install-plan`
+//!   listener   sockets with limits, and metrics over HTTP
 //!   observe    what is there, as a World: a cluster that is only read, or files
 //!   operatorgroup `kubectl olm operatorgroup`
 //!   registry   catalogs: directories, and the gRPC protocol on both sides
@@ -20,6 +21,7 @@ pub mod cluster;
 pub mod completion;
 pub mod image;
 pub mod installplan;
+mod listener;
 pub mod observe;
 pub mod operatorgroup;
 pub mod registry;

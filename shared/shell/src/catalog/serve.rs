@@ -26,6 +26,7 @@ use super::source::{Held, Ref, Source};
 use crate::cli::signal::stopped;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::image;
+use crate::listener::http;
 use crate::registry::server::{self, Metrics, Server};
 
 /// Files are read when they have not changed for so long: whoever writes them may not be done.
@@ -202,8 +203,7 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, CliError> {
 async fn serve_metrics(listener: TcpListener, counts: Metrics) {
     let text = async move || ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0")], counts.text());
     let router = Router::new().route("/metrics", get(text)).route("/healthz", get(async || "ok"));
-    // It ends with its task.
-    axum::serve(listener, router).await.ok();
+    http::serve(listener, router).await;
 }
 
 /// Reads everything as one catalog.

@@ -12,7 +12,6 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::{WatchStreamExt, watcher};
 use olm_core::api::catalog_source::Target;
 use olm_core::api::object;
-use olm_core::budget::TENANTS_MESSAGES;
 use olm_core::catalog::{self, Snapshot};
 use olm_core::planner::Event;
 use olm_core::world::{CatalogFact, ConnectionState, Fact, FactKey};
@@ -28,7 +27,8 @@ use crate::cli::{CliError, ErrorKind, findings};
 use crate::image::{self, Content, Location};
 use crate::registry;
 use crate::registry::client::{Client, Observation, Settings};
-use crate::registry::share::{Pool, Share};
+use crate::registry::image::CatalogImage;
+use crate::registry::share::{Quota, Share, Shares};
 use crate::run::CatalogDirectory;
 
 /// Pauses after an image could not be pulled: the first, and the longest.
@@ -68,9 +68,9 @@ impl Catalogs {
             // The receiver is gone only when the process stops.
             let _ = events.send(Event::Learned(key, Some(Fact::Catalog(fact))));
         }
-        let tenants = Pool::new(TENANTS_MESSAGES);
         let Self { global, images, .. } = self;
-        Connections { api, global, images, tenants, events, metrics, connected: BTreeMap::new() }
+        let (tenants, connected) = (Quota::new(), BTreeMap::new());
+        Connections { api, global, images, tenants, events, metrics, connected }
     }
 }
 
@@ -79,8 +79,8 @@ pub(super) struct Connections {
     api: Api,
     global: String,
     images: image::Options,
-    /// Memory for the catalogs of all other namespaces.
-    tenants: Pool,
+    /// For the catalogs of all other namespaces.
+    tenants: Quota,
     events: mpsc::UnboundedSender<Event>,
     metrics: Metrics,
     connected: BTreeMap<(String, String), Connection>,
@@ -129,17 +129,18 @@ impl Connections {
             config_map: None,
         };
         let (sender, observed) = watch::channel(idle);
+        let tenant = (namespace != self.global).then(|| self.tenants.clone());
         let refresh = Arc::new(Notify::new());
         let reader = match target {
             // It was read when the process started.
             Target::Directory => return,
             Target::Address(address) => {
                 let (client, address, refresh) = (self.api.client(), address.clone(), refresh.clone());
-                let tenants = (namespace != self.global).then(|| (self.tenants.clone(), namespace.to_owned()));
+                let tenant = tenant.map(|quota| (quota, namespace.to_owned()));
                 tokio::spawn(supervised(
                     {
                         let sender = sender.clone();
-                        move || dial(client.clone(), address.clone(), tenants.clone(), refresh.clone(), sender.clone())
+                        move || dial(client.clone(), address.clone(), tenant.clone(), refresh.clone(), sender.clone())
                     },
                     move |error| failed(&sender, error),
                 ))
@@ -148,6 +149,7 @@ impl Connections {
                 let reader = ImageReader {
                     puller: Puller::new(self.api.clone(), &self.images),
                     namespace: namespace.to_owned(),
+                    tenant,
                     catalog_dir: catalog_dir.clone(),
                     secrets: secrets.clone(),
                     refresh: refresh.clone(),
@@ -210,11 +212,11 @@ fn failed(sender: &watch::Sender<Observed>, error: String) {
 async fn dial(
     cluster: kube::Client,
     address: String,
-    tenants: Option<(Pool, String)>,
+    tenant: Option<(Quota, String)>,
     refresh: Arc<Notify>,
     sender: watch::Sender<Observed>,
 ) -> Result<(), String> {
-    let share = move || tenants.as_ref().map(|(pool, namespace)| pool.share(namespace));
+    let share = move || tenant.as_ref().map(|(quota, namespace)| quota.shares(namespace).memory);
     let client = Client::start_sharing(&address, Settings::default(), share);
     let mut seen = client.observe();
     let mut replaced = std::pin::pin!(endpoints::replaced(cluster, &address));
@@ -242,12 +244,14 @@ async fn dial(
 struct ImageReader {
     puller: Puller,
     namespace: String,
+    /// What limits it, unless it is one of the global namespace.
+    tenant: Option<Quota>,
     catalog_dir: Option<String>,
     secrets: Vec<String>,
     refresh: Arc<Notify>,
     sender: watch::Sender<Observed>,
     /// The image that the content is of: its files may be read later.
-    held: Option<Content>,
+    held: Option<(Content, Option<Share>)>,
 }
 
 impl ImageReader {
@@ -288,21 +292,24 @@ impl ImageReader {
 
     async fn read(&mut self, location: &Location) -> Result<(), CliError> {
         let options = self.puller.options(&self.namespace, &self.secrets).await?;
-        let known = self.held.as_ref().map(|content| content.digest.as_str());
+        let known = self.held.as_ref().map(|(content, _)| content.digest.as_str());
         if known.is_some() && known == Some(image::resolve(location, &options).await?.as_str()) {
             self.sender.send_modify(|o| (o.state, o.error) = (ConnectionState::Ready, None));
             return Ok(());
         }
-        let (load, content) = registry::image::load(location, self.catalog_dir.as_deref(), &options).await?;
-        for finding in &load.findings {
+        let shares = self.tenant.as_ref().map(|quota| quota.shares(&self.namespace));
+        let image = registry::image::load(location, self.catalog_dir.as_deref(), &options, shares).await?;
+        let CatalogImage { loaded, content, shares } = image;
+        for finding in &loaded.findings {
             tracing::warn!(image = %location, "{finding}");
         }
+        let (memory, disk) = shares.map(|Shares { memory, disk }| (memory, disk)).unzip();
         self.sender.send_modify(|o| {
             o.state = ConnectionState::Ready;
             o.error = None;
-            (o.snapshot, o.share) = (Some(Arc::new(load.snapshot)), None);
+            (o.snapshot, o.share) = (Some(Arc::new(loaded.snapshot)), memory.map(Arc::new));
         });
-        self.held = Some(content);
+        self.held = Some((content, disk));
         Ok(())
     }
 }

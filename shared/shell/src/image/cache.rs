@@ -1,7 +1,8 @@
 //! The cache: what was pulled, by digest, in a folder that any number of processes share.
 //!
 //! An entry appears whole, by a rename, or not at all. Whoever uses an entry holds a shared lock on its description. What was not used
-//! for a month, and is not in use, is deleted when something new comes. The folder is for its owner only: pulled images may be private.
+//! for a month, and is not in use, is deleted when something new comes; when entries take more than [`MOST_BYTES`], those that were not
+//! used for longest. The folder is for its owner only: pulled images may be private.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -17,6 +18,8 @@ use super::{Content, Kind};
 use crate::cli::CliError;
 
 const UNUSED: Duration = Duration::from_hours(30 * 24);
+/// Bytes of entries beyond which those that are not in use are deleted: a tenant may have any number of images pulled, one after the other.
+const MOST_BYTES: u64 = 8 << 30;
 /// What a killed process left behind is deleted after this.
 const ABANDONED: Duration = Duration::from_hours(24);
 /// Nobody but the owner.
@@ -51,8 +54,8 @@ impl Description {
     }
 
     fn content(self, root: PathBuf, held: Held) -> Content {
-        let Self { kind, digest, labels, warnings, files: _ } = self;
-        Content { root, kind, digest, labels, warnings, _held: held }
+        let Self { kind, digest, labels, warnings, files: (_, bytes) } = self;
+        Content { root, kind, digest, labels, bytes, warnings, _held: held }
     }
 }
 
@@ -185,10 +188,10 @@ impl Staging {
     pub(super) fn keep(self, cache: Option<&Path>, mut description: Description) -> Result<Content, CliError> {
         let root = self.content();
         fs::remove_dir_all(self.files())?;
+        description.files = count(&root)?;
         let Some(cache) = cache else {
             return Ok(description.content(root, Held::Temporary { _folder: self.0 }));
         };
-        description.files = count(&root)?;
         let text = serde_json::to_vec(&description).map_err(io::Error::from)?;
         fs::write(self.0.path().join(DESCRIPTION), text)?;
         let entry = entry(cache, description.kind, &description.digest);
@@ -203,7 +206,7 @@ impl Staging {
                 None => Err(CliError::from(e).at(entry.display())),
             };
         }
-        prune(cache);
+        prune(cache, MOST_BYTES);
         Ok(description.content(entry.join(CONTENT), Held::Entry { _lock: locked }))
     }
 }
@@ -219,30 +222,35 @@ fn count(folder: &Path) -> io::Result<(u64, u64)> {
     Ok(sum)
 }
 
-/// Deletes what nobody used for long. That it cannot be deleted is no reason to fail.
-fn prune(cache: &Path) {
-    let Ok(entries) = fs::read_dir(cache) else { return };
-    let older = |path: &Path, age: Duration| {
-        let modified = fs::metadata(path).and_then(|m| m.modified()).ok();
-        modified.and_then(|m| m.elapsed().ok()).is_some_and(|elapsed| elapsed > age)
-    };
-    for path in entries.flatten().map(|e| e.path()) {
+/// Deletes what was not used for long, and more of it while all entries take more than so many bytes. That something cannot be
+/// deleted is no reason to fail.
+fn prune(cache: &Path, most: u64) {
+    let Ok(folders) = fs::read_dir(cache) else { return };
+    let age = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok().and_then(|m| m.elapsed().ok());
+    let mut entries = Vec::new();
+    for path in folders.flatten().map(|e| e.path()) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_old = if name.starts_with(FRESH) {
-            older(&path, ABANDONED)
-        } else {
-            (name.starts_with("catalog-") || name.starts_with("bundle-")) && older(&path.join(DESCRIPTION), UNUSED)
-        };
-        if !is_old {
-            continue;
-        }
         if name.starts_with(FRESH) {
-            let _ = fs::remove_dir_all(&path);
+            if age(&path).is_some_and(|age| age > ABANDONED) {
+                let _ = fs::remove_dir_all(&path);
+            }
+        } else if name.starts_with("catalog-") || name.starts_with("bundle-") {
+            let description = path.join(DESCRIPTION);
+            let text = fs::read(&description).unwrap_or_default();
+            let bytes = serde_json::from_slice(&text).map_or(0, |d: Description| d.files.1);
+            entries.push((age(&description), bytes, path));
+        }
+    }
+    let mut sum: u64 = entries.iter().map(|(_, bytes, _)| bytes).sum();
+    entries.sort_by_key(|(age, ..)| std::cmp::Reverse(*age));
+    for (age, bytes, entry) in entries {
+        if sum <= most && age.is_none_or(|age| age <= UNUSED) {
             continue;
         }
         // What is in use stays; whoever comes meanwhile does not get it.
-        if let Ok(_lock @ (Locked::Held(_) | Locked::Unsupported)) = lock(&path.join(DESCRIPTION), false) {
-            discard(cache, &path);
+        if let Ok(_lock @ (Locked::Held(_) | Locked::Unsupported)) = lock(&entry.join(DESCRIPTION), false) {
+            discard(cache, &entry);
+            sum -= bytes;
         }
     }
 }
@@ -277,15 +285,33 @@ mod tests {
         let other = make(&cache, "sha256:0b");
         assert!(first.root.join("catalog.yaml").is_file(), "the one who made it uses it");
         drop(first);
-        prune(&cache);
+        prune(&cache, MOST_BYTES);
         assert!(again.root.join("catalog.yaml").is_file(), "the one who found it uses it");
         let root = again.root.clone();
         drop(again);
-        prune(&cache);
+        prune(&cache, MOST_BYTES);
         assert!(!root.exists());
         assert!(find(&cache, Kind::Catalog, DIGEST).is_none() && find(&cache, Kind::Catalog, "sha256:0b").is_some());
         drop(other);
         assert_eq!(fs::read_dir(&cache).unwrap().count(), 1, "nothing is left over");
+    }
+
+    #[test]
+    fn the_cache_does_not_grow_without_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("images");
+        let made: Vec<Content> = (0..4).map(|n| make(&cache, &format!("sha256:{n}"))).collect();
+        let mut made = made.into_iter();
+        let (_in_use, oldest) = (made.next(), made.next().unwrap());
+        let description = oldest.root.parent().unwrap().join(DESCRIPTION);
+        let hour = SystemTime::now() - Duration::from_hours(1);
+        File::options().append(true).open(description).unwrap().set_modified(hour).unwrap();
+        drop((oldest, made));
+        prune(&cache, 3);
+        let is_there = |n: usize| find(&cache, Kind::Catalog, &format!("sha256:{n}")).is_some();
+        assert_eq!([0, 1, 2, 3].map(is_there), [true, false, true, true], "the one that was not used for longest goes");
+        prune(&cache, 0);
+        assert_eq!([0, 2, 3].map(is_there), [true, false, false], "what is in use stays");
     }
 
     #[test]

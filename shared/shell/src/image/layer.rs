@@ -65,7 +65,7 @@ pub(super) fn read(
 /// A layer, or the image, is larger than the limits allow.
 pub(super) fn too_much(what: &str) -> CliError {
     CliError::input(format!("the image holds {what}"))
-        .hint("no public catalog or bundle needs that much: ask its maker what is in it; kubectl olm run takes more with --image-size-limit")
+        .hint("no public catalog or bundle needs that much: ask its maker what is in it; kubectl olm run takes more of catalogs in the global namespace with --image-size-limit")
 }
 
 /// Passes bytes through and checks, at the end, that they are what they should be.

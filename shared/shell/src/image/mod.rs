@@ -212,6 +212,8 @@ pub struct Content {
     pub digest: String,
     /// The image's labels.
     pub labels: BTreeMap<String, String>,
+    /// Bytes of all files.
+    pub bytes: u64,
     /// What of the labelled folders was left out, and why.
     pub warnings: Vec<String>,
     /// Keeps the folder for as long as this value lives.

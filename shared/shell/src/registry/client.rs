@@ -37,6 +37,9 @@ pub struct Settings {
     pub pause: Duration,
     /// Longest pause between two attempts.
     pub max_pause: Duration,
+    /// Longest pause after the catalog exceeded a limit. Reading it costs as much as the limit allows, and the next attempt
+    /// will most likely end in the same way.
+    pub max_pause_over_limit: Duration,
     /// Largest message that is accepted, in bytes: one bundle with its objects.
     pub max_message: usize,
     /// Most bytes of all messages that are read of one catalog, with what they take in memory.
@@ -50,6 +53,7 @@ impl Default for Settings {
             read_timeout: Duration::from_mins(1),
             pause: Duration::from_millis(200),
             max_pause: Duration::from_secs(5),
+            max_pause_over_limit: Duration::from_mins(5),
             max_message: MESSAGE_BYTES,
             max_catalog: CATALOG_MESSAGES,
         }
@@ -96,6 +100,13 @@ pub enum ReadError {
     /// Others need the memory.
     #[error(transparent)]
     Full(#[from] Full),
+}
+
+impl ReadError {
+    /// Did the catalog exceed a limit of size or time?
+    fn is_over_limit(&self) -> bool {
+        matches!(self, Self::Timeout(_) | Self::TooLarge(_) | Self::Full(_))
+    }
 }
 
 /// A client of one catalog. Dropping it closes the connection.
@@ -211,14 +222,18 @@ impl Connection {
                 _ = &mut lost => return,
                 read = read_sharing(channel.clone(), &self.settings, share.as_mut()) => read,
             };
-            let failed = read.is_err();
+            let longest = match &read {
+                Ok(_) => None,
+                Err(e) if e.is_over_limit() => Some(self.settings.max_pause_over_limit),
+                Err(_) => Some(self.settings.max_pause),
+            };
             self.observe(read, share);
             tokio::select! {
                 _ = &mut lost => return,
                 () = self.refresh.notified() => {}
-                () = tokio::time::sleep(pause), if failed => {}
+                () = tokio::time::sleep(pause), if longest.is_some() => {}
             }
-            pause = if failed { (pause * 2).min(self.settings.max_pause) } else { self.settings.pause };
+            pause = longest.map_or(self.settings.pause, |longest| (pause * 2).min(longest));
         }
     }
 

@@ -18,6 +18,7 @@ use olm_core::catalog::{CatalogIndex, Loaded, Parsed};
 use olm_core::finding::Finding;
 
 use super::read::{self, Item};
+use super::share::Share;
 use crate::cli::{CliError, ErrorKind};
 use crate::image::Content;
 
@@ -50,6 +51,11 @@ pub fn load(directory: &Path) -> Result<Loaded, CliError> {
 /// Reads a catalog directory that comes from an image or was gathered: nothing outside of it is read.
 pub fn load_content(directory: &Path) -> Result<Loaded, CliError> {
     Ok(read::index(content_items(directory, directory)?)?.load())
+}
+
+/// The same of a catalog whose memory is limited by what others have.
+pub(super) fn load_sharing(directory: &Path, memory: &mut Share) -> Result<Loaded, CliError> {
+    Ok(read::index_sharing(content_items(directory, directory)?, memory)?.load())
 }
 
 /// Reads the catalog of an image, which is kept for as long as something of it may be read again.

@@ -3,30 +3,70 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use olm_core::budget::BUNDLE_BYTES;
+use olm_core::budget::{BUNDLE_BYTES, TENANT_IMAGE};
 use olm_core::bundle::Unpacked;
 use olm_core::catalog::{File, Loaded};
 use olm_core::finding::Finding;
 
 use super::dir;
+use super::share::{Full, Share, Shares};
 use crate::cli::{CliError, ErrorKind};
 use crate::image::{self, Content, Limits, Location, Options, Wanted};
 
-/// Pulls a catalog image and reads it, or what lies in `catalog_dir` of it. The image must be kept for as long as the catalog is used.
+/// A catalog image that was pulled and read.
+#[derive(Debug)]
+pub struct CatalogImage {
+    /// The catalog.
+    pub loaded: Loaded,
+    /// The files, which must be kept for as long as the catalog is used.
+    pub content: Content,
+    /// The memory and disk space that it takes of what it shares with others.
+    pub shares: Option<Shares>,
+}
+
+/// Pulls a catalog image and reads it, or what lies in `catalog_dir` of it. With `shares` it is limited by what others have.
 ///
 /// # Errors
-/// It cannot be pulled, or is no catalog; what is wrong with single packages is among the findings.
+/// It cannot be pulled, is no catalog, or takes more than its share; what is wrong with single packages is among the findings.
 pub async fn load(
     location: &Location,
     catalog_dir: Option<&str>,
     options: &Options,
-) -> Result<(Loaded, Content), CliError> {
-    let content = image::pull(location, Wanted::catalog(catalog_dir), options).await?;
+    mut shares: Option<Shares>,
+) -> Result<CatalogImage, CliError> {
+    let content = pull(location, catalog_dir, options, shares.as_mut().map(|shares| &mut shares.disk)).await?;
     let root = content.root.clone();
-    let loaded = tokio::task::spawn_blocking(move || dir::load_content(&root)).await;
-    let mut load = loaded.map_err(|e| CliError::new(ErrorKind::Internal, e.to_string()))??;
-    load.findings.extend(left_out(location, &content));
-    Ok((load, content))
+    let (loaded, shares) = tokio::task::spawn_blocking(move || {
+        let loaded = match &mut shares {
+            Some(shares) => dir::load_sharing(&root, &mut shares.memory),
+            None => dir::load_content(&root),
+        };
+        (loaded, shares)
+    })
+    .await
+    .map_err(|e| CliError::new(ErrorKind::Internal, e.to_string()))?;
+    let mut loaded = loaded?;
+    loaded.findings.extend(left_out(location, &content));
+    Ok(CatalogImage { loaded, content, shares })
+}
+
+/// Pulls a catalog image. Its largest size is taken of the disk space before, and what it does not need is given back.
+async fn pull(
+    location: &Location,
+    catalog_dir: Option<&str>,
+    options: &Options,
+    disk: Option<&mut Share>,
+) -> Result<Content, CliError> {
+    let wanted = Wanted::catalog(catalog_dir);
+    let Some(disk) = disk else { return image::pull(location, wanted, options).await };
+    let full = |e: Full| CliError::input(e.to_string()).hint("delete or divide catalogs of the namespace");
+    let limits = Limits { kept: options.limits.kept.min(TENANT_IMAGE), ..options.limits };
+    let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    disk.take(bytes(limits.kept)).map_err(full)?;
+    let content = image::pull(location, wanted, &Options { limits, ..options.clone() }).await?;
+    disk.give_back(bytes(limits.kept));
+    disk.take(bytes(content.bytes)).map_err(full)?;
+    Ok(content)
 }
 
 /// What of an image was left out, as findings.

@@ -13,15 +13,16 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::SystemTime;
 
-use olm_core::budget::{CATALOG_BYTES, CATALOG_VALUES, DOCUMENT_BYTES};
+use olm_core::budget::{CATALOG_BYTES, CATALOG_VALUES, DOCUMENT_BYTES, VALUE_BYTES};
 use olm_core::catalog::{CatalogIndex, Chunk, File, Loader, Parsed, Stored};
 use olm_core::finding::Finding;
 use olm_core::yaml::{self, Format};
 
+use super::share::{Full, Share};
 use crate::cli::CliError;
 use crate::image::Content;
 
@@ -56,16 +57,26 @@ pub(crate) fn index(items: Vec<Item>) -> Result<CatalogIndex, CliError> {
 
 /// The same of an image: what is read again from its files keeps it.
 pub(crate) fn index_of(items: Vec<Item>, image: Option<Arc<Content>>) -> Result<CatalogIndex, CliError> {
-    index_within(items, image, CATALOG_VALUES)
+    index_within(items, image, CATALOG_VALUES, None)
 }
 
-fn index_within(items: Vec<Item>, image: Option<Arc<Content>>, most: usize) -> Result<CatalogIndex, CliError> {
-    let values = AtomicUsize::new(0);
+/// The same of a catalog whose memory is limited by what others have.
+pub(crate) fn index_sharing(items: Vec<Item>, memory: &mut Share) -> Result<CatalogIndex, CliError> {
+    index_within(items, None, CATALOG_VALUES, Some(memory))
+}
+
+fn index_within(
+    items: Vec<Item>,
+    image: Option<Arc<Content>>,
+    most: usize,
+    memory: Option<&mut Share>,
+) -> Result<CatalogIndex, CliError> {
+    let values = Values { read: AtomicUsize::new(0), most, memory: memory.map(Mutex::new), full: OnceLock::new() };
     let workers = thread::available_parallelism().map_or(1, usize::from).min(MOST_WORKERS);
     let (sender, receiver) = sync_channel(2 * workers);
     let receiver = Mutex::new(receiver);
     let mut parsed: Vec<(usize, Parsed)> = thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| work(&receiver, &values, most))).collect();
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(|| work(&receiver, &values))).collect();
         let mut cutter = Cutter { sender, next: 0, kept: 0, image };
         for item in items {
             cutter.item(item);
@@ -74,7 +85,10 @@ fn index_within(items: Vec<Item>, image: Option<Arc<Content>>, most: usize) -> R
         let done = workers.into_iter().flat_map(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         done.collect()
     });
-    if values.into_inner() > most {
+    if let Some(full) = values.full.get() {
+        return Err(CliError::input(full.to_string()).hint("delete or divide catalogs of the namespace"));
+    }
+    if values.are_too_many() {
         let message = format!("the catalog has more than {most} values in its channels and properties");
         return Err(CliError::input(message)
             .hint("no public catalog needs that many: divide it, or ask its maker what is in it"));
@@ -101,19 +115,42 @@ enum Task {
     Parsed(Parsed),
 }
 
-/// `values`: how many values were read of the catalog, which may have `most`.
-fn work(tasks: &Mutex<Receiver<(usize, Task)>>, values: &AtomicUsize, most: usize) -> Vec<(usize, Parsed)> {
+/// How many values were read of the catalog, and how many it may have.
+struct Values<'a> {
+    read: AtomicUsize,
+    most: usize,
+    memory: Option<Mutex<&'a mut Share>>,
+    full: OnceLock<Full>,
+}
+
+impl Values<'_> {
+    fn add(&self, values: usize) {
+        self.read.fetch_add(values, Ordering::Relaxed);
+        if let Some(memory) = &self.memory {
+            let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Err(full) = memory.take(values.saturating_mul(VALUE_BYTES)) {
+                self.full.get_or_init(|| full);
+            }
+        }
+    }
+
+    fn are_too_many(&self) -> bool {
+        self.read.load(Ordering::Relaxed) > self.most || self.full.get().is_some()
+    }
+}
+
+fn work(tasks: &Mutex<Receiver<(usize, Task)>>, values: &Values<'_>) -> Vec<(usize, Parsed)> {
     let mut done = Vec::new();
     loop {
         let task = tasks.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((number, task)) = task else { return done };
         // Of a catalog that is refused nothing more is read.
-        if values.load(Ordering::Relaxed) > most {
+        if values.are_too_many() {
             done.clear();
             continue;
         }
         let parsed = task.parse();
-        values.fetch_add(parsed.values(), Ordering::Relaxed);
+        values.add(parsed.values());
         done.push((number, parsed));
     }
 }
@@ -272,7 +309,10 @@ impl Stored for Reread {
 mod tests {
     use std::fmt::Write as _;
 
+    use olm_core::budget::TENANTS_MEMORY;
+
     use super::*;
+    use crate::registry::share::Quota;
 
     /// A catalog of that many packages, more than a chunk and more than is kept.
     fn large(packages: usize) -> String {
@@ -340,9 +380,14 @@ mod tests {
         };
         let text: String = (0..25).map(channel).collect();
         let items = |text: &str| vec![Item::Stream("-".into(), Box::new(io::Cursor::new(text.to_owned())))];
-        assert!(index_within(items(&text), None, 3000).is_ok());
-        let error = index_within(items(&text), None, 2000).unwrap_err().render();
+        assert!(index_within(items(&text), None, 3000, None).is_ok());
+        let error = index_within(items(&text), None, 2000, None).unwrap_err().render();
         assert!(error.contains("more than 2000 values") && error.contains("divide it"), "{error}");
+        let mut shares = Quota::new().shares("park");
+        assert!(index_sharing(items(&text), &mut shares.memory).is_ok());
+        shares.memory.take(TENANTS_MEMORY / 2 - 2 * 2000 * VALUE_BYTES).unwrap();
+        let error = index_sharing(items(&text), &mut shares.memory).unwrap_err().render();
+        assert!(error.contains("more than their share of the 536870912 bytes of memory"), "{error}");
         let more = format!(
             "{{\"schema\":\"olm.channel\",\"package\":\"p\",\"name\":\"c\",\"entries\":[{}]}}",
             vec!["{}"; 300_001].join(",")

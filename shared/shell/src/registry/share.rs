@@ -1,4 +1,4 @@
-//! How much memory the catalogs of tenants may take together.
+//! How much memory and disk space the catalogs of tenants may take together.
 //!
 //! *Guarantees*: all together never have more than there is, and nobody keeps others from having any: an owner may have as much as is
 //! left for others. So one owner alone gets half of it, each of two gets a third, and so on.
@@ -6,31 +6,70 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Memory that several owners share.
+use olm_core::budget::{TENANTS_FILES, TENANTS_MEMORY};
+
+/// Memory and disk space for the catalogs of all namespaces but the global one.
 #[derive(Clone, Debug)]
-pub struct Pool {
+pub struct Quota {
+    memory: Pool,
+    disk: Pool,
+}
+
+/// What one catalog has taken of a [`Quota`].
+#[derive(Debug)]
+pub struct Shares {
+    /// Of the memory.
+    pub memory: Share,
+    /// Of the disk.
+    pub disk: Share,
+}
+
+impl Quota {
+    /// The limits of [`olm_core::budget`], of which nothing is taken yet.
+    pub fn new() -> Self {
+        Self { memory: Pool::new(TENANTS_MEMORY, "memory"), disk: Pool::new(TENANTS_FILES, "disk space") }
+    }
+
+    /// The shares of the next catalog of a namespace, of which it has taken nothing yet.
+    pub fn shares(&self, namespace: &str) -> Shares {
+        Shares { memory: self.memory.share(namespace), disk: self.disk.share(namespace) }
+    }
+}
+
+impl Default for Quota {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// An amount of something that several owners share.
+#[derive(Clone, Debug)]
+struct Pool {
     most: usize,
+    what: &'static str,
     used: Arc<Mutex<BTreeMap<String, usize>>>,
 }
 
 /// What an owner wants is more than its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the catalogs of its namespace take more than their share of the {most} bytes of memory that tenants' catalogs have together"
+    "the catalogs of its namespace take more than their share of the {most} bytes of {what} that tenants' catalogs have together"
 )]
 pub struct Full {
     /// How much all have together.
     pub most: usize,
+    /// Of what.
+    pub what: &'static str,
 }
 
 impl Pool {
     /// So many bytes, of which nobody has any yet.
-    pub fn new(most: usize) -> Self {
-        Self { most, used: Arc::default() }
+    fn new(most: usize, what: &'static str) -> Self {
+        Self { most, what, used: Arc::default() }
     }
 
     /// The share of an owner's next catalog, of which it has taken nothing yet.
-    pub fn share(&self, owner: &str) -> Share {
+    fn share(&self, owner: &str) -> Share {
         Share { pool: self.clone(), owner: owner.to_owned(), taken: 0 }
     }
 }
@@ -52,9 +91,9 @@ impl Share {
         let mut used = self.pool.used.lock().unwrap_or_else(PoisonError::into_inner);
         let all = used.values().fold(bytes, |all, used| all.saturating_add(*used));
         let own = used.get(&self.owner).copied().unwrap_or_default().saturating_add(bytes);
-        let most = self.pool.most;
+        let Pool { most, what, .. } = self.pool;
         if own > most.saturating_sub(all) {
-            return Err(Full { most });
+            return Err(Full { most, what });
         }
         used.insert(self.owner.clone(), own);
         self.taken += bytes;
@@ -87,12 +126,13 @@ mod tests {
 
     #[test]
     fn an_owner_may_have_as_much_as_is_left() {
-        let pool = Pool::new(1200);
+        let pool = Pool::new(1200, "memory");
+        let full = Full { most: 1200, what: "memory" };
         let mut first = pool.share("a");
         assert_eq!(first.take(600), Ok(()));
-        assert_eq!(pool.share("a").take(1), Err(Full { most: 1200 }), "also in another catalog");
+        assert_eq!(pool.share("a").take(1), Err(full), "also in another catalog");
         let mut second = pool.share("b");
-        assert_eq!((second.take(300), second.take(1)), (Ok(()), Err(Full { most: 1200 })));
+        assert_eq!((second.take(300), second.take(1)), (Ok(()), Err(full)));
         first.give_back(200);
         assert_eq!((second.take(100), first.take(1).is_err()), (Ok(()), true));
         drop(first);
@@ -103,7 +143,7 @@ mod tests {
 
     #[test]
     fn all_together_never_have_more_than_there_is() {
-        let pool = Pool::new(1 << 20);
+        let pool = Pool::new(1 << 20, "memory");
         let mut shares: Vec<Share> = (0..50).map(|n| pool.share(&format!("owner-{}", n % 10))).collect();
         for round in 0..100 {
             for share in &mut shares {

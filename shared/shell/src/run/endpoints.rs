@@ -13,6 +13,7 @@ use tracing::info;
 
 use crate::cli::{CliError, ErrorKind};
 use crate::cluster::metrics::{MEDIA_TYPE, Metrics};
+use crate::listener::http;
 
 /// Serves what was asked for until the result is dropped.
 pub(super) async fn serve(
@@ -41,11 +42,7 @@ pub(super) async fn serve(
         if let Ok(address) = listener.local_addr() {
             info!(%address, metrics = metrics == Some(asked), health = health == Some(asked), "serving");
         }
-        let router = router.with_state(counted.clone());
-        servers.spawn(async move {
-            // The server ends only with the process.
-            axum::serve(listener, router).await.ok();
-        });
+        servers.spawn(http::serve(listener, router.with_state(counted.clone())));
     }
     Ok(servers)
 }

@@ -1,26 +1,21 @@
 //! Accepts connections: so many and no more, few of one address, each with little time until it has greeted.
 
-use std::collections::BTreeMap;
 use std::io;
-use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use futures::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 use tonic::transport::server::Connected;
 
 use super::greeting::{Greeted, Greeting};
 use super::{Metrics, Options};
+use crate::listener::{Listener, Slot};
 
-/// A pause after accepting failed, which it does when the process has too many files open.
-const PAUSE: Duration = Duration::from_millis(100);
 /// Connections that wait for being served.
 const BACKLOG: usize = 32;
 
@@ -32,32 +27,13 @@ pub(super) fn accept(
     metrics: Metrics,
 ) -> impl Stream<Item = io::Result<Connection>> + use<> {
     let (sender, receiver) = mpsc::channel(BACKLOG);
-    let slots = Arc::new(Semaphore::new(options.connections));
-    let peers = Peers::default();
-    let (patience, most_of_peer) = (options.patience, options.connections_of_peer);
+    let listener = Listener::new(listener, options.connections, options.connections_of_peer);
+    let patience = options.patience;
     tokio::spawn(async move {
         loop {
-            let accepted = tokio::select! {
+            let (stream, peer, slot) = tokio::select! {
                 () = sender.closed() => return,
-                accepted = listener.accept() => accepted,
-            };
-            let (stream, peer) = match accepted {
-                Ok(accepted) => accepted,
-                Err(e) => {
-                    tracing::warn!("cannot accept a connection: {e}");
-                    tokio::time::sleep(PAUSE).await;
-                    continue;
-                }
-            };
-            let Ok(slot) = slots.clone().try_acquire_owned() else {
-                metrics.refused();
-                tracing::warn!(%peer, "too many connections: this one is closed");
-                continue;
-            };
-            let Some(place) = Place::take(&peers, peer.ip(), most_of_peer) else {
-                metrics.refused();
-                tracing::warn!(%peer, "too many connections of one address: this one is closed");
-                continue;
+                accepted = listener.accept(|| metrics.refused()) => accepted,
             };
             let (acceptor, sender, metrics) = (acceptor.clone(), sender.clone(), metrics.clone());
             // A slow handshake must not keep others from being accepted.
@@ -67,7 +43,7 @@ pub(super) fn accept(
                         metrics.connected();
                         let greeting = Some((Greeting::default(), Box::pin(tokio::time::sleep(patience))));
                         // Nobody takes it any more when the server stops.
-                        let _ = sender.send(Ok(Connection { io, greeting, metrics, _slot: slot, _place: place })).await;
+                        let _ = sender.send(Ok(Connection { io, greeting, metrics, _slot: slot })).await;
                     }
                     Ok(Err(e)) => tracing::debug!(%peer, "the connection failed: {e}"),
                     Err(_) => tracing::debug!(%peer, "the handshake took too long"),
@@ -96,41 +72,7 @@ pub(super) struct Connection {
     /// What has arrived of the greeting, and until when it must be whole; none, once it is.
     greeting: Option<(Greeting, Pin<Box<Sleep>>)>,
     metrics: Metrics,
-    _slot: OwnedSemaphorePermit,
-    _place: Place,
-}
-
-/// How many connections each address has.
-type Peers = Arc<Mutex<BTreeMap<IpAddr, usize>>>;
-
-/// One of the connections that an address may have.
-struct Place {
-    peers: Peers,
-    peer: IpAddr,
-}
-
-impl Place {
-    fn take(peers: &Peers, peer: IpAddr, most: usize) -> Option<Self> {
-        let mut counts = peers.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(peer).or_default();
-        if *count >= most {
-            return None;
-        }
-        *count += 1;
-        Some(Self { peers: peers.clone(), peer })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut counts = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&self.peer) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.peer);
-            }
-        }
-    }
+    _slot: Slot,
 }
 
 impl Drop for Connection {
@@ -173,22 +115,5 @@ impl AsyncWrite for Connection {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_shutdown(cx)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_place_is_free_again_when_its_connection_ends() {
-        let peers = Peers::default();
-        let [one, other] = ["192.0.2.1", "2001:db8::1"].map(|ip| ip.parse().unwrap());
-        let first = Place::take(&peers, one, 2).unwrap();
-        let _second = Place::take(&peers, one, 2).unwrap();
-        assert!(Place::take(&peers, one, 2).is_none() && Place::take(&peers, other, 2).is_some());
-        drop(first);
-        assert!(Place::take(&peers, one, 2).is_some());
-        assert_eq!(peers.lock().unwrap().len(), 1, "who has none is forgotten");
     }
 }
