@@ -5,7 +5,7 @@ use std::path::Path;
 
 use olm_core::visible::is_harmful;
 use olm_shell::catalog::{Ref, diff, graph, list as catalogs, validate};
-use olm_shell::cli::flags::{NamespaceFlags, SourceFlags};
+use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags, NamespaceFlags, SourceFlags};
 use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::output::Output;
 use olm_shell::cli::streams::Buffer;
@@ -13,6 +13,7 @@ use olm_shell::cli::{CliError, Outcome, Printer, findings};
 use olm_shell::image;
 use olm_shell::installplan::list as plans;
 use olm_shell::operatorgroup::{intersect, lint};
+use olm_shell::run;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -270,7 +271,42 @@ fn commands() -> Vec<(String, Command)> {
         };
         commands.push((format!("catalog diff {output}"), Box::new(comparing)));
     }
+    for output in [None, Some(DataFormat::Json), Some(DataFormat::Yaml)] {
+        let simulating = move |folder: &Path, printer: &mut Printer| {
+            let options = run::Options {
+                mode: run::Mode::Simulate(vec![folder.join("cluster")]),
+                cluster: ClusterFlags::default(),
+                namespace: "olm".to_owned(),
+                objects_namespace: "default".to_owned(),
+                catalogs: vec![run::CatalogDirectory {
+                    name: "tea".to_owned(),
+                    namespace: None,
+                    directory: folder.join("catalog"),
+                }],
+                catalog_images: Vec::new(),
+                image_size_limit: None,
+                bundle_images: Vec::new(),
+                catalog_pods: false,
+                images: ImageFlags::default(),
+                feature_gates: run::FeatureGates::default(),
+                retry_optional: false,
+                protected_copied_csv_namespaces: Vec::new(),
+                output,
+                log_lines: true,
+            };
+            run::run(&options, printer)
+        };
+        commands.push((format!("{SIMULATION} {output:?}"), Box::new(simulating)));
+    }
     commands
+}
+
+/// The command whose lines are wrapped: a longer text has more of them, which are indented.
+const SIMULATION: &str = "run --simulate";
+
+/// How many lines there are that a reader takes as one thing each.
+fn lines(name: &str, text: &str) -> usize {
+    text.lines().filter(|line| !name.starts_with(SIMULATION) || !line.starts_with(' ')).count()
 }
 
 /// What a command prints, data and talk, and how it ends; folders have no names.
@@ -299,9 +335,9 @@ fn check(text: &str, with_names: bool) {
             assert!(harmful.is_none(), "{name}: {harmful:?} in {shown:?}");
         }
         if !is_data(&name) {
-            assert_eq!(out.lines().count(), same.lines().count(), "{name} of {text:?}:\n{out}\nand not\n{same}");
+            assert_eq!(lines(&name, &out), lines(&name, &same), "{name} of {text:?}:\n{out}\nand not\n{same}");
         }
-        assert_eq!(err.lines().count(), said.lines().count(), "{name} of {text:?}:\n{err}\nand not\n{said}");
+        assert_eq!(lines(&name, &err), lines(&name, &said), "{name} of {text:?}:\n{err}\nand not\n{said}");
     }
 }
 
