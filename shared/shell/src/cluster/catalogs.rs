@@ -15,6 +15,7 @@ use olm_core::api::object;
 use olm_core::catalog::{self, Snapshot};
 use olm_core::planner::Event;
 use olm_core::world::{CatalogFact, ConnectionState, Fact, FactKey};
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
@@ -69,8 +70,8 @@ impl Catalogs {
             let _ = events.send(Event::Learned(key, Some(Fact::Catalog(fact))));
         }
         let Self { global, images, .. } = self;
-        let (tenants, connected) = (Quota::new(), BTreeMap::new());
-        Connections { api, global, images, tenants, events, metrics, connected }
+        let (tenants, connected, reading) = (Quota::new(), BTreeMap::new(), TenantRuntime::default());
+        Connections { api, global, images, tenants, events, metrics, reading, connected }
     }
 }
 
@@ -83,7 +84,32 @@ pub(super) struct Connections {
     tenants: Quota,
     events: mpsc::UnboundedSender<Event>,
     metrics: Metrics,
+    reading: TenantRuntime,
     connected: BTreeMap<(String, String), Connection>,
+}
+
+/// The thread that reads the catalogs of tenants over gRPC: however much they send, the thread of the watches does not wait.
+#[derive(Default)]
+struct TenantRuntime(Option<Runtime>);
+
+impl TenantRuntime {
+    /// Where to spawn the tasks, on the thread of the caller if there can be no other.
+    fn handle(&mut self) -> Handle {
+        let begin = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        if self.0.is_none() {
+            self.0 = begin().inspect_err(|e| tracing::warn!("cannot start a thread for catalogs: {e}")).ok();
+        }
+        self.0.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
+    }
+}
+
+impl Drop for TenantRuntime {
+    fn drop(&mut self) {
+        // Waiting for its tasks is not allowed within a task.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 struct Connection {
@@ -137,7 +163,8 @@ impl Connections {
             Target::Address(address) => {
                 let (client, address, refresh) = (self.api.client(), address.clone(), refresh.clone());
                 let tenant = tenant.map(|quota| (quota, namespace.to_owned()));
-                tokio::spawn(supervised(
+                let runtime = if tenant.is_some() { self.reading.handle() } else { Handle::current() };
+                runtime.spawn(supervised(
                     {
                         let sender = sender.clone();
                         move || dial(client.clone(), address.clone(), tenant.clone(), refresh.clone(), sender.clone())

@@ -75,27 +75,32 @@ fn json(text: &str) -> usize {
     TEXT + text.len() + VALUE * values
 }
 
+/// What an entry takes in memory besides its texts: itself, its places in three maps, and the property `olm.package` that it gets when it
+/// has none.
+const ENTRY: usize = 2048;
+/// How often the names of an entry stand in it and in the keys of these maps.
+const NAMES: usize = 5;
+/// The properties of a bundle are kept as they were sent and as the resolver reads them, and are copied from one to the other.
+const PROPERTIES: usize = 2;
+
 /// How many bytes of memory a message takes at most, what it becomes included.
 pub(super) fn size_of_bundle(bundle: &proto::Bundle) -> usize {
-    let texts = [
-        &bundle.csv_name,
-        &bundle.package_name,
-        &bundle.channel_name,
-        &bundle.csv_json,
-        &bundle.bundle_path,
-        &bundle.version,
-        &bundle.skip_range,
-        &bundle.replaces,
-    ];
+    let names = [&bundle.csv_name, &bundle.package_name, &bundle.channel_name];
+    let texts = [&bundle.csv_json, &bundle.bundle_path, &bundle.version, &bundle.skip_range, &bundle.replaces];
     let deprecation = bundle.deprecation.iter().map(|d| text(&d.message));
-    let properties = bundle.properties.iter().map(|p| text(&p.r#type) + json(&p.value));
-    let dependencies = bundle.dependencies.iter().map(|d| text(&d.r#type) + json(&d.value));
+    let properties = bundle.properties.iter().map(|p| PROPERTIES * (text(&p.r#type) + json(&p.value)));
+    let dependencies = bundle.dependencies.iter().map(|d| PROPERTIES * (text(&d.r#type) + json(&d.value)));
     let apis = bundle.provided_apis.iter().chain(&bundle.required_apis);
-    let apis = apis.map(|a| text(&a.group) + text(&a.version) + text(&a.kind) + text(&a.plural));
+    let apis = apis.map(|a| {
+        // It becomes a property with three values.
+        let texts = [&a.group, &a.version, &a.kind, &a.plural];
+        4 * VALUE + PROPERTIES * texts.map(|t| text(t)).into_iter().sum::<usize>()
+    });
     let lists = bundle.object.iter().chain(&bundle.skips).map(|t| text(t));
-    texts
-        .into_iter()
-        .map(|t| text(t))
+    let names = names.into_iter().map(|t| NAMES * text(t));
+    std::iter::once(ENTRY)
+        .chain(names)
+        .chain(texts.into_iter().map(|t| text(t)))
         .chain(deprecation)
         .chain(properties)
         .chain(dependencies)
