@@ -209,7 +209,7 @@ impl Image {
 
     /// Pushes it to a registry as `reference`, trusting `authority`, with the user's credentials.
     pub async fn push(&self, reference: &str, authority: &[u8]) -> Result<()> {
-        olm_shell::cli::connect::install_crypto_provider();
+        olm_shell::tls::install_crypto_provider();
         let reference: Reference = reference.parse()?;
         let mut config = ClientConfig::default();
         if authority.is_empty() {

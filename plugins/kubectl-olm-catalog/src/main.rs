@@ -13,7 +13,7 @@ mod words;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use olm_shell::cli;
+use olm_shell::program;
 
 /// Look into the catalogs that operators are chosen from, and make them.
 ///
@@ -43,7 +43,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    cli::main(|arguments: Arguments, printer| match arguments.command {
+    program::main(|arguments: Arguments, printer| match arguments.command {
         Command::Add(arguments) => add::run(*arguments, printer),
         Command::Diff(arguments) => diff::run(*arguments, printer),
         Command::Graph(arguments) => graph::run(arguments, printer),

@@ -8,7 +8,7 @@ mod wait;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use olm_shell::cli;
+use olm_shell::program;
 
 /// Look into InstallPlans: what stands between a resolution and the objects on the cluster.
 ///
@@ -32,7 +32,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    cli::main(|arguments: Arguments, printer| match arguments.command {
+    program::main(|arguments: Arguments, printer| match arguments.command {
         Command::Approve(arguments) => approve::run(*arguments, printer),
         Command::Explain(arguments) => explain::run(*arguments, printer),
         Command::List(arguments) => list::run(*arguments, printer),

@@ -10,7 +10,7 @@ mod wish;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use olm_shell::cli;
+use olm_shell::program;
 
 /// Find clashes of OperatorGroups before they happen; compile, create and delete groups.
 ///
@@ -35,7 +35,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    cli::main(|arguments: Arguments, printer| match arguments.command {
+    program::main(|arguments: Arguments, printer| match arguments.command {
         Command::Compile(arguments) => compile::run(*arguments, printer),
         Command::Create(arguments) => create::run(*arguments, printer),
         Command::Delete(arguments) => delete::run(*arguments, printer),

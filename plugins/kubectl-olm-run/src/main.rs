@@ -5,10 +5,10 @@ mod arguments;
 use std::process::ExitCode;
 
 use arguments::Arguments;
-use olm_shell::cli;
+use olm_shell::program;
 
 fn main() -> ExitCode {
-    cli::main(|arguments: Arguments, printer| {
+    program::main(|arguments: Arguments, printer| {
         arguments.start_logging(printer);
         olm_shell::run::run(&arguments.into(), printer)
     })

@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use olm_shell::cli::logging::{self, Usually};
-use olm_shell::cli::main::Parsed;
 use olm_shell::cli::{self, CliError, Outcome, Printer};
 use olm_shell::completion::Question;
+use olm_shell::program::{self, Parsed};
 
 /// The Operator Lifecycle Manager as kubectl plugins.
 ///
@@ -37,14 +37,14 @@ fn main() -> ExitCode {
     let mut printer = Printer::stdio();
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some(question) = Question::of(&arguments) {
-        return cli::main::finish(printer.data(completion::answer(question)).map(|()| Outcome::Done), &mut printer);
+        return program::finish(printer.data(completion::answer(question)).map(|()| Outcome::Done), &mut printer);
     }
     let arguments = help_goes_last(arguments);
     if arguments.len() == 1 || (arguments.len() == 2 && is_help(&arguments[1])) {
-        return cli::main::finish(help(&arguments[0], &mut printer), &mut printer);
+        return program::finish(help(&arguments[0], &mut printer), &mut printer);
     }
     let words = arguments.get(1..).unwrap_or_default().to_vec();
-    match cli::main::parse::<Arguments>(arguments) {
+    match program::parse::<Arguments>(arguments) {
         Ok(Parsed { arguments, talk, .. }) => {
             logging::start(talk.log, Usually::Warnings);
             let mut printer = Printer::as_asked(&talk);
@@ -52,9 +52,9 @@ fn main() -> ExitCode {
                 Command::Plugin(plugin) => Command::Plugin(behind_the_word(plugin, words)),
                 own => own,
             };
-            cli::main::finish(run(command, &mut printer), &mut printer)
+            program::finish(run(command, &mut printer), &mut printer)
         }
-        Err(refusal) => cli::main::refuse(&refusal),
+        Err(refusal) => program::refuse(&refusal),
     }
 }
 
@@ -88,7 +88,7 @@ fn is_help(word: &OsString) -> bool {
 
 /// The page that lists every plugin.
 fn help(argv0: &OsString, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let command = cli::main::command::<Arguments>(&cli::name::spelled(argv0));
+    let command = program::command::<Arguments>(&cli::name::spelled(argv0));
     printer.data(plugins::listed_in(command).render_long_help())?;
     Ok(Outcome::Done)
 }

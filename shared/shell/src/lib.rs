@@ -15,18 +15,23 @@
 //!   version    what runs here and on the server
 //! ```
 
+pub(crate) mod blocking;
 pub mod catalog;
 pub mod cli;
 pub mod cluster;
 pub mod completion;
+pub mod error;
 pub mod image;
 pub mod installplan;
 mod listener;
 pub mod observe;
 pub mod operatorgroup;
+pub mod program;
 pub mod registry;
 pub mod run;
+pub mod tls;
 pub mod version;
+pub mod visible;
 
 // Not named anywhere else: kube leaves it to the programs that use it which version of Kubernetes' types there is.
 use k8s_openapi as _;

@@ -6,8 +6,8 @@ use olm_core::api::object;
 use olm_core::explain::{Cluster, Explainer, Explanation, Outcome, Subject};
 use olm_core::settings::Settings;
 use olm_shell::cli::output::Output;
-use olm_shell::cli::visible::is_plain;
 use olm_shell::installplan::explain::{self, Form};
+use olm_shell::visible::is_plain;
 
 use super::controllers::{Given, beginning};
 use super::shown::{Data, harmless, shown, value};

@@ -2,8 +2,8 @@
 
 use std::process::{Command, Stdio};
 
-use olm_shell::cli;
 use olm_shell::completion::{self, Question};
+use olm_shell::program;
 
 use crate::plugins;
 
@@ -19,7 +19,7 @@ pub(crate) fn answer(question: Question) -> String {
     if let Some((word, rest)) = words.split_first().filter(|(word, rest)| !rest.is_empty() && !is_own(word)) {
         return asked(word, rest).unwrap_or_else(|| completion::Reply::default().to_string());
     }
-    let command = plugins::installed_in(cli::main::command::<crate::Arguments>("kubectl olm"));
+    let command = plugins::installed_in(program::command::<crate::Arguments>("kubectl olm"));
     let mut reply = completion::complete(command, &words);
     if plugin.is_some() {
         // kubectl offers them itself.

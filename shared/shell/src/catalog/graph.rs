@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use super::source::{OpenCatalog, Ref};
 use crate::cli::output::API_VERSION;
 use crate::cli::table::Table;
-use crate::cli::visible::one_line;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
+use crate::visible::one_line;
 
 /// More versions than this nobody can find anything in when they are drawn.
 const DRAWN: usize = 250;

@@ -14,11 +14,11 @@ use olm_core::api::status::Status;
 use olm_core::world::Unreadable;
 use serde_json::{Value, json};
 
+use crate::blocking::block_on;
 use crate::cli::flags::{ClusterFlags, NamespaceFlags};
 use crate::cli::list::{Column, Entry, ListFlags, Listing, Watched};
 use crate::cli::output;
 use crate::cli::table;
-use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::{Api, Resource, WatchEvent};
 use crate::cluster::backoff::Backoff;

@@ -16,8 +16,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::live::{self, Named};
+use crate::blocking::block_on;
 use crate::cli::flags::ClusterFlags;
-use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Printer};
 use crate::cluster::once::{self, Fetched};
 use crate::image::{self, Content, Kind, Location, Wanted};

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
-use super::error::{CliError, ErrorKind};
 use super::flags::ClusterFlags;
+use crate::error::{CliError, ErrorKind, innermost_cause};
+use crate::tls::install_crypto_provider;
 
 /// How long a connection may take, its TLS included; Go's programs, kubectl among them, take as long for that.
 const CONNECTING: Duration = Duration::from_secs(10);
@@ -122,12 +123,6 @@ impl ClusterFlags {
     }
 }
 
-/// Makes ring the TLS provider of this process; calling it twice is harmless.
-pub fn install_crypto_provider() {
-    // An error says that a provider is installed already.
-    rustls::crypto::ring::default_provider().install_default().ok();
-}
-
 fn certificates(file: &Path) -> Result<Vec<Vec<u8>>, CliError> {
     use rustls::pki_types::{CertificateDer, pem::PemObject};
     let pem = fs::read(file).map_err(|e| CliError::from(e).at(file.display()))?;
@@ -174,19 +169,12 @@ impl From<kube::Error> for CliError {
             kube::Error::InferConfig(e) => Self::usage(e.to_string()),
             kube::Error::InferKubeconfig(e) => e.into(),
             kube::Error::Auth(e) => Self::new(ErrorKind::Unreachable, format!("cannot log in: {e}")),
-            other => Self::new(ErrorKind::Unreachable, format!("no answer from the server: {}", innermost(&other)))
-                .hint("is the cluster up, and is this the right context? kubectl config current-context"),
+            other => {
+                Self::new(ErrorKind::Unreachable, format!("no answer from the server: {}", innermost_cause(&other)))
+                    .hint("is the cluster up, and is this the right context? kubectl config current-context")
+            }
         }
     }
-}
-
-/// The innermost cause: the outer ones only say that a request was made.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Findings in the forms that people and their tools read: text, data, SARIF, and the annotations of GitHub's workflows.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use clap::ValueEnum;
 use olm_core::finding::{Finding, Severity};
@@ -36,19 +35,6 @@ pub struct About<'a> {
     pub summary: &'a str,
     /// Why that is wrong, and what to do.
     pub help: &'a str,
-}
-
-/// So many findings are told where nobody has asked for them.
-const IN_PASSING: usize = 3;
-
-/// What to say of a catalog in a directory to somebody who wants something else of it: the first findings, and where to see the rest.
-pub fn in_passing<'a>(directory: &'a Path, findings: &'a [Finding]) -> impl Iterator<Item = String> + 'a {
-    let more = findings.len().saturating_sub(IN_PASSING);
-    let rest = (more > 0).then(|| {
-        let directory = directory.display();
-        format!("{more} more findings in {directory}: kubectl olm catalog validate {directory} tells them all")
-    });
-    findings.iter().take(IN_PASSING).map(ToString::to_string).chain(rest)
 }
 
 /// Findings to report.
@@ -183,15 +169,6 @@ mod tests {
         let about = [About { code: "lost", name: "lost-tea", summary: "tea is lost", help: "look again" }];
         Report { findings: &findings, about: &about }.data(format, json!({"kind": "Tea"}), &mut printer).unwrap();
         out.text()
-    }
-
-    #[test]
-    fn in_passing_little_is_told() {
-        let five = ["a", "b", "c", "d", "e"].map(|message| Finding::new("lost", message));
-        let told = |n: usize| in_passing(Path::new("tea"), &five[..n]).collect::<Vec<_>>();
-        assert_eq!(told(3), ["a", "b", "c"]);
-        let rest = "2 more findings in tea: kubectl olm catalog validate tea tells them all";
-        assert_eq!(told(5), ["a", "b", "c", rest]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::output::Output;
 use super::selector::LabelQuery;
 use super::{CliError, Printer};
 use crate::image;
-use crate::observe::catalogs::CatalogDirectory;
+use crate::registry::local::CatalogDirectory;
 
 const CLUSTER: &str = "Cluster options";
 

@@ -4,7 +4,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::flags::{LogFlags, LogFormat};
-use super::visible;
+use crate::visible;
 
 /// The crates whose lines are ours; the others speak from verbosity 6 on, when requests are asked for.
 const OURS: [&str; 2] = ["olm_core", "olm_shell"];

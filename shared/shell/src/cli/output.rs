@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::columns::Columns;
 use super::jsonpath::Template;
 use super::table::Table;
-use super::visible;
 use super::{CliError, ErrorKind, Printer};
+use crate::visible;
 
 /// `apiVersion` of documents that are answers of ours and not objects of a cluster, such as `kubectl olm version -o json`.
 /// It changes when a field changes its meaning or goes.

@@ -14,7 +14,7 @@ use super::CliError;
 use super::flags::{Color, TalkFlags};
 use super::paint::Paint;
 use super::progress::Progress;
-use super::visible;
+use crate::visible;
 
 /// Where a command writes.
 pub struct Printer {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use comfy_table::presets;
 use comfy_table::{Cell, ColumnConstraint, ContentArrangement, Width};
 
-use super::visible;
+use crate::visible;
 
 /// kubectl's columns are never narrower than this, its three spaces included.
 const MIN_WIDTH: u16 = 6;

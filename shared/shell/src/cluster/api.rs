@@ -23,6 +23,7 @@ use super::decode;
 pub use super::decode::{UNREADABLE, WatchEvent};
 use super::permit::Permit;
 use super::warning;
+use crate::error::innermost_cause;
 
 /// Field manager of everything that is written by `kubectl olm`.
 const MANAGER: &str = "kubectl-olm";
@@ -510,12 +511,7 @@ pub fn status(error: kube::Error) -> Status {
         }
         other => {
             // The innermost says what happened, those around it that there was a request.
-            let mut cause: &dyn std::error::Error = &other;
-            while let Some(inner) = cause.source() {
-                cause = inner;
-            }
-            let message = cause.to_string();
-            Status::new(0, "NoAnswer", message).heard()
+            Status::new(0, "NoAnswer", innermost_cause(&other)).heard()
         }
     }
 }
@@ -547,7 +543,7 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, router).await.ok() });
-        crate::cli::connect::install_crypto_provider();
+        crate::tls::install_crypto_provider();
         let config = kube::Config::new(format!("http://{address}").parse().unwrap());
         let api = Api::new(kube::Client::try_from(config).unwrap());
         for (kind, plural) in

@@ -96,7 +96,7 @@ mod tests {
 
     /// Without pull secrets nobody asks the API server anything.
     fn bundles() -> (Bundles, mpsc::UnboundedReceiver<Event>) {
-        crate::cli::connect::install_crypto_provider();
+        crate::tls::install_crypto_provider();
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let api = Api::new(kube::Client::try_from(nowhere).unwrap());
         let (events, seen) = mpsc::unbounded_channel();

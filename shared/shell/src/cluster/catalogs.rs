@@ -24,13 +24,13 @@ use super::endpoints;
 use super::metrics::Metrics;
 use super::puller::{Puller, told};
 use super::supervise::{guarded, supervised};
-use crate::cli::{CliError, ErrorKind, findings};
+use crate::error::{CliError, ErrorKind};
 use crate::image::{self, Content, Location};
 use crate::registry;
 use crate::registry::client::{Client, Observation, Settings};
 use crate::registry::image::CatalogImage;
+use crate::registry::local::{CatalogDirectory, first_findings};
 use crate::registry::share::{Quota, Share, Shares};
-use crate::run::CatalogDirectory;
 
 /// Pauses after an image could not be pulled: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
@@ -50,7 +50,7 @@ impl Catalogs {
         let mut local = Vec::new();
         for CatalogDirectory { name, namespace, directory } in directories {
             let loaded = registry::dir::load(directory)?;
-            findings::in_passing(directory, &loaded.findings).for_each(|line| tracing::warn!("{line}"));
+            first_findings(directory, &loaded.findings).for_each(|line| tracing::warn!("{line}"));
             let namespace = namespace.as_deref().unwrap_or(global);
             local.push((FactKey::Catalog(namespace.to_owned(), name.clone()), Arc::new(loaded.snapshot)));
         }

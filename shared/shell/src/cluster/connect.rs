@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::cli::CliError;
 use crate::cli::flags::ClusterFlags;
+use crate::error::CliError;
 
 use super::api::{Api, PATIENCE};
 

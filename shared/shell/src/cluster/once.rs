@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::api::Api;
 use super::endpoints::service;
 use super::puller::{Puller, told};
-use crate::cli::{CliError, ErrorKind};
+use crate::error::{CliError, ErrorKind};
 use crate::image::{self, Content, Location, Wanted};
 use crate::registry::client::{Client, Settings};
 use crate::registry::dir;

@@ -3,7 +3,7 @@
 use olm_core::api::object::{Gvk, ObjectRef};
 
 use super::api::Api;
-use crate::cli::{CliError, ErrorKind};
+use crate::error::{CliError, ErrorKind};
 use crate::image::{self, Credentials, Location};
 
 /// Pulls images that objects of a cluster name.

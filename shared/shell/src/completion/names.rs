@@ -18,9 +18,9 @@ use crate::cli::CliError;
 use crate::cli::flags::ClusterFlags;
 use crate::cluster::api::{Api, Resource};
 use crate::cluster::table::Row;
-use crate::observe::catalogs::CatalogDirectory;
 use crate::observe::files;
 use crate::registry::dir;
+use crate::registry::local::CatalogDirectory;
 
 const OLM: &str = "operators.coreos.com";
 

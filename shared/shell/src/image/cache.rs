@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::{Content, Kind};
-use crate::cli::CliError;
+use crate::error::CliError;
 
 const UNUSED: Duration = Duration::from_hours(30 * 24);
 /// Bytes of entries beyond which those that are not in use are deleted: a tenant may have any number of images pulled, one after the other.

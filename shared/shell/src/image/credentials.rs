@@ -9,7 +9,7 @@ use oci_spec::distribution::Reference;
 use olm_core::api::object;
 use serde_json::{Map, Value, json};
 
-use crate::cli::{CliError, ErrorKind};
+use crate::error::{CliError, ErrorKind};
 
 /// Docker's own registry has several names.
 const DOCKER_HUB: [&str; 3] = ["docker.io", "index.docker.io", "registry-1.docker.io"];

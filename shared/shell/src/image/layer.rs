@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use tar::{Archive, EntryType, PaxExtensions};
 
 use super::manifest::{Descriptor, Digester, wrong_digest};
-use crate::cli::{CliError, ErrorKind};
+use crate::error::{CliError, ErrorKind};
 
 /// Longest path in an image, and longest extended header.
 const LONGEST_PATH: u64 = 4096;

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::manifest::{Descriptor, Manifest, verify};
-use crate::cli::{CliError, ErrorKind};
+use crate::error::{CliError, ErrorKind};
 
 const INDEX: &str = "index.json";
 const NAME: &str = "org.opencontainers.image.ref.name";

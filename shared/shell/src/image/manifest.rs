@@ -7,7 +7,7 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256, Sha512};
 
 use super::{BUNDLE_LABEL, CATALOG_LABEL, DATABASE_LABEL, Kind, MANIFESTS_LABEL, METADATA_LABEL, Wanted};
-use crate::cli::CliError;
+use crate::error::CliError;
 
 /// Where content is found, and what it must be.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -36,7 +36,7 @@ use oci_spec::distribution::Reference;
 use olm_core::budget::CATALOG_BYTES;
 pub use pull::{pull, pull_blocking, resolve};
 
-use crate::cli::CliError;
+use crate::error::CliError;
 
 /// The label of a catalog image that names the directory of its file-based catalog.
 pub const CATALOG_LABEL: &str = "operators.operatorframework.io.index.configs.v1";

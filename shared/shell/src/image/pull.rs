@@ -11,8 +11,8 @@ use super::manifest::{self, Descriptor, Manifest, choose};
 use super::registry::Registry;
 use super::tree::Tree;
 use super::{Content, Location, Options, Wanted};
-use crate::cli::wait::block_on;
-use crate::cli::{CliError, ErrorKind};
+use crate::blocking::block_on;
+use crate::error::{CliError, ErrorKind};
 
 /// Most indexes between a name and its image.
 const NESTED: usize = 4;

@@ -21,8 +21,8 @@ use super::Options;
 use super::challenge::Bearer;
 use super::credentials::Login;
 use super::manifest::{Descriptor, check_digest, digest_like, verify};
-use crate::cli::connect::install_crypto_provider;
-use crate::cli::{CliError, ErrorKind};
+use crate::error::{CliError, ErrorKind, innermost_cause};
+use crate::tls::install_crypto_provider;
 
 /// What images are described by.
 const MANIFESTS: [&str; 4] = [
@@ -215,7 +215,7 @@ impl Registry {
         if error.is_redirect() {
             return CliError::new(
                 ErrorKind::Unreachable,
-                format!("{registry} redirects where it may not: {}", innermost(error)),
+                format!("{registry} redirects where it may not: {}", innermost_cause(error)),
             )
             .hint("a registry redirects a few times at most, and never from TLS to plain HTTP");
         }
@@ -339,7 +339,7 @@ fn secret(text: &str, what: &str) -> Result<HeaderValue, CliError> {
 /// A client whose waits are bounded, and which redirects lead from TLS to TLS only. It sends credentials to no other host.
 fn client(options: &Options, is_encrypted: bool) -> Result<Client, CliError> {
     let refused = |e: reqwest::Error| {
-        CliError::input(format!("cannot use the certificate authorities: {}", innermost(&e)))
+        CliError::input(format!("cannot use the certificate authorities: {}", innermost_cause(&e)))
             .hint("they are certificates in PEM")
     };
     let mut authorities = Vec::new();
@@ -377,17 +377,8 @@ fn stalled(registry: &str) -> CliError {
         .hint("try again later, or ask another registry")
 }
 
-/// The innermost cause.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
-}
-
 fn unreachable(error: &dyn std::error::Error, registry: &str) -> CliError {
-    let cause = innermost(error);
+    let cause = innermost_cause(error);
     let hint = if cause.contains("certificate") || cause.contains("UnknownIssuer") {
         "trust the registry's certificate authority (--registry-ca FILE)".to_owned()
     } else if cause.contains("InvalidContentType") || cause.contains("corrupt message") {
@@ -402,7 +393,7 @@ fn broken(error: &reqwest::Error, registry: &str, digest: &str) -> CliError {
     if error.is_timeout() {
         return stalled(registry);
     }
-    let cause = innermost(error);
+    let cause = innermost_cause(error);
     CliError::new(ErrorKind::Unreachable, format!("layer {digest} from {registry} broke off: {cause}"))
         .hint("try again")
 }

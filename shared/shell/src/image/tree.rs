@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::Limits;
 use super::layer::{Entry, from_io, too_much};
-use crate::cli::CliError;
+use crate::error::CliError;
 
 /// Marks what a layer deletes.
 const WHITEOUT: &str = ".wh.";

@@ -10,11 +10,11 @@ use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
 use super::named::{self, age};
+use crate::blocking::block_on;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::list::{Column, Entry, ListFlags, Listing, Watched};
 use crate::cli::name::bare;
 use crate::cli::output::{self, API_VERSION};
-use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::backoff::Backoff;
 use crate::observe::{self, Gap, Need, Seen};

@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::named::{self, plan_ref};
+use crate::blocking::block_on;
 use crate::cli::flags::ClusterFlags;
 use crate::cli::name::bare;
 use crate::cli::output::API_VERSION;
-use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer, signal};
 use crate::cluster::api::Api;
 use crate::cluster::follow::{self, Sight, follow};

@@ -1,7 +1,6 @@
 //! Catalogs that are looked into: directories that stand in for CatalogSources, and what CatalogSources of a cluster hold.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use olm_core::api::catalog_source::{self, Origin, Target};
@@ -11,39 +10,13 @@ use olm_core::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, kind}
 use serde_json::Value;
 
 use super::{Gap, Seen, files};
+use crate::cli::Printer;
 use crate::cli::flags::SourceFlags;
-use crate::cli::{CliError, Printer, findings};
 use crate::cluster::once::{self, Fetched};
+use crate::error::CliError;
+use crate::registry::local::{CatalogDirectory, first_findings};
 use crate::{image, registry};
 use olm_core::settings::Settings;
-
-/// `--catalog NAME[.NAMESPACE]=DIR`: a file-based catalog in a local directory, under the name of a CatalogSource.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CatalogDirectory {
-    /// Name of the CatalogSource.
-    pub name: String,
-    /// Its namespace; the global catalog namespace when not said.
-    pub namespace: Option<String>,
-    /// The directory.
-    pub directory: PathBuf,
-}
-
-impl FromStr for CatalogDirectory {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (catalog, directory) = text.split_once('=').ok_or("expected NAME[.NAMESPACE]=DIR")?;
-        // A CatalogSource's name may hold dots, a namespace may not.
-        let (name, namespace) = match catalog.rsplit_once('.') {
-            Some((name, namespace)) => (name, Some(namespace)),
-            None => (catalog, None),
-        };
-        if name.is_empty() || namespace == Some("") || directory.is_empty() {
-            return Err("expected NAME[.NAMESPACE]=DIR".to_owned());
-        }
-        Ok(Self { name: name.to_owned(), namespace: namespace.map(str::to_owned), directory: directory.into() })
-    }
-}
 
 /// A directory, and the CatalogSource that it stands for.
 pub(super) struct StandIn {
@@ -82,7 +55,7 @@ impl StandIn {
         let Self { namespace, name, directory, is_named } = self;
         let load = if is_named { registry::dir::load } else { registry::dir::load_content };
         let loaded = load(&directory)?;
-        findings::in_passing(&directory, &loaded.findings).for_each(|line| printer.warn(line));
+        first_findings(&directory, &loaded.findings).for_each(|line| printer.warn(line));
         let fact = CatalogFact::local(Arc::new(loaded.snapshot), seen.at);
         seen.world.learn(FactKey::Catalog(namespace, name), Some(Fact::Catalog(fact)));
         Ok(())
@@ -137,7 +110,7 @@ async fn content(fetched: Fetched) -> Result<Arc<Snapshot>, CliError> {
         Fetched::Image(image) => image.1,
     };
     let load = tokio::task::spawn_blocking(move || registry::dir::load_image(folder));
-    let load = load.await.map_err(|e| CliError::new(crate::cli::ErrorKind::Internal, e.to_string()))??;
+    let load = load.await.map_err(|e| CliError::new(crate::error::ErrorKind::Internal, e.to_string()))??;
     Ok(Arc::new(load.snapshot))
 }
 
@@ -152,20 +125,5 @@ fn target(source: &Value) -> Target {
         },
         Origin::ConfigMap(name) => Target::ConfigMap(name.to_owned()),
         Origin::Invalid(_) => Target::Directory,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_catalog_has_a_name_perhaps_a_namespace_and_a_directory() {
-        let catalog = |text: &str| text.parse::<CatalogDirectory>().map(|c| (c.name, c.namespace));
-        assert_eq!(catalog("tea=dir"), Ok(("tea".to_owned(), None)));
-        assert_eq!(catalog("tea.house.shop=a=b"), Ok(("tea.house".to_owned(), Some("shop".to_owned()))));
-        for wrong in ["tea", "=dir", "tea=", "tea.=dir", ".ns=dir"] {
-            assert!(catalog(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -9,7 +9,7 @@ use olm_core::budget;
 use olm_core::yaml::{self, Step};
 use serde_json::Value;
 
-use crate::cli::{CliError, ErrorKind};
+use crate::error::{CliError, ErrorKind};
 
 /// An object, and where it was read.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use olm_core::world::Unreadable;
 use serde::Serialize;
 
 use super::Kind;
-use crate::cli::{CliError, ErrorKind};
+use crate::error::{CliError, ErrorKind};
 
 /// Instead of the API server's word for it.
 const NOT_SERVED: &str = "the cluster does not serve it";

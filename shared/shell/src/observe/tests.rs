@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::*;
+use crate::blocking::block_on;
 use crate::cli::streams::Buffer;
-use crate::cli::wait::block_on;
 
 fn seen(files: &[(&str, &str)], on_top: Option<&str>, flags: &[&str]) -> Result<(Seen, String), CliError> {
     let folder = tempfile::tempdir().unwrap();
@@ -68,7 +68,7 @@ fn files_and_a_cluster_contradict_each_other() {
     source.cluster.context = Some("mine".to_owned());
     let mut printer = Printer::to(Buffer::default(), Buffer::default());
     let looked = block_on(look(&source, &NamespaceFlags::default(), &[], Need::Planning, &mut printer));
-    assert_eq!(looked.err().unwrap().kind, crate::cli::ErrorKind::Usage);
+    assert_eq!(looked.err().unwrap().kind, crate::error::ErrorKind::Usage);
 }
 
 /// A cluster that lets lists be made in one namespace only, but for ClusterServiceVersions, of which there is a copy.

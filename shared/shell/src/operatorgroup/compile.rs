@@ -23,9 +23,9 @@ use olm_core::world::Reader;
 use serde_json::{Value, json};
 
 use super::operator::{Known, Operator};
+use crate::blocking::block_on;
 use crate::cli::flags::{ClusterFlags, DataFormat, NamespaceFlags, SourceFlags};
 use crate::cli::output::yaml;
-use crate::cli::wait::block_on;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
 use crate::installplan::explain::{self, summary};

@@ -25,10 +25,10 @@ use super::managed::{
     tell, unlabelled,
 };
 use super::operator::Known;
+use crate::blocking::block_on;
 use crate::cli::confirm::confirm;
 use crate::cli::flags::{DryRun, SourceFlags};
 use crate::cli::output::Output;
-use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
 use crate::image;

@@ -19,10 +19,10 @@ use super::compile::{self, namespace};
 use super::managed::{
     ATTEMPTS, CSVS, GROUPS, create_first, gap, label, listed, look, names, refuse, refused, tell, unlabelled,
 };
+use crate::blocking::block_on;
 use crate::cli::confirm::confirm;
 use crate::cli::flags::{DryRun, SourceFlags};
 use crate::cli::output::Output;
-use crate::cli::wait::block_on;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::{Api, Resource};
 use crate::observe::Seen;

@@ -25,6 +25,7 @@ use super::convert;
 use super::proto::registry_client::RegistryClient;
 use super::proto::{GetPackageRequest, ListBundlesRequest};
 use super::share::{Full, Share};
+use crate::error::innermost_cause;
 
 /// Limits and delays of a client.
 #[derive(Clone, Copy, Debug)]
@@ -287,17 +288,8 @@ async fn connect(address: &str, settings: &Settings) -> Result<(Channel, oneshot
         }
     });
     let endpoint = Endpoint::from(uri).connect_timeout(settings.connect_timeout);
-    let channel = endpoint.connect_with_connector(connector).await.map_err(|e| root_cause(&e))?;
+    let channel = endpoint.connect_with_connector(connector).await.map_err(|e| innermost_cause(&e))?;
     Ok((channel, lost))
-}
-
-/// The innermost cause: the outer ones only say that there was a transport.
-fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }
 
 /// Reads a whole catalog: the list of bundles, then each package, as OLM's resolver does.

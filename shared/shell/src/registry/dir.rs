@@ -19,7 +19,7 @@ use olm_core::finding::Finding;
 
 use super::read::{self, Item};
 use super::share::Share;
-use crate::cli::{CliError, ErrorKind};
+use crate::error::{CliError, ErrorKind};
 use crate::image::Content;
 
 const IGNORE_FILE: &str = ".indexignore";

@@ -10,7 +10,7 @@ use olm_core::finding::Finding;
 
 use super::dir;
 use super::share::{Full, Share, Shares};
-use crate::cli::{CliError, ErrorKind};
+use crate::error::{CliError, ErrorKind};
 use crate::image::{self, Content, Limits, Location, Options, Wanted};
 
 /// A catalog image that was pulled and read.

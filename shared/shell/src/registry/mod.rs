@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   dir       a directory --> what there is to read
+//!   local     directories that stand in for CatalogSources
 //!   read      what there is to read --> Catalog (olm-core), on every processor
 //!   image     an image --> the same, or the files of a bundle
 //!   server    Snapshot --> gRPC, for whoever dials
@@ -15,6 +16,7 @@ pub mod client;
 mod convert;
 pub mod dir;
 pub mod image;
+pub mod local;
 pub mod proto;
 pub(crate) mod read;
 pub mod server;

@@ -23,7 +23,7 @@ use olm_core::finding::Finding;
 use olm_core::yaml::{self, Format};
 
 use super::share::{Full, Share};
-use crate::cli::CliError;
+use crate::error::CliError;
 use crate::image::Content;
 
 /// How much is read at a time. Documents that are larger are read whole.

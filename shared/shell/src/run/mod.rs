@@ -41,7 +41,7 @@ pub use self::release::Release;
 use crate::cli::flags::{ClusterFlags, DataFormat, ImageFlags};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::image;
-pub use crate::observe::catalogs::CatalogDirectory;
+pub use crate::registry::local::CatalogDirectory;
 
 /// What `kubectl olm run` was asked to do.
 #[derive(Clone, Debug)]

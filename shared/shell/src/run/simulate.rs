@@ -14,10 +14,11 @@ use super::report::Report;
 use super::script::Script;
 use super::story::Story;
 use super::{BundleImage, CatalogImage, Options, ends, report};
-use crate::cli::{CliError, Outcome, Printer, findings};
+use crate::cli::{CliError, Outcome, Printer};
 use crate::image::{self, Location};
 use crate::observe::{files, strict};
 use crate::registry;
+use crate::registry::local::first_findings;
 
 /// How much virtual time a simulation may take: longer than every time-out of the controllers.
 const LIMIT: SignedDuration = SignedDuration::from_mins(30);
@@ -126,12 +127,12 @@ fn add_catalogs(
         }
     }
     for (namespace, name, directory, loaded) in catalogs {
-        findings::in_passing(&directory, &loaded.findings).for_each(|line| printer.warn(line));
+        first_findings(&directory, &loaded.findings).for_each(|line| printer.warn(line));
         simulation.add_local_catalog(&namespace, &name, Arc::new(loaded.snapshot));
     }
     for CatalogImage { reference, directory } in &options.catalog_images {
         let loaded = registry::dir::load(directory)?;
-        findings::in_passing(directory, &loaded.findings).for_each(|line| printer.warn(line));
+        first_findings(directory, &loaded.findings).for_each(|line| printer.warn(line));
         simulation.give_image(reference, Arc::new(loaded.snapshot));
     }
     for BundleImage { reference, path } in &options.bundle_images {

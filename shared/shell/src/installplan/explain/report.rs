@@ -10,7 +10,7 @@ use olm_core::explain::{
 use super::super::policy::Tried;
 use super::diff;
 use crate::cli::paint::{Paint, Tone};
-use crate::cli::visible::{lines, one_line};
+use crate::visible::{lines, one_line};
 
 /// Of more items of a kind only the first are shown, unless details are asked for.
 const SHOWN: usize = 8;

@@ -21,8 +21,8 @@ use olm_core::operatorgroup::intersection::{Intersections, Pair};
 use olm_core::world::Reader;
 
 use super::named;
+use crate::blocking::block_on;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
-use crate::cli::wait::block_on;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
 use crate::observe::{self, Gap, Need, Seen};

@@ -10,9 +10,9 @@ use olm_core::operatorgroup::remedy;
 
 use super::Answer;
 use crate::cli::table::Table;
-use crate::cli::visible::one_line;
 use crate::cli::{CliError, Printer};
 use crate::observe::Seen;
+use crate::visible::one_line;
 
 /// So many namespaces, or APIs, are shown in a table that is not wide.
 const SHORT: usize = 3;

@@ -26,10 +26,10 @@ use olm_core::lint::{Fingerprint, Linted, Problem, RULES, lint, rule};
 use tokio::time::Instant;
 
 use self::baseline::Baseline;
+use crate::blocking::block_on;
 use crate::cli::findings::Format;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::table::Table;
-use crate::cli::wait::block_on;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
 use crate::observe::Seen;

@@ -13,9 +13,9 @@ use crate::cli::findings::{About, Format, Report};
 use crate::cli::output::API_VERSION;
 use crate::cli::paint::Paint;
 use crate::cli::table::Table;
-use crate::cli::visible::one_line;
 use crate::cli::{CliError, Printer};
 use crate::observe::Seen;
+use crate::visible::one_line;
 
 /// So many groups have a column each.
 const COLUMNS: usize = 5;

@@ -34,8 +34,8 @@ use self::service::Service;
 use super::proto::DESCRIPTORS;
 use super::proto::experimental_registry_server::ExperimentalRegistryServer;
 use super::proto::registry_server::RegistryServer;
-use crate::cli::CliError;
-use crate::cli::connect::install_crypto_provider;
+use crate::error::CliError;
+use crate::tls::install_crypto_provider;
 
 /// How a server serves.
 #[derive(Clone, Debug)]

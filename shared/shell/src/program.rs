@@ -5,34 +5,11 @@ use std::process::ExitCode;
 
 use clap::{Args, FromArgMatches, Parser};
 
-use super::flags::TalkFlags;
-use super::logging::{self, Usually};
-use super::{CliError, Printer, name, signal};
+use crate::cli::flags::TalkFlags;
+use crate::cli::logging::{self, Usually};
+use crate::cli::{Outcome, Printer, name, signal};
 use crate::completion::{self, Question};
-
-/// How a command that could answer ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Done, or nothing to complain about: exit code 0.
-    Done,
-    /// The answer is no (findings, blocked, unsatisfiable, not approved): exit code 1.
-    Negative,
-    /// There is an answer, and it is that nobody can tell: exit code 2.
-    Unknown,
-    /// Somebody stopped it with Ctrl-C: exit code 130, as shells have it.
-    Interrupted,
-}
-
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> Self {
-        match outcome {
-            Outcome::Done => Self::SUCCESS,
-            Outcome::Negative => Self::from(1),
-            Outcome::Unknown => Self::from(2),
-            Outcome::Interrupted => Self::from(130),
-        }
-    }
-}
+use crate::error::CliError;
 
 /// Help in kubectl's order: what it does, examples, options, and the usage line last.
 const HELP: &str = "{about-with-newline}\n{before-help}{all-args}\n\n{usage-heading}\n  {usage}{after-help}";

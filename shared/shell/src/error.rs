@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
 
-use super::visible;
+use crate::visible;
 
-/// What kind of trouble stopped a command. A negative *answer* is no error: see [`Outcome`](super::Outcome).
+/// What kind of trouble stopped a command. A negative *answer* is no error: see `cli::Outcome`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The command line asks for something that does not exist or does not fit together.
@@ -131,6 +131,15 @@ impl From<io::Error> for CliError {
             _ => Self::new(ErrorKind::Io, error.to_string()),
         }
     }
+}
+
+/// The text of the innermost cause of an error: the outer ones often say only that a request was made.
+pub fn innermost_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }
 
 #[cfg(test)]

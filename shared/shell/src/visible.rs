@@ -15,7 +15,7 @@ use olm_core::visible::is_harmful;
 pub use olm_core::visible::{lines, one_line};
 use serde_json::Value;
 
-/// What [`Paint`](super::paint::Paint) and the log write for colours, after the escape character: no other is let through.
+/// What `cli::paint` and the log write for colours, after the escape character: no other is let through.
 const COLOURS: [&str; 15] = [
     "[0m", "[1m", "[2m", "[3m", "[31m", "[32m", "[33m", "[34m", "[35m", "[36m", "[39m", "[31;1m", "[32;1m", "[33;1m",
     "[36;1m",

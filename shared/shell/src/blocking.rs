@@ -1,6 +1,6 @@
 //! Waiting for what is asynchronous, on a thread that may block.
 
-use super::CliError;
+use crate::error::CliError;
 
 /// Waits for a future: on the runtime that the thread belongs to, else on one of its own.
 pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
