@@ -11,7 +11,6 @@ use olm_shell::cli::flags::{NamespaceFlags, SourceFlags};
 use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::output::Output;
 use olm_shell::installplan::list;
-use olm_shell::observe;
 use tempfile::TempDir;
 
 use super::parts::{folder, parts, write};
@@ -47,7 +46,7 @@ pub(super) fn everywhere() -> NamespaceFlags {
 pub(super) fn run(bytes: &[u8]) {
     let folder = gathered(bytes);
     let source = source(folder.path());
-    let (seen, _) = shown(|printer| observe::look_at_files(&source, &everywhere(), &[], printer));
+    let (seen, _) = shown(|printer| source.read_files(&everywhere(), &[], printer));
     match seen {
         Ok(seen) => {
             for object in seen.world.objects() {

@@ -7,10 +7,10 @@ use olm_core::sim::Strict;
 use olm_core::world::World;
 use serde_json::{Value, json};
 
+use crate::cli::connect::{Connection, connect};
 use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, Printer};
-use crate::cluster::connect::{Connection, connect};
-use crate::observe::{self, Gap, KINDS, Need, files, strict};
+use crate::observe::{self, Gap, KINDS, ReadScope, files, strict};
 
 /// Where it is read.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,7 +65,7 @@ impl InstalledFrom {
             Self::Files(files) => of_files(files, asked, printer),
             Self::Cluster(flags) => {
                 let namespaces = asked.map_or(Namespaces::OfContext, Namespaces::One);
-                of_cluster(flags, namespaces, Need::Resolution, printer)
+                of_cluster(flags, namespaces, ReadScope::Resolution, printer)
             }
         }
     }
@@ -75,7 +75,7 @@ impl InstalledFrom {
         match self {
             Self::Cluster(flags) => {
                 let namespaces = namespace.map_or(Namespaces::All, |one| Namespaces::One(one.to_owned()));
-                of_cluster(flags, namespaces, Need::Installed, printer)
+                of_cluster(flags, namespaces, ReadScope::Installed, printer)
             }
             Self::Files(files) => of_files(files, Some(namespace.unwrap_or_default().to_owned()), printer),
             Self::Nothing => Ok(Read::default()),
@@ -86,10 +86,10 @@ impl InstalledFrom {
 /// Objects of files. Of an empty namespace are all.
 fn of_files(paths: &[PathBuf], asked: Option<String>, printer: &mut Printer) -> Result<Read, CliError> {
     let given = files::read(paths)?;
-    strict::check(&given, &mut Strict::default(), printer)?;
+    strict::check(&given, &mut Strict::default(), &mut |words| printer.warn(words))?;
     let mut objects: Vec<Value> = given.into_iter().map(|given| given.object).collect();
     objects.retain(|o| {
-        KINDS.iter().any(|known| known.name == object::text(o, &["kind"]) && known.need <= Need::Resolution)
+        KINDS.iter().any(|known| known.name == object::text(o, &["kind"]) && known.scope <= ReadScope::Resolution)
     });
     let mut namespaces: Vec<String> = objects.iter().map(|o| object::namespace(o).to_owned()).collect();
     namespaces.retain(|n| !n.is_empty());
@@ -120,7 +120,12 @@ fn of_files(paths: &[PathBuf], asked: Option<String>, printer: &mut Printer) -> 
 }
 
 /// Objects of a cluster: of all namespaces, of the context's, or of the one that is named.
-fn of_cluster(flags: &ClusterFlags, asked: Namespaces, need: Need, printer: &mut Printer) -> Result<Read, CliError> {
+fn of_cluster(
+    flags: &ClusterFlags,
+    asked: Namespaces,
+    need: ReadScope,
+    printer: &mut Printer,
+) -> Result<Read, CliError> {
     let progress = printer.progress("reading what is installed");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut gaps = Vec::new();
@@ -134,7 +139,7 @@ fn of_cluster(flags: &ClusterFlags, asked: Namespaces, need: Need, printer: &mut
         let mut world = World::new();
         gaps = observe::list(&api, namespace.as_deref().unwrap_or_default(), need, &mut world).await?;
         let is_of_groups = |gap: &Gap| gap.resource.starts_with("operatorgroups");
-        let knows_groups = need == Need::Resolution && !gaps.iter().any(is_of_groups);
+        let knows_groups = need == ReadScope::Resolution && !gaps.iter().any(is_of_groups);
         Ok(Read { world, namespace, knows_groups })
     });
     drop(progress);

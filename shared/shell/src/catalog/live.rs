@@ -15,6 +15,7 @@ use olm_core::world::Unreadable;
 use serde_json::{Value, json};
 
 use crate::blocking::block_on;
+use crate::cli::connect::connect_in;
 use crate::cli::flags::{ClusterFlags, NamespaceFlags};
 use crate::cli::list::{Column, Entry, ListFlags, Listing, Watched};
 use crate::cli::output;
@@ -22,7 +23,6 @@ use crate::cli::table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::{Api, Resource, WatchEvent};
 use crate::cluster::backoff::Backoff;
-use crate::cluster::connect::connect_in;
 use crate::cluster::once::{self, Fetched};
 use crate::image;
 

@@ -3,6 +3,7 @@
 //! ```text
 //!   name       how the user spells this program: `kubectl olm run`
 //!   flags      kubectl's flags as clap arguments      ─ connect    flags -> kube's configuration; selector: -l
+//!   source     flags -> the state of a cluster, or of files
 //!   streams    stdout is data, stderr is talk         ─ confirm, progress: talk on a terminal only; paint: colours
 //!   output     -o json|yaml|name|wide|jsonpath=…      ─ table, jsonpath, columns
 //!   list       the flags of list commands, and what they do
@@ -27,6 +28,7 @@ pub mod paint;
 pub mod progress;
 pub mod selector;
 pub mod signal;
+pub mod source;
 pub mod streams;
 pub mod table;
 

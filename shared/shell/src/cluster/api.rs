@@ -32,7 +32,7 @@ const MANAGER: &str = "kubectl-olm";
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// How long the API server may take to answer: after a minute it gives up a request by itself.
-pub(super) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How often one request comes back when the API server asks for that, as with kubectl.
 const MOST_PAUSES: usize = 10;
@@ -117,7 +117,7 @@ impl Api {
     }
 
     /// The same client, which knows how long its connections may take.
-    pub(super) fn with_connecting(self, connecting: Option<Duration>) -> Self {
+    pub(crate) fn with_connecting(self, connecting: Option<Duration>) -> Self {
         Self { connecting, ..self }
     }
 

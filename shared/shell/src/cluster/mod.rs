@@ -18,7 +18,6 @@
 //!     permit   until when; clock: which does not jump
 //!   warning  what the API server warns of in the headers of an answer
 //!   table    objects as the API server shows them
-//!   connect  from flags to an API server
 //!   api      requests with whole objects as JSON
 //!     decode   answers within bounds, and each object for itself
 //!   backoff  pauses before something is tried again; supervise: after a panic, too
@@ -31,7 +30,6 @@ pub mod catalogs;
 pub(crate) mod certificate;
 mod clock;
 mod complaints;
-pub(crate) mod connect;
 mod copies;
 mod decode;
 mod discovery;

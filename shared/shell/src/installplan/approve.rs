@@ -31,7 +31,7 @@ use crate::cli::selector::LabelQuery;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
 use crate::image;
-use crate::observe::{self, Need, Seen};
+use crate::observe::{ClusterState, ReadScope};
 
 /// Who has approved a plan, when, and the hash of the explanation of what it would do.
 const APPROVED_BY: &str = "kubectl-olm/approved-by";
@@ -168,7 +168,7 @@ async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -
 }
 
 /// An error when something could not be read without which no plan should be approved.
-fn vital(seen: &Seen, terms: &Understood) -> Result<(), CliError> {
+fn vital(seen: &ClusterState, terms: &Understood) -> Result<(), CliError> {
     let find = |asked: &Asked| seen.gaps.iter().find(|gap| explain::is_vital(gap, asked));
     match find(&Asked::Plans(Vec::new())) {
         // Whether the plans would fail is not known then.
@@ -185,15 +185,15 @@ fn vital(seen: &Seen, terms: &Understood) -> Result<(), CliError> {
     }
 }
 
-async fn look(options: &Options, printer: &mut Printer) -> Result<Seen, CliError> {
+async fn look(options: &Options, printer: &mut Printer) -> Result<ClusterState, CliError> {
     let source = SourceFlags { cluster: options.cluster.clone(), ..SourceFlags::default() };
-    let mut seen = observe::look(&source, &options.namespaces, &[], Need::Planning, printer).await?;
+    let mut seen = source.read(&options.namespaces, &[], ReadScope::Planning, printer).await?;
     seen.settings.optional_manifests = options.optional_manifests;
     Ok(seen)
 }
 
 /// The plans that are meant.
-fn chosen(options: &Options, seen: &Seen) -> Result<Vec<ObjectRef>, CliError> {
+fn chosen(options: &Options, seen: &ClusterState) -> Result<Vec<ObjectRef>, CliError> {
     let world = Reader::new(&seen.world);
     let namespace = seen.namespace.as_deref().unwrap_or_default();
     let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| seen.is_asked(plan));
@@ -218,7 +218,7 @@ fn chosen(options: &Options, seen: &Seen) -> Result<Vec<ObjectRef>, CliError> {
 
 /// Looks whether a plan may be approved, and what it would do.
 async fn examine(
-    seen: &mut Seen,
+    seen: &mut ClusterState,
     target: &ObjectRef,
     terms: &Understood,
     images: &image::Options,
@@ -246,12 +246,12 @@ async fn examine(
     })
 }
 
-fn plan_in(seen: &Seen, target: &ObjectRef) -> Option<Value> {
+fn plan_in(seen: &ClusterState, target: &ObjectRef) -> Option<Value> {
     Reader::new(&seen.world).json(&kind::INSTALL_PLAN, &target.namespace, &target.name).cloned()
 }
 
 async fn explained(
-    seen: &mut Seen,
+    seen: &mut ClusterState,
     target: &ObjectRef,
     images: &image::Options,
     dry_run: explain::DryRun,
@@ -262,7 +262,12 @@ async fn explained(
 }
 
 /// Is the plan as it was, and would it do the same?
-async fn is_same(seen: &mut Seen, candidate: &Candidate, images: &image::Options, printer: &mut Printer) -> bool {
+async fn is_same(
+    seen: &mut ClusterState,
+    candidate: &Candidate,
+    images: &image::Options,
+    printer: &mut Printer,
+) -> bool {
     let now = plan_in(seen, &candidate.target);
     if now.is_none_or(|plan| object::resource_version(&plan) != candidate.resource_version) {
         return false;

@@ -15,9 +15,10 @@ use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::list::{Column, Entry, ListFlags, Listing, Watched};
 use crate::cli::name::bare;
 use crate::cli::output::{self, API_VERSION};
+use crate::cli::source::warn_of_gaps;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::backoff::Backoff;
-use crate::observe::{self, Gap, Need, Seen};
+use crate::observe::{ClusterState, Gap, ReadScope};
 
 /// So much of a reason is shown in a table that is not wide.
 const SHORT: usize = 100;
@@ -58,7 +59,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         return block_on(watch(options, printer));
     }
     let seen = block_on(look(options, printer))?;
-    seen.tell_gaps(printer);
+    warn_of_gaps(&seen, printer);
     let listing = listing(&seen, options).arranged(&options.list)?;
     let unreadable = unreadable(&seen, options);
     if listing.entries.is_empty() && options.list.wants_table() && options.names.is_empty() && unreadable.is_empty() {
@@ -78,8 +79,8 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     Ok(if missing.is_empty() { Outcome::Done } else { Outcome::Negative })
 }
 
-async fn look(options: &Options, printer: &mut Printer) -> Result<Seen, CliError> {
-    observe::look(&options.source, &options.namespaces, &[], Need::Plans, printer).await
+async fn look(options: &Options, printer: &mut Printer) -> Result<ClusterState, CliError> {
+    options.source.read(&options.namespaces, &[], ReadScope::Plans, printer).await
 }
 
 /// Lists plans, and goes on with what changes until somebody stops it. An API server ends a watch after some minutes: then it is looked at
@@ -88,7 +89,7 @@ async fn watch(options: &Options, printer: &mut Printer) -> Result<Outcome, CliE
     let (mut watched, mut backoff) = (Watched::default(), Backoff::new());
     loop {
         let mut seen = look(options, printer).await?;
-        seen.tell_gaps(printer);
+        warn_of_gaps(&seen, printer);
         watched.show(listing(&seen, options), &options.list, printer)?;
         let mut failed = None;
         let followed = seen
@@ -118,7 +119,7 @@ async fn watch(options: &Options, printer: &mut Printer) -> Result<Outcome, CliE
 }
 
 /// The plans that are asked for, as they are now.
-fn listing(seen: &Seen, options: &Options) -> Listing {
+fn listing(seen: &ClusterState, options: &Options) -> Listing {
     let world = Reader::new(&seen.world);
     let mut listed = Vec::new();
     for plan in world.all(&kind::INSTALL_PLAN).map(|o| o.json()) {
@@ -150,12 +151,12 @@ fn is_named(plan: &Value, names: &[String]) -> bool {
 
 /// The names of which there is no plan.
 /// Plans that are asked for, are there, and cannot be read.
-fn unreadable<'s>(seen: &'s Seen, options: &Options) -> Vec<&'s Gap> {
+fn unreadable<'s>(seen: &'s ClusterState, options: &Options) -> Vec<&'s Gap> {
     let is_asked = |gap: &&Gap| options.names.is_empty() || options.names.contains(&gap.name);
     seen.gaps.iter().filter(|gap| gap.is_unreadable_of("installplans")).filter(is_asked).collect()
 }
 
-fn missing(seen: &Seen, options: &Options) -> Vec<CliError> {
+fn missing(seen: &ClusterState, options: &Options) -> Vec<CliError> {
     let world = Reader::new(&seen.world);
     let plans: Vec<&Value> =
         world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| seen.is_asked(plan)).collect();
@@ -188,7 +189,7 @@ const COLUMNS: [Column; 11] = [
     Column::new("REASON"),
 ];
 
-fn none(seen: &Seen, pending: bool) -> String {
+fn none(seen: &ClusterState, pending: bool) -> String {
     let what = if pending { "No InstallPlans that wait for approval" } else { "No InstallPlans" };
     match &seen.namespace {
         None => format!("{what} found"),
@@ -197,7 +198,7 @@ fn none(seen: &Seen, pending: bool) -> String {
 }
 
 /// A plan as a row, and as data.
-fn entry(listed: &Listed<'_>, seen: &Seen, is_wide: bool) -> Entry {
+fn entry(listed: &Listed<'_>, seen: &ClusterState, is_wide: bool) -> Entry {
     let Listed { plan, summary, subscriptions } = listed;
     let mut cells = Vec::new();
     if seen.namespace.is_none() {

@@ -1,7 +1,7 @@
 //! The verbs of `kubectl olm install-plan`.
 //!
 //! ```text
-//!   observe --Seen--> list      where the plans stand, and what each waits for
+//!   observe --ClusterState--> list      where the plans stand, and what each waits for
 //!                     explain   what they would do
 //!                     approve   yes to what was explained   --> policy    may it be approved?
 //!                     wait      until a plan is complete, approved or failed

@@ -9,11 +9,11 @@ use olm_core::installplan::summary::{self, PlanSummary};
 use olm_core::world::Reader;
 use serde_json::Value;
 
+use crate::cli::connect;
 use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, ErrorKind, table};
 use crate::cluster::api::Api;
-use crate::cluster::connect;
-use crate::observe::{Gap, Seen};
+use crate::observe::{ClusterState, Gap};
 
 /// What nobody knows.
 const UNKNOWN: &str = "<unknown>";
@@ -24,7 +24,7 @@ pub(super) async fn connect(cluster: &ClusterFlags, namespace: Option<&str>) -> 
 }
 
 /// Where a plan stands, as far as what was seen tells.
-pub(super) fn summary_in(seen: &Seen, plan: &Value) -> PlanSummary {
+pub(super) fn summary_in(seen: &ClusterState, plan: &Value) -> PlanSummary {
     let mut summary = summary::summarize(&seen.settings, &Reader::new(&seen.world), plan);
     let namespace = object::namespace(plan);
     let hides_groups = |gap: &Gap| gap.is_of("operatorgroups") && gap.covers(namespace);

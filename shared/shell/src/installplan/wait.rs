@@ -24,7 +24,7 @@ use crate::cli::output::API_VERSION;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer, signal};
 use crate::cluster::api::Api;
 use crate::cluster::follow::{self, Sight, follow};
-use crate::observe::{self, Need};
+use crate::observe::{self, ReadScope};
 
 /// What is waited for, and how long.
 #[derive(Clone, Debug)]
@@ -126,7 +126,7 @@ pub(super) async fn plan(
 ) -> Result<Outcome, CliError> {
     let mut world = World::new();
     // What is said besides the plan itself is better with its surroundings, and possible without.
-    let gaps = observe::list(api, namespace, Need::Resolution, &mut world).await;
+    let gaps = observe::list(api, namespace, ReadScope::Resolution, &mut world).await;
     let knows_groups = gaps.is_ok_and(|gaps| !gaps.iter().any(|gap| gap.is_of("operatorgroups")));
     let mut waiting =
         Waiting { namespace, until, json, world, knows_groups, told: None, last: None, trouble: None, looked: false };

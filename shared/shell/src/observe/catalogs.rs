@@ -9,11 +9,11 @@ use olm_core::catalog::Snapshot;
 use olm_core::world::{CatalogFact, ConnectionState, Fact, FactKey, Reader, kind};
 use serde_json::Value;
 
-use super::{Gap, Seen, files};
-use crate::cli::Printer;
-use crate::cli::flags::SourceFlags;
+use super::gap::Gap;
+use super::state::ClusterState;
+use super::{Warn, files};
 use crate::cluster::once::{self, Fetched};
-use crate::error::CliError;
+use crate::error::{CliError, ErrorKind};
 use crate::registry::local::{CatalogDirectory, first_findings};
 use crate::{image, registry};
 use olm_core::settings::Settings;
@@ -28,19 +28,18 @@ pub(super) struct StandIn {
 }
 
 /// The directories that were named, and those in the folders that were named: `catalogs/NAME/`.
-pub(super) fn given(source: &SourceFlags, settings: &Settings) -> Result<Vec<StandIn>, CliError> {
+pub(super) fn given(
+    paths: &[PathBuf],
+    catalogs: &[CatalogDirectory],
+    settings: &Settings,
+) -> Result<Vec<StandIn>, CliError> {
     let global = || settings.global_catalog_namespace.clone();
     let mut found = Vec::new();
-    for folder in source.from.iter().filter(|path| path.is_dir()) {
-        let catalogs = files::catalogs_in(folder)?.into_iter();
-        found.extend(catalogs.map(|(name, directory)| StandIn {
-            namespace: global(),
-            name,
-            directory,
-            is_named: false,
-        }));
+    for folder in paths.iter().filter(|path| path.is_dir()) {
+        let inside = files::catalogs_in(folder)?.into_iter();
+        found.extend(inside.map(|(name, directory)| StandIn { namespace: global(), name, directory, is_named: false }));
     }
-    found.extend(source.catalogs.iter().map(|CatalogDirectory { name, namespace, directory }| StandIn {
+    found.extend(catalogs.iter().map(|CatalogDirectory { name, namespace, directory }| StandIn {
         namespace: namespace.clone().unwrap_or_else(global),
         name: name.clone(),
         directory: directory.clone(),
@@ -51,21 +50,21 @@ pub(super) fn given(source: &SourceFlags, settings: &Settings) -> Result<Vec<Sta
 
 impl StandIn {
     /// Makes its content known.
-    pub(super) fn load_into(self, seen: &mut Seen, printer: &mut Printer) -> Result<(), CliError> {
+    pub(super) fn load_into(self, seen: &mut ClusterState, warn: Warn<'_>) -> Result<(), CliError> {
         let Self { namespace, name, directory, is_named } = self;
         let load = if is_named { registry::dir::load } else { registry::dir::load_content };
         let loaded = load(&directory)?;
-        first_findings(&directory, &loaded.findings).for_each(|line| printer.warn(line));
+        first_findings(&directory, &loaded.findings).for_each(warn);
         let fact = CatalogFact::local(Arc::new(loaded.snapshot), seen.at);
         seen.world.learn(FactKey::Catalog(namespace, name), Some(Fact::Catalog(fact)));
         Ok(())
     }
 }
 
-impl Seen {
+impl ClusterState {
     /// Reads what the CatalogSources of a cluster hold that are on offer in a namespace, and for which no directory stands in.
-    /// What cannot be had is a gap.
-    pub async fn read_catalogs(&mut self, namespace: &str, images: &image::Options, printer: &Printer) {
+    /// What cannot be had is a gap. `doing` is told which catalog is being read.
+    pub async fn read_catalogs(&mut self, namespace: &str, images: &image::Options, doing: &(dyn Fn(String) + Sync)) {
         let Some(api) = self.api().cloned() else { return };
         let sources: Vec<Value> = {
             let world = Reader::new(&self.world);
@@ -78,10 +77,9 @@ impl Seen {
             };
             all.map(|o| o.json()).filter(|source| of(source)).cloned().collect()
         };
-        let progress = printer.progress("reading catalogs");
         for source in &sources {
             let (namespace, name) = (object::namespace(source).to_owned(), object::name(source).to_owned());
-            progress.doing(format!("reading catalog {namespace}/{name}"));
+            doing(format!("reading catalog {namespace}/{name}"));
             let read = match once::fetch(&api, images, source).await {
                 Ok(fetched) => content(fetched).await,
                 Err(error) => Err(error),
@@ -110,7 +108,7 @@ async fn content(fetched: Fetched) -> Result<Arc<Snapshot>, CliError> {
         Fetched::Image(image) => image.1,
     };
     let load = tokio::task::spawn_blocking(move || registry::dir::load_image(folder));
-    let load = load.await.map_err(|e| CliError::new(crate::error::ErrorKind::Internal, e.to_string()))??;
+    let load = load.await.map_err(|e| CliError::new(ErrorKind::Internal, e.to_string()))??;
     Ok(Arc::new(load.snapshot))
 }
 

@@ -11,23 +11,13 @@ use olm_core::api::status::Status;
 use olm_core::world::GroupKind;
 use serde_json::Value;
 
-use super::{Seen, cluster};
-use crate::cluster::api::{Api, Depth, Resource, WatchEvent};
-
-/// What was listed, and when.
-#[derive(Clone, Debug)]
-pub(super) struct List {
-    pub(super) resource: Resource,
-    /// Empty: all namespaces.
-    pub(super) namespace: String,
-    pub(super) depth: Depth,
-    pub(super) labels: &'static str,
-    pub(super) version: String,
-}
+use super::list::{self, Listed};
+use super::state::ClusterState;
+use crate::cluster::api::{Api, WatchEvent};
 
 type Events = SelectAll<Pin<Box<dyn Stream<Item = Result<WatchEvent, Status>> + Send>>>;
 
-impl Seen {
+impl ClusterState {
     /// Takes in what happens, until `is_enough` says so, which is asked after every change, or the time is up. Objects that were given on
     /// top stay as they were given.
     ///
@@ -61,7 +51,7 @@ impl Seen {
         let ended = || Status::new(0, "", "the watch has ended");
         match event.ok_or_else(ended)?? {
             WatchEvent::Added(object) | WatchEvent::Modified(object) if !self.is_given(&object) => {
-                cluster::take(object, true, &mut self.world);
+                list::take(object, true, &mut self.world);
             }
             WatchEvent::Deleted(object) if !self.is_given(&object) => {
                 let name = (object::namespace(&object).to_owned(), object::name(&object).to_owned());
@@ -89,9 +79,9 @@ impl Seen {
     }
 }
 
-async fn watch(api: &Api, lists: &[List]) -> Result<Events, Status> {
+async fn watch(api: &Api, lists: &[Listed]) -> Result<Events, Status> {
     let watches = lists.iter().map(|list| async move {
-        let List { resource, namespace, depth, labels, version } = list;
+        let Listed { resource, namespace, depth, labels, version } = list;
         let events = api.watch_part(resource, namespace, *depth, labels, version).await?;
         Ok::<_, Status>(events.boxed())
     });

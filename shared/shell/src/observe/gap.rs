@@ -7,7 +7,7 @@ use olm_core::api::status::Status;
 use olm_core::world::Unreadable;
 use serde::Serialize;
 
-use super::Kind;
+use super::scope::Kind;
 use crate::error::{CliError, ErrorKind};
 
 /// Instead of the API server's word for it.
@@ -18,6 +18,11 @@ const UNREADABLE: &str = "read";
 
 /// Why the kinds of a version of a group are not known.
 pub(crate) const STALE: &str = "the aggregated API does not answer";
+
+/// A refusal that says that somebody may not, as opposed to the API server being in trouble.
+pub(super) fn is_lack_of_rights(refusal: &Status) -> bool {
+    matches!(refusal.code, 401 | 403)
+}
 
 /// Something that could not be read, so that nothing is known of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -46,7 +51,7 @@ impl Gap {
             resource: kind.resource(),
             namespace: if kind.namespaced { namespace.to_owned() } else { String::new() },
             name: String::new(),
-            forbidden: super::is_lack_of_rights(refusal),
+            forbidden: is_lack_of_rights(refusal),
             message: if refusal.code == 404 { NOT_SERVED.to_owned() } else { refusal.message.clone() },
         }
     }
@@ -116,7 +121,7 @@ impl Gap {
             resource,
             namespace: namespace.clone(),
             name: name.clone(),
-            forbidden: super::is_lack_of_rights(refusal),
+            forbidden: is_lack_of_rights(refusal),
             message: refusal.message.clone(),
         }
     }
@@ -128,7 +133,7 @@ impl Gap {
             resource: "the kinds that the API server serves".to_owned(),
             namespace: String::new(),
             name: String::new(),
-            forbidden: super::is_lack_of_rights(refusal),
+            forbidden: is_lack_of_rights(refusal),
             message: refusal.message.clone(),
         }
     }

@@ -11,14 +11,15 @@ use olm_core::api::object::{self, ObjectRef};
 use olm_core::sim::Strict;
 use olm_core::yaml::Step;
 
+use super::Warn;
 use super::files::Given;
-use crate::cli::{CliError, Printer};
+use crate::error::CliError;
 
 /// Checks the fields of objects that are given together. CustomResourceDefinitions among them count.
 ///
 /// # Errors
 /// Objects that people wrote have unknown fields: all of them are told.
-pub(crate) fn check(given: &[Given], strict: &mut Strict, printer: &mut Printer) -> Result<(), CliError> {
+pub(crate) fn check(given: &[Given], strict: &mut Strict, warn: Warn<'_>) -> Result<(), CliError> {
     for given in given {
         strict.define(&given.object);
     }
@@ -46,7 +47,7 @@ pub(crate) fn check(given: &[Given], strict: &mut Strict, printer: &mut Printer)
     let n = excused.len();
     if let Some(first) = excused.into_values().next() {
         let more = if n == 1 { String::new() } else { format!(", and {} more", n - 1) };
-        printer.warn(format_args!("fields that are not known here do not count: {first}{more}"));
+        warn(format!("fields that are not known here do not count: {first}{more}"));
     }
     CliError::all(errors).map_or(Ok(()), Err)
 }

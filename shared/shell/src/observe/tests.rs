@@ -1,12 +1,16 @@
 //! What files tell.
 
-use serde_json::json;
+use olm_core::api::object;
+use olm_core::world::{Reader, World, kind};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::blocking::block_on;
+use crate::cli::Printer;
+use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::streams::Buffer;
 
-fn seen(files: &[(&str, &str)], on_top: Option<&str>, flags: &[&str]) -> Result<(Seen, String), CliError> {
+fn seen(files: &[(&str, &str)], on_top: Option<&str>, flags: &[&str]) -> Result<(ClusterState, String), CliError> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
         let path = folder.path().join(name);
@@ -27,7 +31,7 @@ fn seen(files: &[(&str, &str)], on_top: Option<&str>, flags: &[&str]) -> Result<
     let mut printer = Printer::to(Buffer::default(), err.clone());
     let namespaces = NamespaceFlags { namespace: Some("garden".to_owned()), all_namespaces: false };
     let on_top: Vec<_> = top.into_iter().collect();
-    let seen = block_on(look(&source, &namespaces, &on_top, Need::Planning, &mut printer))?;
+    let seen = block_on(source.read(&namespaces, &on_top, ReadScope::Planning, &mut printer))?;
     Ok((seen, err.text()))
 }
 
@@ -67,7 +71,7 @@ fn files_and_a_cluster_contradict_each_other() {
     let mut source = SourceFlags { from: vec!["/nowhere".into()], ..SourceFlags::default() };
     source.cluster.context = Some("mine".to_owned());
     let mut printer = Printer::to(Buffer::default(), Buffer::default());
-    let looked = block_on(look(&source, &NamespaceFlags::default(), &[], Need::Planning, &mut printer));
+    let looked = block_on(source.read(&NamespaceFlags::default(), &[], ReadScope::Planning, &mut printer));
     assert_eq!(looked.err().unwrap().kind, crate::error::ErrorKind::Usage);
 }
 
@@ -93,7 +97,7 @@ async fn narrow() -> (Result<Vec<Gap>, CliError>, World) {
     });
     let api = Api::new(kube::Client::new(service, "default"));
     let mut world = World::new();
-    let listed = list(&api, "garden", Need::Tenancy, &mut world).await;
+    let listed = list(&api, "garden", ReadScope::Tenancy, &mut world).await;
     (listed, world)
 }
 

@@ -29,7 +29,7 @@ use crate::cli::output::yaml;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
 use crate::installplan::explain::{self, summary};
-use crate::observe::{self, Need, Seen};
+use crate::observe::{ClusterState, ReadScope};
 
 /// What to compile.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ pub(super) struct Made {
     pub(super) compiled: Compiled,
     pub(super) namespace: String,
     pub(super) operator: Option<Known>,
-    seen: Seen,
+    seen: ClusterState,
 }
 
 /// Compiles. The answer is no when the operator supports no group with these targets.
@@ -152,10 +152,10 @@ pub(super) async fn make(
     // Catalogs of a cluster are needed for packages only, and then only when no others are given.
     let is_asked = operator.as_ref().is_some_and(Operator::is_package) && source.from.is_empty();
     let mut seen = if is_asked && (source.catalogs.is_empty() || source.cluster.is_given()) {
-        observe::look(source, &namespaces, &[], Need::Planning, printer).await?
+        source.read(&namespaces, &[], ReadScope::Planning, printer).await?
     } else {
         let files = SourceFlags { cluster: ClusterFlags::default(), ..source.clone() };
-        observe::look_at_files(&files, &namespaces, &[], printer)?
+        files.read_files(&namespaces, &[], printer)?
     };
     let operator = match operator {
         Some(operator) => Some(operator.read(&mut seen, &namespace, images, printer).await?),
@@ -204,7 +204,7 @@ pub(super) async fn namespace(named: Option<&str>, source: &SourceFlags) -> Resu
 
 /// What an operator in a group may do, and who installs it, tried out in a copy.
 struct Rights<'a> {
-    seen: &'a Seen,
+    seen: &'a ClusterState,
     known: &'a Known,
     group: &'a Value,
     images: &'a image::Options,
@@ -212,7 +212,7 @@ struct Rights<'a> {
 
 impl Rights<'_> {
     /// A cluster in which there is the group and nothing else.
-    fn place(&self, with: &[Value]) -> Seen {
+    fn place(&self, with: &[Value]) -> ClusterState {
         let namespace = object::namespace(self.group);
         let targets = object::list(self.group, &["spec", "targetNamespaces"]).iter().filter_map(Value::as_str);
         let namespaces: BTreeSet<&str> = targets.chain([namespace]).collect();
@@ -222,7 +222,7 @@ impl Rights<'_> {
             .collect();
         objects.push(self.group.clone());
         objects.extend(with.iter().cloned());
-        let mut place = self.seen.instead(objects, explain::catalogs(self.seen, namespace));
+        let mut place = self.seen.sandbox(objects, explain::catalogs(self.seen, namespace));
         // Whether the cluster has these kinds is another question.
         place.serve(self.known.objects.iter().map(object::gvk));
         place

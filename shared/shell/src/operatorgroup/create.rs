@@ -32,7 +32,7 @@ use crate::cli::output::Output;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::Api;
 use crate::image;
-use crate::observe::{Gap, Seen, files};
+use crate::observe::{ClusterState, Gap, files};
 
 /// The group to create.
 #[derive(Clone, Debug)]
@@ -179,7 +179,7 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
 }
 
 /// Looks at what decides. Who may not look into all namespaces looks into the other one, too, when it comes to that.
-async fn seen(options: &Options, wished: &Wished, printer: &mut Printer) -> Result<Seen, CliError> {
+async fn seen(options: &Options, wished: &Wished, printer: &mut Printer) -> Result<ClusterState, CliError> {
     let namespace = object::namespace(&wished.group);
     let mut seen = look(&options.source, namespace, printer).await?;
     let world = Reader::new(&seen.world);
@@ -190,19 +190,19 @@ async fn seen(options: &Options, wished: &Wished, printer: &mut Printer) -> Resu
     if let [_, place] = &places[..]
         && gap(&seen, GROUPS, "").is_some()
     {
-        seen.list(&kind::OPERATOR_GROUP, place).await;
+        seen.read_kind(&kind::OPERATOR_GROUP, place).await;
         decides(&seen, place)?;
     }
     if gap(&seen, "namespaces", "").is_some() {
         let gvk = Gvk::new("", "v1", "Namespace");
         let targets = places.into_iter().map(|name| ObjectRef { gvk: gvk.clone(), namespace: String::new(), name });
-        seen.look_at(targets).await;
+        seen.read_objects(targets).await;
     }
     Ok(seen)
 }
 
 /// Are there several groups in the namespace, and one of them is new? Who came second takes theirs back.
-fn is_settling(seen: &Seen, namespace: &str) -> bool {
+fn is_settling(seen: &ClusterState, namespace: &str) -> bool {
     let world = Reader::new(&seen.world);
     let created = |group: &Value| object::parse_time(object::text(group, &["metadata", "creationTimestamp"]));
     let ages = world.in_namespace(&kind::OPERATOR_GROUP, namespace).filter_map(|o| created(o.json()));
@@ -282,7 +282,7 @@ async fn written(file: &PathBuf, options: &Options) -> Result<Wished, CliError> 
 ///
 /// # Errors
 /// The namespace is not there.
-fn decide(seen: &Seen, wished: &Wished, other: Option<&str>) -> Result<Decided, CliError> {
+fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<Decided, CliError> {
     let Wished { group, operator } = wished;
     let world = Reader::new(&seen.world);
     let namespace = object::namespace(group);
@@ -348,7 +348,7 @@ fn decide(seen: &Seen, wished: &Wished, other: Option<&str>) -> Result<Decided, 
 }
 
 /// The same question for the other namespace.
-fn elsewhere(seen: &Seen, group: Value, why: String) -> Decided {
+fn elsewhere(seen: &ClusterState, group: Value, why: String) -> Decided {
     let world = Reader::new(&seen.world);
     let place = object::namespace(&group).to_owned();
     let taken = |how: String| Decided::Refused {
@@ -370,7 +370,7 @@ fn elsewhere(seen: &Seen, group: Value, why: String) -> Decided {
 }
 
 /// Is the namespace not there, as far as that can be seen?
-fn is_absent(seen: &Seen, namespace: &str) -> bool {
+fn is_absent(seen: &ClusterState, namespace: &str) -> bool {
     let is_unseen = |gap: &Gap| gap.verb == "get" && gap.resource == "Namespace" && gap.name == namespace;
     Reader::new(&seen.world).json(&kind::NAMESPACE, "", namespace).is_none() && !seen.gaps.iter().any(is_unseen)
 }
@@ -390,7 +390,7 @@ fn related(relation: Relation) -> &'static str {
 }
 
 /// Tells of groups that claim what the operator provides in the same namespaces.
-fn warn(seen: &Seen, group: &Value, operator: Option<&Known>, printer: &mut Printer) {
+fn warn(seen: &ClusterState, group: &Value, operator: Option<&Known>, printer: &mut Printer) {
     let Some(known) = operator else { return };
     let (namespace, name) = (object::namespace(group), object::name(group));
     let mut world = seen.world.clone();
@@ -426,7 +426,7 @@ fn only_the_group(mut made: Vec<Value>, output: &Output, created: &str, printer:
 
 /// Creates it. `None`: somebody else was quicker.
 async fn make(
-    seen: &Seen,
+    seen: &ClusterState,
     options: &Options,
     group: Value,
     with_namespace: bool,

@@ -25,7 +25,7 @@ use crate::cli::flags::{DryRun, SourceFlags};
 use crate::cli::output::Output;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::{Api, Resource};
-use crate::observe::Seen;
+use crate::observe::ClusterState;
 
 /// What to delete.
 #[derive(Clone, Debug)]
@@ -133,7 +133,7 @@ async fn remove(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
 }
 
 /// Who may wait for an operator that needs the group; nothing, when that is nobody.
-fn who_waits(seen: &Seen, group: &Value, subscriptions: &[String]) -> String {
+fn who_waits(seen: &ClusterState, group: &Value, subscriptions: &[String]) -> String {
     let (namespace, name) = (object::namespace(group), object::name(group));
     match gap(seen, "subscriptions.operators.coreos.com", namespace) {
         Some(gap) => format!("Whether Subscriptions need OperatorGroup {name} is not known: {gap}"),

@@ -17,7 +17,7 @@ use crate::cli::output::Output;
 use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::{Api, Resource, WatchEvent};
-use crate::observe::{self, Gap, Need, Seen};
+use crate::observe::{ClusterState, Gap, ReadScope};
 
 /// So often is a decision made again because somebody else was quicker.
 pub(super) const ATTEMPTS: usize = 5;
@@ -34,15 +34,19 @@ pub(super) const CSVS: &str = "clusterserviceversions.operators.coreos.com";
 ///
 /// # Errors
 /// OperatorGroups or ClusterServiceVersions of the namespace cannot be listed.
-pub(super) async fn look(source: &SourceFlags, namespace: &str, printer: &mut Printer) -> Result<Seen, CliError> {
+pub(super) async fn look(
+    source: &SourceFlags,
+    namespace: &str,
+    printer: &mut Printer,
+) -> Result<ClusterState, CliError> {
     let namespaces = NamespaceFlags { namespace: Some(namespace.to_owned()), all_namespaces: false };
-    let seen = observe::look(source, &namespaces, &[], Need::Groups, printer).await?;
+    let seen = source.read(&namespaces, &[], ReadScope::Groups, printer).await?;
     decides(&seen, namespace)?;
     Ok(seen)
 }
 
 /// Was everything seen in a namespace that decides?
-pub(super) fn decides(seen: &Seen, namespace: &str) -> Result<(), CliError> {
+pub(super) fn decides(seen: &ClusterState, namespace: &str) -> Result<(), CliError> {
     match [GROUPS, CSVS].into_iter().find_map(|resource| gap(seen, resource, namespace)) {
         None => Ok(()),
         Some(gap) => Err(CliError::new(ErrorKind::Api, format!("{gap}, which decides")).hint(allowed(
@@ -54,7 +58,7 @@ pub(super) fn decides(seen: &Seen, namespace: &str) -> Result<(), CliError> {
 }
 
 /// What could not be listed in a namespace, or, when it is empty, in all of them.
-pub(super) fn gap<'s>(seen: &'s Seen, resource: &str, namespace: &str) -> Option<&'s Gap> {
+pub(super) fn gap<'s>(seen: &'s ClusterState, resource: &str, namespace: &str) -> Option<&'s Gap> {
     seen.gaps.iter().find(|gap| gap.verb == "list" && gap.resource == resource && gap.namespace == namespace)
 }
 

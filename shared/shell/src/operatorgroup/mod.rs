@@ -1,7 +1,7 @@
 //! The verbs of `kubectl olm operatorgroup`.
 //!
 //! ```text
-//!   observe --Seen--> intersect   which groups get into each other's way
+//!   observe --ClusterState--> intersect   which groups get into each other's way
 //!                     compile     the group that an operator needs, and its rights   <-- operator    a bundle, or a package of a catalog
 //!                       |
 //!                     create      where it can be     --+

@@ -3,10 +3,10 @@
 use olm_core::operatorgroup::intersection::Intersections;
 
 use crate::cli::{CliError, ErrorKind};
-use crate::observe::Seen;
+use crate::observe::ClusterState;
 
 /// The group of that name, `NAME` in the namespace that is looked at, or `NAMESPACE/NAME`.
-pub(super) fn group(all: &Intersections<'_>, seen: &Seen, name: &str) -> Result<usize, CliError> {
+pub(super) fn group(all: &Intersections<'_>, seen: &ClusterState, name: &str) -> Result<usize, CliError> {
     let (namespace, name) = match name.split_once('/') {
         // kubectl prints names with their kinds.
         Some((kind, name)) if kind.starts_with("operatorgroup") => (None, name),

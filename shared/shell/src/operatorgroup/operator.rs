@@ -9,10 +9,11 @@ use olm_core::catalog::{Entry, Snapshot};
 use olm_core::explain::{Subject, best};
 use serde_json::Value;
 
+use crate::cli::source::read_catalogs;
 use crate::cli::{CliError, ErrorKind, Printer};
 use crate::image::{self, Location};
 use crate::installplan::explain;
-use crate::observe::Seen;
+use crate::observe::ClusterState;
 use crate::registry;
 
 /// Which operator.
@@ -46,7 +47,7 @@ impl Operator {
     /// Reads it, for a namespace. Catalogs are those that were seen.
     pub(super) async fn read(
         &self,
-        seen: &mut Seen,
+        seen: &mut ClusterState,
         namespace: &str,
         images: &image::Options,
         printer: &Printer,
@@ -63,7 +64,7 @@ impl Operator {
             }
             Self::Package(wanted) => {
                 let (package, range) = explain::package(wanted)?;
-                seen.read_catalogs(&namespace, images, printer).await;
+                read_catalogs(seen, &namespace, images, printer).await;
                 let catalogs = explain::catalogs(seen, &namespace);
                 let found = offers(&catalogs, &namespace)
                     .find_map(|catalog| Some((catalog, best(catalog.package(&package)?, range.as_ref())?)));
@@ -112,7 +113,7 @@ pub(super) async fn content(
     }
 }
 
-fn not_offered(wanted: &str, catalogs: &BTreeMap<(String, String), Arc<Snapshot>>, seen: &Seen) -> CliError {
+fn not_offered(wanted: &str, catalogs: &BTreeMap<(String, String), Arc<Snapshot>>, seen: &ClusterState) -> CliError {
     let names: Vec<String> = catalogs.keys().map(|(namespace, name)| format!("{namespace}/{name}")).collect();
     let known = if names.is_empty() { "there are none".to_owned() } else { names.join(", ") };
     let error = CliError::input(format!("none of the catalogs that are known has {wanted}: {known}"));

@@ -168,7 +168,7 @@ fn apply(
     printer: &mut Printer,
 ) -> Result<(), CliError> {
     let mut kinds = Strict::of(simulation.api());
-    strict::check(&given, &mut kinds, printer)?;
+    strict::check(&given, &mut kinds, &mut |words| printer.warn(words))?;
     let mut namespaces: BTreeSet<String> =
         simulation.api().list("", "Namespace", None).map(|n| object::name(n).to_owned()).collect();
     let mut refusals = Vec::new();

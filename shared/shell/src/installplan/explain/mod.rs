@@ -1,7 +1,7 @@
 //! `kubectl olm install-plan explain`: what a plan would do, before it does it.
 //!
 //! ```text
-//!   observe --Seen--> read      what the explanation needs, and what the first attempt at it asks for
+//!   observe --ClusterState--> read      what the explanation needs, and what the first attempt at it asks for
 //!                        |
 //!              olm_core::explain::Explainer    tries the plan out on a copy
 //!                        |
@@ -40,7 +40,7 @@ use crate::cli::output::{API_VERSION, Output};
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image::{self, Location, Wanted};
-use crate::observe::{self, Gap, Need, Seen};
+use crate::observe::{ClusterState, Gap, ReadScope};
 use crate::registry;
 
 /// Namespace of what is asked about when nothing names one.
@@ -203,7 +203,7 @@ pub fn document(explanation: &Explanation) -> Value {
 
 async fn explanations(options: &Options, printer: &mut Printer) -> Result<(Vec<Explanation>, Vec<String>), CliError> {
     let Options { asked, source, namespaces, on_top, images, optional_manifests, dry_run, .. } = options;
-    let mut seen = observe::look(source, namespaces, on_top, Need::Planning, printer).await?;
+    let mut seen = source.read(namespaces, on_top, ReadScope::Planning, printer).await?;
     seen.settings.optional_manifests = *optional_manifests;
     if let Some(vital) = seen.gaps.iter().find(|gap| is_vital(gap, asked)) {
         // Whoever asks for rights should ask once.
@@ -230,7 +230,7 @@ pub(super) fn is_vital(gap: &Gap, asked: &Asked) -> bool {
 }
 
 /// What is asked about, in the namespace that is looked at.
-async fn subjects(asked: &Asked, seen: &Seen, images: &image::Options) -> Result<Vec<Subject>, CliError> {
+async fn subjects(asked: &Asked, seen: &ClusterState, images: &image::Options) -> Result<Vec<Subject>, CliError> {
     let namespace = || seen.namespace.clone().or_else(|| only_namespace(seen));
     let namespace = || namespace().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
     Ok(match asked {
@@ -268,7 +268,7 @@ async fn subjects(asked: &Asked, seen: &Seen, images: &image::Options) -> Result
 }
 
 /// The namespace that has all Subscriptions and InstallPlans.
-fn only_namespace(seen: &Seen) -> Option<String> {
+fn only_namespace(seen: &ClusterState) -> Option<String> {
     let world = Reader::new(&seen.world);
     let all = [kind::SUBSCRIPTION, kind::INSTALL_PLAN, kind::OPERATOR_GROUP];
     let objects = all.iter().flat_map(|kind| world.all(kind));

@@ -19,11 +19,12 @@ use olm_core::world::{Reader, kind};
 
 use super::super::named;
 use super::rehearse::rehearse;
+use crate::cli::source::read_catalogs;
 use crate::cli::{CliError, ErrorKind, Printer};
 use crate::cluster::fit;
 use crate::cluster::puller::Puller;
 use crate::image;
-use crate::observe::{Gap, KINDS, STALE, Seen};
+use crate::observe::{ClusterState, Gap, KINDS, STALE};
 use crate::registry;
 
 /// How often it is tried out at most: objects, then custom resources and bundles, then what these bring.
@@ -47,7 +48,7 @@ pub enum DryRun {
 /// # Errors
 /// What is asked about is not there, or in no catalog that is known.
 pub async fn explain(
-    seen: &mut Seen,
+    seen: &mut ClusterState,
     subject: &Subject,
     images: &image::Options,
     dry_run: DryRun,
@@ -65,7 +66,7 @@ pub async fn explain(
 
 /// The same with the copy of the cluster that it was tried out on.
 pub(crate) async fn explainer(
-    seen: &mut Seen,
+    seen: &mut ClusterState,
     subject: &Subject,
     images: &image::Options,
     printer: &mut Printer,
@@ -74,13 +75,13 @@ pub(crate) async fn explainer(
 }
 
 async fn tried_out(
-    seen: &mut Seen,
+    seen: &mut ClusterState,
     subject: &Subject,
     images: &image::Options,
     printer: &mut Printer,
 ) -> Result<(Explainer, Explanation, Asks), CliError> {
     if needs_catalogs(seen, subject) {
-        seen.read_catalogs(subject.namespace(), images, printer).await;
+        read_catalogs(seen, subject.namespace(), images, printer).await;
     }
     let mut more = More::default();
     let mut tries = 0;
@@ -94,7 +95,7 @@ async fn tried_out(
     }
 }
 
-fn untold(error: &Error, seen: &Seen) -> CliError {
+fn untold(error: &Error, seen: &ClusterState) -> CliError {
     let unread: Vec<String> =
         seen.gaps.iter().filter(|gap| gap.resource.contains("catalogsources")).map(ToString::to_string).collect();
     match error {
@@ -114,7 +115,7 @@ fn untold(error: &Error, seen: &Seen) -> CliError {
 }
 
 /// Is something to be resolved? A plan that is there says all that it does.
-fn needs_catalogs(seen: &Seen, subject: &Subject) -> bool {
+fn needs_catalogs(seen: &ClusterState, subject: &Subject) -> bool {
     let Subject::Subscription { namespace, name } = subject else {
         return !matches!(subject, Subject::Plan { .. });
     };
@@ -128,7 +129,7 @@ fn needs_catalogs(seen: &Seen, subject: &Subject) -> bool {
 }
 
 /// What is known of the content of catalogs that are on offer in a namespace.
-pub(crate) fn catalogs(seen: &Seen, namespace: &str) -> BTreeMap<(String, String), Arc<Snapshot>> {
+pub(crate) fn catalogs(seen: &ClusterState, namespace: &str) -> BTreeMap<(String, String), Arc<Snapshot>> {
     let world = Reader::new(&seen.world);
     let global = seen.settings.global_catalog_namespace.as_str();
     let mut catalogs = BTreeMap::new();
@@ -145,7 +146,7 @@ pub(crate) fn catalogs(seen: &Seen, namespace: &str) -> BTreeMap<(String, String
 }
 
 /// The cluster as it is to be copied.
-fn cluster(seen: &Seen, namespace: &str, more: &More) -> Cluster {
+fn cluster(seen: &ClusterState, namespace: &str, more: &More) -> Cluster {
     let world = Reader::new(&seen.world);
     let kinds = seen.served.kinds().map(|gvk| (gvk.clone(), seen.served.is_namespaced(gvk)));
     Cluster {
@@ -200,7 +201,7 @@ impl More {
     /// The API server is in trouble: what would be said of the rest would not be true.
     async fn look(
         &mut self,
-        seen: &mut Seen,
+        seen: &mut ClusterState,
         explanation: &Explanation,
         fits: &[SchemaCheck],
         images: &image::Options,
@@ -225,7 +226,7 @@ impl More {
             .collect();
         any |= !new.is_empty();
         let known = seen.gaps.len();
-        seen.look_at(new).await;
+        seen.read_objects(new).await;
         if let Some(gap) = seen.gaps[known..].iter().find(|gap| !gap.forbidden) {
             return Err(gap.as_error());
         }
@@ -240,7 +241,11 @@ impl More {
 }
 
 /// Looks whether custom resources fit, page by page. What may not be read is a gap.
-async fn look_at_customs(seen: &mut Seen, question: &SchemaCheck, printer: &Printer) -> Option<SchemaCheckResult> {
+async fn look_at_customs(
+    seen: &mut ClusterState,
+    question: &SchemaCheck,
+    printer: &Printer,
+) -> Option<SchemaCheckResult> {
     let api = seen.api().cloned()?;
     let progress = printer.progress(format!("reading every {}", question.kind));
     let (found, _) = fit::look(&api, question).await;
@@ -259,7 +264,7 @@ async fn look_at_customs(seen: &mut Seen, question: &SchemaCheck, printer: &Prin
 }
 
 /// The content of a bundle: from the ConfigMap that OLM keeps it in, else from its image.
-async fn unpack(seen: &Seen, bundle: &Bundle, images: &image::Options, printer: &Printer) -> Unpacked {
+async fn unpack(seen: &ClusterState, bundle: &Bundle, images: &image::Options, printer: &Printer) -> Unpacked {
     if let (Some(api), Some((namespace, _))) = (seen.api(), bundle.catalog.split_once('/')) {
         let target = ObjectRef {
             gvk: Gvk::new("", "v1", "ConfigMap"),
@@ -297,7 +302,7 @@ async fn unpack(seen: &Seen, bundle: &Bundle, images: &image::Options, printer: 
 }
 
 /// The pull secrets of the CatalogSource that a bundle is from, and their namespace.
-fn secrets<'b>(seen: &Seen, bundle: &'b Bundle) -> (&'b str, Vec<String>) {
+fn secrets<'b>(seen: &ClusterState, bundle: &'b Bundle) -> (&'b str, Vec<String>) {
     let Some((namespace, name)) = bundle.catalog.split_once('/') else { return ("", Vec::new()) };
     let world = Reader::new(&seen.world);
     let source = world.json(&kind::CATALOG_SOURCE, namespace, name);

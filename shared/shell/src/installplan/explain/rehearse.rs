@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::api::Api;
 use crate::cluster::certificate;
-use crate::observe::Seen;
+use crate::observe::ClusterState;
 
 /// How many requests are under way at a time.
 const REQUESTS: usize = 16;
@@ -44,7 +44,7 @@ enum May {
 }
 
 /// Asks about all of them; and says which rights were missing for that, a sentence without a full stop.
-pub(super) async fn rehearse(seen: &Seen, writes: Vec<Write>) -> (Vec<Heard>, String) {
+pub(super) async fn rehearse(seen: &ClusterState, writes: Vec<Write>) -> (Vec<Heard>, String) {
     let Some(api) = seen.api() else { return (Vec::new(), String::new()) };
     let knows_namespaces = !seen.gaps.iter().any(|gap| gap.resource == "namespaces");
     let mut heard = Vec::new();
@@ -149,7 +149,7 @@ fn impersonating(api: &Api, account: Option<&(String, String)>) -> Api {
     }
 }
 
-async fn ask(api: &Api, seen: &Seen, target: &ObjectRef, write: Write) -> Result<Value, Status> {
+async fn ask(api: &Api, seen: &ClusterState, target: &ObjectRef, write: Write) -> Result<Value, Status> {
     let Write { mut object, exists, account } = write;
     let api = account.map_or_else(|| api.clone(), |account| api.with_rights_of(&account));
     let answer = if exists {

@@ -14,12 +14,17 @@ use olm_core::world::{Reader, kind};
 use serde_json::Value;
 
 use super::super::operator;
+use crate::cli::source::read_catalogs;
 use crate::cli::{CliError, Printer};
 use crate::image;
-use crate::observe::Seen;
+use crate::observe::ClusterState;
 
 /// Adds the ClusterServiceVersions to what was seen, and says of what is not known why. `false`: something is not known.
-pub(super) async fn add(seen: &mut Seen, images: &image::Options, printer: &mut Printer) -> Result<bool, CliError> {
+pub(super) async fn add(
+    seen: &mut ClusterState,
+    images: &image::Options,
+    printer: &mut Printer,
+) -> Result<bool, CliError> {
     let mut namespaces: BTreeSet<String> = BTreeSet::new();
     let mut sources: BTreeSet<ObjectRef> = BTreeSet::new();
     for subscription in given(seen) {
@@ -30,9 +35,9 @@ pub(super) async fn add(seen: &mut Seen, images: &image::Options, printer: &mut 
     }
     let known = seen.gaps.len();
     let places: BTreeSet<String> = sources.iter().map(|source| source.namespace.clone()).collect();
-    seen.look_at(sources).await;
+    seen.read_objects(sources).await;
     for place in &places {
-        seen.read_catalogs(place, images, printer).await;
+        read_catalogs(seen, place, images, printer).await;
     }
     seen.gaps[known..].iter().for_each(|gap| printer.warn(gap));
     let mut is_complete = true;
@@ -53,7 +58,7 @@ pub(super) async fn add(seen: &mut Seen, images: &image::Options, printer: &mut 
 }
 
 /// The Subscriptions that are given and have nothing installed.
-fn given(seen: &Seen) -> Vec<&Value> {
+fn given(seen: &ClusterState) -> Vec<&Value> {
     let world = Reader::new(&seen.world);
     let is_subscription = |target: &&ObjectRef| target.gvk.kind == "Subscription";
     let given = seen.on_top.iter().filter(is_subscription);
@@ -62,7 +67,7 @@ fn given(seen: &Seen) -> Vec<&Value> {
 }
 
 /// The ClusterServiceVersions that the Subscriptions of a namespace would install now.
-async fn resolved(seen: &Seen, namespace: &str, images: &image::Options) -> Result<Vec<Value>, String> {
+async fn resolved(seen: &ClusterState, namespace: &str, images: &image::Options) -> Result<Vec<Value>, String> {
     let world = Reader::new(&seen.world);
     let there = NamespaceState::read(&world, namespace).map_err(|failure| failure.to_string())?;
     let global = seen.settings.global_catalog_namespace.as_str();

@@ -1,7 +1,7 @@
 //! `kubectl olm operatorgroup intersect`: which groups get into each other's way.
 //!
 //! ```text
-//!   observe --Seen--> install   what the Subscriptions that are given would install
+//!   observe --ClusterState--> install   what the Subscriptions that are given would install
 //!                       |
 //!                 Intersections --chosen--> Answer --> text      sentences, a table, a matrix
 //!                                                  --> document  json, yaml, dot
@@ -23,9 +23,10 @@ use olm_core::world::Reader;
 use super::named;
 use crate::blocking::block_on;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
+use crate::cli::source::warn_of_gaps;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
-use crate::observe::{self, Gap, Need, Seen};
+use crate::observe::{ClusterState, Gap, ReadScope};
 
 /// What to compare.
 #[derive(Clone, Debug)]
@@ -84,8 +85,8 @@ struct Answer<'a, 'w> {
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Options { groups, source, namespaces, on_top, images, format } = options;
     let (seen, is_complete) = block_on(async {
-        let mut seen = observe::look(source, namespaces, on_top, Need::Groups, printer).await?;
-        seen.tell_gaps(printer);
+        let mut seen = source.read(namespaces, on_top, ReadScope::Groups, printer).await?;
+        warn_of_gaps(&seen, printer);
         let is_complete = !seen.gaps.iter().any(hides_claims);
         let is_resolved = install::add(&mut seen, images, printer).await?;
         Ok::<_, CliError>((seen, is_complete && is_resolved))
@@ -125,7 +126,7 @@ fn hides_claims(gap: &Gap) -> bool {
 fn answer<'a, 'w>(
     world: &'a Reader<'w>,
     all: &'a Intersections<'w>,
-    seen: &Seen,
+    seen: &ClusterState,
     options: &Options,
     names: &[String],
 ) -> Result<Answer<'a, 'w>, CliError> {
@@ -160,7 +161,7 @@ fn answer<'a, 'w>(
 }
 
 /// Without names: the groups that the files on top are about, else those of the namespace; none stands for all.
-fn about(all: &Intersections<'_>, seen: &Seen, options: &Options) -> Option<BTreeSet<usize>> {
+fn about(all: &Intersections<'_>, seen: &ClusterState, options: &Options) -> Option<BTreeSet<usize>> {
     if options.namespaces.all_namespaces {
         return None;
     }

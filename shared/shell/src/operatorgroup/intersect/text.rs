@@ -11,7 +11,7 @@ use olm_core::operatorgroup::remedy;
 use super::Answer;
 use crate::cli::table::Table;
 use crate::cli::{CliError, Printer};
-use crate::observe::Seen;
+use crate::observe::ClusterState;
 use crate::visible::one_line;
 
 /// So many namespaces, or APIs, are shown in a table that is not wide.
@@ -20,7 +20,12 @@ const SHORT: usize = 3;
 const MANY: usize = 40;
 
 /// Tells everything: who meets where, and what comes of it.
-pub(super) fn tell(answer: &Answer<'_, '_>, seen: &Seen, is_wide: bool, printer: &mut Printer) -> Result<(), CliError> {
+pub(super) fn tell(
+    answer: &Answer<'_, '_>,
+    seen: &ClusterState,
+    is_wide: bool,
+    printer: &mut Printer,
+) -> Result<(), CliError> {
     if answer.all.scopes().is_empty() {
         printer.talk("No OperatorGroups found");
         return Ok(());
@@ -54,7 +59,7 @@ pub(super) fn tell(answer: &Answer<'_, '_>, seen: &Seen, is_wide: bool, printer:
 }
 
 /// Why there is nothing to tell.
-fn nothing(answer: &Answer<'_, '_>, seen: &Seen) -> String {
+fn nothing(answer: &Answer<'_, '_>, seen: &ClusterState) -> String {
     if let Some(pair) = answer.is_one_pair {
         let [a, b] = [pair.a, pair.b].map(|at| answer.label(at));
         let apis = answer.all.contested(pair);

@@ -13,7 +13,7 @@ use crate::cli::confirm::confirm;
 use crate::cli::findings::Format;
 use crate::cli::{CliError, Printer};
 use crate::cluster::api::Api;
-use crate::observe::Seen;
+use crate::observe::ClusterState;
 
 /// What was mended.
 pub(super) struct Fixed {
@@ -24,7 +24,7 @@ pub(super) struct Fixed {
 /// Mends the problems that can be mended, and takes those out that were.
 pub(super) async fn fix(
     api: &Api,
-    seen: &Seen,
+    seen: &ClusterState,
     problems: &mut Vec<Problem>,
     options: &Options,
     printer: &mut Printer,
@@ -82,7 +82,7 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn of(change: &'a Change, seen: &Seen) -> Option<Self> {
+    fn of(change: &'a Change, seen: &ClusterState) -> Option<Self> {
         let (target, patch) = match change {
             Change::Patch(target, patch) => (target, Some(patch)),
             Change::Delete(targets) => match &targets[..] {

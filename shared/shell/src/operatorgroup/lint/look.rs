@@ -8,29 +8,30 @@ use olm_core::lint::{Known, Linted, namespaces_of_accounts, namespaces_of_plans}
 use olm_core::world::{CatalogFact, GroupKind, Reader, kind};
 
 use super::Options;
+use crate::cli::source::read_catalogs;
 use crate::cli::{CliError, ErrorKind, Printer};
-use crate::observe::{self, Gap, KINDS, Need, Seen};
+use crate::observe::{ClusterState, Gap, KINDS, ReadScope};
 
 /// Looks at everything that rules go by.
-pub(super) async fn look(options: &Options, printer: &mut Printer) -> Result<Seen, CliError> {
+pub(super) async fn look(options: &Options, printer: &mut Printer) -> Result<ClusterState, CliError> {
     let Options { source, namespaces, on_top, .. } = options;
-    let need = if options.package.is_some() { Need::Offers } else { Need::Tenancy };
-    let mut seen = observe::look(source, namespaces, on_top, need, printer).await?;
+    let need = if options.package.is_some() { ReadScope::Offers } else { ReadScope::Tenancy };
+    let mut seen = source.read(namespaces, on_top, need, printer).await?;
     for namespace in namespaces_of_plans(&seen.world) {
-        seen.list(&kind::INSTALL_PLAN, &namespace).await;
+        seen.read_kind(&kind::INSTALL_PLAN, &namespace).await;
     }
     let with_account = namespaces_of_accounts(&Reader::new(&seen.world));
     for namespace in &with_account {
-        seen.list(&kind::DEPLOYMENT, namespace).await;
+        seen.read_kind(&kind::DEPLOYMENT, namespace).await;
     }
     if !with_account.is_empty() {
-        seen.list(&kind::CUSTOM_RESOURCE_DEFINITION, "").await;
+        seen.read_kind(&kind::CUSTOM_RESOURCE_DEFINITION, "").await;
     }
     Ok(seen)
 }
 
 /// What may be concluded from what is not there.
-pub(super) fn known(seen: &Seen, options: &Options) -> Known {
+pub(super) fn known(seen: &ClusterState, options: &Options) -> Known {
     if seen.api().is_none() {
         let known = if options.complete { Known::everything() } else { Known::of_files(&seen.world) };
         return known.about(seen.namespace.as_deref());
@@ -50,7 +51,7 @@ pub(super) fn known(seen: &Seen, options: &Options) -> Known {
 }
 
 /// Is it certain that there is no such namespace, nor anything in it?
-pub(super) fn is_missing(seen: &Seen, options: &Options, namespace: &str) -> bool {
+pub(super) fn is_missing(seen: &ClusterState, options: &Options, namespace: &str) -> bool {
     let world = Reader::new(&seen.world);
     let kinds = [kind::OPERATOR_GROUP, kind::CLUSTER_SERVICE_VERSION, kind::SUBSCRIPTION];
     known(seen, options).has_none(&seen.world, &kind::NAMESPACE, "", namespace)
@@ -59,7 +60,7 @@ pub(super) fn is_missing(seen: &Seen, options: &Options, namespace: &str) -> boo
 
 /// Holds a package of every catalog that has it against the groups whose namespaces see it; each with the name of the catalog.
 pub(super) async fn matrices(
-    seen: &mut Seen,
+    seen: &mut ClusterState,
     options: &Options,
     package: &str,
     linted: &mut Linted,
@@ -68,7 +69,7 @@ pub(super) async fn matrices(
     let global = seen.settings.global_catalog_namespace.clone();
     let namespaces = asking(seen);
     for namespace in &namespaces {
-        seen.read_catalogs(namespace, &options.images, printer).await;
+        read_catalogs(seen, namespace, &options.images, printer).await;
     }
     let places: BTreeSet<&str> = namespaces.iter().map(String::as_str).chain([global.as_str()]).collect();
     // Who may not list those of all namespaces may list those that count.
@@ -109,7 +110,7 @@ pub(super) async fn matrices(
 }
 
 /// The namespaces whose catalogs count: the one that is asked about, or all that have a group, or are about to.
-fn asking(seen: &Seen) -> BTreeSet<String> {
+fn asking(seen: &ClusterState) -> BTreeSet<String> {
     match &seen.namespace {
         Some(asked) => BTreeSet::from([asked.clone()]),
         None => {

@@ -32,7 +32,7 @@ use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::table::Table;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
-use crate::observe::Seen;
+use crate::observe::ClusterState;
 
 /// What to look at, and what to make of it.
 #[derive(Clone, Debug)]
@@ -159,7 +159,7 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
 }
 
 /// What is wrong with what was seen, as far as somebody asked about it.
-fn found(seen: &Seen, options: &Options) -> Linted {
+fn found(seen: &ClusterState, options: &Options) -> Linted {
     let mut linted = lint(&seen.world, &look::known(seen, options), seen.at);
     let asked = |problem: &Problem| seen.namespace.as_deref().is_none_or(|asked| problem.namespaces().contains(asked));
     linted.problems.retain(asked);
@@ -169,10 +169,10 @@ fn found(seen: &Seen, options: &Options) -> Linted {
 /// Keeps of what OLM may be about to do what it has not done a moment later. Who may not watch it looks again.
 async fn follow(
     options: &Options,
-    mut seen: Seen,
+    mut seen: ClusterState,
     first: &Linted,
     printer: &mut Printer,
-) -> Result<(Seen, Linted), CliError> {
+) -> Result<(ClusterState, Linted), CliError> {
     let suspects: BTreeSet<Fingerprint> =
         first.problems.iter().filter(|problem| problem.may_be_under_way()).map(Problem::fingerprint).collect();
     let is_suspect = |problem: &Problem| suspects.contains(&problem.fingerprint());

@@ -14,7 +14,7 @@ use crate::cli::output::API_VERSION;
 use crate::cli::paint::Paint;
 use crate::cli::table::Table;
 use crate::cli::{CliError, Printer};
-use crate::observe::Seen;
+use crate::observe::ClusterState;
 use crate::visible::one_line;
 
 /// So many groups have a column each.
@@ -23,7 +23,7 @@ const COLUMNS: usize = 5;
 /// What is told.
 pub(super) struct Told<'a> {
     pub(super) linted: &'a Linted,
-    pub(super) seen: &'a Seen,
+    pub(super) seen: &'a ClusterState,
     /// By catalog.
     pub(super) matrices: &'a [(String, Matrix)],
     /// How many findings the baseline left out.
@@ -86,7 +86,7 @@ pub(super) fn tell(told: &Told<'_>, options: &Options, printer: &mut Printer) ->
 }
 
 /// File and line of a problem: those of its object, or else of another that it is about.
-fn place<'a>(seen: &'a Seen, problem: &Problem) -> (&'a str, usize) {
+fn place<'a>(seen: &'a ClusterState, problem: &Problem) -> (&'a str, usize) {
     let mut objects = std::iter::once(&problem.object).chain(&problem.also);
     let place = objects.find_map(|object| seen.places.get(object)).map_or("", String::as_str);
     let parts = place.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));

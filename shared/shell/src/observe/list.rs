@@ -1,0 +1,195 @@
+//! Lists of a cluster, into a World.
+
+use futures::future::join_all;
+use futures::{StreamExt, stream};
+use olm_core::api::labels;
+use olm_core::api::object::{self, ObjectRef};
+use olm_core::api::status::Status;
+use olm_core::membership;
+use olm_core::world::kind::COPIED_CSV;
+use olm_core::world::{GroupKind, World, trim};
+use serde_json::{Value, json};
+
+use super::gap::{Gap, is_lack_of_rights};
+use super::scope::{KINDS, Kind, OLM, ReadScope};
+use crate::cluster::api::{Api, Depth, PAGE, Page, Resource};
+use crate::error::{CliError, ErrorKind};
+
+/// How many requests are under way at a time.
+const REQUESTS: usize = 16;
+
+/// What was listed, and when.
+#[derive(Clone, Debug)]
+pub(super) struct Listed {
+    pub(super) resource: Resource,
+    /// Empty: all namespaces.
+    pub(super) namespace: String,
+    pub(super) depth: Depth,
+    pub(super) labels: &'static str,
+    pub(super) version: String,
+}
+
+/// Lists what is needed into the World, in one namespace or (when it is empty) in all. What has to be seen of all namespaces is
+/// listed in the one where that is not allowed.
+///
+/// # Errors
+/// A kind without which nothing can be said cannot be listed.
+pub(crate) async fn list(
+    api: &Api,
+    namespace: &str,
+    scope: ReadScope,
+    world: &mut World,
+) -> Result<Vec<Gap>, CliError> {
+    Ok(list_all(api, namespace, scope, world).await?.0)
+}
+
+/// The same, with the lists from which on what happens can be watched.
+pub(super) async fn list_all(
+    api: &Api,
+    namespace: &str,
+    scope: ReadScope,
+    world: &mut World,
+) -> Result<(Vec<Gap>, Vec<Listed>), CliError> {
+    let mut lists = Vec::new();
+    let mut wanted: Vec<&Kind> = KINDS.iter().filter(|kind| scope.includes(kind)).collect();
+    let mut gaps = Vec::new();
+    let places = if scope.is_wide() && !namespace.is_empty() { vec!["", namespace] } else { vec![namespace] };
+    for (at, place) in places.iter().enumerate() {
+        let answers = join_all(wanted.iter().map(|kind| list_kind(api, kind, place))).await;
+        let mut narrower = Vec::new();
+        for (kind, answer) in wanted.into_iter().zip(answers) {
+            match answer {
+                Ok((list, page)) => {
+                    lists.push(list);
+                    gaps.extend(page.unreadable.iter().map(|object| Gap::unreadable(kind, object)));
+                    for object in page.objects {
+                        take(object, scope.is_wide(), world);
+                    }
+                }
+                Err(refusal) if at + 1 < places.len() && kind.namespaced && is_lack_of_rights(&refusal) => {
+                    gaps.push(Gap::list(kind, place, &refusal));
+                    narrower.push(kind);
+                }
+                Err(refusal) if !is_fatal(&refusal, kind, scope) => gaps.push(Gap::list(kind, place, &refusal)),
+                Err(refusal) => return Err(refused(&refusal, kind, place)),
+            }
+        }
+        wanted = narrower;
+    }
+    if matches!(scope, ReadScope::Tenancy | ReadScope::Offers) {
+        match list_copies(api, world).await {
+            Ok(list) => lists.extend(list),
+            Err(refusal) => {
+                gaps.extend(csvs().map(|kind| Gap::list(kind, "", &refusal)).filter(|gap| !gaps.contains(gap)));
+            }
+        }
+    }
+    Ok((gaps, lists))
+}
+
+/// Takes an object in; `are_many`: only what tells of it.
+pub(super) fn take(mut object: Value, are_many: bool, world: &mut World) {
+    if are_many && GroupKind::kept_as(&object) == COPIED_CSV {
+        object = copy(&object);
+    } else if are_many {
+        let changed = changed(&object);
+        trim(&mut object);
+        object["metadata"]["managedFields"] = json!(changed.map(|time| [json!({ "time": time })]));
+    }
+    world.apply(object);
+}
+
+/// When an object was changed last: of its `managedFields`, which are long, nothing else is kept.
+fn changed(object: &Value) -> Option<String> {
+    let fields = object::list(object, &["metadata", "managedFields"]);
+    fields.iter().map(|entry| object::text(entry, &["time"])).max().map(str::to_owned)
+}
+
+fn csvs() -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| kind.name == "ClusterServiceVersion")
+}
+
+/// Lists the copies of ClusterServiceVersions, page by page, for they can be ten thousands, and keeps of each whose it is.
+async fn list_copies(api: &Api, world: &mut World) -> Result<Option<Listed>, Status> {
+    let Some(resource) = csvs().map(Kind::located) else { return Ok(None) };
+    let mut next = String::new();
+    loop {
+        let page = api.list_at(&resource, (Depth::Metadata, PAGE), labels::COPIED_FROM, &next).await?;
+        // Of a copy only its metadata counts.
+        let stubs = page.unreadable.into_iter().map(|object| object.stub);
+        for object in page.objects.into_iter().chain(stubs) {
+            take(object, true, world);
+        }
+        next = page.next;
+        if next.is_empty() {
+            let (namespace, depth, labels) = (String::new(), Depth::Metadata, labels::COPIED_FROM);
+            return Ok(Some(Listed { resource, namespace, depth, labels, version: page.resource_version }));
+        }
+    }
+}
+
+/// What is kept of a copy.
+fn copy(object: &Value) -> Value {
+    let metadata = object::at(object, &["metadata"]);
+    let mut kept = json!({ "labels": { labels::COPIED_FROM: object::label(object, labels::COPIED_FROM) } });
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp"] {
+        if !metadata[field].is_null() {
+            kept[field] = metadata[field].clone();
+        }
+    }
+    for key in [membership::OPERATOR_GROUP, membership::OPERATOR_NAMESPACE] {
+        if let Some(value) = object::annotation(object, key) {
+            kept["annotations"][key] = value.into();
+        }
+    }
+    json!({ "apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": kept })
+}
+
+/// Without an answer, and without OLM's kinds, there is nothing to say.
+fn is_fatal(refusal: &Status, kind: &Kind, scope: ReadScope) -> bool {
+    kind.is_vital(scope) || refusal.code == 0 || kind.group == OLM && refusal.is_not_found()
+}
+
+/// The objects of a kind, and those that cannot be read.
+pub(super) async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<(Vec<Value>, Vec<Gap>), Status> {
+    let page = list_kind(api, kind, namespace).await?.1;
+    let gaps = page.unreadable.iter().map(|object| Gap::unreadable(kind, object)).collect();
+    Ok((page.objects, gaps))
+}
+
+async fn list_kind(api: &Api, kind: &Kind, namespace: &str) -> Result<(Listed, Page), Status> {
+    // Copies of ClusterServiceVersions can be ten thousands, and are of no use here.
+    let labels = if kind.name == "ClusterServiceVersion" { "!olm.copiedFrom" } else { "" };
+    let resource = kind.located();
+    let page = api.list_all(&resource, namespace, labels).await?;
+    let (namespace, version) = (namespace.to_owned(), page.resource_version.clone());
+    Ok((Listed { resource, namespace, depth: Depth::Whole, labels, version }, page))
+}
+
+/// Gets single objects, with the answers in the order of the questions.
+pub(super) async fn get(api: &Api, targets: Vec<ObjectRef>) -> Vec<(ObjectRef, Result<Option<Value>, Status>)> {
+    let answers = stream::iter(targets).map(|target| async {
+        let answer = api.get(&target).await;
+        (target, answer)
+    });
+    answers.buffered(REQUESTS).collect().await
+}
+
+/// Why objects cannot be listed, and what to do about it.
+fn refused(refusal: &Status, kind: &Kind, namespace: &str) -> CliError {
+    let (plural, resource) = (kind.plural, kind.resource());
+    let (place, option) = match namespace {
+        _ if !kind.namespaced => (String::new(), String::new()),
+        "" => (" in all namespaces".to_owned(), " -A".to_owned()),
+        one => (format!(" in namespace {one}"), format!(" -n {one}")),
+    };
+    match refusal.code {
+        403 => CliError::new(ErrorKind::Api, format!("listing {plural}{place} is forbidden: {}", refusal.message))
+            .hint(format!("see what is allowed with: kubectl auth can-i list {resource}{option}")),
+        404 => CliError::new(ErrorKind::Api, format!("the cluster does not serve {resource}"))
+            .hint("OLM's CRDs are not installed there: is this the right context?"),
+        0 => CliError::new(ErrorKind::Unreachable, format!("no answer from the server: {}", refusal.message))
+            .hint("is the cluster up, and is this the right context? kubectl config current-context"),
+        _ => CliError::new(ErrorKind::Api, format!("the server refused to list {plural}{place}: {}", refusal.message)),
+    }
+}
