@@ -1,6 +1,9 @@
 //! The rights that an operator has in its own namespace, in the namespaces it is to watch: mirrored to the whole cluster for a global
 //! OperatorGroup, else copied to each target (olm-behaviour/csv.md#promoted-rights, olm-behaviour/csv.md#copied-rights). Nothing is written
 //! where the rights are there already.
+//!
+//! *Guarantee.* With a ServiceAccount in the OperatorGroup nothing is granted that this account may not grant. OLM grants it with its own
+//! rights, so that who may write an OperatorGroup has those of a cluster administrator.
 
 use serde_json::{Value, json};
 
@@ -19,6 +22,15 @@ pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, cop
     if pending || object::list(original, &["spec", "install", "spec", "permissions"]).is_empty() {
         return;
     }
+    // Without its ServiceAccount a group grants nothing; its members wait for it, and say so.
+    let Ok(account) = group.account() else { return };
+    let before = plan.actions.len();
+    grant(world, original, group, copies, plan);
+    let grants: Vec<Action> = plan.actions.drain(before..).collect();
+    plan.actions.extend(grants.into_iter().map(|action| action.with_rights_of(account.as_ref())));
+}
+
+fn grant(world: &Reader<'_>, original: &Value, group: Group<'_>, copies: &Copies<'_>, plan: &mut Plan) {
     if group.is_global() {
         if !may(world, original, None) {
             let owned = Owned::of(world, original, |_| true);

@@ -560,6 +560,33 @@ fn a_global_groups_rights_are_promoted() {
     assert_eq!(binding["subjects"], json!([{"kind": "ServiceAccount", "name": "rose-sa", "namespace": "garden"}]));
 }
 
+/// Who may write an OperatorGroup must not get rights with it that its ServiceAccount lacks.
+#[test]
+fn with_a_service_account_rights_are_granted_with_its_rights() {
+    for targets in ["", "field"] {
+        let mut world = world(&[targets]);
+        give_rights(&mut world);
+        settle(&mut world);
+        for object in rbac(&world).into_values() {
+            let (gk, at) = (crate::world::GroupKind::of(&object), crate::api::object::ObjectRef::of(&object));
+            world.delete(&gk, &(at.namespace, at.name), object["metadata"]["uid"].as_str().unwrap(), 0);
+        }
+        let mut scoped = group(&json!([targets]));
+        scoped["spec"]["serviceAccountName"] = "gardener".into();
+        world.apply(scoped.clone());
+        assert_eq!(planned(&world).actions, [], "{targets:?}: the account is not there yet");
+        scoped["status"]["serviceAccountRef"] = json!({ "name": "gardener", "namespace": "park" });
+        world.apply(scoped);
+        let actions = planned(&world).actions;
+        assert_eq!(actions.len(), 2, "{targets:?}: {actions:?}");
+        for action in actions {
+            let Action::As(account, grant) = action else { panic!("{targets:?}: {action:?}") };
+            assert_eq!((account.namespace.as_str(), account.name.as_str()), ("garden", "gardener"));
+            assert!(matches!(&*grant, Action::Create(o) if o["kind"].as_str().unwrap().contains("Role")), "{grant:?}");
+        }
+    }
+}
+
 #[test]
 fn rights_that_somebody_took_away_are_given_again() {
     for (targets, kind, field) in [

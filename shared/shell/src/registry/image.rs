@@ -62,7 +62,8 @@ async fn pull(
     let full = |e: Full| CliError::input(e.to_string()).hint("delete or divide catalogs of the namespace");
     let limits = Limits { kept: options.limits.kept.min(TENANT_IMAGE), ..options.limits };
     let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    disk.take(bytes(limits.kept)).map_err(full)?;
+    // As others of the namespace are being pulled there may be none for a while.
+    disk.reserve(bytes(limits.kept), limits.total).await.map_err(full)?;
     let content = image::pull(location, wanted, &Options { limits, ..options.clone() }).await?;
     disk.give_back(bytes(limits.kept));
     disk.take(bytes(content.bytes)).map_err(full)?;

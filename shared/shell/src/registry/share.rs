@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use olm_core::budget::{TENANTS_FILES, TENANTS_MEMORY};
+use tokio::sync::Notify;
 
 /// Memory and disk space for the catalogs of all namespaces but the global one.
 #[derive(Clone, Debug)]
@@ -48,6 +50,8 @@ struct Pool {
     most: usize,
     what: &'static str,
     used: Arc<Mutex<BTreeMap<String, usize>>>,
+    /// Wakes those who wait for something to be given back.
+    freed: Arc<Notify>,
 }
 
 /// What an owner wants is more than its share.
@@ -65,7 +69,7 @@ pub struct Full {
 impl Pool {
     /// So many bytes, of which nobody has any yet.
     fn new(most: usize, what: &'static str) -> Self {
-        Self { most, what, used: Arc::default() }
+        Self { most, what, used: Arc::default(), freed: Arc::default() }
     }
 
     /// The share of an owner's next catalog, of which it has taken nothing yet.
@@ -100,9 +104,30 @@ impl Share {
         Ok(())
     }
 
+    /// Takes so much as soon as others, and other catalogs of the same owner, leave it.
+    ///
+    /// # Errors
+    /// They do not within that time.
+    pub async fn reserve(&mut self, bytes: usize, within: Duration) -> Result<(), Full> {
+        let freed = self.pool.freed.clone();
+        let deadline = tokio::time::Instant::now() + within;
+        loop {
+            // What is given back between the two lines wakes it, too.
+            let mut next = std::pin::pin!(freed.notified());
+            next.as_mut().enable();
+            let taken = self.take(bytes);
+            if taken.is_ok() || tokio::time::timeout_at(deadline, next).await.is_err() {
+                return taken;
+            }
+        }
+    }
+
     /// Gives so much back.
     pub fn give_back(&mut self, bytes: usize) {
         let bytes = bytes.min(self.taken);
+        if bytes == 0 {
+            return;
+        }
         self.taken -= bytes;
         let mut used = self.pool.used.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = used.get_mut(&self.owner) {
@@ -111,6 +136,8 @@ impl Share {
                 used.remove(&self.owner);
             }
         }
+        drop(used);
+        self.pool.freed.notify_waiters();
     }
 }
 
@@ -139,6 +166,20 @@ mod tests {
         assert_eq!((second.take(200), second.take(1).is_err()), (Ok(()), true));
         drop(second);
         assert_eq!((pool.share("c").take(usize::MAX).is_err(), pool.used.lock().unwrap().len()), (true, 0));
+    }
+
+    #[tokio::test]
+    async fn who_waits_gets_what_is_given_back() {
+        let pool = Pool::new(1000, "disk space");
+        let mut first = pool.share("a");
+        first.take(500).unwrap();
+        let mut second = pool.share("a");
+        let full = Full { most: 1000, what: "disk space" };
+        assert_eq!(second.reserve(300, Duration::ZERO).await, Err(full));
+        let waiting = tokio::spawn(async move { second.reserve(300, Duration::from_hours(1)).await });
+        tokio::task::yield_now().await;
+        first.give_back(400);
+        assert_eq!(waiting.await.unwrap(), Ok(()));
     }
 
     #[test]

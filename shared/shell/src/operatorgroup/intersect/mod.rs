@@ -75,6 +75,8 @@ struct Answer<'a, 'w> {
     clashes: BTreeMap<Pair, Vec<String>>,
     /// Is it about two groups that were named?
     is_one_pair: Option<Pair>,
+    /// Could everything be read that it rests on?
+    is_complete: bool,
 }
 
 /// Compares groups. The answer is no when groups that intersect claim the same APIs; it is not known when none do as far as could be
@@ -103,7 +105,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             ));
         }
     }
-    let answer = answer(&world, &all, &seen, options, groups)?;
+    let answer = Answer { is_complete, ..answer(&world, &all, &seen, options, groups)? };
     match format {
         Format::Text | Format::Wide => text::tell(&answer, &seen, *format == Format::Wide, printer)?,
         Format::Matrix => printer.data(text::matrix(&answer))?,
@@ -157,6 +159,7 @@ fn answer<'a, 'w>(
         clashes: clashes.map(|clash| (clash.pair, clash.apis)).collect(),
         asked,
         is_one_pair,
+        is_complete: true,
     })
 }
 

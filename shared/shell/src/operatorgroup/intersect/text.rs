@@ -77,7 +77,13 @@ fn nothing(answer: &Answer<'_, '_>, seen: &ClusterState) -> String {
         (Some(asked), _) => {
             let names: Vec<String> = asked.iter().map(|at| answer.label(*at)).collect();
             let verb = if names.len() == 1 { "has" } else { "have" };
-            format!("{} {verb} no namespace in common with another OperatorGroup", listed(&names))
+            let others = if answer.is_complete {
+                "another OperatorGroup"
+            } else {
+                "the OperatorGroups that you may read. Whether there are others cannot be known: \
+                 kubectl olm operatorgroup intersect -A tells those who may list them in all namespaces"
+            };
+            format!("{} {verb} no namespace in common with {others}", listed(&names))
         }
         (None, _) => format!("None of {} OperatorGroups have a namespace in common", answer.all.scopes().len()),
     }
