@@ -37,6 +37,10 @@ pub const TENANT_IMAGE: u64 = 512 << 20;
 /// What one value of a catalog ([`CATALOG_VALUES`]) takes in memory at worst, in bytes.
 pub const VALUE_BYTES: usize = 400;
 
+/// What an entry of a channel takes in memory besides its texts, in bytes: itself, its places in three maps, and the property `olm.package`
+/// that it gets when it has none.
+pub const ENTRY_BYTES: usize = 2048;
+
 /// Most bytes of one message over gRPC: a bundle with its objects. Of empty strings a message makes 24 times as much in memory.
 pub const MESSAGE_BYTES: usize = 16 << 20;
 

@@ -183,7 +183,7 @@ fn bundle_of(image: &str) -> Result<Vec<Value>, String> {
 
 fn config_map(file: &File) {
     let Ok(object) = yaml::first(&file.bytes) else { return };
-    if let Ok(snapshot) = catalog::config_map(&object) {
+    if let Ok((snapshot, _)) = catalog::config_map(&object) {
         check(&Loaded { snapshot, findings: Vec::new(), set_aside: std::collections::BTreeSet::default() });
     }
 }

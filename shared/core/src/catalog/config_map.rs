@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Builder, BundleContent, BundleMessage, Channel, Content, Package, Snapshot};
 use crate::api::object::{self, Gvk};
-use crate::budget::CONFIG_MAP_BYTES;
+use crate::budget::{CONFIG_MAP_BYTES, ENTRY_BYTES};
 use crate::bundle::crd_apis;
 use crate::yaml;
 
@@ -19,11 +19,11 @@ const PART: usize = 64;
 /// different versions.
 type Definitions = BTreeMap<(Gvk, String), Rc<Value>>;
 
-/// Reads the catalog of a ConfigMap.
+/// Reads the catalog of a ConfigMap. Also: how many bytes it takes in memory, about.
 ///
 /// # Errors
 /// Names the key and what is wrong with it, in one sentence.
-pub fn config_map(object: &Value) -> Result<Snapshot, String> {
+pub fn config_map(object: &Value) -> Result<(Snapshot, usize), String> {
     let csvs: BTreeMap<String, Value> = named(list(object, "clusterServiceVersions")?);
     let crds = definitions(list(object, "customResourceDefinitions")?)?;
     let mut builder = Builder::default();
@@ -56,7 +56,8 @@ pub fn config_map(object: &Value) -> Result<Snapshot, String> {
         };
         builder.package(Package { name: name.to_owned(), default_channel: default, channels, deprecation: None });
     }
-    Ok(builder.build())
+    let bytes = CONFIG_MAP_BYTES - messages.left;
+    Ok((builder.build(), bytes))
 }
 
 /// The list that stands under a key.
@@ -111,7 +112,7 @@ impl<'c> Messages<'c> {
         let apis: usize = apis.map(|api| api.group.len() + api.version.len() + api.kind.len() + PART).sum();
         let skips: usize = made.skips.iter().map(|skip| skip.len() + PART).sum();
         let texts = [&made.csv_name, &made.version, &made.skip_range, &made.replaces].map(String::len);
-        self.charge(apis + skips + texts.iter().sum::<usize>() + package.len() + channel.len() + PART)?;
+        self.charge(apis + skips + texts.iter().sum::<usize>() + package.len() + channel.len() + ENTRY_BYTES)?;
         Ok(BundleMessage { package: package.to_owned(), channel: channel.to_owned(), ..made })
     }
 
@@ -216,7 +217,7 @@ mod tests {
     #[test]
     fn a_channel_is_the_chain_of_what_its_head_replaces() {
         let packages = "- packageName: rose\n  channels: [{name: stable, currentCSV: rose.v1.1.0}]\n";
-        let snapshot = config_map(&catalog(packages)).unwrap();
+        let (snapshot, _) = config_map(&catalog(packages)).unwrap();
         let rose = snapshot.package("rose").unwrap();
         assert_eq!(rose.default_channel, "stable");
         let names: Vec<_> = snapshot.entries().map(|e| (e.name.as_str(), e.replaces.as_deref())).collect();
@@ -253,7 +254,7 @@ mod tests {
             (&["v1"], &["v1"]),
             (&["v1alpha1", "v1beta1"], &["v1alpha1", "v1beta1"]),
         ] {
-            let snapshot = read(csv("1.0.0", owned), &crds).unwrap();
+            let (snapshot, _) = read(csv("1.0.0", owned), &crds).unwrap();
             let content = snapshot.bundle("rose", "a", "rose.v1.0.0").unwrap();
             let objects = content.objects.iter().map(|o| serde_json::from_str::<Value>(o).unwrap());
             let brought: Vec<Value> = objects.filter(|o| o["kind"] == "CustomResourceDefinition").collect();
@@ -262,7 +263,7 @@ mod tests {
             assert_eq!(provided.iter().map(|gvk| gvk.version.as_str()).collect::<Vec<_>>(), versions);
         }
         // A bundle that owns versions of both brings both.
-        let both = read(csv("1.0.0", &["v1", "v1alpha1"]), &crds).unwrap();
+        let (both, _) = read(csv("1.0.0", &["v1", "v1alpha1"]), &crds).unwrap();
         assert_eq!(both.bundle("rose", "a", "rose.v1.0.0").unwrap().objects.len(), 3);
         let error = read(csv("1.0.0", &["v2"]), &crds).unwrap_err();
         assert!(error.contains("rose.v1.0.0 owns roses.garden.example.com in version \"v2\" as \"Rose\""), "{error}");
@@ -286,7 +287,7 @@ mod tests {
         let mut missing = catalog("- packageName: rose\n  channels: [{name: a, currentCSV: rose.v1.0.0}]\n");
         missing["data"]["customResourceDefinitions"] = Value::Null;
         assert!(config_map(&missing).unwrap_err().contains("roses.garden.example.com"));
-        assert_eq!(config_map(&json!({})), Ok(Snapshot::default()));
+        assert_eq!(config_map(&json!({})), Ok((Snapshot::default(), 0)));
     }
 
     /// What a ConfigMap repeats is counted: a definition for each of its versions, and a bundle for each channel that leads to it.

@@ -381,7 +381,8 @@ pub enum Escalation {
     Execution,
     /// It approves or signs certificates, which may be for anybody.
     Certificates,
-    /// It writes webhooks or policies that see, change or refuse the requests of others.
+    /// It writes webhooks or policies that see, change or refuse the requests of others. Of a ClusterServiceVersion: it has admission
+    /// webhooks for resources that it does not bring itself, and the version before it had not.
     Admission,
     /// It is given to everybody, or to every ServiceAccount.
     Everyone,
@@ -399,6 +400,10 @@ pub enum Escalation {
     Unconfined,
     /// Of an object: it is a Secret that logs in as a ServiceAccount, or as a node that joins.
     Tokens,
+    /// Of an object: it is the PriorityClass of all Pods that name none.
+    Priority,
+    /// Of an object: it is a Service that takes the traffic to addresses of its choice (`externalIPs`).
+    ExternalAddresses,
 }
 
 impl Escalation {
@@ -422,6 +427,8 @@ impl Escalation {
             Self::Capabilities => "capabilities",
             Self::Unconfined => "containers without confinement",
             Self::Tokens => "a token that logs in",
+            Self::Priority => "the priority of all Pods",
+            Self::ExternalAddresses => "the traffic to other addresses",
         }
     }
 }

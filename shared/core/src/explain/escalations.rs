@@ -137,6 +137,26 @@ impl Own {
         own
     }
 
+    /// Does the plan create the definition of these custom resources?
+    pub(super) fn creates(&self, group: &str, resource: &str) -> bool {
+        self.created.contains(&(group.to_owned(), resource.to_owned()))
+    }
+
+    /// Do the plan's operators provide these custom resources, as far as they say so?
+    pub(super) fn provides(&self, group: &str, resource: &str) -> bool {
+        self.provided.contains(&(group.to_owned(), resource.to_owned()))
+    }
+
+    #[cfg(test)]
+    pub(super) fn creating(group: &str, resource: &str) -> Self {
+        Self { created: BTreeSet::from([(group.to_owned(), resource.to_owned())]), ..Self::default() }
+    }
+
+    #[cfg(test)]
+    pub(super) fn providing(group: &str, resource: &str) -> Self {
+        Self { provided: BTreeSet::from([(group.to_owned(), resource.to_owned())]), ..Self::default() }
+    }
+
     /// Is everything that the right is for among what the plan creates?
     fn is_all(&self, right: &Right) -> bool {
         all_pairs(right, |group, resource| {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::escalations::Own;
 use super::hidden::Unshown;
 use super::trial::Trial;
 use super::{By, Change, Object};
@@ -24,6 +25,7 @@ pub(super) fn changes(trial: &Trial, unshown: &Unshown) -> Vec<Object> {
     let mut objects = Vec::new();
     let done = object::list(trial.done(), &["status", "plan"]);
     let operators = parts::operators(trial);
+    let own = Own::of(trial);
     for (index, step) in trial.steps().iter().enumerate() {
         let gvk = kind_made(step);
         let id = id(trial, &gvk, object::text(step, &["resource", "name"]));
@@ -39,7 +41,7 @@ pub(super) fn changes(trial: &Trial, unshown: &Unshown) -> Vec<Object> {
             (told.before, told.after) = (Value::Null, Value::Null);
         }
         match operators.iter().find(|(new, _)| told.gvk.kind == CSV && object::name(new) == told.name) {
-            Some((new, old)) => powers::mark_csv(&mut told, new, *old),
+            Some((new, old)) => powers::mark_csv(&mut told, new, *old, &own),
             None => powers::mark(&mut told, csvs::manifest(step).as_ref()),
         }
         if !objects.iter().any(|known: &Object| same(known, &told)) {

@@ -2,12 +2,14 @@
 //! their node, and Secrets that authenticate as another account.
 //!
 //! Pods are looked for by their form, in whatever kind of object: a ClusterServiceVersion, a `DaemonSet`, a custom resource. What is more
-//! than an ordinary Pod is what the Pod Security Standard *baseline* of Kubernetes refuses.
+//! than an ordinary Pod is what the Pod Security Standard *baseline* of Kubernetes refuses. Each mark has its details (which path, which
+//! container), so that an upgrade is marked that reaches further than the version before it, and one that reaches as far is not.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::escalations::Own;
 use super::{Change, Escalation, Object};
 use crate::api::object;
 
@@ -45,8 +47,37 @@ const SYSCTLS: [&str; 10] = [
     "net.ipv4.tcp_syncookies",
 ];
 
+/// The annotation of a Pod with the `AppArmor` profile of a container, before there was a field.
+const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+
+/// Where a container says what the kubelet asks it, and how: with a host it asks somebody else.
+const PROBES: [&[&str]; 5] = [
+    &["livenessProbe"],
+    &["readinessProbe"],
+    &["startupProbe"],
+    &["lifecycle", "postStart"],
+    &["lifecycle", "preStop"],
+];
+const HANDLERS: [&str; 2] = ["httpGet", "tcpSocket"];
+
 /// What the SELinux type of a container may be.
 const SELINUX: [&str; 5] = ["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"];
+
+/// Marks, each with what it is for.
+type Marks = BTreeSet<(Escalation, String)>;
+
+/// What webhooks and policies decide on requests of others with. Those of ClusterServiceVersions are looked at there.
+const ADMISSION: [&str; 6] = [
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "MutatingWebhookConfiguration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+];
+
+/// Most rules of webhooks of one ClusterServiceVersion that are compared one by one.
+const MOST_RULES: usize = 10_000;
 
 /// Marks an object for what it is afterwards and was not before; `made` is what the step is to make, for objects that do not come to be.
 pub(super) fn mark(told: &mut Object, made: Option<&Value>) {
@@ -54,46 +85,122 @@ pub(super) fn mark(told: &mut Object, made: Option<&Value>) {
         return;
     }
     let after = if told.after.is_null() { made } else { Some(&told.after) };
-    let (after, before) = (after.map(of).unwrap_or_default(), of(&told.before));
-    told.escalations = after.difference(&before).copied().collect();
+    let (mut after, before) = (after.map(of).unwrap_or_default(), of(&told.before));
+    let kind = told.gvk.kind.as_str();
+    if let Some(made) = made.filter(|_| ADMISSION.contains(&kind)) {
+        let is_same = |field| object::at(made, &[field]) == object::at(&told.before, &[field]);
+        if !["webhooks", "spec"].into_iter().all(is_same) {
+            after.insert((Escalation::Admission, String::new()));
+        }
+    }
+    told.escalations = kinds(after.difference(&before));
 }
 
-/// Marks a ClusterServiceVersion for what its Deployments are and were not in the one that it replaces.
-pub(super) fn mark_csv(told: &mut Object, new: &Value, old: Option<&Value>) {
+fn kinds<'m>(marks: impl Iterator<Item = &'m (Escalation, String)>) -> Vec<Escalation> {
+    marks.map(|(mark, _)| *mark).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Marks a ClusterServiceVersion for what its Deployments and webhooks are and were not in the one that it replaces. Webhooks for what
+/// the plan brings itself, and for what both versions provide, are ordinary.
+pub(super) fn mark_csv(told: &mut Object, new: &Value, old: Option<&Value>, own: &Own) {
     if matches!(told.change, Change::Delete | Change::Unchanged) {
         return;
     }
     let deployments = |csv: &'_ Value| object::list(csv, &["spec", "install", "spec", "deployments"]).to_vec();
-    let old = old.map(deployments).unwrap_or_default();
-    let before = |name: &str| -> BTreeSet<Escalation> {
-        old.iter().filter(|deployment| object::text(deployment, &["name"]) == name).flat_map(of).collect()
+    let old_deployments = old.map(deployments).unwrap_or_default();
+    let before = |name: &str| -> Marks {
+        old_deployments.iter().filter(|deployment| object::text(deployment, &["name"]) == name).flat_map(of).collect()
     };
     let marks = deployments(new).into_iter().flat_map(|deployment| {
         let before = before(object::text(&deployment, &["name"]));
         of(&deployment).into_iter().filter(|mark| !before.contains(mark)).collect::<Vec<_>>()
     });
-    let marks: BTreeSet<Escalation> = marks.collect();
-    told.escalations = marks.into_iter().collect();
+    let mut marks: Marks = marks.collect();
+    let is_ordinary = |group: &str, resource: &str| {
+        let resource = resource.split('/').next().unwrap_or_default();
+        own.creates(group, resource)
+            || own.provides(group, resource) && old.is_some_and(|old| claims(old, group, resource))
+    };
+    let known = old.map(|old| admission_rules(old, &|_, _| false)).unwrap_or_default();
+    if admission_rules(new, &is_ordinary).difference(&known).next().is_some() {
+        marks.insert((Escalation::Admission, String::new()));
+    }
+    told.escalations = kinds(marks.iter());
+}
+
+/// Does a ClusterServiceVersion say that it provides these custom resources?
+fn claims(csv: &Value, group: &str, resource: &str) -> bool {
+    let name = format!("{resource}.{group}");
+    let owned = object::list(csv, &["spec", "customresourcedefinitions", "owned"]);
+    owned.iter().any(|crd| object::text(crd, &["name"]).eq_ignore_ascii_case(&name))
+}
+
+/// What the admission webhooks of a ClusterServiceVersion are called for, but for the groups and resources that are ordinary: a text for
+/// each operation on each resource.
+fn admission_rules(csv: &Value, is_ordinary: &dyn Fn(&str, &str) -> bool) -> BTreeSet<String> {
+    let mut rules = BTreeSet::new();
+    for webhook in object::list(csv, &["spec", "webhookdefinitions"]) {
+        let type_ = object::text(webhook, &["type"]);
+        if type_ == "ConversionWebhook" {
+            continue;
+        }
+        let selector = object::at(webhook, &["objectSelector"]);
+        for rule in object::list(webhook, &["rules"]) {
+            let texts = |field| object::list(rule, &[field]).iter().map(|text| text.as_str().unwrap_or_default());
+            for (group, resource) in texts("apiGroups").flat_map(|g| texts("resources").map(move |r| (g, r))) {
+                if is_ordinary(&group.to_ascii_lowercase(), &resource.to_ascii_lowercase()) {
+                    continue;
+                }
+                for operation in texts("operations") {
+                    if rules.len() >= MOST_RULES {
+                        // They count as new as a whole.
+                        return BTreeSet::from([webhook.to_string()]);
+                    }
+                    rules.insert(format!("{type_} {operation} {group}/{resource} {selector}"));
+                }
+            }
+        }
+    }
+    rules
 }
 
 /// What an object is that reaches far.
-fn of(object: &Value) -> BTreeSet<Escalation> {
+fn of(object: &Value) -> Marks {
     let mut marks = BTreeSet::new();
-    let is_secret = object::text(object, &["kind"]) == "Secret";
-    if is_secret && TOKENS.contains(&object::text(object, &["type"])) {
-        marks.insert(Escalation::Tokens);
-    }
-    let is_volume = object::text(object, &["kind"]) == "PersistentVolume";
-    if is_volume && ["hostPath", "local"].iter().any(|source| !object::at(object, &["spec", source]).is_null()) {
-        marks.insert(Escalation::HostPath);
+    match object::text(object, &["kind"]) {
+        "Secret" if TOKENS.contains(&object::text(object, &["type"])) => {
+            let account = object::annotation(object, "kubernetes.io/service-account.name").unwrap_or_default();
+            marks.insert((Escalation::Tokens, account.to_owned()));
+        }
+        "PersistentVolume" => {
+            let sources = ["hostPath", "local"].map(|source| object::at(object, &["spec", source]));
+            let sources = sources.into_iter().filter(|source| !source.is_null());
+            marks.extend(sources.map(|source| (Escalation::HostPath, object::text(source, &["path"]).to_owned())));
+        }
+        "PriorityClass" if object::at(object, &["globalDefault"]) == &Value::Bool(true) => {
+            marks.insert((Escalation::Priority, object::at(object, &["value"]).to_string()));
+        }
+        "Service" => {
+            let addresses = object::list(object, &["spec", "externalIPs"]);
+            marks.extend(addresses.iter().map(|address| (Escalation::ExternalAddresses, address.to_string())));
+        }
+        "Namespace" if object::label(object, "pod-security.kubernetes.io/enforce") == Some("privileged") => {
+            marks.insert((Escalation::Unconfined, "pod-security.kubernetes.io/enforce".to_owned()));
+        }
+        _ => {}
     }
     look_for_pods(object, &mut marks);
     marks
 }
 
-fn look_for_pods(value: &Value, marks: &mut BTreeSet<Escalation>) {
+fn look_for_pods(value: &Value, marks: &mut Marks) {
     match value {
         Value::Object(fields) => {
+            for (key, profile) in fields.get("annotations").and_then(Value::as_object).into_iter().flatten() {
+                if key.starts_with(APP_ARMOR) && profile == "unconfined" {
+                    marks.insert((Escalation::Unconfined, key.clone()));
+                }
+            }
             if ["containers", "initContainers"].iter().any(|list| fields.get(*list).is_some_and(Value::is_array)) {
                 of_pod(value, marks);
             }
@@ -104,36 +211,58 @@ fn look_for_pods(value: &Value, marks: &mut BTreeSet<Escalation>) {
     }
 }
 
-fn of_pod(pod: &Value, marks: &mut BTreeSet<Escalation>) {
-    let mut mark = |is_one: bool, escalation| {
-        if is_one {
-            marks.insert(escalation);
-        }
+fn of_pod(pod: &Value, marks: &mut Marks) {
+    let mut mark = |escalation, detail: String| {
+        marks.insert((escalation, detail));
     };
     let is_on = |value: &Value, path: &[&str]| object::at(value, path) == &Value::Bool(true);
-    mark(["hostNetwork", "hostPID", "hostIPC"].iter().any(|field| is_on(pod, &[field])), Escalation::HostNamespaces);
-    let volumes = object::list(pod, &["volumes"]);
-    mark(volumes.iter().any(|volume| !object::at(volume, &["hostPath"]).is_null()), Escalation::HostPath);
+    for field in ["hostNetwork", "hostPID", "hostIPC"].into_iter().filter(|field| is_on(pod, &[field])) {
+        mark(Escalation::HostNamespaces, field.to_owned());
+    }
+    let paths = object::list(pod, &["volumes"]).iter().map(|volume| object::at(volume, &["hostPath"]));
+    paths
+        .filter(|path| !path.is_null())
+        .for_each(|path| mark(Escalation::HostPath, object::text(path, &["path"]).to_owned()));
     let containers = ["containers", "initContainers", "ephemeralContainers"];
     let containers: Vec<&Value> = containers.iter().flat_map(|list| object::list(pod, &[list])).collect();
     for container in &containers {
-        let takes_port = |port: &Value| object::at(port, &["hostPort"]).as_i64().is_some_and(|port| port != 0);
-        mark(object::list(container, &["ports"]).iter().any(takes_port), Escalation::HostNamespaces);
+        let name = object::text(container, &["name"]);
+        for port in object::list(container, &["ports"]) {
+            if let Some(port) = object::at(port, &["hostPort"]).as_i64().filter(|port| *port != 0) {
+                mark(Escalation::HostNamespaces, format!("port {port}"));
+            }
+        }
+        for host in PROBES.iter().flat_map(|probe| {
+            HANDLERS.map(|handler| object::text(container, &[&probe[..], &[handler, "host"]].concat()))
+        }) {
+            if !host.is_empty() {
+                mark(Escalation::HostNamespaces, format!("{name} {host}"));
+            }
+        }
         let adds = object::list(container, &["securityContext", "capabilities", "add"]);
-        mark(adds.iter().filter_map(Value::as_str).any(is_more), Escalation::Capabilities);
+        for capability in adds.iter().filter_map(Value::as_str).filter(|capability| is_more(capability)) {
+            mark(Escalation::Capabilities, format!("{name} {}", capability.to_ascii_uppercase()));
+        }
     }
     for of in containers.iter().copied().chain([pod]) {
-        let context = object::at(of, &["securityContext"]);
-        let is_privileged = is_on(context, &["privileged"]) || is_on(context, &["windowsOptions", "hostProcess"]);
-        mark(is_privileged, Escalation::Privileged);
+        let (name, context) = (object::text(of, &["name"]), object::at(of, &["securityContext"]));
+        if is_on(context, &["privileged"]) || is_on(context, &["windowsOptions", "hostProcess"]) {
+            mark(Escalation::Privileged, name.to_owned());
+        }
         let text = |path: &[&str]| object::text(context, path);
-        let is_unconfined = text(&["procMount"]) == "Unmasked"
-            || text(&["seccompProfile", "type"]) == "Unconfined"
-            || text(&["appArmorProfile", "type"]) == "Unconfined"
-            || !SELINUX.contains(&text(&["seLinuxOptions", "type"]))
-            || ["user", "role"].iter().any(|field| !text(&["seLinuxOptions", field]).is_empty())
-            || object::list(context, &["sysctls"]).iter().any(|s| !SYSCTLS.contains(&object::text(s, &["name"])));
-        mark(is_unconfined, Escalation::Unconfined);
+        let sysctls = object::list(context, &["sysctls"]).iter().map(|sysctl| object::text(sysctl, &["name"]));
+        let unconfined = [
+            (text(&["procMount"]) == "Unmasked", "procMount"),
+            (text(&["seccompProfile", "type"]) == "Unconfined", "seccomp"),
+            (text(&["appArmorProfile", "type"]) == "Unconfined", "AppArmor"),
+            (!SELINUX.contains(&text(&["seLinuxOptions", "type"])), text(&["seLinuxOptions", "type"])),
+            (!text(&["seLinuxOptions", "user"]).is_empty(), text(&["seLinuxOptions", "user"])),
+            (!text(&["seLinuxOptions", "role"]).is_empty(), text(&["seLinuxOptions", "role"])),
+        ];
+        let unconfined = unconfined.into_iter().filter(|(is_one, _)| *is_one).map(|(_, what)| what);
+        for what in unconfined.chain(sysctls.filter(|name| !SYSCTLS.contains(name))) {
+            mark(Escalation::Unconfined, format!("{name} {what}"));
+        }
     }
 }
 
@@ -150,7 +279,7 @@ mod tests {
     use super::*;
 
     fn marks(object: &Value) -> Vec<Escalation> {
-        of(object).into_iter().collect()
+        kinds(of(object).iter())
     }
 
     fn pod(spec: &Value) -> Value {
@@ -227,12 +356,97 @@ mod tests {
         let csv = |name: &str, context: &Value| json!({ "spec": { "install": { "spec": { "deployments": [{ "name": name, "spec": container(context) }] } } } });
         let csvs = |new: &Value, old: Option<&Value>| {
             let mut told = Object { change: Change::Create, ..Object::default() };
-            mark_csv(&mut told, new, old);
+            mark_csv(&mut told, new, old, &Own::default());
             told.escalations
         };
         let (old, new) = (csv("rose", &json!({ "privileged": true })), csv("rose", &json!({ "privileged": true })));
         assert_eq!(csvs(&new, Some(&old)), []);
         assert_eq!(csvs(&csv("other", &json!({ "privileged": true })), Some(&old)), [Escalation::Privileged]);
         assert_eq!(csvs(&new, None), [Escalation::Privileged]);
+    }
+
+    /// What reached far before may not reach further unnoticed.
+    #[test]
+    fn an_upgrade_that_reaches_further_is_marked() {
+        use Escalation as E;
+        let csv = |spec: &Value| json!({ "spec": { "install": { "spec": { "deployments": [{ "name": "rose", "spec": pod(spec) }] } } } });
+        let path = |path: &str| json!({ "volumes": [{ "hostPath": { "path": path } }] });
+        let adds = |name: &str| json!({ "containers": [{ "name": "rose", "securityContext": { "capabilities": { "add": [name] } } }] });
+        let privileged =
+            |name: &str| json!({ "containers": [{ "name": name, "securityContext": { "privileged": true } }] });
+        let sysctl = |name: &str| json!({ "securityContext": { "sysctls": [{ "name": name }] } });
+        let port = |port: u16| json!({ "containers": [{ "name": "rose", "ports": [{ "hostPort": port }] }] });
+        let probe = |host: &str| json!({ "containers": [{ "name": "rose", "livenessProbe": { "httpGet": { "host": host } } }] });
+        for (old, new, mark) in [
+            (path("/var/log"), path("/"), E::HostPath),
+            (adds("NET_ADMIN"), adds("SYS_ADMIN"), E::Capabilities),
+            (privileged("rose"), privileged("thorn"), E::Privileged),
+            (sysctl("kernel.msgmax"), sysctl("vm.swappiness"), E::Unconfined),
+            (port(80), port(6443), E::HostNamespaces),
+            (probe(""), probe("169.254.169.254"), E::HostNamespaces),
+        ] {
+            let mut told = Object { change: Change::Create, ..Object::default() };
+            mark_csv(&mut told, &csv(&new), Some(&csv(&old)), &Own::default());
+            assert_eq!(told.escalations, [mark], "{old} to {new}");
+            mark_csv(&mut told, &csv(&new), Some(&csv(&new)), &Own::default());
+            assert_eq!(told.escalations, [], "{new}");
+        }
+        let template = |profile: &str| json!({ "spec": { "template": { "metadata": { "annotations": { format!("{APP_ARMOR}rose"): profile } } } } });
+        assert_eq!(
+            (marks(&template("unconfined")), marks(&template("runtime/default"))),
+            (vec![E::Unconfined], vec![])
+        );
+        let secret = |account: &str| json!({ "kind": "Secret", "type": TOKENS[0], "metadata": { "annotations": { "kubernetes.io/service-account.name": account } } });
+        let mut told =
+            Object { change: Change::Update, before: secret("rose"), after: secret("admin"), ..Object::default() };
+        mark(&mut told, None);
+        assert_eq!(told.escalations, [E::Tokens]);
+        for (object, wanted) in [
+            (json!({ "kind": "PriorityClass", "globalDefault": true, "value": 9 }), &[E::Priority][..]),
+            (json!({ "kind": "PriorityClass", "value": 9 }), &[]),
+            (json!({ "kind": "Service", "spec": { "externalIPs": ["192.0.2.1"] } }), &[E::ExternalAddresses]),
+            (
+                json!({ "kind": "Namespace", "metadata": { "labels": { "pod-security.kubernetes.io/enforce": "privileged" } } }),
+                &[E::Unconfined],
+            ),
+        ] {
+            assert_eq!(marks(&object), wanted, "{object}");
+        }
+    }
+
+    #[test]
+    fn webhooks_for_what_others_provide_are_marked() {
+        let webhook = |type_: &str, operations: &Value, group: &str, resource: &str| {
+            json!({
+                "type": type_, "generateName": "hook.example.com",
+                "rules": [{ "operations": operations, "apiGroups": [group], "apiVersions": ["v1"], "resources": [resource] }],
+            })
+        };
+        let csv = |webhooks: &[Value]| {
+            json!({ "spec": {
+            "customresourcedefinitions": { "owned": [{ "name": "roses.example.com", "kind": "Rose", "version": "v1" }] },
+            "webhookdefinitions": webhooks,
+        } })
+        };
+        let marked = |new: &[Value], old: Option<&[Value]>, own: &Own| {
+            let mut told = Object { change: Change::Create, ..Object::default() };
+            mark_csv(&mut told, &csv(new), old.map(csv).as_ref(), own);
+            !told.escalations.is_empty()
+        };
+        let (none, creating) = (Own::default(), Own::creating("example.com", "roses"));
+        let all = json!(["CREATE", "UPDATE"]);
+        let secrets = [webhook("MutatingAdmissionWebhook", &all, "", "secrets")];
+        let roses = [webhook("ValidatingAdmissionWebhook", &all, "example.com", "roses/status")];
+        let fewer = [webhook("MutatingAdmissionWebhook", &json!(["CREATE"]), "", "secrets")];
+        assert!(marked(&secrets, None, &creating) && marked(&secrets, Some(&[]), &none));
+        assert!(!marked(&secrets, Some(&secrets), &none), "as before");
+        assert!(marked(&secrets, Some(&fewer), &none), "wider");
+        assert!(!marked(&fewer, Some(&secrets), &none), "narrower");
+        assert!(!marked(&roses, None, &creating), "for its own");
+        assert!(marked(&roses, None, &none), "it only says that these are its own");
+        let provided = Own::providing("example.com", "roses");
+        assert!(marked(&roses, None, &provided) && !marked(&roses, Some(&[]), &provided), "as the version before did");
+        assert!(!marked(&[webhook("ConversionWebhook", &all, "", "secrets")], None, &none));
+        assert!(marked(&[webhook("ValidatingAdmissionWebhook", &all, "*", "*")], None, &creating));
     }
 }

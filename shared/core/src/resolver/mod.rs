@@ -29,6 +29,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use self::problem::{Problem, Variable};
+use self::solve::Unsolved;
 use crate::catalog::{Entry, Snapshot};
 use crate::version::Range;
 
@@ -162,7 +163,7 @@ pub enum Failure {
 pub fn resolve<'i>(inputs: &'i Inputs<'_>) -> Result<Resolution<'i>, Failure> {
     let problem = problem::build(inputs)?;
     let chosen =
-        solve::solve(&problem.rules, problem.variables.len()).map_err(|core| unsatisfiable(&problem, &core))?;
+        solve::solve(&problem.rules, problem.variables.len()).map_err(|unsolved| failure(&problem, &unsolved))?;
     let mut bundles: Vec<Chosen<'i>> = chosen
         .into_iter()
         .filter_map(|variable| match problem.variables[variable] {
@@ -180,6 +181,17 @@ pub fn resolve<'i>(inputs: &'i Inputs<'_>) -> Result<Resolution<'i>, Failure> {
         key(a).cmp(&key(b))
     });
     Ok(Resolution { bundles })
+}
+
+/// Why there is no resolution.
+fn failure(problem: &Problem<'_>, unsolved: &Unsolved) -> Failure {
+    match unsolved {
+        Unsolved::Contradiction(core) => unsatisfiable(problem, core),
+        Unsolved::GaveUp => Failure::Error(format!(
+            "the constraints of the bundles that these Subscriptions could get are too hard: no answer was found within {} conflicts",
+            sat::CONFLICTS
+        )),
+    }
 }
 
 /// The rules of a contradiction, in OLM's words.

@@ -1,8 +1,21 @@
 //! The engine that answers whether clauses can hold together: our own trait, and batsat behind it.
 //!
 //! Only this file knows batsat. Another engine needs nothing but to solve under assumptions.
+//!
+//! *Guarantee.* An engine does a limited amount of work in all: who writes catalogs and Subscriptions chooses how hard the question is.
 
-use batsat::{BasicSolver, Lit, SolverInterface, Var, lbool};
+use std::cell::Cell;
+
+use batsat::callbacks::Callbacks;
+use batsat::clause::Kind;
+use batsat::{Lit, Solver, SolverInterface, Var, lbool};
+
+use super::engine::GaveUp;
+
+/// Most conflicts that are learnt from. Resolutions of public catalogs need a few hundred at most.
+pub(super) const CONFLICTS: u64 = 20_000;
+/// Most decisions. Every question about a catalog takes as many as it has bundles.
+const DECISIONS: u64 = 50_000_000;
 
 /// A variable, which holds or does not.
 pub(super) type Variable = usize;
@@ -33,7 +46,10 @@ pub(super) trait Sat {
     fn clause(&mut self, literals: &[Literal]);
 
     /// Can all clauses hold together with these?
-    fn solve(&mut self, assumptions: &[Literal]) -> bool;
+    ///
+    /// # Errors
+    /// It has done all the work that it may do.
+    fn solve(&mut self, assumptions: &[Literal]) -> Result<bool, GaveUp>;
 
     /// Did the variable hold the last time that [`Sat::solve`] said yes?
     fn held(&self, variable: Variable) -> bool;
@@ -42,9 +58,28 @@ pub(super) trait Sat {
 /// batsat, a pure CDCL solver. It draws no random numbers: the same calls give the same answers.
 #[derive(Default)]
 pub(super) struct Batsat {
-    solver: BasicSolver,
+    solver: Solver<Budget>,
     variables: Vec<Var>,
     model: Vec<bool>,
+}
+
+/// Counts the work, and says when it is enough.
+#[derive(Default)]
+struct Budget {
+    conflicts: u64,
+    decisions: Cell<u64>,
+}
+
+impl Callbacks for Budget {
+    fn on_new_clause(&mut self, _: &[Lit], kind: Kind) {
+        self.conflicts += u64::from(kind == Kind::Learnt);
+    }
+
+    /// Asked before each decision.
+    fn stop(&self) -> bool {
+        self.decisions.set(self.decisions.get() + 1);
+        self.conflicts > CONFLICTS || self.decisions.get() > DECISIONS
+    }
 }
 
 impl Batsat {
@@ -65,13 +100,15 @@ impl Sat for Batsat {
         self.solver.add_clause_reuse(&mut clause);
     }
 
-    fn solve(&mut self, assumptions: &[Literal]) -> bool {
+    fn solve(&mut self, assumptions: &[Literal]) -> Result<bool, GaveUp> {
         let assumptions: Vec<Lit> = assumptions.iter().map(|l| self.literal(l)).collect();
-        let can = self.solver.solve_limited(&assumptions) == lbool::TRUE;
-        if can {
+        let answer = self.solver.solve_limited(&assumptions);
+        if answer == lbool::TRUE {
             self.model = self.variables.iter().map(|v| self.solver.value_var(*v) == lbool::TRUE).collect();
+        } else if answer != lbool::FALSE {
+            return Err(GaveUp);
         }
-        can
+        Ok(answer == lbool::TRUE)
     }
 
     fn held(&self, variable: Variable) -> bool {

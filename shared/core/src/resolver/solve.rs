@@ -7,13 +7,28 @@
 
 use std::collections::VecDeque;
 
+use super::engine::GaveUp;
 use super::rule::{Rule, Says};
 use super::sat::{Batsat, Literal, Sat, Variable, no, yes};
 use super::search;
 
-/// The variables to choose among `count`, in the order in which they were chosen. Otherwise the rules that contradict each
-/// other, by their numbers: without any one of them the others could hold.
-pub(super) fn solve(rules: &[Rule], count: usize) -> Result<Vec<usize>, Vec<usize>> {
+/// Why nothing is chosen.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unsolved {
+    /// These rules contradict each other, by their numbers: without any one of them the others could hold.
+    Contradiction(Vec<usize>),
+    /// To find out whether they do takes more work than is allowed.
+    GaveUp,
+}
+
+impl From<GaveUp> for Unsolved {
+    fn from(_: GaveUp) -> Self {
+        Self::GaveUp
+    }
+}
+
+/// The variables to choose among `count`, in the order in which they were chosen.
+pub(super) fn solve(rules: &[Rule], count: usize) -> Result<Vec<usize>, Unsolved> {
     let first = choose(rules, count, |candidates| candidates.first().copied());
     if search::hold(rules, count, &first) {
         return Ok(first);
@@ -23,20 +38,29 @@ pub(super) fn solve(rules: &[Rule], count: usize) -> Result<Vec<usize>, Vec<usiz
     for rule in rules {
         state(&mut engine, &variables, &rule.says, None);
     }
-    if !engine.solve(&[]) {
-        return Err(contradiction(rules, count));
+    if !engine.solve(&[])? {
+        return Err(Unsolved::Contradiction(contradiction(rules, count)?));
     }
     if let Ok(Some(chosen)) = search::choose(rules, count) {
         return Ok(chosen);
     }
     // Too large for OLM's search. Of each choice the first candidate is taken with which all rules can still hold. There is one: they
     // can hold with what was chosen, and what was chosen needs one of these.
-    Ok(choose(rules, count, |candidates| {
-        let is_possible = |c: &usize| engine.held(variables[*c]) || engine.solve(&[yes(variables[*c])]);
+    let mut gave_up = false;
+    let chosen = choose(rules, count, |candidates| {
+        let is_possible = |c: &usize| {
+            engine.held(variables[*c])
+                || !gave_up
+                    && engine.solve(&[yes(variables[*c])]).unwrap_or_else(|GaveUp| {
+                        gave_up = true;
+                        false
+                    })
+        };
         let choice = candidates.iter().copied().find(is_possible)?;
         engine.clause(&[yes(variables[choice])]);
         Some(choice)
-    }))
+    });
+    if gave_up { Err(Unsolved::GaveUp) } else { Ok(chosen) }
 }
 
 /// Makes all choices, each by that rule.
@@ -105,7 +129,7 @@ fn state(engine: &mut impl Sat, variables: &[Variable], says: &Says, unless: Opt
 
 /// A smallest set of rules that cannot hold together, by their numbers. It does not depend on the order of the rules, but for
 /// rules of the same words.
-fn contradiction(rules: &[Rule], count: usize) -> Vec<usize> {
+fn contradiction(rules: &[Rule], count: usize) -> Result<Vec<usize>, GaveUp> {
     let mut engine = Batsat::default();
     let variables: Vec<Variable> = (0..count).map(|_| engine.variable()).collect();
     let mut holds = Vec::new();
@@ -121,24 +145,24 @@ fn contradiction(rules: &[Rule], count: usize) -> Vec<usize> {
         rules[*a].weight.cmp(&rules[*b].weight).then_with(|| rules[*b].message.cmp(&rules[*a].message))
     });
     // Each order leads to a set from which nothing can be left out. One may be smaller than the other.
-    let cores = [ascending, descending].map(|order| first_contradiction(&mut engine, &holds, order));
-    let [one, other] = cores;
-    if other.len() < one.len() { other } else { one }
+    let one = first_contradiction(&mut engine, &holds, ascending)?;
+    let other = first_contradiction(&mut engine, &holds, descending)?;
+    Ok(if other.len() < one.len() { other } else { one })
 }
 
 /// The contradiction that comes first in an order of rules: it ends as early as any does, and so do its parts.
-fn first_contradiction(engine: &mut impl Sat, holds: &[Literal], mut order: Vec<usize>) -> Vec<usize> {
+fn first_contradiction(engine: &mut impl Sat, holds: &[Literal], mut order: Vec<usize>) -> Result<Vec<usize>, GaveUp> {
     let mut core: Vec<usize> = Vec::new();
     let mut contradict = |core: &[usize], others: &[usize]| {
         let assumptions: Vec<Literal> = core.iter().chain(others).map(|i| holds[*i]).collect();
-        !engine.solve(&assumptions)
+        engine.solve(&assumptions).map(|can| !can)
     };
-    while !contradict(&core, &[]) {
+    while !contradict(&core, &[])? {
         // The fewest of the rules left that contradict the core.
         let (mut too_few, mut enough) = (0, order.len());
         while enough - too_few > 1 {
             let middle = too_few.midpoint(enough);
-            if contradict(&core, &order[..middle]) {
+            if contradict(&core, &order[..middle])? {
                 enough = middle;
             } else {
                 too_few = middle;
@@ -149,5 +173,5 @@ fn first_contradiction(engine: &mut impl Sat, holds: &[Literal], mut order: Vec<
         core.push(last);
     }
     core.sort_unstable();
-    core
+    Ok(core)
 }

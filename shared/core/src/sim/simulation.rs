@@ -618,7 +618,7 @@ impl Simulation {
                 let missing = || format!("configmaps \"{config_map_name}\" not found");
                 let read = self.api.get(&target).ok_or_else(missing).and_then(|object| {
                     config_map = Some((object::uid(object).to_owned(), object::resource_version(object).to_owned()));
-                    catalog::config_map(object)
+                    catalog::config_map(object).map(|(snapshot, _)| snapshot)
                 });
                 read.map(Arc::new).map_err(|e| (ConnectionState::TransientFailure, e))
             }

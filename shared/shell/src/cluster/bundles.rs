@@ -14,27 +14,29 @@ use super::puller::Puller;
 use super::supervise::guarded;
 use crate::registry;
 
-/// How many bundle images are pulled at a time. They are small; it is the registries that are spared.
+/// How many bundle images are pulled at a time for each namespace: a slow registry holds up the one that uses it.
 const AT_A_TIME: usize = 4;
 
 /// Bundle images on their way.
 pub(super) struct Bundles {
     puller: Puller,
     events: mpsc::UnboundedSender<Event>,
-    slots: Arc<Semaphore>,
+    /// By namespace.
+    slots: BTreeMap<String, Arc<Semaphore>>,
     tasks: BTreeMap<BundleImage, JoinHandle<()>>,
 }
 
 impl Bundles {
     pub(super) fn new(puller: Puller, events: mpsc::UnboundedSender<Event>) -> Self {
-        Self { puller, events, slots: Arc::new(Semaphore::new(AT_A_TIME)), tasks: BTreeMap::new() }
+        Self { puller, events, slots: BTreeMap::new(), tasks: BTreeMap::new() }
     }
 
     /// Begins an attempt, and tells the planner of it now and when it has ended.
     pub(super) fn unpack(&mut self, image: &BundleImage, begun: &Unpacking) {
         self.end(image);
         learn(&self.events, image, Some(begun.clone()));
-        let (puller, events, slots) = (self.puller.clone(), self.events.clone(), self.slots.clone());
+        let slots = self.slots.entry(image.namespace.clone()).or_insert_with(|| Arc::new(Semaphore::new(AT_A_TIME)));
+        let (puller, events, slots) = (self.puller.clone(), self.events.clone(), slots.clone());
         let (asked, begun) = (image.clone(), begun.clone());
         let task = tokio::spawn(async move {
             // The semaphore is never closed.

@@ -32,6 +32,9 @@ use crate::registry::image::CatalogImage;
 use crate::registry::local::{CatalogDirectory, first_findings};
 use crate::registry::share::{Quota, Share, Shares};
 
+/// Most CatalogSources that are read in one namespace but the global one: each takes a connection, and so a file.
+const MOST_CATALOGS: usize = 100;
+
 /// Pauses after an image could not be pulled: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
 
@@ -156,10 +159,19 @@ impl Connections {
         };
         let (sender, observed) = watch::channel(idle);
         let tenant = (namespace != self.global).then(|| self.tenants.clone());
+        let others = self.connected.keys().filter(|(of, _)| of == namespace).count();
+        if tenant.is_some() && others >= MOST_CATALOGS {
+            failed(
+                &sender,
+                format!("namespace {namespace} has more than {MOST_CATALOGS} CatalogSources: this one is not read"),
+            );
+        }
         let refresh = Arc::new(Notify::new());
         let reader = match target {
             // It was read when the process started.
             Target::Directory => return,
+            // Its sender stays, or there would be nothing to report.
+            _ if tenant.is_some() && others >= MOST_CATALOGS => tokio::spawn(async move { sender.closed().await }),
             Target::Address(address) => {
                 let (client, address, refresh) = (self.api.client(), address.clone(), refresh.clone());
                 let tenant = tenant.map(|quota| (quota, namespace.to_owned()));
@@ -187,10 +199,11 @@ impl Connections {
             }
             Target::ConfigMap(config_map) => {
                 let (client, namespace, name) = (self.api.client(), namespace.to_owned(), config_map.clone());
-                tokio::spawn(supervised(
+                let runtime = if tenant.is_some() { self.reading.handle() } else { Handle::current() };
+                runtime.spawn(supervised(
                     {
                         let sender = sender.clone();
-                        move || follow(client.clone(), namespace.clone(), name.clone(), sender.clone())
+                        move || follow(client.clone(), namespace.clone(), name.clone(), tenant.clone(), sender.clone())
                     },
                     move |error| failed(&sender, error),
                 ))
@@ -346,6 +359,7 @@ async fn follow(
     client: kube::Client,
     namespace: String,
     name: String,
+    tenant: Option<Quota>,
     sender: watch::Sender<Observed>,
 ) -> Result<(), String> {
     let kind = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("", "v1", "ConfigMap"), "configmaps");
@@ -363,16 +377,20 @@ async fn follow(
                 let read = serde_json::to_value(&config_map).map_err(|e| e.to_string());
                 let read = read.and_then(|value| {
                     let revision = (object::uid(&value).to_owned(), object::resource_version(&value).to_owned());
-                    Ok((catalog::config_map(&value)?, revision))
+                    let (snapshot, bytes) = catalog::config_map(&value)?;
+                    let mut share = tenant.as_ref().map(|quota| quota.shares(&namespace).memory);
+                    // What is there takes its part until the new one replaces it.
+                    share.as_mut().map_or(Ok(()), |share| share.take(bytes)).map_err(|full| full.to_string())?;
+                    Ok((snapshot, share.map(Arc::new), revision))
                 });
                 match read {
-                    Ok((snapshot, revision)) => sender.send_modify(|o| {
+                    Ok((snapshot, share, revision)) => sender.send_modify(|o| {
                         *o = Observed {
                             state: ConnectionState::Ready,
                             connections: o.connections,
                             reads: o.reads + 1,
                             snapshot: Some(Arc::new(snapshot)),
-                            share: None,
+                            share,
                             error: None,
                             config_map: Some(revision),
                         };

@@ -76,7 +76,7 @@ async fn config_map(api: &Api, namespace: &str, name: &str) -> Result<Arc<Snapsh
         |message| CliError::new(ErrorKind::Api, format!("cannot read configmap {namespace}/{name}: {message}"));
     let found = api.get(&target).await.map_err(|refusal| refused(refusal.message))?;
     let found = found.ok_or_else(|| refused("it does not exist".to_owned()))?;
-    let read =
+    let (read, _) =
         catalog::config_map(&found).map_err(|e| CliError::input(e).at(format_args!("configmap/{namespace}/{name}")))?;
     Ok(Arc::new(read))
 }

@@ -253,7 +253,9 @@ async fn packages(api: &Api, names: Names, given: &Given, namespace: &str, found
             let gvk = Gvk::new("", "v1", "ConfigMap");
             let target = ObjectRef { gvk, namespace: object::namespace(source).to_owned(), name: name.to_owned() };
             let config_map = api.get(&target).await.ok().flatten();
-            if let Some(snapshot) = config_map.and_then(|found: Value| catalog::config_map(&found).ok()) {
+            if let Some(snapshot) =
+                config_map.and_then(|found: Value| catalog::config_map(&found).ok().map(|(snapshot, _)| snapshot))
+            {
                 found.send(of_snapshot(names, given, &snapshot)).ok();
             }
         }

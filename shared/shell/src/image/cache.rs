@@ -43,7 +43,7 @@ pub(super) struct Description {
     pub(super) digest: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) warnings: Vec<String>,
-    /// Number and bytes of the files, to notice when some are gone.
+    /// Number and bytes of the files and folders, to notice when some are gone.
     #[serde(default)]
     files: (u64, u64),
 }
@@ -211,13 +211,15 @@ impl Staging {
     }
 }
 
+/// The files and folders in a folder, and the bytes that they take on a disk, where each has at least a block.
 fn count(folder: &Path) -> io::Result<(u64, u64)> {
+    const BLOCK: u64 = 4096;
     let mut sum = (0, 0);
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let kind = entry.file_type()?;
-        let (files, bytes) = if kind.is_dir() { count(&entry.path())? } else { (1, entry.metadata()?.len()) };
-        sum = (sum.0 + files, sum.1 + bytes);
+        let is_folder = entry.file_type()?.is_dir();
+        let (files, bytes) = if is_folder { count(&entry.path())? } else { (0, entry.metadata()?.len()) };
+        sum = (sum.0 + files + 1, sum.1 + bytes.next_multiple_of(BLOCK).max(BLOCK));
     }
     Ok(sum)
 }
@@ -307,7 +309,7 @@ mod tests {
         let hour = SystemTime::now() - Duration::from_hours(1);
         File::options().append(true).open(description).unwrap().set_modified(hour).unwrap();
         drop((oldest, made));
-        prune(&cache, 3);
+        prune(&cache, 3 * 4096);
         let is_there = |n: usize| find(&cache, Kind::Catalog, &format!("sha256:{n}")).is_some();
         assert_eq!([0, 1, 2, 3].map(is_there), [true, false, true, true], "the one that was not used for longest goes");
         prune(&cache, 0);

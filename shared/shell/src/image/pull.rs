@@ -166,9 +166,14 @@ async fn pull_unbounded(location: &Location, wanted: Wanted, options: &Options) 
         });
         (tree, unpacked) = applied.await.map_err(|e| CliError::new(ErrorKind::Internal, e.to_string()))??;
     }
-    let root = staging.content();
-    std::fs::create_dir_all(&root)?;
-    let warnings = tree.build(&root)?;
-    let kept = staging.keep(cache, Description::new(kind, &key, labels, warnings))?;
+    // Hundreds of thousands of small files take their time.
+    let cache = options.cache.clone();
+    let kept = tokio::task::spawn_blocking(move || {
+        let root = staging.content();
+        std::fs::create_dir_all(&root)?;
+        let warnings = tree.build(&root)?;
+        staging.keep(cache.as_deref(), Description::new(kind, &key, labels, warnings))
+    });
+    let kept = kept.await.map_err(|e| CliError::new(ErrorKind::Internal, e.to_string()))??;
     Ok(Content { digest, ..kept })
 }

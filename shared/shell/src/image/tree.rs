@@ -3,7 +3,7 @@
 //! Contents are written to numbered files, and get their names only when all layers were applied: nothing that a layer says is
 //! ever a path that is written to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -38,6 +38,8 @@ pub(super) struct Tree {
     kept_left: u64,
     entries: usize,
     entries_left: usize,
+    /// Folders that were counted because something lies in them.
+    implied: HashSet<String>,
     warnings: Vec<String>,
     /// How many paths whiteouts looked at.
     #[cfg(test)]
@@ -110,6 +112,7 @@ impl Tree {
             kept_left: limits.kept,
             entries: limits.entries,
             entries_left: limits.entries,
+            implied: HashSet::new(),
             warnings: Vec::new(),
             #[cfg(test)]
             looked: 0,
@@ -229,12 +232,13 @@ impl Tree {
 
     /// In place of what had the name, and of files that stand where it needs folders.
     fn put(&mut self, path: String, kind: Node) -> Result<(), CliError> {
-        self.entries_left = self
-            .entries_left
-            .checked_sub(1)
-            .ok_or_else(|| too_much(&format!("more than {} files to be kept", self.entries)))?;
+        self.count()?;
         let mut above = path.as_str();
         while let Some((parent, _)) = above.rsplit_once('/') {
+            // A folder that no entry is about takes as much as one that has its own.
+            if self.nodes.get(parent).is_none() && self.implied.insert(parent.to_owned()) {
+                self.count()?;
+            }
             if self.nodes.get(parent).is_some_and(|node| !matches!(node, Node::Folder)) {
                 self.remove(parent);
             }
@@ -248,6 +252,15 @@ impl Tree {
         }
         self.remove(&path);
         self.nodes.layer.insert(path, kind);
+        Ok(())
+    }
+
+    /// Counts one more file, folder or link.
+    fn count(&mut self) -> Result<(), CliError> {
+        self.entries_left = self
+            .entries_left
+            .checked_sub(1)
+            .ok_or_else(|| too_much(&format!("more than {} files to be kept", self.entries)))?;
         Ok(())
     }
 

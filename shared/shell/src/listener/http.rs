@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use super::Listener;
 
 /// Most connections at a time. A scraper and the probes of a kubelet take one each.
-const CONNECTIONS: usize = 64;
+const CONNECTIONS: usize = 256;
 /// Most of them from one address.
 const CONNECTIONS_OF_PEER: usize = 16;
 /// How long a client may take to send the head of a request, the first and each one after it on the same connection.
@@ -39,11 +39,14 @@ async fn serve_within(socket: TcpListener, router: Router, head: Duration, longe
         };
         let service = TowerToHyperService::new(router.clone());
         connections.spawn(async move {
-            let _slot = slot;
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new()).header_read_timeout(head).max_buf_size(LARGEST_HEAD);
             let served = http.serve_connection(TokioIo::new(stream), service);
-            match tokio::time::timeout(longest, served).await {
+            let ended = tokio::select! {
+                served = tokio::time::timeout(longest, served) => served,
+                () = slot => return,
+            };
+            match ended {
                 Ok(Ok(())) => {}
                 Ok(Err(e)) => tracing::debug!(%peer, "the connection failed: {e}"),
                 Err(_) => tracing::debug!(%peer, "the connection lasted too long"),

@@ -5,17 +5,21 @@
 //!                                             --> http               metrics and probes
 //! ```
 //!
-//! *Guarantee.* A connection above a limit is closed at once; the others are served.
+//! *Guarantees.* A connection above a limit is closed at once; the others are served. When all are taken, a newcomer gets the oldest
+//! connection of the address that has most, if that has more than its own: few addresses cannot keep others out.
 
 pub(crate) mod http;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
 
 /// A pause after accepting failed, which it does when the process has too many files open.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -23,23 +27,15 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A listening socket with limits on its connections.
 pub(crate) struct Listener {
     socket: TcpListener,
-    slots: Arc<Semaphore>,
-    peers: Peers,
-    connections_of_peer: usize,
-}
-
-/// The right to one connection, for as long as it lives.
-#[derive(Debug)]
-pub(crate) struct Slot {
-    _slot: OwnedSemaphorePermit,
-    _peer: PeerSlot,
+    connections: Arc<Mutex<Connections>>,
 }
 
 impl Listener {
     /// At most `connections` at a time, and `connections_of_peer` of them from one address.
     pub(crate) fn new(socket: TcpListener, connections: usize, connections_of_peer: usize) -> Self {
-        let slots = Arc::new(Semaphore::new(connections));
-        Self { socket, slots, peers: Peers::default(), connections_of_peer }
+        let connections =
+            Connections { most: connections, most_of_peer: connections_of_peer, ..Connections::default() };
+        Self { socket, connections: Arc::new(Mutex::new(connections)) }
     }
 
     /// The next connection within the limits. Calls `refused` for each that is closed because of them.
@@ -53,52 +49,87 @@ impl Listener {
                     continue;
                 }
             };
-            let Ok(slot) = self.slots.clone().try_acquire_owned() else {
-                refused();
-                tracing::warn!(%peer, "too many connections: this one is closed");
-                continue;
-            };
-            let Some(place) = PeerSlot::take(&self.peers, peer.ip(), self.connections_of_peer) else {
-                refused();
-                tracing::warn!(%peer, "too many connections of one address: this one is closed");
-                continue;
-            };
-            return (stream, peer, Slot { _slot: slot, _peer: place });
+            if let Some(slot) = Slot::take(&self.connections, peer.ip()) {
+                return (stream, peer, slot);
+            }
+            refused();
+            tracing::warn!(%peer, "too many connections: this one is closed");
         }
     }
 }
 
-/// How many connections each address has.
-type Peers = Arc<Mutex<BTreeMap<IpAddr, usize>>>;
-
-/// One of the connections that an address may have.
-#[derive(Debug)]
-struct PeerSlot {
-    peers: Peers,
-    peer: IpAddr,
+/// The connections there are.
+#[derive(Debug, Default)]
+struct Connections {
+    most: usize,
+    most_of_peer: usize,
+    all: usize,
+    next: u64,
+    /// By address, the oldest first: each with a number. To drop the sender ends the connection.
+    peers: BTreeMap<IpAddr, VecDeque<(u64, oneshot::Sender<()>)>>,
 }
 
-impl PeerSlot {
-    fn take(peers: &Peers, peer: IpAddr, most: usize) -> Option<Self> {
-        let mut counts = peers.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(peer).or_default();
-        if *count >= most {
+impl Connections {
+    /// A number for a connection of that address, and what tells when it has to end.
+    fn take(&mut self, peer: IpAddr) -> Option<(u64, oneshot::Receiver<()>)> {
+        let own = self.peers.get(&peer).map_or(0, VecDeque::len);
+        if own >= self.most_of_peer {
             return None;
         }
-        *count += 1;
-        Some(Self { peers: peers.clone(), peer })
+        if self.all >= self.most {
+            let greediest = self.peers.values_mut().max_by_key(|connections| connections.len())?;
+            if greediest.len() <= own + 1 {
+                return None;
+            }
+            greediest.pop_front();
+            self.all -= 1;
+        }
+        let (sender, ended) = oneshot::channel();
+        let number = self.next;
+        self.next += 1;
+        self.all += 1;
+        self.peers.entry(peer).or_default().push_back((number, sender));
+        Some((number, ended))
+    }
+
+    fn give_back(&mut self, peer: IpAddr, number: u64) {
+        let Some(connections) = self.peers.get_mut(&peer) else { return };
+        let before = connections.len();
+        connections.retain(|(of, _)| *of != number);
+        self.all -= before - connections.len();
+        if connections.is_empty() {
+            self.peers.remove(&peer);
+        }
     }
 }
 
-impl Drop for PeerSlot {
+/// The right to one connection, for as long as it lives. As a future: it ends when another connection gets the right.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    connections: Arc<Mutex<Connections>>,
+    peer: IpAddr,
+    number: u64,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Slot {
+    fn take(connections: &Arc<Mutex<Connections>>, peer: IpAddr) -> Option<Self> {
+        let (number, ended) = connections.lock().unwrap_or_else(PoisonError::into_inner).take(peer)?;
+        Some(Self { connections: connections.clone(), peer, number, ended })
+    }
+}
+
+impl Future for Slot {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.ended).poll(cx).map(drop)
+    }
+}
+
+impl Drop for Slot {
     fn drop(&mut self) {
-        let mut counts = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&self.peer) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.peer);
-            }
-        }
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner).give_back(self.peer, self.number);
     }
 }
 
@@ -106,15 +137,37 @@ impl Drop for PeerSlot {
 mod tests {
     use super::*;
 
+    fn connections(most: usize, most_of_peer: usize) -> Arc<Mutex<Connections>> {
+        Arc::new(Mutex::new(Connections { most, most_of_peer, ..Connections::default() }))
+    }
+
     #[test]
     fn a_slot_is_free_again_when_its_connection_ends() {
-        let peers = Peers::default();
+        let all = connections(9, 2);
         let [one, other] = ["192.0.2.1", "2001:db8::1"].map(|ip| ip.parse().unwrap());
-        let first = PeerSlot::take(&peers, one, 2).unwrap();
-        let _second = PeerSlot::take(&peers, one, 2).unwrap();
-        assert!(PeerSlot::take(&peers, one, 2).is_none() && PeerSlot::take(&peers, other, 2).is_some());
+        let first = Slot::take(&all, one).unwrap();
+        let _second = Slot::take(&all, one).unwrap();
+        assert!(Slot::take(&all, one).is_none() && Slot::take(&all, other).is_some());
         drop(first);
-        assert!(PeerSlot::take(&peers, one, 2).is_some());
-        assert_eq!(peers.lock().unwrap().len(), 1, "an address without connections is forgotten");
+        assert!(Slot::take(&all, one).is_some());
+        let all = all.lock().unwrap();
+        assert_eq!((all.peers.len(), all.all), (1, 1), "an address without connections is forgotten");
+    }
+
+    #[tokio::test]
+    async fn few_addresses_keep_nobody_out() {
+        let all = connections(4, 3);
+        let [one, two, three] = [1, 2, 3].map(|n| IpAddr::from([192, 0, 2, n]));
+        let mut slots: Vec<Slot> = [one, one, one, two].iter().map(|ip| Slot::take(&all, *ip).unwrap()).collect();
+        let newcomer = Slot::take(&all, three).unwrap();
+        assert!(slots[1].ended.try_recv() == Err(oneshot::error::TryRecvError::Empty));
+        (&mut slots[0]).await;
+        assert_eq!(all.lock().unwrap().all, 4);
+        drop(slots.remove(0));
+        assert_eq!(all.lock().unwrap().all, 4, "its place has gone to the newcomer");
+        assert!(Slot::take(&all, two).is_none(), "it has one, and nobody has more than one more");
+        drop((slots, newcomer));
+        let all = all.lock().unwrap();
+        assert_eq!((all.peers.len(), all.all), (0, 0));
     }
 }

@@ -181,6 +181,8 @@ impl Connection {
     async fn run(self) {
         let Settings { pause: first_pause, max_pause, .. } = self.settings;
         let mut pause = first_pause;
+        // It holds for the catalog, over whichever connection it is read.
+        let mut over_limit = None;
         loop {
             self.state(ConnectionState::Connecting, None);
             let connected = tokio::select! {
@@ -193,7 +195,7 @@ impl Connection {
                     self.observations.send_modify(|o| o.connections += 1);
                     self.state(ConnectionState::Ready, None);
                     tokio::select! {
-                        () = self.serve(channel, lost) => {}
+                        () = self.serve(channel, lost, &mut over_limit) => {}
                         () = self.reconnect.notified() => pause = Duration::ZERO,
                     }
                     self.state(ConnectionState::Idle, None);
@@ -212,9 +214,17 @@ impl Connection {
         }
     }
 
-    /// Reads the catalog, again whenever asked to or when that failed, until the connection is lost.
-    async fn serve(&self, channel: Channel, mut lost: oneshot::Receiver<()>) {
+    /// Reads the catalog, again whenever asked to or when that failed, until the connection is lost. `over_limit`: the pause since it
+    /// exceeded a limit.
+    async fn serve(&self, channel: Channel, mut lost: oneshot::Receiver<()>, over_limit: &mut Option<Duration>) {
         let mut pause = self.settings.pause;
+        if let Some(pause) = *over_limit {
+            tokio::select! {
+                _ = &mut lost => return,
+                () = self.refresh.notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
         loop {
             self.observations.send_modify(|o| o.reads += 1);
             let mut share = (self.share)();
@@ -223,18 +233,26 @@ impl Connection {
                 _ = &mut lost => return,
                 read = read_sharing(channel.clone(), &self.settings, share.as_mut()) => read,
             };
-            let longest = match &read {
-                Ok(_) => None,
-                Err(e) if e.is_over_limit() => Some(self.settings.max_pause_over_limit),
-                Err(_) => Some(self.settings.max_pause),
+            let failed = match &read {
+                Ok(_) => {
+                    *over_limit = None;
+                    false
+                }
+                Err(e) if e.is_over_limit() => {
+                    let longest = self.settings.max_pause_over_limit;
+                    pause = over_limit.map_or(pause, |before| (before * 2).min(longest));
+                    *over_limit = Some(pause);
+                    true
+                }
+                Err(_) => true,
             };
             self.observe(read, share);
             tokio::select! {
                 _ = &mut lost => return,
                 () = self.refresh.notified() => {}
-                () = tokio::time::sleep(pause), if longest.is_some() => {}
+                () = tokio::time::sleep(pause), if failed => {}
             }
-            pause = longest.map_or(self.settings.pause, |longest| (pause * 2).min(longest));
+            pause = if failed { (pause * 2).min(self.settings.max_pause) } else { self.settings.pause };
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use olm_core::api::object::Gvk;
+use olm_core::budget::ENTRY_BYTES;
 use olm_core::bundle::property;
 use olm_core::catalog::{BundleContent, BundleMessage, Channel, Content, Entry, Package, Property};
 use serde_json::Value;
@@ -75,9 +76,6 @@ fn json(text: &str) -> usize {
     TEXT + text.len() + VALUE * values
 }
 
-/// What an entry takes in memory besides its texts: itself, its places in three maps, and the property `olm.package` that it gets when it
-/// has none.
-const ENTRY: usize = 2048;
 /// How often the names of an entry stand in it and in the keys of these maps.
 const NAMES: usize = 5;
 /// The properties of a bundle are kept as they were sent and as the resolver reads them, and are copied from one to the other.
@@ -98,7 +96,7 @@ pub(super) fn size_of_bundle(bundle: &proto::Bundle) -> usize {
     });
     let lists = bundle.object.iter().chain(&bundle.skips).map(|t| text(t));
     let names = names.into_iter().map(|t| NAMES * text(t));
-    std::iter::once(ENTRY)
+    std::iter::once(ENTRY_BYTES)
         .chain(names)
         .chain(texts.into_iter().map(|t| text(t)))
         .chain(deprecation)

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::super::problem::About;
+use super::super::solve::Unsolved;
 use super::{
     Context, Excluded, Explained, Offer, Rule, Said, Says, Variable, Why, bundle, name, newest_first, solve, update,
 };
@@ -107,8 +108,8 @@ fn contradiction(context: &Context<'_, '_>, before: &[usize], better: usize) -> 
         rules.push(forced(*chosen, format!("{} was chosen before", context.name(*chosen))));
     }
     match solve::solve(&rules, problem.variables.len()) {
-        Ok(_) => Said::new(Why::LessPreferred, "another choice came first"),
-        Err(core) => {
+        Ok(_) | Err(Unsolved::GaveUp) => Said::new(Why::LessPreferred, "another choice came first"),
+        Err(Unsolved::Contradiction(core)) => {
             if let Some(About::Deprecated(_)) =
                 core.iter().filter_map(|r| problem.about.get(*r)).find(|a| **a == About::Deprecated(better))
             {

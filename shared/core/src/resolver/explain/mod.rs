@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::offer::Offer;
 use super::problem::{self, Problem, Variable};
 use super::rule::{Rule, Says};
-use super::solve;
+use super::solve::{self, Unsolved};
 use super::{Failure, Inputs, Wanted};
 use crate::catalog::channel::{self, Update};
 use crate::catalog::{Entry, Package};
@@ -185,7 +185,8 @@ pub fn explain(inputs: &Inputs<'_>, targets: Option<&str>) -> Explanation {
             let warnings = targets.map(|t| chosen::warnings(&context, &order, t)).unwrap_or_default();
             Explanation::Resolved { bundles, warnings }
         }
-        Err(core) => failed::contradiction(&Context { inputs, problem: &problem }, &core),
+        Err(Unsolved::Contradiction(core)) => failed::contradiction(&Context { inputs, problem: &problem }, &core),
+        Err(Unsolved::GaveUp) => failed::unreadable(inputs, &super::failure(&problem, &Unsolved::GaveUp)),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::resolver::rule::{Rule, Says};
 use crate::resolver::search;
-use crate::resolver::solve::solve;
+use crate::resolver::solve::{Unsolved, solve};
 
 fn rules(says: &[Says]) -> Vec<Rule> {
     let rule = |(i, says): (usize, &Says)| Rule { says: says.clone(), message: format!("rule {i:02}"), weight: 0 };
@@ -93,4 +93,18 @@ fn what_takes_too_long_is_given_up() {
         }
     }
     assert!(search::choose(&rules(&says), count + 1).is_err());
+}
+
+/// The same where there is no other choice, and more of them: nobody waits for an answer.
+#[test]
+fn questions_that_are_too_hard_are_not_answered() {
+    const HOLES: usize = 15;
+    let pigeon = |p: usize, h: usize| 1 + p * HOLES + h;
+    let count = 1 + (HOLES + 1) * HOLES;
+    let mut says = vec![Says::Chosen(0)];
+    says.extend((0..=HOLES).map(|p| Says::OneOf(0, (0..HOLES).map(|h| pigeon(p, h)).collect())));
+    for h in 0..HOLES {
+        says.push(Says::AtMost(1, (0..=HOLES).map(|p| pigeon(p, h)).collect()));
+    }
+    assert_eq!(solve(&rules(&says), count), Err(Unsolved::GaveUp));
 }

@@ -43,7 +43,7 @@ pub(super) fn accept(
                         metrics.connected();
                         let greeting = Some((Greeting::default(), Box::pin(tokio::time::sleep(patience))));
                         // Nobody takes it any more when the server stops.
-                        let _ = sender.send(Ok(Connection { io, greeting, metrics, _slot: slot })).await;
+                        let _ = sender.send(Ok(Connection { io, greeting, metrics, slot })).await;
                     }
                     Ok(Err(e)) => tracing::debug!(%peer, "the connection failed: {e}"),
                     Err(_) => tracing::debug!(%peer, "the handshake took too long"),
@@ -72,7 +72,7 @@ pub(super) struct Connection {
     /// What has arrived of the greeting, and until when it must be whole; none, once it is.
     greeting: Option<(Greeting, Pin<Box<Sleep>>)>,
     metrics: Metrics,
-    _slot: Slot,
+    slot: Slot,
 }
 
 impl Drop for Connection {
@@ -89,6 +89,9 @@ impl Connected for Connection {
 
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if Pin::new(&mut self.slot).poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         let before = buf.filled().len();
         let read = Pin::new(&mut self.io).poll_read(cx, buf);
         let Some((greeting, deadline)) = &mut self.greeting else { return read };
