@@ -29,7 +29,7 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// An error as it is shown to a person: one sentence, where it is, and a hint.
+/// An error as it is shown to a person: one sentence, where it is, hints, and its causes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CliError {
     /// What kind of trouble.
@@ -38,8 +38,10 @@ pub struct CliError {
     pub message: String,
     /// Where: `file:line`, an object, an address.
     pub location: Option<String>,
-    /// The next thing to try.
-    pub hint: Option<String>,
+    /// What to try next.
+    pub hints: Vec<String>,
+    /// What caused it, the nearest cause first: shown with `-v=4`.
+    pub causes: Vec<String>,
     /// What is wrong besides.
     pub others: Vec<Self>,
 }
@@ -47,7 +49,14 @@ pub struct CliError {
 impl CliError {
     /// An error of a kind, with its message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), location: None, hint: None, others: Vec::new() }
+        Self {
+            kind,
+            message: message.into(),
+            location: None,
+            hints: Vec::new(),
+            causes: Vec::new(),
+            others: Vec::new(),
+        }
     }
 
     /// An error in the command line.
@@ -75,10 +84,24 @@ impl CliError {
         self
     }
 
-    /// The same error with the next thing to try.
+    /// The same error with one more thing to try.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// The same error, said of what was being done.
+    #[must_use]
+    pub fn while_doing(mut self, what: impl fmt::Display) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
+    /// The same error with the causes of the error that it was made of. Causes that its message repeats are left out.
+    #[must_use]
+    pub fn caused_by(mut self, error: &dyn std::error::Error) -> Self {
+        self.causes.extend(causes(error).filter(|cause| !self.message.contains(cause.as_str())));
         self
     }
 
@@ -91,15 +114,18 @@ impl CliError {
     }
 
     /// The lines for stderr, coloured; the stream removes colours where they are not wanted.
-    pub fn render(&self) -> String {
+    pub fn render(&self, with_causes: bool) -> String {
         let mut text = String::new();
+        let shown = |words: &str| visible::lines(&visible::hanging(words)).into_owned();
         let all: Vec<&Self> = self.each().collect();
         for (n, error) in all.iter().enumerate() {
-            let shown = |words: &str| visible::lines(&visible::hanging(words)).into_owned();
             text += &format!("{} {}\n", "error:".red().bold(), shown(&error.to_string()));
+            for cause in error.causes.iter().filter(|_| with_causes) {
+                text += &format!("{} {}\n", "cause:".red().bold(), shown(cause));
+            }
             // A hint that several errors share is given once.
-            let next = all.get(n + 1).and_then(|next| next.hint.as_ref());
-            if let Some(hint) = error.hint.as_ref().filter(|hint| Some(*hint) != next) {
+            let next = all.get(n + 1).map_or(&[][..], |next| &next.hints);
+            for hint in error.hints.iter().filter(|hint| !next.contains(hint)) {
                 text += &format!("{} {}\n", "hint:".cyan().bold(), shown(hint));
             }
         }
@@ -114,7 +140,7 @@ impl CliError {
 
 impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind: _, message, location, hint: _, others: _ } = self;
+        let Self { message, location, .. } = self;
         match location {
             Some(location) => write!(f, "{location}: {message}"),
             None => f.write_str(message),
@@ -131,6 +157,11 @@ impl From<io::Error> for CliError {
             _ => Self::new(ErrorKind::Io, error.to_string()),
         }
     }
+}
+
+/// The texts of the causes of an error, the nearest first.
+pub fn causes(error: &dyn std::error::Error) -> impl Iterator<Item = String> {
+    std::iter::successors(error.source(), |cause| cause.source()).map(ToString::to_string)
 }
 
 /// The text of the innermost cause of an error: the outer ones often say only that a request was made.
@@ -151,7 +182,7 @@ mod tests {
         let error = CliError::input("no kind").at("a.yaml:3").hint("write one");
         assert_eq!(error.to_string(), "a.yaml:3: no kind");
         assert_eq!(
-            anstream::adapter::strip_str(&error.render()).to_string(),
+            anstream::adapter::strip_str(&error.render(false)).to_string(),
             "error: a.yaml:3: no kind\nhint: write one\n"
         );
     }
@@ -161,10 +192,24 @@ mod tests {
         let [a, b, c] = ["a", "b", "c"].map(|name| CliError::input(format!("no {name}")));
         let all = CliError::all([a.hint("write one"), b.hint("write one"), c]).unwrap();
         assert_eq!(
-            anstream::adapter::strip_str(&all.render()).to_string(),
+            anstream::adapter::strip_str(&all.render(false)).to_string(),
             "error: no a\nerror: no b\nhint: write one\nerror: no c\n"
         );
         assert_eq!(CliError::all([]), None);
+    }
+
+    #[test]
+    fn causes_are_shown_when_asked_for_and_not_repeated() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{0}")]
+        struct Caused(&'static str, #[source] Option<Box<Caused>>);
+        let caused = Caused("no tea", Some(Box::new(Caused("no water", Some(Box::new(Caused("drought", None)))))));
+        let error = CliError::input("no tea: no water").caused_by(&caused);
+        assert_eq!(anstream::adapter::strip_str(&error.render(false)).to_string(), "error: no tea: no water\n");
+        assert_eq!(
+            anstream::adapter::strip_str(&error.render(true)).to_string(),
+            "error: no tea: no water\ncause: drought\n"
+        );
     }
 
     #[test]

@@ -10,6 +10,8 @@ use serde::Serialize;
 
 use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, ErrorKind};
+use crate::cluster::api::status;
+use crate::cluster::request_error::RequestError;
 use crate::cluster::{self, lease};
 
 /// The release of OLM whose behaviour on the wire is kept.
@@ -104,7 +106,8 @@ pub fn server(flags: &ClusterFlags) -> Result<Server, CliError> {
     let asked = async {
         let client = kube::Client::try_from(flags.config().await?)?;
         let server = cluster::api::Api::new(client.clone());
-        let (kubernetes_version, api_versions) = (server.ask_version().await?, server.ask_versions(GROUP).await?);
+        let kubernetes_version = server.ask_version().await.map_err(|error| unanswered("/version", error))?;
+        let api_versions = server.ask_versions(GROUP).await.map_err(|error| unanswered("/apis", error))?;
         let (controllers, leases) = tokio::try_join!(controllers(client.clone()), leases(client.clone()))?;
         Ok(Server { kubernetes_version, api_versions, controllers, leases })
     };
@@ -115,6 +118,11 @@ pub fn server(flags: &ClusterFlags) -> Result<Server, CliError> {
             Err(CliError::new(ErrorKind::Unreachable, late).hint("--request-timeout 1m waits longer"))
         })
     })
+}
+
+/// A path of the API server cannot be read.
+fn unanswered(path: &str, error: kube::Error) -> RequestError {
+    RequestError::of_cluster("get", path, status(error))
 }
 
 /// Lists what all namespaces have of a kind; none when that is forbidden.
@@ -128,7 +136,7 @@ async fn listed(
     match api.list(wanted).await {
         Ok(found) => Ok(Some(found.items)),
         Err(kube::Error::Api(status)) if status.is_forbidden() => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(error) => Err(RequestError::new("list", format!("{}.{group}", resource.plural), "", status(error)).into()),
     }
 }
 

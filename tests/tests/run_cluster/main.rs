@@ -227,7 +227,7 @@ fn who_lacks_rights_is_told_which() {
     let nobody = plane.kubeconfig_for("nobody", Some("system:authenticated")).unwrap();
     let (code, said) = ends(&nobody, &["--audit", "--once"]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("error: cannot read every "), "{said}");
+    assert!(said.contains("error: not allowed to list "), "{said}");
     assert!(said.contains("hint: the controllers need to read this kind in all namespaces"), "{said}");
 
     kubectl(&plane, "create clusterrole reader --verb=get,list,watch --resource=*.*");

@@ -24,6 +24,7 @@ use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::{Api, Resource, WatchEvent};
 use crate::cluster::backoff::Backoff;
 use crate::cluster::once::{self, Fetched};
+use crate::cluster::request_error::RequestError;
 use crate::image;
 
 /// What nobody knows.
@@ -74,7 +75,7 @@ pub(super) fn read(named: &Named, images: &image::Options) -> Result<Fetched, Cl
     block_on(async {
         let (api, namespace) = connect_in(&named.cluster, named.namespace.as_deref()).await?;
         let target = ObjectRef { gvk: kind(), namespace: namespace.clone(), name: named.name.clone() };
-        let found = api.get(&target).await.map_err(|refusal| refused(&refusal, "get"))?;
+        let found = api.get(&target).await.map_err(|status| refused("get", &namespace, status))?;
         let source = found.ok_or_else(|| {
             CliError::new(
                 ErrorKind::Api,
@@ -86,16 +87,8 @@ pub(super) fn read(named: &Named, images: &image::Options) -> Result<Fetched, Cl
     })
 }
 
-fn refused(refusal: &Status, verb: &str) -> CliError {
-    match refusal.code {
-        0 => CliError::new(ErrorKind::Unreachable, format!("no answer from the server: {}", refusal.message))
-            .hint("is the cluster up, and is this the right context? kubectl config current-context"),
-        404 => CliError::new(ErrorKind::Api, "the cluster does not serve catalogsources.operators.coreos.com")
-            .hint("OLM's CRDs are not installed there: is this the right context?"),
-        403 => CliError::new(ErrorKind::Api, format!("the server refused: {}", refusal.message))
-            .hint(format!("see what is allowed with: kubectl auth can-i {verb} catalogsources.operators.coreos.com")),
-        _ => CliError::new(ErrorKind::Api, format!("the server refused: {}", refusal.message)),
-    }
+fn refused(verb: &'static str, namespace: &str, status: Status) -> RequestError {
+    RequestError::new(verb, "catalogsources.operators.coreos.com", namespace, status)
 }
 
 /// Which CatalogSources to list.
@@ -125,7 +118,7 @@ pub fn list(options: &Options, printer: &mut Printer) -> Result<Outcome, CliErro
     block_on(async {
         let (api, namespace) = connect_in(&options.cluster, options.namespaces.namespace.as_deref()).await?;
         let place = if options.namespaces.all_namespaces { String::new() } else { namespace };
-        let resource = api.resource(&kind()).await.map_err(|refusal| refused(&refusal, "list"))?;
+        let resource = api.resource(&kind()).await.map_err(|status| refused("list", &place, status))?;
         let looking = Looking { options, api, resource, place };
         if options.list.watch { looking.watch(printer).await } else { looking.once(printer).await }
     })
@@ -181,7 +174,7 @@ impl Looking<'_> {
             let (mut sources, version) = self.look(printer).await?;
             watched.show(self.listing(&sources), &self.options.list, printer)?;
             let events = self.api.watch_in(&self.resource, &self.place, &version).await;
-            let mut events = pin!(events.map_err(|refusal| refused(&refusal, "watch"))?);
+            let mut events = pin!(events.map_err(|status| refused("watch", &self.place, status))?);
             while let Some(Ok(event)) = events.next().await {
                 match event {
                     WatchEvent::Added(source) | WatchEvent::Modified(source) if self.is_asked(&source) => {
@@ -204,7 +197,7 @@ impl Looking<'_> {
     async fn look(&self, printer: &mut Printer) -> Result<(Sources, String), CliError> {
         let progress = printer.progress("reading the catalogs");
         let listed = self.api.list_all(&self.resource, &self.place, "").await;
-        let page = listed.map_err(|refusal| refused(&refusal, "list"))?;
+        let page = listed.map_err(|status| refused("list", &self.place, status))?;
         page.unreadable.iter().for_each(|object| printer.warn(left_out(object)));
         let version = page.resource_version;
         let sources: Vec<Value> = page.objects.into_iter().filter(|source| self.is_asked(source)).collect();

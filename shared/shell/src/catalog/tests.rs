@@ -166,7 +166,7 @@ fn a_part_is_rendered_as_a_catalog() {
     assert_eq!(out, "example.com/pot\nexample.com/tulip:1\nexample.com/tulip:2\n");
     let (answer, out, _) = rendered(refs, only(&["lily"]), false);
     let error = answer.unwrap_err();
-    assert!(error.message.contains("no package \"lily\"") && error.hint.unwrap().contains("rose, tulip"));
+    assert!(error.message.contains("no package \"lily\"") && error.hints.join("; ").contains("rose, tulip"));
     assert_eq!(out, "");
 }
 

@@ -170,7 +170,7 @@ mod tests {
         // Somebody makes a folder of that name meanwhile.
         fs::create_dir(&blocked).unwrap();
         let error = swap(&files, staged).unwrap_err();
-        assert_eq!(error.hint.as_deref(), Some("the other files are as they were"));
+        assert_eq!(error.hints.first().map(String::as_str), Some("the other files are as they were"));
         assert_eq!(fs::read_to_string(&old).unwrap(), "1");
         assert_eq!(
             (names(folder.path()), names(&folder.path().join("made"))),

@@ -51,6 +51,6 @@ mod tests {
         assert_eq!(understood("Yes\n"), Some(true));
         assert_eq!(understood("\n"), Some(false));
         assert_eq!(understood("what?\n"), None);
-        assert_eq!(refused.hint.as_deref(), Some("pass --yes to go ahead without being asked"));
+        assert_eq!(refused.hints.first().map(String::as_str), Some("pass --yes to go ahead without being asked"));
     }
 }

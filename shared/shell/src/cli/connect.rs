@@ -9,7 +9,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::flags::ClusterFlags;
 use crate::cluster::api::{Api, PATIENCE};
-use crate::error::{CliError, ErrorKind, innermost_cause};
+use crate::error::{CliError, ErrorKind};
 use crate::tls::install_crypto_provider;
 
 /// How long a connection may take, its TLS included; Go's programs, kubectl among them, take as long for that.
@@ -147,38 +147,6 @@ fn no_cluster() -> CliError {
         .hint("set KUBECONFIG or pass --kubeconfig FILE")
 }
 
-impl From<KubeconfigError> for CliError {
-    fn from(error: KubeconfigError) -> Self {
-        match error {
-            KubeconfigError::ReadConfig(io, path) => Self::from(io).at(path.display()),
-            KubeconfigError::CurrentContextNotSet => Self::usage("the kubeconfig has no current context")
-                .hint("choose one: kubectl config use-context NAME, or pass --context NAME"),
-            KubeconfigError::LoadContext(name) => Self::usage(format!("the kubeconfig has no context {name:?}"))
-                .hint("kubectl config get-contexts lists them"),
-            other => {
-                // A parser shows the place in the text on more lines.
-                let text = other.to_string();
-                Self::input(format!("kubeconfig: {}", text.lines().next().unwrap_or_default()))
-            }
-        }
-    }
-}
-
-impl From<kube::Error> for CliError {
-    fn from(error: kube::Error) -> Self {
-        match error {
-            kube::Error::Api(status) => Self::new(ErrorKind::Api, format!("the server refused: {}", status.message)),
-            kube::Error::InferConfig(e) => Self::usage(e.to_string()),
-            kube::Error::InferKubeconfig(e) => e.into(),
-            kube::Error::Auth(e) => Self::new(ErrorKind::Unreachable, format!("cannot log in: {e}")),
-            other => {
-                Self::new(ErrorKind::Unreachable, format!("no answer from the server: {}", innermost_cause(&other)))
-                    .hint("is the cluster up, and is this the right context? kubectl config current-context")
-            }
-        }
-    }
-}
-
 /// A connection, and what the kubeconfig says besides.
 pub struct Connection {
     /// The API server.
@@ -252,7 +220,7 @@ mod tests {
         let of = ClusterFlags { kubeconfig: Some(kubeconfig), ..ClusterFlags::default() };
         let error = refused(&ClusterFlags { user: Some("nobody".to_owned()), ..of.clone() });
         assert_eq!(error.message, "the kubeconfig has no user \"nobody\"");
-        assert!(error.hint.unwrap().starts_with("it has admin;"));
+        assert!(error.hints.join("; ").starts_with("it has admin;"));
         let error = refused(&ClusterFlags { cluster: Some("coffee".to_owned()), ..of });
         assert_eq!(error.message, "the kubeconfig has no cluster \"coffee\"");
     }

@@ -7,6 +7,7 @@
 //!   streams    stdout is data, stderr is talk         ─ confirm, progress: talk on a terminal only; paint: colours
 //!   output     -o json|yaml|name|wide|jsonpath=…      ─ table, jsonpath, columns
 //!   list       the flags of list commands, and what they do
+//!   errors     errors of the library modules -> kind, place, hints and causes
 //!   findings   what is wrong with files, in the forms that tools read
 //!   logging    log lines on stderr
 //!   outcome    how a command ends, and its exit code
@@ -16,6 +17,7 @@
 pub mod columns;
 pub mod confirm;
 pub mod connect;
+pub(crate) mod errors;
 pub mod findings;
 pub mod flags;
 pub mod jsonpath;

@@ -24,8 +24,12 @@ pub struct Printer {
     is_read_on_a_terminal: bool,
     answers: Option<Answers>,
     is_quiet: bool,
+    shows_causes: bool,
     paint: Paint,
 }
+
+/// From this verbosity of the log on, the causes of errors are shown.
+const CAUSES: u8 = 4;
 
 /// Answers questions in the place of a person.
 type Answers = Box<dyn FnMut(&str) -> bool + Send>;
@@ -40,6 +44,7 @@ impl Printer {
             is_read_on_a_terminal: io::stdout().is_terminal(),
             answers: None,
             is_quiet: false,
+            shows_causes: false,
             paint: Paint::when(anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never),
         }
     }
@@ -53,7 +58,8 @@ impl Printer {
         };
         // For the log, too.
         color.write_global();
-        Self { is_quiet: flags.quiet, ..Self::stdio() }
+        let shows_causes = flags.log.verbosity.is_some_and(|level| level >= CAUSES);
+        Self { is_quiet: flags.quiet, shows_causes, ..Self::stdio() }
     }
 
     /// Streams of the caller's choice, never taken for a terminal.
@@ -65,6 +71,7 @@ impl Printer {
             is_read_on_a_terminal: false,
             answers: None,
             is_quiet: false,
+            shows_causes: false,
             paint: Paint::default(),
         }
     }
@@ -153,10 +160,10 @@ impl Printer {
         self.talk(format_args!("{} {words}", "warning:".yellow().bold()));
     }
 
-    /// Says why a command ends: `error: …` and `hint: …`; nothing when the reader has gone.
+    /// Says why a command ends: `error: …`, its causes if they are asked for, and `hint: …`; nothing when the reader has gone.
     pub fn error(&mut self, error: &CliError) {
         if error.kind != super::ErrorKind::Closed {
-            write!(self.err, "{}", error.render()).ok();
+            write!(self.err, "{}", error.render(self.shows_causes)).ok();
         }
     }
 

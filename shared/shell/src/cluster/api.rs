@@ -23,7 +23,7 @@ use super::decode;
 pub use super::decode::{UNREADABLE, WatchEvent};
 use super::permit::Permit;
 use super::warning;
-use crate::error::innermost_cause;
+use crate::error::{causes, innermost_cause};
 
 /// Field manager of everything that is written by `kubectl olm`.
 const MANAGER: &str = "kubectl-olm";
@@ -57,6 +57,12 @@ impl Resource {
             object.insert("apiVersion".to_owned(), self.gvk.api_version().into());
             object.insert("kind".to_owned(), self.gvk.kind.clone().into());
         }
+    }
+
+    /// The plural with its group, as in `installplans.operators.coreos.com`.
+    pub fn qualified(&self) -> String {
+        let Self { gvk, plural, .. } = self;
+        if gvk.group.is_empty() { plural.clone() } else { format!("{plural}.{}", gvk.group) }
     }
 
     fn path(&self, namespace: &str) -> String {
@@ -511,6 +517,8 @@ pub fn status(error: kube::Error) -> Status {
         }
         other => {
             // The innermost says what happened, those around it that there was a request.
+            let around: Vec<String> = causes(&other).collect();
+            tracing::debug!("no answer from the API server: {other}: {}", around.join(": "));
             Status::new(0, "NoAnswer", innermost_cause(&other)).heard()
         }
     }

@@ -20,6 +20,7 @@
 //!   table    objects as the API server shows them
 //!   api      requests with whole objects as JSON
 //!     decode   answers within bounds, and each object for itself
+//!   request_error  what was asked of the API server, and how it was refused
 //!   backoff  pauses before something is tried again; supervise: after a panic, too
 //! ```
 
@@ -44,7 +45,8 @@ pub mod metrics;
 pub(crate) mod once;
 mod permit;
 pub(crate) mod puller;
+pub mod request_error;
 mod supervise;
 pub mod table;
 mod warning;
-mod watch;
+pub(crate) mod watch;

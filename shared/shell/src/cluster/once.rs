@@ -123,7 +123,7 @@ mod tests {
     async fn an_address_that_only_the_cluster_knows_is_refused_with_a_way() {
         let error = dial("market.olm.svc.cluster.local.invalid:50051").await.unwrap_err();
         assert!(error.message.contains("in its cluster only"), "{error}");
-        assert!(error.hint.unwrap().contains("kubectl port-forward -n olm service/market 50051:50051"));
+        assert!(error.hints.join("; ").contains("kubectl port-forward -n olm service/market 50051:50051"));
         let error = dial("127.0.0.1:1").await.unwrap_err();
         assert!(error.message.starts_with("no catalog at 127.0.0.1:1: "), "{error}");
     }

@@ -66,7 +66,7 @@ impl Puller {
 
 /// An error as one sentence for an object's status.
 pub(crate) fn told(error: &CliError) -> String {
-    match &error.hint {
+    match error.hints.first() {
         Some(hint) => format!("{error} ({hint})"),
         None => error.to_string(),
     }

@@ -153,6 +153,11 @@ impl Watched {
     }
 }
 
+/// Where a kind that is watched lives in the API.
+pub(crate) fn resource(gvk: &Gvk) -> Option<Resource> {
+    kinds(true).into_iter().map(|watched| watched.resource).find(|resource| resource.gvk == *gvk)
+}
+
 /// The kinds that are watched; `pods`: catalogs are served from pods.
 pub(super) fn kinds(pods: bool) -> Vec<Watched> {
     KINDS

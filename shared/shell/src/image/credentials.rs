@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(credentials.for_image(&busybox).unwrap(), [Login::Basic("user".to_owned(), "pass".to_owned())]);
         fs::write(&file, r#"{"credHelpers":{"quay.io":"of-nowhere"}}"#).unwrap();
         let error = credentials.for_image(&image("quay.io/a/b:1")).unwrap_err();
-        assert!(error.hint.unwrap().contains("docker-credential-"), "{}", error.message);
+        assert!(error.hints.join("; ").contains("docker-credential-"), "{}", error.message);
         fs::write(&file, "{").unwrap();
         assert!(credentials.for_image(&busybox).unwrap_err().message.contains("not a docker configuration"));
     }

@@ -386,7 +386,7 @@ fn unreachable(error: &dyn std::error::Error, registry: &str) -> CliError {
     } else {
         "see whether name and port are right and the network leads there".to_owned()
     };
-    CliError::new(ErrorKind::Unreachable, format!("{registry} cannot be reached: {cause}")).hint(hint)
+    CliError::new(ErrorKind::Unreachable, format!("{registry} cannot be reached: {cause}")).hint(hint).caused_by(error)
 }
 
 fn broken(error: &reqwest::Error, registry: &str, digest: &str) -> CliError {
@@ -396,6 +396,7 @@ fn broken(error: &reqwest::Error, registry: &str, digest: &str) -> CliError {
     let cause = innermost_cause(error);
     CliError::new(ErrorKind::Unreachable, format!("layer {digest} from {registry} broke off: {cause}"))
         .hint("try again")
+        .caused_by(error)
 }
 
 /// A blob on its way. Dropping it ends the request.

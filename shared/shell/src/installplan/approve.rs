@@ -172,14 +172,10 @@ fn vital(seen: &ClusterState, terms: &Understood) -> Result<(), CliError> {
     let find = |asked: &Asked| seen.gaps.iter().find(|gap| explain::is_vital(gap, asked));
     match find(&Asked::Plans(Vec::new())) {
         // Whether the plans would fail is not known then.
-        Some(gap) if gap.is_of("installplans") => Err(gap.as_error()),
+        Some(gap) if gap.is_of("installplans") => Err(CliError::from(gap)),
         Some(gap) if !terms.allow_failing => {
-            let error = gap.as_error();
-            let hint = error.hint.clone().unwrap_or_default();
-            let hint = format!(
-                "{hint}; without it nobody can tell whether plans would fail (--allow-failing approves all the same)"
-            );
-            Err(error.hint(hint))
+            let hint = "without it nobody can tell whether plans would fail; --allow-failing approves all the same";
+            Err(CliError::from(gap).hint(hint))
         }
         _ => Ok(()),
     }
@@ -371,7 +367,7 @@ fn tell(told: Vec<(ObjectRef, Said)>, options: &Options, printer: &mut Printer) 
         let place =
             if options.namespaces.all_namespaces { format!(" in namespace {namespace}") } else { String::new() };
         let mut line = |what: &str| printer.line(format_args!("installplan.operators.coreos.com/{name}{place} {what}"));
-        let hint = match said {
+        let hints = match said {
             Said::Approved => {
                 line(&format!("approved{}", options.dry_run.note()))?;
                 continue;
@@ -383,16 +379,16 @@ fn tell(told: Vec<(ObjectRef, Said)>, options: &Options, printer: &mut Printer) 
             Said::Refused(Refusal { why, hint }) => {
                 outcome = Outcome::Negative;
                 line(&format!("not approved: {why}"))?;
-                Some(hint)
+                vec![hint]
             }
             Said::Failed(error) if alone => return Err(error),
             Said::Failed(error) => {
                 failures += 1;
                 line(&format!("not approved: {error}"))?;
-                error.hint
+                error.hints
             }
         };
-        if let Some(hint) = hint {
+        for hint in hints {
             printer.talk(format_args!("hint: {hint}"));
         }
     }

@@ -74,7 +74,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         printer.error(error);
     }
     if let Some(gap) = unreadable.first() {
-        return Err(gap.as_error());
+        return Err(CliError::from(gap));
     }
     Ok(if missing.is_empty() { Outcome::Done } else { Outcome::Negative })
 }

@@ -13,6 +13,7 @@ use crate::cli::connect;
 use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, ErrorKind, table};
 use crate::cluster::api::Api;
+use crate::cluster::request_error::RequestError;
 use crate::observe::{ClusterState, Gap};
 
 /// What nobody knows.
@@ -54,21 +55,9 @@ pub(super) fn whereabouts(what: &str) -> &'static str {
     }
 }
 
-/// Why the API server does not let somebody do something to InstallPlans, or Subscriptions, and what to try.
-pub(super) fn refused(refusal: &Status, verb: &str, plural: &str, namespace: &str) -> CliError {
-    let resource = format!("{plural}.operators.coreos.com");
-    match refusal.code {
-        0 => CliError::new(ErrorKind::Unreachable, format!("no answer from the server: {}", refusal.message))
-            .hint("is the cluster up, and is this the right context? kubectl config current-context"),
-        404 => CliError::new(ErrorKind::Api, format!("the cluster does not serve {resource}"))
-            .hint("OLM's CRDs are not installed there: is this the right context?"),
-        401 | 403 => CliError::new(
-            ErrorKind::Api,
-            format!("not allowed to {verb} {plural} in namespace {namespace}: {}", refusal.message),
-        )
-        .hint(format!("see what is allowed with: kubectl auth can-i {verb} {resource} -n {namespace}")),
-        _ => CliError::new(ErrorKind::Api, format!("the server refused: {}", refusal.message)),
-    }
+/// InstallPlans, or Subscriptions, cannot be read or written.
+pub(super) fn refused(status: &Status, verb: &'static str, plural: &str, namespace: &str) -> CliError {
+    RequestError::new(verb, format!("{plural}.operators.coreos.com"), namespace, status.clone()).into()
 }
 
 /// How long an object has been there, as kubectl shows it.

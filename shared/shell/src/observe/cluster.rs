@@ -12,7 +12,7 @@ use super::scope::{KINDS, ReadScope};
 use super::served::Served;
 use super::state::ClusterState;
 use crate::cluster::api::Api;
-use crate::error::CliError;
+use crate::cluster::request_error::RequestError;
 
 /// Where OLM keeps the catalogs that every namespace sees, unless it says otherwise: upstream, and on OpenShift.
 pub(super) const GLOBAL: [&str; 2] = ["olm", "openshift-marketplace"];
@@ -23,7 +23,7 @@ pub(super) async fn read(
     namespace: Option<String>,
     scope: ReadScope,
     catalog_namespace: Option<&str>,
-) -> Result<ClusterState, CliError> {
+) -> Result<ClusterState, RequestError> {
     let mut world = World::new();
     let (mut gaps, lists) = list_all(&api, namespace.as_deref().unwrap_or_default(), scope, &mut world).await?;
     let mut served = Served::default();

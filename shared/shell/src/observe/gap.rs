@@ -8,7 +8,7 @@ use olm_core::world::Unreadable;
 use serde::Serialize;
 
 use super::scope::Kind;
-use crate::error::{CliError, ErrorKind};
+use crate::cluster::request_error::{Place, RequestError};
 
 /// Instead of the API server's word for it.
 const NOT_SERVED: &str = "the cluster does not serve it";
@@ -41,6 +41,12 @@ pub struct Gap {
     pub forbidden: bool,
     /// What the API server said.
     pub message: String,
+    /// The HTTP status code; 0 when there was no answer.
+    #[serde(skip)]
+    pub code: u16,
+    /// Are objects of the resource in namespaces?
+    #[serde(skip)]
+    pub is_namespaced: bool,
 }
 
 impl Gap {
@@ -53,6 +59,8 @@ impl Gap {
             name: String::new(),
             forbidden: is_lack_of_rights(refusal),
             message: if refusal.code == 404 { NOT_SERVED.to_owned() } else { refusal.message.clone() },
+            code: refusal.code,
+            is_namespaced: kind.namespaced,
         }
     }
 
@@ -65,6 +73,8 @@ impl Gap {
             name: object::name(&object.stub).to_owned(),
             forbidden: false,
             message: object.why.clone(),
+            code: 0,
+            is_namespaced: kind.namespaced,
         }
     }
 
@@ -93,23 +103,18 @@ impl Gap {
         self.namespace.is_empty() || self.namespace == namespace
     }
 
-    /// The gap as what ends a command that can say nothing without.
-    pub(crate) fn as_error(&self) -> CliError {
-        let Self { verb, resource, namespace, .. } = self;
-        let place = if namespace.is_empty() { " -A".to_owned() } else { format!(" -n {namespace}") };
-        let hint = match self {
-            Self { verb: UNREADABLE, name, .. } => {
-                format!("mend or delete it: kubectl get {resource} {name}{place} -o yaml shows it")
-            }
-            Self { forbidden: true, .. } => {
-                format!("see what is allowed with: kubectl auth can-i {verb} {resource}{place}")
-            }
-            Self { message, .. } if message == NOT_SERVED => {
-                "OLM's CRDs are not installed there: is this the right context?".to_owned()
-            }
-            _ => "is the cluster up, and is this the right context? kubectl config current-context".to_owned(),
-        };
-        CliError::new(ErrorKind::Api, self.to_string()).hint(hint)
+    /// Is it an object that is there and cannot be read?
+    pub(crate) fn is_unreadable(&self) -> bool {
+        self.verb == UNREADABLE
+    }
+
+    /// The request that was refused, if it was a list.
+    pub(crate) fn request_error(&self) -> Option<RequestError> {
+        let Self { verb, resource, namespace, message, code, is_namespaced, .. } = self;
+        let status = Status::new(*code, "", message.clone());
+        let error = RequestError::new("list", resource.clone(), namespace, status);
+        let place = if *is_namespaced { error.place.clone() } else { Place::Cluster };
+        (*verb == "list" && !resource.contains(' ')).then_some(RequestError { place, ..error })
     }
 
     /// A single object.
@@ -123,6 +128,8 @@ impl Gap {
             name: name.clone(),
             forbidden: is_lack_of_rights(refusal),
             message: refusal.message.clone(),
+            code: refusal.code,
+            is_namespaced: !namespace.is_empty(),
         }
     }
 
@@ -135,6 +142,8 @@ impl Gap {
             name: String::new(),
             forbidden: is_lack_of_rights(refusal),
             message: refusal.message.clone(),
+            code: refusal.code,
+            is_namespaced: false,
         }
     }
 
@@ -147,6 +156,8 @@ impl Gap {
             name: String::new(),
             forbidden: false,
             message: STALE.to_owned(),
+            code: 0,
+            is_namespaced: false,
         }
     }
 
@@ -159,6 +170,8 @@ impl Gap {
             name: name.to_owned(),
             forbidden: false,
             message,
+            code: 0,
+            is_namespaced: true,
         }
     }
 }
@@ -166,7 +179,7 @@ impl Gap {
 impl fmt::Display for Gap {
     /// `not allowed to list secrets in namespace garden`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { verb, resource, namespace, name, forbidden, message } = self;
+        let Self { verb, resource, namespace, name, forbidden, message, .. } = self;
         f.write_str(if *forbidden { "not allowed" } else { "not possible" })?;
         write!(f, " to {verb} {resource}")?;
         if !name.is_empty() {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::gap::{Gap, is_lack_of_rights};
 use super::scope::{KINDS, Kind, OLM, ReadScope};
 use crate::cluster::api::{Api, Depth, PAGE, Page, Resource};
-use crate::error::{CliError, ErrorKind};
+use crate::cluster::request_error::RequestError;
 
 /// How many requests are under way at a time.
 const REQUESTS: usize = 16;
@@ -39,7 +39,7 @@ pub(crate) async fn list(
     namespace: &str,
     scope: ReadScope,
     world: &mut World,
-) -> Result<Vec<Gap>, CliError> {
+) -> Result<Vec<Gap>, RequestError> {
     Ok(list_all(api, namespace, scope, world).await?.0)
 }
 
@@ -49,7 +49,7 @@ pub(super) async fn list_all(
     namespace: &str,
     scope: ReadScope,
     world: &mut World,
-) -> Result<(Vec<Gap>, Vec<Listed>), CliError> {
+) -> Result<(Vec<Gap>, Vec<Listed>), RequestError> {
     let mut lists = Vec::new();
     let mut wanted: Vec<&Kind> = KINDS.iter().filter(|kind| scope.includes(kind)).collect();
     let mut gaps = Vec::new();
@@ -71,7 +71,7 @@ pub(super) async fn list_all(
                     narrower.push(kind);
                 }
                 Err(refusal) if !is_fatal(&refusal, kind, scope) => gaps.push(Gap::list(kind, place, &refusal)),
-                Err(refusal) => return Err(refused(&refusal, kind, place)),
+                Err(refusal) => return Err(RequestError::of("list", &kind.located(), place, refusal)),
             }
         }
         wanted = narrower;
@@ -173,23 +173,4 @@ pub(super) async fn get(api: &Api, targets: Vec<ObjectRef>) -> Vec<(ObjectRef, R
         (target, answer)
     });
     answers.buffered(REQUESTS).collect().await
-}
-
-/// Why objects cannot be listed, and what to do about it.
-fn refused(refusal: &Status, kind: &Kind, namespace: &str) -> CliError {
-    let (plural, resource) = (kind.plural, kind.resource());
-    let (place, option) = match namespace {
-        _ if !kind.namespaced => (String::new(), String::new()),
-        "" => (" in all namespaces".to_owned(), " -A".to_owned()),
-        one => (format!(" in namespace {one}"), format!(" -n {one}")),
-    };
-    match refusal.code {
-        403 => CliError::new(ErrorKind::Api, format!("listing {plural}{place} is forbidden: {}", refusal.message))
-            .hint(format!("see what is allowed with: kubectl auth can-i list {resource}{option}")),
-        404 => CliError::new(ErrorKind::Api, format!("the cluster does not serve {resource}"))
-            .hint("OLM's CRDs are not installed there: is this the right context?"),
-        0 => CliError::new(ErrorKind::Unreachable, format!("no answer from the server: {}", refusal.message))
-            .hint("is the cluster up, and is this the right context? kubectl config current-context"),
-        _ => CliError::new(ErrorKind::Api, format!("the server refused to list {plural}{place}: {}", refusal.message)),
-    }
 }

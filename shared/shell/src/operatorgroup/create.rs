@@ -21,12 +21,13 @@ use serde_json::{Value, json};
 
 use super::compile::{self, Answer, Made, Wanted};
 use super::managed::{
-    ATTEMPTS, GROUPS, SETTLES, create_first, decides, gap, gone, label, listed, look, names, refuse, refused, settled,
-    tell, unlabelled,
+    ATTEMPTS, GROUPS, SETTLES, create_first, decides, gap, label, listed, look, names, refuse, refused, settled, tell,
+    unlabelled,
 };
 use super::operator::Known;
 use crate::blocking::block_on;
 use crate::cli::confirm::confirm;
+use crate::cli::errors::terminating;
 use crate::cli::flags::{DryRun, SourceFlags};
 use crate::cli::output::Output;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
@@ -293,7 +294,7 @@ fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<D
                 .hint(format!("create it first: kubectl create namespace {namespace}")))
         }
         Creation::Here if is_leaving(&world, namespace) => {
-            refused(format!("namespace {namespace} is being deleted"), gone(namespace))
+            refused(format!("namespace {namespace} is being deleted"), terminating(namespace))
         }
         Creation::Here => Ok(Decided::Create { group: group.clone() }),
         Creation::Same(there) => Ok(Decided::There(there.0.clone())),
@@ -447,10 +448,8 @@ async fn make(
             Ok(namespace) => made.push(namespace),
             Err(refusal) if refusal.is_already_exists() => {}
             Err(refusal) if refusal.is_forbidden() => {
-                let message = format!("not allowed to create namespace {namespace}: {}", refusal.message);
-                return Err(
-                    CliError::new(ErrorKind::Api, message).hint("name one that is there: --other-namespace NAMESPACE")
-                );
+                return Err(refused(&refusal, "create", "namespaces", &namespace)
+                    .hint("name one that is there: --other-namespace NAMESPACE"));
             }
             Err(refusal) => return Err(refused(&refusal, "create", "namespaces", &namespace)),
         }

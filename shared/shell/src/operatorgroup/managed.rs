@@ -17,6 +17,7 @@ use crate::cli::output::Output;
 use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::{Api, Resource, WatchEvent};
+use crate::cluster::request_error::{Place, RequestError};
 use crate::observe::{ClusterState, Gap, ReadScope};
 
 /// So often is a decision made again because somebody else was quicker.
@@ -49,21 +50,13 @@ pub(super) async fn look(
 pub(super) fn decides(seen: &ClusterState, namespace: &str) -> Result<(), CliError> {
     match [GROUPS, CSVS].into_iter().find_map(|resource| gap(seen, resource, namespace)) {
         None => Ok(()),
-        Some(gap) => Err(CliError::new(ErrorKind::Api, format!("{gap}, which decides")).hint(allowed(
-            "list",
-            &gap.resource,
-            namespace,
-        ))),
+        Some(gap) => Err(gap.into()),
     }
 }
 
 /// What could not be listed in a namespace, or, when it is empty, in all of them.
 pub(super) fn gap<'s>(seen: &'s ClusterState, resource: &str, namespace: &str) -> Option<&'s Gap> {
     seen.gaps.iter().find(|gap| gap.verb == "list" && gap.resource == resource && gap.namespace == namespace)
-}
-
-fn allowed(verb: &str, resource: &str, namespace: &str) -> String {
-    format!("see what is allowed with: kubectl auth can-i {verb} {resource} -n {namespace}")
 }
 
 /// How kubectl names a group.
@@ -228,24 +221,7 @@ fn groups() -> Resource {
 }
 
 /// The API server refuses something.
-pub(super) fn refused(refusal: &Status, verb: &str, resource: &str, namespace: &str) -> CliError {
-    let said = || CliError::new(ErrorKind::Api, format!("the server refused: {}", refusal.message));
-    match refusal.code {
-        0 => CliError::new(ErrorKind::Unreachable, format!("no answer from the server: {}", refusal.message))
-            .hint("is the cluster up, and is this the right context? kubectl config current-context"),
-        // The API server's word for it, in every version.
-        403 if refusal.message.contains("because it is being terminated") => said().hint(gone(namespace)),
-        401 | 403 => CliError::new(
-            ErrorKind::Api,
-            format!("not allowed to {verb} {resource} in namespace {namespace}: {}", refusal.message),
-        )
-        .hint(allowed(verb, resource, namespace)),
-        404 => said().hint(format!("is the namespace there? kubectl create namespace {namespace}")),
-        _ => said(),
-    }
-}
-
-/// What to do about a namespace that is being deleted.
-pub(super) fn gone(namespace: &str) -> String {
-    format!("when it is gone, create it anew: kubectl wait --for=delete namespace/{namespace}")
+pub(super) fn refused(status: &Status, verb: &'static str, resource: &str, namespace: &str) -> CliError {
+    let error = RequestError::new(verb, resource, namespace, status.clone());
+    if resource == "namespaces" { RequestError { place: Place::Cluster, ..error }.into() } else { error.into() }
 }

@@ -94,7 +94,7 @@ pub async fn unpack(location: &Location, options: &Options) -> Unpacked {
 /// An attempt to unpack a bundle image that ended with an error: may the same succeed later?
 pub fn failed(error: &CliError) -> Unpacked {
     // The image is named by whoever tells of it.
-    let told = match &error.hint {
+    let told = match error.hints.first() {
         Some(hint) => format!("{} ({hint})", error.message),
         None => error.message.clone(),
     };

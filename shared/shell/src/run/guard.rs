@@ -10,6 +10,7 @@ use tracing::info;
 
 use crate::cli::{CliError, ErrorKind};
 use crate::cluster::api::{Api, Resource, WatchEvent};
+use crate::cluster::request_error::RequestError;
 
 /// The kinds without which nothing can be planned.
 const NEEDED: [(&str, &str); 8] = [
@@ -33,7 +34,7 @@ pub(super) async fn require_crds(api: &Api) -> Result<(), CliError> {
         match api.resource(&Gvk::new(GROUP, version, kind)).await {
             Ok(_) => {}
             Err(refusal) if refusal.is_not_found() => missing.push(format!("{kind} ({version})")),
-            Err(refusal) => return Err(refused("cannot see which kinds the API server serves", &refusal)),
+            Err(refusal) => return Err(RequestError::of_cluster("get", "/apis", refusal).into()),
         }
     }
     if missing.is_empty() {
@@ -59,15 +60,17 @@ pub(super) async fn wait_for_crds(api: &Api) -> Result<(), CliError> {
             .iter()
             .any(|c| object::text(c, &["type"]) == "Established" && object::text(c, &["status"]) == "True")
     };
-    let cannot = |r: Status| refused("cannot see whether the CustomResourceDefinitions are established", &r);
-    let page = api.list(&crds, "", "").await.map_err(cannot)?;
+    let cannot = |verb: &'static str| {
+        move |status| RequestError::of_cluster(verb, "customresourcedefinitions.apiextensions.k8s.io", status)
+    };
+    let page = api.list(&crds, "", "").await.map_err(cannot("list"))?;
     let mut waiting: BTreeSet<String> = page
         .objects
         .iter()
         .filter(|crd| object::text(crd, &["spec", "group"]) == GROUP && !established(crd))
         .map(|crd| object::name(crd).to_owned())
         .collect();
-    let events = api.watch(&crds, "", &page.resource_version).await.map_err(cannot)?;
+    let events = api.watch(&crds, "", &page.resource_version).await.map_err(cannot("watch"))?;
     let mut events = std::pin::pin!(events);
     while !waiting.is_empty() {
         match events.next().await {
@@ -75,8 +78,8 @@ pub(super) async fn wait_for_crds(api: &Api) -> Result<(), CliError> {
                 waiting.remove(object::name(&crd));
             }
             Some(Ok(_)) => {}
-            Some(Err(refusal)) => return Err(cannot(refusal)),
-            None => return Err(cannot(Status::new(0, "NoAnswer", "the watch ended"))),
+            Some(Err(refusal)) => return Err(cannot("watch")(refusal).into()),
+            None => return Err(cannot("watch")(Status::new(0, "NoAnswer", "the watch ended")).into()),
         }
     }
     Ok(())
@@ -86,7 +89,10 @@ pub(super) async fn wait_for_crds(api: &Api) -> Result<(), CliError> {
 async fn controllers(api: &Api) -> Result<Vec<ObjectRef>, CliError> {
     let deployments =
         Resource { gvk: Gvk::new("apps", "v1", "Deployment"), plural: "deployments".to_owned(), namespaced: true };
-    let page = api.list(&deployments, CONTROLLERS, "").await.map_err(|r| refused("cannot list Deployments", &r))?;
+    let page = api
+        .list(&deployments, CONTROLLERS, "")
+        .await
+        .map_err(|status| RequestError::of("list", &deployments, "", status))?;
     let runs = |d: &&serde_json::Value| {
         object::at(d, &["spec", "replicas"]).as_i64().unwrap_or(1) > 0 && !object::is_deleting(d)
     };
@@ -121,15 +127,9 @@ pub(super) async fn require_alone(api: &Api, take_over: bool) -> Result<(), CliE
     for deployment in running {
         api.merge(&deployment, &json!({ "spec": { "replicas": 0 } }))
             .await
-            .map_err(|r| refused(&format!("cannot scale {deployment} to zero"), &r))?;
+            .map_err(|status| RequestError::new("patch", "deployments.apps", &deployment.namespace, status))
+            .map_err(|error| CliError::from(error).while_doing(format_args!("cannot scale {deployment} to zero")))?;
         info!(%deployment, "scaled to zero: its place is taken");
     }
     Ok(())
-}
-
-/// A refusal of the API server as an error of the command.
-pub(super) fn refused(what: &str, refusal: &Status) -> CliError {
-    let error = CliError::new(ErrorKind::Api, format!("{what}: {}", refusal.message));
-    let is_unknown = refusal.is_forbidden() || refusal.code == 401;
-    if is_unknown { error.hint("kubectl auth whoami shows as whom you are known there") } else { error }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
 use olm_core::plan::{Key, Reason};
 use olm_core::planner::Planner;
@@ -20,6 +21,8 @@ use crate::cluster::catalogs::Catalogs;
 use crate::cluster::lease::{Denied, Lease, NAMESPACE, Permit, describe};
 use crate::cluster::live::{self, End, LoopOptions};
 use crate::cluster::metrics::Metrics;
+use crate::cluster::request_error::RequestError;
+use crate::cluster::watch::resource;
 
 /// How long `--once` waits for catalogs that cannot be read when nothing else is under way: their registries may be starting.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -103,9 +106,7 @@ impl<'a> Live<'a> {
             End::Stopped(reasons) => {
                 self.stopped(stopped.unwrap_or(Stopped::Terminated), "the controllers are at work", &reasons, printer)
             }
-            End::Unreadable(gvk, refusal) => {
-                Err(guard::refused(&format!("cannot read every {}", gvk.kind), &refusal).hint(NEEDS_TO_READ))
-            }
+            End::Unreadable(gvk, refusal) => Err(unreadable(&gvk, refusal).hint(NEEDS_TO_READ)),
             End::Quiet(reasons) => {
                 if let Some(ends) = ends.filter(|ends| !ends.is_empty()) {
                     if timeline {
@@ -227,7 +228,7 @@ impl Live<'_> {
         match claimed {
             Err(Denied::Refused(refusal)) if refusal.is_forbidden() => {
                 let what = format!("cannot hold the Lease {name}, which keeps two of these from writing at a time");
-                Err(guard::refused(&what, &refusal).hint(format!(
+                Err(lease_refused(refusal).while_doing(what).hint(format!(
                     "get, create and update of leases in namespace {NAMESPACE} are needed; --no-lease goes without, if nothing else writes"
                 )))
             }
@@ -237,8 +238,9 @@ impl Live<'_> {
                 Err(CliError::new(ErrorKind::Api, message).hint("stop it, or leave out --once to wait for it"))
             }
             Err(Denied::Refused(refusal)) if self.once => {
-                let error = guard::refused(&format!("cannot hold the Lease {name}"), &refusal);
-                Err(if refusal.is_not_found() { error.hint(lease.namespace_hint()) } else { error })
+                let is_missing = refusal.is_not_found();
+                let error = lease_refused(refusal).while_doing(format_args!("cannot hold the Lease {name}"));
+                Err(if is_missing { error.hint(lease.namespace_hint()) } else { error })
             }
             Ok(()) | Err(_) => Ok(()),
         }
@@ -250,14 +252,19 @@ pub(super) async fn connect(options: &Options) -> Result<(Api, String), CliError
     let Connection { api, server, .. } = connection(&options.cluster).await?;
     match api.version().await {
         Ok(_) => Ok((api, server)),
-        Err(refusal) => Err(unreachable(&refusal, &server)),
+        Err(refusal) => Err(CliError::from(RequestError::of_cluster("get", "/version", refusal)).at(server)),
     }
 }
 
-fn unreachable(refusal: &Status, server: &str) -> CliError {
-    let (kind, hint) = match refusal.code {
-        0 => (ErrorKind::Unreachable, "kubectl cluster-info shows whether the API server can be reached"),
-        _ => (ErrorKind::Api, "kubectl auth whoami shows as whom you are known there"),
-    };
-    CliError::new(kind, refusal.message.clone()).at(server).hint(hint)
+/// A kind cannot be read without which nothing can be planned.
+pub(super) fn unreadable(gvk: &Gvk, status: Status) -> CliError {
+    match resource(gvk) {
+        Some(resource) => RequestError::of("list", &resource, "", status).into(),
+        None => RequestError::new("list", &gvk.kind, "", status).into(),
+    }
+}
+
+/// The Lease cannot be taken.
+pub(super) fn lease_refused(status: Status) -> CliError {
+    RequestError::new("update", "leases.coordination.k8s.io", NAMESPACE, status).into()
 }

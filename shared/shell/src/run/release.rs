@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use olm_core::api::cluster_service_version::FINALIZER;
 use olm_core::api::object::{self, Gvk, ObjectRef};
-use olm_core::api::status::Status;
+
 use olm_core::planner::Planner;
 use olm_core::world::trimmed;
 use serde_json::Value;
@@ -27,6 +27,7 @@ use crate::cluster::catalogs::Catalogs;
 use crate::cluster::lease::{Denied, Lease, Permit, describe};
 use crate::cluster::live::{End, LoopOptions};
 use crate::cluster::metrics::Metrics;
+use crate::cluster::request_error::{RequestError, is_terminating};
 
 /// What is to be released, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,7 +104,7 @@ async fn release_all(
     drop(log);
     let reasons = match end {
         End::Unreadable(gvk, refusal) => {
-            return Err(guard::refused(&format!("cannot read every {}", gvk.kind), &refusal));
+            return Err(live::unreadable(&gvk, refusal));
         }
         End::Stopped(_) if stopped == Some(Signal::Interrupt) => return Ok(Outcome::Interrupted),
         End::Stopped(reasons) | End::Quiet(reasons) => reasons,
@@ -145,22 +146,17 @@ async fn stop(timeout: Option<Duration>) -> Signal {
 async fn claim(lease: &mut Lease) -> Result<bool, CliError> {
     match lease.claim_abandoned().await {
         Ok(()) => Ok(true),
-        Err(Denied::Refused(refusal)) if refusal.is_not_found() || is_terminating(&refusal.message) => Ok(false),
-        Err(Denied::Refused(refusal)) => Err(guard::refused(
-            &format!("cannot hold the Lease {}, which keeps controllers from starting", lease.name()),
-            &refusal,
-        )),
+        Err(Denied::Refused(refusal)) if refusal.is_not_found() || is_terminating(&refusal) => Ok(false),
+        Err(Denied::Refused(refusal)) => Err(live::lease_refused(refusal).while_doing(format_args!(
+            "cannot hold the Lease {}, which keeps controllers from starting",
+            lease.name()
+        ))),
         Err(Denied::Held(record)) => {
             let message = format!("controllers run: {} holds the Lease {}", describe(&record), lease.name());
             Err(CliError::new(ErrorKind::Api, message)
                 .hint("they remove the finalizer themselves; stop them first to do without them"))
         }
     }
-}
-
-/// Nothing can be created in a namespace that is going.
-fn is_terminating(message: &str) -> bool {
-    message.contains("because it is being terminated")
 }
 
 fn csvs() -> Resource {
@@ -172,16 +168,12 @@ fn namespaces() -> Resource {
     Resource { gvk: Gvk::new("", "v1", "Namespace"), plural: "namespaces".to_owned(), namespaced: false }
 }
 
-fn unreadable_namespaces(refusal: &Status) -> CliError {
-    guard::refused("cannot read namespaces, which tell what is being deleted", refusal)
-}
-
 /// Which of the namespaces that are meant are being deleted: Kubernetes deletes what is in them some seconds later.
 async fn terminating(api: &Api, release: &Release) -> Result<BTreeSet<String>, CliError> {
     let mut terminating = BTreeSet::new();
     for name in &release.namespaces {
         let target = ObjectRef { gvk: namespaces().gvk, namespace: String::new(), name: name.clone() };
-        match api.get(&target).await.map_err(|refusal| unreadable_namespaces(&refusal))? {
+        match api.get(&target).await.map_err(|status| RequestError::of("get", &namespaces(), "", status))? {
             Some(namespace) if object::is_deleting(&namespace) => drop(terminating.insert(name.clone())),
             Some(_) => {}
             None => {
@@ -196,7 +188,7 @@ async fn terminating(api: &Api, release: &Release) -> Result<BTreeSet<String>, C
     let mut token = String::new();
     loop {
         let page = api.list_at(&namespaces(), (Depth::Metadata, PAGE), "", &token).await;
-        let page = page.map_err(|refusal| unreadable_namespaces(&refusal))?;
+        let page = page.map_err(|status| RequestError::of("list", &namespaces(), "", status))?;
         let deleting = page.objects.iter().filter(|namespace| object::is_deleting(namespace));
         terminating.extend(deleting.map(|namespace| object::name(namespace).to_owned()));
         if page.next.is_empty() {
@@ -220,7 +212,7 @@ async fn pending(api: &Api, release: &Release) -> Result<Vec<Value>, CliError> {
             Ok(page) => page,
             // Without the kind there is none.
             Err(refusal) if refusal.is_not_found() => return Ok(pending),
-            Err(refusal) => return Err(guard::refused("cannot list ClusterServiceVersions", &refusal)),
+            Err(refusal) => return Err(RequestError::of("list", &csvs(), "", refusal).into()),
         };
         let waits = |csv: &&Value| is_going(csv) && object::has_finalizer(csv, FINALIZER) && is_meant(csv);
         pending.extend(page.objects.iter().filter(waits).map(trimmed));
@@ -240,7 +232,7 @@ async fn left(api: &Api, names: &BTreeSet<(String, String)>) -> Result<Vec<Value
             Ok(Some(csv)) => left.push(csv),
             Ok(None) => {}
             Err(refusal) if refusal.is_not_found() => {}
-            Err(refusal) => return Err(guard::refused(&format!("cannot read {target}"), &refusal)),
+            Err(refusal) => return Err(RequestError::of("get", &csvs(), namespace, refusal).into()),
         }
     }
     Ok(left)

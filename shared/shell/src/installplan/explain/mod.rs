@@ -208,7 +208,7 @@ async fn explanations(options: &Options, printer: &mut Printer) -> Result<(Vec<E
     if let Some(vital) = seen.gaps.iter().find(|gap| is_vital(gap, asked)) {
         // Whoever asks for rights should ask once.
         seen.gaps.iter().filter(|gap| *gap != vital && gap.forbidden).for_each(|gap| printer.warn(gap));
-        return Err(vital.as_error());
+        return Err(CliError::from(vital));
     }
     let mut explanations = Vec::new();
     for subject in subjects(asked, &seen, images).await? {

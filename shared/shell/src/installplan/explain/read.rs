@@ -228,7 +228,7 @@ impl More {
         let known = seen.gaps.len();
         seen.read_objects(new).await;
         if let Some(gap) = seen.gaps[known..].iter().find(|gap| !gap.forbidden) {
-            return Err(gap.as_error());
+            return Err(CliError::from(gap));
         }
         for question in fits {
             if let Entry::Vacant(vacant) = self.fits.entry((question.crd.clone(), question.digest())) {
@@ -258,6 +258,8 @@ async fn look_at_customs(
         name: String::new(),
         forbidden: refusal.is_forbidden(),
         message: refusal.message,
+        code: refusal.code,
+        is_namespaced: question.namespaced,
     });
     // What was found before that is certain all the same.
     (found.misfits > 0 || found.losses > 0).then_some(found)
