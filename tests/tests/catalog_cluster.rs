@@ -47,7 +47,7 @@ fn roses(entries: &[(&str, &str)]) -> String {
 }
 
 fn flags(kubeconfig: &Path) -> InstalledFrom {
-    InstalledFrom::of(Vec::new(), ClusterFlags { kubeconfig: Some(kubeconfig.to_owned()), ..ClusterFlags::default() })
+    InstalledFrom::new(Vec::new(), ClusterFlags { kubeconfig: Some(kubeconfig.to_owned()), ..ClusterFlags::default() })
         .unwrap()
 }
 

@@ -54,7 +54,7 @@ const EXAMPLES: &str = "Examples:
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { old, new, installed_from, namespace, source, output, images, cluster } = arguments;
     let [old, new] = [old, new].map(|r| r.on(&cluster, None));
-    let installed_from = InstalledFrom::of(installed_from, cluster)?;
+    let installed_from = InstalledFrom::new(installed_from, cluster)?;
     if installed_from == InstalledFrom::Nothing && (namespace.is_some() || source.is_some()) {
         return Err(CliError::usage("nothing says what is installed")
             .hint("give --installed-from FILE, or choose a cluster with --context NAME"));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use olm_shell::catalog::list::{self, Options};
-use olm_shell::catalog::{Ref, live};
+use olm_shell::catalog::{Ref, catalog_sources};
 use olm_shell::cli::flags::{ClusterFlags, ImageFlags, NamespaceFlags};
 use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::{CliError, Outcome, Printer};
@@ -57,7 +57,10 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
     let Arguments { words, versions, list, images, namespaces, cluster } = arguments;
     let images = images.options()?;
     if !versions && words.iter().all(|word| Ref::is_package_name(word) && !Path::new(word).exists()) {
-        return live::list(&live::Options { cluster, namespaces, names: words, images, list }, printer);
+        return catalog_sources::list(
+            &catalog_sources::Options { cluster, namespaces, names: words, images, list },
+            printer,
+        );
     }
     if words.is_empty() {
         return Err(CliError::usage("no catalog is named").hint("name one, such as catalogsource/NAMESPACE/NAME"));

@@ -59,7 +59,7 @@ const EXAMPLES: &str = "Examples:
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { wanted, catalogs, installed, what_if, namespace, output, images, cluster } = arguments;
     let catalogs = catalogs.into_iter().map(|catalog| catalog.on(&cluster)).collect();
-    let installed_from = InstalledFrom::of(installed, cluster)?;
+    let installed_from = InstalledFrom::new(installed, cluster)?;
     let (images, output) = (images.options()?, output.output);
     resolve::run(&Options { wanted, catalogs, installed_from, namespace, what_if, images, output }, printer)
 }

@@ -36,7 +36,7 @@ enum Command {
 fn main() -> ExitCode {
     let mut printer = Printer::stdio();
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    if let Some(question) = Question::of(&arguments) {
+    if let Some(question) = Question::from_arguments(&arguments) {
         return program::finish(printer.data(completion::answer(question)).map(|()| Outcome::Done), &mut printer);
     }
     let arguments = help_goes_last(arguments);

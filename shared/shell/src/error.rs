@@ -114,7 +114,16 @@ impl CliError {
     }
 
     /// The lines for stderr, coloured; the stream removes colours where they are not wanted.
-    pub fn render(&self, with_causes: bool) -> String {
+    pub fn render(&self) -> String {
+        self.lines(false)
+    }
+
+    /// The same, with the causes of each error.
+    pub fn render_with_causes(&self) -> String {
+        self.lines(true)
+    }
+
+    fn lines(&self, with_causes: bool) -> String {
         let mut text = String::new();
         let shown = |words: &str| visible::lines(&visible::hanging(words)).into_owned();
         let all: Vec<&Self> = self.each().collect();
@@ -182,7 +191,7 @@ mod tests {
         let error = CliError::input("no kind").at("a.yaml:3").hint("write one");
         assert_eq!(error.to_string(), "a.yaml:3: no kind");
         assert_eq!(
-            anstream::adapter::strip_str(&error.render(false)).to_string(),
+            anstream::adapter::strip_str(&error.render()).to_string(),
             "error: a.yaml:3: no kind\nhint: write one\n"
         );
     }
@@ -192,7 +201,7 @@ mod tests {
         let [a, b, c] = ["a", "b", "c"].map(|name| CliError::input(format!("no {name}")));
         let all = CliError::all([a.hint("write one"), b.hint("write one"), c]).unwrap();
         assert_eq!(
-            anstream::adapter::strip_str(&all.render(false)).to_string(),
+            anstream::adapter::strip_str(&all.render()).to_string(),
             "error: no a\nerror: no b\nhint: write one\nerror: no c\n"
         );
         assert_eq!(CliError::all([]), None);
@@ -202,12 +211,12 @@ mod tests {
     fn causes_are_shown_when_asked_for_and_not_repeated() {
         #[derive(Debug, thiserror::Error)]
         #[error("{0}")]
-        struct Caused(&'static str, #[source] Option<Box<Caused>>);
+        struct Caused(&'static str, #[source] Option<Box<Self>>);
         let caused = Caused("no tea", Some(Box::new(Caused("no water", Some(Box::new(Caused("drought", None)))))));
         let error = CliError::input("no tea: no water").caused_by(&caused);
-        assert_eq!(anstream::adapter::strip_str(&error.render(false)).to_string(), "error: no tea: no water\n");
+        assert_eq!(anstream::adapter::strip_str(&error.render()).to_string(), "error: no tea: no water\n");
         assert_eq!(
-            anstream::adapter::strip_str(&error.render(true)).to_string(),
+            anstream::adapter::strip_str(&error.render_with_causes()).to_string(),
             "error: no tea: no water\ncause: drought\n"
         );
     }

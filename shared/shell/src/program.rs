@@ -21,7 +21,7 @@ const SPELLED: &str = "{cmd}";
 /// 2 could not answer.
 pub fn main<A: Parser>(body: impl FnOnce(A, &mut Printer) -> Result<Outcome, CliError>) -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    if let Some(question) = Question::of(&arguments) {
+    if let Some(question) = Question::from_arguments(&arguments) {
         let mut printer = Printer::stdio();
         let reply = completion::complete(command::<A>(""), &question.words);
         return finish(printer.data(reply).map(|()| Outcome::Done), &mut printer);

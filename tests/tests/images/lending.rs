@@ -4,7 +4,7 @@ use olm_core::api::crd;
 use olm_core::api::object::ObjectRef;
 use olm_core::settings::Settings;
 use olm_core::sim::{ApiServer, Patch, Simulation};
-use olm_shell::catalog::{Ref, list, live};
+use olm_shell::catalog::{Ref, catalog_sources, list};
 use olm_shell::cli::flags::{ClusterFlags, NamespaceFlags, SourceFlags};
 use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::streams::Buffer;
@@ -106,14 +106,14 @@ fn images_of_others_are_not_pulled_with_the_login_of_who_looks() {
         said(|printer| list::run(&options, printer))
     };
     let listed = |images: &Options| {
-        let options = live::Options {
+        let options = catalog_sources::Options {
             cluster: flags.clone(),
             namespaces: namespaces.clone(),
             names: Vec::new(),
             images: images.clone(),
             list: ListFlags::default(),
         };
-        said(|printer| live::list(&options, printer))
+        said(|printer| catalog_sources::list(&options, printer))
     };
     let explained = |images: &Options| {
         let options = explain::Options {

@@ -45,7 +45,7 @@ pub(super) struct Read {
 
 impl InstalledFrom {
     /// From the files, else from the cluster that the flags choose, else nowhere.
-    pub fn of(files: Vec<PathBuf>, cluster: ClusterFlags) -> Result<Self, CliError> {
+    pub fn new(files: Vec<PathBuf>, cluster: ClusterFlags) -> Result<Self, CliError> {
         match (files.is_empty(), cluster.is_given()) {
             (false, true) => {
                 Err(CliError::usage("what is installed is read from files or from a cluster, not from both")

@@ -15,11 +15,11 @@
 //! ```
 
 pub mod add;
+pub mod catalog_sources;
 pub mod diff;
 pub mod graph;
 mod installed;
 pub mod list;
-pub mod live;
 pub mod render;
 pub mod resolve;
 pub mod serve;

@@ -146,7 +146,7 @@ impl Serving {
             held: Held::default(),
         };
         // Before the content, so that what changes meanwhile is read again.
-        keeper.versions = keeper.look().await;
+        keeper.versions = keeper.read_versions().await;
         let (load, held) = load(&keeper.refs, &keeper.images).await?;
         let Loaded { snapshot, findings, set_aside } = load;
         counts.loaded(&snapshot, set_aside.len(), now());
@@ -274,7 +274,7 @@ struct Keeper {
 
 impl Keeper {
     /// The versions of all sources; none of those that give no answer, whose content stays as it is.
-    async fn look(&self) -> Vec<Option<String>> {
+    async fn read_versions(&self) -> Vec<Option<String>> {
         let mut versions = Vec::new();
         for (place, named) in self.refs.iter().enumerate() {
             versions.push(match version(named, &self.images).await {
@@ -303,14 +303,14 @@ impl Keeper {
                 _ = scan.tick(), if has_files => {}
                 _ = poll.tick(), if has_images => {}
             }
-            let mut versions = self.look().await;
+            let mut versions = self.read_versions().await;
             if versions == self.versions {
                 continue;
             }
             // Until nothing changes any more.
             loop {
                 tokio::time::sleep(QUIET).await;
-                let later = self.look().await;
+                let later = self.read_versions().await;
                 if later == versions {
                     break;
                 }

@@ -15,11 +15,11 @@ use olm_core::yaml;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::live::{self, Named};
+use super::catalog_sources::{self, Named};
 use crate::blocking::block_on;
 use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, ErrorKind, Printer};
-use crate::cluster::once::{self, Fetched};
+use crate::cluster::fetch_catalog::{self, Fetched};
 use crate::image::{self, Content, Kind, Location, Wanted};
 use crate::registry::read::{self, Item};
 use crate::registry::{self, dir};
@@ -210,7 +210,7 @@ impl Reader<'_> {
                 let mut file = Disk::open(path).map_err(refuse)?;
                 let mut head = Vec::new();
                 file.by_ref().take(HEAD).read_to_end(&mut head).map_err(refuse)?;
-                match What::of(&head) {
+                match What::detect(&head) {
                     What::Blobs => self.items.push(Item::File(named.to_string(), path.clone())),
                     what => self.stream(named, what, Cursor::new(head).chain(file))?,
                 }
@@ -219,15 +219,15 @@ impl Reader<'_> {
                 let mut stdin = io::stdin();
                 let mut head = Vec::new();
                 stdin.by_ref().take(HEAD).read_to_end(&mut head).map_err(refuse)?;
-                self.stream(named, What::of(&head), Cursor::new(head).chain(stdin))?;
+                self.stream(named, What::detect(&head), Cursor::new(head).chain(stdin))?;
             }
             Ref::Layout(path) => self.image(&Location::Layout { path: path.clone(), name: None }, "")?,
             Ref::Image(reference) => self.image(&reference.parse()?, reference)?,
-            Ref::CatalogSource(source) => match live::read(source, self.images)? {
+            Ref::CatalogSource(source) => match catalog_sources::read(source, self.images)? {
                 Fetched::Snapshot(snapshot) => self.snapshot(named, &snapshot)?,
                 Fetched::Image(image) => self.content(&image.0, "", image.1)?,
             },
-            Ref::Address(address) => self.snapshot(named, &*block_on(once::dial(address))?)?,
+            Ref::Address(address) => self.snapshot(named, &*block_on(fetch_catalog::dial(address))?)?,
         }
         Ok(())
     }
@@ -356,7 +356,7 @@ enum What {
 }
 
 impl What {
-    fn of(head: &[u8]) -> Self {
+    fn detect(head: &[u8]) -> Self {
         if head.starts_with(&[0x1f, 0x8b]) {
             Self::GzippedTar
         } else if head.starts_with(&image::ZSTD) {

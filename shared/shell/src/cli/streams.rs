@@ -163,7 +163,8 @@ impl Printer {
     /// Says why a command ends: `error: …`, its causes if they are asked for, and `hint: …`; nothing when the reader has gone.
     pub fn error(&mut self, error: &CliError) {
         if error.kind != super::ErrorKind::Closed {
-            write!(self.err, "{}", error.render(self.shows_causes)).ok();
+            let text = if self.shows_causes { error.render_with_causes() } else { error.render() };
+            write!(self.err, "{text}").ok();
         }
     }
 

@@ -163,12 +163,12 @@ impl Api {
 
     /// GET. `None` when it is not there.
     pub async fn get(&self, target: &ObjectRef) -> Result<Option<Value>, Status> {
-        let found = self.look(target).await?;
+        let found = self.read(target).await?;
         found.transpose().map_err(|object| decode::refusal(&object))
     }
 
     /// GET, of which an answer that cannot be read is no refusal.
-    pub async fn look(&self, target: &ObjectRef) -> Result<Option<Result<Value, Box<Unreadable>>>, Status> {
+    pub async fn read(&self, target: &ObjectRef) -> Result<Option<Result<Value, Box<Unreadable>>>, Status> {
         let resource = self.resource(&target.gvk).await?;
         let request = Request::new(resource.path(&target.namespace)).get(&target.name, &GetParams::default());
         match self.text(request).await {

@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use super::api::Api;
 use super::endpoints;
 use super::metrics::Metrics;
-use super::puller::{Puller, told};
+use super::puller::{Puller, status_message};
 use super::supervise::{guarded, supervised};
 use crate::error::{CliError, ErrorKind};
 use crate::image::{self, Content, Location};
@@ -327,7 +327,7 @@ impl ImageReader {
     }
 
     fn failed(&self, error: &CliError) {
-        failed(&self.sender, told(error));
+        failed(&self.sender, status_message(error));
     }
 
     async fn read(&mut self, location: &Location) -> Result<(), CliError> {

@@ -24,7 +24,7 @@ pub(super) struct Unknown(VecDeque<(Instant, Value)>);
 
 impl Unknown {
     /// Takes in what a watch has told: a copy's metadata.
-    pub(super) fn told(&mut self, world: &World, copy: Value) {
+    pub(super) fn add(&mut self, world: &World, copy: Value) {
         if !world.knows_state(&copy) {
             self.0.push_back((Instant::now() + BEHIND, copy));
         }
@@ -49,9 +49,9 @@ impl Unknown {
 }
 
 /// Looks at objects and reports what they are. What cannot be read is found by the next list.
-pub(super) async fn look(api: Api, objects: Vec<ObjectRef>, events: mpsc::UnboundedSender<Event>) {
+pub(super) async fn read(api: Api, objects: Vec<ObjectRef>, events: mpsc::UnboundedSender<Event>) {
     let read = |target: ObjectRef| async {
-        let found = api.look(&target).await;
+        let found = api.read(&target).await;
         (target, found)
     };
     let mut read = stream::iter(objects).map(read).buffered(READS);

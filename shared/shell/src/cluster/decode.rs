@@ -81,7 +81,7 @@ pub(super) struct RawList<'a> {
 }
 
 impl<'a> RawList<'a> {
-    pub(super) fn of(text: &'a [u8]) -> Result<Self, Status> {
+    pub(super) fn from_bytes(text: &'a [u8]) -> Result<Self, Status> {
         serde_json::from_slice(text).map_err(|error| Status::new(0, UNREADABLE, format!("no list: {}", why(&error))))
     }
 
@@ -274,7 +274,7 @@ mod tests {
     fn what_is_too_deep_is_named_and_the_others_are_read() {
         let items = [csv("a", 3), csv("deep", 9_000), "7".to_owned(), csv("b", 3)].join(",");
         let text = format!(r#"{{"metadata":{{"resourceVersion":"9","continue":"c"}},"items":[{items}]}}"#);
-        let list = RawList::of(text.as_bytes()).unwrap();
+        let list = RawList::from_bytes(text.as_bytes()).unwrap();
         assert_eq!(list.ends(), ("9".to_owned(), "c".to_owned()));
         let read: Vec<_> = list.items.unwrap().iter().map(|raw| item(raw.get(), &gvk())).collect();
         assert_eq!(object::name(read[0].as_ref().unwrap()), "a");
@@ -293,7 +293,7 @@ mod tests {
         );
         // What is read is whatever JSON it is: whether it has a name is for others to see.
         assert_eq!(read[2].as_ref().unwrap(), &json!(7));
-        assert!(RawList::of(b"[").is_err() && RawList::of(b"{}").is_ok());
+        assert!(RawList::from_bytes(b"[").is_err() && RawList::from_bytes(b"{}").is_ok());
     }
 
     fn answer(parts: Vec<Vec<u8>>) -> http::Response<Body> {
@@ -373,7 +373,7 @@ mod tests {
         for told in refusals("Secret", &lines).await {
             assert!(!told.message.contains("thorns"), "{told:?}");
         }
-        let list = RawList::of(br#"{"items":"thorns"}"#).err().unwrap();
+        let list = RawList::from_bytes(br#"{"items":"thorns"}"#).err().unwrap();
         assert_eq!(list.message, "no list: it has something else than a sequence");
     }
 

@@ -107,7 +107,7 @@ impl Discoveries {
 }
 
 /// Asks the API server which kinds it serves in a version of a group.
-pub(super) async fn look(api: Api, version: Version) -> Event {
+pub(super) async fn discover(api: Api, version: Version) -> Event {
     let discovery = match api.kinds(&version.0, &version.1).await {
         Ok(kinds) => Discovery::of(kinds),
         // An aggregated API that is away; its answer is no Kubernetes object.

@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 use super::api::Api;
 use super::certificate;
 use super::discovery;
-use super::fit;
 use super::lease::Permit;
+use super::schema_check;
 
 /// How many actions of a key are in flight at a time: few enough that one key does not crowd out the others.
 const IN_FLIGHT: usize = 8;
@@ -120,11 +120,11 @@ async fn one(
     }
     if let Action::Ask(Question::CheckSchema(question)) = action {
         let key = FactKey::SchemaCheck(question.crd.clone(), question.digest());
-        let (found, since) = fit::look(api, question).await;
+        let (found, since) = schema_check::check(api, question).await;
         if found.misfits > 0 {
             let (api, question, key, events) = (api.clone(), question.clone(), key.clone(), events.clone());
             tokio::spawn(async move {
-                if fit::changes(&api, &question, &since).await {
+                if schema_check::changes(&api, &question, &since).await {
                     // What was found may be so no longer. Here and below: the receiver is gone only when the process stops.
                     let _ = events.send(Event::Learned(key, None));
                 }
@@ -134,13 +134,13 @@ async fn one(
         return Ok(None);
     }
     if let Action::Ask(Question::Discover { group, version }) = action {
-        let _ = events.send(discovery::look(api.clone(), (group.clone(), version.clone())).await);
+        let _ = events.send(discovery::discover(api.clone(), (group.clone(), version.clone())).await);
         return Ok(None);
     }
     let result = request(api, action).await;
     let event = match answer(action, &result) {
         Answer::Observed(event) => Some(event),
-        Answer::Look(target) => match api.look(&target).await {
+        Answer::Look(target) => match api.read(&target).await {
             Ok(Some(Ok(object))) => Some(Event::Applied(trimmed(&object))),
             Ok(Some(Err(object))) => Some(Event::Unreadable(*object)),
             Ok(None) => Some(Event::Absent(target, String::new())),

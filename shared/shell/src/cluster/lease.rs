@@ -76,7 +76,7 @@ pub struct Record {
 }
 
 impl Record {
-    fn of(lease: &Value) -> Self {
+    fn from_lease(lease: &Value) -> Self {
         let spec = object::at(lease, &["spec"]);
         let number = |field| object::at(spec, &[field]).as_i64().unwrap_or_default();
         let time = |field| object::parse_time(object::text(spec, &[field]));
@@ -237,7 +237,7 @@ impl Lease {
         let Some(lease) = self.api.get(&self.target).await.map_err(Denied::Refused)? else {
             return self.make(now).await;
         };
-        let record = Record::of(&lease);
+        let record = Record::from_lease(&lease);
         self.last = Some(record.clone());
         let seen = self.seen.as_ref().map(|(known, seen)| if *known == record { *seen } else { now.steady });
         let next = record.next(&self.me, self.permit().is_given(), seen, now.steady);
@@ -252,12 +252,12 @@ impl Lease {
         // Its resourceVersion lets only one of two win that find it free.
         let written = self.api.update(&new, None).await.map_err(Denied::Refused)?;
         match next {
-            Next::Ask => Err(Denied::Held(Record::of(&written))),
+            Next::Ask => Err(Denied::Held(Record::from_lease(&written))),
             _ => {
                 if !record.is_of(&self.me) {
                     self.ledger.taken();
                 }
-                self.last = Some(Record::of(&written));
+                self.last = Some(Record::from_lease(&written));
                 Ok(())
             }
         }
@@ -282,7 +282,7 @@ impl Lease {
             "metadata": { "name": self.target.name, "namespace": self.target.namespace },
         });
         record.write(&mut lease);
-        let record = Record::of(&self.api.create(&lease).await.map_err(Denied::Refused)?);
+        let record = Record::from_lease(&self.api.create(&lease).await.map_err(Denied::Refused)?);
         self.last = Some(record.clone());
         if record.holder == self.me {
             self.ledger.taken();
@@ -369,7 +369,7 @@ impl Lease {
         let is_settled = settled.is_ok() && !is_lost;
         let released = async {
             let Some(mut lease) = self.api.get(&self.target).await? else { return Ok(()) };
-            let record = Record::of(&lease);
+            let record = Record::from_lease(&lease);
             if record.is_of(&self.me) {
                 let left = if is_settled {
                     record.released(self.clock.now().wall)

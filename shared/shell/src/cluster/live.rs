@@ -60,8 +60,8 @@ pub trait Observer: Send {
     fn worked(&mut self, key: &Key, actions: &[Action], refusals: &[Status]);
     /// A kind cannot be listed or watched.
     fn trouble(&mut self, gvk: &Gvk, refusal: &Status);
-    /// It can be again.
-    fn better(&mut self, gvk: &Gvk);
+    /// A kind can be listed and watched again.
+    fn recovered(&mut self, gvk: &Gvk);
     /// An object cannot be read, and is left alone.
     fn unreadable(&mut self, object: &Unreadable);
     /// So many keys are worked on, or are tried again in a moment: the next change may come without anybody's doing.
@@ -302,12 +302,12 @@ pub async fn run(
                         observer.changed(None, change);
                     }
                 }
-                Signal::OfKnown(target, event) => {
+                Signal::IfKnown(target, event) => {
                     if planner.world().knows(&target) {
                         observe(&mut planner, event);
                     }
                 }
-                Signal::Copy(copy) => unknown.told(planner.world(), copy),
+                Signal::Copy(copy) => unknown.add(planner.world(), copy),
                 Signal::Synced(watched, term) => {
                     if term == *terms_in.borrow() && unsynced.remove(&watched) && unsynced.is_empty() {
                         observer.started(planner.world());
@@ -318,12 +318,12 @@ pub async fn run(
                     return End::Unreadable(gvk, refusal);
                 }
                 Signal::Trouble(gvk, refusal) => observer.trouble(&gvk, &refusal),
-                Signal::Better(gvk) => observer.better(&gvk),
+                Signal::Recovered(gvk) => observer.recovered(&gvk),
             },
             () = tokio::time::sleep_until(look.unwrap_or_else(Instant::now)), if look.is_some() => {
                 let objects = unknown.take(planner.world());
                 if !objects.is_empty() {
-                    tasks.spawn(copies::look(api.clone(), objects, events_in.clone()));
+                    tasks.spawn(copies::read(api.clone(), objects, events_in.clone()));
                 }
             }
             () = tokio::time::sleep_until(ask.unwrap_or_else(Instant::now)), if ask.is_some() => {
@@ -331,7 +331,7 @@ pub async fn run(
                     let (api, events_in) = (api.clone(), events_in.clone());
                     tasks.spawn(async move {
                         // The receiver is gone only when the process stops.
-                        let _ = events_in.send(discovery::look(api, version).await);
+                        let _ = events_in.send(discovery::discover(api, version).await);
                     });
                 }
             }

@@ -212,7 +212,7 @@ impl Metrics {
         if asked && let Ok(Ok(objects)) = tokio::time::timeout(PATIENCE, answer).await {
             self.counts().know(objects);
         }
-        text::of(&mut self.counts())
+        text::render(&mut self.counts())
     }
 }
 

@@ -11,7 +11,7 @@
 //!   execute  actions to requests, answers back to events         <--Work----  +  bounded concurrency
 //!     certificate  what Secrets of servers get
 //!   discovery  which kinds the API server serves                --Event-->  execute asks first
-//!   fit      looks whether custom resources fit a schema         --Event-->  execute asks
+//!   schema_check  reads whether custom resources fit a schema         --Event-->  execute asks
 //!   metrics  what is counted, for those who scrape
 //!   follow   one object, for commands that wait
 //!   lease    who may write                                       <---may it?---  live, execute, api before every send
@@ -36,16 +36,16 @@ mod decode;
 mod discovery;
 mod endpoints;
 mod execute;
-pub(crate) mod fit;
+pub(crate) mod fetch_catalog;
 pub(crate) mod follow;
 pub(crate) mod interest;
 pub mod lease;
 pub mod live;
 pub mod metrics;
-pub(crate) mod once;
 mod permit;
 pub(crate) mod puller;
 pub mod request_error;
+pub(crate) mod schema_check;
 mod supervise;
 pub mod table;
 mod warning;

@@ -65,7 +65,7 @@ impl Puller {
 }
 
 /// An error as one sentence for an object's status.
-pub(crate) fn told(error: &CliError) -> String {
+pub(crate) fn status_message(error: &CliError) -> String {
     match error.hints.first() {
         Some(hint) => format!("{error} ({hint})"),
         None => error.to_string(),

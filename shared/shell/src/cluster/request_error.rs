@@ -42,7 +42,7 @@ impl RequestError {
     }
 
     /// About a resource: in a namespace, or in all when it is empty, if its objects are in namespaces.
-    pub(crate) fn of(verb: &'static str, resource: &Resource, namespace: &str, status: Status) -> Self {
+    pub(crate) fn about(verb: &'static str, resource: &Resource, namespace: &str, status: Status) -> Self {
         let error = Self::new(verb, resource.qualified(), namespace, status);
         if resource.namespaced { error } else { Self { place: Place::Cluster, ..error } }
     }

@@ -29,7 +29,7 @@ pub struct TablePage {
 
 impl TablePage {
     /// Reads an answer, which is a list when the API server makes no tables. Of a row that cannot be read only the names are known.
-    pub(super) fn of(answer: &RawList<'_>, gvk: &Gvk) -> Result<Self, Status> {
+    pub(super) fn from_list(answer: &RawList<'_>, gvk: &Gvk) -> Result<Self, Status> {
         let read = |raw: &RawValue| serde_json::from_str::<Value>(raw.get());
         let columns = answer.columns.map(read).transpose();
         let columns = columns.map_err(|error| Status::new(0, UNREADABLE, error.to_string()))?.unwrap_or_default();

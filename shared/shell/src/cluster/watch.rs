@@ -14,7 +14,7 @@ use super::interest::{is_component, is_ours};
 
 /// Which objects of a kind are kept, and how they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum Selection {
     /// All: planning reads what users made.
     All,
     /// ClusterServiceVersions that are no copies.
@@ -30,36 +30,36 @@ pub(super) enum Part {
     Contents,
 }
 
-/// `group version kind plural namespaced part`: what is watched.
-const KINDS: [(&str, &str, &str, &str, bool, Part); 23] = [
-    ("operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "clusterserviceversions", true, Part::Originals),
-    ("operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "clusterserviceversions", true, Part::Copies),
-    ("operators.coreos.com", "v1alpha1", "Subscription", "subscriptions", true, Part::All),
-    ("operators.coreos.com", "v1alpha1", "InstallPlan", "installplans", true, Part::All),
-    ("operators.coreos.com", "v1alpha1", "CatalogSource", "catalogsources", true, Part::All),
-    ("operators.coreos.com", "v1", "OperatorGroup", "operatorgroups", true, Part::All),
-    ("operators.coreos.com", "v1", "Operator", "operators", false, Part::All),
-    ("operators.coreos.com", "v1", "OLMConfig", "olmconfigs", false, Part::All),
-    ("operators.coreos.com", "v2", "OperatorCondition", "operatorconditions", true, Part::All),
-    ("", "v1", "Namespace", "namespaces", false, Part::All),
-    ("", "v1", "ServiceAccount", "serviceaccounts", true, Part::All),
-    ("", "v1", "Service", "services", true, Part::Components),
-    ("", "v1", "Secret", "secrets", true, Part::Contents),
-    ("", "v1", "ConfigMap", "configmaps", true, Part::Contents),
-    ("apps", "v1", "Deployment", "deployments", true, Part::Components),
-    ("rbac.authorization.k8s.io", "v1", "Role", "roles", true, Part::All),
-    ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", true, Part::All),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false, Part::All),
-    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", false, Part::All),
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false, Part::All),
-    ("apiregistration.k8s.io", "v1", "APIService", "apiservices", false, Part::All),
+/// `group version kind plural namespaced selection`: what is watched.
+const KINDS: [(&str, &str, &str, &str, bool, Selection); 23] = [
+    ("operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "clusterserviceversions", true, Selection::Originals),
+    ("operators.coreos.com", "v1alpha1", "ClusterServiceVersion", "clusterserviceversions", true, Selection::Copies),
+    ("operators.coreos.com", "v1alpha1", "Subscription", "subscriptions", true, Selection::All),
+    ("operators.coreos.com", "v1alpha1", "InstallPlan", "installplans", true, Selection::All),
+    ("operators.coreos.com", "v1alpha1", "CatalogSource", "catalogsources", true, Selection::All),
+    ("operators.coreos.com", "v1", "OperatorGroup", "operatorgroups", true, Selection::All),
+    ("operators.coreos.com", "v1", "Operator", "operators", false, Selection::All),
+    ("operators.coreos.com", "v1", "OLMConfig", "olmconfigs", false, Selection::All),
+    ("operators.coreos.com", "v2", "OperatorCondition", "operatorconditions", true, Selection::All),
+    ("", "v1", "Namespace", "namespaces", false, Selection::All),
+    ("", "v1", "ServiceAccount", "serviceaccounts", true, Selection::All),
+    ("", "v1", "Service", "services", true, Selection::Components),
+    ("", "v1", "Secret", "secrets", true, Selection::Contents),
+    ("", "v1", "ConfigMap", "configmaps", true, Selection::Contents),
+    ("apps", "v1", "Deployment", "deployments", true, Selection::Components),
+    ("rbac.authorization.k8s.io", "v1", "Role", "roles", true, Selection::All),
+    ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", true, Selection::All),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false, Selection::All),
+    ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", false, Selection::All),
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false, Selection::All),
+    ("apiregistration.k8s.io", "v1", "APIService", "apiservices", false, Selection::All),
     (
         "admissionregistration.k8s.io",
         "v1",
         "MutatingWebhookConfiguration",
         "mutatingwebhookconfigurations",
         false,
-        Part::Managed,
+        Selection::Managed,
     ),
     (
         "admissionregistration.k8s.io",
@@ -67,15 +67,15 @@ const KINDS: [(&str, &str, &str, &str, bool, Part); 23] = [
         "ValidatingWebhookConfiguration",
         "validatingwebhookconfigurations",
         false,
-        Part::Managed,
+        Selection::Managed,
     ),
 ];
 
 /// What is watched besides when catalogs are served from pods.
-const KINDS_OF_PODS: [(&str, &str, &str, &str, bool, Part); 3] = [
-    ("", "v1", "Pod", "pods", true, Part::Managed),
-    ("batch", "v1", "Job", "jobs", true, Part::Managed),
-    ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", true, Part::Managed),
+const KINDS_OF_PODS: [(&str, &str, &str, &str, bool, Selection); 3] = [
+    ("", "v1", "Pod", "pods", true, Selection::Managed),
+    ("batch", "v1", "Job", "jobs", true, Selection::Managed),
+    ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", true, Selection::Managed),
 ];
 
 /// How many objects are read whole at a time.
@@ -88,15 +88,15 @@ const COPIES: u32 = 25;
 #[derive(Clone, Debug)]
 pub(super) struct Watched {
     pub(super) resource: Resource,
-    part: Part,
+    selection: Selection,
     /// Is it taken to have no objects when the API server does not serve it?
     may_miss: bool,
 }
 
 impl Watched {
     /// What tells this from all else that is watched.
-    pub(super) fn id(&self) -> (Gvk, Part) {
-        (self.resource.gvk.clone(), self.part)
+    pub(super) fn id(&self) -> (Gvk, Selection) {
+        (self.resource.gvk.clone(), self.selection)
     }
 
     /// The same, taken to have no objects when the API server does not serve it.
@@ -105,34 +105,34 @@ impl Watched {
     }
 
     fn labels(&self) -> &'static str {
-        match self.part {
-            Part::Managed => "olm.managed=true",
-            Part::Originals => "!olm.copiedFrom",
-            Part::Copies => "olm.copiedFrom",
-            Part::All | Part::Components | Part::Contents => "",
+        match self.selection {
+            Selection::Managed => "olm.managed=true",
+            Selection::Originals => "!olm.copiedFrom",
+            Selection::Copies => "olm.copiedFrom",
+            Selection::All | Selection::Components | Selection::Contents => "",
         }
     }
 
     fn kept_as(&self) -> GroupKind {
         let gvk = &self.resource.gvk;
-        if self.part == Part::Copies { kind::COPIED_CSV } else { GroupKind::new(&gvk.group, &gvk.kind) }
+        if self.selection == Selection::Copies { kind::COPIED_CSV } else { GroupKind::new(&gvk.group, &gvk.kind) }
     }
 
     fn listed_at(&self) -> (Depth, u32) {
-        match self.part {
-            Part::Contents => (Depth::Metadata, PAGE),
-            Part::Copies => (Depth::Whole, COPIES),
+        match self.selection {
+            Selection::Contents => (Depth::Metadata, PAGE),
+            Selection::Copies => (Depth::Whole, COPIES),
             _ => (Depth::Whole, PAGE),
         }
     }
 
     fn watched_at(&self) -> Depth {
-        if matches!(self.part, Part::Contents | Part::Copies) { Depth::Metadata } else { Depth::Whole }
+        if matches!(self.selection, Selection::Contents | Selection::Copies) { Depth::Metadata } else { Depth::Whole }
     }
 
     /// Is the object of interest, by its metadata?
     fn wants(&self, object: &Value) -> bool {
-        let chooses = matches!(self.part, Part::Components | Part::Contents);
+        let chooses = matches!(self.selection, Selection::Components | Selection::Contents);
         !chooses || is_ours(object) || is_component(object)
     }
 
@@ -141,8 +141,8 @@ impl Watched {
         if !self.wants(&object) {
             return Ok(None);
         }
-        if self.part == Part::Contents && is_ours(&object) {
-            match api.look(&ObjectRef::of(&object)).await? {
+        if self.selection == Selection::Contents && is_ours(&object) {
+            match api.read(&ObjectRef::of(&object)).await? {
                 Some(Ok(whole)) => object = whole,
                 Some(Err(unreadable)) => return Ok(Some(Err(unreadable))),
                 None => return Ok(None),
@@ -163,13 +163,13 @@ pub(super) fn kinds(pods: bool) -> Vec<Watched> {
     KINDS
         .iter()
         .chain(KINDS_OF_PODS.iter().filter(|_| pods))
-        .map(|(group, version, kind, plural, namespaced, part)| Watched {
+        .map(|(group, version, kind, plural, namespaced, selection)| Watched {
             resource: Resource {
                 gvk: Gvk::new(group, version, kind),
                 plural: (*plural).to_owned(),
                 namespaced: *namespaced,
             },
-            part: *part,
+            selection: *selection,
             may_miss: false,
         })
         .collect()
@@ -184,15 +184,15 @@ pub(super) enum Signal {
     /// Something was observed.
     Event(Event),
     /// This was observed of an object that is of interest only if it is known already: somebody had to look at it.
-    OfKnown(ObjectRef, Event),
+    IfKnown(ObjectRef, Event),
     /// This is the metadata of a copy of a ClusterServiceVersion: who does not know its state already has to look.
     Copy(Value),
     /// A list of what is watched is complete, which was begun when the Lease had been taken so often.
-    Synced((Gvk, Part), u64),
+    Synced((Gvk, Selection), u64),
     /// A kind cannot be listed or watched now.
     Trouble(Gvk, Status),
     /// It can again.
-    Better(Gvk),
+    Recovered(Gvk),
 }
 
 /// Whether a kind can be watched: told when it changes.
@@ -206,7 +206,7 @@ impl Health {
     fn well(&mut self) {
         if !std::mem::replace(&mut self.is_well, true) {
             // Here and below: nobody listens when the process stops.
-            let _ = self.signals.send(Signal::Better(self.gvk.clone()));
+            let _ = self.signals.send(Signal::Recovered(self.gvk.clone()));
         }
     }
 
@@ -326,7 +326,7 @@ async fn follow(
         let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
             let signal = match event {
-                Ok(WatchEvent::Added(copy) | WatchEvent::Modified(copy)) if watched.part == Part::Copies => {
+                Ok(WatchEvent::Added(copy) | WatchEvent::Modified(copy)) if watched.selection == Selection::Copies => {
                     object::resource_version(&copy).clone_into(&mut version);
                     Signal::Copy(trimmed(&copy))
                 }
@@ -336,26 +336,26 @@ async fn follow(
                 }
                 Ok(WatchEvent::Unreadable(object)) => {
                     object::resource_version(&object.stub).clone_into(&mut version);
-                    if watched.part == Part::Copies {
+                    if watched.selection == Selection::Copies {
                         Signal::Copy(object.stub)
                     } else {
                         let target = ObjectRef::of(&object.stub);
                         let is_wanted = watched.wants(&object.stub);
                         let event = Event::Unreadable(object);
-                        if is_wanted { Signal::Event(event) } else { Signal::OfKnown(target, event) }
+                        if is_wanted { Signal::Event(event) } else { Signal::IfKnown(target, event) }
                     }
                 }
                 Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
                     object::resource_version(&object).clone_into(&mut version);
                     let target = ObjectRef::of(&object);
-                    let seen = (watched.part == Part::Components).then(|| trimmed(&object));
+                    let seen = (watched.selection == Selection::Components).then(|| trimmed(&object));
                     let uid = object::uid(&object).to_owned();
                     match watched.read(api, object).await {
                         Ok(Some(Ok(object))) => Signal::Event(Event::Applied(object)),
                         Ok(Some(Err(object))) => Signal::Event(Event::Unreadable(*object)),
                         Ok(None) => {
                             let event = seen.map_or_else(|| Event::Absent(target.clone(), uid), Event::Applied);
-                            Signal::OfKnown(target, event)
+                            Signal::IfKnown(target, event)
                         }
                         // What could not be read is found by the next list.
                         Err(_) => return,

@@ -58,7 +58,7 @@ pub struct Question {
 
 impl Question {
     /// What the arguments of a process ask, the program's name among them; none when they ask for something else.
-    pub fn of(arguments: &[OsString]) -> Option<Self> {
+    pub fn from_arguments(arguments: &[OsString]) -> Option<Self> {
         let (program, words) = arguments.split_first()?;
         let file = Path::new(program).file_name()?.to_string_lossy();
         let file = file.strip_suffix(std::env::consts::EXE_SUFFIX).unwrap_or(&file);
@@ -115,7 +115,7 @@ fn offered(line: &Line<'_>) -> (Vec<Candidate>, Vec<Values>) {
     }
     let operand = line.operand().filter(|_| is_word && (!is_flag || matches!(line.open, Open::Operand)));
     for argument in of_value.into_iter().chain(operand) {
-        let values = values::of(&line.path, argument);
+        let values = values::values(&line.path, argument);
         for value in &values {
             if let Values::Words(words) = value {
                 candidates.extend(words.iter().cloned());

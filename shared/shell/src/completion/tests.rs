@@ -70,7 +70,7 @@ fn values(words: &[&str]) -> Vec<String> {
 
 #[test]
 fn a_process_is_asked_by_its_first_word_or_its_name() {
-    let question = |words: &[&str]| Question::of(&words.iter().map(OsString::from).collect::<Vec<_>>());
+    let question = |words: &[&str]| Question::from_arguments(&words.iter().map(OsString::from).collect::<Vec<_>>());
     assert_eq!(question(&["kubectl-olm", "list", "__complete"]), None);
     let asked = question(&["/bin/kubectl-olm", "__complete", "list", ""]).unwrap();
     assert_eq!((asked.words, asked.plugin), (vec!["list".to_owned(), String::new()], None));

@@ -96,7 +96,7 @@ const CHANGES: [&str; 7] =
     ["channel:", "package:", "source:", "no-starting-csv:", "delete-subscription:", "delete-csv:", "delete-catalog:"];
 
 /// What an argument of a command takes; nothing for what only the person knows.
-pub(super) fn of(path: &[&str], argument: &Arg) -> Vec<Values> {
+pub(super) fn values(path: &[&str], argument: &Arg) -> Vec<Values> {
     let id = argument.get_id().as_str();
     let command = path.last().copied().unwrap_or_default();
     let possible = argument.get_possible_values();

@@ -12,7 +12,7 @@ pub(super) struct Bearer {
 
 impl Bearer {
     /// The token service of a header, if it names one.
-    pub(super) fn of(header: &str) -> Option<Self> {
+    pub(super) fn from_header(header: &str) -> Option<Self> {
         if header.len() > LONGEST {
             return None;
         }
@@ -100,16 +100,16 @@ mod tests {
             ("Bearer", None),
             ("", None),
         ] {
-            assert_eq!(Bearer::of(header), wanted, "{header}");
+            assert_eq!(Bearer::from_header(header), wanted, "{header}");
         }
-        assert_eq!(Bearer::of(&format!("Bearer realm=\"{}\"", "a".repeat(LONGEST))), None);
+        assert_eq!(Bearer::from_header(&format!("Bearer realm=\"{}\"", "a".repeat(LONGEST))), None);
     }
     proptest! {
         #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn any_header_has_an_answer(header in "\\PC{0,20}|([Bb]earer|Basic|realm|service|scope|[=\"\\\\, \t]|é|x){0,16}") {
-            let found = Bearer::of(&header);
+            let found = Bearer::from_header(&header);
             prop_assert!(found.as_ref().is_none_or(|found| found.realm.len() <= header.len()), "{:?}", found);
         }
 
@@ -123,7 +123,7 @@ mod tests {
             let quote = |text: &str| format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""));
             let more = service.as_deref().map(|service| format!(",service={}", quote(service))).unwrap_or_default();
             let header = format!("{scheme}Bearer{gap}realm={}{more},scope=\"a:b\"", quote(&realm));
-            prop_assert_eq!(Bearer::of(&header), Some(Bearer { realm, service }), "{}", header);
+            prop_assert_eq!(Bearer::from_header(&header), Some(Bearer { realm, service }), "{}", header);
         }
     }
 }

@@ -124,7 +124,7 @@ impl Registry {
     async fn authorize(&self, auth: &Login) -> Result<Option<HeaderValue>, Refusal> {
         let response = self.send(self.base.clone(), HeaderMap::new()).await?;
         let challenges = response.headers().get_all(WWW_AUTHENTICATE);
-        let challenge = challenges.iter().filter_map(|c| c.to_str().ok()).find_map(Bearer::of);
+        let challenge = challenges.iter().filter_map(|c| c.to_str().ok()).find_map(Bearer::from_header);
         let basic = match auth {
             Login::Basic(user, password) => Some(basic(user, password)?),
             Login::Anonymous => None,

@@ -20,7 +20,7 @@ use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
 use super::explain::{self, Asked, explain, summary};
-use super::named::{self, plan_ref};
+use super::lookup::{self, plan_ref};
 use super::policy::{self, Refusal, Terms, Understood};
 use super::wait::{self, Of, Until};
 use crate::blocking::block_on;
@@ -98,7 +98,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 }
 
 async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -> Result<Outcome, CliError> {
-    let mut seen = look(options, printer).await?;
+    let mut seen = read_state(options, printer).await?;
     vital(&seen, terms)?;
     let Some(api) = seen.api().cloned() else { return Ok(Outcome::Done) };
     let plans = chosen(options, &seen)?;
@@ -134,7 +134,7 @@ async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -
             return Ok(Outcome::Negative);
         }
         // Reading takes a while.
-        seen = look(options, printer).await?;
+        seen = read_state(options, printer).await?;
         vital(&seen, terms)?;
     }
     let who = if options.dry_run == DryRun::Client || candidates.is_empty() { None } else { who(&api, printer).await };
@@ -181,7 +181,7 @@ fn vital(seen: &ClusterState, terms: &Understood) -> Result<(), CliError> {
     }
 }
 
-async fn look(options: &Options, printer: &mut Printer) -> Result<ClusterState, CliError> {
+async fn read_state(options: &Options, printer: &mut Printer) -> Result<ClusterState, CliError> {
     let source = SourceFlags { cluster: options.cluster.clone(), ..SourceFlags::default() };
     let mut seen = source.read(&options.namespaces, &[], ReadScope::Planning, printer).await?;
     seen.settings.optional_manifests = options.optional_manifests;
@@ -194,7 +194,7 @@ fn chosen(options: &Options, seen: &ClusterState) -> Result<Vec<ObjectRef>, CliE
     let namespace = seen.namespace.as_deref().unwrap_or_default();
     let plans = world.all(&kind::INSTALL_PLAN).map(|o| o.json()).filter(|plan| seen.is_asked(plan));
     if options.plans.is_empty() {
-        let waits = |plan: &&Value| named::summary_in(seen, plan).is_pending();
+        let waits = |plan: &&Value| lookup::summary_in(seen, plan).is_pending();
         let labels = |plan: &&Value| options.selector.as_ref().is_none_or(|query| query.selects(plan));
         return Ok(plans.filter(waits).filter(labels).map(ObjectRef::of).collect());
     }
@@ -203,7 +203,7 @@ fn chosen(options: &Options, seen: &ClusterState) -> Result<Vec<ObjectRef>, CliE
         let name = bare(name, "installplan")?;
         let target = plan_ref(namespace, name);
         if world.json(&kind::INSTALL_PLAN, namespace, name).is_none() {
-            return Err(named::not_found("InstallPlan", name, namespace));
+            return Err(lookup::not_found("InstallPlan", name, namespace));
         }
         if !targets.contains(&target) {
             targets.push(target);
@@ -220,9 +220,9 @@ async fn examine(
     images: &image::Options,
     printer: &mut Printer,
 ) -> Result<Candidate, Said> {
-    let gone = || Said::Failed(named::not_found("InstallPlan", &target.name, &target.namespace));
+    let gone = || Said::Failed(lookup::not_found("InstallPlan", &target.name, &target.namespace));
     let plan = plan_in(seen, target).ok_or_else(gone)?;
-    let summary = named::summary_in(seen, &plan);
+    let summary = lookup::summary_in(seen, &plan);
     if summary.approved || matches!(summary.phase.as_str(), "Installing" | "Complete" | "Failed") {
         return Err(Said::Already(already(&plan, &summary)));
     }
@@ -317,9 +317,9 @@ async fn give(api: &Api, candidate: &Candidate, who: Option<&str>, dry_run: DryR
             _ => Said::Refused(changed()),
         },
         Err(refusal) if refusal.is_not_found() => {
-            Said::Failed(named::not_found("InstallPlan", &target.name, &target.namespace))
+            Said::Failed(lookup::not_found("InstallPlan", &target.name, &target.namespace))
         }
-        Err(refusal) => Said::Failed(named::refused(&refusal, "patch", "installplans", &target.namespace)),
+        Err(refusal) => Said::Failed(lookup::refused(&refusal, "patch", "installplans", &target.namespace)),
     }
 }
 

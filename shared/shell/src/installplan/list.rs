@@ -9,7 +9,7 @@ use olm_core::plan::{BlockingBundle, Reason};
 use olm_core::world::{Reader, kind};
 use serde_json::{Value, json};
 
-use super::named::{self, age};
+use super::lookup::{self, age};
 use crate::blocking::block_on;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::list::{Column, Entry, ListFlags, Listing, Watched};
@@ -58,7 +58,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     if options.list.watch {
         return block_on(watch(options, printer));
     }
-    let seen = block_on(look(options, printer))?;
+    let seen = block_on(read_state(options, printer))?;
     warn_of_gaps(&seen, printer);
     let listing = listing(&seen, options).arranged(&options.list)?;
     let unreadable = unreadable(&seen, options);
@@ -74,12 +74,12 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         printer.error(error);
     }
     if let Some(gap) = unreadable.first() {
-        return Err(CliError::from(gap));
+        return Err(CliError::from(*gap));
     }
     Ok(if missing.is_empty() { Outcome::Done } else { Outcome::Negative })
 }
 
-async fn look(options: &Options, printer: &mut Printer) -> Result<ClusterState, CliError> {
+async fn read_state(options: &Options, printer: &mut Printer) -> Result<ClusterState, CliError> {
     options.source.read(&options.namespaces, &[], ReadScope::Plans, printer).await
 }
 
@@ -88,7 +88,7 @@ async fn look(options: &Options, printer: &mut Printer) -> Result<ClusterState, 
 async fn watch(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let (mut watched, mut backoff) = (Watched::default(), Backoff::new());
     loop {
-        let mut seen = look(options, printer).await?;
+        let mut seen = read_state(options, printer).await?;
         warn_of_gaps(&seen, printer);
         watched.show(listing(&seen, options), &options.list, printer)?;
         let mut failed = None;
@@ -107,7 +107,7 @@ async fn watch(options: &Options, printer: &mut Printer) -> Result<Outcome, CliE
         if let Err(refusal) = followed.as_ref()
             && matches!(refusal.code, 401 | 403)
         {
-            return Err(named::refused(
+            return Err(lookup::refused(
                 refusal,
                 "watch",
                 "installplans",
@@ -126,7 +126,7 @@ fn listing(seen: &ClusterState, options: &Options) -> Listing {
         if !seen.is_asked(plan) || !is_named(plan, &options.names) {
             continue;
         }
-        let summary = named::summary_in(seen, plan);
+        let summary = lookup::summary_in(seen, plan);
         if options.pending && !summary.is_pending() {
             continue;
         }
@@ -167,7 +167,7 @@ fn missing(seen: &ClusterState, options: &Options) -> Vec<CliError> {
     let missing = options.names.iter().filter(|name| !is_there(name));
     missing
         .map(|name| match &seen.namespace {
-            Some(namespace) => named::not_found("InstallPlan", name, namespace),
+            Some(namespace) => lookup::not_found("InstallPlan", name, namespace),
             None => CliError::new(ErrorKind::Api, format!("there is no InstallPlan {name:?} in any namespace")),
         })
         .collect()

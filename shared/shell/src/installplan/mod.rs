@@ -11,6 +11,6 @@
 pub mod approve;
 pub mod explain;
 pub mod list;
-mod named;
+mod lookup;
 pub mod policy;
 pub mod wait;

@@ -74,7 +74,7 @@ pub struct Tried {
 
 impl Tried {
     /// Tries a policy on an explanation.
-    pub(super) fn of(policy: &Policy, explanation: &Value) -> Self {
+    pub(super) fn new(policy: &Policy, explanation: &Value) -> Self {
         let tried =
             Self { policy: policy.text().to_owned(), holds: None, failing: String::new(), message: String::new() };
         match policy.failing(explanation) {

@@ -16,7 +16,7 @@ use olm_core::world::{Reader, World};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::named::{self, plan_ref};
+use super::lookup::{self, plan_ref};
 use crate::blocking::block_on;
 use crate::cli::flags::ClusterFlags;
 use crate::cli::name::bare;
@@ -109,7 +109,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
         Of::Subscription(name) => Of::Subscription(bare(name, "subscription")?.to_owned()),
     };
     block_on(async {
-        let (api, namespace) = named::connect(&options.cluster, options.namespace.as_deref()).await?;
+        let (api, namespace) = lookup::connect(&options.cluster, options.namespace.as_deref()).await?;
         plan(&api, &namespace, &of, options.until, options.timeout, options.json, printer).await
     })
 }
@@ -201,7 +201,7 @@ impl Waiting<'_> {
         let (Of::Subscription(name) | Of::Plan(name)) = of;
         let Some(Seen(seen)) = self.seen(sight, "subscriptions", printer)? else { return Ok(None) };
         let Some(subscription) = seen else {
-            return Err(named::not_found("Subscription", name, self.namespace));
+            return Err(lookup::not_found("Subscription", name, self.namespace));
         };
         self.world.apply(subscription.clone());
         let of_status = [&["status", "installPlanRef", "name"][..], &["status", "installplan", "name"]];
@@ -239,7 +239,7 @@ impl Waiting<'_> {
                     )?;
                     Ok(Some(Outcome::Negative))
                 }
-                Of::Plan(_) => Err(named::not_found("InstallPlan", name, self.namespace)),
+                Of::Plan(_) => Err(lookup::not_found("InstallPlan", name, self.namespace)),
                 // Its Subscription will name another.
                 Of::Subscription(_) => {
                     self.looked = true;
@@ -283,7 +283,7 @@ impl Waiting<'_> {
                 self.trouble = None;
                 Ok(Some(Seen(seen)))
             }
-            Err(refusal) if follow::lasts(&refusal) => Err(named::refused(&refusal, "watch", plural, self.namespace)),
+            Err(refusal) if follow::lasts(&refusal) => Err(lookup::refused(&refusal, "watch", plural, self.namespace)),
             Err(refusal) => {
                 self.looked = true;
                 if self.trouble.as_ref() != Some(&refusal.message) {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::gap::Gap;
 use super::state::ClusterState;
 use super::{Warn, files};
-use crate::cluster::once::{self, Fetched};
+use crate::cluster::fetch_catalog::{self, Fetched};
 use crate::error::{CliError, ErrorKind};
 use crate::registry::local::{CatalogDirectory, first_findings};
 use crate::{image, registry};
@@ -80,7 +80,7 @@ impl ClusterState {
         for source in &sources {
             let (namespace, name) = (object::namespace(source).to_owned(), object::name(source).to_owned());
             doing(format!("reading catalog {namespace}/{name}"));
-            let read = match once::fetch(&api, images, source).await {
+            let read = match fetch_catalog::fetch(&api, images, source).await {
                 Ok(fetched) => content(fetched).await,
                 Err(error) => Err(error),
             };

@@ -71,7 +71,7 @@ pub(super) async fn list_all(
                     narrower.push(kind);
                 }
                 Err(refusal) if !is_fatal(&refusal, kind, scope) => gaps.push(Gap::list(kind, place, &refusal)),
-                Err(refusal) => return Err(RequestError::of("list", &kind.located(), place, refusal)),
+                Err(refusal) => return Err(RequestError::about("list", &kind.located(), place, refusal)),
             }
         }
         wanted = narrower;

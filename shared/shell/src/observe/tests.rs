@@ -9,6 +9,7 @@ use crate::blocking::block_on;
 use crate::cli::Printer;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::streams::Buffer;
+use crate::cluster::request_error::RequestError;
 
 fn seen(files: &[(&str, &str)], on_top: Option<&str>, flags: &[&str]) -> Result<(ClusterState, String), CliError> {
     let folder = tempfile::tempdir().unwrap();
@@ -76,7 +77,7 @@ fn files_and_a_cluster_contradict_each_other() {
 }
 
 /// A cluster that lets lists be made in one namespace only, but for ClusterServiceVersions, of which there is a copy.
-async fn narrow() -> (Result<Vec<Gap>, CliError>, World) {
+async fn narrow() -> (Result<Vec<Gap>, RequestError>, World) {
     let service = tower::service_fn(|request: http::Request<kube::client::Body>| async move {
         let uri = request.uri().to_string();
         let list = |items: Value| (200, json!({ "metadata": { "resourceVersion": "9" }, "items": items }));

@@ -109,7 +109,7 @@ async fn emit(options: &Options, printer: &mut Printer) -> Result<Outcome, CliEr
             objects.extend(rights.installer(&account, printer).await?);
         }
         if *rbac {
-            comments = rights.told(mode, printer).await?;
+            comments = rights.render(mode, printer).await?;
         }
     } else if wanted.service_account.is_some() {
         printer.talk("Which rights the ServiceAccount needs depends on the operator: --bundle or --package names it");
@@ -238,7 +238,7 @@ impl Rights<'_> {
     }
 
     /// The rights that come of the group and the operator, for people.
-    async fn told(&self, mode: InstallMode, printer: &mut Printer) -> Result<Vec<String>, CliError> {
+    async fn render(&self, mode: InstallMode, printer: &mut Printer) -> Result<Vec<String>, CliError> {
         let mut group = self.group.clone();
         object::map_mut(&mut group, &["spec"]).remove("serviceAccountName");
         let mut place = Rights { group: &group, ..*self }.place(&[]);

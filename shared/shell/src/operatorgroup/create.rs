@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 
 use super::compile::{self, Answer, Made, Wanted};
 use super::managed::{
-    ATTEMPTS, GROUPS, SETTLES, create_first, decides, gap, label, listed, look, names, refuse, refused, settled, tell,
-    unlabelled,
+    ATTEMPTS, GROUPS, SETTLES, create_first, decides, gap, label, listed, names, read_state, refuse, refused, settled,
+    tell, unlabelled,
 };
 use super::operator::Known;
 use crate::blocking::block_on;
@@ -182,7 +182,7 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
 /// Looks at what decides. Who may not look into all namespaces looks into the other one, too, when it comes to that.
 async fn seen(options: &Options, wished: &Wished, printer: &mut Printer) -> Result<ClusterState, CliError> {
     let namespace = object::namespace(&wished.group);
-    let mut seen = look(&options.source, namespace, printer).await?;
+    let mut seen = read_state(&options.source, namespace, printer).await?;
     let world = Reader::new(&seen.world);
     let mut places = vec![namespace.to_owned()];
     if matches!(managed::creation(&world, namespace, &wished.group), Creation::Elsewhere { .. }) {

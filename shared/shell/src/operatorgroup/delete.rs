@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::compile::{self, namespace};
 use super::managed::{
-    ATTEMPTS, CSVS, GROUPS, create_first, gap, label, listed, look, names, refuse, refused, tell, unlabelled,
+    ATTEMPTS, CSVS, GROUPS, create_first, gap, label, listed, names, read_state, refuse, refused, tell, unlabelled,
 };
 use crate::blocking::block_on;
 use crate::cli::confirm::confirm;
@@ -74,7 +74,7 @@ async fn remove(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
     let mut agreed = options.yes || options.dry_run != DryRun::None;
     let mut said = String::new();
     for _ in 0..ATTEMPTS {
-        let seen = look(&options.source, &place, printer).await?;
+        let seen = read_state(&options.source, &place, printer).await?;
         let (group, subscriptions) = match decide(&Reader::new(&seen.world), &place, name)? {
             Decided::Nothing { why } => {
                 printer.talk(why);

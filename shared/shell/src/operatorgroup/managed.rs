@@ -35,7 +35,7 @@ pub(super) const CSVS: &str = "clusterserviceversions.operators.coreos.com";
 ///
 /// # Errors
 /// OperatorGroups or ClusterServiceVersions of the namespace cannot be listed.
-pub(super) async fn look(
+pub(super) async fn read_state(
     source: &SourceFlags,
     namespace: &str,
     printer: &mut Printer,

@@ -15,6 +15,6 @@ pub mod create;
 pub mod delete;
 pub mod intersect;
 pub mod lint;
+mod lookup;
 mod managed;
-mod named;
 pub mod operator;

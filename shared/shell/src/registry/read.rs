@@ -220,7 +220,7 @@ impl Cutter {
 
     fn file(&mut self, shown: &str, path: PathBuf) -> io::Result<()> {
         let file = Disk::open(&path)?;
-        let stamp = Stamp::of(&file)?;
+        let stamp = Stamp::from_file(&file)?;
         let again = if self.kept + stamp.length <= KEPT {
             self.kept += stamp.length;
             None
@@ -284,7 +284,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(file: &Disk) -> io::Result<Self> {
+    fn from_file(file: &Disk) -> io::Result<Self> {
         let metadata = file.metadata()?;
         Ok(Self { length: metadata.len(), modified: metadata.modified().ok() })
     }
@@ -295,7 +295,7 @@ impl Stored for Reread {
         let path = self.path.display();
         let refused = |e: io::Error| format!("{path} cannot be read again: {e}");
         let mut file = Disk::open(&self.path).map_err(refused)?;
-        if Stamp::of(&file).map_err(refused)? != self.stamp {
+        if Stamp::from_file(&file).map_err(refused)? != self.stamp {
             return Err(format!("{path} has changed since the catalog was read"));
         }
         let mut bytes = vec![0; range.len()];

@@ -10,7 +10,7 @@ use crate::cli::table::Table;
 
 /// The Subscriptions, InstallPlans and ClusterServiceVersions, without copies. Of more than `many` only those that are among `changed`,
 /// or are not where they should be.
-pub(super) fn of(world: &World, many: usize, changed: &BTreeSet<ObjectRef>) -> Table {
+pub(super) fn table(world: &World, many: usize, changed: &BTreeSet<ObjectRef>) -> Table {
     let world = Reader::new(world);
     let of = |kind: &GroupKind| world.all(kind).map(|object| object.json()).collect::<Vec<&Value>>();
     let subscriptions = of(&kind::SUBSCRIPTION).into_iter().map(subscription);
@@ -84,7 +84,7 @@ mod tests {
             world.apply(csv);
         }
         let names = |many| -> Vec<String> {
-            let table = of(&world, many, &changed).to_string();
+            let table = table(&world, many, &changed).to_string();
             table.lines().skip(1).map(|l| l.split_whitespace().nth(1).unwrap_or_default().to_owned()).collect()
         };
         let all = ["clusterserviceversion/rose", "clusterserviceversion/tulip", "clusterserviceversion/weed"];

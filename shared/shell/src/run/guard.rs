@@ -92,7 +92,7 @@ async fn controllers(api: &Api) -> Result<Vec<ObjectRef>, CliError> {
     let page = api
         .list(&deployments, CONTROLLERS, "")
         .await
-        .map_err(|status| RequestError::of("list", &deployments, "", status))?;
+        .map_err(|status| RequestError::about("list", &deployments, "", status))?;
     let runs = |d: &&serde_json::Value| {
         object::at(d, &["spec", "replicas"]).as_i64().unwrap_or(1) > 0 && !object::is_deleting(d)
     };

@@ -114,7 +114,7 @@ impl<'a> Live<'a> {
                     }
                     printer.data(ends)?;
                 }
-                let report = Report::of(&reasons);
+                let report = Report::from_reasons(&reasons);
                 self.tell(&report, printer)?;
                 let is_done = if self.audit { !report.is_blocked } else { report.open.is_empty() };
                 Ok(if is_done { Outcome::Done } else { Outcome::Negative })
@@ -168,7 +168,7 @@ impl<'a> Live<'a> {
             Stopped::Terminated => Ok(Outcome::Done),
             Stopped::Interrupted => Ok(Outcome::Interrupted),
             Stopped::OutOfTime(timeout) => {
-                self.tell(&Report::of(reasons), printer)?;
+                self.tell(&Report::from_reasons(reasons), printer)?;
                 let message = format!("not done after {}: {waiting_for}", age(timeout));
                 printer.error(
                     &CliError::new(ErrorKind::Api, message)
@@ -259,7 +259,7 @@ pub(super) async fn connect(options: &Options) -> Result<(Api, String), CliError
 /// A kind cannot be read without which nothing can be planned.
 pub(super) fn unreadable(gvk: &Gvk, status: Status) -> CliError {
     match resource(gvk) {
-        Some(resource) => RequestError::of("list", &resource, "", status).into(),
+        Some(resource) => RequestError::about("list", &resource, "", status).into(),
         None => RequestError::new("list", &gvk.kind, "", status).into(),
     }
 }

@@ -145,7 +145,7 @@ impl Observer for Log<'_> {
         warn!(kind = gvk.kind, group = gvk.group, hint, "cannot watch: {}", refusal.message);
     }
 
-    fn better(&mut self, gvk: &Gvk) {
+    fn recovered(&mut self, gvk: &Gvk) {
         self.troubled.remove(gvk);
         if self.troubled.is_empty() && std::mem::take(&mut self.alone) {
             match &mut self.voice {
@@ -222,7 +222,8 @@ impl Observer for Log<'_> {
             timeline.end();
             changed = std::mem::take(&mut timeline.changed);
         }
-        self.ends = (self.reports && !matches!(self.voice, Voice::Audit(..))).then(|| ends::of(world, MANY, &changed));
+        self.ends =
+            (self.reports && !matches!(self.voice, Voice::Audit(..))).then(|| ends::table(world, MANY, &changed));
     }
 }
 

@@ -115,7 +115,7 @@ async fn release_all(
         }
         return Ok(Outcome::Done);
     }
-    let report = Report::of(&reasons);
+    let report = Report::from_reasons(&reasons);
     report::lines(&report.open).for_each(|line| printer.reason(line));
     let left = left(api, &names).await?;
     for csv in &left {
@@ -173,7 +173,7 @@ async fn terminating(api: &Api, release: &Release) -> Result<BTreeSet<String>, C
     let mut terminating = BTreeSet::new();
     for name in &release.namespaces {
         let target = ObjectRef { gvk: namespaces().gvk, namespace: String::new(), name: name.clone() };
-        match api.get(&target).await.map_err(|status| RequestError::of("get", &namespaces(), "", status))? {
+        match api.get(&target).await.map_err(|status| RequestError::about("get", &namespaces(), "", status))? {
             Some(namespace) if object::is_deleting(&namespace) => drop(terminating.insert(name.clone())),
             Some(_) => {}
             None => {
@@ -188,7 +188,7 @@ async fn terminating(api: &Api, release: &Release) -> Result<BTreeSet<String>, C
     let mut token = String::new();
     loop {
         let page = api.list_at(&namespaces(), (Depth::Metadata, PAGE), "", &token).await;
-        let page = page.map_err(|status| RequestError::of("list", &namespaces(), "", status))?;
+        let page = page.map_err(|status| RequestError::about("list", &namespaces(), "", status))?;
         let deleting = page.objects.iter().filter(|namespace| object::is_deleting(namespace));
         terminating.extend(deleting.map(|namespace| object::name(namespace).to_owned()));
         if page.next.is_empty() {
@@ -212,7 +212,7 @@ async fn pending(api: &Api, release: &Release) -> Result<Vec<Value>, CliError> {
             Ok(page) => page,
             // Without the kind there is none.
             Err(refusal) if refusal.is_not_found() => return Ok(pending),
-            Err(refusal) => return Err(RequestError::of("list", &csvs(), "", refusal).into()),
+            Err(refusal) => return Err(RequestError::about("list", &csvs(), "", refusal).into()),
         };
         let waits = |csv: &&Value| is_going(csv) && object::has_finalizer(csv, FINALIZER) && is_meant(csv);
         pending.extend(page.objects.iter().filter(waits).map(trimmed));
@@ -232,7 +232,7 @@ async fn left(api: &Api, names: &BTreeSet<(String, String)>) -> Result<Vec<Value
             Ok(Some(csv)) => left.push(csv),
             Ok(None) => {}
             Err(refusal) if refusal.is_not_found() => {}
-            Err(refusal) => return Err(RequestError::of("get", &csvs(), namespace, refusal).into()),
+            Err(refusal) => return Err(RequestError::about("get", &csvs(), namespace, refusal).into()),
         }
     }
     Ok(left)

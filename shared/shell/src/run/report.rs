@@ -42,7 +42,7 @@ pub(super) fn lines(causes: &[Cause]) -> impl Iterator<Item = String> {
 }
 
 impl Report {
-    pub(super) fn of(reasons: &[(Key, Vec<Reason>)]) -> Self {
+    pub(super) fn from_reasons(reasons: &[(Key, Vec<Reason>)]) -> Self {
         let mut report = Self::default();
         let mut told = BTreeSet::new();
         let reasons = merged(reasons.iter().flat_map(|(_, reasons)| reasons));
@@ -145,7 +145,7 @@ mod tests {
                 .to_owned(),
         };
         let key = |controller, name: &str| Key::new(controller, "", name);
-        let report = Report::of(&[
+        let report = Report::from_reasons(&[
             (key(Controller::Resolution, "a"), vec![unresolved("a")]),
             (key(Controller::Resolution, "b"), vec![unresolved("b")]),
             (key(Controller::CatalogSource, "market"), vec![away.clone(), away]),
@@ -174,7 +174,7 @@ mod tests {
             (key("new-town"), vec![reason("new-town/samovar")]),
             (key("old-town"), vec![reason("old-town/tea-house")]),
         ];
-        let report = Report::of(&reasons);
+        let report = Report::from_reasons(&reasons);
         assert!(!report.is_blocked && report.open.is_empty());
         assert_eq!(
             lines(&report.notes).collect::<Vec<_>>(),

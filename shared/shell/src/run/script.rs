@@ -67,7 +67,7 @@ struct Patched {
 
 impl Script {
     /// The script of a folder; `None` when it has none.
-    pub(super) fn of(folder: &Path) -> Result<Option<Self>, CliError> {
+    pub(super) fn from_folder(folder: &Path) -> Result<Option<Self>, CliError> {
         let file = folder.join(FILE);
         if !file.is_file() {
             return Ok(None);

@@ -59,7 +59,7 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
         }
     }
     let reasons = simulation.planner().reasons().map(|(key, reasons)| (key.clone(), reasons.to_vec()));
-    let report = Report::of(&reasons.collect::<Vec<_>>());
+    let report = Report::from_reasons(&reasons.collect::<Vec<_>>());
     match options.output {
         Some(format) => {
             // All objects but Events.
@@ -69,7 +69,7 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
         None => {
             printer.data(&story)?;
             printer.line("")?;
-            printer.data(ends::of(simulation.planner().world(), usize::MAX, &BTreeSet::new()))?;
+            printer.data(ends::table(simulation.planner().world(), usize::MAX, &BTreeSet::new()))?;
         }
     }
     if !settled {
@@ -88,7 +88,7 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
 fn split(paths: &[PathBuf]) -> Result<(Vec<Script>, Vec<PathBuf>), CliError> {
     let (mut scripts, mut others) = (Vec::new(), Vec::new());
     for path in paths {
-        match Script::of(path)? {
+        match Script::from_folder(path)? {
             Some(script) => scripts.push(script),
             None => others.push(path.clone()),
         }

@@ -123,7 +123,7 @@ impl Api {
     }
 
     pub(super) fn read_page(&self, resource: &Resource, text: &str) -> Result<Page, Status> {
-        let list = RawList::of(text.as_bytes())?;
+        let list = RawList::from_bytes(text.as_bytes())?;
         let (resource_version, next) = list.ends();
         let (mut objects, mut unreadable) = (Vec::new(), Vec::new());
         for raw in list.items.unwrap_or_default() {
@@ -170,7 +170,7 @@ impl Api {
         let mut request = Request::new(resource.path(namespace)).list(&params).map_err(unsendable)?;
         request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(TABLE));
         let text = self.text(Ok(request)).await?;
-        TablePage::of(&RawList::of(text.as_bytes())?, &resource.gvk)
+        TablePage::from_list(&RawList::from_bytes(text.as_bytes())?, &resource.gvk)
     }
 }
 

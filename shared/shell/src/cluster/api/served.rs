@@ -55,7 +55,7 @@ impl Api {
     /// What discovery lists in a version of a group: kinds, with the names of their resources and whether those are in namespaces.
     async fn listed(&self, group: &str, version: &str) -> Result<Vec<(String, String, bool)>, Status> {
         let base = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
-        let listed: APIResourceList = self.told(&format!("{base}/{version}"), JSON).await?;
+        let listed: APIResourceList = self.fetch(&format!("{base}/{version}"), JSON).await?;
         Ok(listed.resources.into_iter().map(|r| (r.kind, r.name, r.namespaced)).collect())
     }
 
@@ -78,8 +78,8 @@ impl Api {
     /// Everything that the API server serves, which is known from then on, and the versions of groups of which it does not know now what
     /// they have: aggregated APIs that do not answer.
     pub async fn discover(&self) -> Result<(Vec<Resource>, Vec<(String, String)>), Status> {
-        let core = self.told::<APIGroupDiscoveryList>("/api", ACCEPT_AGGREGATED_DISCOVERY_V2).await?;
-        let groups = self.told::<APIGroupDiscoveryList>("/apis", ACCEPT_AGGREGATED_DISCOVERY_V2).await?;
+        let core = self.fetch::<APIGroupDiscoveryList>("/api", ACCEPT_AGGREGATED_DISCOVERY_V2).await?;
+        let groups = self.fetch::<APIGroupDiscoveryList>("/apis", ACCEPT_AGGREGATED_DISCOVERY_V2).await?;
         let (mut found, mut stale) = (Vec::new(), Vec::new());
         for group in core.items.into_iter().chain(groups.items) {
             let name = group.metadata.and_then(|m| m.name).unwrap_or_default();
@@ -100,7 +100,7 @@ impl Api {
     }
 
     /// What the API server tells of itself. It is asked with our own rights.
-    async fn told<T: DeserializeOwned>(&self, path: &str, form: &'static str) -> Result<T, Status> {
+    async fn fetch<T: DeserializeOwned>(&self, path: &str, form: &'static str) -> Result<T, Status> {
         self.answer(|| self.ask(path, form)).await
     }
 

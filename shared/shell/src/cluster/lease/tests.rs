@@ -59,10 +59,10 @@ fn what_is_written_is_read_again() {
         let mut lease = json!({ "metadata": { "name": NAME, "annotations": { ASKED_BY: "somebody" } } });
         record.write(&mut lease);
         assert_eq!(lease["spec"]["renewTime"], "2026-11-18T11:06:40.000000Z");
-        assert_eq!(Record::of(&lease), record);
+        assert_eq!(Record::from_lease(&lease), record);
     }
-    assert_eq!(Record::of(&json!({})).holder, "");
-    assert_eq!(Record::of(&json!({ "spec": { "leaseDurationSeconds": -1 } })).duration, Duration::ZERO);
+    assert_eq!(Record::from_lease(&json!({})).holder, "");
+    assert_eq!(Record::from_lease(&json!({ "spec": { "leaseDurationSeconds": -1 } })).duration, Duration::ZERO);
 }
 
 #[test]

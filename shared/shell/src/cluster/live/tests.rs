@@ -16,7 +16,7 @@ impl Observer for Silent {
     fn started(&mut self, _: &World) {}
     fn worked(&mut self, _: &Key, _: &[Action], _: &[Status]) {}
     fn trouble(&mut self, _: &Gvk, _: &Status) {}
-    fn better(&mut self, _: &Gvk) {}
+    fn recovered(&mut self, _: &Gvk) {}
     fn unreadable(&mut self, _: &Unreadable) {}
     fn unsettled(&mut self, _: usize) {}
     fn reasons(&mut self, _: &Key, _: &[Reason]) {}

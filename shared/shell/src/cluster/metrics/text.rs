@@ -90,7 +90,7 @@ struct Metric {
 }
 
 /// All metrics of a moment.
-pub(super) fn of(counts: &mut Counts) -> String {
+pub(super) fn render(counts: &mut Counts) -> String {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Exposition(metrics(counts))));
     let mut text = String::new();

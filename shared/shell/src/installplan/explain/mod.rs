@@ -22,7 +22,7 @@ use std::str::FromStr;
 
 use olm_core::api::object;
 use olm_core::bundle::Bundle;
-use olm_core::explain::{Explanation, Outcome as Result_, Subject};
+use olm_core::explain::{Explanation, Subject};
 use olm_core::installplan::summary;
 use olm_core::version::{self, Range};
 use olm_core::world::{Reader, kind};
@@ -30,8 +30,8 @@ use serde_json::{Value, json};
 
 pub use self::read::{DryRun, explain};
 pub(crate) use self::read::{catalogs, explainer};
+pub(crate) use self::report::render_right as right;
 pub use self::report::summary;
-pub(crate) use self::report::told as right;
 use super::policy::{self, Tried};
 use crate::blocking::block_on;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
@@ -130,7 +130,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     }
     let tried = |explanation: &Explanation| -> Vec<Tried> {
         let document = serde_json::to_value(explanation).unwrap_or_default();
-        policies.iter().map(|policy| Tried::of(policy, &document)).collect()
+        policies.iter().map(|policy| Tried::new(policy, &document)).collect()
     };
     let with_policies = |explanation: Explanation| {
         let tried = tried(&explanation);
@@ -141,13 +141,13 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let worst = explanations.iter().map(|(e, _)| e.verdict.result).max().unwrap_or_default();
     let tried: Vec<&Tried> = explanations.iter().flat_map(|(_, tried)| tried).collect();
     Ok(match worst {
-        Result_::WouldFail => Outcome::Negative,
+        olm_core::explain::Outcome::WouldFail => Outcome::Negative,
         _ if tried.iter().any(|tried| tried.holds == Some(false)) => Outcome::Negative,
-        Result_::Unknown => Outcome::Unknown,
+        olm_core::explain::Outcome::Unknown => Outcome::Unknown,
         _ if tried.iter().any(|tried| tried.holds.is_none()) => Outcome::Unknown,
         // The policies decide.
-        Result_::NeedsDecision if policies.is_empty() => Outcome::Negative,
-        Result_::NeedsDecision | Result_::Safe => Outcome::Done,
+        olm_core::explain::Outcome::NeedsDecision if policies.is_empty() => Outcome::Negative,
+        olm_core::explain::Outcome::NeedsDecision | olm_core::explain::Outcome::Safe => Outcome::Done,
     })
 }
 

@@ -17,12 +17,12 @@ use olm_core::explain::{Asks, Bundle, Change, Cluster, Error, Explainer, Explana
 use olm_core::structural::{SchemaCheck, SchemaCheckResult};
 use olm_core::world::{Reader, kind};
 
-use super::super::named;
+use super::super::lookup;
 use super::rehearse::rehearse;
 use crate::cli::source::read_catalogs;
 use crate::cli::{CliError, ErrorKind, Printer};
-use crate::cluster::fit;
 use crate::cluster::puller::Puller;
+use crate::cluster::schema_check;
 use crate::image;
 use crate::observe::{ClusterState, Gap, KINDS, STALE};
 use crate::registry;
@@ -87,20 +87,20 @@ async fn tried_out(
     let mut tries = 0;
     loop {
         let explainer = Explainer::new(&seen.settings, cluster(seen, subject.namespace(), &more));
-        let (explanation, asks) = explainer.explain_and_ask(subject).map_err(|error| untold(&error, seen))?;
+        let (explanation, asks) = explainer.explain_and_ask(subject).map_err(|error| unexplained(&error, seen))?;
         tries += 1;
-        if tries == TRIES || !more.look(seen, &explanation, &asks.fits, images, printer).await? {
+        if tries == TRIES || !more.read(seen, &explanation, &asks.fits, images, printer).await? {
             return Ok((explainer, explanation, asks));
         }
     }
 }
 
-fn untold(error: &Error, seen: &ClusterState) -> CliError {
+fn unexplained(error: &Error, seen: &ClusterState) -> CliError {
     let unread: Vec<String> =
         seen.gaps.iter().filter(|gap| gap.resource.contains("catalogsources")).map(ToString::to_string).collect();
     match error {
         Error::NotFound { kind, .. } => {
-            CliError::new(ErrorKind::Input, error.to_string()).hint(named::whereabouts(kind))
+            CliError::new(ErrorKind::Input, error.to_string()).hint(lookup::whereabouts(kind))
         }
         Error::NotOffered { catalogs, .. } => {
             let unread = if unread.is_empty() { String::new() } else { format!("; {}", unread.join("; ")) };
@@ -199,7 +199,7 @@ impl More {
     ///
     /// # Errors
     /// The API server is in trouble: what would be said of the rest would not be true.
-    async fn look(
+    async fn read(
         &mut self,
         seen: &mut ClusterState,
         explanation: &Explanation,
@@ -232,7 +232,7 @@ impl More {
         }
         for question in fits {
             if let Entry::Vacant(vacant) = self.fits.entry((question.crd.clone(), question.digest())) {
-                vacant.insert(look_at_customs(seen, question, printer).await);
+                vacant.insert(check_custom_resources(seen, question, printer).await);
                 any = true;
             }
         }
@@ -241,14 +241,14 @@ impl More {
 }
 
 /// Looks whether custom resources fit, page by page. What may not be read is a gap.
-async fn look_at_customs(
+async fn check_custom_resources(
     seen: &mut ClusterState,
     question: &SchemaCheck,
     printer: &Printer,
 ) -> Option<SchemaCheckResult> {
     let api = seen.api().cloned()?;
     let progress = printer.progress(format!("reading every {}", question.kind));
-    let (found, _) = fit::look(&api, question).await;
+    let (found, _) = schema_check::check(&api, question).await;
     drop(progress);
     let Some(refusal) = found.refusal.clone() else { return Some(found) };
     seen.gaps.push(Gap {

@@ -34,7 +34,7 @@ struct Section {
 }
 
 impl Section {
-    fn of(title: &str) -> Self {
+    fn new(title: &str) -> Self {
         Self { title: title.to_owned(), items: Vec::new(), is_list: false, is_line: false, tone: Tone::Plain }
     }
 }
@@ -48,7 +48,7 @@ struct Item {
 }
 
 impl Item {
-    fn of(line: impl Into<String>) -> Self {
+    fn new(line: impl Into<String>) -> Self {
         Self { line: line.into(), ..Self::default() }
     }
 }
@@ -181,7 +181,7 @@ fn sections(explanation: &Explanation, tried: &[Tried], details: bool) -> Vec<Se
     let shown = if details { usize::MAX } else { SHOWN };
     let sections = [
         verdict(explanation),
-        list("Policies:", tried.iter().map(|tried| Item::of(tried.to_string())).collect(), usize::MAX),
+        list("Policies:", tried.iter().map(|tried| Item::new(tried.to_string())).collect(), usize::MAX),
         operators(explanation, details),
         objects(explanation, details),
         dry_run(explanation, details),
@@ -205,9 +205,9 @@ fn list(title: &str, mut items: Vec<Item>, shown: usize) -> Section {
     let more = items.len().saturating_sub(shown);
     if more > 1 {
         items.truncate(shown);
-        items.push(Item::of(format!("and {more} more (--details shows them)")));
+        items.push(Item::new(format!("and {more} more (--details shows them)")));
     }
-    Section { items, ..Section::of(title) }
+    Section { items, ..Section::new(title) }
 }
 
 fn verdict(explanation: &Explanation) -> Section {
@@ -226,12 +226,12 @@ fn verdict(explanation: &Explanation) -> Section {
             "Every object can be made, and no right reaches further than before."
         };
         return Section {
-            items: vec![Item::of(line)],
+            items: vec![Item::new(line)],
             tone: tone(explanation),
-            ..Section::of(verdict_line(explanation))
+            ..Section::new(verdict_line(explanation))
         };
     }
-    Section { items, is_list: true, tone: tone(explanation), ..Section::of(verdict_line(explanation)) }
+    Section { items, is_list: true, tone: tone(explanation), ..Section::new(verdict_line(explanation)) }
 }
 
 fn csv_line(csv: &Csv) -> String {
@@ -271,7 +271,7 @@ fn operators(explanation: &Explanation, details: bool) -> Section {
         under.extend(comes_to);
         Item { line: csv_line(csv), under, ..Item::default() }
     });
-    Section { items: items.collect(), ..Section::of("Operators:") }
+    Section { items: items.collect(), ..Section::new("Operators:") }
 }
 
 fn shortened(text: &str) -> String {
@@ -316,12 +316,12 @@ fn objects(explanation: &Explanation, details: bool) -> Section {
         let mut items = grouped(of_steps);
         let others = grouped(all.iter().filter(|o| o.by != By::Step));
         if !others.is_empty() {
-            items.push(Item::of("and as a consequence:"));
+            items.push(Item::new("and as a consequence:"));
             items.extend(others.into_iter().map(|item| Item { line: format!("  {}", item.line), ..item }));
         }
         items
     };
-    Section { items, ..Section::of(&title) }
+    Section { items, ..Section::new(&title) }
 }
 
 fn object_item(object: &Object) -> Item {
@@ -347,11 +347,11 @@ fn grouped<'o>(objects: impl Iterator<Item = &'o Object>) -> Vec<Item> {
         }
     }
     let item = |((change, kind), group): ((Change, &str), Vec<&Object>)| match &group[..] {
-        [one] => Item::of(format!("{} {kind} {}", word(change), one.name)),
-        [first, second] => Item::of(format!("{} 2 {}: {}, {}", word(change), plural(kind), first.name, second.name)),
+        [one] => Item::new(format!("{} {kind} {}", word(change), one.name)),
+        [first, second] => Item::new(format!("{} 2 {}: {}, {}", word(change), plural(kind), first.name, second.name)),
         [first, ..] => {
             let (n, kind) = (group.len(), plural(kind));
-            Item::of(format!("{} {n} {kind}: {} and {} more", word(change), first.name, n - 1))
+            Item::new(format!("{} {n} {kind}: {} and {} more", word(change), first.name, n - 1))
         }
         [] => Item::default(),
     };
@@ -381,8 +381,8 @@ fn dry_run(explanation: &Explanation, details: bool) -> Section {
         (true, n) => format!("Dry run: the API server would take {n} of {}{because}", objects(all)),
     };
     let told = not_asked.iter().filter(|_| details);
-    let items = told.map(|gap| Item::of(format!("not asked about {} {}: {}", gap.gvk.kind, gap.name, gap.message)));
-    Section { items: items.collect(), is_line: *asked || !message.is_empty(), ..Section::of(&title) }
+    let items = told.map(|gap| Item::new(format!("not asked about {} {}: {}", gap.gvk.kind, gap.name, gap.message)));
+    Section { items: items.collect(), is_line: *asked || !message.is_empty(), ..Section::new(&title) }
 }
 
 fn rights(explanation: &Explanation, details: bool) -> Section {
@@ -397,14 +397,16 @@ fn rights(explanation: &Explanation, details: bool) -> Section {
             let (marked, ordinary): (Vec<_>, Vec<_>) = rights.into_iter().partition(|r| !r.escalations.is_empty());
             let shown = if details { usize::MAX } else { SHOWN };
             let mut under: Vec<String> =
-                marked.iter().take(shown).map(|right| format!("{RISK}{}", told(right))).collect();
+                marked.iter().take(shown).map(|right| format!("{RISK}{}", render_right(right))).collect();
             let more = marked.len().saturating_sub(shown);
             if more > 0 {
                 under.push(format!("{RISK}and {more} more that reach far"));
             }
             match ordinary.len() {
                 0 => {}
-                n if details || marked.is_empty() && n <= SHOWN => under.extend(ordinary.iter().map(|r| told(r))),
+                n if details || marked.is_empty() && n <= SHOWN => {
+                    under.extend(ordinary.iter().map(|right| render_right(right)));
+                }
                 1 => under.push("and 1 ordinary right".to_owned()),
                 n => under.push(format!("{}{n} ordinary rights", if marked.is_empty() { "" } else { "and " })),
             }
@@ -420,7 +422,7 @@ fn rights(explanation: &Explanation, details: bool) -> Section {
         items.push(Item { line, under, ..Item::default() });
     }
     let title = if rbac.escalates { "Rights (! reaches far):" } else { "Rights:" };
-    Section { items, ..Section::of(title) }
+    Section { items, ..Section::new(title) }
 }
 
 /// Objects that are more than ordinary ones.
@@ -434,7 +436,7 @@ fn powers(explanation: &Explanation) -> Vec<Item> {
 }
 
 /// A right as people say it.
-pub(crate) fn told(right: &Right) -> String {
+pub(crate) fn render_right(right: &Right) -> String {
     let Right { namespace, api_groups, resources, resource_names, non_resource_urls, verbs, escalations, .. } = right;
     let place = match namespace {
         Some(namespace) => format!(" in namespace {namespace}"),
@@ -493,8 +495,8 @@ fn images(explanation: &Explanation) -> Vec<Item> {
         let moves = images.by_tag.contains(image);
         if moves { " (by tag: what it is may change)" } else { "" }
     };
-    let added = images.added.iter().map(|image| Item::of(format!("+ {image}{}", by_tag(image))));
-    let removed = images.removed.iter().map(|image| Item::of(format!("- {image}")));
+    let added = images.added.iter().map(|image| Item::new(format!("+ {image}{}", by_tag(image))));
+    let removed = images.removed.iter().map(|image| Item::new(format!("- {image}")));
     added.chain(removed).collect()
 }
 
@@ -508,26 +510,26 @@ fn webhook(webhook: &Webhook) -> Option<Item> {
         "Ignore" => "; without an answer requests go on",
         _ => "",
     };
-    Some(Item::of(format!("{} {type} {name}: {}{without}", word(*change), rules.join("; "))))
+    Some(Item::new(format!("{} {type} {name}: {}{without}", word(*change), rules.join("; "))))
 }
 
 fn optional(optional: &Optional) -> Item {
     let Optional { gvk, name, skipped, message, .. } = optional;
     let told =
         if *skipped { format!("skip {} {name}: {message}", gvk.kind) } else { format!("make {} {name}", gvk.kind) };
-    Item::of(told)
+    Item::new(told)
 }
 
 fn bundles(explanation: &Explanation) -> Vec<Item> {
     let missing = explanation.bundles.iter().filter(|bundle| !bundle.unpacked);
-    missing.map(|bundle| Item::of(format!("{} ({}): {}", bundle.csv, bundle.image, bundle.message))).collect()
+    missing.map(|bundle| Item::new(format!("{} ({}): {}", bundle.csv, bundle.image, bundle.message))).collect()
 }
 
 fn deprecations(explanation: &Explanation) -> Vec<Item> {
     let told = explanation
         .deprecations
         .iter()
-        .map(|d| Item::of(format!("{} {} (Subscription {}): {}", d.what, d.name, d.subscription, d.message)));
+        .map(|d| Item::new(format!("{} {} (Subscription {}): {}", d.what, d.name, d.subscription, d.message)));
     told.collect()
 }
 
@@ -541,7 +543,7 @@ fn irreversible(explanation: &Explanation, shown: usize) -> Section {
         }
     }
     let item = |(message, objects): (&str, Vec<&str>)| match &objects[..] {
-        [one] => Item::of(format!("{one} {message}")),
+        [one] => Item::new(format!("{one} {message}")),
         many => {
             let named = many.len().min(shown);
             let mut under: Vec<String> = many[..named].iter().map(|object| (*object).to_owned()).collect();
@@ -551,17 +553,17 @@ fn irreversible(explanation: &Explanation, shown: usize) -> Section {
             Item { line: format!("each of these {} {message}:", many.len()), under, ..Item::default() }
         }
     };
-    Section { items: sentences.into_iter().map(item).collect(), ..Section::of("What cannot be undone:") }
+    Section { items: sentences.into_iter().map(item).collect(), ..Section::new("What cannot be undone:") }
 }
 
 fn afterwards(explanation: &Explanation) -> Section {
     let items = explanation.afterwards.iter().map(|next| {
         let when = if next.needs_approval { "when somebody approves it" } else { "without anybody being asked" };
-        Item::of(format!("{}, {when}", next.csvs.join(", ")))
+        Item::new(format!("{}, {when}", next.csvs.join(", ")))
     });
-    Section { items: items.collect(), ..Section::of("Afterwards:") }
+    Section { items: items.collect(), ..Section::new("Afterwards:") }
 }
 
 fn unread(explanation: &Explanation) -> Vec<Item> {
-    explanation.unread.iter().map(|unread| Item::of(unread.message.clone())).collect()
+    explanation.unread.iter().map(|unread| Item::new(unread.message.clone())).collect()
 }

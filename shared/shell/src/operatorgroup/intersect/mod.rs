@@ -20,7 +20,7 @@ use olm_core::operatorgroup::form;
 use olm_core::operatorgroup::intersection::{Intersections, Pair};
 use olm_core::world::Reader;
 
-use super::named;
+use super::lookup;
 use crate::blocking::block_on;
 use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::source::warn_of_gaps;
@@ -132,7 +132,7 @@ fn answer<'a, 'w>(
     options: &Options,
     names: &[String],
 ) -> Result<Answer<'a, 'w>, CliError> {
-    let named = names.iter().map(|name| named::group(all, seen, name)).collect::<Result<BTreeSet<_>, _>>()?;
+    let named = names.iter().map(|name| lookup::group(all, seen, name)).collect::<Result<BTreeSet<_>, _>>()?;
     let asked = match named.len() {
         0 => about(all, seen, options),
         1 if names.len() > 1 => {

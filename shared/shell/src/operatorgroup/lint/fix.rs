@@ -37,7 +37,7 @@ pub(super) async fn fix(
             left.push(problem);
             continue;
         };
-        let Some(request) = Request::of(change, seen) else {
+        let Some(request) = Request::from_change(change, seen) else {
             left.push(problem);
             continue;
         };
@@ -82,7 +82,7 @@ struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    fn of(change: &'a Change, seen: &ClusterState) -> Option<Self> {
+    fn from_change(change: &'a Change, seen: &ClusterState) -> Option<Self> {
         let (target, patch) = match change {
             Change::Patch(target, patch) => (target, Some(patch)),
             Change::Delete(targets) => match &targets[..] {

@@ -13,8 +13,8 @@
 
 mod baseline;
 mod fix;
-mod look;
 mod report;
+mod state;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -123,16 +123,16 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         Some(file) if !options.create_baseline => Baseline::read(file)?,
         _ => Baseline::default(),
     };
-    let mut seen = look::look(options, printer).await?;
+    let mut seen = state::read(options, printer).await?;
     let mut linted = found(&seen, options);
     if seen.api().is_some() && linted.problems.iter().any(Problem::may_be_under_way) {
         (seen, linted) = follow(options, seen, &linted, printer).await?;
     }
-    if let Some(asked) = seen.namespace.as_deref().filter(|asked| look::is_missing(&seen, options, asked)) {
+    if let Some(asked) = seen.namespace.as_deref().filter(|asked| state::is_missing(&seen, options, asked)) {
         printer.warn(format_args!("there is no namespace {asked}"));
     }
     let matrices = match &options.package {
-        Some(package) => look::matrices(&mut seen, options, package, &mut linted, printer).await?,
+        Some(package) => state::matrices(&mut seen, options, package, &mut linted, printer).await?,
         None => Vec::new(),
     };
     if let Some(file) = options.baseline.as_ref().filter(|_| options.create_baseline) {
@@ -160,7 +160,7 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
 
 /// What is wrong with what was seen, as far as somebody asked about it.
 fn found(seen: &ClusterState, options: &Options) -> Linted {
-    let mut linted = lint(&seen.world, &look::known(seen, options), seen.at);
+    let mut linted = lint(&seen.world, &state::known(seen, options), seen.at);
     let asked = |problem: &Problem| seen.namespace.as_deref().is_none_or(|asked| problem.namespaces().contains(asked));
     linted.problems.retain(asked);
     linted
@@ -182,7 +182,7 @@ async fn follow(
     if followed.is_err() {
         tokio::time::sleep_until(end).await;
         drop(progress);
-        seen = look::look(options, printer).await?;
+        seen = state::read(options, printer).await?;
     }
     let mut linted = found(&seen, options);
     linted.problems.retain(|problem| !problem.may_be_under_way() || is_suspect(problem));

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::api::Api;
 use super::endpoints::service;
-use super::puller::{Puller, told};
+use super::puller::{Puller, status_message};
 use crate::error::{CliError, ErrorKind};
 use crate::image::{self, Content, Location, Wanted};
 use crate::registry::client::{Client, Settings};
@@ -59,14 +59,14 @@ pub(crate) async fn fetch(api: &Api, images: &image::Options, source: &Value) ->
 
 /// How many packages a CatalogSource has; or, in a sentence, why nobody can tell.
 pub(crate) async fn packages(api: &Api, images: &image::Options, source: &Value) -> Result<usize, String> {
-    let content = match fetch(api, images, source).await.map_err(|e| told(&e))? {
+    let content = match fetch(api, images, source).await.map_err(|e| status_message(&e))? {
         Fetched::Snapshot(snapshot) => return Ok(snapshot.packages().len()),
         Fetched::Image(image) => image.1,
     };
     let load = tokio::task::spawn_blocking(move || {
         dir::load_content(&content.root).map(|load| load.snapshot.packages().len())
     });
-    load.await.map_err(|e| e.to_string())?.map_err(|e| told(&e))
+    load.await.map_err(|e| e.to_string())?.map_err(|e| status_message(&e))
 }
 
 async fn config_map(api: &Api, namespace: &str, name: &str) -> Result<Arc<Snapshot>, CliError> {

@@ -23,7 +23,7 @@ use crate::cli::table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::api::{Api, Resource, WatchEvent};
 use crate::cluster::backoff::Backoff;
-use crate::cluster::once::{self, Fetched};
+use crate::cluster::fetch_catalog::{self, Fetched};
 use crate::cluster::request_error::RequestError;
 use crate::image;
 
@@ -83,7 +83,7 @@ pub(super) fn read(named: &Named, images: &image::Options) -> Result<Fetched, Cl
             )
             .hint("kubectl olm catalog list -A lists all of them; name one as catalogsource/NAMESPACE/NAME")
         })?;
-        once::fetch(&api, images, &source).await
+        fetch_catalog::fetch(&api, images, &source).await
     })
 }
 
@@ -119,12 +119,12 @@ pub fn list(options: &Options, printer: &mut Printer) -> Result<Outcome, CliErro
         let (api, namespace) = connect_in(&options.cluster, options.namespaces.namespace.as_deref()).await?;
         let place = if options.namespaces.all_namespaces { String::new() } else { namespace };
         let resource = api.resource(&kind()).await.map_err(|status| refused("list", &place, status))?;
-        let looking = Looking { options, api, resource, place };
-        if options.list.watch { looking.watch(printer).await } else { looking.once(printer).await }
+        let lister = Lister { options, api, resource, place };
+        if options.list.watch { lister.watch(printer).await } else { lister.once(printer).await }
     })
 }
 
-struct Looking<'a> {
+struct Lister<'a> {
     options: &'a Options,
     api: Api,
     resource: Resource,
@@ -132,9 +132,9 @@ struct Looking<'a> {
     place: String,
 }
 
-impl Looking<'_> {
+impl Lister<'_> {
     async fn once(&self, printer: &mut Printer) -> Result<Outcome, CliError> {
-        let (sources, _) = self.look(printer).await?;
+        let (sources, _) = self.read_sources(printer).await?;
         let Options { names, list, .. } = self.options;
         let listing = self.listing(&sources).arranged(list)?;
         if listing.entries.is_empty() && names.is_empty() && list.wants_table() {
@@ -171,7 +171,7 @@ impl Looking<'_> {
     async fn watch(&self, printer: &mut Printer) -> Result<Outcome, CliError> {
         let (mut watched, mut backoff) = (Watched::default(), Backoff::new());
         loop {
-            let (mut sources, version) = self.look(printer).await?;
+            let (mut sources, version) = self.read_sources(printer).await?;
             watched.show(self.listing(&sources), &self.options.list, printer)?;
             let events = self.api.watch_in(&self.resource, &self.place, &version).await;
             let mut events = pin!(events.map_err(|status| refused("watch", &self.place, status))?);
@@ -194,7 +194,7 @@ impl Looking<'_> {
     }
 
     /// Lists them once, with the resourceVersion to watch from.
-    async fn look(&self, printer: &mut Printer) -> Result<(Sources, String), CliError> {
+    async fn read_sources(&self, printer: &mut Printer) -> Result<(Sources, String), CliError> {
         let progress = printer.progress("reading the catalogs");
         let listed = self.api.list_all(&self.resource, &self.place, "").await;
         let page = listed.map_err(|status| refused("list", &self.place, status))?;
@@ -216,7 +216,7 @@ impl Looking<'_> {
     /// How many packages it has, if that is shown.
     async fn count(&self, source: &Value) -> Option<Result<usize, String>> {
         if self.options.list.wants_table() {
-            Some(once::packages(&self.api, &self.options.images, source).await)
+            Some(fetch_catalog::packages(&self.api, &self.options.images, source).await)
         } else {
             None
         }

@@ -1,4 +1,4 @@
-//! What is looked at, and what may be concluded from it.
+//! The state that rules are checked against, and what may be concluded from it.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +12,8 @@ use crate::cli::source::read_catalogs;
 use crate::cli::{CliError, ErrorKind, Printer};
 use crate::observe::{ClusterState, Gap, KINDS, ReadScope};
 
-/// Looks at everything that rules go by.
-pub(super) async fn look(options: &Options, printer: &mut Printer) -> Result<ClusterState, CliError> {
+/// Reads everything that rules are checked against.
+pub(super) async fn read(options: &Options, printer: &mut Printer) -> Result<ClusterState, CliError> {
     let Options { source, namespaces, on_top, .. } = options;
     let need = if options.package.is_some() { ReadScope::Offers } else { ReadScope::Tenancy };
     let mut seen = source.read(namespaces, on_top, need, printer).await?;

@@ -1,4 +1,4 @@
-//! Looks at the custom resources of the cluster, page by page, whether they fit schemas.
+//! Checks the custom resources of the cluster against schemas, page by page.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const SETTLES: Duration = Duration::from_secs(1);
 
 /// Reads every custom resource in every version that is asked for. No more than a page is held at a time. Answers what was found,
 /// and the resourceVersion of the list that was begun first.
-pub(crate) async fn look(api: &Api, question: &SchemaCheck) -> (SchemaCheckResult, String) {
+pub(crate) async fn check(api: &Api, question: &SchemaCheck) -> (SchemaCheckResult, String) {
     let mut tries = 0;
     loop {
         tries += 1;
