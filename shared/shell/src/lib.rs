@@ -1,19 +1,19 @@
 //! The shell of kubectl-olm: everything that touches the world. It asks olm-core what to do and does it.
 //!
 //! ```text
-//!   catalog    `kubectl olm catalog`
-//!   cli        arguments, streams, tables, prompts, errors: what every plugin shares
-//!   cluster    a live cluster: watches, requests, the loop
-//!   completion command lines that are completed, for kubectl and for shells
-//!   image      images: pulled from registries, read from OCI layouts
-//!   installplan `kubectl olm install-plan`
-//!   listener   sockets with limits, and metrics over HTTP
-//!   observe    what is there, as a World: a cluster that is only read, or files
-//!   operatorgroup `kubectl olm operatorgroup`
-//!   registry   catalogs: directories, and the gRPC protocol on both sides
-//!   run        `kubectl olm run`: live, --audit and --simulate
-//!   version    what runs here and on the server
+//!   program     the frame of every plugin's main
+//!   catalog, completion, installplan, operatorgroup, run, version
+//!               the verbs: what each command does
+//!   cli         what every command line shares: flags, streams, tables, and what a person reads of errors
+//!   observe     the state of a cluster, or of files in its place, read once as a World
+//!   cluster     the API server: requests, watches, the controllers' loop, the Lease
+//!   registry    catalogs: directories, and the gRPC protocol on both sides
+//!   image       images: pulled from registries, read from OCI layouts
+//!   error, visible, blocking, listener, tls
+//!               what all of them use
 //! ```
+//!
+//! A module imports those below it. A house rule checks that.
 
 pub(crate) mod blocking;
 pub mod catalog;

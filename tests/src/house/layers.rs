@@ -43,10 +43,56 @@ fn height(module: &str) -> usize {
 
 /// Imports between olm-core's modules that go up, from one controller to another, or in a circle.
 pub fn core_modules(sources: &[Source]) -> Vec<Finding> {
+    let wrong = |here: &str, there: &str| {
+        let between_controllers = height(here) == height(there) && height(here) == BELOW_CONTROLLERS.len();
+        let is_wrong = height(there) > height(here) || between_controllers;
+        is_wrong.then(|| format!("{here} imports {there}: controllers know the layers below, and not each other"))
+    };
+    modules("shared/core/src", sources, wrong)
+}
+
+/// olm-shell's modules from the bottom up: a module may import what is below it. A module that is not named is a verb: it stands
+/// between the last floor and [`PROGRAM`], beside `cli`, which every verb may import and which imports none.
+const BELOW_VERBS: [&[&str]; 6] = [
+    &["blocking", "error", "listener", "tls", "visible"],
+    &["image"],
+    &["registry"],
+    &["cluster"],
+    &["observe"],
+    &["cli"],
+];
+
+/// Knows the verbs.
+const PROGRAM: &str = "program";
+
+/// Where a module of olm-shell stands; higher knows lower.
+fn floor(module: &str) -> usize {
+    let verbs = BELOW_VERBS.len();
+    match module {
+        PROGRAM => verbs + 1,
+        _ => BELOW_VERBS.iter().position(|floor| floor.contains(&module)).unwrap_or(verbs),
+    }
+}
+
+/// Imports between olm-shell's modules that go up, or in a circle. Test code may look around.
+pub fn shell_modules(sources: &[Source]) -> Vec<Finding> {
+    let wrong = |here: &str, there: &str| {
+        (floor(there) > floor(here)).then(|| format!("{here} imports {there}, which stands on a higher floor"))
+    };
+    let sources = sources.iter().filter(|source| !source.is_test);
+    modules("shared/shell/src", sources, wrong)
+}
+
+/// Imports between the modules of a crate that are wrong, or go in a circle.
+fn modules<'a>(
+    root: &str,
+    sources: impl IntoIterator<Item = &'a Source>,
+    wrong: impl Fn(&str, &str) -> Option<String>,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for source in sources {
-        let Ok(inside) = source.file.strip_prefix("shared/core/src") else { continue };
+        let Ok(inside) = source.file.strip_prefix(root) else { continue };
         let depth = inside.components().count();
         let Some(module) = inside.components().next() else { continue };
         let module = module.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned();
@@ -59,21 +105,18 @@ pub fn core_modules(sources: &[Source]) -> Vec<Finding> {
             if other == module || other.starts_with(char::is_uppercase) {
                 continue;
             }
-            let (here, there) = (height(&module), height(other));
-            let between_controllers = here == there && here == BELOW_CONTROLLERS.len();
-            if there > here || between_controllers {
-                let what = format!("{module} imports {other}: controllers know the layers below, and not each other");
+            if let Some(what) = wrong(&module, other) {
                 findings.push(Finding::new(&source.file, line, what));
             }
             imports.entry(module.clone()).or_default().insert(other.to_owned());
         }
     }
-    findings.extend(circles(&imports));
+    findings.extend(circles(root, &imports));
     findings.dedup();
     findings
 }
 
-/// A path from the root of olm-core, when it leads there. `inside` is the file that names it, `depth` its components.
+/// A path from the root of the crate, when it leads there. `inside` is the file that names it, `depth` its components.
 fn from_the_crate<'a>(path: &'a str, inside: &Path, depth: usize) -> Option<&'a str> {
     if let Some(rest) = path.strip_prefix("crate::") {
         return Some(rest);
@@ -85,7 +128,7 @@ fn from_the_crate<'a>(path: &'a str, inside: &Path, depth: usize) -> Option<&'a 
 }
 
 /// Modules that reach themselves.
-fn circles(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<Finding> {
+fn circles(root: &str, imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for start in imports.keys() {
         let mut reached = BTreeSet::new();
@@ -97,7 +140,7 @@ fn circles(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<Finding> {
         }
         if reached.contains(start) {
             let what = format!("{start} imports itself by way of others: {reached:?}");
-            findings.push(Finding::new("shared/core/src/lib.rs", 0, what));
+            findings.push(Finding::new(format!("{root}/lib.rs"), 0, what));
         }
     }
     findings

@@ -1,5 +1,7 @@
 //! Each rule finds who breaks it, and leaves alone who does not.
 
+use std::path::Path;
+
 use super::sources::{Source, parse};
 use super::{Finding, citations, descriptions, layers, purity, words};
 
@@ -57,6 +59,19 @@ fn imports_that_go_up_across_or_round_are_caught() {
 
     let round = core(&[("world.rs", "use crate::plan::Plan;"), ("plan.rs", "use crate::world::World;")]);
     assert_eq!(layers::core_modules(&round).len(), 2);
+}
+
+#[test]
+fn imports_of_the_shell_that_go_up_are_caught() {
+    let caught = |file: &str, text: &str| {
+        let file = (Path::new("shared/shell/src").join(file), text.to_owned());
+        places(&layers::shell_modules(&parse([Ok(file)]).unwrap())).len()
+    };
+    assert_eq!(caught("image/mod.rs", "use crate::cli::Printer;"), 1, "a library knows no command line");
+    assert_eq!(caught("cluster/live.rs", "use crate::{observe, run};"), 2, "up");
+    assert_eq!(caught("cli/flags.rs", "use crate::run::Mode;"), 1, "verbs know cli, and not the other way round");
+    assert_eq!(caught("run/live.rs", "use crate::{cli, cluster, error, observe, registry};"), 0, "down");
+    assert_eq!(caught("image/mod.rs", "#[cfg(test)] mod tests { use crate::cli::Printer; }"), 0, "tests look around");
 }
 
 #[test]

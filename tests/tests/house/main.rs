@@ -33,8 +33,9 @@ fn imports_go_from_plugins_to_the_shell_to_the_core() {
 }
 
 #[test]
-fn modules_of_the_core_know_what_is_below_them() {
+fn modules_know_what_is_below_them() {
     holds(&layers::core_modules(&rust()));
+    holds(&layers::shell_modules(&rust()));
 }
 
 #[test]
