@@ -497,7 +497,7 @@ mod tests {
     use kube::config::{Config, KubeConfigOptions, Kubeconfig};
     use olm_core::api::object;
     use olm_core::settings::Settings;
-    use olm_shell::cluster::api::{Api, Depth, WatchEvent};
+    use olm_shell::cluster::api::{Api, Depth, ListQuery, Page, WatchEvent};
 
     use super::*;
 
@@ -530,9 +530,10 @@ mod tests {
         assert!(api.discover().await.unwrap().0.iter().any(|found| found.plural == "deployments" && found.namespaced));
         let gvk = Gvk::new("", "v1", "ConfigMap");
         let resource = api.resource(&gvk).await.unwrap();
-        let (there, version) = api.list_from(&resource, "default", "").await.unwrap();
+        let all = ListQuery::all(&resource).within("default");
+        let (there, version) = api.list(&all).await.and_then(Page::readable).unwrap();
         assert!(there.is_empty());
-        let mut events = std::pin::pin!(api.watch_in(&resource, "default", &version).await.unwrap());
+        let mut events = std::pin::pin!(api.watch(&all, &version).await.unwrap());
 
         api.rehearse_create(&config_map("a")).await.unwrap();
         assert_eq!(api.get(&ObjectRef::of(&config_map("a"))).await.unwrap(), None, "that was only tried out");
@@ -541,11 +542,12 @@ mod tests {
         api.create(&config_map("b")).await.unwrap();
         let changed = api.merge(&ObjectRef::of(&a), &json!({"data": {"more": "yes"}})).await.unwrap();
         assert_eq!(changed["data"], json!({"is": "a", "more": "yes"}));
-        let selected = api.list_whole(&resource, "default", "is in (b)").await.unwrap();
+        let selected = api.list(&all.clone().labelled("is in (b)")).await.unwrap().objects;
         assert_eq!(selected.iter().map(object::name).collect::<Vec<_>>(), ["b"]);
-        let page = api.list_at(&resource, (Depth::Metadata, 1), "is!=b", "").await.unwrap();
+        let page =
+            api.page(&ListQuery::all(&resource).labelled("is!=b").depth(Depth::Metadata).limit(1), "").await.unwrap();
         assert!(page.objects.iter().all(|object| object["data"].is_null() && object::name(object) == "a"));
-        let (one, _) = api.list_one(&ObjectRef::of(&a)).await.unwrap();
+        let one = api.list(&ListQuery::one(&resource, &ObjectRef::of(&a))).await.unwrap().objects.pop();
         assert_eq!(one.as_ref(), Some(&changed));
 
         let outdated = kube::api::Preconditions {

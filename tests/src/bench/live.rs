@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use olm_core::api::object::ObjectRef;
 use olm_core::api::{crd, object};
-use olm_shell::cluster::api::{Api, Depth, Resource, WatchEvent};
+use olm_shell::cluster::api::{Api, Depth, ListQuery, Resource, WatchEvent};
 use olm_shell::tls::install_crypto_provider;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -78,7 +78,7 @@ impl Cluster {
             });
             self.api.create(&group).await?;
             let csvs = resource("ClusterServiceVersion", "clusterserviceversions");
-            let from = self.api.list(&csvs, "", "").await?.resource_version;
+            let from = self.api.page(&ListQuery::all(&csvs), "").await?.resource_version;
             let subscription = json!({
                 "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
                 "metadata": { "name": package, "namespace": name },
@@ -86,7 +86,7 @@ impl Cluster {
             });
             let began = Instant::now();
             self.api.create(&subscription).await?;
-            let events = self.api.watch(&csvs, "", &from).await?;
+            let events = self.api.watch(&ListQuery::all(&csvs), &from).await?;
             let mut events = std::pin::pin!(events);
             while let Some(event) = events.next().await {
                 if let WatchEvent::Added(csv) | WatchEvent::Modified(csv) = event?
@@ -110,13 +110,13 @@ impl Cluster {
     /// written to once more: how long either took. What came before counts in either number.
     pub fn offered(&self, originals: usize, copies: usize, act: impl FnOnce() -> Result<()>) -> Result<[Duration; 2]> {
         let csvs = resource("ClusterServiceVersion", "clusterserviceversions");
-        let from = self.runtime.block_on(self.api.list(&csvs, COPIES, ""))?.resource_version;
+        let from = self.runtime.block_on(self.api.page(&ListQuery::all(&csvs).labelled(COPIES), ""))?.resource_version;
         let began = Instant::now();
         act()?;
         self.runtime.block_on(async {
-            let mut events = std::pin::pin!(self.api.watch(&csvs, ORIGINALS, &from).await?);
+            let mut events = std::pin::pin!(self.api.watch(&ListQuery::all(&csvs).labelled(ORIGINALS), &from).await?);
             let mut of_copies =
-                std::pin::pin!(self.api.watch_at(&csvs, Depth::Metadata, COPIES, &from).await?);
+                std::pin::pin!(self.api.watch(&ListQuery::all(&csvs).labelled(COPIES).depth(Depth::Metadata), &from).await?);
             let (mut succeeded, mut told) = (BTreeSet::new(), BTreeSet::new());
             let [mut all_succeeded, mut all_told] = [Duration::ZERO; 2];
             let deadline = tokio::time::Instant::from_std(began) + LONG;
@@ -135,7 +135,7 @@ impl Cluster {
                             }
                         }
                         // The API server ends a watch that does not keep up.
-                        None => events.set(self.api.watch(&csvs, ORIGINALS, &seen[0]).await?),
+                        None => events.set(self.api.watch(&ListQuery::all(&csvs).labelled(ORIGINALS), &seen[0]).await?),
                     },
                     event = of_copies.next() => match event {
                         Some(event) => {
@@ -147,7 +147,7 @@ impl Cluster {
                                 all_told = began.elapsed();
                             }
                         }
-                        None => of_copies.set(self.api.watch_at(&csvs, Depth::Metadata, COPIES, &seen[1]).await?),
+                        None => of_copies.set(self.api.watch(&ListQuery::all(&csvs).labelled(COPIES).depth(Depth::Metadata), &seen[1]).await?),
                     },
                     () = tokio::time::sleep_until(deadline) => {
                         bail!("only {} have Succeeded and {} copies are told of after {LONG:?}", succeeded.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "), told.len())
@@ -164,7 +164,7 @@ impl Cluster {
             let csvs = resource("ClusterServiceVersion", "clusterserviceversions");
             let (mut good, mut all, mut next) = (0, 0, String::new());
             loop {
-                let page = self.api.list_at(&csvs, (Depth::Whole, 50), COPIES, &next).await?;
+                let page = self.api.page(&ListQuery::all(&csvs).labelled(COPIES).limit(50), &next).await?;
                 let says = |copy: &&Value, field: &str, text: &str| object::text(copy, &["status", field]) == text;
                 good += page
                     .objects
@@ -183,14 +183,15 @@ impl Cluster {
     /// The copies of ClusterServiceVersions in a namespace.
     pub fn copies_in(&self, namespace: &str) -> Result<Vec<Value>> {
         let csvs = resource("ClusterServiceVersion", "clusterserviceversions");
-        Ok(self.runtime.block_on(self.api.list_whole(&csvs, namespace, COPIES))?)
+        let copies = ListQuery::all(&csvs).within(namespace).labelled(COPIES);
+        Ok(self.runtime.block_on(self.api.list(&copies))?.objects)
     }
 
     /// Writes that many objects like the samples, which have a status, in as many namespaces as it takes, and returns how long that took.
     pub fn write_copies(&self, samples: &[Value], count: usize) -> Result<Duration> {
         let began = Instant::now();
         self.runtime.block_on(async {
-            let namespaces = self.api.list_whole(&namespaces(), "", "").await?;
+            let namespaces = self.api.list(&ListQuery::all(&namespaces())).await?.objects;
             let places =
                 namespaces.iter().flat_map(|namespace| samples.iter().map(move |s| (object::name(namespace), s)));
             let mut written = futures::stream::iter(places.take(count))
@@ -213,7 +214,7 @@ impl Cluster {
 
     /// How many namespaces there are.
     pub fn namespaces(&self) -> Result<usize> {
-        Ok(self.runtime.block_on(self.api.list_whole(&namespaces(), "", ""))?.len())
+        Ok(self.runtime.block_on(self.api.list(&ListQuery::all(&namespaces())))?.objects.len())
     }
 
     /// What kube-apiserver was asked for and has answered, in the order of the questions.

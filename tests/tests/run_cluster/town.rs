@@ -10,7 +10,7 @@ use futures::StreamExt;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use olm_core::api::crd;
 use olm_core::api::object::{self, Gvk};
-use olm_shell::cluster::api::{Api, Resource, WatchEvent};
+use olm_shell::cluster::api::{Api, ListQuery, Page, Resource, WatchEvent};
 use olm_shell::tls::install_crypto_provider;
 use olm_tests::control_plane::{ControlPlane, Options};
 use olm_tests::faulty_api::{Call, Fault, FaultyApi};
@@ -140,9 +140,10 @@ impl Town {
         let key = |object: &Value| (object::namespace(object).to_owned(), object::name(object).to_owned());
         let follow = async {
             loop {
-                let (listed, version) = self.api.list_from(resource, "", "").await.unwrap();
+                let (listed, version) =
+                    self.api.list(&ListQuery::all(resource)).await.and_then(Page::readable).unwrap();
                 let mut known: BTreeMap<_, _> = listed.into_iter().map(|object| (key(&object), object)).collect();
-                let mut events = std::pin::pin!(self.api.watch(resource, "", &version).await.unwrap());
+                let mut events = std::pin::pin!(self.api.watch(&ListQuery::all(resource), &version).await.unwrap());
                 loop {
                     if are_so(&known) {
                         return;
@@ -195,7 +196,7 @@ impl Town {
     /// Every garden has one InstallPlan, and these have written one after the other. Answers how much.
     pub(super) fn judge(&self, name: &str, writers: &[usize]) {
         let plans = resource("operators.coreos.com", "v1alpha1", "InstallPlan", "installplans");
-        let plans = self.runtime.block_on(self.api.list_whole(&plans, "", "")).unwrap();
+        let plans = self.runtime.block_on(self.api.list(&ListQuery::all(&plans))).unwrap().objects;
         let mut by_garden: BTreeMap<&str, usize> = BTreeMap::new();
         for plan in &plans {
             *by_garden.entry(object::namespace(plan)).or_default() += 1;

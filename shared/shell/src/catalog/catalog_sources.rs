@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::pin::pin;
 use std::str::FromStr;
 use std::time::Duration;
 
-use futures::StreamExt;
 use futures::future::join_all;
 use jiff::Timestamp;
 use olm_core::api::object::{self, Gvk, ObjectRef};
@@ -21,10 +19,11 @@ use crate::cli::list::{Column, Entry, ListFlags, Listing, Watched};
 use crate::cli::output;
 use crate::cli::table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
-use crate::cluster::api::{Api, Resource, WatchEvent};
-use crate::cluster::backoff::Backoff;
+use crate::cluster::api::{Api, ListQuery, Resource, WatchEvent};
 use crate::cluster::fetch_catalog::{self, Fetched};
+use crate::cluster::follow;
 use crate::cluster::request_error::RequestError;
+use crate::cluster::watcher::{Step, Watcher};
 use crate::image;
 
 /// What nobody knows.
@@ -134,7 +133,7 @@ struct Lister<'a> {
 
 impl Lister<'_> {
     async fn once(&self, printer: &mut Printer) -> Result<Outcome, CliError> {
-        let (sources, _) = self.read_sources(printer).await?;
+        let sources = self.read_sources(printer).await?;
         let Options { names, list, .. } = self.options;
         let listing = self.listing(&sources).arranged(list)?;
         if listing.entries.is_empty() && names.is_empty() && list.wants_table() {
@@ -169,42 +168,56 @@ impl Lister<'_> {
 
     /// Lists, and goes on with what changes until somebody stops it.
     async fn watch(&self, printer: &mut Printer) -> Result<Outcome, CliError> {
-        let (mut watched, mut backoff) = (Watched::default(), Backoff::new());
+        let mut watched = Watched::default();
+        let mut watcher = Watcher::new(self.api.clone(), self.query());
+        let (mut sources, mut listed, mut has_shown) = (Sources::new(), Vec::new(), false);
         loop {
-            let (mut sources, version) = self.read_sources(printer).await?;
-            watched.show(self.listing(&sources), &self.options.list, printer)?;
-            let events = self.api.watch_in(&self.resource, &self.place, &version).await;
-            let mut events = pin!(events.map_err(|status| refused("watch", &self.place, status))?);
-            while let Some(Ok(event)) = events.next().await {
-                match event {
-                    WatchEvent::Added(source) | WatchEvent::Modified(source) if self.is_asked(&source) => {
-                        let count = self.count(&source).await;
-                        sources.insert(key(&source), (source, count));
+            match watcher.next().await {
+                Step::Page(page) => {
+                    page.unreadable.iter().for_each(|object| printer.warn(left_out(object)));
+                    listed.extend(page.objects);
+                    if !page.next.is_empty() {
+                        continue;
                     }
-                    WatchEvent::Deleted(source) => drop(sources.remove(&key(&source))),
-                    WatchEvent::Error(_) => break,
-                    WatchEvent::Unreadable(object) => printer.warn(left_out(&object)),
-                    WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Bookmark(_) => {}
+                    sources = self.count_all(std::mem::take(&mut listed), printer).await;
                 }
-                watched.show(self.listing(&sources), &self.options.list, printer)?;
+                Step::Event(WatchEvent::Added(source) | WatchEvent::Modified(source)) if self.is_asked(&source) => {
+                    let count = self.count(&source).await;
+                    sources.insert(key(&source), (source, count));
+                }
+                Step::Event(WatchEvent::Deleted(source)) => drop(sources.remove(&key(&source))),
+                Step::Event(WatchEvent::Unreadable(object)) => printer.warn(left_out(&object)),
+                Step::Event(_) | Step::Watching => continue,
+                Step::Failed(status) if !has_shown || follow::lasts(&status) => {
+                    return Err(refused("list", &self.place, status).into());
+                }
+                Step::Failed(_) => {
+                    listed.clear();
+                    continue;
+                }
             }
-            // An API server ends a watch after some minutes.
-            backoff.pause().await;
+            watched.show(self.listing(&sources), &self.options.list, printer)?;
+            has_shown = true;
         }
     }
 
-    /// Lists them once, with the resourceVersion to watch from.
-    async fn read_sources(&self, printer: &mut Printer) -> Result<(Sources, String), CliError> {
-        let progress = printer.progress("reading the catalogs");
-        let listed = self.api.list_all(&self.resource, &self.place, "").await;
-        let page = listed.map_err(|status| refused("list", &self.place, status))?;
+    fn query(&self) -> ListQuery {
+        ListQuery::all(&self.resource).within(&self.place)
+    }
+
+    /// Lists them once.
+    async fn read_sources(&self, printer: &mut Printer) -> Result<Sources, CliError> {
+        let page = self.api.list(&self.query()).await.map_err(|status| refused("list", &self.place, status))?;
         page.unreadable.iter().for_each(|object| printer.warn(left_out(object)));
-        let version = page.resource_version;
-        let sources: Vec<Value> = page.objects.into_iter().filter(|source| self.is_asked(source)).collect();
+        Ok(self.count_all(page.objects, printer).await)
+    }
+
+    /// Those that are asked for, with the packages that each has.
+    async fn count_all(&self, sources: Vec<Value>, printer: &Printer) -> Sources {
+        let _progress = printer.progress("reading the catalogs");
+        let sources: Vec<Value> = sources.into_iter().filter(|source| self.is_asked(source)).collect();
         let counts = join_all(sources.iter().map(|source| self.count(source))).await;
-        drop(progress);
-        let sources = sources.into_iter().zip(counts).map(|(source, count)| (key(&source), (source, count)));
-        Ok((sources.collect(), version))
+        sources.into_iter().zip(counts).map(|(source, count)| (key(&source), (source, count))).collect()
     }
 
     fn is_asked(&self, source: &Value) -> bool {

@@ -1,6 +1,7 @@
 //! Requests to the API server, with whole objects as JSON: nothing is lost that a type would not know.
 
 mod pages;
+mod query;
 mod served;
 
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::Stream;
-use kube::api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, WatchParams};
+use kube::api::{DeleteParams, GetParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
 use kube::core::Request;
 use olm_core::api::object::{self, Gvk, ObjectRef};
@@ -19,6 +20,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 
 pub use self::pages::{PAGE, Page};
+pub use self::query::{Depth, ListQuery};
 use super::decode;
 pub use super::decode::{UNREADABLE, WatchEvent};
 use super::permit::Permit;
@@ -78,15 +80,6 @@ impl Resource {
             format!("{base}/{plural}")
         }
     }
-}
-
-/// How much of each object is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
-    /// Everything.
-    Whole,
-    /// `metadata`.
-    Metadata,
 }
 
 /// A client of the API server that sends and receives JSON.
@@ -178,95 +171,22 @@ impl Api {
         }
     }
 
-    /// WATCH, in all namespaces, from a resourceVersion on.
+    /// WATCH, from a resourceVersion on.
+    ///
+    /// # Errors
+    /// It is refused, also because the resourceVersion is too old.
     pub async fn watch(
         &self,
-        resource: &Resource,
-        labels: &str,
+        query: &ListQuery,
         from: &str,
     ) -> Result<impl Stream<Item = Result<WatchEvent, Status>> + use<>, Status> {
-        self.watch_at(resource, Depth::Whole, labels, from).await
-    }
-
-    /// WATCH so much of each object, in all namespaces, from a resourceVersion on.
-    pub async fn watch_at(
-        &self,
-        resource: &Resource,
-        depth: Depth,
-        labels: &str,
-        from: &str,
-    ) -> Result<impl Stream<Item = Result<WatchEvent, Status>> + use<>, Status> {
-        self.watch_part(resource, "", depth, labels, from).await
-    }
-
-    /// The same in one namespace, or in all when it is empty.
-    pub async fn watch_part(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        depth: Depth,
-        labels: &str,
-        from: &str,
-    ) -> Result<impl Stream<Item = Result<WatchEvent, Status>> + use<>, Status> {
-        let mut params = WatchParams::default();
-        if !labels.is_empty() {
-            params = params.labels(labels);
-        }
-        let request = Request::new(resource.path(namespace));
-        let request = match depth {
-            Depth::Whole => request.watch(&params, from),
-            Depth::Metadata => request.watch_metadata(&params, from),
-        };
-        self.events(request, resource, depth).await
-    }
-
-    /// WATCH, in one namespace, from a resourceVersion on.
-    pub async fn watch_in(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        from: &str,
-    ) -> Result<impl Stream<Item = Result<WatchEvent, Status>> + use<>, Status> {
-        self.watch_part(resource, namespace, Depth::Whole, "", from).await
-    }
-
-    /// A LIST of one object: the object, if it is there, and the resourceVersion to watch from.
-    pub async fn list_one(&self, target: &ObjectRef) -> Result<(Option<Value>, String), Status> {
-        let resource = self.resource(&target.gvk).await?;
-        let params = ListParams::default().fields(&format!("metadata.name={}", target.name));
-        let text = self.text(Request::new(resource.path(&target.namespace)).list(&params)).await?;
-        let mut page = self.read_page(&resource, &text)?;
-        match page.unreadable.first() {
-            Some(object) => Err(decode::refusal(object)),
-            None => Ok((page.objects.drain(..).next(), page.resource_version)),
-        }
-    }
-
-    /// WATCH of one object, from a resourceVersion on.
-    pub async fn watch_one(
-        &self,
-        target: &ObjectRef,
-        from: &str,
-    ) -> Result<impl Stream<Item = Result<WatchEvent, Status>> + use<>, Status> {
-        let resource = self.resource(&target.gvk).await?;
-        let params = WatchParams::default().fields(&format!("metadata.name={}", target.name));
-        let request = Request::new(resource.path(&target.namespace)).watch(&params, from);
-        self.events(request, &resource, Depth::Whole).await
-    }
-
-    async fn events(
-        &self,
-        request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-        resource: &Resource,
-        depth: Depth,
-    ) -> Result<impl Stream<Item = Result<WatchEvent, Status>> + use<>, Status> {
-        let mut request = request.map_err(unsendable)?;
+        let mut request = query.watch(from).map_err(unsendable)?;
         let is_secret = is_about_secrets(request.uri().path());
         // Kubernetes 1.37 compresses each event for itself, which kube's client does not undo.
         request.headers_mut().insert(http::header::ACCEPT_ENCODING, http::HeaderValue::from_static("identity"));
         let answer = self.answer(|| self.open(request.clone())).await;
         let answer = answer.map_err(|refusal| if is_secret { refusal.about_secret() } else { refusal })?;
-        Ok(decode::events(answer, resource.gvk.clone(), depth == Depth::Metadata))
+        Ok(decode::events(answer, query.resource.gvk.clone(), query.depth == Depth::Metadata))
     }
 
     /// POST.

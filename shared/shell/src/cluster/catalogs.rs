@@ -6,12 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
 use jiff::Timestamp;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
-use kube::runtime::{WatchStreamExt, watcher};
 use olm_core::api::catalog_source::Target;
-use olm_core::api::object;
+use olm_core::api::object::{self, Gvk, ObjectRef};
 use olm_core::catalog::{self, Snapshot};
 use olm_core::planner::Event;
 use olm_core::world::{CatalogFact, ConnectionState, Fact, FactKey};
@@ -19,11 +16,12 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::api::Api;
+use super::api::{Api, ListQuery, Resource, WatchEvent};
 use super::endpoints;
 use super::metrics::Metrics;
 use super::puller::{Puller, status_message};
 use super::supervise::{guarded, supervised};
+use super::watcher::{Step, Watcher};
 use crate::error::{CliError, ErrorKind};
 use crate::image::{self, Content, Location};
 use crate::registry;
@@ -173,13 +171,13 @@ impl Connections {
             // Its sender stays, or there would be nothing to report.
             _ if tenant.is_some() && others >= MOST_CATALOGS => tokio::spawn(async move { sender.closed().await }),
             Target::Address(address) => {
-                let (client, address, refresh) = (self.api.client(), address.clone(), refresh.clone());
+                let (api, address, refresh) = (self.api.clone(), address.clone(), refresh.clone());
                 let tenant = tenant.map(|quota| (quota, namespace.to_owned()));
                 let runtime = if tenant.is_some() { self.reading.handle() } else { Handle::current() };
                 runtime.spawn(supervised(
                     {
                         let sender = sender.clone();
-                        move || dial(client.clone(), address.clone(), tenant.clone(), refresh.clone(), sender.clone())
+                        move || dial(api.clone(), address.clone(), tenant.clone(), refresh.clone(), sender.clone())
                     },
                     move |error| failed(&sender, error),
                 ))
@@ -198,12 +196,12 @@ impl Connections {
                 tokio::spawn(reader.run(reference.clone()))
             }
             Target::ConfigMap(config_map) => {
-                let (client, namespace, name) = (self.api.client(), namespace.to_owned(), config_map.clone());
+                let (api, namespace, name) = (self.api.clone(), namespace.to_owned(), config_map.clone());
                 let runtime = if tenant.is_some() { self.reading.handle() } else { Handle::current() };
                 runtime.spawn(supervised(
                     {
                         let sender = sender.clone();
-                        move || follow(client.clone(), namespace.clone(), name.clone(), tenant.clone(), sender.clone())
+                        move || follow(api.clone(), namespace.clone(), name.clone(), tenant.clone(), sender.clone())
                     },
                     move |error| failed(&sender, error),
                 ))
@@ -250,7 +248,7 @@ fn failed(sender: &watch::Sender<Observed>, error: String) {
 
 /// Reads a registry for as long as the task runs.
 async fn dial(
-    cluster: kube::Client,
+    cluster: Api,
     address: String,
     tenant: Option<(Quota, String)>,
     refresh: Arc<Notify>,
@@ -259,7 +257,7 @@ async fn dial(
     let share = move || tenant.as_ref().map(|(quota, namespace)| quota.shares(namespace).memory);
     let client = Client::start_sharing(&address, Settings::default(), share);
     let mut seen = client.observe();
-    let mut replaced = std::pin::pin!(endpoints::replaced(cluster, &address));
+    let mut backends = endpoints::Watch::new(cluster, &address);
     loop {
         let Observation { state, connections, reads, snapshot, share, error } = seen.borrow_and_update().clone();
         sender.send_modify(|o| {
@@ -275,7 +273,7 @@ async fn dial(
             // Whoever reads it has ended, which it does only when it fails.
             changed = seen.changed() => changed.map_err(|_| "the connection to the registry ended".to_owned())?,
             () = refresh.notified() => client.refresh(),
-            Some(()) = replaced.next() => client.reconnect(),
+            () = backends.replaced() => client.reconnect(),
         }
     }
 }
@@ -356,54 +354,65 @@ impl ImageReader {
 
 /// Reads a ConfigMap, and again whenever it changes.
 async fn follow(
-    client: kube::Client,
+    api: Api,
     namespace: String,
     name: String,
     tenant: Option<Quota>,
     sender: watch::Sender<Observed>,
 ) -> Result<(), String> {
-    let kind = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("", "v1", "ConfigMap"), "configmaps");
-    let api = kube::Api::<DynamicObject>::namespaced_with(client, &namespace, &kind);
-    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let mut events = std::pin::pin!(watcher(api, config).default_backoff());
+    let gvk = Gvk::new("", "v1", "ConfigMap");
+    let resource = Resource { gvk: gvk.clone(), plural: "configmaps".to_owned(), namespaced: true };
+    let query = ListQuery::one(&resource, &ObjectRef { gvk, namespace: namespace.clone(), name: name.clone() });
+    let mut watcher = Watcher::new(api, query);
     let missing = || format!("configmaps \"{name}\" not found");
     let failed = |error: String| failed(&sender, error);
-    let mut listed = false;
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(watcher::Event::Init) => listed = false,
-            Ok(watcher::Event::InitApply(config_map) | watcher::Event::Apply(config_map)) => {
-                listed = true;
-                let read = serde_json::to_value(&config_map).map_err(|e| e.to_string());
-                let read = read.and_then(|value| {
-                    let revision = (object::uid(&value).to_owned(), object::resource_version(&value).to_owned());
-                    let (snapshot, bytes) = catalog::config_map(&value)?;
-                    let mut share = tenant.as_ref().map(|quota| quota.shares(&namespace).memory);
-                    // What is there takes its part until the new one replaces it.
-                    share.as_mut().map_or(Ok(()), |share| share.take(bytes)).map_err(|full| full.to_string())?;
-                    Ok((snapshot, share.map(Arc::new), revision))
-                });
-                match read {
-                    Ok((snapshot, share, revision)) => sender.send_modify(|o| {
-                        *o = Observed {
-                            state: ConnectionState::Ready,
-                            connections: o.connections,
-                            reads: o.reads + 1,
-                            snapshot: Some(Arc::new(snapshot)),
-                            share,
-                            error: None,
-                            config_map: Some(revision),
-                        };
-                    }),
-                    Err(e) => failed(e),
+    loop {
+        let config_map = match watcher.next().await {
+            Step::Page(page) => match page.readable() {
+                Ok((objects, _)) => objects.into_iter().next(),
+                Err(refusal) => {
+                    failed(refusal.message);
+                    continue;
                 }
+            },
+            Step::Event(WatchEvent::Added(config_map) | WatchEvent::Modified(config_map)) => Some(config_map),
+            Step::Event(WatchEvent::Deleted(_)) => None,
+            Step::Event(WatchEvent::Unreadable(object)) => {
+                failed(object.why.clone());
+                continue;
             }
-            Ok(watcher::Event::InitDone) if listed => {}
-            Ok(watcher::Event::InitDone | watcher::Event::Delete(_)) => failed(missing()),
-            Err(e) => failed(e.to_string()),
+            Step::Event(WatchEvent::Bookmark(_) | WatchEvent::Error(_)) | Step::Watching => continue,
+            Step::Failed(refusal) => {
+                failed(refusal.message);
+                continue;
+            }
+        };
+        let Some(config_map) = config_map else {
+            failed(missing());
+            continue;
+        };
+        let revision = (object::uid(&config_map).to_owned(), object::resource_version(&config_map).to_owned());
+        let read = catalog::config_map(&config_map).and_then(|(snapshot, bytes)| {
+            let mut share = tenant.as_ref().map(|quota| quota.shares(&namespace).memory);
+            // What is there takes its part until the new one replaces it.
+            share.as_mut().map_or(Ok(()), |share| share.take(bytes)).map_err(|full| full.to_string())?;
+            Ok((snapshot, share.map(Arc::new)))
+        });
+        match read {
+            Ok((snapshot, share)) => sender.send_modify(|o| {
+                *o = Observed {
+                    state: ConnectionState::Ready,
+                    connections: o.connections,
+                    reads: o.reads + 1,
+                    snapshot: Some(Arc::new(snapshot)),
+                    share,
+                    error: None,
+                    config_map: Some(revision),
+                };
+            }),
+            Err(e) => failed(e),
         }
     }
-    Err("the watch of the ConfigMap ended".to_owned())
 }
 
 /// Turns what is seen into facts, until nobody listens.

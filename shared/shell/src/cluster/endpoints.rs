@@ -2,54 +2,48 @@
 //! as long as the network keeps it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::ready;
 
-use futures::stream::{self, BoxStream};
-use futures::{Stream, StreamExt};
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
-use kube::runtime::watcher::Event;
-use kube::runtime::{WatchStreamExt, watcher};
-use olm_core::api::object;
+use olm_core::api::object::{self, Gvk};
 use serde_json::Value;
 
-/// Yields each time the pods behind the Service at an address were replaced. Yields nothing for other addresses, nor where EndpointSlices
-/// may not be read.
-pub(super) fn replaced(cluster: kube::Client, address: &str) -> BoxStream<'static, ()> {
-    let Some((namespace, service, _)) = service(address) else { return stream::pending().boxed() };
-    let gvk = GroupVersionKind::gvk("discovery.k8s.io", "v1", "EndpointSlice");
-    let kind = ApiResource::from_gvk_with_plural(&gvk, "endpointslices");
-    let api = kube::Api::<DynamicObject>::namespaced_with(cluster, namespace, &kind);
-    let config = watcher::Config::default().labels(&format!("kubernetes.io/service-name={service}"));
-    changes(watcher(api, config).default_backoff(), address.to_owned()).chain(stream::pending()).boxed()
-}
+use super::api::{Api, ListQuery, Resource, WatchEvent};
+use super::watcher::{Step, Watcher};
 
-fn changes(
-    events: impl Stream<Item = watcher::Result<Event<DynamicObject>>> + Send + 'static,
+/// Watches the pods behind the Service at an address.
+pub(super) struct Watch {
+    /// `None`: the address is not of a Service, or EndpointSlices may not be read.
+    watcher: Option<Watcher>,
     address: String,
-) -> impl Stream<Item = ()> + Send {
-    let allowed = events.take_while(move |event| {
-        let refusal = event.as_ref().err().and_then(refused);
-        if let Some(message) = &refusal {
-            tracing::debug!(address, "what stands behind the Service is not followed: {message}");
-        }
-        ready(refusal.is_none())
-    });
-    let replaced =
-        allowed.scan(Backends::default(), |backends, event| ready(Some(event.is_ok_and(|e| backends.take(e)))));
-    replaced.filter_map(|replaced| ready(replaced.then_some(())))
+    backends: Backends,
 }
 
-/// The refusal of somebody who may not.
-fn refused(error: &watcher::Error) -> Option<String> {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status))
-            if matches!(status.code, 401 | 403) =>
-        {
-            Some(status.message.clone())
+impl Watch {
+    pub(super) fn new(cluster: Api, address: &str) -> Self {
+        let watcher = service(address).map(|(namespace, service, _)| {
+            let gvk = Gvk::new("discovery.k8s.io", "v1", "EndpointSlice");
+            let resource = Resource { gvk, plural: "endpointslices".to_owned(), namespaced: true };
+            let labels = format!("kubernetes.io/service-name={service}");
+            Watcher::new(cluster, ListQuery::all(&resource).within(namespace).labelled(&labels))
+        });
+        Self { watcher, address: address.to_owned(), backends: Backends::default() }
+    }
+
+    /// Resolves when the pods were replaced; never where that cannot be known.
+    pub(super) async fn replaced(&mut self) {
+        while let Some(watcher) = &mut self.watcher {
+            match watcher.next().await {
+                Step::Failed(refusal) if matches!(refusal.code, 401 | 403) => {
+                    tracing::debug!(self.address, "what stands behind the Service is not followed: {refusal}");
+                    self.watcher = None;
+                }
+                step => {
+                    if self.backends.take(step) {
+                        return;
+                    }
+                }
+            }
         }
-        _ => None,
+        std::future::pending::<()>().await;
     }
 }
 
@@ -67,27 +61,33 @@ pub(super) fn service(address: &str) -> Option<(&str, &str, &str)> {
 struct Backends {
     /// By the EndpointSlice that names them.
     ready: BTreeMap<String, BTreeSet<String>>,
-    /// A list that is on its way.
-    listing: Option<BTreeMap<String, BTreeSet<String>>>,
+    /// The pages of a list so far.
+    listing: BTreeMap<String, BTreeSet<String>>,
     /// Those that a connection may be to: the last that there were. `None`: nothing was listed yet.
     serving: Option<BTreeSet<String>>,
 }
 
 impl Backends {
     /// Takes in what was observed. Was any of those replaced that a connection may be to?
-    fn take(&mut self, event: Event<DynamicObject>) -> bool {
-        let read = |slice: DynamicObject| {
-            let slice = serde_json::to_value(&slice).unwrap_or_default();
-            (object::name(&slice).to_owned(), ready_in(&slice))
-        };
-        match event {
-            Event::Init => self.listing = Some(BTreeMap::new()),
-            Event::InitApply(slice) => self.listing.get_or_insert_default().extend([read(slice)]),
-            Event::InitDone => self.ready = self.listing.take().unwrap_or_default(),
-            Event::Apply(slice) => self.ready.extend([read(slice)]),
-            Event::Delete(slice) => drop(self.ready.remove(&read(slice).0)),
+    fn take(&mut self, step: Step) -> bool {
+        let read = |slice: &Value| (object::name(slice).to_owned(), ready_in(slice));
+        match step {
+            Step::Page(page) => {
+                self.listing.extend(page.objects.iter().map(read));
+                if !page.next.is_empty() {
+                    return false;
+                }
+                self.ready = std::mem::take(&mut self.listing);
+            }
+            Step::Event(WatchEvent::Added(slice) | WatchEvent::Modified(slice)) => self.ready.extend([read(&slice)]),
+            Step::Event(WatchEvent::Deleted(slice)) => drop(self.ready.remove(object::name(&slice))),
+            Step::Event(_) | Step::Watching => return false,
+            Step::Failed(_) => {
+                self.listing.clear();
+                return false;
+            }
         }
-        self.listing.is_none() && self.compare()
+        self.compare()
     }
 
     fn compare(&mut self) -> bool {
@@ -124,33 +124,38 @@ fn ready_in(slice: &Value) -> BTreeSet<String> {
 mod tests {
     use serde_json::json;
 
+    use super::super::api::Page;
     use super::*;
 
-    fn slice(name: &str, pods: &[(&str, bool)]) -> DynamicObject {
+    fn slice(name: &str, pods: &[(&str, bool)]) -> Value {
         let endpoint = |(uid, ready): &(&str, bool)| json!({ "addresses": ["10.0.0.1"], "conditions": { "ready": ready }, "targetRef": { "kind": "Pod", "uid": uid } });
-        let slice = json!({
+        json!({
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": { "name": name, "namespace": "olm" },
             "addressType": "IPv4", "endpoints": pods.iter().map(endpoint).collect::<Vec<_>>(),
-        });
-        serde_json::from_value(slice).unwrap()
+        })
     }
 
-    /// Whether each of these events tells of a replacement.
-    fn told(events: Vec<Event<DynamicObject>>) -> Vec<bool> {
+    fn page(slices: Vec<Value>) -> Step {
+        let (unreadable, resource_version, next) = (Vec::new(), String::new(), String::new());
+        Step::Page(Page { objects: slices, unreadable, resource_version, next })
+    }
+
+    /// Whether each of these steps tells of a replacement.
+    fn told(steps: Vec<Step>) -> Vec<bool> {
         let mut backends = Backends::default();
-        events.into_iter().map(|event| backends.take(event)).collect()
+        steps.into_iter().map(|step| backends.take(step)).collect()
     }
 
     #[test]
     fn a_pod_that_takes_the_place_of_another_is_told() {
-        let one = |pods: &[(&str, bool)]| Event::Apply(slice("a", pods));
-        let listed = |pods: &[(&str, bool)]| vec![Event::Init, Event::InitApply(slice("a", pods)), Event::InitDone];
-        let after = |pods, rest: Vec<Event<DynamicObject>>| {
+        let one = |pods: &[(&str, bool)]| Step::Event(WatchEvent::Modified(slice("a", pods)));
+        let listed = |pods: &[(&str, bool)]| vec![page(vec![slice("a", pods)]), Step::Watching];
+        let after = |pods, rest: Vec<Step>| {
             let mut events = listed(pods);
             events.extend(rest);
             let told = told(events);
-            assert_eq!(told[..3], [false; 3], "what is listed first is what was dialled");
-            told[3..].to_vec()
+            assert_eq!(told[..2], [false; 2], "what is listed first is what was dialled");
+            told[2..].to_vec()
         };
         assert_eq!(after(&[("old", true)], vec![one(&[("old", false)]), one(&[("new", true)])]), [false, true]);
         assert_eq!(after(&[("old", true)], vec![one(&[("old", false)]), one(&[("old", true)])]), [false, false]);
@@ -160,10 +165,13 @@ mod tests {
         // There was none before.
         assert_eq!(after(&[], vec![one(&[("new", false)]), one(&[("new", true)])]), [false, true]);
         // The slice goes with the Service.
-        assert_eq!(after(&[("old", true)], vec![Event::Delete(slice("a", &[])), one(&[("new", true)])]), [false, true]);
+        assert_eq!(
+            after(&[("old", true)], vec![Step::Event(WatchEvent::Deleted(slice("a", &[]))), one(&[("new", true)])]),
+            [false, true]
+        );
         // A list that is made again says what happened meanwhile.
-        assert_eq!(after(&[("old", true)], listed(&[("old", true)])), [false; 3]);
-        assert_eq!(after(&[("old", true)], listed(&[("new", true)])), [false, false, true]);
+        assert_eq!(after(&[("old", true)], listed(&[("old", true)])), [false; 2]);
+        assert_eq!(after(&[("old", true)], listed(&[("new", true)])), [true, false]);
     }
 
     #[test]
@@ -177,22 +185,20 @@ mod tests {
 
     #[tokio::test]
     async fn who_may_not_read_them_is_left_alone() {
-        let forbidden = || {
-            let status = kube::core::Status::failure("endpointslices is forbidden", "Forbidden").with_code(403);
-            watcher::Error::InitialListFailed(kube::Error::Api(Box::new(status)))
+        let api = |code: u16| {
+            let service = tower::service_fn(move |_: http::Request<kube::client::Body>| {
+                let refusal = json!({ "kind": "Status", "code": code, "message": "no" }).to_string();
+                let answer = http::Response::builder().status(code).body(axum::body::Body::from(refusal)).unwrap();
+                async move { Ok::<_, std::convert::Infallible>(answer) }
+            });
+            Api::new(kube::Client::new(service, "default"))
         };
-        let events =
-            vec![Err(forbidden()), Ok(Event::Init), Ok(Event::InitDone), Ok(Event::Apply(slice("a", &[("p", true)])))];
-        let told: Vec<()> = changes(stream::iter(events), "main.olm.svc:50051".to_owned()).collect().await;
-        assert_eq!(told.len(), 0);
-        let events = vec![
-            Err(watcher::Error::NoResourceVersion),
-            Ok(Event::Init),
-            Ok(Event::InitDone),
-            Ok(Event::Apply(slice("a", &[("p", true)]))),
-        ];
-        let told: Vec<()> = changes(stream::iter(events), "main.olm.svc:50051".to_owned()).collect().await;
-        assert_eq!(told.len(), 1, "any other error may pass");
+        for (code, watches) in [(403, false), (503, true)] {
+            let mut watch = Watch::new(api(code), "main.olm.svc:50051");
+            let replaced = tokio::time::timeout(std::time::Duration::from_millis(200), watch.replaced()).await;
+            assert!(replaced.is_err());
+            assert_eq!(watch.watcher.is_some(), watches, "any other error may pass");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //!   discovery  which kinds the API server serves                --Event-->  execute asks first
 //!   schema_check  reads whether custom resources fit a schema         --Event-->  execute asks
 //!   metrics  what is counted, for those who scrape
+//!   watcher  how each of them is listed, watched, resumed and listed anew
 //!   follow   one object, for commands that wait
 //!   lease    who may write                                       <---may it?---  live, execute, api before every send
 //!     permit   until when; clock: which does not jump
@@ -50,3 +51,4 @@ mod supervise;
 pub mod table;
 mod warning;
 pub(crate) mod watch;
+pub(crate) mod watcher;

@@ -8,7 +8,7 @@ use olm_core::api::object::Gvk;
 use olm_core::api::status::Status;
 use olm_core::structural::{SchemaCheck, SchemaCheckResult, SchemaChecker};
 
-use super::api::{Api, Depth, Resource, WatchEvent};
+use super::api::{Api, Depth, ListQuery, Resource, WatchEvent};
 use super::decode;
 
 /// How often a list is begun anew because its pages became too old to go on with.
@@ -40,8 +40,9 @@ pub(crate) async fn check(api: &Api, question: &SchemaCheck) -> (SchemaCheckResu
 pub(super) async fn changes(api: &Api, question: &SchemaCheck, since: &str) -> bool {
     let Some((version, _)) = question.schemas.first() else { return false };
     let seen = async {
-        let mut events =
-            std::pin::pin!(api.watch_at(&resource(question, version), Depth::Metadata, "", since).await.ok()?);
+        let mut events = std::pin::pin!(
+            api.watch(&ListQuery::all(&resource(question, version)).depth(Depth::Metadata), since).await.ok()?
+        );
         while let Some(event) = events.next().await {
             match event.ok()? {
                 WatchEvent::Bookmark(_) => {}
@@ -76,7 +77,7 @@ async fn read(
         let resource = resource(question, version);
         let mut token = String::new();
         loop {
-            let page = api.list(&resource, "", &token).await?;
+            let page = api.page(&ListQuery::all(&resource), &token).await?;
             if since.is_empty() {
                 since.clone_from(&page.resource_version);
             }

@@ -8,9 +8,9 @@ use olm_core::world::{GroupKind, Unreadable, kind, trim, trimmed};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
-use super::api::{Api, Depth, PAGE, Resource, WatchEvent};
-use super::backoff::Backoff;
+use super::api::{Api, Depth, ListQuery, Page, Resource, WatchEvent};
 use super::interest::{is_component, is_ours};
+use super::watcher::{Step, Watcher};
 
 /// Which objects of a kind are kept, and how they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,11 +118,12 @@ impl Watched {
         if self.selection == Selection::Copies { kind::COPIED_CSV } else { GroupKind::new(&gvk.group, &gvk.kind) }
     }
 
-    fn listed_at(&self) -> (Depth, u32) {
+    fn list_query(&self) -> ListQuery {
+        let query = ListQuery::all(&self.resource).labelled(self.labels());
         match self.selection {
-            Selection::Contents => (Depth::Metadata, PAGE),
-            Selection::Copies => (Depth::Whole, COPIES),
-            _ => (Depth::Whole, PAGE),
+            Selection::Contents => query.depth(Depth::Metadata),
+            Selection::Copies => query.limit(COPIES),
+            _ => query,
         }
     }
 
@@ -224,33 +225,50 @@ pub(super) async fn run(
     signals: mpsc::UnboundedSender<Signal>,
     mut terms: watch::Receiver<u64>,
 ) {
-    let gvk = watched.resource.gvk.clone();
-    let mut health = Health { gvk: gvk.clone(), signals: signals.clone(), is_well: true };
-    let mut backoff = Backoff::new();
-    loop {
-        let term = *terms.borrow_and_update();
-        match list(&api, &watched, &signals).await {
-            Ok(version) => {
-                health.well();
-                if signals.send(Signal::Synced(watched.id(), term)).is_err() {
-                    return;
-                }
-                tokio::select! {
-                    () = follow(&api, &watched, version, &mut health, &mut backoff, &signals) => {}
-                    () = another(&mut terms) => continue,
-                }
-            }
-            Err(refusal) if watched.may_miss && refusal.is_not_found() => {
-                let _ = signals.send(Signal::Synced(watched.id(), term));
-                another(&mut terms).await;
+    let mut health = Health { gvk: watched.resource.gvk.clone(), signals: signals.clone(), is_well: true };
+    let mut term = *terms.borrow_and_update();
+    let mut listed = Listed::default();
+    let mut watcher = Watcher::new(api.clone(), watched.list_query()).watching(watched.watched_at());
+    while !signals.is_closed() {
+        let step = tokio::select! {
+            step = watcher.next() => step,
+            () = another(&mut terms) => {
+                term = *terms.borrow_and_update();
+                listed = Listed::default();
+                watcher.relist_now();
                 continue;
             }
-            Err(refusal) => health.ill(refusal),
+        };
+        match step {
+            Step::Page(page) => match listed.take(page, &watched, &api).await {
+                Ok(None) => {}
+                Ok(Some(event)) => {
+                    let _ = signals.send(Signal::Event(event));
+                    let _ = signals.send(Signal::Synced(watched.id(), term));
+                }
+                Err(refusal) => {
+                    health.ill(refusal);
+                    listed = Listed::default();
+                    watcher.relist();
+                }
+            },
+            Step::Watching => health.well(),
+            Step::Event(event) => match signal(event, &watched, &api).await {
+                Some(signal) => drop(signals.send(signal)),
+                // What could not be read is found by the next list.
+                None => watcher.relist(),
+            },
+            Step::Failed(refusal) if watched.may_miss && refusal.is_not_found() => {
+                let _ = signals.send(Signal::Synced(watched.id(), term));
+                another(&mut terms).await;
+                term = *terms.borrow_and_update();
+                watcher.relist_now();
+            }
+            Step::Failed(refusal) => {
+                listed = Listed::default();
+                health.ill(refusal);
+            }
         }
-        if signals.is_closed() {
-            return;
-        }
-        backoff.pause().await;
     }
 }
 
@@ -267,122 +285,73 @@ fn tell_nameless(watched: &Watched, unreadable: &Unreadable) {
     tracing::warn!(kind = watched.resource.gvk.kind, "an object without a name is left out: {}", unreadable.why);
 }
 
-async fn list(api: &Api, watched: &Watched, signals: &mpsc::UnboundedSender<Signal>) -> Result<String, Status> {
-    let (mut objects, mut unreadable) = (Vec::new(), Vec::new());
-    let mut token = String::new();
-    loop {
-        let page = api.list_at(&watched.resource, watched.listed_at(), watched.labels(), &token).await?;
+/// The pages of a list so far, as much of them as is kept.
+#[derive(Default)]
+struct Listed {
+    objects: Vec<Value>,
+    unreadable: Vec<Unreadable>,
+}
+
+impl Listed {
+    /// Takes a page in. With the last comes the event of the list.
+    async fn take(&mut self, page: Page, watched: &Watched, api: &Api) -> Result<Option<Event>, Status> {
         let read = stream::iter(page.objects).map(|object| watched.read(api, object)).buffered(READS);
         let kept: Vec<Option<Read>> = read.try_collect().await?;
         for read in kept.into_iter().flatten() {
             match read {
-                Ok(object) => objects.push(object),
-                Err(object) => unreadable.push(*object),
+                Ok(object) => self.objects.push(object),
+                Err(object) => self.unreadable.push(*object),
             }
         }
-        unreadable.extend(page.unreadable.into_iter().filter(|object| watched.wants(&object.stub)));
-        if page.next.is_empty() {
-            unreadable.retain(|object| {
-                object.is_named() || {
-                    tell_nameless(watched, object);
-                    false
-                }
-            });
-            let version = page.resource_version.parse().unwrap_or_default();
-            let _ = signals.send(Signal::Event(Event::Listed(watched.kept_as(), objects, unreadable, version)));
-            return Ok(page.resource_version);
+        self.unreadable.extend(page.unreadable.into_iter().filter(|object| watched.wants(&object.stub)));
+        if !page.next.is_empty() {
+            return Ok(None);
         }
-        token = page.next;
+        let Self { objects, mut unreadable } = std::mem::take(self);
+        unreadable.retain(|object| {
+            object.is_named() || {
+                tell_nameless(watched, object);
+                false
+            }
+        });
+        let version = page.resource_version.parse().unwrap_or_default();
+        Ok(Some(Event::Listed(watched.kept_as(), objects, unreadable, version)))
     }
 }
 
-/// Watches from a resourceVersion on, again and again, until the API server no longer knows that version.
-async fn follow(
-    api: &Api,
-    watched: &Watched,
-    mut version: String,
-    health: &mut Health,
-    backoff: &mut Backoff,
-    signals: &mpsc::UnboundedSender<Signal>,
-) {
-    loop {
-        let events = match api.watch_at(&watched.resource, watched.watched_at(), watched.labels(), &version).await {
-            Ok(events) => {
-                health.well();
-                events
-            }
-            Err(refusal) => {
-                if refusal.code != 0 {
-                    return;
-                }
-                health.ill(refusal);
-                backoff.pause().await;
-                if signals.is_closed() {
-                    return;
-                }
-                continue;
-            }
-        };
-        let mut events = std::pin::pin!(events);
-        while let Some(event) = events.next().await {
-            let signal = match event {
-                Ok(WatchEvent::Added(copy) | WatchEvent::Modified(copy)) if watched.selection == Selection::Copies => {
-                    object::resource_version(&copy).clone_into(&mut version);
-                    Signal::Copy(trimmed(&copy))
-                }
-                Ok(WatchEvent::Unreadable(object)) if !object.is_named() => {
-                    tell_nameless(watched, &object);
-                    return;
-                }
-                Ok(WatchEvent::Unreadable(object)) => {
-                    object::resource_version(&object.stub).clone_into(&mut version);
-                    if watched.selection == Selection::Copies {
-                        Signal::Copy(object.stub)
-                    } else {
-                        let target = ObjectRef::of(&object.stub);
-                        let is_wanted = watched.wants(&object.stub);
-                        let event = Event::Unreadable(object);
-                        if is_wanted { Signal::Event(event) } else { Signal::IfKnown(target, event) }
-                    }
-                }
-                Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
-                    object::resource_version(&object).clone_into(&mut version);
-                    let target = ObjectRef::of(&object);
-                    let seen = (watched.selection == Selection::Components).then(|| trimmed(&object));
-                    let uid = object::uid(&object).to_owned();
-                    match watched.read(api, object).await {
-                        Ok(Some(Ok(object))) => Signal::Event(Event::Applied(object)),
-                        Ok(Some(Err(object))) => Signal::Event(Event::Unreadable(*object)),
-                        Ok(None) => {
-                            let event = seen.map_or_else(|| Event::Absent(target.clone(), uid), Event::Applied);
-                            Signal::IfKnown(target, event)
-                        }
-                        // What could not be read is found by the next list.
-                        Err(_) => return,
-                    }
-                }
-                Ok(WatchEvent::Deleted(object)) => {
-                    object::resource_version(&object).clone_into(&mut version);
-                    Signal::Event(Event::Deleted(object))
-                }
-                Ok(WatchEvent::Bookmark(known)) => {
-                    version = known;
-                    continue;
-                }
-                Ok(WatchEvent::Error(_)) => return,
-                Err(refusal) => {
-                    tracing::debug!(kind = watched.resource.gvk.kind, "the watch broke: {}", refusal.message);
-                    break;
-                }
-            };
-            if signals.send(signal).is_err() {
-                return;
-            }
-            backoff.reset();
+/// What an event of a watch tells the loop; `None`: its object cannot be read now.
+async fn signal(event: WatchEvent, watched: &Watched, api: &Api) -> Option<Signal> {
+    Some(match event {
+        WatchEvent::Added(copy) | WatchEvent::Modified(copy) if watched.selection == Selection::Copies => {
+            Signal::Copy(trimmed(&copy))
         }
-        if signals.is_closed() {
-            return;
+        WatchEvent::Unreadable(object) if !object.is_named() => {
+            tell_nameless(watched, &object);
+            return None;
         }
-        backoff.pause().await;
-    }
+        WatchEvent::Unreadable(object) if watched.selection == Selection::Copies => Signal::Copy(object.stub),
+        WatchEvent::Unreadable(object) => {
+            let target = ObjectRef::of(&object.stub);
+            let is_wanted = watched.wants(&object.stub);
+            let event = Event::Unreadable(object);
+            if is_wanted { Signal::Event(event) } else { Signal::IfKnown(target, event) }
+        }
+        WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+            let target = ObjectRef::of(&object);
+            let seen = (watched.selection == Selection::Components).then(|| trimmed(&object));
+            let uid = object::uid(&object).to_owned();
+            match watched.read(api, object).await {
+                Ok(Some(Ok(object))) => Signal::Event(Event::Applied(object)),
+                Ok(Some(Err(object))) => Signal::Event(Event::Unreadable(*object)),
+                Ok(None) => {
+                    let event = seen.map_or_else(|| Event::Absent(target.clone(), uid), Event::Applied);
+                    Signal::IfKnown(target, event)
+                }
+                Err(_) => return None,
+            }
+        }
+        WatchEvent::Deleted(object) => Signal::Event(Event::Deleted(object)),
+        // The watcher deals with them.
+        WatchEvent::Bookmark(_) | WatchEvent::Error(_) => return None,
+    })
 }

@@ -16,7 +16,7 @@ use super::line::Given;
 use super::values::Names;
 use crate::cli::CliError;
 use crate::cli::flags::ClusterFlags;
-use crate::cluster::api::{Api, Resource};
+use crate::cluster::api::{Api, ListQuery, Page, Resource};
 use crate::cluster::table::Row;
 use crate::observe::files;
 use crate::registry::dir;
@@ -228,7 +228,8 @@ async fn packages(api: &Api, names: Names, given: &Given, namespace: &str, found
     };
     let subscribed = async {
         let Some(resource) = resource(Names::Subscriptions) else { return };
-        let Ok(subscriptions) = api.list_whole(&resource, namespace, "").await else { return };
+        let listed = api.list(&ListQuery::all(&resource).within(namespace)).await.and_then(Page::readable);
+        let Ok((subscriptions, _)) = listed else { return };
         let wanted = packages_of(given);
         let candidates = subscriptions.iter().filter_map(|subscription| {
             let [package, channel] = ["name", "channel"].map(|field| object::text(subscription, &["spec", field]));
@@ -244,7 +245,8 @@ async fn packages(api: &Api, names: Names, given: &Given, namespace: &str, found
     };
     let of_config_maps = async {
         let Some(resource) = resource(Names::CatalogSources) else { return };
-        let Ok(sources) = api.list_whole(&resource, "", "").await else { return };
+        let listed = api.list(&ListQuery::all(&resource)).await.and_then(Page::readable);
+        let Ok((sources, _)) = listed else { return };
         for source in &sources {
             let name = object::text(source, &["spec", "configMap"]);
             if name.is_empty() {

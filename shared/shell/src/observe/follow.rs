@@ -1,11 +1,10 @@
 //! What happens to a cluster after it was looked at, watched from where each list ended: nothing in between is missed.
 
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::time::Duration;
 
-use futures::future::try_join_all;
-use futures::stream::{SelectAll, select_all};
-use futures::{FutureExt, Stream, StreamExt};
+use futures::stream::{self, select_all};
+use futures::{FutureExt, StreamExt};
 use olm_core::api::object::{self, ObjectRef};
 use olm_core::api::status::Status;
 use olm_core::world::GroupKind;
@@ -13,9 +12,8 @@ use serde_json::Value;
 
 use super::list::{self, Listed};
 use super::state::ClusterState;
-use crate::cluster::api::{Api, WatchEvent};
-
-type Events = SelectAll<Pin<Box<dyn Stream<Item = Result<WatchEvent, Status>> + Send>>>;
+use crate::cluster::api::WatchEvent;
+use crate::cluster::watcher::{Step, Watcher};
 
 impl ClusterState {
     /// Takes in what happens, until `is_enough` says so, which is asked after every change, or the time is up. Objects that were given on
@@ -30,26 +28,33 @@ impl ClusterState {
     ) -> Result<(), Status> {
         let Some(api) = self.api.clone() else { return Ok(()) };
         let mut end = pin!(tokio::time::sleep(within));
-        let mut events = tokio::select! {
-            events = watch(&api, &self.lists) => events?,
-            () = &mut end => return Ok(()),
-        };
+        let watchers = self.lists.iter().map(|Listed { query, version }| {
+            let watcher = Watcher::resume(api.clone(), query.clone(), version.clone());
+            let steps = stream::unfold(watcher, |mut watcher| async move { Some((watcher.next().await, watcher)) });
+            steps.boxed()
+        });
+        let mut steps = select_all(watchers.collect::<Vec<_>>());
         while !is_enough(self) {
             tokio::select! {
-                event = events.next() => self.take_in(event)?,
+                Some(step) = steps.next() => self.take_in(step)?,
                 () = &mut end => break,
             }
             // What has come in the meantime counts, too.
-            while let Some(event) = events.next().now_or_never() {
-                self.take_in(event)?;
+            while let Some(Some(step)) = steps.next().now_or_never() {
+                self.take_in(step)?;
             }
         }
         Ok(())
     }
 
-    fn take_in(&mut self, event: Option<Result<WatchEvent, Status>>) -> Result<(), Status> {
-        let ended = || Status::new(0, "", "the watch has ended");
-        match event.ok_or_else(ended)?? {
+    fn take_in(&mut self, step: Step) -> Result<(), Status> {
+        let event = match step {
+            Step::Event(event) => event,
+            Step::Watching => return Ok(()),
+            Step::Failed(refusal) => return Err(refusal),
+            Step::Page(_) => return Err(Status::new(410, "Expired", "what has happened meanwhile is not known")),
+        };
+        match event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) if !self.is_given(&object) => {
                 list::take(object, true, &mut self.world);
             }
@@ -58,7 +63,6 @@ impl ClusterState {
                 let version = object::resource_version(&object).parse().unwrap_or_default();
                 self.world.delete(&GroupKind::kept_as(&object), &name, object::uid(&object), version);
             }
-            WatchEvent::Error(refusal) => return Err(refusal),
             // What was known of it is no longer so.
             WatchEvent::Unreadable(object) if !self.is_given(&object.stub) => {
                 let stub = &object.stub;
@@ -69,7 +73,8 @@ impl ClusterState {
             | WatchEvent::Modified(_)
             | WatchEvent::Deleted(_)
             | WatchEvent::Unreadable(_)
-            | WatchEvent::Bookmark(_) => {}
+            | WatchEvent::Bookmark(_)
+            | WatchEvent::Error(_) => {}
         }
         Ok(())
     }
@@ -77,13 +82,4 @@ impl ClusterState {
     fn is_given(&self, object: &Value) -> bool {
         self.on_top.contains(&ObjectRef::of(object))
     }
-}
-
-async fn watch(api: &Api, lists: &[Listed]) -> Result<Events, Status> {
-    let watches = lists.iter().map(|list| async move {
-        let Listed { resource, namespace, depth, labels, version } = list;
-        let events = api.watch_part(resource, namespace, *depth, labels, version).await?;
-        Ok::<_, Status>(events.boxed())
-    });
-    Ok(select_all(try_join_all(watches).await?))
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::gap::{Gap, is_lack_of_rights};
 use super::scope::{KINDS, Kind, OLM, ReadScope};
-use crate::cluster::api::{Api, Depth, PAGE, Page, Resource};
+use crate::cluster::api::{Api, Depth, ListQuery, Page};
 use crate::cluster::request_error::RequestError;
 
 /// How many requests are under way at a time.
@@ -21,11 +21,7 @@ const REQUESTS: usize = 16;
 /// What was listed, and when.
 #[derive(Clone, Debug)]
 pub(super) struct Listed {
-    pub(super) resource: Resource,
-    /// Empty: all namespaces.
-    pub(super) namespace: String,
-    pub(super) depth: Depth,
-    pub(super) labels: &'static str,
+    pub(super) query: ListQuery,
     pub(super) version: String,
 }
 
@@ -112,9 +108,10 @@ fn csvs() -> Option<&'static Kind> {
 /// Lists the copies of ClusterServiceVersions, page by page, for they can be ten thousands, and keeps of each whose it is.
 async fn list_copies(api: &Api, world: &mut World) -> Result<Option<Listed>, Status> {
     let Some(resource) = csvs().map(Kind::located) else { return Ok(None) };
+    let query = ListQuery::all(&resource).labelled(labels::COPIED_FROM).depth(Depth::Metadata);
     let mut next = String::new();
     loop {
-        let page = api.list_at(&resource, (Depth::Metadata, PAGE), labels::COPIED_FROM, &next).await?;
+        let page = api.page(&query, &next).await?;
         // Of a copy only its metadata counts.
         let stubs = page.unreadable.into_iter().map(|object| object.stub);
         for object in page.objects.into_iter().chain(stubs) {
@@ -122,8 +119,7 @@ async fn list_copies(api: &Api, world: &mut World) -> Result<Option<Listed>, Sta
         }
         next = page.next;
         if next.is_empty() {
-            let (namespace, depth, labels) = (String::new(), Depth::Metadata, labels::COPIED_FROM);
-            return Ok(Some(Listed { resource, namespace, depth, labels, version: page.resource_version }));
+            return Ok(Some(Listed { query, version: page.resource_version }));
         }
     }
 }
@@ -160,10 +156,9 @@ pub(super) async fn listed(api: &Api, kind: &Kind, namespace: &str) -> Result<(V
 async fn list_kind(api: &Api, kind: &Kind, namespace: &str) -> Result<(Listed, Page), Status> {
     // Copies of ClusterServiceVersions can be ten thousands, and are of no use here.
     let labels = if kind.name == "ClusterServiceVersion" { "!olm.copiedFrom" } else { "" };
-    let resource = kind.located();
-    let page = api.list_all(&resource, namespace, labels).await?;
-    let (namespace, version) = (namespace.to_owned(), page.resource_version.clone());
-    Ok((Listed { resource, namespace, depth: Depth::Whole, labels, version }, page))
+    let query = ListQuery::all(&kind.located()).within(namespace).labelled(labels);
+    let page = api.list(&query).await?;
+    Ok((Listed { query, version: page.resource_version.clone() }, page))
 }
 
 /// Gets single objects, with the answers in the order of the questions.

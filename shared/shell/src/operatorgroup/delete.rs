@@ -24,7 +24,7 @@ use crate::cli::confirm::confirm;
 use crate::cli::flags::{DryRun, SourceFlags};
 use crate::cli::output::Output;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
-use crate::cluster::api::{Api, Resource};
+use crate::cluster::api::{Api, ListQuery, Page, Resource};
 use crate::observe::ClusterState;
 
 /// What to delete.
@@ -210,10 +210,11 @@ async fn given_back(
         plural: "clusterserviceversions".to_owned(),
         namespaced: true,
     };
-    let csvs = api.list_whole(&csvs, namespace, "!olm.copiedFrom").await;
+    let csvs =
+        api.list(&ListQuery::all(&csvs).within(namespace).labelled("!olm.copiedFrom")).await.and_then(Page::readable);
     let mut world = World::new();
     world.apply(group.clone());
-    for csv in csvs.map_err(|refusal| refused(&refusal, "list", CSVS, namespace))? {
+    for csv in csvs.map_err(|refusal| refused(&refusal, "list", CSVS, namespace))?.0 {
         world.apply(csv);
     }
     let Deletion::InUse { members, .. } = managed::deletion(&Reader::new(&world), namespace, Some(name)) else {

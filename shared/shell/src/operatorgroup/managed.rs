@@ -16,7 +16,7 @@ use crate::cli::flags::{NamespaceFlags, SourceFlags};
 use crate::cli::output::Output;
 use crate::cli::table::Table;
 use crate::cli::{CliError, ErrorKind, Outcome, Printer};
-use crate::cluster::api::{Api, Resource, WatchEvent};
+use crate::cluster::api::{Api, ListQuery, Page, Resource, WatchEvent};
 use crate::cluster::request_error::{Place, RequestError};
 use crate::observe::{ClusterState, Gap, ReadScope};
 
@@ -129,13 +129,14 @@ pub(super) fn refuse(output: &Output, said: &str, hint: &str, printer: &mut Prin
 /// # Errors
 /// The server refuses, or does not tell who was first.
 pub(super) async fn create_first(api: &Api, group: &Value, printer: &mut Printer) -> Result<Option<Value>, CliError> {
-    let (namespace, resource) = (object::namespace(group), groups());
+    let namespace = object::namespace(group);
+    let query = ListQuery::all(&groups()).within(namespace);
     let cannot = |verb: &'static str| move |refusal: Status| refused(&refusal, verb, GROUPS, namespace);
-    let (there, version) = api.list_from(&resource, namespace, "").await.map_err(cannot("list"))?;
+    let (there, version) = api.list(&query).await.and_then(Page::readable).map_err(cannot("list"))?;
     if !there.is_empty() {
         return Ok(None);
     }
-    let events = api.watch_in(&resource, namespace, &version).await.map_err(cannot("watch"))?;
+    let events = api.watch(&query, &version).await.map_err(cannot("watch"))?;
     let made = match api.create(group).await {
         Ok(made) => made,
         Err(refusal) if refusal.is_already_exists() => return Ok(None),
@@ -185,9 +186,10 @@ async fn is_first(events: impl Stream<Item = Result<WatchEvent, Status>>, uid: &
 /// The server refuses.
 pub(super) async fn settled(api: &Api, namespace: &str) -> Result<(), CliError> {
     let cannot = |verb: &'static str| move |refusal: Status| refused(&refusal, verb, GROUPS, namespace);
-    let (groups, version) = api.list_from(&groups(), namespace, "").await.map_err(cannot("list"))?;
+    let query = ListQuery::all(&groups()).within(namespace);
+    let (groups, version) = api.list(&query).await.and_then(Page::readable).map_err(cannot("list"))?;
     let mut there: BTreeSet<String> = groups.iter().map(|group| object::uid(group).to_owned()).collect();
-    let mut events = std::pin::pin!(api.watch_in(&self::groups(), namespace, &version).await.map_err(cannot("watch"))?);
+    let mut events = std::pin::pin!(api.watch(&query, &version).await.map_err(cannot("watch"))?);
     let settles = async {
         while there.len() > 1
             && let Some(Ok(event)) = events.next().await

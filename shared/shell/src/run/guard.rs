@@ -9,7 +9,7 @@ use serde_json::json;
 use tracing::info;
 
 use crate::cli::{CliError, ErrorKind};
-use crate::cluster::api::{Api, Resource, WatchEvent};
+use crate::cluster::api::{Api, ListQuery, Resource, WatchEvent};
 use crate::cluster::request_error::RequestError;
 
 /// The kinds without which nothing can be planned.
@@ -63,14 +63,15 @@ pub(super) async fn wait_for_crds(api: &Api) -> Result<(), CliError> {
     let cannot = |verb: &'static str| {
         move |status| RequestError::of_cluster(verb, "customresourcedefinitions.apiextensions.k8s.io", status)
     };
-    let page = api.list(&crds, "", "").await.map_err(cannot("list"))?;
+    let query = ListQuery::all(&crds);
+    let page = api.list(&query).await.map_err(cannot("list"))?;
     let mut waiting: BTreeSet<String> = page
         .objects
         .iter()
         .filter(|crd| object::text(crd, &["spec", "group"]) == GROUP && !established(crd))
         .map(|crd| object::name(crd).to_owned())
         .collect();
-    let events = api.watch(&crds, "", &page.resource_version).await.map_err(cannot("watch"))?;
+    let events = api.watch(&query, &page.resource_version).await.map_err(cannot("watch"))?;
     let mut events = std::pin::pin!(events);
     while !waiting.is_empty() {
         match events.next().await {
@@ -90,7 +91,7 @@ async fn controllers(api: &Api) -> Result<Vec<ObjectRef>, CliError> {
     let deployments =
         Resource { gvk: Gvk::new("apps", "v1", "Deployment"), plural: "deployments".to_owned(), namespaced: true };
     let page = api
-        .list(&deployments, CONTROLLERS, "")
+        .list(&ListQuery::all(&deployments).labelled(CONTROLLERS))
         .await
         .map_err(|status| RequestError::about("list", &deployments, "", status))?;
     let runs = |d: &&serde_json::Value| {

@@ -22,7 +22,7 @@ use super::{Options, guard, live, report};
 use crate::cli::signal::{self, Signal};
 use crate::cli::table::{Table, age};
 use crate::cli::{CliError, ErrorKind, Outcome, Printer, confirm};
-use crate::cluster::api::{Api, Depth, PAGE, Resource};
+use crate::cluster::api::{Api, Depth, ListQuery, Resource};
 use crate::cluster::catalogs::Catalogs;
 use crate::cluster::lease::{Denied, Lease, Permit, describe};
 use crate::cluster::live::{End, LoopOptions};
@@ -187,7 +187,7 @@ async fn terminating(api: &Api, release: &Release) -> Result<BTreeSet<String>, C
     }
     let mut token = String::new();
     loop {
-        let page = api.list_at(&namespaces(), (Depth::Metadata, PAGE), "", &token).await;
+        let page = api.page(&ListQuery::all(&namespaces()).depth(Depth::Metadata), &token).await;
         let page = page.map_err(|status| RequestError::about("list", &namespaces(), "", status))?;
         let deleting = page.objects.iter().filter(|namespace| object::is_deleting(namespace));
         terminating.extend(deleting.map(|namespace| object::name(namespace).to_owned()));
@@ -204,10 +204,11 @@ async fn pending(api: &Api, release: &Release) -> Result<Vec<Value>, CliError> {
     let is_going = |csv: &Value| object::is_deleting(csv) || terminating.contains(object::namespace(csv));
     let is_meant =
         |csv: &Value| release.namespaces.is_empty() || release.namespaces.iter().any(|n| n == object::namespace(csv));
+    let query = ListQuery::all(&csvs()).labelled("!olm.copiedFrom").depth(Depth::Metadata);
     let mut pending = Vec::new();
     let mut token = String::new();
     loop {
-        let page = api.list_at(&csvs(), (Depth::Metadata, PAGE), "!olm.copiedFrom", &token).await;
+        let page = api.page(&query, &token).await;
         let page = match page {
             Ok(page) => page,
             // Without the kind there is none.

@@ -9,7 +9,7 @@ use olm_core::api::status::Status;
 use olm_core::world::Unreadable;
 use serde_json::Value;
 
-use super::{Api, Depth, Resource, unsendable};
+use super::{Api, ListQuery, Resource, unsendable};
 use crate::cluster::decode::{self, RawList};
 use crate::cluster::table::TablePage;
 
@@ -35,39 +35,28 @@ pub struct Page {
     pub next: String,
 }
 
-impl Api {
-    /// A page of a LIST, in all namespaces.
-    pub async fn list(&self, resource: &Resource, labels: &str, page: &str) -> Result<Page, Status> {
-        self.list_at(resource, (Depth::Whole, PAGE), labels, page).await
-    }
-
-    /// Everything of a LIST, in one namespace, or in all when it is empty.
+impl Page {
+    /// The objects, and the resourceVersion to watch from.
     ///
     /// # Errors
-    /// One of the objects cannot be read, or the list is refused.
-    pub async fn list_whole(&self, resource: &Resource, namespace: &str, labels: &str) -> Result<Vec<Value>, Status> {
-        self.list_from(resource, namespace, labels).await.map(|(objects, _)| objects)
-    }
-
-    /// The same, and the resourceVersion to watch from.
-    pub async fn list_from(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        labels: &str,
-    ) -> Result<(Vec<Value>, String), Status> {
-        let Page { objects, unreadable, resource_version, .. } = self.list_all(resource, namespace, labels).await?;
-        match unreadable.first() {
+    /// One of the objects cannot be read.
+    pub fn readable(self) -> Result<(Vec<Value>, String), Status> {
+        match self.unreadable.first() {
             Some(object) => Err(decode::refusal(object)),
-            None => Ok((objects, resource_version)),
+            None => Ok((self.objects, self.resource_version)),
         }
     }
+}
 
-    /// All pages of a LIST as one, in one namespace, or in all when it is empty, with those that cannot be read.
-    pub async fn list_all(&self, resource: &Resource, namespace: &str, labels: &str) -> Result<Page, Status> {
-        let mut all = self.page(resource, namespace, (Depth::Whole, PAGE), labels, "").await?;
+impl Api {
+    /// All pages of a LIST as one.
+    ///
+    /// # Errors
+    /// A page is refused.
+    pub async fn list(&self, query: &ListQuery) -> Result<Page, Status> {
+        let mut all = self.page(query, "").await?;
         while !all.next.is_empty() {
-            let page = self.page(resource, namespace, (Depth::Whole, PAGE), labels, &all.next).await?;
+            let page = self.page(query, &all.next).await?;
             all.objects.extend(page.objects);
             all.unreadable.extend(page.unreadable);
             (all.resource_version, all.next) = (page.resource_version, page.next);
@@ -75,40 +64,15 @@ impl Api {
         Ok(all)
     }
 
-    /// A page of a LIST of so much of each object, in all namespaces, of `limit` objects at most.
-    pub async fn list_at(
-        &self,
-        resource: &Resource,
-        (depth, limit): (Depth, u32),
-        labels: &str,
-        page: &str,
-    ) -> Result<Page, Status> {
-        self.page(resource, "", (depth, limit), labels, page).await
-    }
-
-    async fn page(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        (depth, limit): (Depth, u32),
-        labels: &str,
-        page: &str,
-    ) -> Result<Page, Status> {
-        let mut limit = self.limit(&resource.gvk).unwrap_or(limit).min(limit);
+    /// A page of a LIST: the first when the token is empty.
+    ///
+    /// # Errors
+    /// It is refused, or has an object that is too large alone.
+    pub async fn page(&self, query: &ListQuery, token: &str) -> Result<Page, Status> {
+        let resource = &query.resource;
+        let mut limit = self.limit(&resource.gvk).unwrap_or(query.limit).min(query.limit);
         loop {
-            let mut params = ListParams::default().limit(limit);
-            if !labels.is_empty() {
-                params = params.labels(labels);
-            }
-            if !page.is_empty() {
-                params = params.continue_token(page);
-            }
-            let request = Request::new(resource.path(namespace));
-            let request = match depth {
-                Depth::Whole => request.list(&params),
-                Depth::Metadata => request.list_metadata(&params),
-            };
-            match self.text(request).await {
+            match self.text(query.list(limit, token)).await {
                 Err(refusal) if refusal.reason == decode::TOO_LARGE && limit > 1 => {
                     limit = (limit / 4).max(1);
                     self.set_limit(&resource.gvk, limit);
@@ -122,7 +86,7 @@ impl Api {
         }
     }
 
-    pub(super) fn read_page(&self, resource: &Resource, text: &str) -> Result<Page, Status> {
+    fn read_page(&self, resource: &Resource, text: &str) -> Result<Page, Status> {
         let list = RawList::from_bytes(text.as_bytes())?;
         let (resource_version, next) = list.ends();
         let (mut objects, mut unreadable) = (Vec::new(), Vec::new());
@@ -225,7 +189,7 @@ mod tests {
         let mut names = Vec::new();
         let mut next = String::new();
         loop {
-            let page = api.list(&resource(), "", &next).await.unwrap();
+            let page = api.page(&ListQuery::all(&resource()), &next).await.unwrap();
             names.extend(page.objects.iter().map(|object| object["metadata"]["name"].clone()));
             next = page.next;
             if next.is_empty() {
@@ -241,7 +205,7 @@ mod tests {
     #[tokio::test]
     async fn an_object_that_is_too_large_alone_is_refused_with_the_number() {
         let (api, asked) = server(1, 65);
-        let Err(refusal) = api.list(&resource(), "", "").await else { panic!("it is too large") };
+        let Err(refusal) = api.page(&ListQuery::all(&resource()), "").await else { panic!("it is too large") };
         assert_eq!(refusal.message, "one of configmaps alone is too large: the answer has more than 64 MiB");
         assert_eq!(asked.lock().unwrap().last(), Some(&1));
     }
@@ -249,7 +213,7 @@ mod tests {
     #[tokio::test]
     async fn small_objects_are_listed_as_many_as_are_asked_for() {
         let (api, asked) = server(1200, 0);
-        assert_eq!(api.list_whole(&resource(), "", "").await.unwrap().len(), 1200);
+        assert_eq!(api.list(&ListQuery::all(&resource())).await.unwrap().objects.len(), 1200);
         assert_eq!(asked.lock().unwrap()[..], [500, 500, 500]);
     }
 }
