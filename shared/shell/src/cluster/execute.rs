@@ -7,18 +7,17 @@ use jiff::Timestamp;
 use kube::api::{DeleteParams, Preconditions, PropagationPolicy};
 use olm_core::api::object;
 use olm_core::api::status::Status;
-use olm_core::plan::{Action, Controller, Key, Propagation, Question};
+use olm_core::plan::{Action, Controller, Key, Propagation};
 use olm_core::planner::{Answer, Event, Failure, Work, answer};
 use olm_core::sim::WatchEvent;
-use olm_core::world::{Fact, FactKey, trimmed};
+use olm_core::world::trimmed;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::api::Api;
 use super::certificate;
-use super::discovery;
 use super::lease::Permit;
-use super::schema_check;
+use super::questions;
 
 /// How many actions of a key are in flight at a time: few enough that one key does not crowd out the others.
 const IN_FLIGHT: usize = 8;
@@ -118,23 +117,8 @@ async fn one(
     if action.writes() && !permit.is_given() {
         return Err(Status::new(0, "NotTheWriter", "the Lease that lets this process write is lost"));
     }
-    if let Action::Ask(Question::CheckSchema(question)) = action {
-        let key = FactKey::SchemaCheck(question.crd.clone(), question.digest());
-        let (found, since) = schema_check::check(api, question).await;
-        if found.misfits > 0 {
-            let (api, question, key, events) = (api.clone(), question.clone(), key.clone(), events.clone());
-            tokio::spawn(async move {
-                if schema_check::changes(&api, &question, &since).await {
-                    // What was found may be so no longer. Here and below: the receiver is gone only when the process stops.
-                    let _ = events.send(Event::Learned(key, None));
-                }
-            });
-        }
-        let _ = events.send(Event::Learned(key, Some(Fact::SchemaCheck(found))));
-        return Ok(None);
-    }
-    if let Action::Ask(Question::Discover { group, version }) = action {
-        let _ = events.send(discovery::discover(api.clone(), (group.clone(), version.clone())).await);
+    if let Action::Ask(question) = action {
+        questions::answer(api, question, events).await;
         return Ok(None);
     }
     let result = request(api, action).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use olm_core::api::object::{Gvk, ObjectRef};
 use olm_core::api::status::Status;
-use olm_core::plan::{Action, Key, Question, Reason};
+use olm_core::plan::{Action, Key, Reason};
 use olm_core::planner::{Event, Outlook, Planner, Work};
 use olm_core::sim::WatchEvent;
 use olm_core::world::{Fact, FactKey, Reader, Unreadable, World, kind};
@@ -21,10 +21,11 @@ use super::bundles::Bundles;
 use super::catalogs::Catalogs;
 use super::complaints::Complaints;
 use super::copies::{self, Unknown};
-use super::discovery::{self, Discoveries};
+use super::discovery;
 use super::execute::{Done, execute};
 use super::lease::Permit;
 use super::metrics::Metrics;
+use super::questions::{Questions, is_for_audit};
 use super::supervise::{guarded, supervised};
 use super::watch::{self, Signal};
 
@@ -129,10 +130,10 @@ pub async fn run(
         };
         watches.spawn(supervised(begin, |_| ()));
     }
-    let mut bundles = Bundles::new(catalogs.puller(&api), events_in.clone());
-    let mut catalogs = catalogs.start(api.clone(), events_in.clone(), options.metrics.clone());
+    let bundles = Bundles::new(catalogs.puller(&api), events_in.clone());
+    let catalogs = catalogs.start(api.clone(), events_in.clone(), options.metrics.clone());
+    let mut questions = Questions::new(catalogs, bundles);
     let mut scrapes = options.metrics.scrapes();
-    let mut discoveries = Discoveries::default();
     if let Ok(version) = api.version().await {
         planner.observe(Event::Learned(FactKey::ServerVersion, Some(Fact::ServerVersion(version))));
     }
@@ -202,26 +203,8 @@ pub async fn run(
                 Vec::new()
             };
             for work in batch {
-                for action in &work.actions {
-                    match action {
-                        Action::Ask(Question::Connect { namespace, name, target }) => {
-                            catalogs.connect(namespace, name, target);
-                        }
-                        Action::Ask(Question::Refresh { namespace, name }) => catalogs.refresh(namespace, name),
-                        Action::Ask(Question::Disconnect { namespace, name }) => catalogs.disconnect(namespace, name),
-                        Action::Ask(Question::Unpack { image, begun }) => bundles.unpack(image, begun),
-                        Action::Ask(Question::Forget(image)) => bundles.forget(image),
-                        Action::Ask(Question::Discover { group, version }) => {
-                            discoveries.keep(group, version, Instant::now());
-                        }
-                        _ => {}
-                    }
-                }
-                // To ask is not to write: an audit needs the answers as well, and what is answered while it is executed is executed.
-                let asks = |action: &Action| {
-                    matches!(action, Action::Ask(Question::CheckSchema(_) | Question::Discover { .. }))
-                };
-                if options.audit && !work.actions.iter().all(asks) {
+                questions.begin(&work);
+                if options.audit && !is_for_audit(&work) {
                     told.audit(&mut planner, work, observer);
                     continue;
                 }
@@ -243,8 +226,8 @@ pub async fn run(
             }
             observer.unsettled(planner.unsettled() + events.len());
             let misses = planner.reasons().any(|(_, reasons)| reasons.iter().any(Reason::is_of_requirements));
-            let discovers = misses && !discoveries.are_settled();
-            let asks = !catalogs.are_settled() || planner.world().is_unpacking() || discovers;
+            let discovers = misses && !questions.discoveries.are_settled();
+            let asks = !questions.catalogs.are_settled() || planner.world().is_unpacking() || discovers;
             let known = events.is_empty() && unknown.is_empty();
             if options.once && planner.is_quiet() && known && !asks {
                 // What others are still to do is not waited for by an audit, which does nothing to bring it about.
@@ -260,7 +243,7 @@ pub async fn run(
         }
         let give_up = away.map(|since| since + options.catalog_patience);
         let say = observer.due();
-        let (look, ask) = (unknown.due(), discoveries.due());
+        let (look, ask) = (unknown.due(), questions.discoveries.due());
         let wakeup = planner.wakeup().map_or(Duration::from_hours(1), |at| {
             Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or(Duration::ZERO)
         });
@@ -295,7 +278,7 @@ pub async fn run(
             }
             Some(signal) = signals.recv() => match signal {
                 Signal::Event(event) => {
-                    discoveries.heed(&event, Instant::now());
+                    questions.discoveries.heed(&event, Instant::now());
                     let change = (wants_changes && unsynced.is_empty()).then(|| change(&planner, &event)).flatten();
                     // What we have written ourselves is known already.
                     if observe(&mut planner, event) && let Some(change) = change {
@@ -327,7 +310,7 @@ pub async fn run(
                 }
             }
             () = tokio::time::sleep_until(ask.unwrap_or_else(Instant::now)), if ask.is_some() => {
-                for version in discoveries.take(|key| planner.is_read(key), Instant::now()) {
+                for version in questions.discoveries.take(|key| planner.is_read(key), Instant::now()) {
                     let (api, events_in) = (api.clone(), events_in.clone());
                     tasks.spawn(async move {
                         // The receiver is gone only when the process stops.

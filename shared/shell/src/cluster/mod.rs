@@ -10,6 +10,7 @@
 //!   complaints  objects that cannot be read                      --+--> log, Events
 //!   execute  actions to requests, answers back to events         <--Work----  +  bounded concurrency
 //!     certificate  what Secrets of servers get
+//!   questions  what plans ask, answered in one place: by catalogs, bundles, discovery and schema_check
 //!   discovery  which kinds the API server serves                --Event-->  execute asks first
 //!   schema_check  reads whether custom resources fit a schema         --Event-->  execute asks
 //!   metrics  what is counted, for those who scrape
@@ -45,6 +46,7 @@ pub mod live;
 pub mod metrics;
 mod permit;
 pub(crate) mod puller;
+mod questions;
 pub mod request_error;
 pub(crate) mod schema_check;
 mod supervise;
