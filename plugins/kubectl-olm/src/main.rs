@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     match program::parse::<Arguments>(arguments) {
         Ok(Parsed { arguments, talk, .. }) => {
             logging::start(talk.log, Usually::Warnings);
-            let mut printer = Printer::as_asked(&talk);
+            let mut printer = talk.printer();
             let command = match arguments.command {
                 Command::Plugin(plugin) => Command::Plugin(behind_the_word(plugin, words)),
                 own => own,

@@ -28,7 +28,7 @@ pub fn main<A: Parser>(body: impl FnOnce(A, &mut Printer) -> Result<Outcome, Cli
     }
     match parse::<A>(arguments) {
         Ok(Parsed { arguments, talk, logs_itself }) => {
-            let mut printer = Printer::as_asked(&talk);
+            let mut printer = talk.printer();
             if !logs_itself {
                 logging::start(talk.log, Usually::Warnings);
             }

@@ -2,7 +2,7 @@
 
 use olm_core::budget;
 use olm_core::yaml::{self, Document, Format, Step};
-use olm_shell::cli::output;
+use olm_shell::cli::data;
 use serde_json::Value;
 
 use super::shown::harmless;
@@ -76,14 +76,14 @@ fn in_two(bytes: &[u8], format: Format, documents: &[Document<'_>]) {
 
 /// The value is the same when it is written in any format and read again.
 pub(super) fn again(value: &Value) {
-    for text in [yaml::to_string(value).unwrap_or_default(), output::yaml(value).unwrap_or_default()] {
+    for text in [yaml::to_string(value).unwrap_or_default(), data::yaml(value).unwrap_or_default()] {
         let read = yaml::first(text.as_bytes());
         assert_eq!(read.as_ref(), Ok(value), "{text}");
     }
-    let text = output::yaml(value).unwrap_or_default() + &output::json(value).unwrap_or_default();
+    let text = data::yaml(value).unwrap_or_default() + &data::json(value).unwrap_or_default();
     harmless(&text);
     assert!(!text.contains('\t'), "{text:?}");
-    for text in [serde_json::to_string(value).unwrap_or_default(), output::json(value).unwrap_or_default()] {
+    for text in [serde_json::to_string(value).unwrap_or_default(), data::json(value).unwrap_or_default()] {
         assert_eq!(serde_json::from_str::<Value>(&text).ok().as_ref(), Some(value), "{text}");
         if value.is_object() {
             assert_eq!(yaml::first(text.as_bytes()).as_ref(), Ok(value), "{text}");

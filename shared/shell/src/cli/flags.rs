@@ -186,7 +186,7 @@ impl DataFormat {
                 printer.data("{\n    \"apiVersion\": \"v1\",\n    \"items\": [")?;
                 let mut separator = "";
                 for object in objects {
-                    let text = super::output::json(&object)?.replace('\n', "\n        ");
+                    let text = super::data::json(&object)?.replace('\n', "\n        ");
                     printer.data(format_args!("{separator}\n        {text}"))?;
                     separator = ",";
                 }
@@ -255,6 +255,24 @@ pub struct TalkFlags {
     /// Log.
     #[command(flatten)]
     pub log: LogFlags,
+}
+
+/// From this verbosity of the log on, the causes of errors are shown.
+const CAUSES: u8 = 4;
+
+impl TalkFlags {
+    /// The streams of this process, as the flags ask for them.
+    pub fn printer(&self) -> Printer {
+        let color = match self.color {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::Always,
+            Color::Never => anstream::ColorChoice::Never,
+        };
+        // For the log, too.
+        color.write_global();
+        let shows_causes = self.log.verbosity.is_some_and(|level| level >= CAUSES);
+        Printer::stdio().with(self.quiet, shows_causes)
+    }
 }
 
 /// Whether to ask.

@@ -5,7 +5,7 @@
 //!   flags      kubectl's flags as clap arguments      ─ connect    flags -> kube's configuration; selector: -l
 //!   source     flags -> the state of a cluster, or of files
 //!   streams    stdout is data, stderr is talk         ─ confirm, progress: talk on a terminal only; paint: colours
-//!   output     -o json|yaml|name|wide|jsonpath=…      ─ table, jsonpath, columns
+//!   output     -o json|yaml|name|wide|jsonpath=…      ─ data, table, jsonpath, columns
 //!   list       the flags of list commands, and what they do
 //!   errors     errors of the library modules -> kind, place, hints and causes
 //!   findings   what is wrong with files, in the forms that tools read
@@ -17,6 +17,7 @@
 pub mod columns;
 pub mod confirm;
 pub mod connect;
+pub mod data;
 pub(crate) mod errors;
 pub mod findings;
 pub mod flags;

@@ -3,14 +3,12 @@
 use std::str::FromStr;
 
 use olm_core::api::object;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::columns::Columns;
 use super::jsonpath::Template;
 use super::table::Table;
-use super::{CliError, ErrorKind, Printer};
-use crate::visible;
+use super::{CliError, Printer};
 
 /// `apiVersion` of documents that are answers of ours and not objects of a cluster, such as `kubectl olm version -o json`.
 /// It changes when a field changes its meaning or goes.
@@ -100,28 +98,6 @@ impl Output {
 /// `kind/name` in lower case, as kubectl and the commands beside this one take it.
 pub fn name(object: &Value) -> String {
     format!("{}/{}", object::gvk(object).kind.to_lowercase(), object::name(object))
-}
-
-/// A value as JSON, indented by four as kubectl does, without a final newline.
-pub fn json(value: &impl Serialize) -> Result<String, CliError> {
-    let mut text = Vec::new();
-    let format = serde_json::ser::PrettyFormatter::with_indent(b"    ");
-    value.serialize(&mut serde_json::Serializer::with_formatter(&mut text, format)).map_err(internal)?;
-    Ok(visible::json(String::from_utf8(text).map_err(internal)?))
-}
-
-/// A value as a YAML document.
-pub fn yaml(value: &impl Serialize) -> Result<String, CliError> {
-    let text = olm_core::yaml::to_string(value).map_err(internal)?;
-    if visible::is_plain(&text) {
-        return Ok(text);
-    }
-    let value = serde_json::to_value(value).map_err(internal)?;
-    visible::yaml(&value, olm_core::yaml::to_string).map_err(internal)
-}
-
-fn internal(error: impl std::fmt::Display) -> CliError {
-    CliError::new(ErrorKind::Internal, format!("cannot print the answer: {error}"))
 }
 
 #[cfg(test)]

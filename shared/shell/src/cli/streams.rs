@@ -11,7 +11,6 @@ use owo_colors::OwoColorize;
 use serde::Serialize;
 
 use super::CliError;
-use super::flags::{Color, TalkFlags};
 use super::paint::Paint;
 use super::progress::Progress;
 use crate::visible;
@@ -27,9 +26,6 @@ pub struct Printer {
     shows_causes: bool,
     paint: Paint,
 }
-
-/// From this verbosity of the log on, the causes of errors are shown.
-const CAUSES: u8 = 4;
 
 /// Answers questions in the place of a person.
 type Answers = Box<dyn FnMut(&str) -> bool + Send>;
@@ -49,17 +45,10 @@ impl Printer {
         }
     }
 
-    /// The streams of this process, as the flags ask for them.
-    pub fn as_asked(flags: &TalkFlags) -> Self {
-        let color = match flags.color {
-            Color::Auto => anstream::ColorChoice::Auto,
-            Color::Always => anstream::ColorChoice::Always,
-            Color::Never => anstream::ColorChoice::Never,
-        };
-        // For the log, too.
-        color.write_global();
-        let shows_causes = flags.log.verbosity.is_some_and(|level| level >= CAUSES);
-        Self { is_quiet: flags.quiet, shows_causes, ..Self::stdio() }
+    /// The same, which says nothing but errors and questions if it is quiet, and shows the causes of errors if it is to.
+    #[must_use]
+    pub(super) fn with(self, is_quiet: bool, shows_causes: bool) -> Self {
+        Self { is_quiet, shows_causes, ..self }
     }
 
     /// Streams of the caller's choice, never taken for a terminal.
@@ -123,12 +112,12 @@ impl Printer {
 
     /// Writes a value as JSON, indented by four as kubectl does.
     pub fn json(&mut self, value: &impl Serialize) -> Result<(), CliError> {
-        self.data(super::output::json(value)? + "\n")
+        self.data(super::data::json(value)? + "\n")
     }
 
     /// Writes a value as a YAML document.
     pub fn yaml(&mut self, value: &impl Serialize) -> Result<(), CliError> {
-        self.data(super::output::yaml(value)?)
+        self.data(super::data::yaml(value)?)
     }
 
     /// Says something to the person, on stderr.

@@ -19,7 +19,7 @@ use olm_core::world::{GroupKind, Unreadable, kind, sendable};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
-pub use self::pages::{PAGE, Page};
+pub use self::pages::Page;
 pub use self::query::{Depth, ListQuery};
 use super::decode;
 pub use super::decode::{UNREADABLE, WatchEvent};

@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 
 use super::operator::{Known, Operator};
 use crate::blocking::block_on;
+use crate::cli::data::yaml;
 use crate::cli::flags::{ClusterFlags, DataFormat, NamespaceFlags, SourceFlags};
-use crate::cli::output::yaml;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
 use crate::installplan::explain::{self, summary};

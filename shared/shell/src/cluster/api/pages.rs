@@ -9,12 +9,10 @@ use olm_core::api::status::Status;
 use olm_core::world::Unreadable;
 use serde_json::Value;
 
+use super::query::PAGE;
 use super::{Api, ListQuery, Resource, unsendable};
 use crate::cluster::decode::{self, RawList};
 use crate::cluster::table::TablePage;
-
-/// How many objects a page of a list has, as kubectl asks for them.
-pub const PAGE: u32 = 500;
 
 /// How many bytes a page of a list is to have at most: what a page has is held several times while it is read. Pages of objects that are
 /// larger have fewer of them.

@@ -4,7 +4,10 @@ use kube::api::{ListParams, WatchParams};
 use kube::core::Request;
 use olm_core::api::object::ObjectRef;
 
-use super::{PAGE, Resource};
+use super::Resource;
+
+/// How many objects a page of a list has, as kubectl asks for them.
+pub(super) const PAGE: u32 = 500;
 
 /// How much of each object is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

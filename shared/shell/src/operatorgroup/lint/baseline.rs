@@ -7,7 +7,8 @@ use olm_core::lint::{Fingerprint, Problem};
 use olm_core::yaml;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::output::{self, API_VERSION};
+use crate::cli::data;
+use crate::cli::output::API_VERSION;
 use crate::cli::{CliError, ErrorKind};
 
 const KIND: &str = "LintBaseline";
@@ -76,7 +77,7 @@ pub(super) fn write(file: &Path, problems: &[Problem]) -> Result<(), CliError> {
     let found: BTreeSet<Fingerprint> = problems.iter().map(Problem::fingerprint).collect();
     let entry = |Fingerprint { code, object, also }| Entry { code, object, also };
     let findings = found.into_iter().map(entry).collect();
-    let text = output::yaml(&File { api_version: API_VERSION.to_owned(), kind: KIND.to_owned(), findings })?;
+    let text = data::yaml(&File { api_version: API_VERSION.to_owned(), kind: KIND.to_owned(), findings })?;
     std::fs::write(file, text)
         .map_err(|e| CliError::new(ErrorKind::Io, format!("cannot write: {e}")).at(file.display()))
 }

@@ -8,7 +8,6 @@ use olm_core::world::{GroupKind, Reader};
 use serde_json::{Value, json};
 
 use super::Options;
-use super::report::subject;
 use crate::cli::confirm::confirm;
 use crate::cli::findings::Format;
 use crate::cli::{CliError, Printer};
@@ -19,6 +18,12 @@ use crate::observe::ClusterState;
 pub(super) struct Fixed {
     pub(super) problem: Problem,
     pub(super) command: String,
+}
+
+/// `OperatorGroup garden/all`
+pub(super) fn subject(object: &ObjectRef) -> String {
+    let ObjectRef { gvk, namespace, name } = object;
+    if namespace.is_empty() { format!("{} {name}", gvk.kind) } else { format!("{} {namespace}/{name}", gvk.kind) }
 }
 
 /// Mends the problems that can be mended, and takes those out that were.

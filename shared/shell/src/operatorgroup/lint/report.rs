@@ -1,14 +1,13 @@
 //! Tells what was found.
 
 use olm_core::api::cluster_service_version::deletion_note;
-use olm_core::api::object::ObjectRef;
 use olm_core::finding::{Finding, Severity};
 use olm_core::lint::matrix::Matrix;
 use olm_core::lint::{Change, Fix, Linted, Problem, RULES};
 use serde_json::{Value, json};
 
 use super::Options;
-use super::fix::Fixed;
+use super::fix::{Fixed, subject};
 use crate::cli::findings::{About, Format, Report};
 use crate::cli::output::API_VERSION;
 use crate::cli::paint::Paint;
@@ -34,12 +33,6 @@ pub(super) struct Told<'a> {
 /// `3 findings`
 pub(super) fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
-}
-
-/// `OperatorGroup garden/all`
-pub(super) fn subject(object: &ObjectRef) -> String {
-    let ObjectRef { gvk, namespace, name } = object;
-    if namespace.is_empty() { format!("{} {name}", gvk.kind) } else { format!("{} {namespace}/{name}", gvk.kind) }
 }
 
 pub(super) fn tell(told: &Told<'_>, options: &Options, printer: &mut Printer) -> Result<(), CliError> {
