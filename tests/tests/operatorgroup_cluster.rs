@@ -316,7 +316,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
             .0
             .unwrap_err()
             .message
-            .contains("operatorgroups in namespace plain is forbidden")
+            .contains("not allowed to list operatorgroups.operators.coreos.com in namespace plain")
     );
 
     // All of them, compared: the global one meets every other.
