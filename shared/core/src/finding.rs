@@ -71,6 +71,14 @@ impl Finding {
         self
     }
 
+    /// The finding in one line, for logs: the hint in brackets.
+    pub fn one_line(&self) -> String {
+        match self.hint.as_str() {
+            "" => self.to_string(),
+            hint => format!("{} ({hint})", Self { hint: String::new(), ..self.clone() }),
+        }
+    }
+
     /// Says what to try next.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();

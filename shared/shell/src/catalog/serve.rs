@@ -325,7 +325,7 @@ impl Keeper {
         match load(&self.refs, &self.images).await {
             Ok((Loaded { snapshot, findings, set_aside }, held)) => {
                 for finding in findings {
-                    tracing::warn!("{finding}");
+                    tracing::warn!("{}", finding.one_line());
                 }
                 let set_aside = set_aside.len();
                 tracing::info!(packages = snapshot.packages().len(), set_aside, "the content has changed");

@@ -339,7 +339,7 @@ impl ImageReader {
         let image = registry::image::load(location, self.catalog_dir.as_deref(), &options, shares).await?;
         let CatalogImage { loaded, content, shares } = image;
         for finding in &loaded.findings {
-            tracing::warn!(image = %location, "{finding}");
+            tracing::warn!(namespace = self.namespace, image = %location, "{}", finding.one_line());
         }
         let (memory, disk) = shares.map(|Shares { memory, disk }| (memory, disk)).unzip();
         self.sender.send_modify(|o| {

@@ -73,10 +73,17 @@ pub(super) async fn list_all(
         wanted = narrower;
     }
     if matches!(scope, ReadScope::Tenancy | ReadScope::Offers) {
-        match list_copies(api, world).await {
-            Ok(list) => lists.extend(list),
-            Err(refusal) => {
-                gaps.extend(csvs().map(|kind| Gap::list(kind, "", &refusal)).filter(|gap| !gaps.contains(gap)));
+        for place in places {
+            match list_copies(api, place, world).await {
+                Ok(list) => {
+                    lists.extend(list);
+                    break;
+                }
+                // Of a namespace whose copies are not known it is not known what there is not.
+                Err(refusal) => {
+                    let gap = csvs().map(|kind| Gap::list(kind, place, &refusal));
+                    gaps.extend(gap.filter(|gap| !gaps.contains(gap)));
+                }
             }
         }
     }
@@ -105,10 +112,11 @@ fn csvs() -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == "ClusterServiceVersion")
 }
 
-/// Lists the copies of ClusterServiceVersions, page by page, for they can be ten thousands, and keeps of each whose it is.
-async fn list_copies(api: &Api, world: &mut World) -> Result<Option<Listed>, Status> {
+/// Lists the copies of ClusterServiceVersions in one namespace or (when it is empty) in all, page by page, for they can be ten thousands, and
+/// keeps of each whose it is.
+async fn list_copies(api: &Api, namespace: &str, world: &mut World) -> Result<Option<Listed>, Status> {
     let Some(resource) = csvs().map(Kind::located) else { return Ok(None) };
-    let query = ListQuery::all(&resource).labelled(labels::COPIED_FROM).depth(Depth::Metadata);
+    let query = ListQuery::all(&resource).within(namespace).labelled(labels::COPIED_FROM).depth(Depth::Metadata);
     let mut next = String::new();
     loop {
         let page = api.page(&query, &next).await?;

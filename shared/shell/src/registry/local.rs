@@ -43,7 +43,7 @@ pub(crate) fn first_findings<'a>(directory: &'a Path, findings: &'a [Finding]) -
         let directory = directory.display();
         format!("{more} more findings in {directory}: kubectl olm catalog validate {directory} tells them all")
     });
-    findings.iter().take(FIRST_FINDINGS).map(ToString::to_string).chain(rest)
+    findings.iter().take(FIRST_FINDINGS).map(Finding::one_line).chain(rest)
 }
 
 #[cfg(test)]
