@@ -1,6 +1,6 @@
 //! Who may import whom.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
 use anyhow::Result;
@@ -144,6 +144,154 @@ fn circles(root: &str, imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<Find
         }
     }
     findings
+}
+
+/// The source folders of which no files may import each other in a circle.
+pub const WITHOUT_CIRCLES: [&str; 1] = ["shared/core/src"];
+
+/// Circles of files below the roots: files that reach themselves by way of what they import. What a module imports of its own
+/// folder does not count, for that is how it is put together, and neither does test code. An import counts for the file that defines
+/// what is imported, not for one that re-exports it.
+pub fn circles_of_files(sources: &[Source], roots: &[&str]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for root in roots {
+        let files = Files::below(root, sources);
+        let imports: BTreeMap<&Module, BTreeSet<&Module>> =
+            files.0.iter().map(|(module, file)| (module, files.imports(module, file))).collect();
+        for (module, file) in &files.0 {
+            if let Some(way) = way_back(module, &imports) {
+                let way: Vec<String> = way.iter().map(|module| module.join("::")).collect();
+                let what = format!("imports itself: {}", way.join(" -> "));
+                findings.push(Finding::new(&file.source.file, 0, what));
+            }
+        }
+    }
+    findings
+}
+
+/// The names that lead to a module from the crate.
+type Module = Vec<String>;
+
+/// A file, and which names in it are of others: new name and path.
+struct File<'a> {
+    source: &'a Source,
+    names: Vec<(String, String)>,
+    defined: BTreeSet<String>,
+}
+
+struct Files<'a>(BTreeMap<Module, File<'a>>);
+
+impl<'a> Files<'a> {
+    fn below(root: &str, sources: &'a [Source]) -> Self {
+        let files = sources.iter().filter(|source| !source.is_test).filter_map(|source| {
+            let inside = source.file.strip_prefix(root).ok()?.with_extension("");
+            let mut module: Module = inside.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+            if module.last().is_some_and(|name| matches!(name.as_str(), "lib" | "main" | "mod")) {
+                module.pop();
+            }
+            let (mut names, mut defined) = (Vec::new(), BTreeSet::new());
+            for item in &source.syntax.items {
+                if let syn::Item::Use(item) = item {
+                    renamed("", &item.tree, &mut names);
+                }
+                defined.extend(defines(item));
+            }
+            Some((module, File { source, names, defined }))
+        });
+        Self(files.collect())
+    }
+
+    /// The files that a file imports, without those of its own folder.
+    fn imports(&self, module: &Module, file: &File<'a>) -> BTreeSet<&Module> {
+        let paths = code(file.source).paths.into_iter();
+        let imported = paths.filter_map(|(path, _)| self.defining(&absolute(module, &path)?, 0));
+        imported.filter(|other| !other.starts_with(module)).collect()
+    }
+
+    /// The file that defines what is at a path from the crate; re-exports are followed.
+    fn defining(&self, path: &[String], followed: usize) -> Option<&Module> {
+        const FOLLOWED: usize = 8;
+        let (module, file) = (0..=path.len()).rev().find_map(|length| self.0.get_key_value(&path[..length]))?;
+        let Some(name) = path.get(module.len()).filter(|_| followed < FOLLOWED) else { return Some(module) };
+        if file.defined.contains(name) {
+            return Some(module);
+        }
+        for (new, path) in &file.names {
+            let Some(other) = absolute(module, path) else { continue };
+            if new == name {
+                return self.defining(&other, followed + 1);
+            }
+            let is_there = |other: &Module| self.0.get(other).is_some_and(|other| other.defined.contains(name));
+            if new == "*" && is_there(&other) {
+                return self.0.get_key_value(&other).map(|(module, _)| module);
+            }
+        }
+        Some(module)
+    }
+}
+
+/// The path from the crate, of one that begins with `crate`, `self` or `super`.
+fn absolute(module: &Module, path: &str) -> Option<Module> {
+    let mut names = path.split("::").map(str::to_owned).peekable();
+    let mut absolute = module.clone();
+    match names.next()?.as_str() {
+        "crate" => absolute.clear(),
+        "self" => {}
+        "super" => {
+            absolute.pop()?;
+            while names.next_if(|name| name == "super").is_some() {
+                absolute.pop()?;
+            }
+        }
+        _ => return None,
+    }
+    absolute.extend(names.filter(|name| name != "self"));
+    Some(absolute)
+}
+
+/// The names that a `use` brings in, with where they are from; `*` for all of a module.
+fn renamed(prefix: &str, tree: &syn::UseTree, names: &mut Vec<(String, String)>) {
+    let joined = |name: &syn::Ident| if prefix.is_empty() { name.to_string() } else { format!("{prefix}::{name}") };
+    match tree {
+        syn::UseTree::Path(path) => renamed(&joined(&path.ident), &path.tree, names),
+        syn::UseTree::Name(name) => names.push((name.ident.to_string(), joined(&name.ident))),
+        syn::UseTree::Rename(name) => names.push((name.rename.to_string(), joined(&name.ident))),
+        syn::UseTree::Glob(_) => names.push(("*".to_owned(), prefix.to_owned())),
+        syn::UseTree::Group(group) => group.items.iter().for_each(|tree| renamed(prefix, tree, names)),
+    }
+}
+
+fn defines(item: &syn::Item) -> Option<String> {
+    let name = match item {
+        syn::Item::Const(item) => &item.ident,
+        syn::Item::Enum(item) => &item.ident,
+        syn::Item::Fn(item) => &item.sig.ident,
+        syn::Item::Static(item) => &item.ident,
+        syn::Item::Struct(item) => &item.ident,
+        syn::Item::Trait(item) => &item.ident,
+        syn::Item::Type(item) => &item.ident,
+        syn::Item::Macro(item) => item.ident.as_ref()?,
+        _ => return None,
+    };
+    Some(name.to_string())
+}
+
+/// The shortest way from a module over what it imports back to itself.
+fn way_back<'a>(start: &'a Module, imports: &BTreeMap<&'a Module, BTreeSet<&'a Module>>) -> Option<Vec<&'a Module>> {
+    let mut ways = VecDeque::from([vec![start]]);
+    let mut reached = BTreeSet::new();
+    while let Some(way) = ways.pop_front() {
+        let here = way.last()?;
+        for next in imports.get(here).into_iter().flatten() {
+            if *next == start {
+                return Some([&way[..], &[start]].concat());
+            }
+            if reached.insert(*next) {
+                ways.push_back([&way[..], &[*next]].concat());
+            }
+        }
+    }
+    None
 }
 
 /// Crates that plugins have no business with: the shell speaks for them.

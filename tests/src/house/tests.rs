@@ -75,6 +75,35 @@ fn imports_of_the_shell_that_go_up_are_caught() {
 }
 
 #[test]
+fn circles_of_files_are_caught_however_they_are_closed() {
+    let caught = |files: &[(&str, &str)]| {
+        let findings = layers::circles_of_files(&core(files), &["shared/core/src"]);
+        places(&findings).into_iter().map(|(file, _)| file).collect::<Vec<_>>()
+    };
+    let module = (
+        "csv/mod.rs",
+        "mod a; mod b; mod c; pub use self::a::A; pub use self::b::*; pub struct Own; fn f() { a::go() }",
+    );
+    let both = ["a.rs", "b.rs"];
+    let b = ("csv/b.rs", "use super::a; pub struct B;");
+    assert_eq!(caught(&[module, ("csv/a.rs", "use super::b::B;"), b]), both, "by use");
+    assert_eq!(caught(&[module, ("csv/a.rs", "fn f() { super::b::go() }"), b]), both, "in code");
+    assert_eq!(
+        caught(&[module, ("csv/a.rs", "use crate::csv::B; pub struct A;"), b]),
+        both,
+        "by what the folder re-exports"
+    );
+    let c = ("csv/c.rs", "use super::b::B;");
+    assert_eq!(caught(&[module, ("csv/a.rs", "use super::c;"), b, c]), ["a.rs", "b.rs", "c.rs"], "three");
+    assert_eq!(
+        caught(&[module, ("csv/a.rs", "use super::Own; pub struct A;"), b, c]),
+        [""; 0],
+        "a folder and its files"
+    );
+    assert_eq!(caught(&[module, ("csv/a.rs", "#[cfg(test)] mod tests { use super::super::b; }"), b]), [""; 0], "tests");
+}
+
+#[test]
 fn long_and_silent_files_are_caught() {
     let long = "\n".repeat(701);
     let sources = core(&[("a.rs", "//! Has a job.\n"), ("b.rs", &long), ("c/tests.rs", ""), ("c/tests/d.rs", "")]);

@@ -39,6 +39,11 @@ fn modules_know_what_is_below_them() {
 }
 
 #[test]
+fn files_do_not_import_each_other_in_a_circle() {
+    holds(&layers::circles_of_files(&rust(), &layers::WITHOUT_CIRCLES));
+}
+
+#[test]
 fn the_core_touches_nothing() {
     holds(&purity::core(&rust()));
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::copy::Explainer;
-use super::trial::Trial;
-use super::{Change, Crd, csvs};
+use super::cluster_copy::ClusterCopy;
+use super::document::{Change, Crd};
+use super::trial::{self, Trial};
 use crate::api::object;
 use crate::installplan;
 use crate::structural::{SchemaCheck, Violation};
@@ -13,11 +13,11 @@ const GROUP: &str = "apiextensions.k8s.io";
 const KIND: &str = "CustomResourceDefinition";
 
 /// The CustomResourceDefinitions of the plan, by name, as far as they are in a version that the cluster serves.
-pub(super) fn changes(trial: &Trial, explainer: &Explainer) -> Vec<Crd> {
+pub(super) fn changes(trial: &Trial, copy: &ClusterCopy) -> Vec<Crd> {
     let steps = trial.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == KIND);
     let mut crds: Vec<Crd> = Vec::new();
     for step in steps {
-        let Some(desired) = csvs::manifest(step) else { continue };
+        let Some(desired) = trial::manifest(step) else { continue };
         let name = object::text(step, &["resource", "name"]);
         if crds.iter().any(|known| known.name == name) {
             continue;
@@ -29,7 +29,7 @@ pub(super) fn changes(trial: &Trial, explainer: &Explainer) -> Vec<Crd> {
             continue;
         }
         crds.push(match live {
-            Some(live) => compared(trial, explainer, live, &desired),
+            Some(live) => compared(trial, copy, live, &desired),
             None => Crd {
                 name: name.to_owned(),
                 change: Change::Create,
@@ -44,15 +44,15 @@ pub(super) fn changes(trial: &Trial, explainer: &Explainer) -> Vec<Crd> {
     crds
 }
 
-fn compared(trial: &Trial, explainer: &Explainer, live: &Value, desired: &Value) -> Crd {
+fn compared(trial: &Trial, copy: &ClusterCopy, live: &Value, desired: &Value) -> Crd {
     let name = object::name(live);
     let (old, new) = (served(live), served(desired));
     let only_in = |one: &[String], other: &[String]| -> Vec<String> {
         one.iter().filter(|version| !other.contains(version)).cloned().collect()
     };
-    let is_unread = explainer.unread.iter().any(|unread| unread.resource == name);
+    let is_unread = copy.unread.iter().any(|unread| unread.resource == name);
     let question = question(live, desired);
-    let found = match explainer.fits.get(&(question.crd.clone(), question.digest())) {
+    let found = match copy.fits.get(&(question.crd.clone(), question.digest())) {
         Some(found) => found.clone(),
         None => trial.before.fitting(&question),
     };
@@ -123,7 +123,7 @@ pub(super) fn questions(trial: &Trial, crds: &[Crd]) -> Vec<SchemaCheck> {
     let changed = steps.filter(|s| is_changed(object::text(s, &["resource", "name"])));
     let questions = changed.filter_map(|step| {
         let live = trial.before.api().find(GROUP, KIND, "", object::text(step, &["resource", "name"]))?;
-        Some(question(live, &csvs::manifest(step)?))
+        Some(question(live, &trial::manifest(step)?))
     });
     questions.collect()
 }

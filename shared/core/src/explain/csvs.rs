@@ -4,20 +4,19 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::copy::{Explainer, OLM};
-use super::trial::Trial;
-use super::{Csv, CsvChange, why};
+use super::cluster_copy::{ClusterCopy, OLM};
+use super::document::{Csv, CsvChange};
+use super::reasons;
+use super::trial::{CSV as KIND, Trial, manifest};
 use crate::api::cluster_service_version::is_copy;
 use crate::api::object;
-use crate::bundle::{property, reference};
+use crate::bundle::property;
 use crate::plan::Controller;
 use crate::version;
 
-const KIND: &str = "ClusterServiceVersion";
-
 /// The ClusterServiceVersions of the plan in the order of its steps, and those that go without one in their place.
-pub(super) fn changes(trial: &Trial, explainer: &Explainer) -> Vec<Csv> {
-    let reasons = why::chosen(trial, explainer);
+pub(super) fn changes(trial: &Trial, copy: &ClusterCopy) -> Vec<Csv> {
+    let reasons = reasons::chosen(trial, copy);
     let mut csvs: Vec<Csv> = Vec::new();
     for step in trial.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == KIND) {
         let name = object::text(step, &["resource", "name"]);
@@ -56,12 +55,6 @@ pub(super) fn changes(trial: &Trial, explainer: &Explainer) -> Vec<Csv> {
 fn find<'t>(trial: &'t Trial, name: &str, afterwards: bool) -> Option<&'t Value> {
     let simulation = if afterwards { &trial.after } else { &trial.before };
     simulation.api().find(OLM, KIND, &trial.namespace, name)
-}
-
-/// The manifest of a step; none when it cannot be read, or is elsewhere.
-pub(super) fn manifest(step: &Value) -> Option<Value> {
-    let manifest = object::text(step, &["resource", "manifest"]);
-    if reference::is_reference(manifest) { None } else { serde_json::from_str(manifest).ok() }
 }
 
 fn version_of(csv: &Value) -> Option<String> {

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Unshown;
 use crate::api::object::Gvk;
+use crate::csv::Generated;
 
 /// What an InstallPlan would do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +53,15 @@ pub struct Explanation {
     /// What is not shown.
     #[serde(skip)]
     pub unshown: Unshown,
+}
+
+/// What an explanation does not show and goes by all the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unshown {
+    /// What OLM generates, and where.
+    pub(super) generated: Generated,
+    /// Digests of the manifests of Secrets in the plan. They go into the digest of the explanation only.
+    pub(super) secrets: Vec<String>,
 }
 
 /// Something that could not be read.

@@ -6,12 +6,13 @@
 
 use serde_json::{Map, Value};
 
+use super::document::Unshown;
 use super::trial::Trial;
 use crate::api::cluster_service_version::is_copy;
 use crate::api::hash::sha256_hex;
 use crate::api::labels;
 use crate::api::object::{self, Gvk};
-use crate::csv::{Generated, generated};
+use crate::csv::generated;
 use crate::installplan::kind_made;
 use crate::sim::Simulation;
 
@@ -39,33 +40,25 @@ const OF_A_SECRET: [&str; 7] = ["apiVersion", "kind", "metadata", "type", "immut
 /// Annotations of a Secret that are shown as they are begin so.
 const PLAIN: &str = "kubernetes.io/";
 
-/// What an explanation does not show and goes by all the same.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unshown {
-    generated: Generated,
-    /// Digests of the manifests of Secrets in the plan. They go into the digest of the explanation only.
-    pub(super) secrets: Vec<String>,
+/// What is not shown of a plan.
+pub(super) fn unshown(trial: &Trial) -> Unshown {
+    let mut unshown = Unshown::default();
+    for csv in [&trial.before, &trial.after].into_iter().flat_map(csvs).filter(|csv| !is_copy(csv)) {
+        unshown.generated.add(csv);
+    }
+    for step in trial.steps() {
+        let of = |key| object::text(step, &["resource", key]);
+        let Gvk { group, kind, .. } = kind_made(step);
+        if kind == "Secret" && group.is_empty() {
+            unshown.generated.forget_secret(&trial.namespace, of("name"));
+            let digest = sha256_hex(format!("{}{}", of("manifest"), brought(trial, of("name"))));
+            unshown.secrets.push(digest);
+        }
+    }
+    unshown
 }
 
 impl Unshown {
-    /// What is not shown of a plan.
-    pub(super) fn of(trial: &Trial) -> Self {
-        let mut unshown = Self::default();
-        for csv in [&trial.before, &trial.after].into_iter().flat_map(csvs).filter(|csv| !is_copy(csv)) {
-            unshown.generated.add(csv);
-        }
-        for step in trial.steps() {
-            let of = |key| object::text(step, &["resource", key]);
-            let Gvk { group, kind, .. } = kind_made(step);
-            if kind == "Secret" && group.is_empty() {
-                unshown.generated.forget_secret(&trial.namespace, of("name"));
-                let digest = sha256_hex(format!("{}{}", of("manifest"), brought(trial, of("name"))));
-                unshown.secrets.push(digest);
-            }
-        }
-        unshown
-    }
-
     /// An object before and after, as they are shown.
     pub(super) fn shown(&self, before: Option<&Value>, after: Option<&Value>) -> [Option<Value>; 2] {
         [before.map(|json| self.one(json, None)), after.map(|json| self.one(json, before))]

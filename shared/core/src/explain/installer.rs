@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::copy::{Explainer, OLM};
+use super::cluster_copy::OLM;
+use super::explainer::Explainer;
 use super::trial::Trial;
 use super::{Error, Subject};
 use crate::api::object;

@@ -1,14 +1,14 @@
 //! What an InstallPlan would do, before it does it: also one that does not exist yet.
 //!
 //! ```text
-//!   Cluster --copy--> Simulation, every plan held back, settled --approve the one asked about, settle--> trial: before, after
-//!
-//!   trial -> objects   what is written and deleted          rights    what accounts may do then, and escalations: what reaches far
-//!            csvs      which operators come, and why        crds      what custom resources become of it
-//!            powers    which objects reach out of their namespace by what they are
-//!            served    kinds that nobody serves             parts     images, webhooks, optional objects, what stays
-//!         -> verdict   -> Explanation (document), with the digest (hash) that approvals are bound to
-//!         -> rehearsal the writes for an API server to try, and what it says of them; worth, which it makes sense to ask about
+//!   Cluster --cluster_copy--> Simulation, every plan held back, settled
+//!     explainer: approve the plan in question, settle --> trial: before, after
+//!       objects   what is written and deleted          rights      what accounts may do then, and escalations: what reaches far
+//!       csvs      which operators come, and reasons    crds        what custom resources become of it
+//!       images, webhooks, bundles, deprecations        powers      which objects reach out of their namespace by what they are
+//!       unserved_kinds  kinds that nobody serves       irreversible  what stays
+//!     --> verdict --> Explanation (document), with the digest (hash) that approvals are bound to
+//!     --> dry_run  the writes for an API server to try, and what it answers; dry_run_filter: which it makes sense to ask about
 //! ```
 //!
 //! `installer` says with which rights a ServiceAccount could carry a plan out.
@@ -19,26 +19,31 @@
 //! *Guarantees*: deterministic; nothing is written anywhere but in the copy. *Caveats*: in the copy Pods always start, nobody else
 //! acts, and admission webhooks of others do not exist: what those say an API server has to be asked.
 
-mod copy;
+mod bundles;
+mod cluster_copy;
 mod crds;
 mod csvs;
+mod deprecations;
 mod document;
+mod dry_run;
+mod dry_run_filter;
 mod escalations;
+mod explainer;
 mod hash;
 mod hidden;
+mod images;
 mod installer;
+mod irreversible;
 mod objects;
-mod parts;
 mod powers;
-mod rehearsal;
+mod reasons;
 mod rights;
-mod served;
 #[cfg(test)]
 mod tests;
 mod trial;
+mod unserved_kinds;
 mod verdict;
-mod why;
-mod worth;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,12 +51,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub use self::copy::{Explainer, best};
 pub use self::document::*;
-pub use self::hidden::Unshown;
+pub use self::dry_run::{Answer, Heard, Write};
+pub use self::dry_run_filter::lacks_grants;
+pub use self::explainer::{Explainer, best};
 pub use self::installer::unlimited;
-pub use self::rehearsal::{Answer, Heard, Write};
-pub use self::worth::lacks_grants;
 use crate::api::object::Gvk;
 use crate::bundle::{Rendered, Unpacked};
 use crate::catalog::Snapshot;

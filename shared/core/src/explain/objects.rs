@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::document::{By, Change, Object, Optional, Unshown};
 use super::escalations::Own;
-use super::hidden::Unshown;
-use super::trial::Trial;
-use super::{By, Change, Object};
-use super::{csvs, parts, powers};
+use super::powers;
+use super::trial::{self, Trial};
 use crate::api::cluster_service_version::is_copy;
 use crate::api::labels;
 use crate::api::object::{self, Gvk, ObjectRef};
@@ -24,7 +23,7 @@ pub(super) fn changes(trial: &Trial, unshown: &Unshown) -> Vec<Object> {
     let mut touched = touched(&trial.happenings);
     let mut objects = Vec::new();
     let done = object::list(trial.done(), &["status", "plan"]);
-    let operators = parts::operators(trial);
+    let operators = trial.operators();
     let own = Own::of(trial);
     for (index, step) in trial.steps().iter().enumerate() {
         let gvk = kind_made(step);
@@ -42,7 +41,7 @@ pub(super) fn changes(trial: &Trial, unshown: &Unshown) -> Vec<Object> {
         }
         match operators.iter().find(|(new, _)| told.gvk.kind == CSV && object::name(new) == told.name) {
             Some((new, old)) => powers::mark_csv(&mut told, new, *old, &own),
-            None => powers::mark(&mut told, csvs::manifest(step).as_ref()),
+            None => powers::mark(&mut told, trial::manifest(step).as_ref()),
         }
         if !objects.iter().any(|known: &Object| same(known, &told)) {
             objects.push(told);
@@ -170,3 +169,20 @@ fn owner(json: &Value) -> &str {
 }
 
 const CSV: &str = "ClusterServiceVersion";
+
+/// The steps that are marked optional.
+pub(super) fn optional(trial: &Trial, objects: &[Object]) -> Vec<Optional> {
+    let marked = trial.steps().iter().filter(|s| object::at(s, &["optional"]) == &Value::Bool(true));
+    let told = marked.map(|step| {
+        let (gvk, name) = (kind_made(step), object::text(step, &["resource", "name"]));
+        let found = objects.iter().find(|o| o.gvk == gvk && o.name == name);
+        Optional {
+            gvk,
+            name: name.to_owned(),
+            csv: object::text(step, &["resolving"]).to_owned(),
+            skipped: found.is_some_and(|o| o.change == Change::Skipped),
+            message: found.map(|o| o.message.clone()).unwrap_or_default(),
+        }
+    });
+    told.collect()
+}

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::escalations::{Holder, Own, RBAC, escalations};
-use super::parts::operators;
 use super::trial::Trial;
 use super::{Escalation, Rbac, Right};
 use crate::api::labels;
@@ -62,7 +61,7 @@ fn adopted(trial: &Trial) -> BTreeSet<String> {
         named.map(|name| format!("{}/{name}", trial.namespace)).collect()
     };
     let mut adopted = BTreeSet::new();
-    for (new, old) in operators(trial) {
+    for (new, old) in trial.operators() {
         let known = old.map(&of).unwrap_or_default();
         adopted.extend(of(&new).into_iter().filter(|account| !known.contains(account)));
     }

@@ -55,7 +55,7 @@ fn a_plan_to_come_and_the_same_when_it_is_there_do_the_same() {
     assert_eq!(explainer_before.explain(&subscription("rose")).unwrap(), to_come);
 
     // Later, and with other uids, the plan is there.
-    let objects: Vec<Value> = explainer_before.settled.api().iter().map(Cow::into_owned).collect();
+    let objects: Vec<Value> = explainer_before.copy.settled.api().iter().map(Cow::into_owned).collect();
     let name =
         objects.iter().find(|o| object::text(o, &["kind"]) == "InstallPlan").map(object::name).unwrap().to_owned();
     let there = Cluster { objects, now: "2026-02-01T00:00:00Z".parse().unwrap(), ..roses() };
@@ -101,7 +101,7 @@ fn what_could_not_be_read_is_a_doubt_only_where_it_matters() {
 #[test]
 fn an_approved_plan_that_no_controller_has_begun_is_still_to_be_executed() {
     let waiting = explainer(roses());
-    let mut held = waiting.settled.clone();
+    let mut held = waiting.copy.settled.clone();
     let plan = held.api().list("operators.coreos.com", "InstallPlan", Some("garden")).next().cloned().unwrap();
     let name = object::name(&plan).to_owned();
     let told = waiting.explain(&subscription("rose")).unwrap();
@@ -122,7 +122,7 @@ fn an_approved_plan_that_no_controller_has_begun_is_still_to_be_executed() {
         assert_eq!((explanation.verdict.result, &reasons[..]), (Outcome::Safe, &["approved"][..]));
     }
     // When it is complete there is nothing left to do.
-    let objects: Vec<Value> = explainer.settled.api().iter().map(Cow::into_owned).collect();
+    let objects: Vec<Value> = explainer.copy.settled.api().iter().map(Cow::into_owned).collect();
     let plan = Subject::Plan { namespace: "garden".to_owned(), name };
     let complete = self::explainer(Cluster { objects, ..roses() }).explain(&plan).unwrap();
     assert_eq!((complete.plan.phase.as_str(), complete.verdict.reasons[0].reason.as_str()), ("Complete", "complete"));
@@ -176,7 +176,7 @@ fn a_bundle_beside_a_catalog_that_is_down_blames_that_catalog() {
 #[test]
 fn a_dependency_says_who_requires_it_also_without_its_catalog() {
     let with = cluster(&scenarios().join("dependency-package-range"), &["main"], "01-subscribe.yaml");
-    let settled = explainer(with.clone()).settled;
+    let settled = explainer(with.clone()).copy.settled;
     let plan = settled.api().list("operators.coreos.com", "InstallPlan", Some("garden")).next().unwrap();
     let name = object::name(plan).to_owned();
     let objects: Vec<Value> = settled.api().iter().map(Cow::into_owned).collect();
@@ -254,7 +254,7 @@ fn optional_objects_that_the_api_server_refuses_are_skipped() {
 #[test]
 fn custom_resources_that_are_not_in_the_copy_are_asked_for() {
     let garden = cluster(&scenarios().join("own/crd-existing-do-not-fit"), &["main"], "01-subscribe.yaml");
-    let mut installed = explainer(garden.clone()).settled;
+    let mut installed = explainer(garden.clone()).copy.settled;
     let plan = installed.api().list("operators.coreos.com", "InstallPlan", Some("garden")).next().cloned().unwrap();
     let approved = crate::sim::Patch::Merge(serde_json::json!({ "spec": { "approved": true } }));
     installed.patch(&object::ObjectRef::of(&plan), approved, None).unwrap();
@@ -289,7 +289,7 @@ fn custom_resources_that_are_not_in_the_copy_are_asked_for() {
 
 /// The plan for the first rose, with more steps and another ClusterServiceVersion.
 fn tampered(steps: &[Value], change: impl Fn(&mut Value)) -> Explanation {
-    let settled = explainer(roses()).settled;
+    let settled = explainer(roses()).copy.settled;
     let mut objects: Vec<Value> = settled.api().iter().map(Cow::into_owned).collect();
     let plan = objects.iter_mut().find(|o| object::text(o, &["kind"]) == "InstallPlan").unwrap();
     let name = object::name(plan).to_owned();
@@ -303,7 +303,7 @@ fn tampered(steps: &[Value], change: impl Fn(&mut Value)) -> Explanation {
     };
     let all = plan["status"]["plan"].as_array_mut().unwrap();
     for csv in all.iter_mut().filter(|s| object::text(s, &["resource", "kind"]) == "ClusterServiceVersion") {
-        let mut manifest = csvs::manifest(csv).unwrap();
+        let mut manifest = trial::manifest(csv).unwrap();
         change(&mut manifest);
         csv["resource"]["manifest"] = manifest.to_string().into();
     }
@@ -405,7 +405,7 @@ fn rights_that_a_bundle_gives_by_other_ways_are_marked() {
 
 #[test]
 fn an_operator_that_takes_on_an_account_gains_its_rights() {
-    let settled = explainer(roses()).settled;
+    let settled = explainer(roses()).copy.settled;
     let mut objects: Vec<Value> = settled.api().iter().map(Cow::into_owned).collect();
     objects.push(binding("cluster-admin", &account("default")));
     let plan = objects.iter().find(|o| object::text(o, &["kind"]) == "InstallPlan").unwrap();

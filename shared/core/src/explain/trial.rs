@@ -6,10 +6,11 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::copy::{CATALOG, Explainer, OLM, reference};
-use super::{Next, Plan};
+use super::cluster_copy::{CATALOG, ClusterCopy, OLM, reference};
+use super::document::{Next, Plan};
 use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status;
+use crate::bundle::reference as manifest_reference;
 use crate::catalog::Snapshot;
 use crate::plan::{Controller, Key, Reason};
 use crate::sim::{Happening, Patch, Progress, Simulation};
@@ -23,6 +24,8 @@ const REPAIR: SignedDuration = SignedDuration::from_mins(1);
 
 /// How many plans that follow are looked for.
 const LOOKED_AHEAD: usize = 20;
+
+pub(super) const CSV: &str = "ClusterServiceVersion";
 
 /// A bundle that is in no catalog, and the catalog that was made up for it.
 pub(super) struct Offered {
@@ -124,8 +127,22 @@ impl Trial {
 
     /// Names of the ClusterServiceVersions that the plan brings, in the order of its steps.
     pub(super) fn csv_names(&self) -> Vec<&str> {
-        let csvs = self.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == "ClusterServiceVersion");
+        let csvs = self.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == CSV);
         csvs.map(|s| object::text(s, &["resource", "name"])).collect()
+    }
+
+    /// The ClusterServiceVersions that the plan brings, and those whose place they take.
+    pub(super) fn operators(&self) -> Vec<(Value, Option<&Value>)> {
+        let find = |name: &str| self.before.api().find(OLM, CSV, &self.namespace, name);
+        let steps = self.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == CSV);
+        let pairs = steps.filter_map(|step| {
+            let name = object::text(step, &["resource", "name"]);
+            let made = self.after.api().find(OLM, CSV, &self.namespace, name).cloned();
+            let new = made.or_else(|| manifest(step))?;
+            let old = find(object::text(&new, &["spec", "replaces"])).or_else(|| find(name));
+            Some((new, old))
+        });
+        pairs.collect()
     }
 
     /// The Subscriptions of the namespace, before.
@@ -162,19 +179,19 @@ impl Trial {
     }
 
     /// The plan as it is told.
-    pub(super) fn described(&self, explainer: &Explainer) -> Plan {
+    pub(super) fn described(&self, copy: &ClusterCopy) -> Plan {
         if self.plan.is_null() {
             return Plan::default();
         }
         let name = object::name(&self.plan);
-        let read = explainer.read.api().find(OLM, "InstallPlan", &self.namespace, name);
+        let read = copy.read.api().find(OLM, "InstallPlan", &self.namespace, name);
         let exists = read.is_some();
         // In the copy it may be held back.
         let plan = read.unwrap_or(&self.plan);
         let is_over = matches!(object::text(plan, &["status", "phase"]), "Complete" | "Failed");
         let wants = |s: &Value| {
             let key = (object::namespace(s).to_owned(), object::name(s).to_owned());
-            explainer.approvals.get(&key).map_or("Automatic", String::as_str)
+            copy.approvals.get(&key).map_or("Automatic", String::as_str)
         };
         let is_manual = if exists {
             object::text(plan, &["spec", "approval"]) == "Manual"
@@ -182,7 +199,7 @@ impl Trial {
             self.subscriptions().any(|s| wants(s) == "Manual")
         };
         let generation = |plan: &Value| object::at(plan, &["spec", "generation"]).as_i64().unwrap_or_default();
-        let mut others = explainer.read.api().list(OLM, "InstallPlan", Some(&self.namespace));
+        let mut others = copy.read.api().list(OLM, "InstallPlan", Some(&self.namespace));
         let subscriptions: BTreeSet<String> =
             self.csv_names().into_iter().flat_map(|csv| self.subscriptions_of(csv)).collect();
         let groups: Vec<&Value> = self.before.api().list(OLM, "OperatorGroup", Some(&self.namespace)).collect();
@@ -198,6 +215,12 @@ impl Trial {
             service_account: (!account.is_empty()).then(|| format!("{}/{account}", self.namespace)),
         }
     }
+}
+
+/// The manifest of a step; none when it cannot be read, or is elsewhere.
+pub(super) fn manifest(step: &Value) -> Option<Value> {
+    let manifest = object::text(step, &["resource", "manifest"]);
+    if manifest_reference::is_reference(manifest) { None } else { serde_json::from_str(manifest).ok() }
 }
 
 /// Would there be a plan without a ClusterServiceVersion if its Subscriptions were deleted, and the plan?
@@ -224,7 +247,7 @@ fn approve(simulation: &mut Simulation, namespace: &str, plan: &str) {
 }
 
 /// The plans that follow this one: those that need nobody's approval one after the other, until one does.
-pub(super) fn afterwards(trial: &Trial, explainer: &Explainer) -> Vec<Next> {
+pub(super) fn afterwards(trial: &Trial, copy: &ClusterCopy) -> Vec<Next> {
     if trial.phase() != "Complete" {
         return Vec::new();
     }
@@ -234,7 +257,7 @@ pub(super) fn afterwards(trial: &Trial, explainer: &Explainer) -> Vec<Next> {
     seen.extend(known.map(|plan| object::name(plan).to_owned()));
     let manual = trial.subscriptions().any(|s| {
         let key = (object::namespace(s).to_owned(), object::name(s).to_owned());
-        explainer.approvals.get(&key).is_some_and(|approval| approval == "Manual")
+        copy.approvals.get(&key).is_some_and(|approval| approval == "Manual")
     });
     let mut next = Vec::new();
     while next.len() < LOOKED_AHEAD {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::copy::{Explainer, OLM};
+use super::cluster_copy::{ClusterCopy, OLM};
 use super::trial::{self, Trial};
 use super::{
     Because, Change, CsvChange, Deprecation, Escalation, Explanation, Outcome, REASONS, Right, Unread, Verdict,
@@ -14,13 +14,13 @@ use crate::version;
 use crate::visible::word;
 
 /// Judges.
-pub(super) fn judge(trial: &Trial, explainer: &Explainer, explanation: &Explanation) -> Verdict {
+pub(super) fn judge(trial: &Trial, copy: &ClusterCopy, explanation: &Explanation) -> Verdict {
     let unknown = Unknown::of(trial, explanation);
     let mut reasons = Vec::new();
     served(trial, explanation, &mut reasons);
     crds(explanation, &mut reasons);
     plan(trial, explanation, &unknown, &mut reasons);
-    catalog(trial, explainer, &mut reasons);
+    catalog(trial, copy, &mut reasons);
     unread(trial, explanation, &unknown, &mut reasons);
     wanted(trial, explanation, &mut reasons);
     operators(trial, explanation, &unknown, &mut reasons);
@@ -256,18 +256,18 @@ fn unresolved(trial: &Trial) -> Option<Because> {
 }
 
 /// Without the content of its catalog nobody can tell what a Subscription gets.
-fn catalog(trial: &Trial, explainer: &Explainer, reasons: &mut Vec<Because>) {
+fn catalog(trial: &Trial, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
     let name = trial.subscription.as_deref().filter(|_| trial.plan.is_null());
     let Some(subscription) = name.and_then(|name| trial.subscriptions().find(|s| object::name(s) == name)) else {
         return;
     };
     let [namespace, source] = ["sourceNamespace", "source"].map(|key| object::text(subscription, &["spec", key]));
-    others(trial, explainer, reasons);
+    others(trial, copy, reasons);
     // The catalog of a bundle that was asked about is made up, and known.
     if trial.offered.is_some() {
         return;
     }
-    if explainer.catalogs.contains_key(&(namespace.to_owned(), source.to_owned())) {
+    if copy.catalogs.contains_key(&(namespace.to_owned(), source.to_owned())) {
         return;
     }
     reasons.retain(|because| because.reason != "resolution");
@@ -277,11 +277,11 @@ fn catalog(trial: &Trial, explainer: &Explainer, reasons: &mut Vec<Because>) {
 
 /// OLM resolves nothing while one of the catalogs on offer is down. Those whose content is not known are down in the copy only: what the
 /// copy says of them is not known either.
-fn others(trial: &Trial, explainer: &Explainer, reasons: &mut Vec<Because>) {
-    for place in [&trial.namespace, &explainer.global] {
+fn others(trial: &Trial, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
+    for place in [&trial.namespace, &copy.global] {
         for source in trial.before.api().list(OLM, "CatalogSource", Some(place)) {
             let (namespace, name) = (object::namespace(source), object::name(source));
-            if explainer.catalogs.contains_key(&(namespace.to_owned(), name.to_owned())) {
+            if copy.catalogs.contains_key(&(namespace.to_owned(), name.to_owned())) {
                 continue;
             }
             let labels = [format!("{name}/{namespace}"), format!("{namespace}/{name}")];
@@ -298,7 +298,7 @@ fn others(trial: &Trial, explainer: &Explainer, reasons: &mut Vec<Because>) {
                 reasons.push(because(Outcome::Unknown, "catalog", message, stand_in(namespace, name)));
             }
         }
-        if *place == explainer.global {
+        if *place == copy.global {
             break;
         }
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::trial::Trial;
-use super::{Unserved, csvs};
+use super::document::Unserved;
+use super::trial::{self, Trial};
 use crate::api::object::{self, Gvk};
 use crate::installplan::kind_made;
 
@@ -50,7 +50,7 @@ fn is_done(step: &Value) -> bool {
 fn brought(trial: &Trial) -> BTreeSet<Gvk> {
     let is_crd = |s: &&Value| object::text(s, &["resource", "kind"]) == "CustomResourceDefinition";
     let mut brought = BTreeSet::new();
-    for crd in trial.steps().iter().filter(is_crd).filter_map(csvs::manifest) {
+    for crd in trial.steps().iter().filter(is_crd).filter_map(trial::manifest) {
         let (group, kind) = (object::text(&crd, &["spec", "group"]), object::text(&crd, &["spec", "names", "kind"]));
         for version in object::list(&crd, &["spec", "versions"]) {
             brought.insert(Gvk::new(group, object::text(version, &["name"]), kind));

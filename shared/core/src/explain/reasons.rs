@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::copy::{CATALOG, Explainer, OLM};
-use super::csvs;
-use super::trial::Trial;
+use super::cluster_copy::{CATALOG, ClusterCopy, OLM};
+use super::trial::{self, Trial};
 use crate::api::object;
 use crate::catalog::Entry;
 use crate::constraint::{Candidate, Constraint};
@@ -16,9 +15,9 @@ use crate::subscription::NamespaceState;
 use crate::world::{Reader, World};
 
 /// Sentences by the names of ClusterServiceVersions.
-pub(super) fn chosen(trial: &Trial, explainer: &Explainer) -> BTreeMap<String, Vec<String>> {
+pub(super) fn chosen(trial: &Trial, copy: &ClusterCopy) -> BTreeMap<String, Vec<String>> {
     let mut chosen: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for Explained { bundle, because, .. } in resolved(trial, explainer) {
+    for Explained { bundle, because, .. } in resolved(trial, copy) {
         chosen.insert(bundle.name, because.into_iter().map(|said| said.text).collect());
     }
     let asked = trial.offered.as_ref().map(|offered| offered.csv.as_str());
@@ -36,7 +35,7 @@ pub(super) fn chosen(trial: &Trial, explainer: &Explainer) -> BTreeMap<String, V
     chosen
 }
 
-fn resolved(trial: &Trial, explainer: &Explainer) -> Vec<Explained> {
+fn resolved(trial: &Trial, copy: &ClusterCopy) -> Vec<Explained> {
     let world = World::default();
     let world = without_the_plan(trial, world);
     let reader = Reader::new(&world);
@@ -45,8 +44,8 @@ fn resolved(trial: &Trial, explainer: &Explainer) -> Vec<Explained> {
         let source = trial.before.api().find(OLM, "CatalogSource", namespace, name);
         source.and_then(|s| object::at(s, &["spec", "priority"]).as_i64()).unwrap_or_default()
     };
-    let on_offer = |namespace: &&String| **namespace == trial.namespace || **namespace == explainer.global;
-    let catalogs = explainer.catalogs.iter().filter(|((namespace, _), _)| on_offer(&namespace));
+    let on_offer = |namespace: &&String| **namespace == trial.namespace || **namespace == copy.global;
+    let catalogs = copy.catalogs.iter().filter(|((namespace, _), _)| on_offer(&namespace));
     let catalogs = catalogs.map(|((namespace, name), snapshot)| Catalog {
         name,
         namespace,
@@ -140,7 +139,7 @@ fn required_by(trial: &Trial, csv: &str) -> Vec<String> {
             let of = |key| object::text(step, &["resource", key]);
             of("kind") == "ClusterServiceVersion" && of("name") == name
         };
-        let manifest = || trial.steps().iter().find(of_step).and_then(csvs::manifest);
+        let manifest = || trial.steps().iter().find(of_step).and_then(trial::manifest);
         let made = trial.after.api().find(OLM, "ClusterServiceVersion", &trial.namespace, name).cloned();
         Some(Installed::of(&made.or_else(manifest)?, None, false).ok()?.entry)
     };

@@ -3,7 +3,7 @@
 //! An API server tries each object by itself, and with the rights of whoever asks. What it would refuse only because others are not there
 //! yet, or because of who asks, says nothing about the plan: that is not asked, or not counted as a refusal.
 
-use super::rehearsal::{Answer, Write};
+use super::dry_run::{Answer, Write};
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::api::status::Status;
 use crate::world::{GroupKind, IndexKey, Reader, kind};

@@ -1,99 +1,33 @@
-//! The copy of a cluster that plans are tried out on.
+//! What is asked about, tried out on the copy of the cluster, and explained.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use super::cluster_copy::{BEFORE, CATALOG, ClusterCopy, OLM, reference};
 use super::trial::{self, Offered, Trial};
 use super::{
-    Asks, Cluster, Error, Explanation, Subject, Unread, Unshown, crds, csvs, objects, parts, rehearsal, rights, served,
-    verdict,
+    Asks, Cluster, Error, Explanation, Subject, bundles, crds, csvs, deprecations, dry_run, hidden, images,
+    irreversible, objects, rights, unserved_kinds, verdict, webhooks,
 };
-use crate::api::crd;
-use crate::api::object::{self, Gvk, ObjectRef};
-use crate::bundle::{Rendered, Unpacked};
+use crate::api::object::{self, ObjectRef};
+use crate::bundle::Rendered;
 use crate::catalog::{Builder, BundleMessage, Channel, Content, Entry, Package, Snapshot};
 use crate::installplan::summary;
 use crate::settings::Settings;
-use crate::sim::{ApiServer, Patch, Simulation};
-use crate::structural::SchemaCheckResult;
+use crate::sim::{Patch, Simulation};
 use crate::version::{self, Range};
-
-/// Any number: uids and generated names in the copy follow from it.
-const SEED: u64 = 5;
-
-/// How much virtual time what is under way gets before a plan is approved: enough for everything but time-outs.
-const BEFORE: SignedDuration = SignedDuration::from_mins(2);
-
-/// The catalog that a bundle gets which is in none, and its channel.
-pub(super) const CATALOG: &str = "bundle-asked-about";
 
 /// Explains plans of one cluster. Making it costs as much as explaining one plan.
 pub struct Explainer {
-    /// The cluster as it was read.
-    pub(super) read: Simulation,
-    /// The same when everything has happened that happens anyway. Nothing is installed or upgraded in it: every plan waits.
-    pub(super) settled: Simulation,
-    /// How Subscriptions want their plans approved, by namespace and name: in the copies all are Manual.
-    pub(super) approvals: BTreeMap<(String, String), String>,
-    pub(super) catalogs: BTreeMap<(String, String), Arc<Snapshot>>,
-    /// Digests of what is in images of bundles, by reference.
-    pub(super) contents: BTreeMap<String, String>,
-    pub(super) unread: Vec<Unread>,
-    pub(super) fits: BTreeMap<(String, String), SchemaCheckResult>,
-    /// The namespace of global catalogs.
-    pub(super) global: String,
+    pub(super) copy: ClusterCopy,
 }
 
 impl Explainer {
     /// Copies the cluster. `settings` are the choices of the controllers that run in it.
     pub fn new(settings: &Settings, cluster: Cluster) -> Self {
-        let Cluster { mut objects, kinds, kinds_are_complete, undiscovered, server_version, .. } = cluster;
-        let Cluster { catalogs, bundles, fits, unread, now, .. } = cluster;
-        let approvals = hold(&mut objects);
-        let has_node = objects.iter().any(|o| object::text(o, &["kind"]) == "Node");
-        let defines = |name: &str| objects.iter().any(|o| object::text(o, &["kind"]) == CRD && object::name(o) == name);
-        let olm: Vec<Value> = crd::all().into_iter().filter(|crd| !defines(object::name(crd))).collect();
-        objects.extend(olm);
-        let mut api = ApiServer::with_stock_objects(SEED, now);
-        if !has_node {
-            // On it Pods run.
-            api = api.with_node("node", now);
-        }
-        api.serve(&kinds, kinds_are_complete);
-        if !kinds_are_complete {
-            api.know_kinds_in_part();
-        }
-        for ((group, version), error) in &undiscovered {
-            api.hide_version(group, version, error);
-        }
-        api.load(objects, now);
-        api.make_namespaces(now);
-        api.make_namespace(&settings.global_catalog_namespace, now);
-        let mut read = Simulation::new(api, settings.clone(), now);
-        if !server_version.is_empty() {
-            read.report_version(&server_version);
-        }
-        for ((namespace, name), snapshot) in &catalogs {
-            read.add_local_catalog(namespace, name, snapshot.clone());
-        }
-        let mut contents = BTreeMap::new();
-        for (reference, unpacked) in bundles {
-            if let Unpacked::Content(content) = &unpacked {
-                contents.insert(reference.clone(), content.digest());
-            }
-            read.give_bundle(&reference, unpacked);
-        }
-        for ((crd, digest), found) in &fits {
-            read.give_fit(crd, digest, found.clone());
-        }
-        let mut settled = read.clone();
-        settled.settle(BEFORE);
-        let global = settings.global_catalog_namespace.clone();
-        Self { read, settled, approvals, catalogs, contents, unread, fits, global }
+        Self { copy: ClusterCopy::new(settings, cluster) }
     }
 
     /// Explains one plan.
@@ -110,46 +44,46 @@ impl Explainer {
     /// As [`Self::explain`].
     pub fn explain_and_ask(&self, subject: &Subject) -> Result<(Explanation, Asks), Error> {
         let trial = self.try_out(subject)?;
-        let unshown = Unshown::of(&trial);
+        let unshown = hidden::unshown(&trial);
         let mut explanation = Explanation {
             namespace: subject.namespace().to_owned(),
-            plan: trial.described(self),
+            plan: trial.described(&self.copy),
             objects: objects::changes(&trial, &unshown),
-            unread: self.unread.clone(),
+            unread: self.copy.unread.clone(),
             unshown,
             ..Explanation::default()
         };
-        explanation.csvs = csvs::changes(&trial, self);
+        explanation.csvs = csvs::changes(&trial, &self.copy);
         explanation.rbac = rights::changes(&trial);
-        explanation.crds = crds::changes(&trial, self);
-        explanation.unserved = served::missing(&trial);
-        explanation.images = parts::images(&trial);
-        explanation.webhooks = parts::webhooks(&trial);
-        explanation.optional = parts::optional(&trial, &explanation.objects);
-        explanation.bundles = parts::bundles(&trial, self);
-        explanation.deprecations = parts::deprecations(&trial, self);
-        explanation.irreversible = parts::irreversible(&trial, &explanation);
-        explanation.afterwards = trial::afterwards(&trial, self);
-        explanation.verdict = verdict::judge(&trial, self, &explanation);
+        explanation.crds = crds::changes(&trial, &self.copy);
+        explanation.unserved = unserved_kinds::missing(&trial);
+        explanation.images = images::changes(&trial);
+        explanation.webhooks = webhooks::changes(&trial);
+        explanation.optional = objects::optional(&trial, &explanation.objects);
+        explanation.bundles = bundles::contents(&trial, &self.copy);
+        explanation.deprecations = deprecations::of_chosen(&trial, &self.copy);
+        explanation.irreversible = irreversible::changes(&trial, &explanation);
+        explanation.afterwards = trial::afterwards(&trial, &self.copy);
+        explanation.verdict = verdict::judge(&trial, &self.copy, &explanation);
         explanation.hash = explanation.digest();
         let asks =
-            Asks { fits: crds::questions(&trial, &explanation.crds), writes: rehearsal::writes(&trial, &explanation) };
+            Asks { fits: crds::questions(&trial, &explanation.crds), writes: dry_run::writes(&trial, &explanation) };
         Ok((explanation, asks))
     }
 
     pub(super) fn try_out(&self, subject: &Subject) -> Result<Trial, Error> {
         match subject {
             Subject::Plan { namespace, name } => {
-                let plan = self.read.api().find(OLM, "InstallPlan", namespace, name);
+                let plan = self.copy.read.api().find(OLM, "InstallPlan", namespace, name);
                 plan.ok_or_else(|| missing("InstallPlan", namespace, name))?;
-                Ok(Trial::of_plan(&self.before(namespace, name), namespace, Some(name), None))
+                Ok(Trial::of_plan(&self.copy.before(namespace, name), namespace, Some(name), None))
             }
             Subject::Subscription { namespace, name } => {
-                let found = self.read.api().find(OLM, "Subscription", namespace, name);
+                let found = self.copy.read.api().find(OLM, "Subscription", namespace, name);
                 found.ok_or_else(|| missing("Subscription", namespace, name))?;
                 Ok(self.of_subscription(namespace, name))
             }
-            Subject::Package { namespace, package, range } => match self.subscribed(namespace, package) {
+            Subject::Package { namespace, package, range } => match self.copy.subscribed(namespace, package) {
                 Some(name) => {
                     let trial = self.of_subscription(namespace, &name);
                     Ok(Trial { wanted: range.clone().map(|range| (package.clone(), range)), ..trial })
@@ -161,65 +95,29 @@ impl Explainer {
     }
 
     fn of_subscription(&self, namespace: &str, name: &str) -> Trial {
-        let read = self.read.api().find(OLM, "Subscription", namespace, name);
+        let read = self.copy.read.api().find(OLM, "Subscription", namespace, name);
         let plan = read.map_or("", |s| object::text(s, &["status", "installPlanRef", "name"]));
-        match self.before(namespace, plan) {
-            Cow::Borrowed(before) if !std::ptr::eq(before, &raw const self.read) => {
+        match self.copy.before(namespace, plan) {
+            Cow::Borrowed(before) if !std::ptr::eq(before, &raw const self.copy.read) => {
                 Trial::of_subscription(before, namespace, name)
             }
             before => Trial::of_plan(&before, namespace, Some(plan), Some(name)),
         }
     }
 
-    /// The cluster before a plan is executed. A plan that waits for approval waits in the settled copy. One that needs no approval
-    /// any more is executed there already: it is held back in a copy of its own, unless its execution has begun.
-    fn before(&self, namespace: &str, plan: &str) -> Cow<'_, Simulation> {
-        let [read, settled] = [&self.read, &self.settled].map(|simulation| {
-            let plan = simulation.api().find(OLM, "InstallPlan", namespace, plan);
-            plan.map(|plan| object::text(plan, &["status", "phase"]))
-        });
-        let is_final = |phase: Option<&str>| matches!(phase, Some("Complete" | "Failed"));
-        match read {
-            Some("Installing") => Cow::Borrowed(&self.read),
-            Some(_) if !is_final(read) && (is_final(settled) || matches!(settled, None | Some("Installing"))) => {
-                Cow::Owned(self.held_back(namespace, plan))
-            }
-            _ => Cow::Borrowed(&self.settled),
-        }
-    }
-
-    /// The settled cluster, as it would be if the plan still waited for approval.
-    fn held_back(&self, namespace: &str, plan: &str) -> Simulation {
-        let mut before = self.read.clone();
-        let target = reference("InstallPlan", namespace, plan);
-        let spec = Patch::Merge(json!({ "spec": { "approval": "Manual", "approved": false } }));
-        let status = Patch::Merge(json!({ "status": { "phase": "RequiresApproval" } }));
-        // A refusal leaves the plan as it was: then it is executed at once, and its result is told.
-        let _ = before.patch(&target, spec, None);
-        let _ = before.patch(&target, status, Some("status"));
-        before.settle(BEFORE);
-        before
-    }
-
-    /// The Subscription for a package.
-    fn subscribed(&self, namespace: &str, package: &str) -> Option<String> {
-        let mut all = self.read.api().list(OLM, "Subscription", Some(namespace));
-        all.find(|s| object::text(s, &["spec", "name"]) == package).map(|s| object::name(s).to_owned())
-    }
-
     /// Tries out what a new Subscription would do.
     fn subscribe(&self, namespace: &str, package: &str, range: Option<&Range>) -> Result<Trial, Error> {
         let offered = |(source_namespace, _): &&(String, String)| {
-            *source_namespace == namespace || *source_namespace == self.global
+            *source_namespace == namespace || *source_namespace == self.copy.global
         };
-        let mut sources: Vec<&(String, String)> = self.catalogs.keys().filter(offered).collect();
+        let mut sources: Vec<&(String, String)> = self.copy.catalogs.keys().filter(offered).collect();
         sources.sort_by_key(|(source_namespace, name)| {
-            let source = self.read.api().find(OLM, "CatalogSource", source_namespace, name);
+            let source = self.copy.read.api().find(OLM, "CatalogSource", source_namespace, name);
             let priority = source.and_then(|s| object::at(s, &["spec", "priority"]).as_i64()).unwrap_or_default();
             (source_namespace != namespace, -priority, name.clone())
         });
         let found = sources.iter().find_map(|source| {
-            let package = self.catalogs.get(*source)?.package(package)?;
+            let package = self.copy.catalogs.get(*source)?.package(package)?;
             let entry = best(package, range)?;
             Some((*source, entry))
         });
@@ -235,18 +133,19 @@ impl Explainer {
         if range.is_some() {
             spec["startingCSV"] = entry.name.as_str().into();
         }
-        let mut before = self.settled.clone();
+        let mut before = self.copy.settled.clone();
         self.add_subscription(&mut before, namespace, package, spec);
         Ok(Trial::of_subscription(&before, namespace, package))
     }
 
     /// Tries out what a bundle would do that a catalog had.
     fn offer(&self, namespace: &str, bundle: &Rendered) -> Trial {
-        let subscription = self.subscribed(namespace, &bundle.package);
-        let known = subscription.as_ref().and_then(|name| self.read.api().find(OLM, "Subscription", namespace, name));
+        let subscription = self.copy.subscribed(namespace, &bundle.package);
+        let known =
+            subscription.as_ref().and_then(|name| self.copy.read.api().find(OLM, "Subscription", namespace, name));
         let installed = known.map_or("", |s| object::text(s, &["status", "installedCSV"]));
         // From before any plan was made, for a Subscription takes nothing else while one waits.
-        let mut before = self.read.clone();
+        let mut before = self.copy.read.clone();
         self.forget_waiting(&mut before, namespace);
         let offered = Arc::new(offered(bundle, installed));
         before.add_local_catalog(namespace, CATALOG, offered.clone());
@@ -255,7 +154,11 @@ impl Explainer {
             Some(name) => {
                 spec["startingCSV"] = Value::Null;
                 // A refusal leaves the Subscription as it was: then nothing comes of it, and that is what is told.
-                let _ = before.patch(&subscription_ref(namespace, &name), Patch::Merge(json!({ "spec": spec })), None);
+                let _ = before.patch(
+                    &reference("Subscription", namespace, &name),
+                    Patch::Merge(json!({ "spec": spec })),
+                    None,
+                );
                 before.settle(BEFORE);
                 name
             }
@@ -272,10 +175,10 @@ impl Explainer {
 
     /// Takes the plans away that wait for approval, and what Subscriptions say of them. Approved ones are executed in any case.
     fn forget_waiting(&self, before: &mut Simulation, namespace: &str) {
-        let plans = self.read.api().list(OLM, "InstallPlan", Some(namespace));
+        let plans = self.copy.read.api().list(OLM, "InstallPlan", Some(namespace));
         for plan in plans.filter(|plan| summary::waits_for_approval(plan)) {
             let linked = |s: &&Value| object::text(s, &["status", "installPlanRef", "name"]) == object::name(plan);
-            for subscription in self.read.api().list(OLM, "Subscription", Some(namespace)).filter(linked) {
+            for subscription in self.copy.read.api().list(OLM, "Subscription", Some(namespace)).filter(linked) {
                 let installed = object::at(subscription, &["status", "installedCSV"]);
                 let state = if installed.is_null() { Value::Null } else { "AtLatestKnown".into() };
                 let status = json!({
@@ -291,7 +194,7 @@ impl Explainer {
     }
 
     fn add_subscription(&self, before: &mut Simulation, namespace: &str, name: &str, spec: Value) {
-        for place in [namespace, &self.global] {
+        for place in [namespace, &self.copy.global] {
             let made = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": place } });
             let _ = before.apply(made);
         }
@@ -305,34 +208,8 @@ impl Explainer {
     }
 }
 
-/// OLM's API group.
-pub(super) const OLM: &str = "operators.coreos.com";
-const CRD: &str = "CustomResourceDefinition";
-
-/// Lets no Subscription have its plans approved by itself; what they want is remembered.
-fn hold(objects: &mut [Value]) -> BTreeMap<(String, String), String> {
-    let mut approvals = BTreeMap::new();
-    for object in objects.iter_mut().filter(|o| object::text(o, &["kind"]) == "Subscription") {
-        if object::gvk(object).group != OLM {
-            continue;
-        }
-        let key = (object::namespace(object).to_owned(), object::name(object).to_owned());
-        approvals.insert(key, object::text(object, &["spec", "installPlanApproval"]).to_owned());
-        object::map_mut(object, &["spec"]).insert("installPlanApproval".to_owned(), "Manual".into());
-    }
-    approvals
-}
-
 fn missing(kind: &'static str, namespace: &str, name: &str) -> Error {
     Error::NotFound { kind, namespace: namespace.to_owned(), name: name.to_owned() }
-}
-
-fn subscription_ref(namespace: &str, name: &str) -> ObjectRef {
-    reference("Subscription", namespace, name)
-}
-
-pub(super) fn reference(kind: &str, namespace: &str, name: &str) -> ObjectRef {
-    ObjectRef { gvk: Gvk::new(OLM, "v1alpha1", kind), namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
 /// The entry of a package that a new Subscription would begin with: the head of the default channel; of a range the newest version,

@@ -1,0 +1,151 @@
+//! The copy of a cluster that plans are tried out on.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+
+use super::Cluster;
+use super::document::Unread;
+use crate::api::crd;
+use crate::api::object::{self, Gvk, ObjectRef};
+use crate::bundle::Unpacked;
+use crate::catalog::Snapshot;
+use crate::settings::Settings;
+use crate::sim::{ApiServer, Patch, Simulation};
+use crate::structural::SchemaCheckResult;
+
+/// Any number: uids and generated names in the copy follow from it.
+const SEED: u64 = 5;
+
+/// How much virtual time what is under way gets before a plan is approved: enough for everything but time-outs.
+pub(super) const BEFORE: SignedDuration = SignedDuration::from_mins(2);
+
+/// The catalog that a bundle gets which is in none, and its channel.
+pub(super) const CATALOG: &str = "bundle-asked-about";
+
+/// A copy of a cluster in which every plan is held back, as it was read and when everything else has happened.
+pub(super) struct ClusterCopy {
+    /// The cluster as it was read.
+    pub(super) read: Simulation,
+    /// The same when everything has happened that happens anyway. Nothing is installed or upgraded in it: every plan waits.
+    pub(super) settled: Simulation,
+    /// How Subscriptions want their plans approved, by namespace and name: in the copies all are Manual.
+    pub(super) approvals: BTreeMap<(String, String), String>,
+    pub(super) catalogs: BTreeMap<(String, String), Arc<Snapshot>>,
+    /// Digests of what is in images of bundles, by reference.
+    pub(super) contents: BTreeMap<String, String>,
+    pub(super) unread: Vec<Unread>,
+    pub(super) fits: BTreeMap<(String, String), SchemaCheckResult>,
+    /// The namespace of global catalogs.
+    pub(super) global: String,
+}
+
+impl ClusterCopy {
+    /// Copies the cluster. `settings` are the choices of the controllers that run in it.
+    pub(super) fn new(settings: &Settings, cluster: Cluster) -> Self {
+        let Cluster { mut objects, kinds, kinds_are_complete, undiscovered, server_version, .. } = cluster;
+        let Cluster { catalogs, bundles, fits, unread, now, .. } = cluster;
+        let approvals = hold(&mut objects);
+        let has_node = objects.iter().any(|o| object::text(o, &["kind"]) == "Node");
+        let defines = |name: &str| objects.iter().any(|o| object::text(o, &["kind"]) == CRD && object::name(o) == name);
+        let olm: Vec<Value> = crd::all().into_iter().filter(|crd| !defines(object::name(crd))).collect();
+        objects.extend(olm);
+        let mut api = ApiServer::with_stock_objects(SEED, now);
+        if !has_node {
+            // On it Pods run.
+            api = api.with_node("node", now);
+        }
+        api.serve(&kinds, kinds_are_complete);
+        if !kinds_are_complete {
+            api.know_kinds_in_part();
+        }
+        for ((group, version), error) in &undiscovered {
+            api.hide_version(group, version, error);
+        }
+        api.load(objects, now);
+        api.make_namespaces(now);
+        api.make_namespace(&settings.global_catalog_namespace, now);
+        let mut read = Simulation::new(api, settings.clone(), now);
+        if !server_version.is_empty() {
+            read.report_version(&server_version);
+        }
+        for ((namespace, name), snapshot) in &catalogs {
+            read.add_local_catalog(namespace, name, snapshot.clone());
+        }
+        let mut contents = BTreeMap::new();
+        for (reference, unpacked) in bundles {
+            if let Unpacked::Content(content) = &unpacked {
+                contents.insert(reference.clone(), content.digest());
+            }
+            read.give_bundle(&reference, unpacked);
+        }
+        for ((crd, digest), found) in &fits {
+            read.give_fit(crd, digest, found.clone());
+        }
+        let mut settled = read.clone();
+        settled.settle(BEFORE);
+        let global = settings.global_catalog_namespace.clone();
+        Self { read, settled, approvals, catalogs, contents, unread, fits, global }
+    }
+
+    /// The cluster before a plan is executed. A plan that waits for approval waits in the settled copy. One that needs no approval
+    /// any more is executed there already: it is held back in a copy of its own, unless its execution has begun.
+    pub(super) fn before(&self, namespace: &str, plan: &str) -> Cow<'_, Simulation> {
+        let [read, settled] = [&self.read, &self.settled].map(|simulation| {
+            let plan = simulation.api().find(OLM, "InstallPlan", namespace, plan);
+            plan.map(|plan| object::text(plan, &["status", "phase"]))
+        });
+        let is_final = |phase: Option<&str>| matches!(phase, Some("Complete" | "Failed"));
+        match read {
+            Some("Installing") => Cow::Borrowed(&self.read),
+            Some(_) if !is_final(read) && (is_final(settled) || matches!(settled, None | Some("Installing"))) => {
+                Cow::Owned(self.held_back(namespace, plan))
+            }
+            _ => Cow::Borrowed(&self.settled),
+        }
+    }
+
+    /// The settled cluster, as it would be if the plan still waited for approval.
+    fn held_back(&self, namespace: &str, plan: &str) -> Simulation {
+        let mut before = self.read.clone();
+        let target = reference("InstallPlan", namespace, plan);
+        let spec = Patch::Merge(json!({ "spec": { "approval": "Manual", "approved": false } }));
+        let status = Patch::Merge(json!({ "status": { "phase": "RequiresApproval" } }));
+        // A refusal leaves the plan as it was: then it is executed at once, and its result is told.
+        let _ = before.patch(&target, spec, None);
+        let _ = before.patch(&target, status, Some("status"));
+        before.settle(BEFORE);
+        before
+    }
+
+    /// The Subscription for a package.
+    pub(super) fn subscribed(&self, namespace: &str, package: &str) -> Option<String> {
+        let mut all = self.read.api().list(OLM, "Subscription", Some(namespace));
+        all.find(|s| object::text(s, &["spec", "name"]) == package).map(|s| object::name(s).to_owned())
+    }
+}
+
+/// OLM's API group.
+pub(super) const OLM: &str = "operators.coreos.com";
+const CRD: &str = "CustomResourceDefinition";
+
+/// Lets no Subscription have its plans approved by itself; what they want is remembered.
+fn hold(objects: &mut [Value]) -> BTreeMap<(String, String), String> {
+    let mut approvals = BTreeMap::new();
+    for object in objects.iter_mut().filter(|o| object::text(o, &["kind"]) == "Subscription") {
+        if object::gvk(object).group != OLM {
+            continue;
+        }
+        let key = (object::namespace(object).to_owned(), object::name(object).to_owned());
+        approvals.insert(key, object::text(object, &["spec", "installPlanApproval"]).to_owned());
+        object::map_mut(object, &["spec"]).insert("installPlanApproval".to_owned(), "Manual".into());
+    }
+    approvals
+}
+
+pub(super) fn reference(kind: &str, namespace: &str, name: &str) -> ObjectRef {
+    ObjectRef { gvk: Gvk::new(OLM, "v1alpha1", kind), namespace: namespace.to_owned(), name: name.to_owned() }
+}

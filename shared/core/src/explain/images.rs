@@ -1,0 +1,37 @@
+//! The container images that come and go with operators.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::document::Images;
+use super::trial::Trial;
+use crate::api::object;
+
+fn images_of(csv: &Value) -> BTreeSet<String> {
+    let mut images = BTreeSet::new();
+    for deployment in object::list(csv, &["spec", "install", "spec", "deployments"]) {
+        let pod = object::at(deployment, &["spec", "template", "spec"]);
+        for part in ["initContainers", "containers"] {
+            images.extend(object::list(pod, &[part]).iter().map(|c| object::text(c, &["image"]).to_owned()));
+        }
+    }
+    images.extend(object::list(csv, &["spec", "relatedImages"]).iter().map(|i| object::text(i, &["image"]).to_owned()));
+    images.remove("");
+    images
+}
+
+/// The images of the operators, and those that they name as what they may run.
+pub(super) fn changes(trial: &Trial) -> Images {
+    let (mut new, mut old) = (BTreeSet::new(), BTreeSet::new());
+    for (after, before) in trial.operators() {
+        new.extend(images_of(&after));
+        old.extend(before.map(images_of).unwrap_or_default());
+    }
+    let added: Vec<String> = new.difference(&old).cloned().collect();
+    Images {
+        by_tag: added.iter().filter(|image| !image.contains('@')).cloned().collect(),
+        removed: old.difference(&new).cloned().collect(),
+        added,
+    }
+}

@@ -1,0 +1,54 @@
+//! What deleting an operator, or going back to its older version, does not undo.
+
+use super::document::{By, Change, CsvChange, Explanation, Irreversible, Object};
+use super::trial::{CSV, Trial};
+use crate::api::{labels, object};
+
+/// What does not come back when the operator is deleted, or its older version wanted.
+pub(super) fn changes(trial: &Trial, explanation: &Explanation) -> Vec<Irreversible> {
+    let mut all = Vec::new();
+    let mut add = |object: String, message: String| all.push(Irreversible { object, message });
+    for csv in explanation.csvs.iter().filter(|csv| matches!(csv.change, CsvChange::Upgrade | CsvChange::Downgrade)) {
+        let old = csv.replaces.as_deref().unwrap_or_default();
+        add(format!("{CSV} {}", csv.name), format!("has no way back to {old} by OLM"));
+    }
+    let is_reached = |name: &str| {
+        let found = explanation.objects.iter().find(|o| o.gvk.kind == "CustomResourceDefinition" && o.name == name);
+        found.is_some_and(|o| matches!(o.change, Change::Create | Change::Update))
+    };
+    for crd in explanation.crds.iter().filter(|crd| is_reached(&crd.name)) {
+        let object = format!("CustomResourceDefinition {}", crd.name);
+        match (&crd.change, &crd.storage) {
+            (Change::Create, _) => {
+                add(object, "stays when the operator is deleted, with its custom resources".to_owned());
+            }
+            (_, Some((_, new))) => {
+                add(object, format!("stores what is written from then on in version {new}, unknown to the one before"));
+            }
+            (_, None) if !crd.removed_versions.is_empty() => {
+                let versions = crd.removed_versions.join(", ");
+                add(object, format!("is not served in version {versions} any more"));
+            }
+            _ => {}
+        }
+    }
+    for object in &explanation.objects {
+        let is_crd = object.gvk.kind == "CustomResourceDefinition";
+        if object.change == Change::Create && object.by == By::Step && !is_crd && stays(trial, object) {
+            let message = "stays when the operator is deleted, for nothing owns it".to_owned();
+            add(format!("{} {}", object.gvk.kind, object.name), message);
+        }
+    }
+    all
+}
+
+/// Does nobody delete the object with its operator?
+fn stays(trial: &Trial, Object { gvk, namespace, name, .. }: &Object) -> bool {
+    if matches!(gvk.kind.as_str(), CSV | "Subscription") {
+        return false;
+    }
+    let made = trial.after.api().find(&gvk.group, &gvk.kind, namespace, name);
+    made.is_some_and(|o| {
+        object::list(o, &["metadata", "ownerReferences"]).is_empty() && object::label(o, labels::OWNER).is_none()
+    })
+}
