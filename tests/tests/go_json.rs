@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use olm_core::api::go_json::GoType;
-use olm_core::api::resource::GROUP;
+use olm_core::api::kinds::OLM as GROUP;
 use olm_core::api::{hash, object};
 use olm_tests::data;
 use olm_tests::scenario::format::Scenario;

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::object;
 use crate::membership;
 use crate::world::{ConnectionState, Reader, kind};
@@ -121,7 +122,7 @@ fn csv(csv: &Value) -> CsvState {
 
 /// Is a ClusterServiceVersion being replaced?
 pub fn is_replacing(csv: &Value) -> bool {
-    object::text(csv, &["status", "phase"]) == "Replacing"
+    Csv::of(csv).phase() == Phase::Replacing
 }
 
 /// Does a ClusterServiceVersion, which was known as `before`, begin to be replaced? Each time counts as an upgrade.

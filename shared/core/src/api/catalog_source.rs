@@ -1,218 +1,62 @@
 //! CatalogSource: where bundles come from.
 
-use std::collections::BTreeMap;
-
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::crd::kubernetes::{Affinity, Quantity, Toleration};
+use super::conditions::Conditions;
 use super::object;
-use super::parts::{Condition, Time, texts};
-use super::raw::{Carried, Raw};
-use super::resource::View;
 
-/// A catalog of operator packages. Subscriptions of its namespace can use it; a catalog in the global catalog namespace serves all
-/// namespaces.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(extend("required" = ["metadata", "spec"]))]
-pub struct CatalogSource {
-    /// The source of the catalog and the configuration of its server. Written by users.
-    pub spec: CatalogSourceSpec,
-    /// The observed state of the catalog. Written by the controllers.
-    pub status: CatalogSourceStatus,
+/// A CatalogSource, read where it lies in its JSON.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CatalogSource<'a> {
+    /// The whole.
+    pub json: &'a Value,
 }
 
-impl View for CatalogSource {
-    const KIND: &'static str = "CatalogSource";
-}
-
-texts! {
-    /// The type of a catalog's source.
-    SourceType {
-        /// Not set, which is invalid.
-        None = "",
-        /// A catalog image, or the address of a registry server.
-        Grpc = "grpc",
-        /// A ConfigMap.
-        ConfigMap = "configmap",
-        /// A ConfigMap; the older name.
-        Internal = "internal",
+impl<'a> CatalogSource<'a> {
+    /// Reads it where it lies.
+    pub const fn of(json: &'a Value) -> Self {
+        Self { json }
     }
-}
 
-/// The source of a catalog and the configuration of its server.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["sourceType"]))]
-pub struct CatalogSourceSpec {
-    /// The type of the source: grpc for a catalog image or the address of a registry server, configmap (or its older name internal) for a
-    /// ConfigMap. Any other value is invalid and sets status.reason to SpecInvalidError.
-    pub source_type: SourceType,
-    /// The priority of the catalog when several catalogs can satisfy a dependency: a higher number is preferred. Defaults to 0. The
-    /// catalog of the bundle that has the dependency is always preferred to others.
-    #[schemars(extend("format" = null))]
-    pub priority: i64,
-    /// The name of the ConfigMap, in the namespace of the CatalogSource, that holds the content. Required for the types configmap and
-    /// internal, ignored for grpc. The ConfigMap's keys are clusterServiceVersions, customResourceDefinitions and packages, each a YAML
-    /// list.
-    pub config_map: String,
-    /// The address of a registry server as HOST:PORT, dialed with gRPC and without TLS. The type grpc requires address or image; if both
-    /// are set, content is read from address.
-    pub address: String,
-    /// The reference of the catalog image, by tag or digest. The type grpc requires image or address. Written by users, or by the
-    /// controllers if the annotation olm.catalogImageTemplate is set.
-    pub image: String,
-    /// The configuration of the pod that serves the catalog image. Without catalog pods (kubectl olm run --catalog-pods) only
-    /// extractContent.catalogDir has an effect.
-    pub grpc_pod_config: Option<GrpcPodConfig>,
-    /// The strategy for detecting a newer image behind the same tag. If not set, the registry is not polled.
-    pub update_strategy: Option<UpdateStrategy>,
-    /// The names of image pull Secrets in the namespace of the CatalogSource, in order of preference. They are used for the catalog image
-    /// and for the bundle images that it refers to.
-    pub secrets: Vec<String>,
-    /// The name of the catalog in listings and consoles. Informational.
-    pub display_name: String,
-    /// The description of the catalog's content for consoles. Informational.
-    pub description: Carried<String>,
-    /// The publisher of the catalog. Informational.
-    pub publisher: String,
-    /// The icon of the catalog for consoles. Informational.
-    pub icon: Carried<Icon>,
-}
+    /// Its name.
+    pub fn name(self) -> &'a str {
+        object::name(self.json)
+    }
 
-/// The configuration of a pod that serves a catalog image.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-pub struct GrpcPodConfig {
-    /// The tolerations of the catalog pod. Defaults to none.
-    pub tolerations: Vec<Raw<Toleration>>,
-    /// The node selector of the catalog pod. Defaults to kubernetes.io/os: linux, which a value here replaces.
-    pub node_selector: Option<BTreeMap<String, String>>,
-    /// The affinity of the catalog pod. Defaults to none.
-    pub affinity: Option<Raw<Affinity>>,
-    /// The name of the PriorityClass of the catalog pod. The annotation operatorframework.io/priorityclass of the CatalogSource overrides
-    /// it.
-    pub priority_class_name: Option<String>,
-    /// The security context of the catalog pod: restricted meets the restricted Pod Security Standard, legacy sets none. Defaults to
-    /// restricted if the namespace enforces that standard, else to legacy.
-    #[schemars(extend("enum" = ["legacy", "restricted"]))]
-    pub security_context_config: Option<String>,
-    /// The memory request of the catalog server and, as GOMEMLIMIT, its soft limit: a quantity such as 100Mi. Defaults to a request of
-    /// 50Mi without limit.
-    pub memory_target: Option<Raw<Quantity>>,
-    /// The location of the content in a catalog image that contains no server. If not set, the image's label
-    /// operators.operatorframework.io.index.configs.v1 names the directory.
-    pub extract_content: Option<ExtractContent>,
-}
+    /// Its namespace.
+    pub fn namespace(self) -> &'a str {
+        object::namespace(self.json)
+    }
 
-/// The location of the content in a catalog image.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["catalogDir"]))]
-pub struct ExtractContent {
-    /// The directory in the image with a cache that opm generated from the content. Used by catalog pods only; if empty, the server
-    /// generates the cache at its start.
-    pub cache_dir: String,
-    /// The directory in the image with the file-based catalog, such as /configs.
-    pub catalog_dir: String,
-}
+    /// `spec.sourceType`
+    pub fn source_type(self) -> &'a str {
+        object::text(self.json, &["spec", "sourceType"])
+    }
 
-/// The strategy for detecting newer catalog images.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-pub struct UpdateStrategy {
-    /// The polling of the image registry. Applies to the type grpc with an image only.
-    pub registry_poll: Option<RegistryPoll>,
-}
+    /// `spec.image`
+    pub fn image(self) -> &'a str {
+        object::text(self.json, &["spec", "image"])
+    }
 
-/// The polling of an image registry.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-pub struct RegistryPoll {
-    /// The time between polls as a Go duration, such as 30m or 1h. An interval that cannot be parsed sets status.reason to
-    /// InvalidIntervalError and counts as 15m; without one the registry is not polled.
-    pub interval: Option<String>,
-}
+    /// `spec.priority`: of several catalogs that have a package, the one with the highest is taken.
+    pub fn priority(self) -> i64 {
+        object::at(self.json, &["spec", "priority"]).as_i64().unwrap_or_default()
+    }
 
-/// An icon for consoles.
-#[derive(JsonSchema)]
-pub struct Icon {
-    /// The content of the image file, encoded in base64.
-    pub base64data: String,
-    /// The media type of the image, such as image/svg+xml or image/png.
-    pub mediatype: String,
-}
+    /// `spec.secrets`: the names of the Secrets with which its images are pulled.
+    pub fn secrets(self) -> impl Iterator<Item = &'a str> {
+        object::list(self.json, &["spec", "secrets"]).iter().filter_map(Value::as_str).filter(|name| !name.is_empty())
+    }
 
-/// The observed state of a catalog.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-pub struct CatalogSourceStatus {
-    /// The human-readable explanation of reason. Empty if no problem is known.
-    pub message: String,
-    /// The machine-readable cause of a problem: SpecInvalidError, ConfigMapError, RegistryServerError or InvalidIntervalError. Empty if
-    /// no problem is known.
-    pub reason: String,
-    /// The revision of the ConfigMap from which the content was read. Set for the types configmap and internal.
-    pub config_map_reference: Option<ConfigMapReference>,
-    /// The registry server of the catalog. Without catalog pods at most protocol and createdAt are set.
-    pub registry_service: Option<RegistryService>,
-    /// The state of the connection to the catalog's server, image or ConfigMap.
-    pub connection_state: Option<ConnectionState>,
-    /// The time at which the image registry was last polled.
-    pub latest_image_registry_poll: Time,
-    /// The conditions TemplatesHaveResolved and ResolvedImage. Set if the annotation olm.catalogImageTemplate is set.
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
-    pub conditions: Vec<Condition>,
-}
+    /// `status.connectionState.lastObservedState`
+    pub fn connection_state(self) -> &'a str {
+        object::text(self.json, &["status", "connectionState", "lastObservedState"])
+    }
 
-/// The revision of a ConfigMap from which a catalog was read.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["name", "namespace"]))]
-pub struct ConfigMapReference {
-    /// The name of the ConfigMap.
-    pub name: String,
-    /// The namespace of the ConfigMap, which is that of the CatalogSource.
-    pub namespace: String,
-    /// The UID that the ConfigMap had when it was read.
-    pub uid: String,
-    /// The resourceVersion that the ConfigMap had when it was read.
-    pub resource_version: String,
-    /// The time at which this revision was recorded.
-    pub last_update_time: Time,
-}
-
-/// The registry server of a catalog.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-pub struct RegistryService {
-    /// The protocol of the server. Always grpc.
-    pub protocol: String,
-    /// The name of the Service of the catalog pod: that of the CatalogSource with hyphens in place of dots.
-    pub service_name: String,
-    /// The namespace of the Service, which is that of the CatalogSource.
-    pub service_namespace: String,
-    /// The port of the Service as a string, always 50051.
-    pub port: String,
-    /// The time at which the server was created or last replaced.
-    pub created_at: Time,
-}
-
-/// The state of the connection to a catalog.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["lastObservedState"]))]
-pub struct ConnectionState {
-    /// The address that content is read from: HOST:PORT of a server, or, if it is read without a server, the reference of the image or
-    /// configmap/NAME.
-    pub address: String,
-    /// The state that was last observed: IDLE, CONNECTING, READY, TRANSIENT_FAILURE or SHUTDOWN, as in gRPC. Subscriptions are resolved
-    /// again when it becomes READY.
-    pub last_observed_state: String,
-    /// The time at which address or lastObservedState last changed, or at which the connection was last re-established.
-    pub last_connect: Time,
+    /// `status.conditions`
+    pub fn conditions(self) -> Conditions<'a> {
+        Conditions::of(self.json)
+    }
 }
 
 /// Where the content of a CatalogSource comes from (olm-behaviour/catalogsource.md#validation).
@@ -294,6 +138,5 @@ pub fn pull_policy(image: &str) -> &'static str {
 
 /// The names of the Secrets, in its namespace, with which the images of a CatalogSource and of its bundles are pulled.
 pub fn pull_secrets(source: &Value) -> Vec<String> {
-    let names = object::list(source, &["spec", "secrets"]).iter().filter_map(Value::as_str);
-    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    CatalogSource::of(source).secrets().map(str::to_owned).collect()
 }

@@ -1,13 +1,257 @@
 //! InstallPlan: the objects that a resolution calls for, and how far they are made.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
+use jiff::Timestamp;
 use serde_json::Value;
 
+use super::conditions::Conditions;
+use super::kinds;
+use super::metadata::Metadata;
 use super::object;
-use super::parts::{ObjectReference, Time, texts};
-use super::resource::View;
 use super::subscription::Approval;
+use super::words::words;
+
+words! {
+    /// The phase of an InstallPlan.
+    Phase {
+        /// Not set yet: the InstallPlan is new and has no steps.
+        None = "",
+        /// Set while an InstallPlan that a user created cannot be resolved.
+        Planning = "Planning",
+        /// Set when the steps are known and spec.approved is false.
+        RequiresApproval = "RequiresApproval",
+        /// Set when the steps are approved, until all are done.
+        Installing = "Installing",
+        /// Set when all steps are done.
+        Complete = "Complete",
+        /// Set when a step still fails after the retry timeout.
+        Failed = "Failed",
+    }
+}
+
+impl Phase {
+    /// Does no controller do anything more about it?
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Complete | Self::Failed)
+    }
+}
+
+words! {
+    /// The state of a step.
+    StepStatus {
+        /// Set when the step is created; it was not executed yet.
+        Unknown = "Unknown",
+        /// Never set; it is treated like Unknown.
+        NotPresent = "NotPresent",
+        /// Set when the object existed and was updated where necessary.
+        Present = "Present",
+        /// Set when the step created the object.
+        Created = "Created",
+        /// Set when the object is optional and the cluster refused it.
+        NotCreated = "NotCreated",
+        /// Set when a CustomResourceDefinition was created and is not established yet.
+        WaitingForApi = "WaitingForApi",
+        /// Set when InstallPlans cannot create objects of the kind; the InstallPlan fails.
+        UnsupportedResource = "UnsupportedResource",
+    }
+}
+
+/// The types of conditions.
+pub mod condition {
+    /// Are all steps done? False with the cause of a failure.
+    pub const INSTALLED: &str = "Installed";
+    /// False for an InstallPlan that cannot be resolved.
+    pub const RESOLVED: &str = "Resolved";
+}
+
+/// The reasons of the condition [`condition::INSTALLED`].
+pub mod reason {
+    /// What is to be so in the namespace before any plan is executed is not.
+    pub const CHECK_FAILED: &str = "InstallCheckFailed";
+    /// A step failed.
+    pub const COMPONENT_FAILED: &str = "InstallComponentFailed";
+}
+
+/// An InstallPlan, read where it lies in its JSON.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InstallPlan<'a> {
+    /// The whole; null: there is none.
+    pub json: &'a Value,
+}
+
+impl<'a> InstallPlan<'a> {
+    /// Reads it where it lies.
+    pub const fn of(json: &'a Value) -> Self {
+        Self { json }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'a str {
+        object::name(self.json)
+    }
+
+    /// Its namespace.
+    pub fn namespace(self) -> &'a str {
+        object::namespace(self.json)
+    }
+
+    /// `status.phase`
+    pub fn phase(self) -> Phase {
+        Phase::from(self.phase_text())
+    }
+
+    /// The same as it stands.
+    pub fn phase_text(self) -> &'a str {
+        object::text(self.json, &["status", "phase"])
+    }
+
+    /// `status.message`
+    pub fn message(self) -> &'a str {
+        object::text(self.json, &["status", "message"])
+    }
+
+    /// `status.startTime`: when execution first failed, or was complete.
+    pub fn started(self) -> Option<Timestamp> {
+        object::parse_time(object::text(self.json, &["status", "startTime"]))
+    }
+
+    /// `spec.approval`
+    pub fn approval(self) -> Approval {
+        Approval::from(self.approval_text())
+    }
+
+    /// The same as it stands.
+    pub fn approval_text(self) -> &'a str {
+        object::text(self.json, &["spec", "approval"])
+    }
+
+    /// `spec.approved`. Whether it may be executed says [`is_approved`].
+    pub fn spec_approved(self) -> bool {
+        object::at(self.json, &["spec", "approved"]) == &Value::Bool(true)
+    }
+
+    /// `spec.generation`: its sequence number in its namespace.
+    pub fn generation(self) -> i64 {
+        object::at(self.json, &["spec", "generation"]).as_i64().unwrap_or_default()
+    }
+
+    /// `spec.clusterServiceVersionNames`
+    pub fn csv_names(self) -> impl Iterator<Item = &'a str> {
+        object::list(self.json, &["spec", "clusterServiceVersionNames"]).iter().filter_map(Value::as_str)
+    }
+
+    /// The steps, as they stand.
+    pub fn steps_json(self) -> &'a [Value] {
+        object::list(self.json, &["status", "plan"])
+    }
+
+    /// The steps.
+    pub fn steps(self) -> impl DoubleEndedIterator<Item = Step<'a>> + ExactSizeIterator {
+        self.steps_json().iter().map(Step::of)
+    }
+
+    /// The bundle images that steps were read from: `{path, identifier, …}`.
+    pub fn bundle_lookups(self) -> &'a [Value] {
+        object::list(self.json, &["status", "bundleLookups"])
+    }
+
+    /// `status.conditions`
+    pub fn conditions(self) -> Conditions<'a> {
+        Conditions::of(self.json)
+    }
+
+    /// `status.attenuatedServiceAccountRef`: the ServiceAccount with whose permissions steps are executed, or null.
+    pub fn service_account(self) -> &'a Value {
+        object::at(self.json, &["status", "attenuatedServiceAccountRef"])
+    }
+}
+
+/// A step of an InstallPlan, read where it lies in its JSON.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step<'a> {
+    /// The whole.
+    pub json: &'a Value,
+}
+
+impl<'a> Step<'a> {
+    /// Reads it where it lies.
+    pub const fn of(json: &'a Value) -> Self {
+        Self { json }
+    }
+
+    /// `resource.kind`, which need not be the kind of what is made: `BundleSecret` is a Secret.
+    pub fn kind(self) -> &'a str {
+        self.resource("kind")
+    }
+
+    /// `resource.group`
+    pub fn group(self) -> &'a str {
+        self.resource("group")
+    }
+
+    /// `resource.version`
+    pub fn version(self) -> &'a str {
+        self.resource("version")
+    }
+
+    /// `resource.name`
+    pub fn name(self) -> &'a str {
+        self.resource("name")
+    }
+
+    /// `resource.manifest`: the object as JSON, or what refers to where that is.
+    pub fn manifest(self) -> &'a str {
+        self.resource("manifest")
+    }
+
+    /// `resource.sourceName`: the CatalogSource that it comes from.
+    pub fn source(self) -> &'a str {
+        self.resource("sourceName")
+    }
+
+    /// `resource.sourceNamespace`
+    pub fn source_namespace(self) -> &'a str {
+        self.resource("sourceNamespace")
+    }
+
+    fn resource(self, field: &str) -> &'a str {
+        object::text(self.json, &["resource", field])
+    }
+
+    /// The ClusterServiceVersion that it belongs to.
+    pub fn resolving(self) -> &'a str {
+        object::text(self.json, &["resolving"])
+    }
+
+    /// `status`
+    pub fn status(self) -> StepStatus {
+        StepStatus::from(self.status_text())
+    }
+
+    /// The same as it stands.
+    pub fn status_text(self) -> &'a str {
+        object::text(self.json, &["status"])
+    }
+
+    /// Is the object there, as the plan has it?
+    pub fn is_done(self) -> bool {
+        matches!(self.status(), StepStatus::Created | StepStatus::Present)
+    }
+
+    /// May the plan go on without it?
+    pub fn is_optional(self) -> bool {
+        object::at(self.json, &["optional"]) == &Value::Bool(true)
+    }
+
+    /// Does it make a ClusterServiceVersion?
+    pub fn is_csv(self) -> bool {
+        self.kind() == kinds::CLUSTER_SERVICE_VERSION.kind
+    }
+
+    /// Does it make a CustomResourceDefinition?
+    pub fn is_crd(self) -> bool {
+        self.kind() == kinds::CUSTOM_RESOURCE_DEFINITION.kind
+    }
+}
 
 /// Annotation of an approved plan: the digests of the content of its bundles that were explained, by their ClusterServiceVersions, as JSON.
 /// What an image's tag leads to may be something else by the time the plan is executed.
@@ -28,216 +272,12 @@ pub fn is_approved_content(plan: &Value, csv: &str, digest: &str) -> Result<(), 
 
 /// Was it made for a Subscription? Others are made by people, or by other programs.
 pub fn is_generated(plan: &Value) -> bool {
-    let owners = object::list(plan, &["metadata", "ownerReferences"]);
-    owners.iter().any(|owner| object::text(owner, &["kind"]) == "Subscription")
+    Metadata::of(plan).owners().any(|owner| owner.kind() == kinds::SUBSCRIPTION.kind)
 }
 
 /// May it be executed? Of a plan that was made for a Subscription `spec.approved` alone says so, as in OLM. One that people or other
 /// programs made may also ask for automatic approval.
 pub fn is_approved(plan: &Value) -> bool {
-    let asks_for_it = object::text(plan, &["spec", "approval"]) == Approval::Automatic.as_str();
-    object::at(plan, &["spec", "approved"]) == &Value::Bool(true) || asks_for_it && !is_generated(plan)
-}
-
-/// The objects to create for an installation or upgrade, and the state of their creation. Created by resolution for the Subscriptions of
-/// a namespace, or by users who name ClusterServiceVersions.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(extend("required" = ["metadata", "spec"]))]
-pub struct InstallPlan {
-    /// The ClusterServiceVersions to install, and their approval.
-    pub spec: InstallPlanSpec,
-    /// The steps to execute, and the state of each. Written by the controllers.
-    pub status: InstallPlanStatus,
-}
-
-impl View for InstallPlan {
-    const KIND: &'static str = "InstallPlan";
-}
-
-/// The ClusterServiceVersions to install, and their approval.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["approval", "approved", "clusterServiceVersionNames"]))]
-pub struct InstallPlanSpec {
-    /// The name of the CatalogSource that contains the ClusterServiceVersions. Used only in InstallPlans that users create. Defaults to
-    /// any catalog that the namespace can use.
-    pub source: String,
-    /// The namespace of the CatalogSource in source. Used only in InstallPlans that users create.
-    pub source_namespace: String,
-    /// The names of the ClusterServiceVersions to install. In an InstallPlan that users create, the controllers add the steps for these
-    /// and for their dependencies.
-    pub cluster_service_version_names: Vec<String>,
-    /// The approval mode: Manual or Automatic. Resolution sets Manual if any Subscription of the namespace asks for it, and then waits
-    /// for approved. Automatic counts as approved only in InstallPlans that users create.
-    pub approval: Approval,
-    /// Whether the steps may be executed. Users approve a manual InstallPlan by setting it to true; the controllers set it in automatic
-    /// ones.
-    pub approved: bool,
-    /// The sequence number of the InstallPlan in its namespace: each new one has a higher number. Written by the controllers.
-    #[schemars(extend("format" = null))]
-    pub generation: i64,
-}
-
-texts! {
-    /// The phase of an InstallPlan.
-    InstallPlanPhase {
-        /// Not set yet: the InstallPlan is new and has no steps.
-        None = "",
-        /// Set while an InstallPlan that a user created cannot be resolved.
-        Planning = "Planning",
-        /// Set when the steps are known and spec.approved is false.
-        RequiresApproval = "RequiresApproval",
-        /// Set when the steps are approved, until all are done.
-        Installing = "Installing",
-        /// Set when all steps are done.
-        Complete = "Complete",
-        /// Set when a step still fails after the retry timeout.
-        Failed = "Failed",
-    }
-}
-
-/// The steps of an InstallPlan, and the state of their execution.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["catalogSources", "phase"]))]
-pub struct InstallPlanStatus {
-    /// The phase of the InstallPlan: empty (new), Planning (not resolved yet), RequiresApproval (waits for spec.approved), Installing
-    /// (steps are executed), Complete or Failed. Written by the controllers.
-    pub phase: InstallPlanPhase,
-    /// The conditions of the InstallPlan: Installed, which is False with the cause of a failure, and Resolved, which is False for an
-    /// InstallPlan that cannot be resolved.
-    pub conditions: Vec<InstallPlanCondition>,
-    /// The names of the CatalogSources that the steps come from.
-    pub catalog_sources: Vec<String>,
-    /// The steps to execute, each with the object to create. They do not change once they are written, except for their status.
-    pub plan: Vec<Step>,
-    /// The bundle images that the steps were read from.
-    pub bundle_lookups: Vec<BundleLookup>,
-    /// The ServiceAccount of the OperatorGroup with whose permissions the steps are executed, CRDs excepted. If not set, the controllers'
-    /// own permissions are used.
-    pub attenuated_service_account_ref: Option<ObjectReference>,
-    /// The time at which execution first failed, or was complete. Errors other than missing permissions are retried for one minute from
-    /// then, by default; afterwards the phase is Failed.
-    pub start_time: Time,
-    /// The error that is being retried, or that execution failed with. Empty if there is none.
-    pub message: String,
-}
-
-/// A condition of an InstallPlan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-pub struct InstallPlanCondition {
-    /// The type of the condition: Installed or Resolved.
-    #[serde(rename = "type")]
-    pub type_: String,
-    /// The status of the condition: True, False or Unknown.
-    pub status: String,
-    /// The time at which the condition was last written.
-    pub last_update_time: Time,
-    /// The time at which status last changed.
-    pub last_transition_time: Time,
-    /// The machine-readable cause of the status, such as InstallCheckFailed or InstallComponentFailed.
-    pub reason: String,
-    /// The human-readable explanation of reason.
-    pub message: String,
-}
-
-texts! {
-    /// The state of a step.
-    StepStatus {
-        /// Set when the step is created; it was not executed yet.
-        Unknown = "Unknown",
-        /// Never set; it is treated like Unknown.
-        NotPresent = "NotPresent",
-        /// Set when the object existed and was updated where necessary.
-        Present = "Present",
-        /// Set when the step created the object.
-        Created = "Created",
-        /// Set when the object is optional and the cluster refused it.
-        NotCreated = "NotCreated",
-        /// Set when a CustomResourceDefinition was created and is not established yet.
-        WaitingForApi = "WaitingForApi",
-        /// Set when InstallPlans cannot create objects of the kind; the InstallPlan fails.
-        UnsupportedResource = "UnsupportedResource",
-    }
-}
-
-/// An object to create, and the state of its creation.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["resolving", "resource", "status"]))]
-pub struct Step {
-    /// The name of the ClusterServiceVersion that the step belongs to.
-    pub resolving: String,
-    /// The object to create, with its manifest.
-    pub resource: StepResource,
-    /// Whether the InstallPlan goes on if the cluster refuses the object. Set from the bundle property olm.manifests.optional if the
-    /// feature gate OptionalManifests is on.
-    pub optional: bool,
-    /// The state of the step: Unknown (not executed yet), Created, Present (the object existed), WaitingForApi (the CRD is not
-    /// established yet), NotCreated (optional, and refused by the cluster), NotPresent (treated like Unknown) or UnsupportedResource (the
-    /// kind is not supported). Written by the controllers.
-    pub status: StepStatus,
-}
-
-/// The object of a step.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["group", "kind", "name", "sourceName", "sourceNamespace", "version"]))]
-pub struct StepResource {
-    /// The name of the CatalogSource that the object comes from.
-    pub source_name: String,
-    /// The namespace of the CatalogSource that the object comes from.
-    pub source_namespace: String,
-    /// The API group of the object; empty for the core group.
-    pub group: String,
-    /// The API version of the object.
-    pub version: String,
-    /// The kind of the object. BundleSecret stands for a Secret of a bundle.
-    pub kind: String,
-    /// The name of the object.
-    pub name: String,
-    /// The manifest of the object as JSON, or a JSON reference to the ConfigMap or bundle image that contains it.
-    pub manifest: String,
-}
-
-/// A bundle image that steps were read from.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["catalogSourceRef", "identifier", "path", "replaces"]))]
-pub struct BundleLookup {
-    /// The reference of the bundle image.
-    pub path: String,
-    /// The name of the bundle's ClusterServiceVersion.
-    pub identifier: String,
-    /// The name of the ClusterServiceVersion that this one replaces; empty if none.
-    pub replaces: String,
-    /// The CatalogSource that the bundle comes from.
-    pub catalog_source_ref: Option<ObjectReference>,
-    /// The conditions of unpacking: BundleLookupPending, BundleLookupNotPersisted and BundleLookupFailed. Never set by these controllers,
-    /// which unpack bundles before they create the InstallPlan.
-    pub conditions: Vec<BundleLookupCondition>,
-    /// The properties of the bundle as JSON.
-    pub properties: String,
-}
-
-/// A condition of the unpacking of a bundle.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["status", "type"]))]
-pub struct BundleLookupCondition {
-    /// The type of the condition: BundleLookupPending, BundleLookupNotPersisted or BundleLookupFailed.
-    #[serde(rename = "type")]
-    pub type_: String,
-    /// The status of the condition: True, False or Unknown.
-    pub status: String,
-    /// The machine-readable cause of the status, in CamelCase.
-    pub reason: String,
-    /// The human-readable explanation of reason.
-    pub message: String,
-    /// The time at which the condition was last written.
-    pub last_update_time: Time,
-    /// The time at which status last changed.
-    pub last_transition_time: Time,
+    let view = InstallPlan::of(plan);
+    view.spec_approved() || view.approval() == Approval::Automatic && !is_generated(plan)
 }

@@ -144,15 +144,6 @@ pub fn is_terminating(namespace: &Value) -> bool {
     is_deleting(namespace) || text(namespace, &["status", "phase"]) == "Terminating"
 }
 
-/// Does the API server serve this CustomResourceDefinition, under the names it asks for?
-pub fn is_established(crd: &Value) -> bool {
-    let holds = |kind: &str| {
-        let conditions = list(crd, &["status", "conditions"]);
-        conditions.iter().any(|c| text(c, &["type"]) == kind && text(c, &["status"]) == "True")
-    };
-    holds("Established") && holds("NamesAccepted")
-}
-
 /// The label of that key.
 pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     at(object, &["metadata", "labels", key]).as_str()

@@ -1,28 +1,12 @@
 //! OperatorGroup: which namespaces the operators of a namespace watch.
 
-use schemars::JsonSchema;
-use serde::Deserialize;
+use serde_json::Value;
 
-use super::parts::{Condition, LabelSelector, ObjectReference, Time, texts};
-use super::resource::View;
+use super::conditions::Conditions;
+use super::object;
+use super::words::words;
 
-/// The namespaces that the operators of a namespace watch. A namespace with operators needs exactly one.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(extend("required" = ["metadata"]))]
-pub struct OperatorGroup {
-    /// The target namespaces and the permissions for installing operators. Written by users.
-    #[schemars(extend("x-default" = {"upgradeStrategy": "Default"}))]
-    pub spec: OperatorGroupSpec,
-    /// The target namespaces as last determined. Written by the controllers.
-    pub status: OperatorGroupStatus,
-}
-
-impl View for OperatorGroup {
-    const KIND: &'static str = "OperatorGroup";
-}
-
-texts! {
+words! {
     /// The strategy for upgrades of failed operators.
     UpgradeStrategy {
         /// Only operators that have succeeded are upgraded.
@@ -32,84 +16,82 @@ texts! {
     }
 }
 
-/// The target namespaces and the permissions for installing operators.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-pub struct OperatorGroupSpec {
-    /// The label selector of the target namespaces. Ignored if targetNamespaces is not empty. If both are empty, the group targets all
-    /// namespaces.
-    pub selector: Option<LabelSelector>,
-    /// The names of the target namespaces, which the operators of the group's namespace watch. They need not exist. Takes precedence over
-    /// selector.
-    #[schemars(extend("x-kubernetes-list-type" = "set"))]
-    pub target_namespaces: Vec<String>,
-    /// The name of a ServiceAccount, in the namespace of the group, with whose permissions operators are installed. Defaults to the
-    /// controllers' own permissions. If the ServiceAccount does not exist, nothing is installed.
-    pub service_account_name: String,
-    /// Whether the annotation olm.providedAPIs of the group is maintained by users. Defaults to false: the controllers maintain it. If
-    /// true, a ClusterServiceVersion that provides other APIs fails.
-    #[serde(rename = "staticProvidedAPIs")]
-    pub static_provided_apis: bool,
-    /// The strategy for upgrades: Default upgrades operators that have succeeded only; TechPreviewUnsafeFailForward also upgrades
-    /// operators whose ClusterServiceVersion or InstallPlan has failed. Defaults to Default.
-    #[schemars(extend("enum" = ["Default", "TechPreviewUnsafeFailForward"], "x-default" = "Default"))]
-    pub upgrade_strategy: UpgradeStrategy,
+/// The types of conditions, present only while they are True.
+pub mod condition {
+    /// The namespace has more than one OperatorGroup.
+    pub const MULTIPLE: &str = "MultipleOperatorGroup";
+    /// The ServiceAccount was not found.
+    pub const SERVICE_ACCOUNT: &str = "OperatorGroupServiceAccount";
 }
 
-/// The target namespaces as last determined.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, rename_all = "camelCase")]
-#[schemars(extend("required" = ["lastUpdated"]))]
-pub struct OperatorGroupStatus {
-    /// The target namespaces; one empty string stands for all namespaces. Not set if there is none.
-    #[schemars(extend("x-kubernetes-list-type" = "set"))]
-    pub namespaces: Vec<String>,
-    /// The ServiceAccount of spec.serviceAccountName, once it was found.
-    pub service_account_ref: Option<ObjectReference>,
-    /// The time at which the status was last written.
-    pub last_updated: Time,
-    /// The conditions of the group, present only while they are True: MultipleOperatorGroup (the namespace has more than one group) and
-    /// OperatorGroupServiceAccount (the ServiceAccount was not found).
-    pub conditions: Vec<Condition>,
+/// An OperatorGroup, read where it lies in its JSON.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OperatorGroup<'a> {
+    /// The whole.
+    pub json: &'a Value,
 }
 
-/// The namespaces that the operators of a namespace watch. This version lacks upgradeStrategy and conditions; use v1.
-#[derive(JsonSchema)]
-#[schemars(extend("required" = ["metadata"]))]
-pub struct OperatorGroupV1Alpha2 {
-    /// The target namespaces and the permissions for installing operators. Written by users.
-    pub spec: OperatorGroupV1Alpha2Spec,
-    /// The target namespaces as last determined. Written by the controllers.
-    pub status: OperatorGroupV1Alpha2Status,
-}
+impl<'a> OperatorGroup<'a> {
+    /// Reads it where it lies.
+    pub const fn of(json: &'a Value) -> Self {
+        Self { json }
+    }
 
-/// The target namespaces and the permissions for installing operators.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub struct OperatorGroupV1Alpha2Spec {
-    /// The label selector of the target namespaces. Ignored if targetNamespaces is not empty. If both are empty, the group targets all
-    /// namespaces.
-    pub selector: Option<LabelSelector>,
-    /// The names of the target namespaces, which the operators of the group's namespace watch. They need not exist. Takes precedence over
-    /// selector.
-    pub target_namespaces: Option<Vec<String>>,
-    /// The name of a ServiceAccount, in the namespace of the group, with whose permissions operators are installed. Defaults to the
-    /// controllers' own permissions. If the ServiceAccount does not exist, nothing is installed.
-    pub service_account_name: Option<String>,
-    /// Whether the annotation olm.providedAPIs of the group is maintained by users. Defaults to false: the controllers maintain it. If
-    /// true, a ClusterServiceVersion that provides other APIs fails.
-    #[schemars(rename = "staticProvidedAPIs")]
-    pub static_provided_apis: Option<bool>,
-}
+    /// Its name.
+    pub fn name(self) -> &'a str {
+        object::name(self.json)
+    }
 
-/// The target namespaces as last determined.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub struct OperatorGroupV1Alpha2Status {
-    /// The target namespaces; one empty string stands for all namespaces. Not set if there is none.
-    pub namespaces: Option<Vec<String>>,
-    /// The ServiceAccount of spec.serviceAccountName, once it was found.
-    pub service_account_ref: Option<ObjectReference>,
-    /// The time at which the status was last written.
-    pub last_updated: Time,
+    /// Its namespace: the one its members run in.
+    pub fn namespace(self) -> &'a str {
+        object::namespace(self.json)
+    }
+
+    /// `status.namespaces`: the namespaces that it targets, as recorded; exactly `""` for all.
+    pub fn target_namespaces(self) -> impl Iterator<Item = &'a str> {
+        object::list(self.json, &["status", "namespaces"]).iter().filter_map(Value::as_str)
+    }
+
+    /// `spec.targetNamespaces`: the namespaces that it names.
+    pub fn wanted_namespaces(self) -> impl Iterator<Item = &'a str> {
+        object::list(self.json, &["spec", "targetNamespaces"]).iter().filter_map(Value::as_str)
+    }
+
+    /// `spec.selector`: the labels of the namespaces that it targets, or null.
+    pub fn selector(self) -> &'a Value {
+        object::at(self.json, &["spec", "selector"])
+    }
+
+    /// `spec.serviceAccountName`; empty: none.
+    pub fn service_account(self) -> &'a str {
+        object::text(self.json, &["spec", "serviceAccountName"])
+    }
+
+    /// `status.serviceAccountRef.name`: the ServiceAccount that was found; empty: none.
+    pub fn found_service_account(self) -> &'a str {
+        object::text(self.json, &["status", "serviceAccountRef", "name"])
+    }
+
+    /// `spec.staticProvidedAPIs`: may its annotation of provided APIs be changed only by people?
+    pub fn is_static(self) -> bool {
+        object::at(self.json, &["spec", "staticProvidedAPIs"]).as_bool().unwrap_or_default()
+    }
+
+    /// `spec.upgradeStrategy`
+    pub fn upgrade_strategy(self) -> UpgradeStrategy {
+        match object::text(self.json, &["spec", "upgradeStrategy"]) {
+            "" => UpgradeStrategy::Default,
+            strategy => strategy.into(),
+        }
+    }
+
+    /// May failed operators and InstallPlans be upgraded, too?
+    pub fn fails_forward(self) -> bool {
+        self.upgrade_strategy() == UpgradeStrategy::FailForward
+    }
+
+    /// `status.conditions`
+    pub fn conditions(self) -> Conditions<'a> {
+        Conditions::of(self.json)
+    }
 }

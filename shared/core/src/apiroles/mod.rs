@@ -9,6 +9,8 @@ mod tests;
 
 use serde_json::{Value, json};
 
+use crate::api::cluster_service_version::{Csv, Phase};
+use crate::api::metadata::Metadata;
 use crate::api::object::{self, Gvk};
 use crate::api::{hash, labels};
 use crate::membership;
@@ -22,7 +24,7 @@ const VERBS: [(&str, &[&str]); 3] =
 pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
     let csv = world
         .json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name)
-        .filter(|csv| object::text(csv, &["status", "phase"]) == "Succeeded")
+        .filter(|csv| Csv::of(csv).phase() == Phase::Succeeded)
         .filter(|csv| !membership::is_copy(csv) && !object::is_deleting(csv));
     let Some(csv) = csv else { return Plan::nothing() };
     let actions = wanted(world, csv).iter().filter_map(|role| ensure(world, role)).collect();
@@ -32,7 +34,7 @@ pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
 /// The ClusterRoles for all that is provided and there.
 fn wanted(world: &Reader<'_>, csv: &Value) -> Vec<Value> {
     let mut roles = Vec::new();
-    for crd in object::list(csv, &["spec", "customresourcedefinitions", "owned"]) {
+    for crd in Csv::of(csv).owned_crds() {
         let (name, version) = (object::text(crd, &["name"]), object::text(crd, &["version"]));
         let Some((plural, group)) = name.split_once('.') else { continue };
         let Some(owner) = world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", name) else { continue };
@@ -50,7 +52,7 @@ fn wanted(world: &Reader<'_>, csv: &Value) -> Vec<Value> {
         });
         roles.push(api.role("crdview", "view", rule));
     }
-    for service in object::list(csv, &["spec", "apiservicedefinitions", "owned"]) {
+    for service in Csv::of(csv).owned_api_services() {
         let text = |field: &str| object::text(service, &[field]);
         let (group, version) = (text("group"), text("version"));
         let Some(owner) = world.json(&kind::API_SERVICE, "", &format!("{version}.{group}")) else { continue };
@@ -115,7 +117,7 @@ fn ensure(world: &Reader<'_>, role: &Value) -> Option<Action> {
     for (key, value) in object::entries(role, &["metadata", "labels"]) {
         object::set_label(&mut new, key, value);
     }
-    for owner in object::list(role, &["metadata", "ownerReferences"]) {
+    for owner in Metadata::of(role).owner_references() {
         object::set_owner_reference(&mut new, owner.clone());
     }
     let rules = object::at(role, &["rules"]);

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::steps::BundleSource;
 use super::{BundleContent, BundleImage, decode_data, is_csv};
 use crate::api::hash::sha256_hex;
+use crate::api::install_plan::{InstallPlan, Step};
 use crate::api::object;
 use crate::{go_format, yaml};
 
@@ -120,10 +121,10 @@ pub fn to_manifest(image: &str, source: &BundleSource<'_>, properties: &str) -> 
 /// does not say from which image.
 pub fn unmade(plan: &Value) -> BTreeMap<&str, Option<Lookup<'_>>> {
     let mut unmade = BTreeMap::new();
-    for step in object::list(plan, &["status", "plan"]) {
-        let csv = object::text(step, &["resolving"]);
+    for step in InstallPlan::of(plan).steps_json() {
+        let csv = Step::of(step).resolving();
         let is_made = matches!(object::text(step, &["status"]), "Created" | "Present" | "NotCreated");
-        if !is_made && !unmade.contains_key(csv) && is_reference(object::text(step, &["resource", "manifest"])) {
+        if !is_made && !unmade.contains_key(csv) && is_reference(Step::of(step).manifest()) {
             unmade.insert(csv, lookup(plan, csv));
         }
     }
@@ -131,7 +132,7 @@ pub fn unmade(plan: &Value) -> BTreeMap<&str, Option<Lookup<'_>>> {
 }
 
 fn lookup<'p>(plan: &'p Value, csv: &str) -> Option<Lookup<'p>> {
-    let lookups = object::list(plan, &["status", "bundleLookups"]);
+    let lookups = InstallPlan::of(plan).bundle_lookups();
     let lookup = lookups.iter().find(|l| object::text(l, &["identifier"]) == csv)?;
     let text = |path: &[&str]| object::text(lookup, path);
     Some(Lookup {

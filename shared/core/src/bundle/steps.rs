@@ -3,6 +3,11 @@
 #[cfg(test)]
 mod tests;
 
+use crate::api::cluster_service_version::Csv;
+use crate::api::install_plan::Step;
+use crate::api::kinds::{self, RBAC};
+use crate::api::metadata::Metadata;
+use crate::api::subscription::Approval;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
@@ -76,7 +81,7 @@ pub fn of_bundle(
             "BundleSecret".clone_into(&mut gvk.kind);
         }
         let name = match object::name(object) {
-            "" => object::text(object, &["metadata", "generateName"]),
+            "" => Metadata::of(object).generate_name(),
             name => name,
         };
         steps.push(step(source, &gvk, name, &go_format::json(object)));
@@ -101,7 +106,7 @@ pub fn of_content(
 
 /// ServiceAccounts, Roles and bindings for the permissions in the install strategy, account by account.
 fn access(source: &BundleSource<'_>, namespace: &str, csv: &Value) -> Result<Vec<Value>, Unreadable> {
-    let strategy = object::text(csv, &["spec", "install", "strategy"]);
+    let strategy = Csv::of(csv).strategy();
     if strategy != "deployment" {
         return Err(Unreadable("unrecognized install strategy".to_owned()));
     }
@@ -204,8 +209,6 @@ impl Grant<'_> {
     }
 }
 
-const RBAC: &str = "rbac.authorization.k8s.io";
-
 /// The step that subscribes to a bundle which was chosen as a dependency (olm-behaviour/subscription.md#solution-to-steps).
 pub fn of_subscription(source: &BundleSource<'_>, namespace: &str, package: &str, channel: &str) -> Value {
     let BundleSource { catalog, catalog_namespace, csv, .. } = *source;
@@ -216,7 +219,7 @@ pub fn of_subscription(source: &BundleSource<'_>, namespace: &str, package: &str
         "name": package,
         "channel": channel,
         "startingCSV": csv,
-        "installPlanApproval": "Automatic",
+        "installPlanApproval": Approval::Automatic,
     });
     if let Some(spec) = spec.as_object_mut() {
         spec.retain(|_, value| value != "");
@@ -230,12 +233,12 @@ pub fn of_subscription(source: &BundleSource<'_>, namespace: &str, package: &str
         "spec": spec,
         "status": { "lastUpdated": null },
     });
-    step(source, &Gvk::new("operators.coreos.com", "v1alpha1", "Subscription"), &name, &go_format::json(&object))
+    step(source, &kinds::SUBSCRIPTION.gvk(), &name, &go_format::json(&object))
 }
 
 /// Orders the steps of several bundles: ClusterServiceVersions, then CustomResourceDefinitions, then the rest.
 pub fn order(steps: &mut [Value]) {
-    steps.sort_by_key(|step| match object::text(step, &["resource", "kind"]) {
+    steps.sort_by_key(|step| match Step::of(step).kind() {
         "ClusterServiceVersion" => 0,
         "CustomResourceDefinition" => 1,
         _ => 2,

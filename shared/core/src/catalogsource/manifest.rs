@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::api::catalog_source::pull_policy;
 use crate::api::go_json::GoType;
 use crate::api::hash::deep_hash;
+use crate::api::metadata::Metadata;
 use crate::api::object;
 use crate::settings::CatalogPods;
 
@@ -199,8 +200,7 @@ impl Manifests<'_> {
             spec["serviceAccountName"] = object::name(account).into();
         }
         let mut pod = self.object("v1", "Pod", "", &[], Owner::Controller);
-        let mut annotations =
-            object::at(self.source, &["metadata", "annotations"]).as_object().cloned().unwrap_or_default();
+        let mut annotations = Metadata::of(self.source).annotations().as_object().cloned().unwrap_or_default();
         annotations.insert("cluster-autoscaler.kubernetes.io/safe-to-evict".to_owned(), "true".into());
         let mut labels = self.pod_labels();
         labels.insert(POD_HASH.to_owned(), hash.into());

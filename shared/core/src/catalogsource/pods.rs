@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use super::manifest::{CATALOG, MANAGED, Manifests, POD_HASH, PORT, REVISION, SERVICE_HASH, Served, has_images};
 use super::{Work, update};
 use crate::api::catalog_source::{Origin, Target};
+use crate::api::conditions::Conditions;
+use crate::api::metadata::Metadata;
 use crate::api::object;
 use crate::plan::{Action, Plan, Propagation};
 use crate::settings::CatalogPods;
@@ -98,7 +100,7 @@ fn ensure(world: &Reader<'_>, work: &mut Work<'_>, kind: &GroupKind, wanted: Val
 /// Puts the label back on a ServiceAccount that the CatalogSource owns. Its pull secrets are for others to edit, and an account that was
 /// there before the CatalogSource is not changed: deleting the one must not delete the other.
 fn mend_account(account: &Value, source: &Value) -> Option<Action> {
-    let owners = object::list(account, &["metadata", "ownerReferences"]);
+    let owners = Metadata::of(account).owner_references();
     let is_owned = owners.iter().any(|owner| object::text(owner, &["uid"]) == object::uid(source));
     let is_mended = !is_owned || object::label(account, MANAGED) == Some("true");
     (!is_mended).then(|| Action::label(account, json!({ MANAGED: "true" })))
@@ -116,13 +118,10 @@ fn replace_pods(world: &Reader<'_>, work: &mut Work<'_>, wanted: &Value) -> bool
         same(POD_HASH) && same(REVISION) && has_images(pod, wanted)
     };
     // A pod whose node goes away does not go by itself.
-    let is_dead = |pod: &Value| {
-        let conditions = object::list(pod, &["status", "conditions"]);
-        conditions.iter().any(|c| c["type"] == "DisruptionTarget" && c["status"] == "True")
-    };
+    let is_dead = |pod: &Value| Conditions::of(pod).is_true("DisruptionTarget");
     let (mut good, mut bad): (Vec<&Value>, Vec<&Value>) = live.partition(|pod| is_right(pod) && !is_dead(pod));
     // The one that has taken over from another is the younger.
-    good.sort_by_key(|pod| object::text(pod, &["metadata", "creationTimestamp"]));
+    good.sort_by_key(|pod| Metadata::of(pod).created());
     bad.extend(good.drain(..good.len().saturating_sub(1)));
     if good.is_empty() {
         // The new one comes first: the old ones serve until then.

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::Work;
+use crate::api::conditions::Conditions;
 use crate::api::object;
 use crate::plan::Action;
 use crate::world::Reader;
@@ -75,7 +76,7 @@ fn is_reference(image: &str) -> bool {
 
 fn set(work: &mut Work<'_>, kind: &str, status: bool, reason: &str, message: &str) {
     let status = if status { "True" } else { "False" };
-    let mut conditions = object::list(work.source, &["status", "conditions"]).to_vec();
+    let mut conditions = Conditions::of(work.source).json().to_vec();
     if let Some(written) = work.status.get("conditions").and_then(Value::as_array) {
         conditions.clone_from(written);
     }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::Work;
 use super::manifest::CATALOG;
+use crate::api::conditions::{Conditions, READY};
 use crate::api::object;
 use crate::plan::{Action, Propagation, Reason};
 use crate::world::{Reader, kind};
@@ -66,7 +67,7 @@ fn broken(pod: &Value) -> Option<&str> {
 }
 
 fn is_ready(pod: &Value) -> bool {
-    object::list(pod, &["status", "conditions"]).iter().any(|c| c["type"] == "Ready" && c["status"] == "True")
+    Conditions::of(pod).is_true(READY)
 }
 
 /// Do both say which image they run, and is it not the same?

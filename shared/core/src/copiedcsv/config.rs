@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Copies, Offered, accepts_copy, in_order, offering_group};
+use crate::api::conditions::Conditions;
 use crate::api::object;
 use crate::membership::{self, Group};
 use crate::plan::{Action, Controller, Key, Plan};
@@ -32,7 +33,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     let Some(config) = world.json(&kind::OLM_CONFIG, "", &key.name).filter(|_| key.name == NAME) else {
         return Plan::nothing();
     };
-    let mut conditions = object::list(config, &["status", "conditions"]).to_vec();
+    let mut conditions = Conditions::of(config).json().to_vec();
     let old = conditions.iter_mut().find(|c| object::text(c, &["type"]) == TYPE);
     let says = |wanted: &Value| old.as_ref().is_some_and(|old| object::covers(old, wanted));
     let good = condition(config, true);

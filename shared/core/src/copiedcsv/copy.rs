@@ -3,7 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::api::cluster_service_version::FINALIZER;
+use crate::api::cluster_service_version::{Csv, FINALIZER, Phase, reason};
+use crate::api::metadata::Metadata;
 use crate::api::{labels, object};
 use crate::membership::TARGET_NAMESPACES;
 use crate::plan::Action;
@@ -17,7 +18,7 @@ const PASSING: SignedDuration = SignedDuration::from_secs(10);
 
 /// Until when the phase of a ClusterServiceVersion is one that nobody is told of; `None`: it lasts.
 pub(super) fn passes_until(original: &Value, now: Timestamp) -> Option<Timestamp> {
-    let lasts = matches!(object::text(original, &["status", "phase"]), "Succeeded" | "Failed");
+    let lasts = matches!(Csv::of(original).phase(), Phase::Succeeded | Phase::Failed);
     let since = object::parse_time(object::text(original, &["status", "lastTransitionTime"]));
     since.filter(|_| !lasts).map(|since| since + PASSING).filter(|until| now < *until)
 }
@@ -76,7 +77,7 @@ impl<'a> Pattern<'a> {
         self.write(&mut new);
         // By OLM's finalizer an original would be told from it.
         if object::has_finalizer(copy, FINALIZER) {
-            let finalizers = object::list(copy, &["metadata", "finalizers"]).iter();
+            let finalizers = Metadata::of(copy).finalizers().iter();
             let others: Vec<Value> = finalizers.filter(|f| *f != FINALIZER).cloned().collect();
             object::map_mut(&mut new, &["metadata"]).insert("finalizers".to_owned(), others.into());
         }
@@ -129,7 +130,7 @@ fn status_of(original: &Value) -> Value {
     let mut status = object::at(original, &["status"]).clone();
     let namespace = object::namespace(original);
     let fields = object::map_mut(&mut status, &[]);
-    fields.insert("reason".to_owned(), "Copied".into());
+    fields.insert("reason".to_owned(), reason::COPIED.into());
     let message = format!("The operator is running in {namespace} but is managing this namespace");
     fields.insert("message".to_owned(), message.into());
     status

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 pub use self::config::plan as plan_config;
 use self::copy::{Flaw, Pattern};
-use crate::api::cluster_service_version::{FINALIZER, is_copy};
+use crate::api::cluster_service_version::{Csv, FINALIZER, Phase, is_copy, reason};
 use crate::api::{labels, object};
 use crate::membership::{self, Group, Provision, TARGET_NAMESPACES};
 use crate::plan::{Action, Emit, Key, Plan, Propagation};
@@ -135,16 +135,16 @@ fn in_order<'a, T>(sorted: impl Iterator<Item = (&'a str, T)>) -> impl FnMut(&st
 /// (olm-behaviour/operatorgroup.md#copied-csvs), and nothing about the group will change that in a moment.
 fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>> {
     let uncopiable = matches!(
-        object::text(original, &["status", "reason"]),
+        Csv::of(original).reason(),
         "InvalidInstallModes"
-            | "NoTargetNamespaces"
-            | "UnsupportedOperatorGroup"
-            | "NoOperatorGroup"
-            | "TooManyOperatorGroups"
-            | membership::CONFLICT
-            | "CannotModifyStaticOperatorGroupProvidedAPIs"
+            | reason::NO_TARGET_NAMESPACES
+            | reason::UNSUPPORTED_OPERATOR_GROUP
+            | reason::NO_OPERATOR_GROUP
+            | reason::TOO_MANY_OPERATOR_GROUPS
+            | reason::CONFLICT
+            | reason::STATIC_PROVIDED_APIS
     );
-    if uncopiable || object::text(original, &["status", "phase"]).is_empty() || object::is_deleting(original) {
+    if uncopiable || Csv::of(original).phase() == Phase::None || object::is_deleting(original) {
         return None;
     }
     let group = membership::group_of(world, original).filter(|g| g.targets() != BTreeSet::from([g.namespace()]))?;
@@ -159,10 +159,7 @@ fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>>
 /// May a copy stay whose original is not offered at the moment? Yes, unless the original says that it has no business there
 /// (olm-behaviour/operatorgroup.md#copied-csvs).
 fn may_stay(original: &Value, namespace: &str) -> bool {
-    let conflict = matches!(
-        object::text(original, &["status", "reason"]),
-        membership::CONFLICT | "CannotModifyStaticOperatorGroupProvidedAPIs"
-    );
+    let conflict = matches!(Csv::of(original).reason(), reason::CONFLICT | reason::STATIC_PROVIDED_APIS);
     let targets = object::annotation(original, TARGET_NAMESPACES).unwrap_or_default();
     !conflict && (targets.is_empty() || targets.split(',').any(|t| t == namespace))
 }
@@ -181,7 +178,7 @@ fn group_without_targets<'w>(world: &Reader<'w>, original: &Value) -> Option<Gro
 fn mislabelled(world: &Reader<'_>, key: &Key) -> Option<Action> {
     let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name)?;
     let is_original = object::has_finalizer(csv, FINALIZER);
-    let is_labelled = object::label(csv, labels::COPIED_FROM).is_some();
+    let is_labelled = Csv::of(csv).copied_from().is_some();
     (is_labelled && is_original).then(|| Action::label(csv, json!({ labels::COPIED_FROM: null })))
 }
 
@@ -222,7 +219,7 @@ fn accepts_copy(world: &Reader<'_>, namespace: &str, name: &str) -> bool {
 /// else has business there: what it copies is not offered there.
 fn make_room(world: &Reader<'_>, namespace: &str, name: &str) -> Option<Action> {
     let copy = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name)?;
-    let from = object::label(copy, labels::COPIED_FROM)?;
+    let from = Csv::of(copy).copied_from()?;
     let original = world.json(&kind::CLUSTER_SERVICE_VERSION, from, name).filter(|csv| !is_copy(csv))?;
     let is_offered = |group: Group<'_>| group.is_global() || group.targets().contains(namespace);
     let has_business = object::is_deleting(copy) || offering_group(world, original).is_some_and(is_offered);

@@ -8,6 +8,8 @@
 use serde_json::{Value, json};
 
 use super::{Copies, group_without_targets, takes_objects};
+use crate::api::cluster_service_version::{Csv, Phase};
+use crate::api::metadata::Metadata;
 use crate::api::{labels, object};
 use crate::membership::{self, Group};
 use crate::plan::{Action, Plan, Propagation, Reason};
@@ -18,8 +20,8 @@ use crate::world::{GroupKind, IndexKey, Reader, kind};
 /// needless must not come too late.
 pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, copies: &Copies<'_>, plan: &mut Plan) {
     demote(world, original, plan);
-    let pending = object::text(original, &["status", "phase"]) == "Pending";
-    if pending || object::list(original, &["spec", "install", "spec", "permissions"]).is_empty() {
+    let pending = Csv::of(original).phase() == Phase::Pending;
+    if pending || Csv::of(original).permissions().is_empty() {
         return;
     }
     // Without its ServiceAccount a group grants nothing; its members wait for it, and say so.
@@ -45,9 +47,7 @@ fn grant(world: &Reader<'_>, original: &Value, group: Group<'_>, copies: &Copies
         let offered = targets.contains(namespace) && !object::is_deleting(copy) && takes_objects(world, namespace);
         if offered && !may(world, original, Some(namespace)) {
             let owned = Owned::of(world, original, |o| {
-                object::list(o, &["metadata", "ownerReferences"])
-                    .iter()
-                    .any(|r| object::text(r, &["uid"]) == object::uid(original))
+                Metadata::of(o).owner_references().iter().any(|r| object::text(r, &["uid"]) == object::uid(original))
             });
             copy_to(world, copy, &owned, plan);
             owned.complain(original, &format!("namespace {namespace}"), plan);
@@ -74,7 +74,7 @@ pub(super) fn demote(world: &Reader<'_>, original: &Value, plan: &mut Plan) {
 /// sense can be granted to nobody and is the ClusterServiceVersion's own trouble.
 fn may(world: &Reader<'_>, original: &Value, namespace: Option<&str>) -> bool {
     let work = Work::default();
-    object::list(original, &["spec", "install", "spec", "permissions"]).iter().all(|permission| {
+    Csv::of(original).permissions().iter().all(|permission| {
         let account = (object::namespace(original), object::text(permission, &["serviceAccountName"]));
         let granted = Granted::to(world, account, namespace).sharing(&work);
         object::list(permission, &["rules"]).iter().all(|rule| granted.allows(rule).unwrap_or(true))
@@ -105,7 +105,7 @@ impl<'w> Owned<'w> {
 
     /// Says that there is nothing to copy from, once the operator runs and would miss it.
     fn complain(&self, original: &Value, place: &str, plan: &mut Plan) {
-        let runs = object::text(original, &["status", "phase"]) == "Succeeded";
+        let runs = Csv::of(original).phase() == Phase::Succeeded;
         if runs && (self.roles.is_empty() || self.bindings.is_empty()) {
             plan.reasons.push(Reason::Missing {
                 object: format!("ClusterServiceVersion {}/{}", object::namespace(original), object::name(original)),
@@ -139,8 +139,7 @@ fn mirror(world: &Reader<'_>, original: &Value, source: &Value, gk: &GroupKind, 
     let fields = object::map_mut(&mut object, &[]);
     fields.insert("apiVersion".to_owned(), object::at(source, &["apiVersion"]).clone());
     fields.insert("kind".to_owned(), gk.kind.clone().into());
-    fields
-        .insert("metadata".to_owned(), json!({ "name": name, "labels": object::at(source, &["metadata", "labels"]) }));
+    fields.insert("metadata".to_owned(), json!({ "name": name, "labels": Metadata::of(source).labels() }));
     Some(Action::Create(object))
 }
 

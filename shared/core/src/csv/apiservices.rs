@@ -4,9 +4,10 @@
 use serde_json::{Value, json};
 
 use super::config::Config;
-use super::model::Csv;
 use super::overlay::overlay;
 use super::serving::{self, Server};
+use crate::api::cluster_service_version::{Csv, Phase};
+use crate::api::conditions::{AVAILABLE, Conditions};
 use crate::api::{labels, object};
 use crate::plan::certificate::AUTHORITY_HASH;
 use crate::plan::{Action, Key, Propagation};
@@ -41,8 +42,8 @@ fn is_adoptable(world: &Reader<'_>, csv: Csv<'_>, service: &Value) -> bool {
     if namespace == csv.namespace() && [csv.name(), csv.replaces()].contains(&owner) {
         return true;
     }
-    let owner = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, owner).map(|json| Csv { json });
-    owner.is_none_or(|owner| ["Replacing", "Deleting"].contains(&owner.phase()))
+    let owner = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, owner).map(Csv::of);
+    owner.is_none_or(|owner| matches!(owner.phase(), Phase::Replacing | Phase::Deleting))
 }
 
 /// Writes that bring the APIServices about. Servers without a certificate are left out.
@@ -149,13 +150,10 @@ pub(super) fn unavailable(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
         let Some(service) = live(world, description) else {
             return Some(format!("APIService {} does not exist", name(description)));
         };
-        let available =
-            object::list(service, &["status", "conditions"]).iter().find(|c| object::text(c, &["type"]) == "Available");
+        let available = Conditions::of(service).find(AVAILABLE);
         match available {
-            Some(c) if object::text(c, &["status"]) == "True" => None,
-            Some(c) => {
-                Some(format!("APIService {} is not available: {}", name(description), object::text(c, &["message"])))
-            }
+            Some(c) if c.is_true() => None,
+            Some(c) => Some(format!("APIService {} is not available: {}", name(description), c.message())),
             None => Some(format!("APIService {} is not available yet", name(description))),
         }
     })

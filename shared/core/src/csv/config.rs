@@ -1,8 +1,9 @@
 //! What a Subscription wants of the pods of its operator: `spec.config` (olm-behaviour/csv.md#subscription-config).
 
+use crate::api::cluster_service_version::Csv;
+use crate::api::subscription::Subscription;
 use serde_json::{Map, Value, json};
 
-use super::model::Csv;
 use crate::api::object;
 use crate::world::{Reader, kind};
 
@@ -13,7 +14,7 @@ pub(super) struct Config<'a>(&'a Value);
 impl<'a> Config<'a> {
     /// That of the Subscription that installed the ClusterServiceVersion.
     pub(super) fn of(world: &Reader<'a>, csv: Csv<'_>) -> Option<Self> {
-        let installed = |s: &&Value| object::text(s, &["status", "installedCSV"]) == csv.name();
+        let installed = |s: &&Value| Subscription::of(s).installed_csv() == csv.name();
         let subscription =
             world.in_namespace(&kind::SUBSCRIPTION, csv.namespace()).map(|o| o.json()).find(installed)?;
         Some(object::at(subscription, &["spec", "config"])).filter(|config| config.is_object()).map(Self)

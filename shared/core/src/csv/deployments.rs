@@ -4,10 +4,12 @@
 use serde_json::{Value, json};
 
 use super::config::{Config, merge};
-use super::model::Csv;
 use super::overlay;
 use super::serving::{self, Server};
+use crate::api::cluster_service_version::Csv;
+use crate::api::conditions::{AVAILABLE, Conditions};
 use crate::api::go_json::GoType;
+use crate::api::metadata::Metadata;
 use crate::api::object;
 use crate::api::{hash, labels};
 use crate::plan::{Action, Propagation};
@@ -168,7 +170,7 @@ fn is_default(field: &str, value: &Value) -> bool {
 
 /// The annotations of a Subscription's config, in place of those that an earlier one gave to the Deployment and its pods.
 fn set_annotations(new: &mut Value, live: &Value, desired: &Value) {
-    let wanted = object::at(desired, &["metadata", "annotations"]);
+    let wanted = Metadata::of(desired).annotations();
     for (key, value) in object::entries(live, &["metadata", "annotations"]) {
         let in_pods = object::text(live, &["spec", "template", "metadata", "annotations", key]) == value;
         if in_pods && wanted.get(key).is_none() {
@@ -230,14 +232,13 @@ fn unchanged(csv: Csv<'_>, live: &Value, desired: &Value) -> Result<(), Unhealth
 
 fn available(live: &Value, name: &str) -> Result<(), Unhealthy> {
     let number = |path: &[&str]| object::at(live, path).as_i64().unwrap_or_default();
-    let condition =
-        |t: &str| object::list(live, &["status", "conditions"]).iter().find(|c| object::text(c, &["type"]) == t);
+    let conditions = Conditions::of(live);
     let waiting =
         |why: String| Err(Unhealthy::Waiting(format!("waiting for deployment {name} to become ready: {why}")));
     if object::generation(live) > number(&["status", "observedGeneration"]) {
         return waiting(format!("waiting for spec update of deployment \"{name}\" to be observed..."));
     }
-    if condition("Progressing").is_some_and(|c| object::text(c, &["reason"]) == "ProgressDeadlineExceeded") {
+    if conditions.find("Progressing").is_some_and(|c| c.reason() == "ProgressDeadlineExceeded") {
         return Err(Unhealthy::Timeout(format!(
             "deployment {name} not ready before timeout: deployment \"{name}\" exceeded its progress deadline"
         )));
@@ -246,9 +247,9 @@ fn available(live: &Value, name: &str) -> Result<(), Unhealthy> {
     if outdated > 0 {
         return waiting(format!("deployment \"{name}\" waiting for {outdated} outdated replica(s) to be terminated"));
     }
-    match condition("Available") {
-        Some(c) if object::text(c, &["status"]) == "True" => Ok(()),
-        Some(c) => waiting(format!("deployment \"{name}\" not available: {}", object::text(c, &["message"]))),
+    match conditions.find(AVAILABLE) {
+        Some(c) if c.is_true() => Ok(()),
+        Some(c) => waiting(format!("deployment \"{name}\" not available: {}", c.message())),
         None => waiting(format!("deployment \"{name}\" not available: missing condition \"Available\"")),
     }
 }

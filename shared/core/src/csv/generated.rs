@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::model::Csv;
 use super::serving::Server;
 use super::{apiservices, webhooks};
+use crate::api::cluster_service_version::Csv;
 use crate::api::labels;
 use crate::api::object;
 use crate::plan::certificate::{AUTHORITY, AUTHORITY_HASH, CERTIFICATE, KEY};
@@ -36,7 +36,7 @@ pub struct Generated {
 impl Generated {
     /// Adds what is generated for that ClusterServiceVersion.
     pub fn add(&mut self, csv: &Value) {
-        let csv = Csv { json: csv };
+        let csv = Csv::of(csv);
         let here = |name: String| (csv.namespace().to_owned(), name);
         for server in Server::all(csv) {
             self.secrets.insert(here(server.secret()));

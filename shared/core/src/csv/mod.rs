@@ -23,12 +23,12 @@ mod apiservices;
 mod config;
 mod deployments;
 mod generated;
-mod model;
 mod overlay;
 mod preconditions;
 mod requirements;
 mod serving;
 mod serving_certificate;
+mod siblings;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -40,17 +40,17 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 pub use self::generated::{Generated, generated};
-use self::model::Csv;
-use crate::api::cluster_service_version::{FINALIZER, NO_RETRY, is_copy};
+use crate::api::cluster_service_version::{Csv, FINALIZER, Phase, reason};
 use crate::api::go_json::GoType;
-use crate::api::{labels, object};
+use crate::api::metadata::Metadata;
+use crate::api::object;
 use crate::membership;
 use crate::plan::{Action, Key, Plan, Propagation, Reason};
 use crate::world::{IndexKey, Reader, kind};
 
 /// The Secrets with the certificates that OLM makes for a ClusterServiceVersion, by name: they are in its namespace.
 pub fn certificates(csv: &Value) -> Vec<String> {
-    serving::Server::all(Csv { json: csv }).map(serving::Server::secret).collect()
+    serving::Server::all(Csv::of(csv)).map(serving::Server::secret).collect()
 }
 
 /// Plans for one ClusterServiceVersion.
@@ -58,22 +58,22 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     let Some(json) = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name) else {
         return Plan::act(apiservices::orphans(world, key));
     };
-    let csv = Csv { json };
+    let csv = Csv::of(json);
     // One with the label of a copy is not whole here, and not for this controller as long as it has it.
-    if object::label(json, labels::COPIED_FROM).is_some() {
+    if csv.copied_from().is_some() {
         return Plan::nothing();
     }
     if object::is_deleting(json) {
         return finalize(world, csv);
     }
-    if is_copy(json) {
+    if csv.is_copy() {
         return Plan::nothing();
     }
     let groups = membership::groups(world, csv.namespace());
     if let Some(write) = own(csv, &groups) {
         return Plan::act(vec![write]);
     }
-    if csv.reason() == NO_RETRY {
+    if csv.reason() == reason::NO_RETRY {
         // What was refused before rights changed says nothing about the next try.
         let plan = transition::refused_for_good(world, csv, &groups).into_plan(csv, now);
         return Plan { forgets: !plan.actions.is_empty(), ..plan };
@@ -131,7 +131,7 @@ impl Step {
         Self::default()
     }
 
-    fn to(phase: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
+    fn to(phase: Phase, reason: &'static str, message: impl Into<String>) -> Self {
         Self { transition: Some(status::Transition::to(phase, reason, message)), ..Self::default() }
     }
 
@@ -172,7 +172,7 @@ impl Step {
 fn own(csv: Csv<'_>, groups: &[membership::Group<'_>]) -> Option<Action> {
     let mut new = csv.json.clone();
     if !object::has_finalizer(csv.json, FINALIZER) {
-        let mut finalizers = object::list(csv.json, &["metadata", "finalizers"]).to_vec();
+        let mut finalizers = Metadata::of(csv.json).finalizers().to_vec();
         finalizers.push(FINALIZER.into());
         object::map_mut(&mut new, &["metadata"]).insert("finalizers".to_owned(), finalizers.into());
     }
@@ -224,7 +224,7 @@ fn finalize(world: &Reader<'_>, csv: Csv<'_>) -> Plan {
         return Plan::act(actions);
     }
     let mut new = csv.json.clone();
-    let finalizers = object::list(csv.json, &["metadata", "finalizers"]);
+    let finalizers = Metadata::of(csv.json).finalizers();
     let rest: Vec<Value> = finalizers.iter().filter(|f| *f != FINALIZER).cloned().collect();
     let metadata = object::map_mut(&mut new, &["metadata"]);
     if rest.is_empty() {

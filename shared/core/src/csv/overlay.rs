@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::api::metadata::Metadata;
 use crate::api::object;
 use crate::plan::Action;
 
@@ -55,7 +56,7 @@ pub(super) fn take_over(object: &mut Value, desired: &Value) {
     for (key, value) in object::entries(desired, &["metadata", "labels"]) {
         object::set_label(object, key, value);
     }
-    let owners = object::list(desired, &["metadata", "ownerReferences"]);
+    let owners = Metadata::of(desired).owner_references();
     if !owners.is_empty() {
         let owners = with_owners(object, owners);
         object::map_mut(object, &["metadata"]).insert("ownerReferences".to_owned(), owners.into());
@@ -64,7 +65,7 @@ pub(super) fn take_over(object: &mut Value, desired: &Value) {
 
 /// The owners of an object, these in place of ClusterServiceVersions.
 pub(super) fn with_owners(object: &Value, owners: &[Value]) -> Vec<Value> {
-    let others = object::list(object, &["metadata", "ownerReferences"]).iter().filter(|o| !is_csv(o));
+    let others = Metadata::of(object).owner_references().iter().filter(|o| !is_csv(o));
     others.chain(owners).cloned().collect()
 }
 

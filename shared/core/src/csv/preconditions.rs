@@ -1,8 +1,8 @@
 //! What must hold in every phase before the state machine moves (olm-behaviour/csv.md#preconditions): one OperatorGroup whose targets the
 //! install modes support, and no other group that provides the same APIs to the same namespaces.
 
-use super::model::Csv;
 use super::{Step, transition::failed};
+use crate::api::cluster_service_version::{Csv, Phase, reason};
 use crate::api::{labels, object};
 use crate::membership::{self, Group, Provision};
 use crate::plan::{Action, Propagation, Reason};
@@ -36,23 +36,23 @@ fn unmet(world: &Reader<'_>, csv: Csv<'_>, groups: &[Group<'_>]) -> Result<(), B
         } else {
             "no targetNamespaces are matched operatorgroups namespace selection"
         };
-        return stop(csv, Step::to("Failed", "NoTargetNamespaces", message));
+        return stop(csv, Step::to(Phase::Failed, reason::NO_TARGET_NAMESPACES, message));
     }
     let targets = object::annotation(csv.json, membership::TARGET_NAMESPACES).unwrap_or_default();
     if let Err((reason, message)) = membership::supports(csv.json, csv.namespace(), targets) {
-        return stop(csv, Step::to("Failed", reason, message));
+        return stop(csv, Step::to(Phase::Failed, reason, message));
     }
     match membership::provision(world, group, csv.json) {
         Provision::Settled => Ok(()),
         Provision::Annotate(apis) => Err(Box::new(Step::stay().after(vec![membership::annotate(group, &apis)]))),
         Provision::Conflict => {
             let message = "intersecting operatorgroups provide the same apis";
-            let step = Step::to("Failed", membership::CONFLICT, message);
+            let step = Step::to(Phase::Failed, reason::CONFLICT, message);
             stop(csv, step.after(delete_deployments(world, csv)))
         }
         Provision::Static => {
             let message = "static provided api operatorgroup cannot be modified by these apis";
-            let step = Step::to("Failed", "CannotModifyStaticOperatorGroupProvidedAPIs", message);
+            let step = Step::to(Phase::Failed, reason::STATIC_PROVIDED_APIS, message);
             stop(csv, step.after(delete_deployments(world, csv)))
         }
     }
@@ -67,13 +67,13 @@ fn only_group<'a>(csv: Csv<'_>, groups: &[Group<'a>]) -> Result<Group<'a>, Box<S
     match groups {
         [group] => Ok(*group),
         [] => {
-            let step = Step::to("Failed", "NoOperatorGroup", "csv in namespace with no operatorgroups");
+            let step = Step::to(Phase::Failed, reason::NO_OPERATOR_GROUP, "csv in namespace with no operatorgroups");
             Err(Box::new(step.because(Reason::NoOperatorGroup { namespace })))
         }
         many => {
             let message = "csv created in namespace with multiple operatorgroups, can't pick one automatically";
             let names = many.iter().map(|g| g.name().to_owned()).collect();
-            let step = Step::to("Failed", "TooManyOperatorGroups", message);
+            let step = Step::to(Phase::Failed, reason::TOO_MANY_OPERATOR_GROUPS, message);
             Err(Box::new(step.because(Reason::TooManyOperatorGroups { namespace, names })))
         }
     }

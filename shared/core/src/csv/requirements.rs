@@ -3,9 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::siblings;
+use crate::api::cluster_service_version::{CrdDescription, Csv};
+use crate::api::conditions::{AVAILABLE, Conditions};
+use crate::api::custom_resource_definition::CustomResourceDefinition;
+use crate::api::kinds;
+use crate::api::metadata::Metadata;
 use serde_json::{Value, json};
 
-use super::model::{CrdDescription, Csv};
 use crate::api::go_json::GoType;
 use crate::api::object::{self, Gvk};
 use crate::api::{hash, labels};
@@ -90,7 +95,7 @@ fn min_kube_version(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) 
     if min.is_empty() {
         return;
     }
-    let gvk = Gvk::new("operators.coreos.com", "v1alpha1", "ClusterServiceVersion");
+    let gvk = kinds::CLUSTER_SERVICE_VERSION.gvk();
     let mut say = |status: &str, message: &str| {
         found.add(status == "Present", entry(&gvk, csv.name(), status, message));
     };
@@ -114,7 +119,7 @@ fn min_kube_version(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) 
 }
 
 fn crd_requirement(world: &Reader<'_>, csv: Csv<'_>, wanted: CrdDescription<'_>, found: &mut Requirements) {
-    let gvk = Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let gvk = kinds::CUSTOM_RESOURCE_DEFINITION.gvk();
     let mut say = |met, status: &str, message: &str, crd: Option<&Value>| {
         let entry = entry(&gvk, wanted.name, status, message);
         found.add(met, if let Some(crd) = crd { with_uuid(entry, crd) } else { entry });
@@ -135,7 +140,7 @@ fn crd_requirement(world: &Reader<'_>, csv: Csv<'_>, wanted: CrdDescription<'_>,
     if !served {
         return say(false, "NotPresent", "CRD version not served", None);
     }
-    if object::is_established(crd) {
+    if CustomResourceDefinition::of(crd).is_established() {
         say(true, "Present", "CRD is present and Established condition is true", Some(crd));
     } else {
         let message = "CRD is present but the Established condition is False (not available)";
@@ -155,13 +160,13 @@ fn older_owners(world: &Reader<'_>, csv: Csv<'_>, crd: &Value) -> Vec<String> {
         return Vec::new();
     }
     let mut older = Vec::new();
-    let mut next = csv.replaced(world);
+    let mut next = siblings::replaced(world, csv);
     while let Some(replaced) = next {
         if older.iter().any(|seen| seen == replaced.name()) {
             break;
         }
         older.push(replaced.name().to_owned());
-        next = replaced.replaced(world);
+        next = siblings::replaced(world, replaced);
     }
     older.retain(|name| named(name));
     older.sort();
@@ -170,7 +175,7 @@ fn older_owners(world: &Reader<'_>, csv: Csv<'_>, crd: &Value) -> Vec<String> {
 
 fn api_services(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) {
     let name_of = |d: &Value| format!("{}.{}", object::text(d, &["version"]), object::text(d, &["group"]));
-    let gvk = Gvk::new("apiregistration.k8s.io", "v1", "APIService");
+    let gvk = kinds::API_SERVICE.gvk();
     let mut owned: Vec<&Value> = csv.owned_api_services().iter().collect();
     owned.sort_by_key(|d| name_of(d));
     let mut required: Vec<&Value> =
@@ -198,9 +203,7 @@ fn api_services(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) {
 }
 
 fn is_available(api_service: &Value) -> bool {
-    object::list(api_service, &["status", "conditions"])
-        .iter()
-        .any(|c| object::text(c, &["type"]) == "Available" && object::text(c, &["status"]) == "True")
+    Conditions::of(api_service).is_true(AVAILABLE)
 }
 
 /// Kinds that have to be served, whoever serves them. When the API server's discovery has no answer, what the ClusterServiceVersion's
@@ -280,7 +283,7 @@ fn service_accounts(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) 
         }
     }
     accounts.sort_by_key(|(name, ..)| *name);
-    let gvk = Gvk::new("", "v1", "ServiceAccount");
+    let gvk = kinds::SERVICE_ACCOUNT.gvk();
     for (name, satisfied, dependents) in accounts {
         let account = world.json(&kind::SERVICE_ACCOUNT, csv.namespace(), name);
         let (status, message) = match account {
@@ -327,7 +330,8 @@ fn is_made(made: &[&Arc<Object>], csv: Csv<'_>, account: &str, rules: &Value) ->
 }
 
 fn belongs_to_another(account: &Value, csv: Csv<'_>) -> bool {
-    let mut owners = object::list(account, &["metadata", "ownerReferences"])
+    let mut owners = Metadata::of(account)
+        .owner_references()
         .iter()
         .filter(|o| object::text(o, &["kind"]) == "ClusterServiceVersion")
         .map(|o| object::text(o, &["uid"]))

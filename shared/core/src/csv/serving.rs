@@ -9,13 +9,16 @@
 //!   RoleBinding kube-system/D-service-auth-reader                    and whom the API server trusts
 //! ```
 
+use crate::api::kinds::RBAC;
+use crate::api::metadata::Metadata;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::config::merge;
-use super::model::Csv;
 use super::overlay::{overlay, with_owners};
 use super::serving_certificate::{LIFETIME, ServingCertificate};
+use super::siblings;
+use crate::api::cluster_service_version::Csv;
 use crate::api::labels;
 use crate::api::object::{self, ObjectRef};
 use crate::plan::certificate::AUTHORITY_HASH;
@@ -26,7 +29,6 @@ use crate::world::{GroupKind, Reader, kind};
 const DEFAULT_PORT: i64 = 443;
 /// Where Kubernetes keeps what it trusts.
 pub(super) const KUBE_SYSTEM: &str = "kube-system";
-const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// A Deployment of the install strategy that serves webhooks or APIs.
 #[derive(Clone, Copy)]
@@ -256,16 +258,14 @@ fn live<'w>(world: &Reader<'w>, object: &Value) -> Option<&'w Value> {
 }
 
 fn is_owned_by_csv(object: &Value) -> bool {
-    object::list(object, &["metadata", "ownerReferences"])
-        .iter()
-        .any(|o| object::text(o, &["kind"]) == "ClusterServiceVersion")
+    Metadata::of(object).owner_references().iter().any(|o| object::text(o, &["kind"]) == "ClusterServiceVersion")
 }
 
 /// Takes a Secret over from another ClusterServiceVersion, whose end would be the Secret's. The private key is not known here, so it is
 /// patched.
 fn adopt(secret: &Value, owner: Value) -> Option<Action> {
     let owners = with_owners(secret, &[owner]);
-    if !is_owned_by_csv(secret) || owners == object::list(secret, &["metadata", "ownerReferences"]) {
+    if !is_owned_by_csv(secret) || owners == Metadata::of(secret).owner_references() {
         return None;
     }
     let metadata = json!({ "ownerReferences": owners, "resourceVersion": object::resource_version(secret) });
@@ -322,7 +322,7 @@ pub(super) fn validity(world: &Reader<'_>, csv: Csv<'_>) -> Option<(Timestamp, T
 
 /// Writes that take back what Kubernetes' garbage collector cannot, unless the ClusterServiceVersion that replaces it needs it.
 pub(super) fn retreat(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
-    let replacements = csv.replacements(world);
+    let replacements = siblings::replacements(world, csv);
     let is_taken_over = |server: &Server<'_>| {
         replacements.iter().any(|new| Server::all(*new).any(|other| other.name() == server.name()))
     };

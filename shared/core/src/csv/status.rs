@@ -4,8 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Step;
-use super::model::Csv;
-use super::transition::DETECTED_CHANGE;
+use crate::api::cluster_service_version::{Csv, Phase, reason as reasons};
 use crate::api::object;
 use crate::plan::{Action, Emit};
 
@@ -15,13 +14,13 @@ const HISTORY: usize = 20;
 /// A phase to go to, with its reason and message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Transition {
-    pub(super) phase: &'static str,
+    pub(super) phase: Phase,
     pub(super) reason: &'static str,
     pub(super) message: String,
 }
 
 impl Transition {
-    pub(super) fn to(phase: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn to(phase: Phase, reason: &'static str, message: impl Into<String>) -> Self {
         Self { phase, reason, message: message.into() }
     }
 }
@@ -47,18 +46,17 @@ pub(super) fn record(csv: Csv<'_>, step: &Step, now: Timestamp) -> Vec<Action> {
         }
     }
     let mut actions = Vec::new();
-    let moves = step
-        .transition
-        .as_ref()
-        .filter(|t| (t.phase, t.reason, t.message.as_str()) != (csv.phase(), csv.reason(), csv.message()));
+    let moves = step.transition.as_ref().filter(|t| {
+        (t.phase.as_str(), t.reason, t.message.as_str()) != (csv.phase_text(), csv.reason(), csv.message())
+    });
     if let Some(Transition { phase, reason, message }) = moves {
         changed = true;
         let time = Value::from(object::time(now));
         status.insert("lastUpdateTime".to_owned(), time.clone());
-        if *phase != csv.phase() || !status.contains_key("lastTransitionTime") {
+        if phase.as_str() != csv.phase_text() || !status.contains_key("lastTransitionTime") {
             status.insert("lastTransitionTime".to_owned(), time.clone());
         }
-        for (field, text) in [("phase", *phase), ("reason", *reason), ("message", message.as_str())] {
+        for (field, text) in [("phase", phase.as_str()), ("reason", *reason), ("message", message.as_str())] {
             status.insert(field.to_owned(), text.into());
         }
         let condition = json!({
@@ -69,10 +67,10 @@ pub(super) fn record(csv: Csv<'_>, step: &Step, now: Timestamp) -> Vec<Action> {
             "lastTransitionTime": status.get("lastTransitionTime"),
         });
         append(status, condition);
-        if *reason != DETECTED_CHANGE {
+        if *reason != reasons::DETECTED_CHANGE {
             actions.push(Action::Emit(Emit {
                 regarding: csv.json.clone(),
-                warning: *phase == "Failed",
+                warning: *phase == Phase::Failed,
                 reason: (*reason).to_owned(),
                 message: message.clone(),
             }));

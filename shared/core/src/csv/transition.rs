@@ -3,12 +3,13 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::deployments::{self, Unhealthy};
-use super::model::{Csv, siblings};
 use super::requirements::{self, Requirements};
+use super::siblings::{self, siblings};
 use super::webhooks::{self, Broken};
 use super::{Step, apiservices, serving, upgrade};
-use crate::api::cluster_service_version::NO_RETRY;
+use crate::api::cluster_service_version::{Csv, Phase, reason};
 use crate::api::object;
+use crate::api::operator_group::OperatorGroup;
 use crate::membership;
 use crate::plan::{Action, Key, Propagation, Reason, Verb};
 use crate::rbac;
@@ -18,44 +19,48 @@ use crate::world::{Reader, Refusal, kind};
 const INSTALL_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
 /// Reasons of `Failed` that only a gate sets: when the gates are passed again, the state machine starts over.
-const OPERATOR_GROUP_REASONS: [&str; 4] =
-    ["NoTargetNamespaces", "NoOperatorGroup", "TooManyOperatorGroups", "UnsupportedOperatorGroup"];
+const OPERATOR_GROUP_REASONS: [&str; 4] = [
+    reason::NO_TARGET_NAMESPACES,
+    reason::NO_OPERATOR_GROUP,
+    reason::TOO_MANY_OPERATOR_GROUPS,
+    reason::UNSUPPORTED_OPERATOR_GROUP,
+];
 
 /// So often in a row a Deployment has to be forbidden before that counts: the API server learns of new rights a moment after they are written.
 const FORBIDDEN_TRIES: u32 = 3;
-
-/// Reason of `Pending` when rights were changed. It has no Event (olm-behaviour/processes.md#rights-changed).
-pub(super) const DETECTED_CHANGE: &str = "DetectedClusterChange";
 
 /// The install was refused for want of rights: it begins anew when those of the namespace, or its OperatorGroup, have changed since.
 pub(super) fn refused_for_good(world: &Reader<'_>, csv: Csv<'_>, groups: &[membership::Group<'_>]) -> Step {
     let is_changed =
         rbac::changed_since(world, csv.json) || groups.iter().any(|group| rbac::is_later(group.0, csv.json));
     if is_changed {
-        Step::to("Pending", DETECTED_CHANGE, "Cluster resources changed state")
+        Step::to(Phase::Pending, reason::DETECTED_CHANGE, "Cluster resources changed state")
     } else {
         failed(csv, Step::stay())
     }
 }
 
 pub(super) fn next(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> Step {
-    let installs = matches!(csv.phase(), "Pending" | "InstallReady" | "Installing" | "Succeeded" | "Failed");
+    let installs = matches!(
+        csv.phase(),
+        Phase::Pending | Phase::InstallReady | Phase::Installing | Phase::Succeeded | Phase::Failed
+    );
     if installs && csv.strategy() != "deployment" {
         let message = "install strategy invalid: unrecognized install strategy";
-        return failed(csv, Step::to("Failed", "InvalidInstallStrategy", message));
+        return failed(csv, Step::to(Phase::Failed, reason::INVALID_INSTALL_STRATEGY, message));
     }
     match csv.phase() {
-        "" => Step::to("Pending", "RequirementsUnknown", "requirements not yet checked"),
-        "Pending" => pending(world, csv),
-        "InstallReady" => install_ready(world, csv, key, now),
-        "Installing" => installing(world, csv, now),
-        "Succeeded" => succeeded(world, csv, now),
-        "Failed" => failed_again(world, csv, key, now),
-        "Replacing" => replacing(world, csv),
-        "Deleting" => Step::stay().after(vec![Action::delete(csv.json, Propagation::Background)]),
-        other => Step::stay().because(Reason::Invalid {
+        Phase::None => Step::to(Phase::Pending, reason::REQUIREMENTS_UNKNOWN, "requirements not yet checked"),
+        Phase::Pending => pending(world, csv),
+        Phase::InstallReady => install_ready(world, csv, key, now),
+        Phase::Installing => installing(world, csv, now),
+        Phase::Succeeded => succeeded(world, csv, now),
+        Phase::Failed => failed_again(world, csv, key, now),
+        Phase::Replacing => replacing(world, csv),
+        Phase::Deleting => Step::stay().after(vec![Action::delete(csv.json, Propagation::Background)]),
+        Phase::Unknown | Phase::Other => Step::stay().because(Reason::Invalid {
             object: csv_ref(csv),
-            message: format!("status.phase {other:?} is not a phase of OLM"),
+            message: format!("status.phase {:?} is not a phase of OLM", csv.phase_text()),
         }),
     }
 }
@@ -87,7 +92,7 @@ fn waits_for(csv: Csv<'_>, other: Csv<'_>, message: impl Into<String>) -> Reason
 }
 
 fn invalid_strategy(csv: Csv<'_>, error: crate::rbac::InvalidRule) -> Step {
-    failed(csv, Step::to("Failed", "InvalidInstallStrategy", format!("install strategy invalid: {error}")))
+    failed(csv, Step::to(Phase::Failed, reason::INVALID_INSTALL_STRATEGY, format!("install strategy invalid: {error}")))
 }
 
 /// Checks the requirements, and hands over what to do with what was found. Nothing is done before all that has to be asked is answered.
@@ -103,12 +108,13 @@ fn checked(world: &Reader<'_>, csv: Csv<'_>, then: impl FnOnce(&Requirements) ->
 }
 
 fn pending(world: &Reader<'_>, csv: Csv<'_>) -> Step {
-    let replaced = csv.replaced(world);
+    let replaced = siblings::replaced(world, csv);
     if let Some(old) = replaced
         && let Some(objection) = upgrade::objection(world, old)
     {
         let message = format!("operator is not upgradeable: {objection}");
-        return Step::to("Pending", "OperatorConditionNotUpgradeable", message).because(waits_for(csv, old, objection));
+        return Step::to(Phase::Pending, reason::OPERATOR_CONDITION_NOT_UPGRADEABLE, message)
+            .because(waits_for(csv, old, objection));
     }
     checked(world, csv, |found| satisfied(world, csv, replaced, found))
 }
@@ -116,34 +122,36 @@ fn pending(world: &Reader<'_>, csv: Csv<'_>) -> Step {
 /// From Pending on, with the requirements that were found.
 fn satisfied(world: &Reader<'_>, csv: Csv<'_>, replaced: Option<Csv<'_>>, found: &Requirements) -> Step {
     if !found.met() {
-        return Step::to("Pending", "RequirementsNotMet", "one or more requirements couldn't be found");
+        return Step::to(Phase::Pending, reason::REQUIREMENTS_NOT_MET, "one or more requirements couldn't be found");
     }
     if let Some(step) = invalid_webhooks(csv) {
         return step;
     }
     if let Some(owner) = conflicting_owner(world, csv) {
-        let step = Step::to("Failed", "OwnerConflict", "conflicting CRD owner in namespace");
+        let step = Step::to(Phase::Failed, reason::OWNER_CONFLICT, "conflicting CRD owner in namespace");
         return failed(csv, step).because(waits_for(csv, owner, "it owns the same CustomResourceDefinition"));
     }
     if apiservices::unadoptable(world, csv).is_some() {
-        return failed(csv, Step::to("Failed", "OwnerConflict", "unable to adopt APIService"));
+        return failed(csv, Step::to(Phase::Failed, reason::OWNER_CONFLICT, "unable to adopt APIService"));
     }
     if let Some(old) = replaced
-        && old.phase() != "Replacing"
+        && old.phase() != Phase::Replacing
     {
         let message = format!("it is {} and has to be Replacing", phase_text(old));
         // What was missing a moment ago is there now: a look at it in between must not leave its text behind.
         let step = match csv.reason() {
-            "RequirementsNotMet" => Step::to("Pending", "RequirementsUnknown", "requirements not yet checked"),
+            reason::REQUIREMENTS_NOT_MET => {
+                Step::to(Phase::Pending, reason::REQUIREMENTS_UNKNOWN, "requirements not yet checked")
+            }
             _ => Step::stay(),
         };
         return step.because(waits_for(csv, old, message));
     }
-    Step::to("InstallReady", "AllRequirementsMet", "all requirements found, attempting install")
+    Step::to(Phase::InstallReady, reason::ALL_REQUIREMENTS_MET, "all requirements found, attempting install")
 }
 
 fn phase_text(csv: Csv<'_>) -> &str {
-    if csv.phase().is_empty() { "new" } else { csv.phase() }
+    if csv.phase() == Phase::None { "new" } else { csv.phase_text() }
 }
 
 /// Another ClusterServiceVersion of the namespace, outside the chain of replacements in both directions, that owns one of its CRDs.
@@ -178,7 +186,7 @@ fn conflicting_owner<'w>(world: &Reader<'w>, csv: Csv<'w>) -> Option<Csv<'w>> {
 
 fn invalid_webhooks(csv: Csv<'_>) -> Option<Step> {
     let problem = webhooks::invalid(csv)?;
-    Some(failed(csv, Step::to("Failed", "InvalidWebhookDescription", problem)))
+    Some(failed(csv, Step::to(Phase::Failed, reason::INVALID_WEBHOOK_DESCRIPTION, problem)))
 }
 
 /// What the API server refused of this ClusterServiceVersion's install, and is not to be tried again yet.
@@ -198,9 +206,9 @@ fn install_failure(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) 
     if let Some(refusal) = refusal.filter(|r| is_forbidden(r)) {
         // Two layers of OLM say it.
         let message = format!("install strategy failed: install strategy failed: {}", refusal.status.message);
-        return Some(failed(csv, Step::to("Failed", NO_RETRY, message)));
+        return Some(failed(csv, Step::to(Phase::Failed, reason::NO_RETRY, message)));
     }
-    let step = Step::to("Failed", "InstallComponentFailed", format!("install strategy failed: {why}"));
+    let step = Step::to(Phase::Failed, reason::INSTALL_COMPONENT_FAILED, format!("install strategy failed: {why}"));
     Some(failed(csv, step).again_at(refusal.map(|r| r.retry_at)))
 }
 
@@ -217,7 +225,7 @@ fn install_ready(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) ->
     actions.extend(apiservices::install(world, csv));
     actions.extend(apiservices::clear_old_names(world, csv));
     actions.extend(webhooks::install(world, csv));
-    Step::to("Installing", "InstallSucceeded", "waiting for install components to report healthy")
+    Step::to(Phase::Installing, reason::INSTALL_SUCCEEDED, "waiting for install components to report healthy")
         .after(actions)
         .certified(serving::validity(world, csv))
 }
@@ -232,14 +240,19 @@ fn not_healthy(csv: Csv<'_>, message: &str) -> Reason {
 
 /// The check of what was installed; what is not good goes to `phase` with `reason` (olm-behaviour/csv.md#install-check). Webhooks that are
 /// no longer declared go.
-fn check(world: &Reader<'_>, csv: Csv<'_>, phase: &'static str, reason: &'static str) -> Step {
+fn check(world: &Reader<'_>, csv: Csv<'_>, phase: Phase, reason: &'static str) -> Step {
     let deployments = deployments::check(world, csv);
     match &deployments {
         Err(Unhealthy::Timeout(why)) => {
-            return failed(csv, Step::to("Failed", "InstallCheckFailed", format!("install failed: {why}")));
+            return failed(
+                csv,
+                Step::to(Phase::Failed, reason::INSTALL_CHECK_FAILED, format!("install failed: {why}")),
+            );
         }
-        Err(Unhealthy::Changed(why)) => return Step::to("InstallReady", reason, format!("installing: {why}")),
-        Err(unknown @ Unhealthy::Unknown) => return Step::to("Pending", "NeedsReinstall", unknown.message()),
+        Err(Unhealthy::Changed(why)) => return Step::to(Phase::InstallReady, reason, format!("installing: {why}")),
+        Err(unknown @ Unhealthy::Unknown) => {
+            return Step::to(Phase::Pending, reason::NEEDS_REINSTALL, unknown.message());
+        }
         Ok(()) | Err(Unhealthy::Missing(_) | Unhealthy::Waiting(_)) => {}
     }
     let waits = |message: &str, why: &str| Step::to(phase, reason, message).because(not_healthy(csv, why));
@@ -247,43 +260,45 @@ fn check(world: &Reader<'_>, csv: Csv<'_>, phase: &'static str, reason: &'static
         return waits("apiServices not installed", &why);
     }
     match webhooks::check(world, csv) {
-        Err(Broken::Failed(why)) => return Step::to("InstallReady", reason, format!("Webhook install failed: {why}")),
+        Err(Broken::Failed(why)) => {
+            return Step::to(Phase::InstallReady, reason, format!("Webhook install failed: {why}"));
+        }
         Err(Broken::Missing) => return waits("webhooks not installed", "webhooks not installed"),
         Ok(()) => {}
     }
     let step = match deployments {
-        Ok(()) => Step::to("Succeeded", "InstallSucceeded", "install strategy completed with no errors"),
+        Ok(()) => Step::to(Phase::Succeeded, reason::INSTALL_SUCCEEDED, "install strategy completed with no errors"),
         Err(unhealthy) => waits(&format!("installing: {}", unhealthy.message()), unhealthy.message()),
     };
     step.after(webhooks::surplus(world, csv))
 }
 
 fn installing(world: &Reader<'_>, csv: Csv<'_>, now: Timestamp) -> Step {
-    let step = check(world, csv, "Installing", "InstallWaiting");
-    let waits = step.transition.as_ref().is_some_and(|t| t.phase == "Installing");
+    let step = check(world, csv, Phase::Installing, reason::INSTALL_WAITING);
+    let waits = step.transition.as_ref().is_some_and(|t| t.phase == Phase::Installing);
     let Some(deadline) = csv.last_transition().map(|t| t + INSTALL_TIMEOUT).filter(|_| waits) else { return step };
     if now >= deadline {
-        return failed(csv, Step::to("Failed", "InstallCheckFailed", "install timeout"));
+        return failed(csv, Step::to(Phase::Failed, reason::INSTALL_CHECK_FAILED, "install timeout"));
     }
     step.again_at(Some(deadline))
 }
 
 fn succeeded(world: &Reader<'_>, csv: Csv<'_>, now: Timestamp) -> Step {
-    if let Some(new) = csv.replacements(world).first() {
-        return Step::to("Replacing", "BeingReplaced", format!("being replaced by csv: {}", new.name()));
+    if let Some(new) = siblings::replacements(world, csv).first() {
+        return Step::to(Phase::Replacing, reason::BEING_REPLACED, format!("being replaced by csv: {}", new.name()));
     }
     if let Some(problems) = api_service_problems(world, csv) {
-        return failed(csv, Step::to("Failed", "APIServiceResourceIssue", problems));
+        return failed(csv, Step::to(Phase::Failed, reason::API_SERVICE_RESOURCE_ISSUE, problems));
     }
     if serving::is_rotation_due(world, csv, now) {
-        return Step::to("Pending", "NeedsCertRotation", "CSV owns resources that require a cert refresh");
+        return Step::to(Phase::Pending, reason::NEEDS_CERT_ROTATION, "CSV owns resources that require a cert refresh");
     }
     checked(world, csv, |found| {
         if !found.met() {
-            return Step::to("Failed", "RequirementsNotMet", "requirements no longer met");
+            return Step::to(Phase::Failed, reason::REQUIREMENTS_NOT_MET, "requirements no longer met");
         }
         let rotation = serving::validity(world, csv).map(|(_, rotates_at)| rotates_at);
-        check(world, csv, "Failed", "ComponentUnhealthy").again_at(rotation)
+        check(world, csv, Phase::Failed, reason::COMPONENT_UNHEALTHY).again_at(rotation)
     })
 }
 
@@ -302,60 +317,62 @@ fn failed_again(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> 
         && let Some(new) = upgrade::newest(world, csv)
     {
         let message = format!("Fail Forward is enabled, allowing Failed csv to be replaced by csv: {}", new.name());
-        return Step::to("Replacing", "BeingReplaced", message);
+        return Step::to(Phase::Replacing, reason::BEING_REPLACED, message);
     }
     match csv.reason() {
-        reason if OPERATOR_GROUP_REASONS.contains(&reason) => {
-            return Step::to("Pending", "RequirementsUnknown", "InstallModes now support target namespaces");
+        why if OPERATOR_GROUP_REASONS.contains(&why) => {
+            return Step::to(
+                Phase::Pending,
+                reason::REQUIREMENTS_UNKNOWN,
+                "InstallModes now support target namespaces",
+            );
         }
-        membership::CONFLICT => {
+        reason::CONFLICT => {
             let message = "OperatorGroup no longer intersecting with conflicting owner";
-            return Step::to("Pending", "RequirementsUnknown", message);
+            return Step::to(Phase::Pending, reason::REQUIREMENTS_UNKNOWN, message);
         }
-        "CannotModifyStaticOperatorGroupProvidedAPIs" => {
+        reason::STATIC_PROVIDED_APIS => {
             let message = "static OperatorGroup and intersecting groups now support providedAPIs";
-            return Step::to("Pending", "RequirementsUnknown", message);
+            return Step::to(Phase::Pending, reason::REQUIREMENTS_UNKNOWN, message);
         }
         _ => {}
     }
     checked(world, csv, |found| {
-        let conflict = csv.reason() == "OwnerConflict" && conflicting_owner(world, csv).is_some();
+        let conflict = csv.reason() == reason::OWNER_CONFLICT && conflicting_owner(world, csv).is_some();
         if conflict || apiservices::unadoptable(world, csv).is_some() {
             return failed(csv, Step::stay());
         }
         if !found.met() {
-            return Step::to("Pending", "RequirementsNotMet", "requirements not met");
+            return Step::to(Phase::Pending, reason::REQUIREMENTS_NOT_MET, "requirements not met");
         }
         if let Some(step) = invalid_webhooks(csv).or_else(|| install_failure(world, csv, key, now)) {
             return step;
         }
         if let Some(problems) = api_service_problems(world, csv) {
-            return Step::to("Pending", "APIServiceResourcesNeedReinstall", problems);
+            return Step::to(Phase::Pending, reason::API_SERVICE_RESOURCES_NEED_REINSTALL, problems);
         }
         if serving::is_rotation_due(world, csv, now) {
-            return Step::to("Pending", "NeedsCertRotation", "owned APIServices need cert refresh");
+            return Step::to(Phase::Pending, reason::NEEDS_CERT_ROTATION, "owned APIServices need cert refresh");
         }
-        check(world, csv, "Pending", "NeedsReinstall")
+        check(world, csv, Phase::Pending, reason::NEEDS_REINSTALL)
     })
 }
 
 /// Does the namespace's OperatorGroup let failed ClusterServiceVersions be replaced?
 fn fails_forward(world: &Reader<'_>, csv: Csv<'_>) -> bool {
-    world
-        .in_namespace(&kind::OPERATOR_GROUP, csv.namespace())
-        .any(|g| object::text(g.json(), &["spec", "upgradeStrategy"]) == "TechPreviewUnsafeFailForward")
+    world.in_namespace(&kind::OPERATOR_GROUP, csv.namespace()).any(|g| OperatorGroup::of(g.json()).fails_forward())
 }
 
 fn replacing(world: &Reader<'_>, csv: Csv<'_>) -> Step {
-    if let Some(older) = csv.replaced(world) {
+    if let Some(older) = siblings::replaced(world, csv) {
         return Step::stay().because(waits_for(csv, older, "the older one has to go first"));
     }
-    let replacements = csv.replacements(world);
+    let replacements = siblings::replacements(world, csv);
     let target = if fails_forward(world, csv) { upgrade::newest(world, csv) } else { replacements.first().copied() };
     match target {
-        Some(new) if new.phase() == "Succeeded" => {
+        Some(new) if new.phase() == Phase::Succeeded => {
             let message = "has been replaced by a newer ClusterServiceVersion that has successfully installed.";
-            Step::to("Deleting", "Replaced", message)
+            Step::to(Phase::Deleting, reason::REPLACED, message)
         }
         Some(new) => Step::stay().because(waits_for(csv, new, format!("it is {}", phase_text(new)))),
         None => Step::stay().because(Reason::Missing {

@@ -1,8 +1,9 @@
 //! May a ClusterServiceVersion be replaced now? (olm-behaviour/csv.md#upgrades)
 
+use super::siblings;
+use crate::api::cluster_service_version::Csv;
 use serde_json::Value;
 
-use super::model::Csv;
 use crate::api::object;
 use crate::world::{Reader, kind};
 
@@ -29,7 +30,10 @@ pub(super) fn newest<'w>(world: &Reader<'w>, csv: Csv<'_>) -> Option<Csv<'w>> {
     let mut seen = vec![csv.name().to_owned()];
     let mut newest: Option<Csv<'w>> = None;
     loop {
-        let next = newest.map_or_else(|| csv.replacements(world), |n| n.replacements(world)).into_iter().next();
+        let next = newest
+            .map_or_else(|| siblings::replacements(world, csv), |n| siblings::replacements(world, n))
+            .into_iter()
+            .next();
         let Some(next) = next else { return newest };
         if seen.iter().any(|name| name == next.name()) {
             return None;

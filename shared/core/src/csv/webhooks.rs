@@ -9,11 +9,13 @@
 
 use serde_json::{Value, json};
 
-use super::model::Csv;
 use super::overlay::overlay;
 use super::serving::{self, Server};
+use super::siblings;
+use crate::api::cluster_service_version::Csv;
 use crate::api::go_json::GoType;
 use crate::api::object::{self, ObjectRef};
+use crate::api::operator_group::OperatorGroup;
 use crate::api::{hash, labels};
 use crate::membership;
 use crate::plan::{Action, Propagation};
@@ -93,7 +95,7 @@ pub(super) fn obstacle(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
         ));
     }
     let conversion = csv.webhooks().iter().find(|d| is_conversion(d))?;
-    let elsewhere = object::list(csv.json, &["spec", "installModes"]).iter().any(|mode| {
+    let elsewhere = Csv::of(csv.json).install_modes().iter().any(|mode| {
         let supported = object::at(mode, &["supported"]).as_bool().unwrap_or_default();
         supported != (object::text(mode, &["type"]) == "AllNamespaces")
     });
@@ -160,7 +162,7 @@ fn namespace_selector(world: &Reader<'_>, csv: Csv<'_>) -> Value {
         let label = format!("olm.operatorgroup.uid/{}", object::uid(group.0));
         return json!({ "matchLabels": { label: "" } });
     }
-    match object::at(group.0, &["spec", "selector"]) {
+    match OperatorGroup::of(group.0).selector() {
         Value::Null => json!({}),
         selector => selector.clone(),
     }
@@ -309,7 +311,7 @@ pub(super) fn check(world: &Reader<'_>, csv: Csv<'_>) -> Result<(), Broken> {
 /// Writes that let CustomResourceDefinitions do without conversion when the one goes who converts, unless another has taken over.
 /// Else their custom resources could not even be deleted.
 pub(super) fn retreat(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
-    let replacements = csv.replacements(world);
+    let replacements = siblings::replacements(world, csv);
     let is_taken_over = |crd: &str| replacements.iter().any(|new| conversions(*new).any(|(_, name)| name == crd));
     let is_ours = |description: &Value, crd: &Value| {
         let path = ["spec", "conversion", "webhook", "clientConfig", "service"];

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::cluster_copy::ClusterCopy;
 use super::document::Bundle;
 use super::trial::{CSV, Trial};
+use crate::api::install_plan::{self, Step};
 use crate::api::object;
 use crate::bundle::reference;
 use crate::catalog::Snapshot;
@@ -13,13 +14,13 @@ use crate::plan::{Controller, Reason};
 
 /// Where the manifests of the plan's bundles are, and of those that it waits for.
 pub(super) fn contents(trial: &Trial, copy: &ClusterCopy) -> Vec<Bundle> {
-    let lookups = object::list(&trial.plan, &["status", "bundleLookups"]);
+    let lookups = install_plan::InstallPlan::of(&trial.plan).bundle_lookups();
     let config_map = |namespace: &str, name: &str| trial.before.api().find("", "ConfigMap", namespace, name).cloned();
     let of_image = |image: &str| copy.contents.get(image).cloned();
     let mut digests = installplan::contents(config_map, of_image, &trial.plan);
     let mut bundles: Vec<Bundle> = Vec::new();
-    for step in trial.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == CSV) {
-        let csv = object::text(step, &["resolving"]);
+    for step in trial.steps().iter().filter(|s| Step::of(s).kind() == CSV) {
+        let csv = Step::of(step).resolving();
         let lookup = lookups.iter().find(|l| object::text(l, &["identifier"]) == csv);
         let source = |key| object::text(step, &["resource", key]);
         bundles.push(Bundle {

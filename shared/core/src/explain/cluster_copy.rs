@@ -1,5 +1,8 @@
 //! The copy of a cluster that plans are tried out on.
 
+use crate::api::install_plan::{InstallPlan, Phase};
+use crate::api::kinds::OLM;
+use crate::api::subscription::{Approval, Subscription};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,12 +99,12 @@ impl ClusterCopy {
     pub(super) fn before(&self, namespace: &str, plan: &str) -> Cow<'_, Simulation> {
         let [read, settled] = [&self.read, &self.settled].map(|simulation| {
             let plan = simulation.api().find(OLM, "InstallPlan", namespace, plan);
-            plan.map(|plan| object::text(plan, &["status", "phase"]))
+            plan.map(|plan| InstallPlan::of(plan).phase())
         });
-        let is_final = |phase: Option<&str>| matches!(phase, Some("Complete" | "Failed"));
+        let is_final = |phase: Option<Phase>| phase.is_some_and(Phase::is_final);
         match read {
-            Some("Installing") => Cow::Borrowed(&self.read),
-            Some(_) if !is_final(read) && (is_final(settled) || matches!(settled, None | Some("Installing"))) => {
+            Some(Phase::Installing) => Cow::Borrowed(&self.read),
+            Some(_) if !is_final(read) && (is_final(settled) || matches!(settled, None | Some(Phase::Installing))) => {
                 Cow::Owned(self.held_back(namespace, plan))
             }
             _ => Cow::Borrowed(&self.settled),
@@ -112,8 +115,8 @@ impl ClusterCopy {
     fn held_back(&self, namespace: &str, plan: &str) -> Simulation {
         let mut before = self.read.clone();
         let target = reference("InstallPlan", namespace, plan);
-        let spec = Patch::Merge(json!({ "spec": { "approval": "Manual", "approved": false } }));
-        let status = Patch::Merge(json!({ "status": { "phase": "RequiresApproval" } }));
+        let spec = Patch::Merge(json!({ "spec": { "approval": Approval::Manual, "approved": false } }));
+        let status = Patch::Merge(json!({ "status": { "phase": Phase::RequiresApproval } }));
         // A refusal leaves the plan as it was: then it is executed at once, and its result is told.
         let _ = before.patch(&target, spec, None);
         let _ = before.patch(&target, status, Some("status"));
@@ -124,12 +127,10 @@ impl ClusterCopy {
     /// The Subscription for a package.
     pub(super) fn subscribed(&self, namespace: &str, package: &str) -> Option<String> {
         let mut all = self.read.api().list(OLM, "Subscription", Some(namespace));
-        all.find(|s| object::text(s, &["spec", "name"]) == package).map(|s| object::name(s).to_owned())
+        all.find(|s| Subscription::of(s).package() == package).map(|s| object::name(s).to_owned())
     }
 }
 
-/// OLM's API group.
-pub(super) const OLM: &str = "operators.coreos.com";
 const CRD: &str = "CustomResourceDefinition";
 
 /// Lets no Subscription have its plans approved by itself; what they want is remembered.
@@ -140,8 +141,8 @@ fn hold(objects: &mut [Value]) -> BTreeMap<(String, String), String> {
             continue;
         }
         let key = (object::namespace(object).to_owned(), object::name(object).to_owned());
-        approvals.insert(key, object::text(object, &["spec", "installPlanApproval"]).to_owned());
-        object::map_mut(object, &["spec"]).insert("installPlanApproval".to_owned(), "Manual".into());
+        approvals.insert(key, Subscription::of(object).approval_text().to_owned());
+        object::map_mut(object, &["spec"]).insert("installPlanApproval".to_owned(), Approval::Manual.into());
     }
     approvals
 }

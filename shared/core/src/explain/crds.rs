@@ -1,5 +1,8 @@
 //! What becomes of CustomResourceDefinitions, and of the custom resources that exist.
 
+use crate::api::custom_resource_definition::CustomResourceDefinition;
+use crate::api::install_plan::Step;
+use crate::api::kinds::{self, API_EXTENSIONS};
 use serde_json::{Value, json};
 
 use super::cluster_copy::ClusterCopy;
@@ -9,22 +12,21 @@ use crate::api::object;
 use crate::installplan;
 use crate::structural::{SchemaCheck, Violation};
 
-const GROUP: &str = "apiextensions.k8s.io";
-const KIND: &str = "CustomResourceDefinition";
+const KIND: &str = kinds::CUSTOM_RESOURCE_DEFINITION.kind;
 
 /// The CustomResourceDefinitions of the plan, by name, as far as they are in a version that the cluster serves.
 pub(super) fn changes(trial: &Trial, copy: &ClusterCopy) -> Vec<Crd> {
-    let steps = trial.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == KIND);
+    let steps = trial.steps().iter().filter(|s| Step::of(s).kind() == KIND);
     let mut crds: Vec<Crd> = Vec::new();
     for step in steps {
         let Some(desired) = trial::manifest(step) else { continue };
-        let name = object::text(step, &["resource", "name"]);
+        let name = Step::of(step).name();
         if crds.iter().any(|known| known.name == name) {
             continue;
         }
-        let live = trial.before.api().find(GROUP, KIND, "", name);
+        let live = trial.before.api().find(API_EXTENSIONS, KIND, "", name);
         let version = installplan::kind_made(step).version;
-        if live.is_none() && !trial.before.api().served_versions(GROUP, KIND).contains(&version.as_str()) {
+        if live.is_none() && !trial.before.api().served_versions(API_EXTENSIONS, KIND).contains(&version.as_str()) {
             // It cannot be made, which is told elsewhere.
             continue;
         }
@@ -58,7 +60,7 @@ fn compared(trial: &Trial, copy: &ClusterCopy, live: &Value, desired: &Value) ->
     };
     // Each counts once a version that it can be read in.
     let existing = found.looked_at.checked_div(question.schemas.len() as u64).unwrap_or_default();
-    let after = trial.after.api().find(GROUP, KIND, "", name);
+    let after = trial.after.api().find(API_EXTENSIONS, KIND, "", name);
     let is_changed = after.is_some_and(|after| after["spec"] != live["spec"]) || !object::covers(live, &spec(desired));
     let mut crd = Crd {
         name: name.to_owned(),
@@ -119,10 +121,10 @@ fn question(live: &Value, desired: &Value) -> SchemaCheck {
 /// What is to be asked of the custom resources of the definitions that change, for they are not in the copy.
 pub(super) fn questions(trial: &Trial, crds: &[Crd]) -> Vec<SchemaCheck> {
     let is_changed = |name: &str| crds.iter().any(|crd| crd.name == name && crd.change == Change::Update);
-    let steps = trial.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == KIND);
-    let changed = steps.filter(|s| is_changed(object::text(s, &["resource", "name"])));
+    let steps = trial.steps().iter().filter(|s| Step::of(s).kind() == KIND);
+    let changed = steps.filter(|s| is_changed(Step::of(s).name()));
     let questions = changed.filter_map(|step| {
-        let live = trial.before.api().find(GROUP, KIND, "", object::text(step, &["resource", "name"]))?;
+        let live = trial.before.api().find(API_EXTENSIONS, KIND, "", Step::of(step).name())?;
         Some(question(live, &trial::manifest(step)?))
     });
     questions.collect()
@@ -138,7 +140,7 @@ fn spec(crd: &Value) -> Value {
 
 /// Does a webhook convert its objects from one version to another?
 pub(super) fn converts(crd: &Value) -> bool {
-    object::text(crd, &["spec", "conversion", "strategy"]) == "Webhook"
+    CustomResourceDefinition::of(crd).is_converted_by_webhook()
 }
 
 fn served(crd: &Value) -> Vec<String> {

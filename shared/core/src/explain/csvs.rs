@@ -1,14 +1,16 @@
 //! The operators that come, go or change.
 
+use crate::api::cluster_service_version::{self, Phase, is_copy};
+use crate::api::install_plan::Step;
+use crate::api::kinds::OLM;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::cluster_copy::{ClusterCopy, OLM};
+use super::cluster_copy::ClusterCopy;
 use super::document::{Csv, CsvChange};
 use super::reasons;
 use super::trial::{CSV as KIND, Trial, manifest};
-use crate::api::cluster_service_version::is_copy;
 use crate::api::object;
 use crate::bundle::property;
 use crate::plan::Controller;
@@ -18,12 +20,13 @@ use crate::version;
 pub(super) fn changes(trial: &Trial, copy: &ClusterCopy) -> Vec<Csv> {
     let reasons = reasons::chosen(trial, copy);
     let mut csvs: Vec<Csv> = Vec::new();
-    for step in trial.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == KIND) {
-        let name = object::text(step, &["resource", "name"]);
+    for step in trial.steps().iter().filter(|s| Step::of(s).kind() == KIND) {
+        let name = Step::of(step).name();
         let manifest = manifest(step).unwrap_or_default();
         let after = find(trial, name, true).unwrap_or(&manifest);
         let before = find(trial, name, false);
-        let replaced = Some(object::text(after, &["spec", "replaces"])).filter(|old| find(trial, old, false).is_some());
+        let replaced =
+            Some(cluster_service_version::Csv::of(after).replaces()).filter(|old| find(trial, old, false).is_some());
         let old = replaced.and_then(|old| find(trial, old, false));
         let (from, to) = (old.and_then(version_of), version_of(after));
         let subscriptions = trial.subscriptions_of(name);
@@ -43,7 +46,9 @@ pub(super) fn changes(trial: &Trial, copy: &ClusterCopy) -> Vec<Csv> {
             dependency: is_dependency(trial, name, &subscriptions),
             subscriptions,
             because: reasons.get(name).cloned().unwrap_or_default(),
-            phase: find(trial, name, true).map_or("", |csv| object::text(csv, &["status", "phase"])).to_owned(),
+            phase: find(trial, name, true)
+                .map_or("", |csv| cluster_service_version::Csv::of(csv).phase_text())
+                .to_owned(),
             message: message(trial, name),
         });
     }
@@ -77,9 +82,7 @@ fn package(csv: &Value) -> Option<String> {
 
 /// Is a ClusterServiceVersion there for others only: does the plan, or did one before it, make its Subscription?
 fn is_dependency(trial: &Trial, csv: &str, subscriptions: &[String]) -> bool {
-    let made = |step: &Value| {
-        object::text(step, &["resource", "kind"]) == "Subscription" && object::text(step, &["resolving"]) == csv
-    };
+    let made = |step: &Value| Step::of(step).kind() == "Subscription" && Step::of(step).resolving() == csv;
     let generated = |name: &String| {
         let subscription = trial.subscriptions().find(|s| object::name(s) == name);
         subscription.is_some_and(|s| object::annotation(s, "olm.generated-by").is_some())
@@ -108,7 +111,7 @@ fn message(trial: &Trial, name: &str) -> String {
         return reason.to_string();
     }
     match find(trial, name, true) {
-        Some(csv) if object::text(csv, &["status", "phase"]) != "Succeeded" => {
+        Some(csv) if cluster_service_version::Csv::of(csv).phase() != Phase::Succeeded => {
             object::text(csv, &["status", "message"]).to_owned()
         }
         _ => String::new(),

@@ -7,6 +7,8 @@
 //! Names are compared without regard to case, and a `*` anywhere counts as a wildcard: RBAC reads both more strictly, so that this errs
 //! towards a mark.
 
+use crate::api::cluster_service_version::Csv;
+use crate::api::kinds::{ADMISSION_REGISTRATION, API_EXTENSIONS, OLM, RBAC};
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -16,12 +18,8 @@ use super::{Escalation, Right};
 use crate::api::object;
 use crate::csv;
 
-pub(super) const RBAC: &str = "rbac.authorization.k8s.io";
-const ADMISSION: &str = "admissionregistration.k8s.io";
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const CERTIFICATES: &str = "certificates.k8s.io";
-const DEFINITIONS: &str = "apiextensions.k8s.io";
-const OLM: &str = "operators.coreos.com";
 
 /// Verbs that change nothing.
 const READING: [&str; 3] = ["get", "list", "watch"];
@@ -99,7 +97,7 @@ impl Own {
     pub(super) fn of(trial: &Trial) -> Self {
         let [before, after] = [&trial.before, &trial.after].map(crate::sim::Simulation::api);
         let defined = |name: &str| {
-            let crd = after.find(DEFINITIONS, "CustomResourceDefinition", "", name)?;
+            let crd = after.find(API_EXTENSIONS, "CustomResourceDefinition", "", name)?;
             let of = |path: &[&str]| object::text(crd, path).to_ascii_lowercase();
             Some((of(&["spec", "group"]), of(&["spec", "names", "plural"]))).filter(|(group, _)| !is_built_in(group))
         };
@@ -112,7 +110,7 @@ impl Own {
         for step in trial.steps() {
             let of = |key| object::text(step, &["resource", key]);
             let name = of("name");
-            let is_new = || before.find(DEFINITIONS, "CustomResourceDefinition", "", name).is_none();
+            let is_new = || before.find(API_EXTENSIONS, "CustomResourceDefinition", "", name).is_none();
             if of("kind") == "CustomResourceDefinition" && is_new() {
                 let pair = defined(name).filter(|(group, plural)| {
                     before.kind_by_plural(group, plural).is_none() && !is_served_by_others(group)
@@ -122,10 +120,10 @@ impl Own {
         }
         for name in trial.csv_names() {
             let Some(csv) = after.find(OLM, "ClusterServiceVersion", &trial.namespace, name) else { continue };
-            for crd in object::list(csv, &["spec", "customresourcedefinitions", "owned"]) {
+            for crd in Csv::of(csv).owned_crds() {
                 own.provided.extend(defined(object::text(crd, &["name"])));
             }
-            for service in object::list(csv, &["spec", "apiservicedefinitions", "owned"]) {
+            for service in Csv::of(csv).owned_api_services() {
                 let group = object::text(service, &["group"]).to_ascii_lowercase();
                 let is_known = before.kinds().any(|kind| kind.group == group) || is_served_by_others(&group);
                 if !is_built_in(&group) && !is_known {
@@ -240,7 +238,7 @@ pub(super) fn escalations(right: &Right, own: &Own, holder: Holder) -> Vec<Escal
         (CERTIFICATES, "signers"),
     ]);
     mark(signs && writes, Escalation::Certificates);
-    let admits = names_group(api_groups, ADMISSION) && !resources.is_empty();
+    let admits = names_group(api_groups, ADMISSION_REGISTRATION) && !resources.is_empty();
     mark(admits && writes, Escalation::Admission);
     let is_everyone = account.starts_with("Group system:") || account == "User system:anonymous";
     mark(is_everyone, Escalation::Everyone);
@@ -376,9 +374,9 @@ mod tests {
             (AUTHENTICATION, "users", &["impersonate:user-info"], &[E::Impersonate]),
             (CERTIFICATES, "certificatesigningrequests/approval", &["update"], &[E::Certificates]),
             (CERTIFICATES, "signers", &["approve"], &[E::Certificates]),
-            (ADMISSION, "mutatingwebhookconfigurations", &["patch"], &[E::Admission]),
-            (ADMISSION, "validatingadmissionpolicybindings", &["create"], &[E::Admission]),
-            (ADMISSION, "mutatingwebhookconfigurations", &["list"], &[]),
+            (ADMISSION_REGISTRATION, "mutatingwebhookconfigurations", &["patch"], &[E::Admission]),
+            (ADMISSION_REGISTRATION, "validatingadmissionpolicybindings", &["create"], &[E::Admission]),
+            (ADMISSION_REGISTRATION, "mutatingwebhookconfigurations", &["list"], &[]),
         ] {
             assert_eq!(marks(garden, &rule(group, resource, verbs)), wanted, "{verbs:?} {resource}.{group}");
         }

@@ -1,11 +1,13 @@
 //! What is asked about, tried out on the copy of the cluster, and explained.
 
+use crate::api::kinds::OLM;
+use crate::api::subscription::{self, Approval, State};
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::cluster_copy::{BEFORE, CATALOG, ClusterCopy, OLM, reference};
+use super::cluster_copy::{BEFORE, CATALOG, ClusterCopy, reference};
 use super::trial::{self, Offered, Trial};
 use super::{
     Asks, Cluster, Error, Explanation, Subject, bundles, crds, csvs, deprecations, dry_run, hidden, images,
@@ -96,7 +98,7 @@ impl Explainer {
 
     fn of_subscription(&self, namespace: &str, name: &str) -> Trial {
         let read = self.copy.read.api().find(OLM, "Subscription", namespace, name);
-        let plan = read.map_or("", |s| object::text(s, &["status", "installPlanRef", "name"]));
+        let plan = read.map_or("", |s| subscription::Subscription::of(s).plan_name());
         match self.copy.before(namespace, plan) {
             Cow::Borrowed(before) if !std::ptr::eq(before, &raw const self.copy.read) => {
                 Trial::of_subscription(before, namespace, name)
@@ -128,7 +130,7 @@ impl Explainer {
         };
         let mut spec = json!({
             "name": package, "source": source, "sourceNamespace": source_namespace, "channel": entry.channel,
-            "installPlanApproval": "Manual",
+            "installPlanApproval": Approval::Manual,
         });
         if range.is_some() {
             spec["startingCSV"] = entry.name.as_str().into();
@@ -143,7 +145,7 @@ impl Explainer {
         let subscription = self.copy.subscribed(namespace, &bundle.package);
         let known =
             subscription.as_ref().and_then(|name| self.copy.read.api().find(OLM, "Subscription", namespace, name));
-        let installed = known.map_or("", |s| object::text(s, &["status", "installedCSV"]));
+        let installed = known.map_or("", |s| subscription::Subscription::of(s).installed_csv());
         // From before any plan was made, for a Subscription takes nothing else while one waits.
         let mut before = self.copy.read.clone();
         self.forget_waiting(&mut before, namespace);
@@ -164,7 +166,7 @@ impl Explainer {
             }
             None => {
                 spec["name"] = bundle.package.as_str().into();
-                spec["installPlanApproval"] = "Manual".into();
+                spec["installPlanApproval"] = Approval::Manual.into();
                 self.add_subscription(&mut before, namespace, &bundle.package, spec);
                 bundle.package.clone()
             }
@@ -177,10 +179,10 @@ impl Explainer {
     fn forget_waiting(&self, before: &mut Simulation, namespace: &str) {
         let plans = self.copy.read.api().list(OLM, "InstallPlan", Some(namespace));
         for plan in plans.filter(|plan| summary::waits_for_approval(plan)) {
-            let linked = |s: &&Value| object::text(s, &["status", "installPlanRef", "name"]) == object::name(plan);
+            let linked = |s: &&Value| subscription::Subscription::of(s).plan_name() == object::name(plan);
             for subscription in self.copy.read.api().list(OLM, "Subscription", Some(namespace)).filter(linked) {
                 let installed = object::at(subscription, &["status", "installedCSV"]);
-                let state = if installed.is_null() { Value::Null } else { "AtLatestKnown".into() };
+                let state = if installed.is_null() { Value::Null } else { State::AtLatestKnown.into() };
                 let status = json!({
                     "installPlanRef": null, "installplan": null, "installPlanGeneration": null,
                     "currentCSV": installed, "state": state,

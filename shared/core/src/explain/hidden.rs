@@ -4,6 +4,7 @@
 //! annotations either, for clients keep copies of the whole object there. What OLM generates is replaced in exactly the fields that it
 //! writes, so that the digest of an explanation sees every other change.
 
+use crate::api::kinds;
 use serde_json::{Map, Value};
 
 use super::document::Unshown;
@@ -166,7 +167,7 @@ fn brought(trial: &Trial, name: &str) -> Value {
 }
 
 fn csvs(simulation: &Simulation) -> impl Iterator<Item = &Value> {
-    simulation.api().list("operators.coreos.com", "ClusterServiceVersion", None)
+    simulation.api().list(kinds::OLM, kinds::CLUSTER_SERVICE_VERSION.kind, None)
 }
 
 fn is_secret(json: &Value) -> bool {

@@ -6,17 +6,18 @@ use serde_json::Value;
 
 use super::document::Images;
 use super::trial::Trial;
+use crate::api::cluster_service_version::Csv;
 use crate::api::object;
 
 fn images_of(csv: &Value) -> BTreeSet<String> {
     let mut images = BTreeSet::new();
-    for deployment in object::list(csv, &["spec", "install", "spec", "deployments"]) {
+    for deployment in Csv::of(csv).deployments() {
         let pod = object::at(deployment, &["spec", "template", "spec"]);
         for part in ["initContainers", "containers"] {
             images.extend(object::list(pod, &[part]).iter().map(|c| object::text(c, &["image"]).to_owned()));
         }
     }
-    images.extend(object::list(csv, &["spec", "relatedImages"]).iter().map(|i| object::text(i, &["image"]).to_owned()));
+    images.extend(Csv::of(csv).related_images().iter().map(|i| object::text(i, &["image"]).to_owned()));
     images.remove("");
     images
 }

@@ -6,11 +6,13 @@
 //! *Guarantees*: with these rights the same plan is carried out, and with them alone. *Caveats*: they are for this plan and no other:
 //! the next version may need more.
 
+use crate::api::cluster_service_version::{Csv, Phase};
+use crate::api::kinds::{OLM, RBAC};
+use crate::api::metadata::Metadata;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::cluster_copy::OLM;
 use super::explainer::Explainer;
 use super::trial::Trial;
 use super::{Error, Subject};
@@ -18,8 +20,6 @@ use crate::api::object;
 use crate::plan::{Account, Controller};
 use crate::rbac::Granted;
 use crate::sim::{Actor, Happening, WatchEvent};
-
-const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// What to add to a cluster so that an account may do everything.
 pub fn unlimited(account: &Account) -> [Value; 2] {
@@ -51,7 +51,7 @@ impl Explainer {
         let trial = self.try_out(subject)?;
         let succeeded = |csv: &&str| {
             let csv = trial.after.api().find(OLM, "ClusterServiceVersion", &trial.namespace, csv);
-            csv.is_some_and(|csv| object::text(csv, &["status", "phase"]) == "Succeeded")
+            csv.is_some_and(|csv| Csv::of(csv).phase() == Phase::Succeeded)
         };
         if trial.phase() != "Complete" || !trial.csv_names().iter().all(succeeded) {
             return Ok(None);
@@ -104,7 +104,7 @@ impl Needs {
             writes.creates |= *verb == "create";
             // When OLM finds that it has to give way it deletes the Deployments, whether this happened here or not.
             writes.deletes |= *verb == "delete" || gvk.kind == "Deployment";
-            if !object::text(object, &["metadata", "generateName"]).is_empty() {
+            if !Metadata::of(object).generate_name().is_empty() {
                 writes.names = None;
             } else if let Some(names) = &mut writes.names {
                 names.insert(object::name(object).to_owned());

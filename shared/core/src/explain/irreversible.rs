@@ -2,6 +2,7 @@
 
 use super::document::{By, Change, CsvChange, Explanation, Irreversible, Object};
 use super::trial::{CSV, Trial};
+use crate::api::metadata::Metadata;
 use crate::api::{labels, object};
 
 /// What does not come back when the operator is deleted, or its older version wanted.
@@ -48,7 +49,5 @@ fn stays(trial: &Trial, Object { gvk, namespace, name, .. }: &Object) -> bool {
         return false;
     }
     let made = trial.after.api().find(&gvk.group, &gvk.kind, namespace, name);
-    made.is_some_and(|o| {
-        object::list(o, &["metadata", "ownerReferences"]).is_empty() && object::label(o, labels::OWNER).is_none()
-    })
+    made.is_some_and(|o| Metadata::of(o).owner_references().is_empty() && object::label(o, labels::OWNER).is_none())
 }

@@ -9,7 +9,9 @@ use super::escalations::Own;
 use super::powers;
 use super::trial::{self, Trial};
 use crate::api::cluster_service_version::is_copy;
+use crate::api::install_plan;
 use crate::api::labels;
+use crate::api::metadata::Metadata;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::installplan::kind_made;
 use crate::plan::Controller;
@@ -22,15 +24,15 @@ type Id = (String, String, String, String);
 pub(super) fn changes(trial: &Trial, unshown: &Unshown) -> Vec<Object> {
     let mut touched = touched(&trial.happenings);
     let mut objects = Vec::new();
-    let done = object::list(trial.done(), &["status", "plan"]);
+    let done = install_plan::InstallPlan::of(trial.done()).steps_json();
     let operators = trial.operators();
     let own = Own::of(trial);
     for (index, step) in trial.steps().iter().enumerate() {
         let gvk = kind_made(step);
-        let id = id(trial, &gvk, object::text(step, &["resource", "name"]));
+        let id = id(trial, &gvk, install_plan::Step::of(step).name());
         let by_us = touched.remove(&id).is_some();
         let mut told = compared(trial, unshown, &gvk, &id);
-        object::text(step, &["resolving"]).clone_into(&mut told.csv);
+        install_plan::Step::of(step).resolving().clone_into(&mut told.csv);
         told.by = By::Step;
         let status = done.get(index).map_or("", |s| object::text(s, &["status"]));
         if told.change == Change::Unchanged && !by_us {
@@ -157,7 +159,7 @@ fn outcome(trial: &Trial, gvk: &Gvk, (group, kind, _, name): &Id, status: &str) 
 
 /// The ClusterServiceVersion that an object says it belongs to; empty when it says none.
 fn owner(json: &Value) -> &str {
-    let owners = object::list(json, &["metadata", "ownerReferences"]);
+    let owners = Metadata::of(json).owner_references();
     let is_csv = |o: &&Value| object::text(o, &["kind"]) == CSV;
     if let Some(owner) = owners.iter().find(is_csv) {
         return object::text(owner, &["name"]);
@@ -172,14 +174,14 @@ const CSV: &str = "ClusterServiceVersion";
 
 /// The steps that are marked optional.
 pub(super) fn optional(trial: &Trial, objects: &[Object]) -> Vec<Optional> {
-    let marked = trial.steps().iter().filter(|s| object::at(s, &["optional"]) == &Value::Bool(true));
+    let marked = trial.steps().iter().filter(|s| install_plan::Step::of(s).is_optional());
     let told = marked.map(|step| {
-        let (gvk, name) = (kind_made(step), object::text(step, &["resource", "name"]));
+        let (gvk, name) = (kind_made(step), install_plan::Step::of(step).name());
         let found = objects.iter().find(|o| o.gvk == gvk && o.name == name);
         Optional {
             gvk,
             name: name.to_owned(),
-            csv: object::text(step, &["resolving"]).to_owned(),
+            csv: install_plan::Step::of(step).resolving().to_owned(),
             skipped: found.is_some_and(|o| o.change == Change::Skipped),
             message: found.map(|o| o.message.clone()).unwrap_or_default(),
         }

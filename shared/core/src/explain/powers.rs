@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::escalations::Own;
 use super::{Change, Escalation, Object};
+use crate::api::cluster_service_version::Csv;
 use crate::api::object;
 
 /// Types of Secrets that authenticate as another account.
@@ -106,7 +107,7 @@ pub(super) fn mark_csv(told: &mut Object, new: &Value, old: Option<&Value>, own:
     if matches!(told.change, Change::Delete | Change::Unchanged) {
         return;
     }
-    let deployments = |csv: &'_ Value| object::list(csv, &["spec", "install", "spec", "deployments"]).to_vec();
+    let deployments = |csv: &'_ Value| Csv::of(csv).deployments().to_vec();
     let old_deployments = old.map(deployments).unwrap_or_default();
     let before = |name: &str| -> Marks {
         old_deployments.iter().filter(|deployment| object::text(deployment, &["name"]) == name).flat_map(of).collect()

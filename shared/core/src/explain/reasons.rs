@@ -1,10 +1,12 @@
 //! Why bundles were chosen: what the resolver says when it is asked again, as if the plan had not been made.
 
+use crate::api::kinds::OLM;
+use crate::api::subscription::{State, Subscription};
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::cluster_copy::{CATALOG, ClusterCopy, OLM};
+use super::cluster_copy::{CATALOG, ClusterCopy};
 use super::trial::{self, Trial};
 use crate::api::object;
 use crate::catalog::Entry;
@@ -79,7 +81,7 @@ fn without_the_plan(trial: &Trial, mut world: World) -> World {
             let mut object = object.clone();
             match kind {
                 "InstallPlan" if object::name(&object) == name => continue,
-                "Subscription" if object::text(&object, &["status", "installPlanRef", "name"]) == name => {
+                "Subscription" if Subscription::of(&object).plan_name() == name => {
                     unlink(&mut object);
                 }
                 _ => {}
@@ -99,7 +101,7 @@ fn unlink(subscription: &mut Value) {
     match installed {
         Some(installed) => {
             status.insert("currentCSV".to_owned(), installed);
-            status.insert("state".to_owned(), "AtLatestKnown".into());
+            status.insert("state".to_owned(), State::AtLatestKnown.into());
         }
         None => {
             status.remove("currentCSV");
@@ -110,7 +112,7 @@ fn unlink(subscription: &mut Value) {
 
 /// What the objects say.
 fn told(trial: &Trial, csv: &str) -> Vec<String> {
-    let gets = |s: &&Value| object::text(s, &["status", "currentCSV"]) == csv;
+    let gets = |s: &&Value| Subscription::of(s).current_csv() == csv;
     let subscriptions = trial.subscriptions().filter(gets).map(|s| {
         let spec = |key| object::text(s, &["spec", key]);
         let channel = match spec("channel") {

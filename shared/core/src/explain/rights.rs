@@ -1,10 +1,12 @@
 //! What accounts may do afterwards and might not before, and the other way round.
 
+use crate::api::cluster_service_version::Csv;
+use crate::api::kinds::RBAC;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::escalations::{Holder, Own, RBAC, escalations};
+use super::escalations::{Holder, Own, escalations};
 use super::trial::Trial;
 use super::{Escalation, Rbac, Right};
 use crate::api::labels;
@@ -52,7 +54,7 @@ pub(super) fn changes(trial: &Trial) -> Rbac {
 /// from then on, whoever has granted them.
 fn adopted(trial: &Trial) -> BTreeSet<String> {
     let of = |csv: &Value| -> BTreeSet<String> {
-        let deployments = object::list(csv, &["spec", "install", "spec", "deployments"]).iter();
+        let deployments = Csv::of(csv).deployments().iter();
         let named = deployments.map(|deployment| {
             let pod = object::at(deployment, &["spec", "template", "spec"]);
             let account = ["serviceAccountName", "serviceAccount"].map(|key| object::text(pod, &[key]));

@@ -1,12 +1,17 @@
 //! A plan tried out: the cluster before and after, and what happened between.
 
+use crate::api::cluster_service_version::Csv;
+use crate::api::install_plan::{InstallPlan, Phase, Step};
+use crate::api::kinds::{self, OLM};
+use crate::api::operator_group::OperatorGroup;
+use crate::api::subscription::{Approval, Subscription};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::cluster_copy::{CATALOG, ClusterCopy, OLM, reference};
+use super::cluster_copy::{CATALOG, ClusterCopy, reference};
 use super::document::{Next, Plan};
 use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status;
@@ -25,7 +30,8 @@ const REPAIR: SignedDuration = SignedDuration::from_mins(1);
 /// How many plans that follow are looked for.
 const LOOKED_AHEAD: usize = 20;
 
-pub(super) const CSV: &str = "ClusterServiceVersion";
+/// The kind of ClusterServiceVersions.
+pub(super) const CSV: &str = kinds::CLUSTER_SERVICE_VERSION.kind;
 
 /// A bundle that is in no catalog, and the catalog that was made up for it.
 pub(super) struct Offered {
@@ -85,9 +91,9 @@ impl Trial {
     /// Tries out the plan that waits for a Subscription.
     pub(super) fn of_subscription(before: &Simulation, namespace: &str, name: &str) -> Self {
         let found = before.api().find(OLM, "Subscription", namespace, name);
-        let plan = found.map_or("", |s| object::text(s, &["status", "installPlanRef", "name"])).to_owned();
+        let plan = found.map_or("", |s| Subscription::of(s).plan_name()).to_owned();
         let is_open = before.api().find(OLM, "InstallPlan", namespace, &plan).is_some_and(|plan| {
-            matches!(object::text(plan, &["status", "phase"]), "RequiresApproval" | "Installing" | "Failed")
+            matches!(InstallPlan::of(plan).phase(), Phase::RequiresApproval | Phase::Installing | Phase::Failed)
         });
         Self::of_plan(before, namespace, is_open.then_some(&plan), Some(name))
     }
@@ -112,7 +118,7 @@ impl Trial {
 
     /// The steps of the plan as they were.
     pub(super) fn steps(&self) -> &[Value] {
-        object::list(&self.plan, &["status", "plan"])
+        InstallPlan::of(&self.plan).steps_json()
     }
 
     /// The plan as it is in the end; null when it is gone.
@@ -122,24 +128,24 @@ impl Trial {
 
     /// Its phase in the end.
     pub(super) fn phase(&self) -> &str {
-        object::text(self.done(), &["status", "phase"])
+        InstallPlan::of(self.done()).phase_text()
     }
 
     /// Names of the ClusterServiceVersions that the plan brings, in the order of its steps.
     pub(super) fn csv_names(&self) -> Vec<&str> {
-        let csvs = self.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == CSV);
-        csvs.map(|s| object::text(s, &["resource", "name"])).collect()
+        let csvs = self.steps().iter().filter(|s| Step::of(s).kind() == CSV);
+        csvs.map(|s| Step::of(s).name()).collect()
     }
 
     /// The ClusterServiceVersions that the plan brings, and those whose place they take.
     pub(super) fn operators(&self) -> Vec<(Value, Option<&Value>)> {
         let find = |name: &str| self.before.api().find(OLM, CSV, &self.namespace, name);
-        let steps = self.steps().iter().filter(|s| object::text(s, &["resource", "kind"]) == CSV);
+        let steps = self.steps().iter().filter(|s| Step::of(s).kind() == CSV);
         let pairs = steps.filter_map(|step| {
-            let name = object::text(step, &["resource", "name"]);
+            let name = Step::of(step).name();
             let made = self.after.api().find(OLM, CSV, &self.namespace, name).cloned();
             let new = made.or_else(|| manifest(step))?;
-            let old = find(object::text(&new, &["spec", "replaces"])).or_else(|| find(name));
+            let old = find(Csv::of(&new).replaces()).or_else(|| find(name));
             Some((new, old))
         });
         pairs.collect()
@@ -164,7 +170,7 @@ impl Trial {
 
     /// The Subscriptions that get a ClusterServiceVersion.
     pub(super) fn subscriptions_of(&self, csv: &str) -> Vec<String> {
-        let gets = |s: &&Value| object::text(s, &["status", "currentCSV"]) == csv;
+        let gets = |s: &&Value| Subscription::of(s).current_csv() == csv;
         self.subscriptions().filter(gets).map(|s| object::name(s).to_owned()).collect()
     }
 
@@ -188,28 +194,28 @@ impl Trial {
         let exists = read.is_some();
         // In the copy it may be held back.
         let plan = read.unwrap_or(&self.plan);
-        let is_over = matches!(object::text(plan, &["status", "phase"]), "Complete" | "Failed");
+        let is_over = InstallPlan::of(plan).phase().is_final();
         let wants = |s: &Value| {
             let key = (object::namespace(s).to_owned(), object::name(s).to_owned());
             copy.approvals.get(&key).map_or("Automatic", String::as_str)
         };
         let is_manual = if exists {
-            object::text(plan, &["spec", "approval"]) == "Manual"
+            InstallPlan::of(plan).approval() == Approval::Manual
         } else {
             self.subscriptions().any(|s| wants(s) == "Manual")
         };
-        let generation = |plan: &Value| object::at(plan, &["spec", "generation"]).as_i64().unwrap_or_default();
+        let generation = |plan: &Value| InstallPlan::of(plan).generation();
         let mut others = copy.read.api().list(OLM, "InstallPlan", Some(&self.namespace));
         let subscriptions: BTreeSet<String> =
             self.csv_names().into_iter().flat_map(|csv| self.subscriptions_of(csv)).collect();
         let groups: Vec<&Value> = self.before.api().list(OLM, "OperatorGroup", Some(&self.namespace)).collect();
-        let account = groups.first().map_or("", |group| object::text(group, &["spec", "serviceAccountName"]));
+        let account = groups.first().map_or("", |group| OperatorGroup::of(group).service_account());
         Plan {
             name: if exists { name.to_owned() } else { String::new() },
             exists,
-            phase: if exists { object::text(plan, &["status", "phase"]).to_owned() } else { String::new() },
+            phase: if exists { InstallPlan::of(plan).phase_text().to_owned() } else { String::new() },
             approval: if is_manual { "Manual" } else { "Automatic" }.to_owned(),
-            approved: !is_manual || object::at(plan, &["spec", "approved"]) == &Value::Bool(true),
+            approved: !is_manual || InstallPlan::of(plan).spec_approved(),
             superseded: !is_over && others.any(|other| generation(other) > generation(&self.plan)),
             subscriptions: subscriptions.into_iter().collect(),
             service_account: (!account.is_empty()).then(|| format!("{}/{account}", self.namespace)),
@@ -219,7 +225,7 @@ impl Trial {
 
 /// The manifest of a step; none when it cannot be read, or is elsewhere.
 pub(super) fn manifest(step: &Value) -> Option<Value> {
-    let manifest = object::text(step, &["resource", "manifest"]);
+    let manifest = Step::of(step).manifest();
     if manifest_reference::is_reference(manifest) { None } else { serde_json::from_str(manifest).ok() }
 }
 
@@ -235,7 +241,7 @@ pub(super) fn helps(trial: &Trial, subscriptions: &[String], without: &str) -> b
     let mut plans = simulation.api().list(OLM, "InstallPlan", Some(&trial.namespace));
     plans.any(|plan| {
         let csvs = object::list(plan, &["spec", "clusterServiceVersionNames"]);
-        let waits = object::text(plan, &["status", "phase"]) == "RequiresApproval";
+        let waits = InstallPlan::of(plan).phase() == Phase::RequiresApproval;
         waits && !csvs.is_empty() && !csvs.iter().any(|csv| csv == without)
     })
 }
@@ -263,7 +269,7 @@ pub(super) fn afterwards(trial: &Trial, copy: &ClusterCopy) -> Vec<Next> {
     while next.len() < LOOKED_AHEAD {
         let plans = simulation.api().list(OLM, "InstallPlan", Some(&trial.namespace));
         let new = plans.filter(|plan| !seen.contains(object::name(plan))).map(|plan| {
-            let csvs = object::list(plan, &["spec", "clusterServiceVersionNames"]).iter().filter_map(Value::as_str);
+            let csvs = InstallPlan::of(plan).csv_names();
             let csvs = csvs.map(str::to_owned).collect();
             (object::name(plan).to_owned(), Next { csvs, needs_approval: manual })
         });

@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use super::document::Unserved;
 use super::trial::{self, Trial};
+use crate::api::custom_resource_definition::CustomResourceDefinition;
+use crate::api::install_plan::{Step, StepStatus};
 use crate::api::object::{self, Gvk};
 use crate::installplan::kind_made;
 
@@ -13,7 +15,7 @@ use crate::installplan::kind_made;
 pub(super) fn missing(trial: &Trial) -> Vec<Unserved> {
     let brought = brought(trial);
     let api = trial.before.api();
-    let all: BTreeSet<&str> = trial.steps().iter().map(|s| object::text(s, &["resolving"])).collect();
+    let all: BTreeSet<&str> = trial.steps().iter().map(|s| Step::of(s).resolving()).collect();
     let mut missing: BTreeMap<(&str, Gvk), Unserved> = BTreeMap::new();
     for step in trial.steps() {
         let gvk = kind_made(step);
@@ -21,7 +23,7 @@ pub(super) fn missing(trial: &Trial) -> Vec<Unserved> {
         if served.contains(&gvk.version.as_str()) || brought.contains(&gvk) || is_done(step) {
             continue;
         }
-        let csv = object::text(step, &["resolving"]);
+        let csv = Step::of(step).resolving();
         let others = all.iter().filter(|other| **other != csv && !other.is_empty());
         let entry = missing.entry((csv, gvk.clone())).or_insert_with(|| Unserved {
             served: served.into_iter().map(str::to_owned).collect(),
@@ -32,8 +34,8 @@ pub(super) fn missing(trial: &Trial) -> Vec<Unserved> {
             gvk,
             ..Unserved::default()
         });
-        entry.optional &= object::at(step, &["optional"]) == &Value::Bool(true);
-        entry.objects.push(object::text(step, &["resource", "name"]).to_owned());
+        entry.optional &= Step::of(step).is_optional();
+        entry.objects.push(Step::of(step).name().to_owned());
     }
     let mut missing: Vec<Unserved> = missing.into_values().collect();
     for unserved in missing.iter_mut().filter(|unserved| unserved.optional) {
@@ -43,15 +45,16 @@ pub(super) fn missing(trial: &Trial) -> Vec<Unserved> {
 }
 
 fn is_done(step: &Value) -> bool {
-    matches!(object::text(step, &["status"]), "Created" | "Present" | "NotCreated")
+    let step = Step::of(step);
+    step.is_done() || step.status() == StepStatus::NotCreated
 }
 
 /// The kinds that the CustomResourceDefinitions of the plan define.
 fn brought(trial: &Trial) -> BTreeSet<Gvk> {
-    let is_crd = |s: &&Value| object::text(s, &["resource", "kind"]) == "CustomResourceDefinition";
+    let is_crd = |s: &&Value| Step::of(s).is_crd();
     let mut brought = BTreeSet::new();
     for crd in trial.steps().iter().filter(is_crd).filter_map(trial::manifest) {
-        let (group, kind) = (object::text(&crd, &["spec", "group"]), object::text(&crd, &["spec", "names", "kind"]));
+        let (group, kind) = (object::text(&crd, &["spec", "group"]), CustomResourceDefinition::of(&crd).kind());
         for version in object::list(&crd, &["spec", "versions"]) {
             brought.insert(Gvk::new(group, object::text(version, &["name"]), kind));
         }

@@ -1,8 +1,12 @@
 //! Whether all goes well, from all that was found.
 
+use crate::api::conditions::Conditions;
+use crate::api::install_plan::{InstallPlan, Phase};
+use crate::api::kinds::OLM;
+use crate::api::subscription::condition_type;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cluster_copy::{ClusterCopy, OLM};
+use super::cluster_copy::ClusterCopy;
 use super::trial::{self, Trial};
 use super::{
     Because, Change, CsvChange, Deprecation, Escalation, Explanation, Outcome, REASONS, Right, Unread, Verdict,
@@ -243,15 +247,12 @@ fn hint(reason: &Reason) -> String {
 fn unresolved(trial: &Trial) -> Option<Because> {
     let name = trial.subscription.as_deref()?;
     let subscription = trial.subscriptions().find(|s| object::name(s) == name)?;
-    let conditions = object::list(subscription, &["status", "conditions"]);
-    let failed = conditions
-        .iter()
-        .find(|c| object::text(c, &["type"]) == "ResolutionFailed" && object::text(c, &["status"]) == "True")?;
+    let failed = Conditions::of(subscription).holding(condition_type::RESOLUTION_FAILED)?;
     let already = trial.reasons(Controller::Resolution, &trial.namespace);
     if already.iter().any(|reason| matches!(reason, Reason::Unsatisfiable { .. })) {
         return None;
     }
-    let message = trial.without_made_up_names(object::text(failed, &["message"]));
+    let message = trial.without_made_up_names(failed.message());
     Some(because(Outcome::WouldFail, "resolution", message, ""))
 }
 
@@ -457,7 +458,7 @@ fn notes(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
     if trial.plan.is_null() && reasons.is_empty() {
         let message = "what is wanted is there, and no newer version is on offer";
         reasons.push(because(Outcome::Safe, "nothing", message, ""));
-    } else if !trial.plan.is_null() && object::text(&trial.plan, &["status", "phase"]) == "Complete" {
+    } else if !trial.plan.is_null() && InstallPlan::of(&trial.plan).phase() == Phase::Complete {
         reasons.push(because(Outcome::Safe, "complete", "the plan is complete: there is nothing left to do", ""));
     }
 }

@@ -4,13 +4,14 @@ use serde_json::Value;
 
 use super::document::{Change, Webhook};
 use super::trial::Trial;
+use crate::api::cluster_service_version::Csv;
 use crate::api::object;
 
 /// The webhooks of the operators.
 pub(super) fn changes(trial: &Trial) -> Vec<Webhook> {
     let mut webhooks = Vec::new();
     for (after, before) in trial.operators() {
-        let of = |csv: &Value| object::list(csv, &["spec", "webhookdefinitions"]).to_vec();
+        let of = |csv: &Value| Csv::of(csv).webhooks().to_vec();
         let (new, old) = (of(&after), before.map(&of).unwrap_or_default());
         let key = |w: &Value| ["type", "generateName"].map(|key| object::text(w, &[key]).to_owned());
         for webhook in &new {

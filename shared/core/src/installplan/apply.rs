@@ -5,8 +5,13 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
+use crate::api::conditions::{Conditions, ESTABLISHED};
+use crate::api::custom_resource_definition::CustomResourceDefinition;
+use crate::api::install_plan::Step;
 use crate::api::labels;
+use crate::api::metadata::Metadata;
 use crate::api::object::{self, Gvk};
+use crate::api::operator_group::OperatorGroup;
 use crate::bundle::optional::may_be_optional;
 use crate::plan::{Action, Question, Verb};
 use crate::world::{GroupKind, IndexKey, Reader, Refusal, kind};
@@ -103,7 +108,7 @@ fn handling(kind: &str) -> Option<(bool, Owned, bool)> {
 fn handling_of_any(world: &Reader<'_>, gvk: &Gvk) -> Result<(bool, Owned, bool), Box<Outcome>> {
     let Gvk { group, version, kind } = gvk;
     let definitions = world.indexed(IndexKey::Definition(group.clone(), kind.clone()));
-    let defined = definitions.first().map(|d| object::text(d.json(), &["spec", "scope"]) != "Cluster");
+    let defined = definitions.first().map(|d| CustomResourceDefinition::of(d.json()).is_namespaced());
     let asked = || {
         let Some(discovery) = world.discovery(group, version) else {
             let question = Question::Discover { group: group.clone(), version: version.clone() };
@@ -157,22 +162,18 @@ pub(super) fn served_since(world: &Reader<'_>, step: &Value) -> Option<Timestamp
     let gvk = gvk(step);
     let definitions = world.indexed(IndexKey::Definition(gvk.group.clone(), gvk.kind.clone()));
     let serves = |crd: &&Value| {
-        let mut versions = object::list(crd, &["spec", "versions"]).iter();
-        object::is_established(crd)
-            && versions
-                .any(|v| object::text(v, &["name"]) == gvk.version && object::at(v, &["served"]) == &Value::Bool(true))
+        let crd = CustomResourceDefinition::of(crd);
+        crd.is_established() && crd.served().any(|version| version.name() == gvk.version)
     };
     let definition = definitions.iter().map(|d| d.json()).find(serves)?;
-    let conditions = object::list(definition, &["status", "conditions"]);
-    let established = conditions.iter().find(|c| object::text(c, &["type"]) == "Established")?;
-    object::parse_time(object::text(established, &["lastTransitionTime"]))
+    Conditions::of(definition).find(ESTABLISHED)?.last_transition()
 }
 
 /// The kind that a step makes. Of the kinds that it has types for OLM writes its own type, whatever group and version the step names: an
 /// optional object of another group is the only one that is not meant so.
 pub fn gvk(step: &Value) -> Gvk {
     let said = said(step);
-    if object::at(step, &["optional"]) == &Value::Bool(true) && may_be_optional(&said) {
+    if Step::of(step).is_optional() && may_be_optional(&said) {
         return said;
     }
     match own_type(&said.kind) {
@@ -205,7 +206,7 @@ struct TypeMeta {
 /// The kind that a step names. As in OLM its group and version are those of the manifest: other programs write steps with half of them.
 fn said(step: &Value) -> Gvk {
     let [group, version, kind] = ["group", "version", "kind"].map(|key| object::text(step, &["resource", key]));
-    let manifest: TypeMeta = serde_json::from_str(object::text(step, &["resource", "manifest"])).unwrap_or_default();
+    let manifest: TypeMeta = serde_json::from_str(Step::of(step).manifest()).unwrap_or_default();
     let in_manifest = Gvk::from_api_version(&manifest.api_version, &manifest.kind);
     let is_whole = in_manifest.kind == kind && !in_manifest.version.is_empty();
     match kind {
@@ -222,7 +223,7 @@ fn said(step: &Value) -> Gvk {
 
 /// The object in a step's manifest, with the kind that the step says.
 pub(super) fn manifest(step: &Value) -> Result<Value, String> {
-    let text = object::text(step, &["resource", "manifest"]);
+    let text = Step::of(step).manifest();
     let mut object: Value =
         serde_json::from_str(text).map_err(|e| format!("the manifest of step {} cannot be read: {e}", name(step)))?;
     let gvk = gvk(step);
@@ -233,14 +234,14 @@ pub(super) fn manifest(step: &Value) -> Result<Value, String> {
 }
 
 fn name(step: &Value) -> &str {
-    object::text(step, &["resource", "name"])
+    Step::of(step).name()
 }
 
 /// Was the object made after the InstallPlan and its ClusterServiceVersion, whose step always comes first? Then by it, as far as
 /// anybody can tell after a crash.
 pub(super) fn is_made_by(world: &Reader<'_>, plan: &Value, step: &Value, object: &Value) -> bool {
-    let created = |o: &Value| object::parse_time(object::text(o, &["metadata", "creationTimestamp"]));
-    let resolving = object::text(step, &["resolving"]);
+    let created = |o: &Value| object::parse_time(Metadata::of(o).created());
+    let resolving = Step::of(step).resolving();
     let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, object::namespace(plan), resolving).and_then(created);
     created(object).is_some_and(|object| Some(object) >= created(plan) && Some(object) >= csv)
 }
@@ -251,7 +252,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[St
     let gvk = gvk(step);
     // One of the same name in another group is none of OLM's kinds.
     let is_own = own_type(&gvk.kind).is_none_or(|(group, _)| group == gvk.group);
-    let step_kind = if is_own { object::text(step, &["resource", "kind"]) } else { "" };
+    let step_kind = if is_own { Step::of(step).kind() } else { "" };
     let (namespaced, owned, carried) = match handling(step_kind) {
         Some(handling) => handling,
         None if optional => match handling_of_any(world, &gvk) {
@@ -295,7 +296,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, to_come: &[St
         "ServiceAccount" => account(live, &desired),
         _ if carried => replaced(live, &desired),
         "ClusterRole" | "ClusterRoleBinding" if status == "Present" || merged(live, &desired) != *live => {
-            object::set_label(&mut desired, labels::OWNER, object::text(step, &["resolving"]));
+            object::set_label(&mut desired, labels::OWNER, Step::of(step).resolving());
             merged(live, &desired)
         }
         _ => merged(live, &desired),
@@ -317,7 +318,7 @@ fn own(
     to_come: &[String],
 ) -> Option<Outcome> {
     const CSV: &str = "ClusterServiceVersion";
-    let resolving = object::text(step, &["resolving"]);
+    let resolving = Step::of(step).resolving();
     let owner = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": CSV,
         "metadata": { "name": resolving, "namespace": namespace },
@@ -331,7 +332,7 @@ fn own(
         }
         Owned::AsSaid | Owned::ByCsv => {}
     }
-    let mut owners = object::list(desired, &["metadata", "ownerReferences"]).to_vec();
+    let mut owners = Metadata::of(desired).owner_references().to_vec();
     let is_csv = |o: &Value| object::text(o, &["kind"]) == CSV;
     let is_said = owners.iter().any(|o| is_csv(o) && object::text(o, &["name"]) == resolving);
     if owned == Owned::ByCsv && !resolving.is_empty() && !is_said {
@@ -359,7 +360,7 @@ fn own(
 /// What OLM calls an object whose owners it looks up.
 fn owned_object(step: &Value, object: &Value) -> String {
     let name = object::name(object);
-    match object::text(step, &["resource", "kind"]) {
+    match Step::of(step).kind() {
         "BundleSecret" => format!("secret {name}"),
         kind @ ("Role" | "RoleBinding") => format!("{} {name}", kind.to_lowercase()),
         "ServiceAccount" => format!("service account: {name}"),
@@ -375,7 +376,7 @@ fn with_metadata(live: &Value, desired: &Value) -> Value {
         .filter(|(key, _)| key.starts_with(labels::COMPONENT))
         .map(|(key, value)| (key.to_owned(), value.into()))
         .collect();
-    labels.extend(object::at(desired, &["metadata", "labels"]).as_object().cloned().unwrap_or_default());
+    labels.extend(Metadata::of(desired).labels().as_object().cloned().unwrap_or_default());
     object::map_mut(&mut new, &["metadata"]).insert("labels".to_owned(), labels.into());
     for (key, value) in object::entries(desired, &["metadata", "annotations"]) {
         object::set_annotation(&mut new, key, value);
@@ -390,9 +391,9 @@ fn with_metadata(live: &Value, desired: &Value) -> Value {
 /// The ServiceAccount with the owners and annotations of both, and the labels of the manifest; its secrets stay. One that says all that the
 /// manifest says is left as it is.
 fn account(live: &Value, desired: &Value) -> Value {
-    let mut owners = object::list(live, &["metadata", "ownerReferences"]).to_vec();
+    let mut owners = Metadata::of(live).owner_references().to_vec();
     let known = owners.len();
-    for owner in object::list(desired, &["metadata", "ownerReferences"]) {
+    for owner in Metadata::of(desired).owner_references() {
         if !owners.iter().any(|o| o["uid"] == owner["uid"]) {
             owners.push(owner.clone());
         }
@@ -435,7 +436,7 @@ fn merged(live: &Value, desired: &Value) -> Value {
             _ => settle(&mut new[key], value),
         }
     }
-    let selector = object::at(&desired, &["spec", "selector"]);
+    let selector = OperatorGroup::of(&desired).selector();
     if object::text(&desired, &["kind"]) == "Service" && !selector.is_null() {
         new["spec"]["selector"] = selector.clone();
     }
@@ -491,7 +492,7 @@ pub(super) fn refusal_of<'r>(action: &Action, refusals: &'r [Refusal]) -> Option
 /// The refusal of a step's action, in OLM's words.
 pub(super) fn refusal(step: &Value, refusal: &Refusal) -> String {
     let (gvk, name, said) = (said(step), name(step), &refusal.status.message);
-    let kind = object::text(step, &["resource", "kind"]);
+    let kind = Step::of(step).kind();
     let no_namespace = said.starts_with("namespaces ");
     let unknown_kind = refusal.status.is_not_found() && refusal.verb == Verb::Create && !no_namespace;
     if unknown_kind || refusal.status.is_not_found() && gvk.version == "v1beta1" {

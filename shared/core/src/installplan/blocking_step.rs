@@ -4,20 +4,22 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::api::install_plan::{InstallPlan, Step, StepStatus};
 use crate::api::object;
+use crate::api::subscription::Subscription;
 use crate::plan::BlockingBundle;
 use crate::world::{Reader, kind};
 
 /// The bundle of a step of the plan.
 pub(super) fn culprit(world: &Reader<'_>, plan: &Value, step: usize) -> BlockingBundle {
     let namespace = object::namespace(plan);
-    let steps = object::list(plan, &["status", "plan"]);
-    let resolving = |step: &Value| object::text(step, &["resolving"]).to_owned();
+    let steps = InstallPlan::of(plan).steps_json();
+    let resolving = |step: &Value| Step::of(step).resolving().to_owned();
     let Some(csv) = steps.get(step).map(resolving) else { return BlockingBundle::default() };
     let others: BTreeSet<String> =
         steps.iter().map(resolving).filter(|other| *other != csv && !other.is_empty()).collect();
     let subscriptions = world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|s| s.json());
-    let asked_for_it = subscriptions.filter(|s| object::text(s, &["status", "currentCSV"]) == csv);
+    let asked_for_it = subscriptions.filter(|s| Subscription::of(s).current_csv() == csv);
     let subscriptions = asked_for_it.map(|s| object::name(s).to_owned()).collect();
     BlockingBundle { csv, subscriptions, others: others.into_iter().collect() }
 }
@@ -29,11 +31,11 @@ pub(super) fn of_failed(world: &Reader<'_>, plan: &Value) -> BlockingBundle {
 
 /// The step at which a plan stands: of the steps that are not done the one whose object the message names, or else the first.
 pub(super) fn open(plan: &Value) -> Option<(usize, &Value)> {
-    let message = object::text(plan, &["status", "message"]);
-    let steps = object::list(plan, &["status", "plan"]);
+    let message = InstallPlan::of(plan).message();
+    let steps = InstallPlan::of(plan).steps_json();
     let open = || steps.iter().enumerate().filter(|(_, step)| !is_done(step));
     let is_named = |step: &Value| {
-        let name = object::text(step, &["resource", "name"]);
+        let name = Step::of(step).name();
         let mut words = message.split(|c: char| c.is_whitespace() || matches!(c, '"' | ':' | ','));
         !name.is_empty() && words.any(|word| word == name)
     };
@@ -42,5 +44,6 @@ pub(super) fn open(plan: &Value) -> Option<(usize, &Value)> {
 
 /// Is nothing left to do for the step?
 pub(super) fn is_done(step: &Value) -> bool {
-    matches!(object::text(step, &["status"]), "Created" | "Present" | super::optional::NOT_CREATED)
+    let step = Step::of(step);
+    step.is_done() || step.status() == StepStatus::NotCreated
 }

@@ -5,9 +5,12 @@ use serde_json::{Value, json};
 
 use super::apply::{self, Outcome};
 use super::existing_resources::{self, Existing};
-use crate::api::cluster_service_version::is_copy;
+use crate::api::cluster_service_version::{Csv, is_copy};
+use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::hash::fnv64a;
+use crate::api::install_plan::{InstallPlan, Step};
 use crate::api::labels::{self, INSTALLED_ALONGSIDE};
+use crate::api::metadata::Metadata;
 use crate::api::object::{self, ObjectRef};
 use crate::membership;
 use crate::plan::{Action, Question};
@@ -18,7 +21,7 @@ pub(super) const WAITING: &str = "WaitingForApi";
 
 /// What to say while it is waited for.
 pub(super) fn waiting(step: &Value) -> String {
-    format!("CustomResourceDefinition {} is not established yet", object::text(step, &["resource", "name"]))
+    format!("CustomResourceDefinition {} is not established yet", Step::of(step).name())
 }
 
 /// What to do for a CustomResourceDefinition. It is known without its schemas, so whether an existing one has to be changed
@@ -33,7 +36,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
         return Outcome::Fail(format!("CRD APIVersion from manifest not supported: {version}"), None);
     }
     let name = object::name(&desired).to_owned();
-    let resolving = object::text(step, &["resolving"]);
+    let resolving = Step::of(step).resolving();
     let csv = format!("{}/{resolving}", object::namespace(plan));
     // A step that belongs to no ClusterServiceVersion notes none.
     let mark = (!resolving.is_empty()).then(|| format!("{INSTALLED_ALONGSIDE}{}", fnv64a(&csv)));
@@ -52,7 +55,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
         && (mark.is_some() || object::label(live, labels::MANAGED) == Some("true"))
         && alongside().map(|(key, _)| key).eq(mark.as_deref());
     if is_ours || object::text(step, &["status"]) == WAITING {
-        return if object::is_established(live) {
+        return if CustomResourceDefinition::of(live).is_established() {
             Outcome::Done("Created")
         } else {
             Outcome::Wait(WAITING, waiting(step))
@@ -76,7 +79,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
             return Outcome::Fail(existing_resources::prefixed(&name, &refusal.message), Some(again));
         }
         // A webhook may make them fit.
-        Existing::Invalid(found, _) if object::text(&desired, &["spec", "conversion", "strategy"]) == "Webhook" => {
+        Existing::Invalid(found, _) if CustomResourceDefinition::of(&desired).is_converted_by_webhook() => {
             warning = Some(existing_resources::prefixed(&name, &found));
         }
         Existing::Invalid(found, again) => {
@@ -89,7 +92,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
         // Whose webhook converts its objects says so in the definition itself, and goes on doing so.
         object::map_mut(&mut spec, &[]).remove("conversion");
     }
-    let labels = object::at(&desired, &["metadata", "labels"]);
+    let labels = Metadata::of(&desired).labels();
     let mut patch = json!({ "metadata": { "labels": labels }, "spec": spec });
     for (key, value) in object::entries(&desired, &["metadata", "annotations"]) {
         object::set_annotation(&mut patch, key, value);
@@ -127,7 +130,7 @@ fn erase_others(patch: &mut Value, live: &Value) {
 /// Does an operator of the namespace convert the objects of that definition?
 fn is_converted(world: &Reader<'_>, plan: &Value, definition: &str) -> bool {
     let converts = |csv: &Value| {
-        let webhooks = object::list(csv, &["spec", "webhookdefinitions"]).iter();
+        let webhooks = Csv::of(csv).webhooks().iter();
         webhooks.flat_map(|w| object::list(w, &["conversionCRDs"])).any(|name| name == definition)
     };
     membership::originals(world, object::namespace(plan)).any(converts)
@@ -146,17 +149,17 @@ pub(super) fn lost_version<'l>(live: &'l Value, desired: &Value) -> Option<&'l s
 /// The ClusterServiceVersions that this one replaces, each as `namespace/name`. The newest may not be there yet: the plan has it.
 fn replaced_by(world: &Reader<'_>, plan: &Value, csv: &str) -> Vec<String> {
     let namespace = object::namespace(plan);
-    let planned = object::list(plan, &["status", "plan"]).iter().find(|step| {
+    let planned = InstallPlan::of(plan).steps_json().iter().find(|step| {
         let resource = object::at(step, &["resource"]);
         object::text(resource, &["kind"]) == "ClusterServiceVersion" && object::text(resource, &["name"]) == csv
     });
     let manifest = planned.and_then(|step| apply::manifest(step).ok()).unwrap_or_default();
     let mut replaced = Vec::new();
-    let mut older = object::text(&manifest, &["spec", "replaces"]);
+    let mut older = Csv::of(&manifest).replaces();
     while !older.is_empty() && older != csv && !replaced.iter().any(|seen| *seen == format!("{namespace}/{older}")) {
         replaced.push(format!("{namespace}/{older}"));
         let found = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, older);
-        older = found.map_or("", |csv| object::text(csv, &["spec", "replaces"]));
+        older = found.map_or("", |csv| Csv::of(csv).replaces());
     }
     replaced
 }

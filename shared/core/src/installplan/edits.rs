@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::api::install_plan::{is_approved, is_generated};
-use crate::api::object;
+use crate::api::install_plan::{InstallPlan, Phase, Step, is_approved, is_generated};
+use crate::api::subscription::Approval;
 
 /// What the spec says, and nobody heeds: sentences whose subject is the plan, without a full stop.
 pub fn unheeded(plan: &Value) -> Vec<String> {
-    let mut told = Vec::new();
-    match object::text(plan, &["status", "phase"]) {
-        "RequiresApproval" if !is_approved(plan) && object::text(plan, &["spec", "approval"]) == "Automatic" => {
+    let (view, mut told) = (InstallPlan::of(plan), Vec::new());
+    match view.phase() {
+        Phase::RequiresApproval if !is_approved(plan) && view.approval() == Approval::Automatic => {
             told.push("spec.approval is Automatic, but it waits for spec.approved: true all the same".to_owned());
         }
-        "Installing" if !is_approved(plan) => {
+        Phase::Installing if !is_approved(plan) => {
             told.push("spec.approved is false, but what has begun is carried out to the end".to_owned());
         }
         _ => {}
@@ -41,13 +41,13 @@ pub(super) fn csvs(plan: &Value) -> Vec<&str> {
 }
 
 fn named(plan: &Value) -> Vec<&str> {
-    object::list(plan, &["spec", "clusterServiceVersionNames"]).iter().filter_map(Value::as_str).collect()
+    InstallPlan::of(plan).csv_names().collect()
 }
 
 fn brought(plan: &Value) -> Vec<&str> {
-    let steps = object::list(plan, &["status", "plan"]).iter();
-    let csvs = steps.filter(|step| object::text(step, &["resource", "kind"]) == "ClusterServiceVersion");
-    csvs.map(|step| object::text(step, &["resource", "name"])).collect()
+    let steps = InstallPlan::of(plan).steps_json().iter();
+    let csvs = steps.filter(|step| Step::of(step).is_csv());
+    csvs.map(|step| Step::of(step).name()).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::apply::{self, Outcome, Together};
 use super::optional::{self, Skipped};
 use super::{Refusal, crd};
+use crate::api::install_plan::{InstallPlan, Step};
 use crate::api::object;
 use crate::plan::{Account, Action, Question};
 use crate::settings::Settings;
@@ -83,7 +84,7 @@ impl Pass {
         account: Option<&Account>,
         now: Timestamp,
     ) -> Self {
-        let mut steps = object::list(plan, &["status", "plan"]).to_vec();
+        let mut steps = InstallPlan::of(plan).steps_json().to_vec();
         let mut found = Found::default();
         let mut csvs_to_come: Vec<String> = Vec::new();
         for (index, step) in steps.iter_mut().enumerate() {
@@ -103,7 +104,7 @@ impl Pass {
                 // The APIs that the plan itself brings come first: only then is it certain that one is missing.
                 continue;
             }
-            let kind = object::text(step, &["resource", "kind"]).to_owned();
+            let kind = Step::of(step).kind().to_owned();
             let outcome = match kind.as_str() {
                 apply::CRD => crd::step(world, plan, step, now),
                 _ => apply::step(world, plan, step, &csvs_to_come, is_optional),

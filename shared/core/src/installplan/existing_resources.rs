@@ -4,6 +4,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use crate::api::install_plan::InstallPlan;
 use crate::api::object;
 use crate::api::status::Status;
 use crate::structural::{SchemaCheck, SchemaCheckResult, Violation};
@@ -34,7 +35,7 @@ pub(super) enum Existing {
 pub(super) fn existing(world: &Reader<'_>, plan: &Value, live: &Value, desired: &Value, now: Timestamp) -> Existing {
     let Some(question) = question(live, desired) else { return Existing::Valid };
     let Some(found) = world.schema_check(&question) else { return Existing::Unknown(question) };
-    let started = object::parse_time(object::text(plan, &["status", "startTime"])).unwrap_or(found.at);
+    let started = InstallPlan::of(plan).started().unwrap_or(found.at);
     let lasts = match &found.refusal {
         _ if found.misfits > 0 => AGAIN,
         Some(_) => ((found.at.duration_since(started)) / 2).clamp(READ_AGAIN, READ_LATEST),

@@ -38,7 +38,8 @@ pub use self::edits::unheeded;
 use self::execute::{Error, Pass, Stop};
 pub use self::referred::contents;
 pub use self::warned::warned;
-use crate::api::install_plan::is_approved;
+use crate::api::conditions::{FALSE, TRUE};
+use crate::api::install_plan::{InstallPlan, Phase, condition, is_approved, reason};
 use crate::api::object::{self, ObjectRef};
 use crate::api::status::Status as Answer;
 use crate::membership;
@@ -65,36 +66,36 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
 
 fn of_phase(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now: Timestamp) -> Plan {
     let (namespace, name) = (key.namespace.clone(), key.name.clone());
-    match object::text(json, &["status", "phase"]) {
-        "RequiresApproval" if is_approved(json) => {
+    match InstallPlan::of(json).phase() {
+        Phase::RequiresApproval if is_approved(json) => {
             let mut status = Status::of(json);
-            status.put("phase", "Installing");
+            status.put("phase", Phase::Installing);
             status.forget("message");
             Plan::act(status.write(json).into_iter().collect())
         }
-        "RequiresApproval" => {
+        Phase::RequiresApproval => {
             let csvs = edits::csvs(json).into_iter().map(str::to_owned).collect();
             Plan::wait(Reason::ApprovalNeeded { namespace, name, csvs })
         }
-        "Installing" => install(settings, world, key, json, now),
-        "Failed" if is_attenuated(json) && rbac::changed_since(world, json) => {
+        Phase::Installing => install(settings, world, key, json, now),
+        Phase::Failed if is_attenuated(json) && rbac::changed_since(world, json) => {
             let mut status = Status::of(json);
-            status.put("phase", "Installing");
+            status.put("phase", Phase::Installing);
             Plan::act(status.write(json).into_iter().collect()).at_an_end()
         }
-        "Failed" => {
-            let message = object::text(json, &["status", "message"]).to_owned();
+        Phase::Failed => {
+            let message = InstallPlan::of(json).message().to_owned();
             let culprit = blocking_step::of_failed(world, json);
             Plan::wait(Reason::InstallPlanFailed { namespace, name, message, culprit }).at_an_end()
         }
-        "Complete" if settings.optional_manifests => optional::after_all(settings, world, key, json, now),
+        Phase::Complete if settings.optional_manifests => optional::after_all(settings, world, key, json, now),
         _ => Plan::nothing(),
     }
 }
 
 /// Was it executed with the rights of a ServiceAccount?
 fn is_attenuated(plan: &Value) -> bool {
-    !object::at(plan, &["status", "attenuatedServiceAccountRef"]).is_null()
+    !InstallPlan::of(plan).service_account().is_null()
 }
 
 fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now: Timestamp) -> Plan {
@@ -103,11 +104,11 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
         Check::Passed(account) => account,
         Check::Wait(reason) => return Plan::wait(reason),
         Check::Failed(message, reason) => {
-            status.installed(false, "InstallCheckFailed", &message, now);
+            status.installed(false, reason::CHECK_FAILED, &message, now);
             return Plan::act(status.write(json).into_iter().collect()).because(reason);
         }
     };
-    let attenuated = object::at(json, &["status", "attenuatedServiceAccountRef"]);
+    let attenuated = InstallPlan::of(json).service_account();
     if !account.is_null() && account != attenuated {
         status.put("attenuatedServiceAccountRef", account.clone());
         status.clear_check(now);
@@ -124,12 +125,12 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
     let (namespace, name) = (key.namespace.clone(), key.name.clone());
     let mut events: Vec<Action> = pass.skipped.iter().map(|skipped| skipped.event(json)).collect();
     events.extend(pass.warnings.iter().map(|warning| unfit(json, warning)));
-    let started = object::parse_time(object::text(json, &["status", "startTime"])).unwrap_or(now);
+    let started = InstallPlan::of(json).started().unwrap_or(now);
     let deadline = started + settings.install_plan_retry_timeout;
     status.put("plan", pass.steps.clone());
     match pass.stop {
         None => {
-            status.put("phase", "Complete");
+            status.put("phase", Phase::Complete);
             status.put_start(started);
             status.forget("message");
             status.installed(true, "", "", now);
@@ -145,10 +146,10 @@ fn install(settings: &Settings, world: &Reader<'_>, key: &Key, json: &Value, now
             })
         }
         Some(Stop::Error(Error { message, step, is_final: true, .. })) if now >= deadline => {
-            status.put("phase", "Failed");
+            status.put("phase", Phase::Failed);
             status.put_start(started);
             status.put("message", message.as_str());
-            status.installed(false, "InstallComponentFailed", &message, now);
+            status.installed(false, reason::COMPONENT_FAILED, &message, now);
             let culprit = blocking_step::culprit(world, json, step);
             let actions = status.write(json).into_iter().chain(events).collect();
             Plan::act(actions).because(Reason::InstallPlanFailed { namespace, name, message, culprit })
@@ -279,8 +280,8 @@ impl Status {
     /// Sets the condition `Installed`.
     fn installed(&mut self, status: bool, reason: &str, message: &str, now: Timestamp) {
         let conditions = self.0.entry("conditions").or_insert_with(|| json!([]));
-        let text = if status { "True" } else { "False" };
-        let known = conditions.as_array().into_iter().flatten().find(|c| c["type"] == "Installed");
+        let text = if status { TRUE } else { FALSE };
+        let known = conditions.as_array().into_iter().flatten().find(|c| c["type"] == condition::INSTALLED);
         let same = |c: &&Value| {
             let of = |key| object::text(c, &[key]);
             (of("status"), of("reason"), of("message")) == (text, reason, message)
@@ -289,7 +290,7 @@ impl Status {
             return;
         }
         let changed = object::time(now);
-        let mut condition = json!({ "type": "Installed", "status": text, "lastUpdateTime": changed });
+        let mut condition = json!({ "type": condition::INSTALLED, "status": text, "lastUpdateTime": changed });
         let turned = known.filter(|c| c["status"] == text).map(|c| c["lastTransitionTime"].clone());
         condition["lastTransitionTime"] = turned.unwrap_or_else(|| changed.into());
         for (key, text) in [("reason", reason), ("message", message)] {
@@ -297,8 +298,13 @@ impl Status {
                 condition[key] = text.into();
             }
         }
-        let mut all: Vec<Value> =
-            conditions.as_array().into_iter().flatten().filter(|c| c["type"] != "Installed").cloned().collect();
+        let mut all: Vec<Value> = conditions
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|c| c["type"] != condition::INSTALLED)
+            .cloned()
+            .collect();
         all.push(condition);
         *conditions = all.into();
     }
@@ -306,7 +312,7 @@ impl Status {
     /// Notes when what is missing was last tried.
     fn tried(&mut self, now: Timestamp) {
         let conditions = self.0.get_mut("conditions").and_then(Value::as_array_mut);
-        for condition in conditions.into_iter().flatten().filter(|c| c["type"] == "Installed") {
+        for condition in conditions.into_iter().flatten().filter(|c| c["type"] == condition::INSTALLED) {
             condition["lastUpdateTime"] = object::time(now).into();
         }
     }
@@ -314,7 +320,7 @@ impl Status {
     /// The check that failed before passes now.
     fn clear_check(&mut self, now: Timestamp) {
         let conditions = self.0.get("conditions").and_then(Value::as_array);
-        if conditions.into_iter().flatten().any(|c| c["reason"] == "InstallCheckFailed") {
+        if conditions.into_iter().flatten().any(|c| c["reason"] == reason::CHECK_FAILED) {
             self.installed(false, "Unknown", "", now);
         }
     }

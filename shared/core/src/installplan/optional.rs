@@ -11,6 +11,8 @@ use serde_json::Value;
 
 use super::apply::{self, Outcome};
 use super::{Status, rights};
+use crate::api::conditions::Conditions;
+use crate::api::install_plan::{InstallPlan, Step, condition};
 use crate::api::object;
 use crate::api::status::Status as Answer;
 use crate::bundle::optional::may_be_optional;
@@ -26,7 +28,7 @@ const SETTLING_TRIES: u32 = 3;
 
 /// May the plan go on without the step?
 pub(super) fn is(settings: &Settings, step: &Value) -> bool {
-    let says_so = object::at(step, &["optional"]) == &Value::Bool(true);
+    let says_so = Step::of(step).is_optional();
     settings.optional_manifests && says_so && may_be_optional(&apply::gvk(step))
 }
 
@@ -81,7 +83,7 @@ pub(super) struct Skipped(String);
 impl Skipped {
     /// For what the API server said.
     pub(super) fn of(step: &Value, refusal: &Refusal) -> Self {
-        let csv = object::text(step, &["resolving"]);
+        let csv = Step::of(step).resolving();
         let why = apply::refusal(step, refusal);
         Self(format!("the plan goes on without optional {} of {csv}: {why}", described(step)))
     }
@@ -104,7 +106,7 @@ fn described(step: &Value) -> String {
 
 /// What is left to do and to say about a plan that is complete.
 pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan: &Value, now: Timestamp) -> Plan {
-    let mut steps = object::list(plan, &["status", "plan"]).to_vec();
+    let mut steps = InstallPlan::of(plan).steps_json().to_vec();
     let is_missing = |step: &Value| object::text(step, &["status"]) == NOT_CREATED && is(settings, step);
     let missing: Vec<String> = steps.iter().filter(|s| is_missing(s)).map(described).collect();
     if missing.is_empty() {
@@ -115,10 +117,9 @@ pub(super) fn after_all(settings: &Settings, world: &Reader<'_>, key: &Key, plan
     if !settings.retry_optional {
         return Plan::wait(tell);
     }
-    let conditions = object::list(plan, &["status", "conditions"]);
-    let installed = conditions.iter().find(|c| object::text(c, &["type"]) == "Installed");
-    let tried = installed.and_then(|c| object::parse_time(object::text(c, &["lastUpdateTime"])));
-    let account = rights::account(plan, object::at(plan, &["status", "attenuatedServiceAccountRef"]));
+    let installed = Conditions::of(plan).find(condition::INSTALLED);
+    let tried = installed.and_then(|c| object::parse_time(object::text(c.json, &["lastUpdateTime"])));
+    let account = rights::account(plan, InstallPlan::of(plan).service_account());
     let (mut actions, mut skipped, mut any) = (Vec::new(), Vec::new(), false);
     for step in steps.iter_mut().filter(|s| is_missing(s)) {
         if apply::served_since(world, step).is_none_or(|since| tried.is_some_and(|tried| since <= tried)) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::api::install_plan::is_approved_content;
+use crate::api::install_plan::{self, Step, is_approved_content};
 use crate::api::object;
 use crate::bundle::BundleContent;
 use crate::bundle::reference::{self, Lookup};
@@ -95,8 +95,8 @@ pub fn contents(
 
 /// Steps as they are to be remembered: with the references that they had.
 pub(super) fn refer(plan: &Value, steps: &mut [Value]) {
-    for (step, known) in steps.iter_mut().zip(object::list(plan, &["status", "plan"])) {
-        if reference::is_reference(object::text(known, &["resource", "manifest"])) {
+    for (step, known) in steps.iter_mut().zip(install_plan::InstallPlan::of(plan).steps_json()) {
+        if reference::is_reference(Step::of(known).manifest()) {
             step["resource"]["manifest"] = known["resource"]["manifest"].clone();
         }
     }
@@ -115,10 +115,8 @@ fn unpacked(world: &Reader<'_>, plan: &Value, csv: &str, lookup: &Lookup<'_>) ->
 
 /// Namespace and name of the ConfigMap to which the steps of a bundle refer.
 fn place(plan: &Value, csv: &str, lookup: &Lookup<'_>) -> Option<(String, String)> {
-    let steps = object::list(plan, &["status", "plan"]).iter();
-    let mut manifests = steps
-        .filter(|step| object::text(step, &["resolving"]) == csv)
-        .map(|step| object::text(step, &["resource", "manifest"]));
+    let steps = install_plan::InstallPlan::of(plan).steps_json().iter();
+    let mut manifests = steps.filter(|step| Step::of(step).resolving() == csv).map(|step| Step::of(step).manifest());
     let (namespace, name) = manifests.find_map(reference::config_map)?;
     // Only those of the bundle's own catalog: a plan may be anybody's.
     let is_its = namespace == lookup.image.catalog_namespace && name == reference::config_map_name(&lookup.image.image);
@@ -147,8 +145,8 @@ fn fill(plan: &mut Value, csv: &str, made: &[Value]) -> Result<(), String> {
         ["group", "version", "kind", "name"].iter().all(|key| a["resource"][*key] == b["resource"][*key])
     };
     for step in plan["status"]["plan"].as_array_mut().into_iter().flatten() {
-        let manifest = object::text(step, &["resource", "manifest"]);
-        if object::text(step, &["resolving"]) != csv || !reference::is_reference(manifest) {
+        let manifest = Step::of(step).manifest();
+        if Step::of(step).resolving() != csv || !reference::is_reference(manifest) {
             continue;
         }
         let Some(found) = made.iter().find(|made| same(made, step)) else {

@@ -6,6 +6,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::apply;
+use crate::api::custom_resource_definition::CustomResourceDefinition;
+use crate::api::install_plan::{InstallPlan, Step};
+use crate::api::kinds;
 use crate::api::object;
 use crate::plan::{Account, Reason};
 use crate::rbac::{self, Granted};
@@ -53,14 +56,14 @@ pub fn lacking(world: &Reader<'_>, plan: &Value, account: &Account) -> Vec<Lacki
     let owner = (account.namespace.as_str(), account.name.as_str());
     let (within, everywhere) = (Granted::to(world, owner, Some(namespace)), Granted::to(world, owner, None));
     let mut rights = Vec::new();
-    for step in object::list(plan, &["status", "plan"]) {
+    for step in InstallPlan::of(plan).steps_json() {
         let gvk = apply::gvk(step);
-        let is_done = matches!(object::text(step, &["status"]), "Created" | "Present");
+        let is_done = Step::of(step).is_done();
         let Some((plural, namespaced)) = resource(world, &GroupKind::new(&gvk.group, &gvk.kind)) else { continue };
         if is_done || gvk.kind == "CustomResourceDefinition" {
             continue;
         }
-        let name = object::text(step, &["resource", "name"]);
+        let name = Step::of(step).name();
         let place = if namespaced { namespace } else { "" };
         let there = world.json(&GroupKind::new(&gvk.group, &gvk.kind), place, name).is_some();
         let verb = if there { "update" } else { "create" };
@@ -97,8 +100,8 @@ fn gives_away(world: &Reader<'_>, plan: &Value, step: &Value, account: (&str, &s
     let metadata = object::map_mut(&mut object, &["metadata"]);
     metadata.insert("namespace".to_owned(), if is_namespaced { namespace } else { "" }.into());
     rbac::escalation(world, account, &object, |role, name| {
-        let steps = object::list(plan, &["status", "plan"]).iter();
-        let mut made = steps.filter(|s| apply::gvk(s).kind == role && object::text(s, &["resource", "name"]) == name);
+        let steps = InstallPlan::of(plan).steps_json().iter();
+        let mut made = steps.filter(|s| apply::gvk(s).kind == role && Step::of(s).name() == name);
         let known = || {
             let kind = if role == "Role" { &kind::ROLE } else { &kind::CLUSTER_ROLE };
             world.json(kind, if role == "Role" { namespace } else { "" }, name).cloned()
@@ -112,26 +115,10 @@ fn gives_away(world: &Reader<'_>, plan: &Value, step: &Value, account: (&str, &s
 fn resource(world: &Reader<'_>, gk: &GroupKind) -> Option<(String, bool)> {
     let definitions = world.indexed(IndexKey::Definition(gk.group.to_string(), gk.kind.to_string()));
     if let Some(definition) = definitions.first().map(|d| d.json()) {
-        let plural = object::text(definition, &["spec", "names", "plural"]).to_owned();
-        return Some((plural, object::text(definition, &["spec", "scope"]) != "Cluster"));
+        let plural = CustomResourceDefinition::of(definition).plural().to_owned();
+        return Some((plural, CustomResourceDefinition::of(definition).is_namespaced()));
     }
-    let (plural, namespaced) = match &*gk.kind {
-        "ClusterServiceVersion" => ("clusterserviceversions", true),
-        "Subscription" => ("subscriptions", true),
-        "Secret" => ("secrets", true),
-        "Service" => ("services", true),
-        "ServiceAccount" => ("serviceaccounts", true),
-        "ConfigMap" => ("configmaps", true),
-        "Role" => ("roles", true),
-        "RoleBinding" => ("rolebindings", true),
-        "ClusterRole" => ("clusterroles", false),
-        "ClusterRoleBinding" => ("clusterrolebindings", false),
-        "PodDisruptionBudget" => ("poddisruptionbudgets", true),
-        "NetworkPolicy" => ("networkpolicies", true),
-        "PriorityClass" => ("priorityclasses", false),
-        _ => return None,
-    };
-    Some((plural.to_owned(), namespaced))
+    kinds::find(&gk.group, &gk.kind).map(|kind| (kind.plural.to_owned(), kind.namespaced))
 }
 
 #[cfg(test)]

@@ -7,8 +7,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{blocking_step, crd, edits};
-use crate::api::install_plan::is_approved;
+use crate::api::cluster_service_version::Csv;
+use crate::api::conditions::Conditions;
+use crate::api::install_plan::{self, InstallPlan, Phase, is_approved};
 use crate::api::object;
+use crate::api::subscription::Subscription;
 use crate::bundle::reference;
 use crate::plan::Reason;
 use crate::settings::Settings;
@@ -84,7 +87,7 @@ impl std::fmt::Display for Change {
 impl PlanSummary {
     /// Will nobody ever change it again by himself?
     pub fn is_final(&self) -> bool {
-        matches!(self.phase.as_str(), "Complete" | "Failed")
+        Phase::from(self.phase.as_str()).is_final()
     }
 
     /// Takes it that the OperatorGroups of the namespace could not be read: then it is not known whether there is one.
@@ -97,38 +100,38 @@ impl PlanSummary {
 
     /// Does it wait for somebody's approval? One that a newer plan supersedes should not get it.
     pub fn is_pending(&self) -> bool {
-        self.phase == "RequiresApproval" && !self.approved && self.superseded_by.is_none()
+        self.phase == Phase::RequiresApproval.as_str() && !self.approved && self.superseded_by.is_none()
     }
 }
 
 /// Is the plan made, and not approved yet?
 pub fn waits_for_approval(plan: &Value) -> bool {
-    object::text(plan, &["status", "phase"]) == "RequiresApproval" && !is_approved(plan)
+    InstallPlan::of(plan).phase() == Phase::RequiresApproval && !is_approved(plan)
 }
 
 /// Is the plan approved, while no controller has begun to execute it?
 pub fn waits_for_execution(plan: &Value) -> bool {
-    object::text(plan, &["status", "phase"]) == "RequiresApproval" && is_approved(plan)
+    InstallPlan::of(plan).phase() == Phase::RequiresApproval && is_approved(plan)
 }
 
 /// Where the plan stands. `settings` are those of whoever executes it.
 pub fn summarize(settings: &Settings, world: &Reader<'_>, plan: &Value) -> PlanSummary {
-    let steps = object::list(plan, &["status", "plan"]);
+    let steps = InstallPlan::of(plan).steps_json();
     let done = steps.iter().filter(|step| blocking_step::is_done(step)).count();
-    let phase = object::text(plan, &["status", "phase"]).to_owned();
+    let phase = InstallPlan::of(plan).phase_text().to_owned();
     let approved = is_approved(plan);
-    let step = (phase != "Complete").then(|| blocking_step::open(plan)).flatten().map(|(_, step)| Step {
-        kind: object::text(step, &["resource", "kind"]).to_owned(),
-        name: object::text(step, &["resource", "name"]).to_owned(),
+    let step = (phase != Phase::Complete.as_str()).then(|| blocking_step::open(plan)).flatten().map(|(_, step)| Step {
+        kind: install_plan::Step::of(step).kind().to_owned(),
+        name: install_plan::Step::of(step).name().to_owned(),
         status: object::text(step, &["status"]).to_owned(),
-        resolving: object::text(step, &["resolving"]).to_owned(),
+        resolving: install_plan::Step::of(step).resolving().to_owned(),
     });
     let reason = reason(settings, world, plan, &phase, approved, step.as_ref());
     PlanSummary {
-        approval: object::text(plan, &["spec", "approval"]).to_owned(),
+        approval: InstallPlan::of(plan).approval_text().to_owned(),
         csvs: changes(world, plan),
         steps: (done, steps.len()),
-        superseded_by: superseded_by(world, plan).filter(|_| !matches!(phase.as_str(), "Complete" | "Failed")),
+        superseded_by: superseded_by(world, plan).filter(|_| !Phase::from(phase.as_str()).is_final()),
         phase,
         approved,
         step,
@@ -150,28 +153,28 @@ fn reason(
         let (namespace, name, message) = (namespace.clone(), name.clone(), message.to_owned());
         Some(Reason::InstallPlanWaits { namespace, name, message })
     };
-    let message = object::text(plan, &["status", "message"]);
-    match phase {
-        "Complete" => None,
-        "Failed" => {
+    let message = InstallPlan::of(plan).message();
+    match Phase::from(phase) {
+        Phase::Complete => None,
+        Phase::Failed => {
             let (message, culprit) = (message.to_owned(), blocking_step::of_failed(world, plan));
             Some(Reason::InstallPlanFailed { namespace, name, message, culprit })
         }
-        "" | "Planning" if !object::list(plan, &["status", "plan"]).is_empty() => {
+        Phase::None | Phase::Planning if !InstallPlan::of(plan).steps_json().is_empty() => {
             waits("no controller has begun to execute it yet")
         }
-        "RequiresApproval" if approved => waits("it is approved, and no controller has begun to execute it yet"),
-        "RequiresApproval" => {
+        Phase::RequiresApproval if approved => waits("it is approved, and no controller has begun to execute it yet"),
+        Phase::RequiresApproval => {
             let csvs = edits::csvs(plan).into_iter().map(str::to_owned).collect();
             Some(Reason::ApprovalNeeded { namespace, name, csvs })
         }
-        "Installing" => {
+        Phase::Installing => {
             if let Some(reason) = unchecked(world, plan) {
                 return Some(reason);
             }
             if let Some(message) = message.strip_prefix(RETRYING) {
                 let message = message.to_owned();
-                let started = object::parse_time(object::text(plan, &["status", "startTime"]));
+                let started = InstallPlan::of(plan).started();
                 // What is forbidden is tried for ever.
                 let is_final = !message.contains("is forbidden");
                 let ends = |started: Timestamp| started + settings.install_plan_retry_timeout;
@@ -189,7 +192,7 @@ fn reason(
                     fails_at,
                 });
             }
-            let steps = object::list(plan, &["status", "plan"]);
+            let steps = InstallPlan::of(plan).steps_json();
             match (steps.iter().find(|s| object::text(s, &["status"]) == crd::WAITING), step) {
                 (Some(waiting), _) => waits(&crd::waiting(waiting)),
                 (None, Some(Step { kind, name, .. })) => waits(&format!("{kind} {name} comes next")),
@@ -206,12 +209,11 @@ fn reason(
 
 /// What keeps all plans of the namespace from being executed.
 fn unchecked(world: &Reader<'_>, plan: &Value) -> Option<Reason> {
-    let conditions = object::list(plan, &["status", "conditions"]);
-    let failed = conditions.iter().find(|c| object::text(c, &["reason"]) == "InstallCheckFailed")?;
+    let failed = Conditions::of(plan).iter().find(|c| c.reason() == install_plan::reason::CHECK_FAILED)?;
     let namespace = object::namespace(plan).to_owned();
     let groups = world.in_namespace(&kind::OPERATOR_GROUP, &namespace);
     let mut names: Vec<String> = groups.map(|group| object::name(group.json()).to_owned()).collect();
-    let message = object::text(failed, &["message"]);
+    let message = failed.message();
     Some(match names.len() {
         0 if message.starts_with(NO_GROUP) => Reason::NoOperatorGroup { namespace },
         1 => Reason::Invalid {
@@ -236,7 +238,7 @@ pub fn changes(world: &Reader<'_>, plan: &Value) -> Vec<Change> {
 
 /// What a ClusterServiceVersion of the plan says that it replaces.
 fn replaced(plan: &Value, csv: &str) -> Option<String> {
-    let lookups = object::list(plan, &["status", "bundleLookups"]);
+    let lookups = InstallPlan::of(plan).bundle_lookups();
     let lookup = lookups.iter().find(|lookup| object::text(lookup, &["identifier"]) == csv);
     let of_lookup = lookup.map(|lookup| object::text(lookup, &["replaces"]).to_owned());
     let of_step = || {
@@ -244,13 +246,13 @@ fn replaced(plan: &Value, csv: &str) -> Option<String> {
             let text = |key| object::text(step, &["resource", key]);
             text("kind") == "ClusterServiceVersion" && text("name") == csv
         };
-        let step = object::list(plan, &["status", "plan"]).iter().find(is_of_csv)?;
-        let manifest = object::text(step, &["resource", "manifest"]);
+        let step = InstallPlan::of(plan).steps_json().iter().find(is_of_csv)?;
+        let manifest = install_plan::Step::of(step).manifest();
         if let Some(replaces) = reference::replaces(manifest) {
             return Some(replaces);
         }
         let manifest: Value = serde_json::from_str(manifest).ok()?;
-        Some(object::text(&manifest, &["spec", "replaces"]).to_owned())
+        Some(Csv::of(&manifest).replaces().to_owned())
     };
     of_lookup.filter(|name| !name.is_empty()).or_else(of_step).filter(|name| !name.is_empty())
 }
@@ -266,7 +268,7 @@ fn was_there(world: &Reader<'_>, plan: &Value, csv: &str) -> bool {
 }
 
 fn generation(plan: &Value) -> i64 {
-    object::at(plan, &["spec", "generation"]).as_i64().unwrap_or_default()
+    InstallPlan::of(plan).generation()
 }
 
 /// The newest plan of the namespace that came after this one. OLM looks at the newest only when it resolves, but still carries out an
@@ -282,5 +284,5 @@ pub fn superseded_by(world: &Reader<'_>, plan: &Value) -> Option<String> {
 pub fn subscriptions<'w>(world: &Reader<'w>, plan: &Value) -> Vec<&'w Value> {
     let csvs: BTreeSet<&str> = edits::csvs(plan).into_iter().collect();
     let all = world.in_namespace(&kind::SUBSCRIPTION, object::namespace(plan)).map(|o| o.json());
-    all.filter(|s| csvs.contains(object::text(s, &["status", "currentCSV"]))).collect()
+    all.filter(|s| csvs.contains(Subscription::of(s).current_csv())).collect()
 }

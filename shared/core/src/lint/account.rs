@@ -8,7 +8,11 @@ use super::members::carried;
 use super::problem::{Change, Problem};
 use super::rule::{ACCOUNT_LACKS_RIGHTS, ACCOUNT_MISSING};
 use super::{Look, Tenant, listed};
-use crate::api::object::{self, Gvk, ObjectRef};
+use crate::api::cluster_service_version::{Csv, Phase};
+use crate::api::install_plan::{self, InstallPlan};
+use crate::api::kinds;
+use crate::api::object::{self, ObjectRef};
+use crate::api::operator_group::OperatorGroup;
 use crate::installplan::rights::{self, Lacking};
 use crate::installplan::summary;
 use crate::membership::{self, Group};
@@ -21,7 +25,7 @@ const RBAC: &str = "rbac.authorization.k8s.io/v1";
 pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
     for at in &tenant.groups {
         let group = look.group(*at);
-        let name = object::text(group.0, &["spec", "serviceAccountName"]);
+        let name = OperatorGroup::of(group.0).service_account();
         if name.is_empty() {
             continue;
         }
@@ -35,7 +39,7 @@ pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Proble
 }
 
 fn account_ref(namespace: &str, name: &str) -> ObjectRef {
-    ObjectRef { gvk: Gvk::new("", "v1", "ServiceAccount"), namespace: namespace.to_owned(), name: name.to_owned() }
+    ObjectRef { gvk: kinds::SERVICE_ACCOUNT.gvk(), namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
 fn missing(group: Group<'_>, tenant: &Tenant<'_>, name: &str) -> Problem {
@@ -61,7 +65,7 @@ fn lacks_rights(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, account: &Accou
     let mut lacking: Vec<Lacking> = Vec::new();
     let mut wanted_by = Vec::new();
     for plan in look.world.in_namespace(&kind::INSTALL_PLAN, tenant.namespace).map(|o| o.json()) {
-        let is_done = object::text(plan, &["status", "phase"]) == "Complete";
+        let is_done = InstallPlan::of(plan).phase() == install_plan::Phase::Complete;
         if is_done || summary::superseded_by(&look.world, plan).is_some() {
             continue;
         }
@@ -103,9 +107,9 @@ fn without_deployments<'a>(look: &Look<'_>, tenant: &Tenant<'a>, at: usize) -> V
     let targets = look.targets(at);
     let carried = carried(targets);
     let lacks = |csv: &&&Value| {
-        let named = object::list(csv, &["spec", "install", "spec", "deployments"]).iter();
+        let named = Csv::of(csv).deployments().iter();
         let mut names = named.map(|deployment| object::text(deployment, &["name"]));
-        let leaves = matches!(object::text(csv, &["status", "phase"]), "Replacing" | "Deleting");
+        let leaves = matches!(Csv::of(csv).phase(), Phase::Replacing | Phase::Deleting);
         !leaves
             && !targets.is_empty()
             && membership::supports(csv, tenant.namespace, &carried).is_ok()

@@ -8,7 +8,8 @@ use super::members::fail;
 use super::problem::{Change, Problem};
 use super::rule::{APIS_CLASH, STATIC_LACKS_API};
 use super::{Look, listed};
-use crate::api::object::{self, ObjectRef};
+use crate::api::object::ObjectRef;
+use crate::api::operator_group::OperatorGroup;
 use crate::finding::Severity;
 use crate::membership::{self, Apis, PROVIDED_APIS};
 use crate::operatorgroup::intersection::{ApiConflict, Clash, Holder, Pair, Scope};
@@ -49,7 +50,7 @@ fn claim(look: &Look<'_>, at: usize, api: &str) -> Option<Claim> {
 
 /// Does OLM take out of its annotation what nobody provides? Not while it cannot tell what the group targets.
 fn is_pruned(look: &Look<'_>, Scope { group, asked, .. }: &Scope<'_>) -> bool {
-    let account = object::text(group.0, &["spec", "serviceAccountName"]);
+    let account = OperatorGroup::of(group.0).service_account();
     let has_account =
         account.is_empty() || look.world.json(&kind::SERVICE_ACCOUNT, group.namespace(), account).is_some();
     has_account && asked.is_ok()

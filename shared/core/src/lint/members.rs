@@ -1,5 +1,9 @@
 //! Who is a member of which OperatorGroup, and who cannot be.
 
+use crate::api::cluster_service_version::{Csv, Phase, reason};
+use crate::api::kinds;
+use crate::api::metadata::Metadata;
+
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -9,7 +13,7 @@ use super::problem::{Change, Problem};
 use super::rule::{INSTALL_MODES, NO_GROUP, OWN_NAMESPACE_MISSING, SEVERAL_GROUPS, UNUSED};
 use super::targets::{has_selector, retarget};
 use super::{Look, Tenant, listed};
-use crate::api::object::{self, Gvk, ObjectRef};
+use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
 use crate::membership::{self, Apis, OPERATOR_GROUP};
 use crate::visible::word;
@@ -35,7 +39,7 @@ fn several_groups(look: &Look<'_>, tenant: &Tenant<'_>, several: &[usize], found
         tenant.csvs.iter().filter(|csv| object::annotation(csv, OPERATOR_GROUP) == Some(name)).count()
     };
     let created = |at: &usize| {
-        let time = object::text(look.group(*at).0, &["metadata", "creationTimestamp"]);
+        let time = Metadata::of(look.group(*at).0).created();
         // What is not there yet comes last.
         (time.is_empty(), time)
     };
@@ -90,8 +94,7 @@ fn no_group(look: &Look<'_>, tenant: &Tenant<'_>) -> Option<Problem> {
         ([], subscriptions) => format!("{} not resolved", are(subscriptions, "Subscription")),
         (csvs, _) => format!("{} with NoOperatorGroup", fail(csvs)),
     };
-    let place =
-        ObjectRef { gvk: Gvk::new("", "v1", "Namespace"), namespace: String::new(), name: (*namespace).to_owned() };
+    let place = ObjectRef { gvk: kinds::NAMESPACE.gvk(), namespace: String::new(), name: (*namespace).to_owned() };
     let operators = csvs.iter().chain(subscriptions).map(|object| ObjectRef::of(object));
     let problem =
         Problem::of(&NO_GROUP, place, format!("there is no OperatorGroup here: {consequence}")).also(operators);
@@ -227,8 +230,8 @@ fn inferred(look: &Look<'_>, at: usize, csv: &Value, carried: &str) -> Option<Pr
     let group = look.group(at);
     let namespace = group.namespace();
     let why = membership::supports_as_listed(csv, namespace, carried).err()?;
-    let is_refused = object::text(csv, &["status", "reason"]) == "UnsupportedOperatorGroup"
-        && object::text(csv, &["status", "phase"]) == "Failed";
+    let is_refused =
+        Csv::of(csv).reason() == reason::UNSUPPORTED_OPERATOR_GROUP && Csv::of(csv).phase() == Phase::Failed;
     let message = format!(
         "it supports {}, the targets of OperatorGroup {}, only since an install mode that it lists implies one that it does not: \
          OLM's own controllers do not infer that, and let it fail with UnsupportedOperatorGroup: {why}",

@@ -36,6 +36,7 @@ pub use self::problem::{Change, Fingerprint, Fix, Problem};
 pub use self::rule::{RULES, Rule, rule};
 use crate::api::cluster_service_version::is_copy;
 use crate::api::object;
+use crate::api::operator_group::OperatorGroup;
 use crate::membership::Group;
 use crate::operatorgroup::intersection::{Clash, Intersections, Scope};
 use crate::world::{GroupKind, Reader, World, kind};
@@ -92,7 +93,7 @@ pub fn namespaces_of_plans(world: &World) -> BTreeSet<String> {
 /// The namespaces whose group names a ServiceAccount: there its rights, and what is installed with them, matter.
 pub fn namespaces_of_accounts(world: &Reader<'_>) -> BTreeSet<String> {
     let groups = world.all(&kind::OPERATOR_GROUP).map(|o| o.json());
-    let named = groups.filter(|group| !object::text(group, &["spec", "serviceAccountName"]).is_empty());
+    let named = groups.filter(|group| !OperatorGroup::of(group).service_account().is_empty());
     named.map(|group| object::namespace(group).to_owned()).collect()
 }
 

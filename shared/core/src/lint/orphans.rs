@@ -1,5 +1,8 @@
 //! What OLM made for somebody who is gone.
 
+use crate::api::cluster_service_version::Csv;
+use crate::api::install_plan::{InstallPlan, Phase};
+use crate::api::subscription::Subscription;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -7,6 +10,7 @@ use serde_json::Value;
 use super::problem::{Change, Problem};
 use super::rule::{ORPHANED_COPY, ORPHANED_GROUP_ROLE, ORPHANED_RIGHTS};
 use super::{Look, listed};
+use crate::api::kinds;
 use crate::api::labels::{COPIED_FROM, OWNER, OWNER_KIND, OWNER_NAMESPACE};
 use crate::api::object::{self, ObjectRef};
 use crate::membership;
@@ -17,7 +21,7 @@ const RBAC: [GroupKind; 4] = [kind::CLUSTER_ROLE, kind::CLUSTER_ROLE_BINDING, ki
 
 pub(super) fn check(look: &Look<'_>, found: &mut Vec<Problem>) {
     for csv in look.world.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json()) {
-        if let Some(source) = object::label(csv, COPIED_FROM).filter(|_| !object::is_deleting(csv)) {
+        if let Some(source) = Csv::of(csv).copied_from().filter(|_| !object::is_deleting(csv)) {
             found.extend(copy(look, csv, source));
         }
     }
@@ -83,7 +87,7 @@ fn rights(look: &Look<'_>, object: &Value) -> Option<Problem> {
 }
 
 fn group_ref(namespace: &str, name: &str) -> ObjectRef {
-    let gvk = object::Gvk::new("operators.coreos.com", "v1", "OperatorGroup");
+    let gvk = kinds::OPERATOR_GROUP.gvk();
     ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
@@ -126,16 +130,16 @@ fn of_csv(look: &Look<'_>, object: &Value, namespace: &str, csv: &str) -> Option
 }
 
 fn csv_ref(namespace: &str, name: &str) -> ObjectRef {
-    let gvk = object::Gvk::new("operators.coreos.com", "v1alpha1", "ClusterServiceVersion");
+    let gvk = kinds::CLUSTER_SERVICE_VERSION.gvk();
     ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
 /// Is the ClusterServiceVersion about to be made? An InstallPlan may write its rights first.
 fn is_on_its_way(look: &Look<'_>, namespace: &str, csv: &str) -> bool {
     let subscribed = look.world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|o| o.json());
-    let current: BTreeSet<&str> = subscribed.map(|s| object::text(s, &["status", "currentCSV"])).collect();
+    let current: BTreeSet<&str> = subscribed.map(|s| Subscription::of(s).current_csv()).collect();
     let plans = look.world.in_namespace(&kind::INSTALL_PLAN, namespace).map(|o| o.json());
-    let mut open = plans.filter(|plan| object::text(plan, &["status", "phase"]) != "Complete");
+    let mut open = plans.filter(|plan| InstallPlan::of(plan).phase() != Phase::Complete);
     let names =
         |plan: &Value| object::list(plan, &["spec", "clusterServiceVersionNames"]).iter().any(|name| name == csv);
     current.contains(csv) || open.any(names)

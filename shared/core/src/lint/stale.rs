@@ -14,7 +14,11 @@ use super::problem::{Change, Problem};
 use super::rule::{EMPTY_HOLDS_APIS, STALE_APIS, STALE_MEMBER, STALE_STATUS};
 use super::targets::has_selector;
 use super::{Look, Tenant, listed};
+use crate::api::cluster_service_version::{Csv, Phase};
+use crate::api::conditions::Conditions;
+use crate::api::metadata::Metadata;
 use crate::api::object::{self, ObjectRef};
+use crate::api::operator_group::{OperatorGroup, condition};
 use crate::finding::Severity;
 use crate::membership::{self, Apis, Group, PROVIDED_APIS};
 use crate::operatorgroup::intersection::{ApiConflict, Fate, Pair};
@@ -52,7 +56,7 @@ fn severity<'a>(look: &Look<'_>, objects: impl IntoIterator<Item = &'a Value>) -
 
 fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
     let group = look.group(at);
-    let account = object::text(group.0, &["spec", "serviceAccountName"]);
+    let account = OperatorGroup::of(group.0).service_account();
     let waits = !account.is_empty() && look.world.json(&kind::SERVICE_ACCOUNT, tenant.namespace, account).is_none();
     if waits || has_selector(group) && !look.known.all(&kind::NAMESPACE) {
         return None;
@@ -61,7 +65,7 @@ fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
     if object::at(group.0, &["status", "lastUpdated"]).is_null() {
         // A file may be of no cluster at all.
         let is_there = look.known.all(&kind::OPERATOR_GROUP);
-        let created = object::parse_time(object::text(group.0, &["metadata", "creationTimestamp"]))?;
+        let created = object::parse_time(Metadata::of(group.0).created())?;
         let is_old = look.now.duration_since(created) > RESYNC;
         let message = "OLM has never looked at it";
         return (is_there && is_old).then(|| Problem::new(&STALE_STATUS, group.0, message).advise(RUNNING));
@@ -71,9 +75,9 @@ fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
         let is = if recorded.is_empty() { "no namespace".to_owned() } else { said(tenant.namespace, &recorded) };
         let asks = if wanted.is_empty() { "no namespace".to_owned() } else { said(tenant.namespace, wanted) };
         format!("its status says that it targets {is}, its spec asks for {asks}")
-    } else if tenant.groups.len() == 1 && has_condition(group, "MultipleOperatorGroup") {
+    } else if tenant.groups.len() == 1 && has_condition(group, condition::MULTIPLE) {
         "its status says that there are several OperatorGroups in its namespace, and it is the only one".to_owned()
-    } else if has_condition(group, "OperatorGroupServiceAccount") {
+    } else if has_condition(group, condition::SERVICE_ACCOUNT) {
         "its status says that its ServiceAccount is not there, and it is".to_owned()
     } else {
         return None;
@@ -86,14 +90,13 @@ fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
 
 const RUNNING: &str = "see that OLM runs";
 
-fn has_condition(group: Group<'_>, kind: &str) -> bool {
-    let conditions = object::list(group.0, &["status", "conditions"]);
-    conditions.iter().any(|c| object::text(c, &["type"]) == kind && object::text(c, &["status"]) == "True")
+fn has_condition(group: Group<'_>, of_type: &str) -> bool {
+    Conditions::of(group.0).is_true(of_type)
 }
 
 fn member(look: &Look<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
     let recorded: BTreeSet<String> = group.targets().into_iter().map(str::to_owned).collect();
-    if recorded.is_empty() || object::text(csv, &["status", "phase"]).is_empty() {
+    if recorded.is_empty() || Csv::of(csv).phase() == Phase::None {
         return None;
     }
     let wanted = group.annotations();
@@ -129,7 +132,7 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
     let originals: Vec<&Value> = membership::originals(&look.world, tenant.namespace).collect();
     let by_all = originals.iter().fold(Apis::default(), |all, csv| all.union(&Apis::of(csv)));
     let arrives = |csv: &&Value| {
-        matches!(object::text(csv, &["status", "phase"]), "" | "Pending") && !Apis::of(csv).0.is_subset(&annotated.0)
+        matches!(Csv::of(csv).phase(), Phase::None | Phase::Pending) && !Apis::of(csv).0.is_subset(&annotated.0)
     };
     let prunes = !originals.iter().any(arrives);
     let extra: BTreeSet<&String> = annotated.0.difference(&by_all.0).filter(|_| prunes).collect();
@@ -143,7 +146,7 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
         let problem = Problem::new(&EMPTY_HOLDS_APIS, group.0, message).severity(severity);
         return Some(problem.mend(what, Change::Patch(ObjectRef::of(group.0), patch)));
     }
-    let runs = |csv: &Value| object::text(csv, &["status", "phase"]) == "Succeeded";
+    let runs = |csv: &Value| Csv::of(csv).phase() == Phase::Succeeded;
     let fates = look.all.fates(at).into_iter().filter(|fate| fate.row == ApiConflict::Add && runs(fate.csv));
     let lacked = fates.fold(Apis::default(), |all, fate| all.union(&Apis::of(fate.csv)));
     let lacked: BTreeSet<&String> = lacked.0.difference(&annotated.0).collect();

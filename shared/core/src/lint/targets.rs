@@ -6,6 +6,7 @@ use super::problem::{Change, Problem};
 use super::rule::{INVALID_FIELDS, INVALID_TARGETS, SELECTS_NOTHING, TARGET_MISSING, TARGETS_AND_SELECTOR};
 use super::{Look, Tenant, listed};
 use crate::api::object::{self, ObjectRef};
+use crate::api::operator_group::OperatorGroup;
 use crate::finding::Severity;
 use crate::membership::Group;
 use crate::operatorgroup::compile::Named;
@@ -38,12 +39,12 @@ pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Proble
 
 /// The namespaces that the spec names.
 fn named(group: Group<'_>) -> Vec<&str> {
-    object::list(group.0, &["spec", "targetNamespaces"]).iter().filter_map(Value::as_str).collect()
+    OperatorGroup::of(group.0).wanted_namespaces().collect()
 }
 
 /// Is there a selector that asks for something?
 pub(super) fn has_selector(group: Group<'_>) -> bool {
-    let selector = object::at(group.0, &["spec", "selector"]);
+    let selector = OperatorGroup::of(group.0).selector();
     object::entries(selector, &["matchLabels"]).next().is_some()
         || !object::list(selector, &["matchExpressions"]).is_empty()
 }
@@ -154,7 +155,7 @@ fn selects_nothing(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Pr
 
 /// What makes a selector match, with the command where its labels say all.
 fn label(group: Group<'_>) -> String {
-    let selector = object::at(group.0, &["spec", "selector"]);
+    let selector = OperatorGroup::of(group.0).selector();
     let labels: Vec<String> = object::entries(selector, &["matchLabels"])
         .map(|(key, value)| word(&format!("{key}={value}")).into_owned())
         .collect();

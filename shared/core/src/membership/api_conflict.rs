@@ -1,6 +1,8 @@
 //! The table of the design: what OLM does about a member, from what its group, others, and it itself provide
 //! (olm-behaviour/operatorgroup.md#intersection).
 
+use crate::api::cluster_service_version::reason;
+
 /// A row of the table, and what OLM does in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ApiConflict {
@@ -48,8 +50,8 @@ impl ApiConflict {
     pub fn reason(self) -> Option<&'static str> {
         match self {
             Self::Continue | Self::Add | Self::Remove => None,
-            Self::StaticLacks | Self::StaticContested => Some("CannotModifyStaticOperatorGroupProvidedAPIs"),
-            Self::Conflict => Some(super::CONFLICT),
+            Self::StaticLacks | Self::StaticContested => Some(reason::STATIC_PROVIDED_APIS),
+            Self::Conflict => Some(reason::CONFLICT),
         }
     }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{ApiConflict, Group};
+use crate::api::cluster_service_version::Csv;
 use crate::api::object;
 use crate::world::{IndexKey, Reader};
 
@@ -22,11 +23,11 @@ impl Apis {
 
     /// What a ClusterServiceVersion provides: the CustomResourceDefinitions and APIServices it owns.
     pub fn of(csv: &Value) -> Self {
-        let crds = object::list(csv, &["spec", "customresourcedefinitions", "owned"]).iter().filter_map(|crd| {
+        let crds = Csv::of(csv).owned_crds().iter().filter_map(|crd| {
             let (_, group) = object::text(crd, &["name"]).split_once('.')?;
             Some(api(crd, group))
         });
-        let services = object::list(csv, &["spec", "apiservicedefinitions", "owned"]);
+        let services = Csv::of(csv).owned_api_services();
         let services = services.iter().map(|service| api(service, object::text(service, &["group"])));
         Self(crds.chain(services).collect())
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::api::cluster_service_version::{Csv, reason};
 use crate::api::object;
 
 /// Does the ClusterServiceVersion support these targets (the value of `olm.targetNamespaces`) when it runs in `namespace`?
@@ -14,7 +15,7 @@ pub fn supports(csv: &Value, namespace: &str, targets: &str) -> Result<(), (&'st
     let Modes { listed, inferred } = modes(csv).map_err(|message| ("InvalidInstallModes", message))?;
     let modes: BTreeSet<&str> = listed.union(&inferred).copied().collect();
     let targets: Vec<&str> = targets.split(',').collect();
-    check(&modes, namespace, &targets).map_err(|message| ("UnsupportedOperatorGroup", message))
+    check(&modes, namespace, &targets).map_err(|message| (reason::UNSUPPORTED_OPERATOR_GROUP, message))
 }
 
 /// The same as what OLM ships sees it, which infers no mode from another.
@@ -43,7 +44,8 @@ const IMPLIED: [(&str, &str); 2] = [("MultiNamespace", "SingleNamespace"), ("Sin
 /// The supported install modes. One that is not listed is supported when another implies it, as OLM's design has it (what OLM ships never
 /// infers, olm-behaviour/README.md#design-and-code); what is listed as not supported is not.
 fn modes(csv: &Value) -> Result<Modes<'_>, String> {
-    let listed: Vec<(&str, bool)> = object::list(csv, &["spec", "installModes"])
+    let listed: Vec<(&str, bool)> = Csv::of(csv)
+        .install_modes()
         .iter()
         .map(|m| (object::text(m, &["type"]), object::at(m, &["supported"]).as_bool().unwrap_or_default()))
         .collect();

@@ -24,12 +24,12 @@ pub use self::apis::{Apis, Provision, provision};
 pub use self::install_modes::{supported_modes, supports, supports_as_listed};
 pub use crate::api::cluster_service_version::is_copy;
 use crate::api::go_json::GoType;
+use crate::api::metadata::Metadata;
 use crate::api::object;
+use crate::api::operator_group::OperatorGroup;
 use crate::plan::{Account, Action};
 use crate::world::{Reader, kind};
 
-/// The reason of a ClusterServiceVersion that gives way to another OperatorGroup.
-pub const CONFLICT: &str = "InterOperatorGroupOwnerConflict";
 /// On a member, and copied with it: the name of its OperatorGroup.
 pub const OPERATOR_GROUP: &str = "olm.operatorGroup";
 /// On a member, and copied with it: the namespace it runs in.
@@ -56,7 +56,7 @@ impl<'a> Group<'a> {
 
     /// The namespaces it targets as recorded in its status; exactly `""` when it is global.
     pub fn targets(self) -> BTreeSet<&'a str> {
-        object::list(self.0, &["status", "namespaces"]).iter().filter_map(Value::as_str).collect()
+        OperatorGroup::of(self.0).target_namespaces().collect()
     }
 
     /// The ServiceAccount with whose rights its members are installed, if it names one. It is one of the group's own namespace, whatever
@@ -65,7 +65,7 @@ impl<'a> Group<'a> {
     /// # Errors
     /// The name of one that has not been found.
     pub fn account(self) -> Result<Option<Account>, &'a str> {
-        let wanted = object::text(self.0, &["spec", "serviceAccountName"]);
+        let wanted = OperatorGroup::of(self.0).service_account();
         let found = |key| object::text(self.0, &["status", "serviceAccountRef", key]).to_owned();
         match wanted {
             "" => Ok(None),
@@ -113,7 +113,7 @@ impl<'a> Group<'a> {
 
     /// Is there something wrong with it, so that its targets stay as its status says, whatever its spec asks for?
     pub fn keeps_targets(self, world: &Reader<'_>) -> bool {
-        let account = object::text(self.0, &["spec", "serviceAccountName"]);
+        let account = OperatorGroup::of(self.0).service_account();
         let is_missing = |name| world.json(&kind::SERVICE_ACCOUNT, self.namespace(), name).is_none();
         !account.is_empty() && is_missing(account) || wanted_targets(world, self).is_err()
     }
@@ -146,7 +146,7 @@ impl<'a> Group<'a> {
     /// Was it there before the other? Of two made in the same second, or not yet, the one whose namespace and name come first.
     pub fn precedes(self, other: Group<'_>) -> bool {
         let order = |group: Group<'_>| {
-            let made = object::text(group.0, &["metadata", "creationTimestamp"]).to_owned();
+            let made = Metadata::of(group.0).created().to_owned();
             (made.is_empty(), made, group.namespace().to_owned(), group.name().to_owned())
         };
         order(self) < order(other)
@@ -186,8 +186,7 @@ pub fn originals<'w>(world: &Reader<'w>, namespace: &str) -> impl Iterator<Item 
 /// # Errors
 /// The spec makes no sense; says why.
 pub fn wanted_targets(world: &Reader<'_>, group: Group<'_>) -> Result<BTreeSet<String>, String> {
-    let named: Vec<&str> =
-        object::list(group.0, &["spec", "targetNamespaces"]).iter().filter_map(Value::as_str).collect();
+    let named: Vec<&str> = OperatorGroup::of(group.0).wanted_namespaces().collect();
     if named.contains(&"") {
         return Err(format!("TargetNamespaces cannot contain NamespaceAll: [{}]", named.join(" ")));
     }
@@ -198,7 +197,7 @@ pub fn wanted_targets(world: &Reader<'_>, group: Group<'_>) -> Result<BTreeSet<S
     if !named.is_empty() {
         return Ok(named.into_iter().map(str::to_owned).collect());
     }
-    let selector = selector::Selector::read(object::at(group.0, &["spec", "selector"]))?;
+    let selector = selector::Selector::read(OperatorGroup::of(group.0).selector())?;
     if selector.is_empty() {
         return Ok(BTreeSet::from([String::new()]));
     }

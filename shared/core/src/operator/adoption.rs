@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{LABEL, can_be_component};
-use crate::api::cluster_service_version::is_copy;
+use crate::api::cluster_service_version::{Csv, is_copy};
 use crate::api::object;
+use crate::api::subscription::Subscription;
 use crate::plan::{Action, Key, Plan};
 use crate::world::{GroupKind, IndexKey, Reader, kind};
 
@@ -38,7 +39,7 @@ fn around_subscription(world: &Reader<'_>, subscription: &Value, actions: &mut V
     }
     let operator = component(package, namespace);
     actions.extend(adopt(subscription, &operator));
-    let csv = object::text(subscription, &["status", "installedCSV"]);
+    let csv = Subscription::of(subscription).installed_csv();
     if !csv.is_empty() {
         let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, csv).filter(|c| !is_copy(c));
         actions.extend(csv.and_then(|csv| adopt(csv, &operator)));
@@ -70,7 +71,7 @@ fn around_subscription(world: &Reader<'_>, subscription: &Value, actions: &mut V
 }
 
 fn plan_of(subscription: &Value) -> &str {
-    object::text(subscription, &["status", "installPlanRef", "name"])
+    Subscription::of(subscription).plan_name()
 }
 
 /// All that a ClusterServiceVersion owns, by owner reference or owner labels, and the CustomResourceDefinitions it provides.
@@ -89,7 +90,7 @@ fn below_csv(world: &Reader<'_>, csv: &Value, actions: &mut Vec<Action>) {
         namespace: object::namespace(csv).to_owned(),
         name: object::name(csv).to_owned(),
     }));
-    let crds = object::list(csv, &["spec", "customresourcedefinitions", "owned"]);
+    let crds = Csv::of(csv).owned_crds();
     owned.extend(
         crds.iter().filter_map(|crd| world.object(&kind::CUSTOM_RESOURCE_DEFINITION, "", object::text(crd, &["name"]))),
     );

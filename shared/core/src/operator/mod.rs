@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 pub use self::adoption::plan as plan_adoption;
 use crate::api::cluster_service_version::is_copy;
+use crate::api::conditions::Conditions;
 use crate::api::labels::COMPONENT as LABEL;
 use crate::api::names::{LONGEST_SUBDOMAIN, is_subdomain};
 use crate::api::object;
@@ -105,7 +106,7 @@ fn reference(component: &Value) -> Value {
 /// The conditions of a component; a ClusterServiceVersion's phase is shown as one.
 fn conditions(component: &Value) -> Vec<Value> {
     if GroupKind::of(component) != kind::CLUSTER_SERVICE_VERSION {
-        return object::list(component, &["status", "conditions"]).iter().map(condition).collect();
+        return Conditions::of(component).json().iter().map(condition).collect();
     }
     let status = object::at(component, &["status"]);
     let phase = object::text(status, &["phase"]);

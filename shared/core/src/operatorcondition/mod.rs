@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::api::cluster_service_version::is_copy;
+use crate::api::conditions::Conditions;
 use crate::api::{labels, object};
 use crate::plan::{Action, Key, Plan};
 use crate::world::{Reader, kind};
@@ -122,7 +123,7 @@ fn owned(world: &Reader<'_>, condition: &Value, kind: &str, fields: &[(&str, Val
 /// Takes what the operator said in `spec.conditions` over into the status, with the generation that said it.
 fn report(condition: &Value, now: Timestamp) -> Option<Action> {
     let generation = object::generation(condition);
-    let mut reported = object::list(condition, &["status", "conditions"]).to_vec();
+    let mut reported = Conditions::of(condition).json().to_vec();
     for said in object::list(condition, &["spec", "conditions"]) {
         let type_ = object::text(said, &["type"]);
         let old = reported.iter_mut().find(|c| object::text(c, &["type"]) == type_);
@@ -152,7 +153,7 @@ fn report(condition: &Value, now: Timestamp) -> Option<Action> {
             None => reported.push(new),
         }
     }
-    if reported == object::list(condition, &["status", "conditions"]) {
+    if reported == Conditions::of(condition).json() {
         return None;
     }
     let mut new = condition.clone();

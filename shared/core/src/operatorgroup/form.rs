@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::{crd, object};
 use crate::structural;
 
@@ -19,7 +20,7 @@ pub struct Fault {
 
 /// The OperatorGroup's CustomResourceDefinition.
 static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
-    let is_wanted = |crd: &Value| object::text(crd, &["spec", "names", "kind"]) == "OperatorGroup";
+    let is_wanted = |crd: &Value| CustomResourceDefinition::of(crd).kind() == "OperatorGroup";
     crd::all().into_iter().find(is_wanted).unwrap_or_default()
 });
 

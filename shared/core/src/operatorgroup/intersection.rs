@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use self::bits::Bits;
+use crate::api::metadata::Metadata;
 use crate::api::object;
 pub use crate::membership::ApiConflict;
 use crate::membership::{self, Apis, Group};
@@ -328,7 +329,7 @@ impl<'w> Scope<'w> {
         };
         let csvs = is_alone.then(|| membership::originals(world, group.namespace())).into_iter().flatten();
         let members = csvs.filter(is_member).map(|csv| Member { csv, provides: Apis::of(csv) }).collect();
-        let created = object::parse_time(object::text(group.0, &["metadata", "creationTimestamp"]));
+        let created = object::parse_time(Metadata::of(group.0).created());
         Self { group, asked, annotated: group.provided(), members, created, reach, targets }
     }
 

@@ -33,6 +33,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 pub use self::namespace::plan as plan_namespace;
+use crate::api::cluster_service_version::{Csv, Phase};
+use crate::api::operator_group::{OperatorGroup, condition};
 use crate::api::{labels, object};
 use crate::membership::{self, Apis, Group};
 use crate::plan::{Action, Key, Plan, Reason};
@@ -46,7 +48,7 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     let mut reasons = Vec::new();
     let mut status = Status::of(group);
     let several = membership::groups(world, group.namespace()).len() > 1;
-    status.condition("MultipleOperatorGroup", several.then_some(MULTIPLE), now);
+    status.condition(condition::MULTIPLE, several.then_some(MULTIPLE), now);
     let account = ServiceAccount::of(world, group);
     status.service_account(&account, now);
     let mut actions = Vec::new();
@@ -92,7 +94,7 @@ enum ServiceAccount<'a> {
 
 impl<'a> ServiceAccount<'a> {
     fn of(world: &Reader<'a>, group: Group<'a>) -> Self {
-        let name = object::text(group.0, &["spec", "serviceAccountName"]);
+        let name = OperatorGroup::of(group.0).service_account();
         if name.is_empty() {
             return Self::None;
         }
@@ -133,7 +135,7 @@ impl Status {
     /// Records the ServiceAccount (olm-behaviour/operatorgroup.md#serviceaccount). Its resourceVersion is written as OLM does, but a new
     /// one alone is no news.
     fn service_account(&mut self, account: &ServiceAccount<'_>, now: Timestamp) {
-        const TYPE: &str = "OperatorGroupServiceAccount";
+        const TYPE: &str = condition::SERVICE_ACCOUNT;
         if let ServiceAccount::Missing(name) = account {
             let message = format!("ServiceAccount {name} not found");
             self.condition(TYPE, Some(("ServiceAccountNotFound", &message)), now);
@@ -197,7 +199,7 @@ fn prune(group: Group<'_>, annotated: &Apis, members: &[&Value]) -> Option<Actio
         return None;
     }
     let arriving = |csv: &&Value| {
-        matches!(object::text(csv, &["status", "phase"]), "" | "Pending")
+        matches!(Csv::of(csv).phase(), Phase::None | Phase::Pending)
             && !object::is_deleting(csv)
             && !Apis::of(csv).0.is_subset(&annotated.0)
     };

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::intersection::{Clash, Holder, Intersections, Scope};
 use crate::api::object;
+use crate::api::operator_group::OperatorGroup;
 use crate::membership::PROVIDED_APIS;
 use crate::visible::word;
 use crate::world::{Reader, kind};
@@ -110,7 +111,7 @@ fn narrowed(all: &Intersections<'_>, at: usize, other: usize) -> Option<Remedy> 
         return None;
     }
     let mut patch = json!({ "spec": { "targetNamespaces": rest } });
-    if !object::at(scope.group.0, &["spec", "selector"]).is_null() {
+    if !OperatorGroup::of(scope.group.0).selector().is_null() {
         // It would only be ignored.
         patch["spec"]["selector"] = Value::Null;
     }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::certificate::{self, Certificate, Issued};
 use crate::api::catalog_source::Target;
+use crate::api::kinds;
 use crate::api::object::{self, ObjectRef};
 use crate::bundle::{BundleImage, Unpacking};
 use crate::structural::SchemaCheck;
@@ -256,12 +257,12 @@ impl Action {
             Self::Emit(emit) => ObjectRef::of(&emit.regarding),
             Self::As(_, action) | Self::Certify(_, action) => action.target(),
             Self::Ask(Question::CheckSchema(fit)) => ObjectRef {
-                gvk: object::Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+                gvk: kinds::CUSTOM_RESOURCE_DEFINITION.gvk(),
                 namespace: String::new(),
                 name: fit.crd.clone(),
             },
             Self::Ask(Question::Discover { group, version }) => ObjectRef {
-                gvk: object::Gvk::new("apiregistration.k8s.io", "v1", "APIService"),
+                gvk: kinds::API_SERVICE.gvk(),
                 namespace: String::new(),
                 name: format!("{version}.{group}"),
             },
@@ -269,14 +270,10 @@ impl Action {
                 Question::Connect { namespace, name, .. }
                 | Question::Refresh { namespace, name }
                 | Question::Disconnect { namespace, name },
-            ) => ObjectRef {
-                gvk: object::Gvk::new("operators.coreos.com", "v1alpha1", "CatalogSource"),
-                namespace: namespace.clone(),
-                name: name.clone(),
-            },
+            ) => ObjectRef { gvk: kinds::CATALOG_SOURCE.gvk(), namespace: namespace.clone(), name: name.clone() },
             // There is no object of it; what it is for is the next best thing.
             Self::Ask(Question::Unpack { image, .. } | Question::Forget(image)) => ObjectRef {
-                gvk: object::Gvk::new("operators.coreos.com", "v1alpha1", "CatalogSource"),
+                gvk: kinds::CATALOG_SOURCE.gvk(),
                 namespace: image.catalog_namespace.clone(),
                 name: image.catalog.clone(),
             },

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::api::cluster_service_version::NO_RETRY;
+use crate::api::cluster_service_version::reason;
 use crate::api::object::{self, ObjectRef};
 use crate::visible::word;
 
@@ -530,7 +530,7 @@ impl Reason {
                 let image = format!("docker://{image}");
                 format!("skopeo inspect {} shows whether it can be had; it is tried again by itself", word(&image))
             }
-            Self::CsvFailed { why, .. } if why == NO_RETRY => {
+            Self::CsvFailed { why, .. } if why == reason::NO_RETRY => {
                 "grant the rights that the message names: it is tried again when a Role, RoleBinding or ServiceAccount of the namespace changes"
                     .to_owned()
             }

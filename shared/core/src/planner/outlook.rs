@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Planner;
-use crate::api::object;
+use crate::api::cluster_service_version::{Csv, Phase};
 use crate::plan::{Controller, Key, Reason, Severity, Wait};
 use crate::world::{Reader, kind};
 
@@ -57,7 +57,7 @@ impl Planner {
         } else if self.overdue.contains(key) {
             // On the way to the next try it has no reasons for a moment.
             let csv = Reader::new(&self.world).json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name);
-            if csv.is_none_or(|csv| object::text(csv, &["status", "phase"]) == "Succeeded") {
+            if csv.is_none_or(|csv| Csv::of(csv).phase() == Phase::Succeeded) {
                 self.overdue.remove(key);
             }
         }

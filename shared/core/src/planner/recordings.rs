@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::dispatch;
+use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::object::{self, ObjectRef};
 use crate::plan::{Action, Controller, Key};
 use crate::settings::Settings;
@@ -92,10 +93,8 @@ fn is_kept(object: &Value, objects: &Objects) -> bool {
 }
 
 fn provides(csv: &Value, crd: &str) -> bool {
-    object::text(csv, &["status", "phase"]) == "Succeeded"
-        && object::list(csv, &["spec", "customresourcedefinitions", "owned"])
-            .iter()
-            .any(|d| object::text(d, &["name"]) == crd)
+    Csv::of(csv).phase() == Phase::Succeeded
+        && Csv::of(csv).owned_crds().iter().any(|d| object::text(d, &["name"]) == crd)
 }
 
 /// What is made of an object at once: without what the API server, Kubernetes' aggregation and adoption add, and without its

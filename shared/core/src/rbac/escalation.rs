@@ -1,13 +1,12 @@
 //! What a ServiceAccount would give away and does not have: the API server lets nobody write a Role, or bind one, that grants more
 //! than they may themselves, unless they may `escalate` it, or `bind` it.
 
+use crate::api::kinds::RBAC as GROUP;
 use serde_json::{Value, json};
 
 use super::{Granted, texts};
 use crate::api::object;
 use crate::world::Reader;
-
-const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Of rules with more combinations of API groups, resources and verbs the parts are not looked at one by one.
 const MOST_PARTS: usize = 20_000;

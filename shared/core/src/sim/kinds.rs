@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
+use crate::api::kinds::{self, Kind};
 use crate::api::object::{Gvk, list, text};
 use crate::api::status::Status;
 
@@ -172,74 +173,72 @@ pub(super) fn discovery_entry(kind: &ResourceKind) -> Value {
 }
 
 macro_rules! kinds {
-    ($($group:literal $plural:literal $scope:ident $($status:ident)? : $($version:ident)::+ $kind:ident from $module:literal;)*) => {
-        vec![$(kinds!(@one $group, $plural, kinds!(@is $scope), kinds!(@has $($status)?), [$($version),+], $kind, $module)),*]
+    ($($name:ident $($status:ident)? $schema:literal $(+ $version:literal)*;)*) => {
+        vec![$(built_in(&kinds::$name, kinds!(@has $($status)?), concat!("io.k8s.", $schema), &[$($version),*])),*]
     };
-    (@is namespaced) => { true };
-    (@is cluster) => { false };
     (@has status) => { true };
     (@has) => { false };
-    (@one $group:literal, $plural:literal, $namespaced:expr, $status:expr, [$($version:ident),+], $kind:ident, $module:literal) => {{
-        let versions: Vec<KindVersion> = [$(stringify!($version)),+]
-            .into_iter()
-            .map(|name| KindVersion {
-                name: name.to_owned(),
-                served: true,
-                status: $status,
-                schema: KindSchema::BuiltIn(concat!("io.k8s.", $module, ".", stringify!($kind))),
-            })
-            .collect();
-        Arc::new(ResourceKind {
-            group: $group.to_owned(),
-            kind: stringify!($kind).to_owned(),
-            plural: $plural.to_owned(),
-            namespaced: $namespaced,
-            storage_version: versions[0].name.clone(),
-            versions,
-        })
-    }};
+}
+
+/// One of Kubernetes' own kinds: does it have a status, what are its objects like, and which versions does it have besides?
+fn built_in(kind: &Kind, status: bool, schema: &'static str, others: &[&str]) -> Arc<ResourceKind> {
+    let versions = std::iter::once(&kind.version).chain(others);
+    let version = |name: &&str| KindVersion {
+        name: (*name).to_owned(),
+        served: true,
+        status,
+        schema: KindSchema::BuiltIn(schema),
+    };
+    Arc::new(ResourceKind {
+        group: kind.group.to_owned(),
+        kind: kind.kind.to_owned(),
+        plural: kind.plural.to_owned(),
+        namespaced: kind.namespaced,
+        storage_version: kind.version.to_owned(),
+        versions: versions.map(version).collect(),
+    })
 }
 
 /// Kubernetes 1.36's kinds, as far as operators and their bundles use them. Of several versions the first is stored.
 static BUILT_IN: LazyLock<Vec<Arc<ResourceKind>>> = LazyLock::new(|| {
     kinds! {
-        "" "configmaps" namespaced: v1 ConfigMap from "api.core.v1";
-        "" "endpoints" namespaced: v1 Endpoints from "api.core.v1";
-        "" "events" namespaced: v1 Event from "api.core.v1";
-        "" "limitranges" namespaced: v1 LimitRange from "api.core.v1";
-        "" "namespaces" cluster status: v1 Namespace from "api.core.v1";
-        "" "nodes" cluster status: v1 Node from "api.core.v1";
-        "" "persistentvolumeclaims" namespaced status: v1 PersistentVolumeClaim from "api.core.v1";
-        "" "persistentvolumes" cluster status: v1 PersistentVolume from "api.core.v1";
-        "" "pods" namespaced status: v1 Pod from "api.core.v1";
-        "" "resourcequotas" namespaced status: v1 ResourceQuota from "api.core.v1";
-        "" "secrets" namespaced: v1 Secret from "api.core.v1";
-        "" "serviceaccounts" namespaced: v1 ServiceAccount from "api.core.v1";
-        "" "services" namespaced status: v1 Service from "api.core.v1";
-        "admissionregistration.k8s.io" "mutatingwebhookconfigurations" cluster: v1 MutatingWebhookConfiguration from "api.admissionregistration.v1";
-        "admissionregistration.k8s.io" "validatingwebhookconfigurations" cluster: v1 ValidatingWebhookConfiguration from "api.admissionregistration.v1";
-        "apiextensions.k8s.io" "customresourcedefinitions" cluster status: v1 CustomResourceDefinition from "apiextensions-apiserver.pkg.apis.apiextensions.v1";
-        "apiregistration.k8s.io" "apiservices" cluster status: v1 APIService from "kube-aggregator.pkg.apis.apiregistration.v1";
-        "apps" "daemonsets" namespaced status: v1 DaemonSet from "api.apps.v1";
-        "apps" "deployments" namespaced status: v1 Deployment from "api.apps.v1";
-        "apps" "replicasets" namespaced status: v1 ReplicaSet from "api.apps.v1";
-        "apps" "statefulsets" namespaced status: v1 StatefulSet from "api.apps.v1";
-        "autoscaling" "horizontalpodautoscalers" namespaced status: v2::v1 HorizontalPodAutoscaler from "api.autoscaling.v2";
-        "batch" "cronjobs" namespaced status: v1 CronJob from "api.batch.v1";
-        "batch" "jobs" namespaced status: v1 Job from "api.batch.v1";
-        "coordination.k8s.io" "leases" namespaced: v1 Lease from "api.coordination.v1";
-        "discovery.k8s.io" "endpointslices" namespaced: v1 EndpointSlice from "api.discovery.v1";
-        "networking.k8s.io" "ingressclasses" cluster: v1 IngressClass from "api.networking.v1";
-        "networking.k8s.io" "ingresses" namespaced status: v1 Ingress from "api.networking.v1";
-        "networking.k8s.io" "networkpolicies" namespaced: v1 NetworkPolicy from "api.networking.v1";
-        "node.k8s.io" "runtimeclasses" cluster: v1 RuntimeClass from "api.node.v1";
-        "policy" "poddisruptionbudgets" namespaced status: v1 PodDisruptionBudget from "api.policy.v1";
-        "rbac.authorization.k8s.io" "clusterrolebindings" cluster: v1 ClusterRoleBinding from "api.rbac.v1";
-        "rbac.authorization.k8s.io" "clusterroles" cluster: v1 ClusterRole from "api.rbac.v1";
-        "rbac.authorization.k8s.io" "rolebindings" namespaced: v1 RoleBinding from "api.rbac.v1";
-        "rbac.authorization.k8s.io" "roles" namespaced: v1 Role from "api.rbac.v1";
-        "scheduling.k8s.io" "priorityclasses" cluster: v1 PriorityClass from "api.scheduling.v1";
-        "storage.k8s.io" "csidrivers" cluster: v1 CSIDriver from "api.storage.v1";
-        "storage.k8s.io" "storageclasses" cluster: v1 StorageClass from "api.storage.v1";
+        CONFIG_MAP "api.core.v1.ConfigMap";
+        ENDPOINTS "api.core.v1.Endpoints";
+        EVENT "api.core.v1.Event";
+        LIMIT_RANGE "api.core.v1.LimitRange";
+        NAMESPACE status "api.core.v1.Namespace";
+        NODE status "api.core.v1.Node";
+        PERSISTENT_VOLUME_CLAIM status "api.core.v1.PersistentVolumeClaim";
+        PERSISTENT_VOLUME status "api.core.v1.PersistentVolume";
+        POD status "api.core.v1.Pod";
+        RESOURCE_QUOTA status "api.core.v1.ResourceQuota";
+        SECRET "api.core.v1.Secret";
+        SERVICE_ACCOUNT "api.core.v1.ServiceAccount";
+        SERVICE status "api.core.v1.Service";
+        MUTATING_WEBHOOK_CONFIGURATION "api.admissionregistration.v1.MutatingWebhookConfiguration";
+        VALIDATING_WEBHOOK_CONFIGURATION "api.admissionregistration.v1.ValidatingWebhookConfiguration";
+        CUSTOM_RESOURCE_DEFINITION status "apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition";
+        API_SERVICE status "kube-aggregator.pkg.apis.apiregistration.v1.APIService";
+        DAEMON_SET status "api.apps.v1.DaemonSet";
+        DEPLOYMENT status "api.apps.v1.Deployment";
+        REPLICA_SET status "api.apps.v1.ReplicaSet";
+        STATEFUL_SET status "api.apps.v1.StatefulSet";
+        HORIZONTAL_POD_AUTOSCALER status "api.autoscaling.v2.HorizontalPodAutoscaler" + "v1";
+        CRON_JOB status "api.batch.v1.CronJob";
+        JOB status "api.batch.v1.Job";
+        LEASE "api.coordination.v1.Lease";
+        ENDPOINT_SLICE "api.discovery.v1.EndpointSlice";
+        INGRESS_CLASS "api.networking.v1.IngressClass";
+        INGRESS status "api.networking.v1.Ingress";
+        NETWORK_POLICY "api.networking.v1.NetworkPolicy";
+        RUNTIME_CLASS "api.node.v1.RuntimeClass";
+        POD_DISRUPTION_BUDGET status "api.policy.v1.PodDisruptionBudget";
+        CLUSTER_ROLE_BINDING "api.rbac.v1.ClusterRoleBinding";
+        CLUSTER_ROLE "api.rbac.v1.ClusterRole";
+        ROLE_BINDING "api.rbac.v1.RoleBinding";
+        ROLE "api.rbac.v1.Role";
+        PRIORITY_CLASS "api.scheduling.v1.PriorityClass";
+        CSI_DRIVER "api.storage.v1.CSIDriver";
+        STORAGE_CLASS "api.storage.v1.StorageClass";
     }
 });

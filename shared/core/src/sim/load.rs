@@ -9,6 +9,7 @@ use super::api_server::{ApiServer, read, time};
 use super::controllers::establish_definitions;
 use super::kinds::{KindSchema, KindVersion, ResourceKind};
 use super::store::Key;
+use crate::api::kinds;
 use crate::api::object::{self, Gvk, ObjectRef, gvk, list, map_mut, namespace, uid};
 
 impl ApiServer {
@@ -100,8 +101,7 @@ impl ApiServer {
 
     /// Has that namespace.
     pub fn make_namespace(&mut self, namespace: &str, now: Timestamp) {
-        let target =
-            ObjectRef { gvk: Gvk::new("", "v1", "Namespace"), namespace: String::new(), name: namespace.to_owned() };
+        let target = ObjectRef { gvk: kinds::NAMESPACE.gvk(), namespace: String::new(), name: namespace.to_owned() };
         if self.get(&target).is_none() {
             let made = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
             // A name that is none is the objects' fault, and refused where they are written.

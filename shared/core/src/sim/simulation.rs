@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::authorize::authorize;
 use super::{ApiServer, Patch, Preconditions, Propagation, WatchEvent, certificate};
 use crate::api::catalog_source::Target;
+use crate::api::kinds;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::api::status::Status;
 use crate::bundle::Unpacked;
@@ -611,7 +612,7 @@ impl Simulation {
             }),
             Target::ConfigMap(config_map_name) => {
                 let target = ObjectRef {
-                    gvk: Gvk::new("", "v1", "ConfigMap"),
+                    gvk: kinds::CONFIG_MAP.gvk(),
                     namespace: namespace.to_owned(),
                     name: config_map_name.clone(),
                 };

@@ -1,14 +1,14 @@
 //! How the store keeps an object. What copies of one ClusterServiceVersion say alike, nearly all of what they are, is kept once for all of
 //! them: there may be tens of thousands.
 
+use crate::api::cluster_service_version::Csv;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 
 use serde_json::{Map, Value, json};
 
-use crate::api::labels;
-use crate::api::object::{label, map_mut, name};
+use crate::api::object::{map_mut, name};
 use crate::world::{GroupKind, kind};
 
 /// An object in the store.
@@ -83,7 +83,7 @@ impl Folds {
         if GroupKind::kept_as(object) != kind::COPIED_CSV {
             return StoredObject::Whole(Arc::clone(object));
         }
-        let original = label(object, labels::COPIED_FROM).unwrap_or_default().to_owned();
+        let original = Csv::of(object).copied_from().unwrap_or_default().to_owned();
         let recent = self.recent.entry((original, name(object).to_owned())).or_default();
         let known = recent.iter().filter_map(Weak::upgrade).find(|shared| is_like(object, shared));
         let shared = known.unwrap_or_else(|| Arc::new(without_own(object)));

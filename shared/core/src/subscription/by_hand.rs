@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 use super::install::Install;
 use super::installed::Namespace;
 use super::offer::{self, Unusable};
-use super::status::{Subscription, phase};
+use super::status::Subscription;
 use super::{Group, NamespaceState};
-use crate::api::install_plan::{is_approved, is_generated};
+use crate::api::conditions::Conditions;
+use crate::api::install_plan::{InstallPlan, Phase, is_approved, is_generated};
+use crate::api::metadata::Metadata;
 use crate::api::object;
 use crate::catalog::Entry;
 use crate::plan::{Action, Plan, Reason};
@@ -20,22 +22,22 @@ use crate::settings::Settings;
 use crate::unpack::{Images, Patience};
 use crate::world::Reader;
 
-/// The phase of one that cannot be resolved.
-const PLANNING: &str = "Planning";
-
 /// How long another program has to write the steps of a new one.
 const LEFT_ALONE: SignedDuration = SignedDuration::from_secs(2);
 
 /// Those of a namespace's InstallPlans that somebody made and that have no steps yet.
 pub(super) fn unresolved<'w>(plans: &[&'w Value]) -> impl Iterator<Item = &'w Value> {
     plans.iter().copied().filter(|plan| {
-        let has_steps = !object::list(plan, &["status", "plan"]).is_empty();
-        matches!(phase(plan), "" | PLANNING) && !named(plan).is_empty() && !has_steps && !is_generated(plan)
+        let has_steps = !InstallPlan::of(plan).steps_json().is_empty();
+        matches!(InstallPlan::of(plan).phase(), Phase::None | Phase::Planning)
+            && !named(plan).is_empty()
+            && !has_steps
+            && !is_generated(plan)
     })
 }
 
 fn named(plan: &Value) -> Vec<&str> {
-    object::list(plan, &["spec", "clusterServiceVersionNames"]).iter().filter_map(Value::as_str).collect()
+    InstallPlan::of(plan).csv_names().collect()
 }
 
 /// Gives the plan its steps, or says why it has none.
@@ -47,7 +49,7 @@ pub(super) fn resolve(
     now: jiff::Timestamp,
 ) -> Plan {
     let namespace = object::namespace(plan);
-    let made = object::parse_time(object::text(plan, &["metadata", "creationTimestamp"]));
+    let made = object::parse_time(Metadata::of(plan).created());
     if let Some(until) = made.map(|made| made + LEFT_ALONE).filter(|until| now < *until) {
         let object = format!("InstallPlan {namespace}/{}", object::name(plan));
         let message = "it is new, and the program that created it may write its steps".to_owned();
@@ -124,7 +126,7 @@ fn wish(plan: &Value, csv: &str, catalogs: &[Catalog<'_>]) -> Option<Value> {
 /// Says in the plan that it cannot be resolved.
 fn failed(plan: &Value, failure: &Failure, now: jiff::Timestamp) -> Plan {
     let message = failure.to_string();
-    let known = object::list(plan, &["status", "conditions"]).iter().any(|c| object::text(c, &["message"]) == message);
+    let known = Conditions::of(plan).iter().any(|c| c.message() == message);
     let mut actions = Vec::new();
     if !known {
         let reason = match failure {
@@ -134,7 +136,7 @@ fn failed(plan: &Value, failure: &Failure, now: jiff::Timestamp) -> Plan {
         let time = object::time(now);
         let mut new = plan.clone();
         new["status"] = json!({
-            "phase": PLANNING, "catalogSources": [],
+            "phase": Phase::Planning, "catalogSources": [],
             "conditions": [{
                 "type": "Resolved", "status": "False", "reason": reason, "message": message,
                 "lastUpdateTime": time, "lastTransitionTime": time,

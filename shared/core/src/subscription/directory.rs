@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::api::object;
+use crate::api::subscription::Subscription;
 use crate::visible::word;
 
 /// The condition's type.
@@ -13,10 +13,9 @@ pub(super) const CONDITION: &str = "CatalogDirectory";
 
 /// Does a Subscription say that the catalog which it names now is a directory?
 pub(super) fn is_noted(subscription: &Value) -> bool {
-    let [name, namespace] = ["source", "sourceNamespace"].map(|key| object::text(subscription, &["spec", key]));
-    object::list(subscription, &["status", "conditions"])
-        .iter()
-        .any(|c| object::text(c, &["type"]) == CONDITION && object::text(c, &["message"]) == message(namespace, name))
+    let view = Subscription::of(subscription);
+    let message = message(view.source_namespace(), view.source());
+    view.conditions().iter().any(|c| c.of_type() == CONDITION && c.message() == message)
 }
 
 /// What the condition says of that catalog.

@@ -5,8 +5,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::status::{Subscription, phase};
+use super::status::Subscription;
+use crate::api::install_plan::{InstallPlan, Phase, Step};
+use crate::api::metadata::Metadata;
 use crate::api::object;
+use crate::api::subscription::Approval;
 use crate::bundle::optional;
 use crate::bundle::property::{self, Property};
 use crate::bundle::steps::{self, BundleSource};
@@ -142,7 +145,7 @@ impl Install {
         let steps = images.content(&entry.name, &image).and_then(|content| {
             let steps = steps::of_content(source, namespace, &content, properties).and_then(|steps| {
                 // What the Subscription waits for would never appear.
-                match steps.first().map_or("", |s| object::text(s, &["resource", "name"])) {
+                match steps.first().map_or("", |s| Step::of(s).name()) {
                     name if name == entry.name => Ok(steps),
                     other => Err(format!("it holds {other}, where its catalog says {}", entry.name)),
                 }
@@ -174,8 +177,8 @@ impl Install {
 
     /// Names of the ClusterServiceVersions, in the order of the steps.
     fn csv_names(&self) -> Vec<&str> {
-        let is_csv = |s: &&Value| object::text(s, &["resource", "kind"]) == "ClusterServiceVersion";
-        self.steps.iter().filter(is_csv).map(|s| object::text(s, &["resource", "name"])).collect()
+        let is_csv = |s: &&Value| Step::of(s).is_csv();
+        self.steps.iter().filter(is_csv).map(|s| Step::of(s).name()).collect()
     }
 
     /// The InstallPlan to create, or the one that was created and has no status yet.
@@ -183,11 +186,11 @@ impl Install {
         if self.updates.is_empty() {
             return None;
         }
-        let manual = subscriptions.iter().any(|s| s.spec("installPlanApproval") == "Manual");
+        let manual = subscriptions.iter().any(|s| s.approval() == Approval::Manual);
         let spec = |generation: i64| {
             json!({
                 "clusterServiceVersionNames": self.csv_names(),
-                "approval": if manual { "Manual" } else { "Automatic" },
+                "approval": if manual { Approval::Manual } else { Approval::Automatic },
                 "approved": !manual,
                 "generation": generation,
             })
@@ -197,7 +200,7 @@ impl Install {
         let owners: Vec<Value> = subscriptions.iter().map(|s| object::owner_reference(s.json, false)).collect();
         let is_empty = |p: &&&Value| {
             generation(p) > known
-                && phase(p).is_empty()
+                && InstallPlan::of(p).phase() == Phase::None
                 && object::at(p, &["spec"]) == &spec(generation(p))
                 && subscriptions.iter().all(|s| is_owned(p, s))
         };
@@ -228,8 +231,7 @@ impl Install {
 
     /// The InstallPlan with its first status.
     pub(super) fn filled(&self, plan: &Value, manual: bool) -> Value {
-        let catalogs: BTreeSet<&str> =
-            self.steps.iter().map(|s| object::text(s, &["resource", "sourceName"])).collect();
+        let catalogs: BTreeSet<&str> = self.steps.iter().map(|s| Step::of(s).source()).collect();
         let mut plan = plan.clone();
         plan["status"] = json!({
             "phase": if manual { "RequiresApproval" } else { "Installing" },
@@ -248,7 +250,7 @@ impl Install {
     /// Has the steps refer to the manifests that Jobs have put into ConfigMaps, as OLM's do; and to those that images hold, when the
     /// InstallPlan would be too large with them.
     fn refer(&self, plan: &mut Value) {
-        let size = |step: &Value| object::text(step, &["resource", "manifest"]).len();
+        let size = |step: &Value| Step::of(step).manifest().len();
         let is_large = self.steps.iter().map(size).sum::<usize>() > LARGEST_PLAN;
         for lookup in &self.lookups {
             let text = |path: &[&str]| object::text(lookup, path);
@@ -264,9 +266,9 @@ impl Install {
             let manifest = reference::to_manifest(text(&["path"]), &source, text(&["properties"]));
             for step in plan["status"]["plan"].as_array_mut().into_iter().flatten() {
                 // The Subscription of a dependency is of our own making; what is optional may be made long after.
-                let is_subscription = object::text(step, &["resource", "kind"]) == "Subscription";
-                let stays = is_subscription || object::at(step, &["optional"]) == &Value::Bool(true);
-                if object::text(step, &["resolving"]) == source.csv && !stays {
+                let is_subscription = Step::of(step).kind() == "Subscription";
+                let stays = is_subscription || Step::of(step).is_optional();
+                if Step::of(step).resolving() == source.csv && !stays {
                     step["resource"]["manifest"] = manifest.as_str().into();
                 }
             }
@@ -308,11 +310,11 @@ fn mark_optional(steps: &mut [Value], Chosen { catalog, entry, .. }: &Chosen<'_>
 }
 
 fn generation(plan: &Value) -> i64 {
-    object::at(plan, &["spec", "generation"]).as_i64().unwrap_or_default()
+    InstallPlan::of(plan).generation()
 }
 
 fn is_owned(plan: &Value, subscription: &Subscription<'_>) -> bool {
-    let owners = object::list(plan, &["metadata", "ownerReferences"]);
+    let owners = Metadata::of(plan).owner_references();
     owners.iter().any(|o| object::text(o, &["uid"]) == object::uid(subscription.json))
 }
 
@@ -322,15 +324,15 @@ pub(super) fn link(subscriptions: &mut [Subscription<'_>], plans: &[&Value]) {
     for subscription in subscriptions.iter_mut() {
         subscription.link_to_maker(plans);
     }
-    let written = plans.iter().filter(|p| !phase(p).is_empty());
+    let written = plans.iter().filter(|p| InstallPlan::of(p).phase() != Phase::None);
     let Some(plan) = written.max_by_key(|p| generation(p)) else { return };
     // Several Subscriptions are written one after the other: some may know of it, others not.
     let unaware = |s: &Subscription<'_>| s.plan_generation() < generation(plan) && is_owned(plan, s);
     if !subscriptions.iter().any(unaware) {
         return;
     }
-    let steps = object::list(plan, &["status", "plan"]);
-    for step in steps.iter().filter(|s| object::text(s, &["resource", "kind"]) == "ClusterServiceVersion") {
+    let steps = InstallPlan::of(plan).steps_json();
+    for step in steps.iter().filter(|s| Step::of(s).is_csv()) {
         let resource = |key| object::text(step, &["resource", key]);
         let csv = resource("name");
         let Some(package) = package_of(resource("manifest")) else { continue };

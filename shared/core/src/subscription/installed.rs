@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::status::{Subscription, phase};
+use super::status::Subscription;
+use crate::api::cluster_service_version::{Csv, Phase, reason};
+use crate::api::install_plan::{self, InstallPlan};
 use crate::api::object;
 use crate::membership;
 use crate::resolver::{Broken, Installed};
@@ -23,12 +25,12 @@ impl<'w> Namespace<'w> {
     /// What the CSV of that name replaces, directly or not, as far as it is there.
     fn predecessors(&self, name: &str) -> BTreeSet<&'w str> {
         let mut found = BTreeSet::new();
-        let mut next = self.csvs.get(name).map(|c| object::text(c, &["spec", "replaces"]));
+        let mut next = self.csvs.get(name).map(|c| Csv::of(c).replaces());
         while let Some((older, csv)) = next.and_then(|n| self.csvs.get_key_value(n))
             && *older != name
             && found.insert(*older)
         {
-            next = Some(object::text(csv, &["spec", "replaces"]));
+            next = Some(Csv::of(csv).replaces());
         }
         found
     }
@@ -37,9 +39,10 @@ impl<'w> Namespace<'w> {
     /// failed, except that fail-forward leaves failures behind.
     pub(super) fn leaving(&self, name: &str, plan: Option<&Value>, fail_forward: bool) -> BTreeSet<&'w str> {
         let predecessors = self.predecessors(name);
-        let failed = |name: &str| self.csvs.get(name).is_some_and(|c| phase(c) == "Failed");
-        let stuck =
-            plan.is_some_and(|p| phase(p) == "Failed") || failed(name) || predecessors.iter().any(|p| failed(p));
+        let failed = |name: &str| self.csvs.get(name).is_some_and(|c| Csv::of(c).phase() == Phase::Failed);
+        let stuck = plan.is_some_and(|p| InstallPlan::of(p).phase() == install_plan::Phase::Failed)
+            || failed(name)
+            || predecessors.iter().any(|p| failed(p));
         if stuck && !fail_forward { BTreeSet::new() } else { predecessors }
     }
 
@@ -47,11 +50,13 @@ impl<'w> Namespace<'w> {
     /// on without them.
     pub(super) fn left_behind(&self) -> BTreeSet<&'w str> {
         let ends = self.csvs.iter().filter(|(name, csv)| {
-            let is_replaced = |c: &Value| object::text(c, &["spec", "replaces"]) == **name;
-            phase(csv) == "Failed" && !self.csvs.values().any(|c| is_replaced(c))
+            let is_replaced = |c: &Value| Csv::of(c).replaces() == **name;
+            Csv::of(csv).phase() == Phase::Failed && !self.csvs.values().any(|c| is_replaced(c))
         });
         let predecessors = ends.flat_map(|(name, _)| self.predecessors(name));
-        predecessors.filter(|name| self.csvs.get(name).is_some_and(|c| phase(c) == "Replacing")).collect()
+        predecessors
+            .filter(|name| self.csvs.get(name).is_some_and(|c| Csv::of(c).phase() == Phase::Replacing))
+            .collect()
     }
 
     /// Is the CSV of that name still being installed, or what it replaces still there?
@@ -60,13 +65,16 @@ impl<'w> Namespace<'w> {
     /// at its next resync. Here the next upgrade waits.
     pub(super) fn is_busy(&self, name: &str, plan: Option<&Value>, fail_forward: bool) -> bool {
         let Some(csv) = self.csvs.get(name) else { return false };
-        let starting = match (phase(csv), object::text(csv, &["status", "reason"])) {
-            ("" | "InstallReady" | "Installing" | "Replacing" | "Deleting", _) => true,
-            ("Pending", reason) => matches!(reason, "" | "RequirementsUnknown"),
-            _ => false,
+        let csv = Csv::of(csv);
+        let starting = match csv.phase() {
+            Phase::None | Phase::InstallReady | Phase::Installing | Phase::Replacing | Phase::Deleting => true,
+            Phase::Pending => matches!(csv.reason(), "" | reason::REQUIREMENTS_UNKNOWN),
+            Phase::Succeeded | Phase::Failed | Phase::Unknown | Phase::Other => false,
         };
-        let installing = plan.is_some_and(|p| matches!(phase(p), "" | "Installing"));
-        let failed = phase(csv) == "Failed";
+        let installing = plan.is_some_and(|p| {
+            matches!(InstallPlan::of(p).phase(), install_plan::Phase::None | install_plan::Phase::Installing)
+        });
+        let failed = csv.phase() == Phase::Failed;
         starting || installing || !failed && !self.leaving(name, plan, fail_forward).is_empty()
     }
 

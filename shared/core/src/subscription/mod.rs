@@ -35,9 +35,11 @@ use self::conditions::{condition, remove, set_timeless};
 use self::install::{Install, Make};
 use self::installed::Namespace;
 use self::offer::{Source, Unusable};
-use self::status::{Subscription, phase};
-use crate::api::install_plan::is_generated;
+use self::status::Subscription;
+use crate::api::install_plan::{InstallPlan, Phase, is_generated};
+use crate::api::metadata::Metadata;
 use crate::api::object;
+use crate::api::subscription::{self, condition_type};
 use crate::bundle::{BundleImage, reference};
 use crate::plan::{Action, Emit, Key, Plan, Propagation, Question, Reason, Verb};
 use crate::resolver::{self, Failure, Inputs};
@@ -49,9 +51,6 @@ pub use resolution_input::NamespaceState;
 
 /// How many InstallPlans of a namespace are kept (olm-behaviour/installplan.md#garbage-collection).
 const KEPT_PLANS: usize = 5;
-const RESOLUTION_FAILED: &str = "ResolutionFailed";
-const UNPACKING: &str = "BundleUnpacking";
-const UNPACK_FAILED: &str = "BundleUnpackFailed";
 /// What OLM advises when the Job of a bundle has failed (olm-behaviour/subscription.md#namespace-resolution).
 const JOB_FAILED: &str = "Auto-retry in ~5 min after job cleanup (TTL). Common causes: Missing ICSP (ppc64le/s390x/arm64), auth failure, \
      invalid image. Manual retry: in the CatalogSource namespace, run `kubectl get jobs -l operatorframework.io/bundle-unpack-ref` and \
@@ -153,7 +152,7 @@ impl<'w> Group<'w> {
 /// The oldest InstallPlans, beyond those kept. Unlike OLM's choice it spares those that a Subscription refers to, and those that people
 /// or other programs made and that are not at an end: they have no generation, so OLM deletes them first, executed or not.
 fn collect(plans: &[&Value], subscriptions: &[Subscription<'_>]) -> Vec<Action> {
-    let created = |p: &Value| object::text(p, &["metadata", "creationTimestamp"]).to_owned();
+    let created = |p: &Value| Metadata::of(p).created().to_owned();
     let counted = |p: &Value| object::at(p, &["spec", "generation"]).as_i64().filter(|generation| *generation > 0);
     let mut by_age = plans.to_vec();
     by_age.sort_by_cached_key(|p| (created(p), counted(p).is_none(), counted(p), object::name(p).to_owned()));
@@ -169,7 +168,7 @@ fn collect(plans: &[&Value], subscriptions: &[Subscription<'_>]) -> Vec<Action> 
     let surplus = plans.len().saturating_sub(KEPT_PLANS);
     let is_spared = |p: &&Value| {
         let is_referred = subscriptions.iter().any(|s| s.plan_name() == object::name(p));
-        is_referred || !is_generated(p) && !matches!(phase(p), "Complete" | "Failed")
+        is_referred || !is_generated(p) && !InstallPlan::of(p).phase().is_final()
     };
     let surplus = oldest.into_iter().take(surplus).map(|(_, p)| p).filter(|p| !is_spared(p));
     surplus.map(|p| Action::delete(p, Propagation::Background)).collect()
@@ -181,7 +180,7 @@ fn forget(world: &Reader<'_>, namespace: &str, plans: &[&Value], needed: &BTreeS
     if known.is_empty() || by_hand::unresolved(plans).next().is_some() {
         return Vec::new();
     }
-    let installing = plans.iter().filter(|p| phase(p) == "Installing");
+    let installing = plans.iter().filter(|p| InstallPlan::of(p).phase() == Phase::Installing);
     let lookups = installing.flat_map(|plan| reference::unmade(plan).into_values().flatten());
     let referred: BTreeSet<BundleImage> = lookups.map(|lookup| lookup.image).collect();
     let unneeded = known.into_iter().filter(|image| !needed.contains(image) && !referred.contains(image));
@@ -216,7 +215,7 @@ impl<'w> Pass<'w, '_> {
         let namespace = Namespace::read(self.world, &self.key.name);
         let (busy, leaving) = namespace.under_way(&self.subscriptions, &self.plans, self.group.fail_forward);
         let waits = |(s, busy): (&Subscription<'_>, &bool)| {
-            *busy || s.status("state") == "UpgradePending" && !s.plan_name().is_empty()
+            *busy || s.state() == subscription::State::UpgradePending && !s.plan_name().is_empty()
         };
         if self.subscriptions.iter().zip(&busy).all(waits) {
             self.tell_of_lost_csvs(&namespace);
@@ -231,13 +230,16 @@ impl<'w> Pass<'w, '_> {
         match resolution {
             Ok(install) => {
                 for subscription in &mut self.subscriptions {
-                    remove(&mut subscription.status, &[RESOLUTION_FAILED]);
+                    remove(&mut subscription.status, &[condition_type::RESOLUTION_FAILED]);
                 }
                 self.actions.extend(forget(self.world, &self.key.name, &self.plans, &install.images));
                 self.reasons.extend(install.reasons.iter().cloned());
                 if install.pending.is_empty() {
                     for subscription in &mut self.subscriptions {
-                        remove(&mut subscription.status, &[UNPACKING, UNPACK_FAILED]);
+                        remove(
+                            &mut subscription.status,
+                            &[condition_type::BUNDLE_UNPACKING, condition_type::BUNDLE_UNPACK_FAILED],
+                        );
                     }
                     self.install(&install);
                 } else {
@@ -284,7 +286,7 @@ impl<'w> Pass<'w, '_> {
 
     /// Asks for the images that are not here, and says in all Subscriptions how it stands with them.
     fn wait_for(&mut self, pending: &[Pending]) {
-        let (mut failed, mut reason, mut error) = (Vec::new(), UNPACK_FAILED.to_owned(), None);
+        let (mut failed, mut reason, mut error) = (Vec::new(), condition_type::BUNDLE_UNPACK_FAILED.to_owned(), None);
         // Of several, as in OLM, the first.
         let mut job = None;
         for Pending { image, state, actions, again, .. } in pending {
@@ -301,7 +303,7 @@ impl<'w> Pass<'w, '_> {
                 State::Waits(None) | State::NotGiven(_) => {}
             }
         }
-        let known = self.known(UNPACK_FAILED, pending);
+        let known = self.known(condition_type::BUNDLE_UNPACK_FAILED, pending);
         let failures = known.as_ref().map(|(_, message)| message.as_str());
         let of = |p: &Pending| failures.filter(|message| message.contains(&p.image));
         self.reasons.extend(pending.iter().map(|p| p.reason(of(p))));
@@ -316,11 +318,14 @@ impl<'w> Pass<'w, '_> {
         };
         for subscription in &mut self.subscriptions {
             let before = subscription.status.clone();
-            remove(&mut subscription.status, &[UNPACKING]);
-            set_timeless(&mut subscription.status, condition(UNPACK_FAILED, true, &reason, &message));
+            remove(&mut subscription.status, &[condition_type::BUNDLE_UNPACKING]);
+            set_timeless(
+                &mut subscription.status,
+                condition(condition_type::BUNDLE_UNPACK_FAILED, true, &reason, &message),
+            );
             if before != subscription.status {
                 let (regarding, message) = (subscription.json.clone(), message.clone());
-                let reason = UNPACK_FAILED.to_owned();
+                let reason = condition_type::BUNDLE_UNPACK_FAILED.to_owned();
                 self.actions.push(Action::Emit(Emit { regarding, warning: true, reason, message }));
             }
         }
@@ -328,10 +333,15 @@ impl<'w> Pass<'w, '_> {
 
     /// Says that images are under way, and why the last attempt to pull one failed.
     fn tell_of_unpacking(&mut self, error: Option<String>, pending: &[Pending]) {
-        let message = error.or_else(|| self.known(UNPACKING, pending).map(|(_, message)| message)).unwrap_or_default();
+        let message = error
+            .or_else(|| self.known(condition_type::BUNDLE_UNPACKING, pending).map(|(_, message)| message))
+            .unwrap_or_default();
         for subscription in &mut self.subscriptions {
-            remove(&mut subscription.status, &[UNPACK_FAILED]);
-            set_timeless(&mut subscription.status, condition(UNPACKING, true, "UnpackingInProgress", &message));
+            remove(&mut subscription.status, &[condition_type::BUNDLE_UNPACK_FAILED]);
+            set_timeless(
+                &mut subscription.status,
+                condition(condition_type::BUNDLE_UNPACKING, true, "UnpackingInProgress", &message),
+            );
         }
     }
 
@@ -357,7 +367,8 @@ impl<'w> Pass<'w, '_> {
                 if let Some(refused) = refused {
                     let message = format!("error ensuring InstallPlan: {}", refused.status.message);
                     for subscription in &mut self.subscriptions {
-                        let condition = condition(UNPACK_FAILED, true, "EnsureInstallPlanFailed", &message);
+                        let condition =
+                            condition(condition_type::BUNDLE_UNPACK_FAILED, true, "EnsureInstallPlanFailed", &message);
                         set_timeless(&mut subscription.status, condition);
                     }
                     self.write_statuses();
@@ -385,8 +396,11 @@ impl<'w> Pass<'w, '_> {
         let mut news = false;
         for subscription in &mut self.subscriptions {
             let before = subscription.status.clone();
-            remove(&mut subscription.status, &[UNPACKING]);
-            set_timeless(&mut subscription.status, condition(RESOLUTION_FAILED, true, reason, &message));
+            remove(&mut subscription.status, &[condition_type::BUNDLE_UNPACKING]);
+            set_timeless(
+                &mut subscription.status,
+                condition(condition_type::RESOLUTION_FAILED, true, reason, &message),
+            );
             news |= before != subscription.status;
         }
         if news {
@@ -396,7 +410,7 @@ impl<'w> Pass<'w, '_> {
                 "kind": "Namespace",
                 "metadata": { "name": namespace, "uid": object.map_or("", object::uid) },
             });
-            let (warning, reason, message) = (true, RESOLUTION_FAILED.to_owned(), message.clone());
+            let (warning, reason, message) = (true, condition_type::RESOLUTION_FAILED.to_owned(), message.clone());
             self.actions.push(Action::Emit(Emit { regarding, warning, reason, message }));
         }
         self.reasons.push(Reason::Unsatisfiable { namespace, message });
@@ -407,7 +421,10 @@ impl<'w> Pass<'w, '_> {
         for subscription in &self.subscriptions {
             let current = subscription.status("currentCSV");
             let plan = self.plans.iter().find(|p| object::name(p) == subscription.plan_name());
-            if plan.is_some_and(|p| phase(p) == "Complete") && !current.is_empty() && !namespace.has(current) {
+            if plan.is_some_and(|p| InstallPlan::of(p).phase() == Phase::Complete)
+                && !current.is_empty()
+                && !namespace.has(current)
+            {
                 let object = format!("Subscription {}/{}", self.key.name, subscription.name());
                 let needs = format!("ClusterServiceVersion {current}");
                 self.reasons.push(Reason::Missing { object, needs });

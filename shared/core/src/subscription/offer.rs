@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::directory;
 use crate::api::catalog_source::{Origin, Target};
 use crate::api::object;
+use crate::api::subscription::{State, Subscription};
 use crate::catalog::Snapshot;
 use crate::plan::Reason;
 use crate::resolver::{Broken, Catalog, Failure};
@@ -79,7 +80,7 @@ fn not_given<'w>(
             catalogs.entry((of, source)).or_default().push(format!("{namespace}/{}", object::name(subscription)));
         }
     }
-    let installed = subscriptions.iter().all(|s| object::text(s, &["status", "state"]) == "AtLatestKnown");
+    let installed = subscriptions.iter().all(|s| Subscription::of(s).state() == State::AtLatestKnown);
     let source = |((namespace, name), subscriptions): ((&'w str, &'w str), Vec<String>)| {
         let is_global = namespace == settings.global_catalog_namespace;
         let flag = if is_global { format!("{name}=DIR") } else { format!("{name}.{namespace}=DIR") };

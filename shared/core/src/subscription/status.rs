@@ -7,13 +7,15 @@ use serde_json::{Value, json};
 use super::conditions::{condition, remove, set};
 use super::directory;
 use super::offer::Source;
+use crate::api::conditions::{Conditions, FALSE};
+use crate::api::install_plan::{self, InstallPlan, Phase};
 use crate::api::object;
+use crate::api::subscription::condition_type::{
+    self, INSTALL_PLAN_FAILED as FAILED, INSTALL_PLAN_MISSING as MISSING, INSTALL_PLAN_PENDING as PENDING,
+};
+use crate::api::subscription::{self, Approval, State};
 use crate::resolver::Wanted;
 use crate::world::{Reader, kind};
-
-const MISSING: &str = "InstallPlanMissing";
-const PENDING: &str = "InstallPlanPending";
-const FAILED: &str = "InstallPlanFailed";
 
 /// A Subscription with the status that it is going to have.
 #[derive(Clone, Debug)]
@@ -42,6 +44,16 @@ impl<'w> Subscription<'w> {
     /// Name of the InstallPlan it refers to; empty when none.
     pub(super) fn plan_name(&self) -> &str {
         object::text(&self.status, &["installPlanRef", "name"])
+    }
+
+    /// `status.state`, as it is going to be.
+    pub(super) fn state(&self) -> State {
+        self.status("state").into()
+    }
+
+    /// `spec.installPlanApproval`
+    pub(super) fn approval(&self) -> Approval {
+        subscription::Subscription::of(self.json).approval()
     }
 
     pub(super) fn plan_generation(&self) -> i64 {
@@ -95,7 +107,7 @@ impl<'w> Subscription<'w> {
         );
         self.put("installPlanRef", reference(plan));
         self.put("currentCSV", csv);
-        self.put("state", "UpgradePending");
+        self.put("state", State::UpgradePending);
     }
 
     /// Refers to the InstallPlan that was made for it among others, with its generation.
@@ -120,14 +132,14 @@ impl<'w> Subscription<'w> {
             return;
         }
         if world.object(&kind::CLUSTER_SERVICE_VERSION, object::namespace(self.json), &current).is_some() {
-            self.put("state", "AtLatestKnown");
+            self.put("state", State::AtLatestKnown);
             self.put("installedCSV", current);
             return;
         }
         let plan = plans.iter().copied().find(|p| object::name(p) == self.plan_name());
-        let plan_failed = plan.is_some_and(|p| phase(p) == "Failed");
-        self.put("state", if fail_forward && plan_failed { "UpgradeFailed" } else { "UpgradePending" });
-        if !self.plan_name().is_empty() && plan.is_none() && self.status("state") == "UpgradePending" {
+        let plan_failed = plan.is_some_and(|p| InstallPlan::of(p).phase() == Phase::Failed);
+        self.put("state", if fail_forward && plan_failed { State::Failed } else { State::UpgradePending });
+        if !self.plan_name().is_empty() && plan.is_none() && self.state() == State::UpgradePending {
             // The way back for people: without its plan it is resolved anew.
             remove(&mut self.status, &[PENDING, FAILED]);
             for key in ["installPlanRef", "installplan", "currentCSV", "state"] {
@@ -151,18 +163,18 @@ impl<'w> Subscription<'w> {
     }
 
     fn tell_of(&mut self, plan: &Value, now: Timestamp) {
-        let installed = object::list(plan, &["status", "conditions"]).iter().find(|c| c["type"] == "Installed");
-        let said = |key| installed.map_or("", |c| object::text(c, &[key]));
-        let (kind, reason) = match phase(plan) {
-            "" => (PENDING, "InstallPlanNotYetReconciled"),
-            phase @ ("Planning" | "Installing" | "RequiresApproval") => (PENDING, phase),
-            "Failed" if said("status") == "False" => (FAILED, said("reason")),
-            "Failed" => (FAILED, FAILED),
+        let installed = Conditions::of(plan).find(install_plan::condition::INSTALLED);
+        let message = installed.map_or("", |c| c.message());
+        let (kind, reason) = match InstallPlan::of(plan).phase() {
+            Phase::None => (PENDING, "InstallPlanNotYetReconciled"),
+            phase @ (Phase::Planning | Phase::Installing | Phase::RequiresApproval) => (PENDING, phase.as_str()),
+            Phase::Failed if let Some(why) = installed.filter(|c| c.status() == FALSE) => (FAILED, why.reason()),
+            Phase::Failed => (FAILED, FAILED),
             _ => return remove(&mut self.status, &[MISSING, PENDING, FAILED]),
         };
         let others: Vec<&str> = [MISSING, PENDING, FAILED].into_iter().filter(|c| *c != kind).collect();
         remove(&mut self.status, &others);
-        set(&mut self.status, condition(kind, true, reason, said("message")), now);
+        set(&mut self.status, condition(kind, true, reason, message), now);
     }
 
     /// Notes whether its catalog is a directory. Of a catalog that is not here nothing new is known.
@@ -220,7 +232,7 @@ impl<'w> Subscription<'w> {
             (_, Some(other)) => (true, found, format!("catalogsource {}/{} unhealthy", other.namespace, other.name)),
             (_, None) => (false, "AllCatalogSourcesHealthy", "all available catalogsources are healthy".to_owned()),
         };
-        set(&mut self.status, condition("CatalogSourcesUnhealthy", status, reason, &message), now);
+        set(&mut self.status, condition(condition_type::CATALOG_SOURCES_UNHEALTHY, status, reason, &message), now);
     }
 
     /// What its catalog says against what is installed. Without an entry for that nothing is known, and nothing changes.
@@ -235,12 +247,18 @@ impl<'w> Subscription<'w> {
         let Some(entry) = package.entries().find(in_channel) else { return };
         let channel = package.channel(channel).filter(|_| !channel.is_empty());
         let said = [
-            ("PackageDeprecated", package.deprecation.as_ref().map(|m| format!("olm.package/{}: {m}", package.name))),
             (
-                "ChannelDeprecated",
+                condition_type::PACKAGE_DEPRECATED,
+                package.deprecation.as_ref().map(|m| format!("olm.package/{}: {m}", package.name)),
+            ),
+            (
+                condition_type::CHANNEL_DEPRECATED,
                 channel.and_then(|c| Some(format!("olm.channel/{}: {}", c.name, c.deprecation.as_ref()?))),
             ),
-            ("BundleDeprecated", entry.deprecation.as_ref().map(|m| format!("olm.bundle/{}: {m}", entry.name))),
+            (
+                condition_type::BUNDLE_DEPRECATED,
+                entry.deprecation.as_ref().map(|m| format!("olm.bundle/{}: {m}", entry.name)),
+            ),
         ];
         let mut all = Vec::new();
         for (kind, message) in said {
@@ -253,16 +271,11 @@ impl<'w> Subscription<'w> {
             }
         }
         if all.is_empty() {
-            remove(&mut self.status, &["Deprecated"]);
+            remove(&mut self.status, &[condition_type::DEPRECATED]);
         } else {
-            set(&mut self.status, condition("Deprecated", true, "", &all.join("; ")), now);
+            set(&mut self.status, condition(condition_type::DEPRECATED, true, "", &all.join("; ")), now);
         }
     }
-}
-
-/// The phase of an InstallPlan.
-pub(super) fn phase(plan: &Value) -> &str {
-    object::text(plan, &["status", "phase"])
 }
 
 /// A whole `ObjectReference`.

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use super::{Images, Pending, State};
 use crate::api::catalog_source::pull_policy;
+use crate::api::conditions::Conditions;
+use crate::api::metadata::Metadata;
 use crate::api::{labels, object};
 use crate::bundle::{BundleContent, BundleImage, reference};
 use crate::plan::{Action, Propagation};
@@ -73,8 +75,8 @@ pub(super) fn content(
     reference::content(config_map).or_else(|message| pending(actions, State::Failed("UnpackFailed", message)))
 }
 
-fn condition<'j>(job: &'j Value, kind: &str) -> Option<&'j Value> {
-    object::list(job, &["status", "conditions"]).iter().find(|c| c["type"] == kind && c["status"] == "True")
+fn condition<'j>(job: &'j Value, of_type: &str) -> Option<&'j Value> {
+    Conditions::of(job).holding(of_type).map(|condition| condition.json)
 }
 
 /// Does the pull fail?
@@ -162,7 +164,7 @@ impl<'w> Job<'_, 'w, '_> {
                 is_ours && !object::is_deleting(job)
             })
             .collect();
-        let created = |job: &Value| object::text(job, &["metadata", "creationTimestamp"]).to_owned();
+        let created = |job: &Value| Metadata::of(job).created().to_owned();
         jobs.sort_by_key(|job| (condition(job, "Failed").is_some(), std::cmp::Reverse(created(job))));
         let best = jobs.first().copied();
         let mut failed: Vec<&Value> = jobs.into_iter().filter(|job| condition(job, "Failed").is_some()).collect();

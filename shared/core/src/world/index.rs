@@ -6,7 +6,11 @@
 use serde_json::Value;
 
 use super::kind::{self, GroupKind};
-use crate::api::cluster_service_version::FINALIZER;
+use crate::api::cluster_service_version::{Csv, FINALIZER, reason};
+use crate::api::custom_resource_definition::CustomResourceDefinition;
+use crate::api::metadata::Metadata;
+use crate::api::operator_group::OperatorGroup;
+use crate::api::subscription::Subscription;
 use crate::api::{labels, object};
 
 /// One entry of one index.
@@ -45,13 +49,13 @@ pub enum IndexKey {
 /// The index entries an object belongs to.
 pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
     let mut keys = Vec::new();
-    for owner in object::list(json, &["metadata", "ownerReferences"]) {
-        keys.push(IndexKey::Owner(object::text(owner, &["uid"]).to_owned()));
+    for owner in Metadata::of(json).owners() {
+        keys.push(IndexKey::Owner(owner.uid().to_owned()));
     }
     if let (Some(name), Some(namespace), Some(kind)) = (
-        object::label(json, "olm.owner"),
-        object::label(json, "olm.owner.namespace"),
-        object::label(json, "olm.owner.kind"),
+        object::label(json, labels::OWNER),
+        object::label(json, labels::OWNER_NAMESPACE),
+        object::label(json, labels::OWNER_KIND),
     ) {
         keys.push(IndexKey::OwnerLabels { kind: kind.into(), namespace: namespace.into(), name: name.into() });
     }
@@ -64,18 +68,16 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
         let provided = object::annotation(json, "olm.providedAPIs").unwrap_or_default();
         let provided = provided.split(',').map(|api| api.replace(' ', ""));
         keys.extend(provided.filter(|api| !api.is_empty()).map(IndexKey::ProvidedApi));
-        let targets = object::list(json, &["status", "namespaces"]);
-        keys.extend(targets.iter().filter_map(|t| t.as_str()).map(|t| IndexKey::Target(t.to_owned())));
+        keys.extend(OperatorGroup::of(json).target_namespaces().map(|t| IndexKey::Target(t.to_owned())));
     } else if *gk == kind::COPIED_CSV {
         let from = object::label(json, labels::COPIED_FROM).filter(|_| !object::has_finalizer(json, FINALIZER));
         let from = from.unwrap_or_else(|| object::namespace(json));
         keys.push(IndexKey::CopyOf(from.to_owned(), object::name(json).to_owned()));
     } else if *gk == kind::CLUSTER_SERVICE_VERSION {
-        for crd in object::list(json, &["spec", "customresourcedefinitions", "owned"]) {
-            keys.push(IndexKey::OwnedCrd(object::text(crd, &["name"]).to_owned()));
-        }
+        let csv = Csv::of(json);
+        keys.extend(csv.owned_crd_names().map(|name| IndexKey::OwnedCrd(name.to_owned())));
         // A copy that somebody took the label from.
-        if object::text(json, &["status", "reason"]) == "Copied" {
+        if csv.reason() == reason::COPIED {
             let from = object::annotation(json, "olm.operatorNamespace").unwrap_or_default();
             keys.push(IndexKey::CopyOf(from.to_owned(), object::name(json).to_owned()));
         }
@@ -95,15 +97,11 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
             }
         }
     } else if *gk == kind::CUSTOM_RESOURCE_DEFINITION {
-        keys.push(IndexKey::Definition(
-            object::text(json, &["spec", "group"]).to_owned(),
-            object::text(json, &["spec", "names", "kind"]).to_owned(),
-        ));
+        let crd = CustomResourceDefinition::of(json);
+        keys.push(IndexKey::Definition(crd.group().to_owned(), crd.kind().to_owned()));
     } else if *gk == kind::SUBSCRIPTION {
-        keys.push(IndexKey::Catalog(
-            object::text(json, &["spec", "sourceNamespace"]).to_owned(),
-            object::text(json, &["spec", "source"]).to_owned(),
-        ));
+        let subscription = Subscription::of(json);
+        keys.push(IndexKey::Catalog(subscription.source_namespace().to_owned(), subscription.source().to_owned()));
     }
     keys.sort();
     keys.dedup();

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::api::{labels, object};
+use crate::api::cluster_service_version::Csv;
+use crate::api::kinds::{self, Kind};
+use crate::api::object;
 
 /// A group and kind. The version is left out: one object is one object in whatever version it is read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,9 +18,9 @@ pub struct GroupKind {
 }
 
 impl GroupKind {
-    /// A group and kind known at compile time.
-    pub const fn known(group: &'static str, kind: &'static str) -> Self {
-        Self { group: Cow::Borrowed(group), kind: Cow::Borrowed(kind) }
+    /// The group and kind of one that is known at compile time.
+    pub const fn known(kind: &Kind) -> Self {
+        Self { group: Cow::Borrowed(kind.group), kind: Cow::Borrowed(kind.kind) }
     }
 
     /// A group and kind.
@@ -36,7 +38,7 @@ impl GroupKind {
     /// they are kept [trimmed](super::trim) to next to nothing, and what concerns one of them concerns only its original.
     pub fn kept_as(json: &Value) -> Self {
         match Self::of(json) {
-            csv if csv == CLUSTER_SERVICE_VERSION && object::label(json, labels::COPIED_FROM).is_some() => COPIED_CSV,
+            csv if csv == CLUSTER_SERVICE_VERSION && Csv::of(json).copied_from().is_some() => COPIED_CSV,
             gk => gk,
         }
     }
@@ -51,37 +53,40 @@ impl std::fmt::Display for GroupKind {
 }
 
 macro_rules! kinds {
-    ($($name:ident = $group:literal / $kind:literal;)*) => {
-        $(#[doc = concat!("`", $kind, "` of group `", $group, "`.")]
-        pub const $name: GroupKind = GroupKind::known($group, $kind);)*
+    ($($name:ident)*) => {
+        $(#[doc = concat!("[`kinds::", stringify!($name), "`]")]
+        pub const $name: GroupKind = GroupKind::known(&kinds::$name);)*
     };
 }
 
 kinds! {
-    CATALOG_SOURCE = "operators.coreos.com" / "CatalogSource";
-    SUBSCRIPTION = "operators.coreos.com" / "Subscription";
-    INSTALL_PLAN = "operators.coreos.com" / "InstallPlan";
-    CLUSTER_SERVICE_VERSION = "operators.coreos.com" / "ClusterServiceVersion";
-    COPIED_CSV = "operators.coreos.com" / "ClusterServiceVersion, copied";
-    OPERATOR_GROUP = "operators.coreos.com" / "OperatorGroup";
-    OPERATOR_CONDITION = "operators.coreos.com" / "OperatorCondition";
-    OPERATOR = "operators.coreos.com" / "Operator";
-    OLM_CONFIG = "operators.coreos.com" / "OLMConfig";
-    NAMESPACE = "" / "Namespace";
-    POD = "" / "Pod";
-    SERVICE = "" / "Service";
-    SERVICE_ACCOUNT = "" / "ServiceAccount";
-    SECRET = "" / "Secret";
-    CONFIG_MAP = "" / "ConfigMap";
-    JOB = "batch" / "Job";
-    DEPLOYMENT = "apps" / "Deployment";
-    NETWORK_POLICY = "networking.k8s.io" / "NetworkPolicy";
-    ROLE = "rbac.authorization.k8s.io" / "Role";
-    ROLE_BINDING = "rbac.authorization.k8s.io" / "RoleBinding";
-    CLUSTER_ROLE = "rbac.authorization.k8s.io" / "ClusterRole";
-    CLUSTER_ROLE_BINDING = "rbac.authorization.k8s.io" / "ClusterRoleBinding";
-    CUSTOM_RESOURCE_DEFINITION = "apiextensions.k8s.io" / "CustomResourceDefinition";
-    API_SERVICE = "apiregistration.k8s.io" / "APIService";
-    MUTATING_WEBHOOK_CONFIGURATION = "admissionregistration.k8s.io" / "MutatingWebhookConfiguration";
-    VALIDATING_WEBHOOK_CONFIGURATION = "admissionregistration.k8s.io" / "ValidatingWebhookConfiguration";
+    CATALOG_SOURCE
+    SUBSCRIPTION
+    INSTALL_PLAN
+    CLUSTER_SERVICE_VERSION
+    OPERATOR_GROUP
+    OPERATOR_CONDITION
+    OPERATOR
+    OLM_CONFIG
+    NAMESPACE
+    POD
+    SERVICE
+    SERVICE_ACCOUNT
+    SECRET
+    CONFIG_MAP
+    JOB
+    DEPLOYMENT
+    NETWORK_POLICY
+    ROLE
+    ROLE_BINDING
+    CLUSTER_ROLE
+    CLUSTER_ROLE_BINDING
+    CUSTOM_RESOURCE_DEFINITION
+    API_SERVICE
+    MUTATING_WEBHOOK_CONFIGURATION
+    VALIDATING_WEBHOOK_CONFIGURATION
 }
+
+/// Copies of ClusterServiceVersions, as [`GroupKind::kept_as`] tells them from the others.
+pub const COPIED_CSV: GroupKind =
+    GroupKind { group: Cow::Borrowed(kinds::OLM), kind: Cow::Borrowed("ClusterServiceVersion, copied") };

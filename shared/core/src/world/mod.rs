@@ -18,14 +18,13 @@ mod tests;
 mod trim;
 mod unreadable;
 
-use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 pub use facts::{CatalogFact, ConnectionState, Discovery, Fact, FactKey, Refusal};
 pub use index::IndexKey;
 pub use kind::GroupKind;
-pub use reader::{Read, Reader, Typed, View};
+pub use reader::{Read, Reader};
 use serde_json::Value;
 pub use trim::{Digest, sendable, trim, trimmed};
 pub use unreadable::Unreadable;
@@ -35,13 +34,12 @@ use crate::api::object::{self, ObjectRef};
 /// Namespace (empty when cluster-scoped) and name.
 pub type NamespacedName = (String, String);
 
-/// One object, whole or trimmed to what planning reads, with its typed view made on first use.
+/// One object, whole or trimmed to what planning reads.
 #[derive(Debug)]
 pub struct Object {
     json: Json,
     version: u64,
     says: Option<Digest>,
-    view: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 /// How an object is kept.
@@ -56,18 +54,18 @@ enum Json {
 
 impl Object {
     fn new(gk: &GroupKind, json: Value) -> Self {
-        let (version, view) = (version(&json), OnceLock::new());
+        let version = version(&json);
         if *gk == kind::COPIED_CSV {
             let says = Some(Digest::of(&json));
             let text = json.to_string().into_boxed_str();
-            return Self { json: Json::Text(text, OnceLock::new()), version, says, view };
+            return Self { json: Json::Text(text, OnceLock::new()), version, says };
         }
-        Self { json: Json::Read(json), version, says: None, view }
+        Self { json: Json::Read(json), version, says: None }
     }
 
     fn unread(object: Unreadable) -> Self {
         let version = version(&object.stub);
-        Self { json: Json::Stub(Box::new(object)), version, says: None, view: OnceLock::new() }
+        Self { json: Json::Stub(Box::new(object)), version, says: None }
     }
 
     /// The object as it was observed; of one that cannot be read, its metadata.

@@ -1,10 +1,7 @@
 //! Reading the World, and noting what was read.
 
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::marker::PhantomData;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -30,36 +27,6 @@ pub enum Read {
     Index(IndexKey),
     /// A fact, known or not.
     Fact(FactKey),
-}
-
-/// A typed view of one kind of object, read from its JSON. Reading never fails: what cannot be read is left at its default.
-pub trait View: Any + Send + Sync {
-    /// The kind it is a view of.
-    const KIND: GroupKind;
-
-    /// Reads the view.
-    fn read(json: &Value) -> Self;
-}
-
-/// An object with its typed view.
-#[derive(Clone, Debug)]
-pub struct Typed<T>(Arc<Object>, PhantomData<T>);
-
-impl<T: View> Typed<T> {
-    /// The object as it was observed.
-    pub fn json(&self) -> &Value {
-        self.0.json()
-    }
-}
-
-impl<T: View> Deref for Typed<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        let view = self.0.view.get_or_init(|| Box::new(T::read(self.0.json())));
-        // One kind has one view type, so the view that is there is a `T`.
-        view.downcast_ref().unwrap_or_else(|| unreachable!("{} is read as two types", T::KIND))
-    }
 }
 
 /// Reads the World for one plan.
@@ -110,11 +77,6 @@ impl<'w> Reader<'w> {
         self.object(gk, namespace, name).map(|o| o.json())
     }
 
-    /// The typed object.
-    pub fn get<T: View>(&self, namespace: &str, name: &str) -> Option<Typed<T>> {
-        self.object(&T::KIND, namespace, name).map(|o| Typed(o.clone(), PhantomData))
-    }
-
     /// All objects of a kind, by namespace and name. After all ClusterServiceVersions come their copies.
     pub fn all(&self, gk: &GroupKind) -> impl Iterator<Item = &'w Arc<Object>> + use<'w> {
         let copies = (*gk == kind::CLUSTER_SERVICE_VERSION).then_some(kind::COPIED_CSV);
@@ -147,16 +109,6 @@ impl<'w> Reader<'w> {
             .map(|(_, o)| o)
     }
 
-    /// All typed objects of a kind.
-    pub fn all_of<T: View>(&self) -> impl Iterator<Item = Typed<T>> + use<'w, T> {
-        self.all(&T::KIND).map(|o| Typed(o.clone(), PhantomData))
-    }
-
-    /// All typed objects of a kind in a namespace, by name.
-    pub fn list<T: View>(&self, namespace: &str) -> impl Iterator<Item = Typed<T>> + use<'w, T> {
-        self.in_namespace(&T::KIND, namespace).map(|o| Typed(o.clone(), PhantomData))
-    }
-
     /// The objects in an index entry, of every kind, by kind, namespace and name.
     pub fn indexed(&self, key: IndexKey) -> Vec<&'w Arc<Object>> {
         let entry = self.world.index.get(&key);
@@ -170,18 +122,6 @@ impl<'w> Reader<'w> {
         let entry = self.world.index.get(&key);
         self.note(Read::Index(key));
         entry.into_iter().flatten().map(|((_, (namespace, _)), copy)| (namespace.as_str(), copy))
-    }
-
-    /// The objects of one kind in an index entry.
-    pub fn indexed_of<T: View>(&self, key: IndexKey) -> Vec<Typed<T>> {
-        let entry = self.world.index.get(&key);
-        self.note(Read::Index(key));
-        entry
-            .into_iter()
-            .flatten()
-            .filter(|((gk, _), _)| *gk == T::KIND)
-            .map(|(_, o)| Typed(o.clone(), PhantomData))
-            .collect()
     }
 
     /// What is known of a catalog.

@@ -3,13 +3,14 @@
 //! keys of OLM's serving certificates (which are only ever made anew). Of a copy of a ClusterServiceVersion next to nothing is kept: there
 //! may be tens of thousands, and each says what its original says.
 
+use crate::api::cluster_service_version::Csv;
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value, json};
 
 use super::kind::{self, GroupKind};
-use crate::api::{labels, object};
+use crate::api::labels;
 use crate::plan::certificate;
 
 /// Fields within objects and, where a list is on the way, within its entries.
@@ -81,7 +82,7 @@ impl Digest {
         let old = &copy["metadata"];
         let kept = KEPT.iter().filter(|field| !old[**field].is_null());
         let mut metadata: Map<String, Value> = kept.map(|field| ((*field).to_owned(), old[*field].clone())).collect();
-        let from = object::label(copy, labels::COPIED_FROM).unwrap_or_default();
+        let from = Csv::of(copy).copied_from().unwrap_or_default();
         metadata.insert("labels".to_owned(), json!({ labels::COPIED_FROM: from }));
         let mut trimmed = Map::new();
         for field in ["apiVersion", "kind"] {

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::Timestamp;
+use olm_core::api::kinds::OLM as GROUP;
 use olm_core::api::object::{self, Gvk, ObjectRef};
-use olm_core::api::resource::GROUP;
 use olm_core::plan::{Controller, Key};
 use olm_core::sim::{Actor, Happening, WatchEvent};
 use serde_json::Value;

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use olm_core::api::kinds::OLM as GROUP;
 use olm_core::api::labels;
 use olm_core::api::object::{self, ObjectRef};
-use olm_core::api::resource::GROUP;
 use olm_core::plan::{Key, Reason, Severity};
 use olm_core::sim::{Actor, Happening, WatchEvent};
 use olm_core::world::World;

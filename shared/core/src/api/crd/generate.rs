@@ -1,4 +1,4 @@
-//! Makes the CustomResourceDefinitions of OLM's kinds from the types of [`api`](crate::api).
+//! Makes the CustomResourceDefinitions of OLM's kinds from [`types`](super::types).
 //!
 //! The schemas are structural, as `apiextensions.k8s.io/v1` asks for: self-contained, without `$ref` and type unions.
 
@@ -6,15 +6,15 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use crate::api::catalog_source::CatalogSource;
-use crate::api::cluster_service_version::ClusterServiceVersion;
-use crate::api::install_plan::InstallPlan;
-use crate::api::olm_config::OlmConfig;
-use crate::api::operator::Operator;
-use crate::api::operator_condition::{OperatorCondition, OperatorConditionV1};
-use crate::api::operator_group::{OperatorGroup, OperatorGroupV1Alpha2};
-use crate::api::resource::GROUP;
-use crate::api::subscription::Subscription;
+use super::types::catalog_source::CatalogSource;
+use super::types::cluster_service_version::ClusterServiceVersion;
+use super::types::install_plan::InstallPlan;
+use super::types::olm_config::OlmConfig;
+use super::types::operator::Operator;
+use super::types::operator_condition::{OperatorCondition, OperatorConditionV1};
+use super::types::operator_group::{OperatorGroup, OperatorGroupV1Alpha2};
+use super::types::subscription::Subscription;
+use crate::api::kinds::OLM as GROUP;
 
 /// All eight, by kind, as the types say today. They belong into `crds.json`, from where [`all`](super::all) takes them.
 pub fn generate() -> Vec<Value> {

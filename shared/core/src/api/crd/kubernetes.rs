@@ -3,7 +3,7 @@
 //! Kubernetes' published OpenAPI (and so k8s-openapi) lacks what a CRD's schema says: list and map types, defaults, patterns.
 //!
 //! They have no descriptions. Types whose fields users of OLM's kinds have to know (conditions, references, selectors, rules) are
-//! described by doc comments of their own here and in [`parts`](crate::api::parts); the others, mainly parts of pods, are as in
+//! described by doc comments of their own here and in [`parts`](super::types::parts); the others, mainly parts of pods, are as in
 //! Kubernetes' own documentation.
 
 use std::sync::LazyLock;

@@ -1,13 +1,14 @@
 //! The CustomResourceDefinitions of OLM's kinds.
 //!
 //! ```text
-//!   types of api ---+
-//!   kubernetes -----+--> generate --(a house test)--> crds.json --> all
+//!   types --------+
+//!   kubernetes ---+--> generate --(a house test)--> crds.json --> all
 //! ```
 //! They are data when the program runs, so that neither the generator nor what it is told about the types is in the plugins.
 
 pub mod generate;
 pub mod kubernetes;
+pub mod types;
 
 use std::sync::LazyLock;
 

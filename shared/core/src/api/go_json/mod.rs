@@ -12,7 +12,7 @@ use serde_json::{Map, Number, Value, json};
 use std::fmt::Write as _;
 
 use self::table::{Field, Kind};
-use super::resource::GROUP;
+use super::kinds::OLM as GROUP;
 use super::{object, quantity};
 use crate::go_format;
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::api::cluster_service_version::Csv;
 use crate::csv::config::Config;
-use crate::csv::model::Csv;
 use crate::world::{Reader, World};
 
 /// The pod spec after that config was put into it.
@@ -20,7 +20,7 @@ fn with(config: &Value, pod: &Value) -> Value {
     world.apply(subscription("b", "rose.v1", config));
     let csv = json!({ "metadata": { "name": "rose.v1", "namespace": "garden" } });
     let mut spec = json!({ "template": { "spec": pod } });
-    Config::of(&Reader::new(&world), Csv { json: &csv }).unwrap().inject(&mut spec);
+    Config::of(&Reader::new(&world), Csv::of(&csv)).unwrap().inject(&mut spec);
     spec["template"]["spec"].clone()
 }
 

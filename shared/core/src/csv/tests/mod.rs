@@ -8,8 +8,8 @@ mod webhooks;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::model::Csv;
 use super::{Step, transition};
+use crate::api::cluster_service_version::Csv;
 use crate::api::object::{self, Gvk, ObjectRef};
 use crate::api::status::Status;
 use crate::plan::{Action, Controller, Key, Plan, Verb};
@@ -30,20 +30,20 @@ fn next(old: &Value, new: &Value) -> Step {
     world.apply(old.clone());
     world.apply(new.clone());
     let key = Key::new(Controller::ClusterServiceVersion, "garden", "rose.v2");
-    transition::next(&Reader::new(&world), Csv { json: new }, &key, Timestamp::UNIX_EPOCH)
+    transition::next(&Reader::new(&world), Csv::of(new), &key, Timestamp::UNIX_EPOCH)
 }
 
 #[test]
 fn what_was_missing_a_moment_ago_is_not_told_while_the_older_one_is_waited_for() {
     let failed = csv("rose.v1", "", "Failed", "InstallCheckFailed");
     let waits = next(&failed, &csv("rose.v2", "rose.v1", "Pending", "RequirementsNotMet"));
-    let text = waits.transition.as_ref().map(|t| (t.phase, t.reason, t.message.as_str()));
+    let text = waits.transition.as_ref().map(|t| (t.phase.as_str(), t.reason, t.message.as_str()));
     assert_eq!(text, Some(("Pending", "RequirementsUnknown", "requirements not yet checked")));
     let stays = next(&failed, &csv("rose.v2", "rose.v1", "Pending", "RequirementsUnknown"));
     assert_eq!((stays.transition, &stays.reasons), (None, &waits.reasons));
     let replacing = csv("rose.v1", "", "Replacing", "BeingReplaced");
     let goes_on = next(&replacing, &csv("rose.v2", "rose.v1", "Pending", "RequirementsNotMet"));
-    assert_eq!(goes_on.transition.map(|t| t.phase), Some("InstallReady"));
+    assert_eq!(goes_on.transition.map(|t| t.phase.as_str()), Some("InstallReady"));
 }
 
 /// The plan for a ClusterServiceVersion whose Deployment may not be created, and the objects of its namespace.

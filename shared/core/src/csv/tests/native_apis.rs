@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::model::Csv;
 use super::super::{Step, transition};
+use crate::api::cluster_service_version::Csv;
 use crate::plan::{Action, Controller, Key, Question, Reason, Severity};
 use crate::world::{Discovery, Fact, FactKey, Reader, World};
 
@@ -44,12 +44,12 @@ fn learn(world: &mut World, version: &str, discovery: Discovery) {
 
 fn next(world: &World, csv: &Value) -> Step {
     let key = Key::new(Controller::ClusterServiceVersion, "garden", "rose");
-    transition::next(&Reader::new(world), Csv { json: csv }, &key, Timestamp::UNIX_EPOCH)
+    transition::next(&Reader::new(world), Csv::of(csv), &key, Timestamp::UNIX_EPOCH)
 }
 
 /// The phase to go to, and the status of each requirement.
 fn found(step: &Step) -> (&str, Vec<&str>) {
-    let phase = step.transition.as_ref().map_or("", |t| t.phase);
+    let phase = step.transition.as_ref().map_or("", |t| t.phase.as_str());
     let statuses = step.requirements.iter().flatten().map(|entry| entry["status"].as_str().unwrap());
     (phase, statuses.collect())
 }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::api::cluster_service_version::Csv;
 use crate::api::go_json::GoType;
 use crate::api::hash;
-use crate::csv::model::Csv;
 use crate::csv::serving::{self, Server};
 use crate::csv::serving_certificate::ServingCertificate;
 use crate::csv::webhooks;
@@ -33,7 +33,7 @@ fn webhook(name: &str, rule: &Value) -> Value {
 fn rules_may_neither_see_everything_nor_olm_nor_other_webhooks() {
     let verdict = |groups: &str, resources: &str| {
         let csv = csv(json!([webhook("a", &json!({ "apiGroups": ["apps", groups], "resources": [resources] }))]));
-        webhooks::invalid(Csv { json: &csv })
+        webhooks::invalid(Csv::of(&csv))
     };
     let of_webhooks =
         "webhook rules cannot include MutatingWebhookConfiguration or ValidatingWebhookConfiguration resources";
@@ -44,13 +44,13 @@ fn rules_may_neither_see_everything_nor_olm_nor_other_webhooks() {
     assert_eq!(verdict("admissionregistration.k8s.io", "validatingadmissionpolicies"), None);
     assert_eq!(verdict("garden.example.com", "*"), None);
     let twice = csv(json!([webhook("a", &json!({})), webhook("b", &json!({})), webhook("a", &json!({}))]));
-    assert_eq!(webhooks::invalid(Csv { json: &twice }), Some("CSV contains repeated WebhookDescription name"));
+    assert_eq!(webhooks::invalid(Csv::of(&twice)), Some("CSV contains repeated WebhookDescription name"));
 }
 
 #[test]
 fn what_can_never_be_installed_is_told() {
     let world = World::new();
-    let obstacle = |csv: &Value| webhooks::obstacle(&Reader::new(&world), Csv { json: csv }).unwrap_or_default();
+    let obstacle = |csv: &Value| webhooks::obstacle(&Reader::new(&world), Csv::of(csv)).unwrap_or_default();
     let conversion = |crds: Value| json!([{ "generateName": "c", "type": "ConversionWebhook", "deploymentName": "gate", "conversionCRDs": crds }]);
     let mut lost = csv(json!([webhook("a", &json!({}))]));
     assert_eq!(obstacle(&lost), "");
@@ -88,7 +88,7 @@ fn descriptions_have_olms_hashes() {
 #[test]
 fn certificates_take_the_place_of_what_was_mounted_there() {
     let csv = csv(json!([webhook("a", &json!({}))]));
-    let csv = Csv { json: &csv };
+    let csv = Csv::of(&csv);
     let server = Server::all(csv).next().unwrap();
     let pair = ServingCertificate {
         bundle: "",

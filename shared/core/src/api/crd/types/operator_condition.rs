@@ -1,14 +1,12 @@
 //! OperatorCondition: what an operator says about itself, above all whether it may be upgraded now.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::parts::Condition;
-use super::resource::View;
 
 /// The conditions that an operator reports about itself, such as whether it may be upgraded now. Created by the controllers for each
 /// ClusterServiceVersion, under its name.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["metadata"]))]
 pub struct OperatorCondition {
@@ -18,12 +16,8 @@ pub struct OperatorCondition {
     pub status: OperatorConditionStatus,
 }
 
-impl View for OperatorCondition {
-    const KIND: &'static str = "OperatorCondition";
-}
-
 /// The conditions that an operator reports, who may report them, and what overrides them.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct OperatorConditionSpec {
     /// The names of the ServiceAccounts that may update this object. Written by the controllers from the install strategy; a Role and a
@@ -40,7 +34,7 @@ pub struct OperatorConditionSpec {
 }
 
 /// The conditions that hold.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default)]
 pub struct OperatorConditionStatus {
     /// The conditions that hold, with the metadata.generation in which they were reported. If Upgradeable is False or outdated, upgrades

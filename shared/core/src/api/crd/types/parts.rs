@@ -1,88 +1,14 @@
-//! What several of OLM's resources are made of: times, references, conditions, selectors, and words with a fixed meaning.
+//! What several of OLM's resources are made of: times, references, conditions and selectors.
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer};
 
-use super::crd::kubernetes::of_kubernetes;
+use super::super::kubernetes::of_kubernetes;
 
-/// Makes an enum of texts that have a meaning; a text without one is kept as `Other`. The first is the default.
-macro_rules! texts {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name {
-            $($(#[$variant_doc])* #[doc = concat!("`", $text, "`")] $variant,)+
-            /// Any other text.
-            Other(String),
-        }
-
-        impl $name {
-            /// The text as it stands in an object.
-            pub fn as_str(&self) -> &str {
-                match self {
-                    $(Self::$variant => $text,)+
-                    Self::Other(text) => text,
-                }
-            }
-        }
-
-        impl From<&str> for $name {
-            fn from(text: &str) -> Self {
-                match text {
-                    $($text => Self::$variant,)+
-                    other => Self::Other(other.to_owned()),
-                }
-            }
-        }
-
-        impl Default for $name {
-            fn default() -> Self {
-                [$(Self::$variant),+].into_iter().next().unwrap_or(Self::Other(String::new()))
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Ok(Self::from(String::deserialize(deserializer)?.as_str()))
-            }
-        }
-
-        impl schemars::JsonSchema for $name {
-            fn inline_schema() -> bool {
-                true
-            }
-
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                String::json_schema(generator)
-            }
-        }
-    };
-}
-
-pub(super) use texts;
-
-/// A point in time; `None` when it is absent or no RFC 3339 time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Time(pub Option<Timestamp>);
-
-impl<'de> Deserialize<'de> for Time {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Self(String::deserialize(deserializer)?.parse().ok()))
-    }
-}
+/// A point in time.
+#[derive(Default)]
+pub struct Time;
 
 impl JsonSchema for Time {
     fn inline_schema() -> bool {
@@ -99,7 +25,7 @@ impl JsonSchema for Time {
 }
 
 /// A reference to an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = of_kubernetes("io.k8s.api.core.v1.ObjectReference"))]
 pub struct ObjectReference {
@@ -120,7 +46,7 @@ pub struct ObjectReference {
 }
 
 /// A condition in the common form of Kubernetes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = of_kubernetes("io.k8s.apimachinery.pkg.apis.meta.v1.Condition"))]
 pub struct Condition {
@@ -140,7 +66,7 @@ pub struct Condition {
 }
 
 /// A selector of objects by their labels.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = of_kubernetes("io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector"))]
 pub struct LabelSelector {
@@ -151,7 +77,7 @@ pub struct LabelSelector {
 }
 
 /// An expression over the labels of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default)]
 pub struct LabelSelectorRequirement {
     /// The key of the label to compare.
@@ -163,7 +89,7 @@ pub struct LabelSelectorRequirement {
 }
 
 /// A rule of a Role or ClusterRole.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(transform = of_kubernetes("io.k8s.api.rbac.v1.PolicyRule"))]
 pub struct PolicyRule {

@@ -1,15 +1,13 @@
 //! Operator: everything that belongs to one package, in one place.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use super::carried::Carried;
 use super::parts::{LabelSelector, Time};
-use super::raw::Carried;
-use super::resource::View;
 
 /// The components of one installed package, collected by label. Created by the controllers, and created again when it is deleted while
 /// components exist.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default)]
 pub struct Operator {
     /// The desired state of the package. It has no fields.
@@ -18,16 +16,12 @@ pub struct Operator {
     pub status: OperatorStatus,
 }
 
-impl View for Operator {
-    const KIND: &'static str = "Operator";
-}
-
 /// The desired state of the package. It has no fields.
 #[derive(JsonSchema)]
 pub struct OperatorSpec {}
 
 /// The components of a package.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default)]
 pub struct OperatorStatus {
     /// The components of the package: all objects with its label.
@@ -35,7 +29,7 @@ pub struct OperatorStatus {
 }
 
 /// The components of a package and what selects them.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["labelSelector"]))]
 pub struct Components {
@@ -46,7 +40,7 @@ pub struct Components {
 }
 
 /// A component of a package, and its conditions.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
 pub struct Component {
@@ -69,7 +63,7 @@ pub struct Component {
 }
 
 /// A condition of a component.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 #[schemars(extend("required" = ["status", "type"]))]
 pub struct ComponentCondition {

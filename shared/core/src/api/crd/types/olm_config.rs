@@ -1,13 +1,11 @@
 //! OLMConfig: the settings of OLM itself; there is one, named `cluster`.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 
 use super::parts::Condition;
-use super::resource::View;
 
 /// The configuration of OLM. Only the object named cluster has an effect.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("required" = ["metadata"]))]
 pub struct OlmConfig {
@@ -17,12 +15,8 @@ pub struct OlmConfig {
     pub status: OlmConfigStatus,
 }
 
-impl View for OlmConfig {
-    const KIND: &'static str = "OLMConfig";
-}
-
 /// The wanted configuration of OLM.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default)]
 pub struct OlmConfigSpec {
     /// The features that can be turned off or tuned.
@@ -30,7 +24,7 @@ pub struct OlmConfigSpec {
 }
 
 /// The features that can be turned off or tuned.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Features {
     /// Whether the ClusterServiceVersions of OperatorGroups that target all namespaces are kept in their own namespace only. Defaults to
@@ -44,7 +38,7 @@ pub struct Features {
 }
 
 /// The state of the configuration.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Default, JsonSchema)]
 #[serde(default)]
 pub struct OlmConfigStatus {
     /// The conditions of the configuration: DisabledCopiedCSVs is True if copies are disabled and no unexpected copy is left.

@@ -1,0 +1,95 @@
+//! CustomResourceDefinition: a kind that is defined in a cluster.
+
+use serde_json::Value;
+
+use super::conditions::{Conditions, ESTABLISHED, NAMES_ACCEPTED};
+use super::object;
+
+/// A CustomResourceDefinition, read where it lies in its JSON.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CustomResourceDefinition<'a> {
+    /// The whole.
+    pub json: &'a Value,
+}
+
+/// A version of a kind, read where it lies in its JSON.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CrdVersion<'a> {
+    /// The whole.
+    pub json: &'a Value,
+}
+
+impl<'a> CustomResourceDefinition<'a> {
+    /// Reads it where it lies.
+    pub const fn of(json: &'a Value) -> Self {
+        Self { json }
+    }
+
+    /// Its name, `PLURAL.GROUP`.
+    pub fn name(self) -> &'a str {
+        object::name(self.json)
+    }
+
+    /// `spec.group`
+    pub fn group(self) -> &'a str {
+        object::text(self.json, &["spec", "group"])
+    }
+
+    /// `spec.names.kind`
+    pub fn kind(self) -> &'a str {
+        object::text(self.json, &["spec", "names", "kind"])
+    }
+
+    /// `spec.names.plural`
+    pub fn plural(self) -> &'a str {
+        object::text(self.json, &["spec", "names", "plural"])
+    }
+
+    /// Are its objects in namespaces?
+    pub fn is_namespaced(self) -> bool {
+        object::text(self.json, &["spec", "scope"]) != "Cluster"
+    }
+
+    /// Does a webhook convert its objects from one version to another?
+    pub fn is_converted_by_webhook(self) -> bool {
+        object::text(self.json, &["spec", "conversion", "strategy"]) == "Webhook"
+    }
+
+    /// The versions, served or not.
+    pub fn versions(self) -> impl Iterator<Item = CrdVersion<'a>> {
+        object::list(self.json, &["spec", "versions"]).iter().map(|json| CrdVersion { json })
+    }
+
+    /// The versions that are served.
+    pub fn served(self) -> impl Iterator<Item = CrdVersion<'a>> {
+        self.versions().filter(|version| version.is_served())
+    }
+
+    /// The name of the version that objects are stored in; empty: none.
+    pub fn storage_version(self) -> &'a str {
+        self.versions().find(|version| version.is_stored()).map_or("", CrdVersion::name)
+    }
+
+    /// Does the API server serve it, under the names it asks for?
+    pub fn is_established(self) -> bool {
+        let conditions = Conditions::of(self.json);
+        conditions.is_true(ESTABLISHED) && conditions.is_true(NAMES_ACCEPTED)
+    }
+}
+
+impl<'a> CrdVersion<'a> {
+    /// `v1`
+    pub fn name(self) -> &'a str {
+        object::text(self.json, &["name"])
+    }
+
+    /// Is it served?
+    pub fn is_served(self) -> bool {
+        object::at(self.json, &["served"]) == &Value::Bool(true)
+    }
+
+    /// Are objects stored in it?
+    pub fn is_stored(self) -> bool {
+        object::at(self.json, &["storage"]) == &Value::Bool(true)
+    }
+}
