@@ -98,6 +98,11 @@ pub fn gvk(object: &Value) -> Gvk {
     Gvk::from_api_version(text(object, &["apiVersion"]), text(object, &["kind"]))
 }
 
+/// `kind`
+pub fn kind(object: &Value) -> &str {
+    text(object, &["kind"])
+}
+
 /// `metadata.name`.
 pub fn name(object: &Value) -> &str {
     text(object, &["metadata", "name"])

@@ -40,7 +40,7 @@ fn wanted(world: &Reader<'_>, csv: &Value) -> Vec<Value> {
         let Some(owner) = world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", name) else { continue };
         // OLM writes the kind in lower case: a real OLM that took over would write it again.
         let api = Api {
-            gvk: Gvk::new(group, version, object::text(crd, &["kind"])),
+            gvk: Gvk::new(group, version, object::kind(crd)),
             resource: plural,
             prefix: format!("{name}-{version}"),
             owner: owner_reference("apiextensions.k8s.io/v1", "customresourcedefinition", owner),

@@ -40,7 +40,7 @@ fn parse(manifest: &str) -> Option<Value> {
         return None;
     }
     let value: Value = serde_json::from_str(manifest).ok()?;
-    let is_one = object::text(&value, &["kind"]) == "ConfigMap"
+    let is_one = object::kind(&value) == "ConfigMap"
         && value.get("metadata").is_none()
         && !object::text(&value, &["catalogSourceName"]).is_empty();
     is_one.then_some(value)
@@ -98,7 +98,7 @@ pub fn content(config_map: &Value) -> Result<BundleContent, String> {
         let mut file = GzDecoder::new(&packed[..]).take(LARGEST_FILE);
         file.read_to_end(&mut text).map_err(|e| read(e.to_string()))?;
         // What is no object, such as properties, is no matter here.
-        objects.extend(yaml::first(&text).ok().filter(|object| !object::text(object, &["kind"]).is_empty()));
+        objects.extend(yaml::first(&text).ok().filter(|object| !object::kind(object).is_empty()));
     }
     let csv = objects.iter().find(|object| is_csv(object)).ok_or("it has no ClusterServiceVersion")?;
     Ok(BundleContent::in_order(&objects, csv))

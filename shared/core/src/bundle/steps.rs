@@ -3,18 +3,18 @@
 #[cfg(test)]
 mod tests;
 
-use crate::api::cluster_service_version::Csv;
-use crate::api::install_plan::Step;
-use crate::api::kinds::{self, RBAC};
-use crate::api::metadata::Metadata;
-use crate::api::subscription::Approval;
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use super::BundleContent;
+use crate::api::cluster_service_version::Csv;
 use crate::api::go_json::GoType;
+use crate::api::install_plan::Step;
+use crate::api::kinds::{self, RBAC};
+use crate::api::metadata::Metadata;
 use crate::api::object::{self, Gvk};
+use crate::api::subscription::Approval;
 use crate::api::{hash, labels};
 use crate::go_format;
 
@@ -74,7 +74,7 @@ pub fn of_bundle(
     object::set_annotation(&mut csv, "operatorframework.io/properties", &annotation);
     let manifest = GoType::CLUSTER_SERVICE_VERSION.encode(&csv);
     let mut steps = vec![step(source, &object::gvk(&csv), object::name(&csv), &manifest)];
-    for object in objects.iter().filter(|o| object::text(o, &["kind"]) != "ClusterServiceVersion") {
+    for object in objects.iter().filter(|o| object::kind(o) != "ClusterServiceVersion") {
         let mut gvk = object::gvk(object);
         // Of whatever group, as OLM does.
         if gvk.kind == "Secret" {

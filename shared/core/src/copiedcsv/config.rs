@@ -102,7 +102,7 @@ struct Member<'w> {
 fn members<'w>(settings: &Settings, world: &Reader<'w>) -> Vec<Member<'w>> {
     let mut members = Vec::new();
     for group in world.indexed(IndexKey::Target(String::new())) {
-        let group = Group(group.json());
+        let group = Group::of(group.json());
         let offered = Rc::new(Offered::of(settings, world, group));
         let csvs = membership::originals(world, group.namespace());
         let csvs = csvs.filter(|csv| offering_group(world, csv) == Some(group));

@@ -90,7 +90,7 @@ struct Owned<'w> {
 impl<'w> Owned<'w> {
     fn of(world: &Reader<'w>, original: &Value, keep: impl Fn(&Value) -> bool) -> Self {
         let found = world.indexed(IndexKey::OwnerLabels {
-            kind: object::text(original, &["kind"]).to_owned(),
+            kind: object::kind(original).to_owned(),
             namespace: object::namespace(original).to_owned(),
             name: object::name(original).to_owned(),
         });

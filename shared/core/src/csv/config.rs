@@ -1,10 +1,10 @@
 //! What a Subscription wants of the pods of its operator: `spec.config` (olm-behaviour/csv.md#subscription-config).
 
-use crate::api::cluster_service_version::Csv;
-use crate::api::subscription::Subscription;
 use serde_json::{Map, Value, json};
 
+use crate::api::cluster_service_version::Csv;
 use crate::api::object;
+use crate::api::subscription::Subscription;
 use crate::world::{Reader, kind};
 
 /// `spec.config` of a Subscription.

@@ -69,7 +69,7 @@ impl Generated {
             }
         };
         let group = object::gvk(json).group;
-        match (group.as_str(), object::text(json, &["kind"])) {
+        match (group.as_str(), object::kind(json)) {
             ("", "Secret") if self.secrets.contains(&place(json)) => {
                 put(json, &format!("/metadata/annotations/{AUTHORITY_HASH}"));
             }

@@ -103,7 +103,7 @@ fn scoped(mut step: Step, groups: &[membership::Group<'_>]) -> Step {
             step
         }
         Err(name) => Step::stay().because(Reason::Missing {
-            object: object::ObjectRef::of(group.0).to_string(),
+            object: object::ObjectRef::of(group.json).to_string(),
             needs: format!("ServiceAccount {name}"),
         }),
     }
@@ -202,8 +202,7 @@ fn finalize(world: &Reader<'_>, csv: Csv<'_>) -> Plan {
         namespace: csv.namespace().to_owned(),
         name: csv.name().to_owned(),
     });
-    let left: Vec<&Value> =
-        owned.iter().map(|o| o.json()).filter(|o| CLEANED.contains(&object::text(o, &["kind"]))).collect();
+    let left: Vec<&Value> = owned.iter().map(|o| o.json()).filter(|o| CLEANED.contains(&object::kind(o))).collect();
     let deletions: Vec<Action> =
         left.iter().filter(|o| !object::is_deleting(o)).map(|o| Action::delete(o, Propagation::Background)).collect();
     if !left.is_empty() {

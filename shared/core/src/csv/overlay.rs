@@ -70,5 +70,5 @@ pub(super) fn with_owners(object: &Value, owners: &[Value]) -> Vec<Value> {
 }
 
 fn is_csv(owner: &Value) -> bool {
-    object::text(owner, &["kind"]) == "ClusterServiceVersion"
+    object::kind(owner) == "ClusterServiceVersion"
 }

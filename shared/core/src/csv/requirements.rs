@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde_json::{Value, json};
+
 use super::siblings;
 use crate::api::cluster_service_version::{CrdDescription, Csv};
 use crate::api::conditions::{AVAILABLE, Conditions};
 use crate::api::custom_resource_definition::CustomResourceDefinition;
+use crate::api::go_json::GoType;
 use crate::api::kinds;
 use crate::api::metadata::Metadata;
-use serde_json::{Value, json};
-
-use crate::api::go_json::GoType;
 use crate::api::object::{self, Gvk};
 use crate::api::{hash, labels};
 use crate::plan::{Action, Question, Reason};
@@ -54,7 +54,7 @@ impl Requirements {
 
     fn add(&mut self, met: bool, status: Value) {
         if !met {
-            let (kind, name) = (object::text(&status, &["kind"]), object::text(&status, &["name"]));
+            let (kind, name) = (object::kind(&status), object::text(&status, &["name"]));
             let message = match object::text(&status, &["message"]) {
                 "" => object::text(&status, &["status"]),
                 message => message,
@@ -134,10 +134,7 @@ fn crd_requirement(world: &Reader<'_>, csv: Csv<'_>, wanted: CrdDescription<'_>,
             return say(false, "PresentNotSatisfied", &message, None);
         }
     }
-    let served = object::list(crd, &["spec", "versions"]).iter().any(|v| {
-        object::text(v, &["name"]) == wanted.version && object::at(v, &["served"]).as_bool().unwrap_or_default()
-    });
-    if !served {
+    if !CustomResourceDefinition::of(crd).served().any(|version| version.name() == wanted.version) {
         return say(false, "NotPresent", "CRD version not served", None);
     }
     if CustomResourceDefinition::of(crd).is_established() {
@@ -310,18 +307,18 @@ fn is_made(made: &[&Arc<Object>], csv: Csv<'_>, account: &str, rules: &Value) ->
         let kind = kind.to_owned();
         made.iter()
             .map(|o| o.json())
-            .filter(move |o| object::text(o, &["kind"]) == kind && object::namespace(o) == csv.namespace())
+            .filter(move |o| object::kind(o) == kind && object::namespace(o) == csv.namespace())
     };
     let hash = hash::plain_hash(GoType::POLICY_RULES, rules);
     in_namespace("Role").filter(|role| object::label(role, labels::PERMISSIONS_HASH) == Some(&hash)).any(|role| {
         in_namespace("RoleBinding").any(|binding| {
             let binds = object::at(binding, &["roleRef"]);
             let subject = |s: &Value| {
-                object::text(s, &["kind"]) == "ServiceAccount"
+                object::kind(s) == "ServiceAccount"
                     && object::text(s, &["name"]) == account
                     && object::text(s, &["namespace"]) == csv.namespace()
             };
-            object::text(binds, &["kind"]) == "Role"
+            object::kind(binds) == "Role"
                 && object::text(binds, &["name"]) == object::name(role)
                 && object::label(binding, labels::PERMISSIONS_HASH).is_some()
                 && object::list(binding, &["subjects"]).iter().any(subject)
@@ -333,7 +330,7 @@ fn belongs_to_another(account: &Value, csv: Csv<'_>) -> bool {
     let mut owners = Metadata::of(account)
         .owner_references()
         .iter()
-        .filter(|o| object::text(o, &["kind"]) == "ClusterServiceVersion")
+        .filter(|o| object::kind(o) == "ClusterServiceVersion")
         .map(|o| object::text(o, &["uid"]))
         .peekable();
     owners.peek().is_some() && !owners.any(|uid| uid == csv.uid())

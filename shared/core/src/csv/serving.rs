@@ -9,8 +9,6 @@
 //!   RoleBinding kube-system/D-service-auth-reader                    and whom the API server trusts
 //! ```
 
-use crate::api::kinds::RBAC;
-use crate::api::metadata::Metadata;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -19,7 +17,9 @@ use super::overlay::{overlay, with_owners};
 use super::serving_certificate::{LIFETIME, ServingCertificate};
 use super::siblings;
 use crate::api::cluster_service_version::Csv;
+use crate::api::kinds::RBAC;
 use crate::api::labels;
+use crate::api::metadata::Metadata;
 use crate::api::object::{self, ObjectRef};
 use crate::plan::certificate::AUTHORITY_HASH;
 use crate::plan::{Action, Certificate, Propagation};
@@ -258,7 +258,7 @@ fn live<'w>(world: &Reader<'w>, object: &Value) -> Option<&'w Value> {
 }
 
 fn is_owned_by_csv(object: &Value) -> bool {
-    Metadata::of(object).owner_references().iter().any(|o| object::text(o, &["kind"]) == "ClusterServiceVersion")
+    Metadata::of(object).owner_references().iter().any(|o| object::kind(o) == "ClusterServiceVersion")
 }
 
 /// Takes a Secret over from another ClusterServiceVersion, whose end would be the Secret's. The private key is not known here, so it is

@@ -32,7 +32,7 @@ const FORBIDDEN_TRIES: u32 = 3;
 /// The install was refused for want of rights: it begins anew when those of the namespace, or its OperatorGroup, have changed since.
 pub(super) fn refused_for_good(world: &Reader<'_>, csv: Csv<'_>, groups: &[membership::Group<'_>]) -> Step {
     let is_changed =
-        rbac::changed_since(world, csv.json) || groups.iter().any(|group| rbac::is_later(group.0, csv.json));
+        rbac::changed_since(world, csv.json) || groups.iter().any(|group| rbac::is_later(group.json, csv.json));
     if is_changed {
         Step::to(Phase::Pending, reason::DETECTED_CHANGE, "Cluster resources changed state")
     } else {

@@ -1,9 +1,9 @@
 //! May a ClusterServiceVersion be replaced now? (olm-behaviour/csv.md#upgrades)
 
-use super::siblings;
-use crate::api::cluster_service_version::Csv;
 use serde_json::Value;
 
+use super::siblings;
+use crate::api::cluster_service_version::Csv;
 use crate::api::object;
 use crate::world::{Reader, kind};
 

@@ -15,7 +15,6 @@ use super::siblings;
 use crate::api::cluster_service_version::Csv;
 use crate::api::go_json::GoType;
 use crate::api::object::{self, ObjectRef};
-use crate::api::operator_group::OperatorGroup;
 use crate::api::{hash, labels};
 use crate::membership;
 use crate::plan::{Action, Propagation};
@@ -127,7 +126,7 @@ fn owned<'w>(world: &Reader<'w>, csv: Csv<'_>) -> Vec<&'w Value> {
         namespace: csv.namespace().to_owned(),
         name: csv.name().to_owned(),
     });
-    ours.iter().map(|o| o.json()).filter(|o| object::text(o, &["kind"]).ends_with("WebhookConfiguration")).collect()
+    ours.iter().map(|o| o.json()).filter(|o| object::kind(o).ends_with("WebhookConfiguration")).collect()
 }
 
 fn kind_of(description: &Value) -> &'static str {
@@ -138,7 +137,7 @@ fn kind_of(description: &Value) -> &'static str {
 }
 
 fn is_of(configuration: &Value, description: &Value) -> bool {
-    object::text(configuration, &["kind"]) == kind_of(description)
+    object::kind(configuration) == kind_of(description)
         && object::label(configuration, GENERATE_NAME) == Some(name(description))
 }
 
@@ -158,11 +157,11 @@ pub(super) fn surplus(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
 fn namespace_selector(world: &Reader<'_>, csv: Csv<'_>) -> Value {
     let groups = membership::groups(world, csv.namespace());
     let Some(group) = groups.first() else { return json!({}) };
-    if !object::list(group.0, &["spec", "targetNamespaces"]).is_empty() {
-        let label = format!("olm.operatorgroup.uid/{}", object::uid(group.0));
+    if !object::list(group.json, &["spec", "targetNamespaces"]).is_empty() {
+        let label = format!("olm.operatorgroup.uid/{}", object::uid(group.json));
         return json!({ "matchLabels": { label: "" } });
     }
-    match OperatorGroup::of(group.0).selector() {
+    match group.selector() {
         Value::Null => json!({}),
         selector => selector.clone(),
     }

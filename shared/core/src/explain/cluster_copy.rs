@@ -1,8 +1,5 @@
 //! The copy of a cluster that plans are tried out on.
 
-use crate::api::install_plan::{InstallPlan, Phase};
-use crate::api::kinds::OLM;
-use crate::api::subscription::{Approval, Subscription};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +10,10 @@ use serde_json::{Value, json};
 use super::Cluster;
 use super::document::Unread;
 use crate::api::crd;
+use crate::api::install_plan::{InstallPlan, Phase};
+use crate::api::kinds::OLM;
 use crate::api::object::{self, Gvk, ObjectRef};
+use crate::api::subscription::{Approval, Subscription};
 use crate::bundle::Unpacked;
 use crate::catalog::Snapshot;
 use crate::settings::Settings;
@@ -52,8 +52,8 @@ impl ClusterCopy {
         let Cluster { mut objects, kinds, kinds_are_complete, undiscovered, server_version, .. } = cluster;
         let Cluster { catalogs, bundles, fits, unread, now, .. } = cluster;
         let approvals = hold(&mut objects);
-        let has_node = objects.iter().any(|o| object::text(o, &["kind"]) == "Node");
-        let defines = |name: &str| objects.iter().any(|o| object::text(o, &["kind"]) == CRD && object::name(o) == name);
+        let has_node = objects.iter().any(|o| object::kind(o) == "Node");
+        let defines = |name: &str| objects.iter().any(|o| object::kind(o) == CRD && object::name(o) == name);
         let olm: Vec<Value> = crd::all().into_iter().filter(|crd| !defines(object::name(crd))).collect();
         objects.extend(olm);
         let mut api = ApiServer::with_stock_objects(SEED, now);
@@ -136,7 +136,7 @@ const CRD: &str = "CustomResourceDefinition";
 /// Lets no Subscription have its plans approved by itself; what they want is remembered.
 fn hold(objects: &mut [Value]) -> BTreeMap<(String, String), String> {
     let mut approvals = BTreeMap::new();
-    for object in objects.iter_mut().filter(|o| object::text(o, &["kind"]) == "Subscription") {
+    for object in objects.iter_mut().filter(|o| object::kind(o) == "Subscription") {
         if object::gvk(object).group != OLM {
             continue;
         }

@@ -1,13 +1,13 @@
 //! What becomes of CustomResourceDefinitions, and of the custom resources that exist.
 
-use crate::api::custom_resource_definition::CustomResourceDefinition;
-use crate::api::install_plan::Step;
-use crate::api::kinds::{self, API_EXTENSIONS};
 use serde_json::{Value, json};
 
 use super::cluster_copy::ClusterCopy;
 use super::document::{Change, Crd};
 use super::trial::{self, Trial};
+use crate::api::custom_resource_definition::{CrdVersion, CustomResourceDefinition};
+use crate::api::install_plan::Step;
+use crate::api::kinds::{self, API_EXTENSIONS};
 use crate::api::object;
 use crate::installplan;
 use crate::structural::{SchemaCheck, Violation};
@@ -81,7 +81,7 @@ fn compared(trial: &Trial, copy: &ClusterCopy, live: &Value, desired: &Value) ->
         Some(version) => format!(
             "version {version} goes, and objects may still be stored in it (status.storedVersions): OLM refuses that"
         ),
-        None if crd.misfit_count > 0 && converts(desired) => format!(
+        None if crd.misfit_count > 0 && CustomResourceDefinition::of(desired).is_converted_by_webhook() => format!(
             "{} do not fit the new schema; OLM goes on all the same, since a webhook converts them",
             counted(crd.misfit_count, existing)
         ),
@@ -103,17 +103,16 @@ fn compared(trial: &Trial, copy: &ClusterCopy, live: &Value, desired: &Value) ->
 /// What is to be known of the custom resources: do they fit the schemas that they get, or at least, how many are there?
 fn question(live: &Value, desired: &Value) -> SchemaCheck {
     installplan::fitting(live, desired).unwrap_or_else(|| {
-        let of = |path: &[&str]| object::text(live, path).to_owned();
-        let versions = object::list(live, &["spec", "versions"]).iter();
-        let mut served: Vec<&Value> = versions.filter(|v| object::at(v, &["served"]) == &Value::Bool(true)).collect();
-        served.sort_by_key(|v| object::at(v, &["storage"]) != &Value::Bool(true));
+        let crd = CustomResourceDefinition::of(live);
+        let mut served: Vec<CrdVersion<'_>> = crd.served().collect();
+        served.sort_by_key(|version| !version.is_stored());
         SchemaCheck {
-            crd: object::name(live).to_owned(),
-            group: of(&["spec", "group"]),
-            kind: of(&["spec", "names", "kind"]),
-            plural: of(&["spec", "names", "plural"]),
-            namespaced: of(&["spec", "scope"]) != "Cluster",
-            schemas: served.iter().take(1).map(|v| (object::text(v, &["name"]).to_owned(), json!({}))).collect(),
+            crd: crd.name().to_owned(),
+            group: crd.group().to_owned(),
+            kind: crd.kind().to_owned(),
+            plural: crd.plural().to_owned(),
+            namespaced: crd.is_namespaced(),
+            schemas: served.iter().take(1).map(|version| (version.name().to_owned(), json!({}))).collect(),
         }
     })
 }
@@ -138,19 +137,10 @@ fn spec(crd: &Value) -> Value {
     serde_json::json!({ "spec": crd["spec"] })
 }
 
-/// Does a webhook convert its objects from one version to another?
-pub(super) fn converts(crd: &Value) -> bool {
-    CustomResourceDefinition::of(crd).is_converted_by_webhook()
-}
-
 fn served(crd: &Value) -> Vec<String> {
-    let versions = object::list(crd, &["spec", "versions"]).iter();
-    let served = versions.filter(|v| object::at(v, &["served"]) == &Value::Bool(true));
-    served.map(|v| object::text(v, &["name"]).to_owned()).collect()
+    CustomResourceDefinition::of(crd).served().map(|version| version.name().to_owned()).collect()
 }
 
 fn storage(crd: &Value) -> String {
-    let mut versions = object::list(crd, &["spec", "versions"]).iter();
-    let storage = versions.find(|v| object::at(v, &["storage"]) == &Value::Bool(true));
-    storage.map_or("", |v| object::text(v, &["name"])).to_owned()
+    CustomResourceDefinition::of(crd).storage_version().to_owned()
 }

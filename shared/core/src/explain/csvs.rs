@@ -1,8 +1,5 @@
 //! The operators that come, go or change.
 
-use crate::api::cluster_service_version::{self, Phase, is_copy};
-use crate::api::install_plan::Step;
-use crate::api::kinds::OLM;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -11,6 +8,9 @@ use super::cluster_copy::ClusterCopy;
 use super::document::{Csv, CsvChange};
 use super::reasons;
 use super::trial::{CSV as KIND, Trial, manifest};
+use crate::api::cluster_service_version::{self, Phase, is_copy};
+use crate::api::install_plan::Step;
+use crate::api::kinds::OLM;
 use crate::api::object;
 use crate::bundle::property;
 use crate::plan::Controller;

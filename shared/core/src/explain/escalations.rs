@@ -7,14 +7,14 @@
 //! Names are compared without regard to case, and a `*` anywhere counts as a wildcard: RBAC reads both more strictly, so that this errs
 //! towards a mark.
 
-use crate::api::cluster_service_version::Csv;
-use crate::api::kinds::{ADMISSION_REGISTRATION, API_EXTENSIONS, OLM, RBAC};
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::trial::Trial;
 use super::{Escalation, Right};
+use crate::api::cluster_service_version::Csv;
+use crate::api::kinds::{ADMISSION_REGISTRATION, API_EXTENSIONS, OLM, RBAC};
 use crate::api::object;
 use crate::csv;
 

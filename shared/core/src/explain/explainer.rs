@@ -1,7 +1,5 @@
 //! What is asked about, tried out on the copy of the cluster, and explained.
 
-use crate::api::kinds::OLM;
-use crate::api::subscription::{self, Approval, State};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -13,7 +11,9 @@ use super::{
     Asks, Cluster, Error, Explanation, Subject, bundles, crds, csvs, deprecations, dry_run, hidden, images,
     irreversible, objects, rights, unserved_kinds, verdict, webhooks,
 };
+use crate::api::kinds::OLM;
 use crate::api::object::{self, ObjectRef};
+use crate::api::subscription::{self, Approval, State};
 use crate::bundle::Rendered;
 use crate::catalog::{Builder, BundleMessage, Channel, Content, Entry, Package, Snapshot};
 use crate::installplan::summary;

@@ -4,13 +4,13 @@
 //! annotations either, for clients keep copies of the whole object there. What OLM generates is replaced in exactly the fields that it
 //! writes, so that the digest of an explanation sees every other change.
 
-use crate::api::kinds;
 use serde_json::{Map, Value};
 
 use super::document::Unshown;
 use super::trial::Trial;
 use crate::api::cluster_service_version::is_copy;
 use crate::api::hash::sha256_hex;
+use crate::api::kinds;
 use crate::api::labels;
 use crate::api::object::{self, Gvk};
 use crate::csv::generated;
@@ -96,7 +96,7 @@ impl Unshown {
         if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
             // Such as OLM sets have no value.
             labels.retain(|key, value| !(key.starts_with(labels::COMPONENT) && value == ""));
-            if object::text(json, &["kind"]) == "Deployment" {
+            if object::kind(json) == "Deployment" {
                 // A digest of the spec, which is shown itself.
                 labels.remove(labels::DEPLOYMENT_SPEC_HASH);
             }
@@ -110,7 +110,7 @@ impl Unshown {
                 metadata.remove(part);
             }
         }
-        match object::text(json, &["kind"]) {
+        match object::kind(json) {
             "Secret" => self.hide(&mut told, before),
             "Service" => {
                 let spec = object::map_mut(&mut told, &["spec"]);
@@ -171,7 +171,7 @@ fn csvs(simulation: &Simulation) -> impl Iterator<Item = &Value> {
 }
 
 fn is_secret(json: &Value) -> bool {
-    object::text(json, &["kind"]) == "Secret"
+    object::kind(json) == "Secret"
 }
 
 #[cfg(test)]

@@ -6,9 +6,6 @@
 //! *Guarantees*: with these rights the same plan is carried out, and with them alone. *Caveats*: they are for this plan and no other:
 //! the next version may need more.
 
-use crate::api::cluster_service_version::{Csv, Phase};
-use crate::api::kinds::{OLM, RBAC};
-use crate::api::metadata::Metadata;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -16,6 +13,9 @@ use serde_json::{Value, json};
 use super::explainer::Explainer;
 use super::trial::Trial;
 use super::{Error, Subject};
+use crate::api::cluster_service_version::{Csv, Phase};
+use crate::api::kinds::{OLM, RBAC};
+use crate::api::metadata::Metadata;
 use crate::api::object;
 use crate::plan::{Account, Controller};
 use crate::rbac::Granted;
@@ -88,7 +88,7 @@ impl Needs {
         let done: Vec<(&str, &Value)> = trial.happenings.iter().filter_map(with_rights).collect();
         let made = |kind: &str, namespace: &str, name: &str| {
             let is_it = |object: &Value| {
-                object::text(object, &["kind"]) == kind
+                object::kind(object) == kind
                     && (kind == "ClusterRole" || object::namespace(object) == namespace)
                     && object::name(object) == name
             };

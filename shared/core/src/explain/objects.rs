@@ -100,7 +100,7 @@ fn touched(happenings: &[Happening]) -> BTreeMap<Id, By> {
 
 /// Is it something that OLM or Kubernetes write down for themselves?
 fn is_bookkeeping(json: &Value) -> bool {
-    match object::text(json, &["kind"]) {
+    match object::kind(json) {
         // Subscriptions are shown where a step makes them.
         "Subscription" | "ReplicaSet" | "Pod" | "Event" | "Endpoints" | "EndpointSlice" | "Lease" | "InstallPlan"
         | "Operator" | "OLMConfig" | "CatalogSource" => true,
@@ -160,7 +160,7 @@ fn outcome(trial: &Trial, gvk: &Gvk, (group, kind, _, name): &Id, status: &str) 
 /// The ClusterServiceVersion that an object says it belongs to; empty when it says none.
 fn owner(json: &Value) -> &str {
     let owners = Metadata::of(json).owner_references();
-    let is_csv = |o: &&Value| object::text(o, &["kind"]) == CSV;
+    let is_csv = |o: &&Value| object::kind(o) == CSV;
     if let Some(owner) = owners.iter().find(is_csv) {
         return object::text(owner, &["name"]);
     }

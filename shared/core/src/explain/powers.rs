@@ -168,7 +168,7 @@ fn admission_rules(csv: &Value, is_ordinary: &dyn Fn(&str, &str) -> bool) -> BTr
 /// What an object is that reaches far.
 fn of(object: &Value) -> Marks {
     let mut marks = BTreeSet::new();
-    match object::text(object, &["kind"]) {
+    match object::kind(object) {
         "Secret" if TOKENS.contains(&object::text(object, &["type"])) => {
             let account = object::annotation(object, "kubernetes.io/service-account.name").unwrap_or_default();
             marks.insert((Escalation::Tokens, account.to_owned()));

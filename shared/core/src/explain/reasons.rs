@@ -1,14 +1,14 @@
 //! Why bundles were chosen: what the resolver says when it is asked again, as if the plan had not been made.
 
-use crate::api::kinds::OLM;
-use crate::api::subscription::{State, Subscription};
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::cluster_copy::{CATALOG, ClusterCopy};
 use super::trial::{self, Trial};
+use crate::api::kinds::OLM;
 use crate::api::object;
+use crate::api::subscription::{State, Subscription};
 use crate::catalog::Entry;
 use crate::constraint::{Candidate, Constraint};
 use crate::resolver::explain::{self, Explained, Explanation};

@@ -1,7 +1,5 @@
 //! What accounts may do afterwards and might not before, and the other way round.
 
-use crate::api::cluster_service_version::Csv;
-use crate::api::kinds::RBAC;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
@@ -9,6 +7,8 @@ use serde_json::{Value, json};
 use super::escalations::{Holder, Own, escalations};
 use super::trial::Trial;
 use super::{Escalation, Rbac, Right};
+use crate::api::cluster_service_version::Csv;
+use crate::api::kinds::RBAC;
 use crate::api::labels;
 use crate::api::object;
 use crate::rbac::{Granted, InvalidRule, Work};
@@ -84,7 +84,7 @@ impl Changed {
         });
         let of_rbac = objects.filter(|o| object::gvk(o).group == RBAC);
         let name = |o: &Value| {
-            let kind = object::text(o, &["kind"]).to_owned();
+            let kind = object::kind(o).to_owned();
             (kind, object::namespace(o).to_owned(), object::name(o).to_owned())
         };
         Self(of_rbac.map(|o| name(o)).collect())
@@ -100,7 +100,7 @@ impl Changed {
         for binding in bindings(api) {
             let [kind, name] = ["kind", "name"].map(|key| object::text(binding, &["roleRef", key]));
             let place = if kind == "Role" { object::namespace(binding) } else { "" };
-            let of = object::text(binding, &["kind"]);
+            let of = object::kind(binding);
             if self.has(of, object::namespace(binding), object::name(binding)) || self.has(kind, place, name) {
                 accounts.extend(subjects(binding));
             }

@@ -1,10 +1,5 @@
 //! A plan tried out: the cluster before and after, and what happened between.
 
-use crate::api::cluster_service_version::Csv;
-use crate::api::install_plan::{InstallPlan, Phase, Step};
-use crate::api::kinds::{self, OLM};
-use crate::api::operator_group::OperatorGroup;
-use crate::api::subscription::{Approval, Subscription};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -13,8 +8,13 @@ use serde_json::{Value, json};
 
 use super::cluster_copy::{CATALOG, ClusterCopy, reference};
 use super::document::{Next, Plan};
+use crate::api::cluster_service_version::Csv;
+use crate::api::install_plan::{InstallPlan, Phase, Step};
+use crate::api::kinds::{self, OLM};
 use crate::api::object::{self, ObjectRef};
+use crate::api::operator_group::OperatorGroup;
 use crate::api::status::Status;
+use crate::api::subscription::{Approval, Subscription};
 use crate::bundle::reference as manifest_reference;
 use crate::catalog::Snapshot;
 use crate::plan::{Controller, Key, Reason};

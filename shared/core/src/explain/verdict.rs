@@ -1,9 +1,5 @@
 //! Whether all goes well, from all that was found.
 
-use crate::api::conditions::Conditions;
-use crate::api::install_plan::{InstallPlan, Phase};
-use crate::api::kinds::OLM;
-use crate::api::subscription::condition_type;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cluster_copy::ClusterCopy;
@@ -11,7 +7,11 @@ use super::trial::{self, Trial};
 use super::{
     Because, Change, CsvChange, Deprecation, Escalation, Explanation, Outcome, REASONS, Right, Unread, Verdict,
 };
+use crate::api::conditions::Conditions;
+use crate::api::install_plan::{InstallPlan, Phase};
+use crate::api::kinds::OLM;
 use crate::api::object::{self, Gvk};
+use crate::api::subscription::condition_type;
 use crate::installplan;
 use crate::plan::{Controller, Reason};
 use crate::version;

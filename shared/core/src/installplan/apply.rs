@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::conditions::{Conditions, ESTABLISHED};
 use crate::api::custom_resource_definition::CustomResourceDefinition;
-use crate::api::install_plan::Step;
+use crate::api::install_plan::{Step, StepStatus};
 use crate::api::labels;
 use crate::api::metadata::Metadata;
 use crate::api::object::{self, Gvk};
@@ -46,7 +46,7 @@ pub(super) enum Outcome {
 
 impl Outcome {
     fn create(object: Value) -> Self {
-        Self::act(Action::Create(object), "Created", false)
+        Self::act(Action::Create(object), StepStatus::Created.as_str(), false)
     }
 
     pub(super) fn act(action: Action, after: &'static str, blind: bool) -> Self {
@@ -67,7 +67,7 @@ pub(super) fn refers(action: &Action) -> bool {
     match action {
         Action::As(_, action) => refers(action),
         Action::Create(object) | Action::Update(object) => {
-            let is_binding = matches!(object::text(object, &["kind"]), "RoleBinding" | "ClusterRoleBinding");
+            let is_binding = matches!(object::kind(object), "RoleBinding" | "ClusterRoleBinding");
             is_binding || object::text(object, &["type"]) == TOKEN
         }
         _ => false,
@@ -333,7 +333,7 @@ fn own(
         Owned::AsSaid | Owned::ByCsv => {}
     }
     let mut owners = Metadata::of(desired).owner_references().to_vec();
-    let is_csv = |o: &Value| object::text(o, &["kind"]) == CSV;
+    let is_csv = |o: &Value| object::kind(o) == CSV;
     let is_said = owners.iter().any(|o| is_csv(o) && object::text(o, &["name"]) == resolving);
     if owned == Owned::ByCsv && !resolving.is_empty() && !is_said {
         owners.push(object::owner_reference(&owner, false));
@@ -437,7 +437,7 @@ fn merged(live: &Value, desired: &Value) -> Value {
         }
     }
     let selector = OperatorGroup::of(&desired).selector();
-    if object::text(&desired, &["kind"]) == "Service" && !selector.is_null() {
+    if object::kind(&desired) == "Service" && !selector.is_null() {
         new["spec"]["selector"] = selector.clone();
     }
     // The token of a ServiceAccount is put in by Kubernetes.
@@ -472,7 +472,7 @@ fn settle(live: &mut Value, desired: &Value) {
 
 /// What the API server makes of a Secret's `stringData`.
 fn encode_secret(secret: &mut Value) {
-    if object::text(secret, &["kind"]) != "Secret" {
+    if object::kind(secret) != "Secret" {
         return;
     }
     let texts: Vec<(String, String)> =

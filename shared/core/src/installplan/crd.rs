@@ -8,7 +8,7 @@ use super::existing_resources::{self, Existing};
 use crate::api::cluster_service_version::{Csv, is_copy};
 use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::hash::fnv64a;
-use crate::api::install_plan::{InstallPlan, Step};
+use crate::api::install_plan::{InstallPlan, Step, StepStatus};
 use crate::api::labels::{self, INSTALLED_ALONGSIDE};
 use crate::api::metadata::Metadata;
 use crate::api::object::{self, ObjectRef};
@@ -17,7 +17,7 @@ use crate::plan::{Action, Question};
 use crate::world::{Reader, kind};
 
 /// The status of a step whose CustomResourceDefinition is there but not served yet.
-pub(super) const WAITING: &str = "WaitingForApi";
+pub(super) const WAITING: &str = StepStatus::WaitingForApi.as_str();
 
 /// What to say while it is waited for.
 pub(super) fn waiting(step: &Value) -> String {
@@ -56,7 +56,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
         && alongside().map(|(key, _)| key).eq(mark.as_deref());
     if is_ours || object::text(step, &["status"]) == WAITING {
         return if CustomResourceDefinition::of(live).is_established() {
-            Outcome::Done("Created")
+            Outcome::Done(StepStatus::Created.as_str())
         } else {
             Outcome::Wait(WAITING, waiting(step))
         };
@@ -88,7 +88,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
     }
     let mut spec = desired["spec"].clone();
     erase_others(&mut spec, object::at(live, &["spec"]));
-    if object::text(&desired, &["spec", "conversion", "strategy"]) != "Webhook" && is_converted(world, plan, &name) {
+    if !CustomResourceDefinition::of(&desired).is_converted_by_webhook() && is_converted(world, plan, &name) {
         // Whose webhook converts its objects says so in the definition itself, and goes on doing so.
         object::map_mut(&mut spec, &[]).remove("conversion");
     }
@@ -111,7 +111,7 @@ pub(super) fn step(world: &Reader<'_>, plan: &Value, step: &Value, now: Timestam
     note(&mut patch);
     let target = ObjectRef { gvk: apply::gvk(step), namespace: String::new(), name };
     let action = Action::Patch { target, uid: object::uid(live).to_owned(), patch };
-    Outcome::Act { action, after: "Present", blind: true, warning }
+    Outcome::Act { action, after: StepStatus::Present.as_str(), blind: true, warning }
 }
 
 /// Has a merge patch take away what is there and not wanted, so that it leaves exactly what it says.
@@ -149,11 +149,8 @@ pub(super) fn lost_version<'l>(live: &'l Value, desired: &Value) -> Option<&'l s
 /// The ClusterServiceVersions that this one replaces, each as `namespace/name`. The newest may not be there yet: the plan has it.
 fn replaced_by(world: &Reader<'_>, plan: &Value, csv: &str) -> Vec<String> {
     let namespace = object::namespace(plan);
-    let planned = InstallPlan::of(plan).steps_json().iter().find(|step| {
-        let resource = object::at(step, &["resource"]);
-        object::text(resource, &["kind"]) == "ClusterServiceVersion" && object::text(resource, &["name"]) == csv
-    });
-    let manifest = planned.and_then(|step| apply::manifest(step).ok()).unwrap_or_default();
+    let planned = InstallPlan::of(plan).steps().find(|step| step.is_csv() && step.name() == csv);
+    let manifest = planned.and_then(|step| apply::manifest(step.json).ok()).unwrap_or_default();
     let mut replaced = Vec::new();
     let mut older = Csv::of(&manifest).replaces();
     while !older.is_empty() && older != csv && !replaced.iter().any(|seen| *seen == format!("{namespace}/{older}")) {

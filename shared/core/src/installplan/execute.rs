@@ -6,8 +6,7 @@ use serde_json::Value;
 use super::apply::{self, Outcome, Together};
 use super::optional::{self, Skipped};
 use super::{Refusal, crd};
-use crate::api::install_plan::{InstallPlan, Step};
-use crate::api::object;
+use crate::api::install_plan::{InstallPlan, Step, StepStatus};
 use crate::plan::{Account, Action, Question};
 use crate::settings::Settings;
 use crate::world::Reader;
@@ -91,11 +90,11 @@ impl Pass {
             let is_optional = optional::is(settings, step);
             let fail =
                 |message: String, is_final, again| Some(Error { message, step: index, is_final, attempts: 0, again });
-            match object::text(step, &["status"]) {
-                "Created" | "Present" => continue,
-                optional::NOT_CREATED if is_optional => continue,
-                "Unknown" | "NotPresent" | crd::WAITING => {}
-                _ => {
+            match Step::of(step).status() {
+                StepStatus::Created | StepStatus::Present => continue,
+                StepStatus::NotCreated if is_optional => continue,
+                StepStatus::Unknown | StepStatus::NotPresent | StepStatus::WaitingForApi => {}
+                StepStatus::NotCreated | StepStatus::UnsupportedResource | StepStatus::Other => {
                     found.error = fail(INVALID.to_owned(), true, None);
                     break;
                 }
@@ -146,7 +145,7 @@ impl Pass {
                 Outcome::Fail(message, again) => found.error = fail(message, true, again),
                 Outcome::Denied(message, again) => found.error = fail(message, false, again),
                 Outcome::Unsupported => {
-                    step["status"] = "UnsupportedResource".into();
+                    step["status"] = StepStatus::UnsupportedResource.into();
                     found.error = fail(INVALID.to_owned(), true, None);
                 }
             }

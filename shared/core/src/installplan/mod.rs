@@ -223,10 +223,10 @@ fn check<'w>(world: &Reader<'w>, namespace: &str) -> Check<'w> {
         return Check::Failed(none, Reason::NoOperatorGroup { namespace });
     }
     let managing: Vec<membership::Group<'_>> = groups.iter().copied().filter(|g| !g.targets().is_empty()).collect();
-    let described = |group: membership::Group<'_>| ObjectRef::of(group.0).to_string();
+    let described = |group: membership::Group<'_>| ObjectRef::of(group.json).to_string();
     match managing[..] {
         [] => {
-            let is_processed = |g: &membership::Group<'_>| !object::at(g.0, &["status", "lastUpdated"]).is_null();
+            let is_processed = |g: &membership::Group<'_>| !object::at(g.json, &["status", "lastUpdated"]).is_null();
             let needs = |g: &membership::Group<'_>| match g.account() {
                 Ok(_) => "a namespace that it targets".to_owned(),
                 Err(name) => format!("ServiceAccount {name}"),
@@ -237,7 +237,7 @@ fn check<'w>(world: &Reader<'w>, namespace: &str) -> Check<'w> {
         }
         [group] => match group.account() {
             Ok(None) => Check::Passed(&Value::Null),
-            Ok(Some(_)) => Check::Passed(object::at(group.0, &["status", "serviceAccountRef"])),
+            Ok(Some(_)) => Check::Passed(object::at(group.json, &["status", "serviceAccountRef"])),
             Err(name) => {
                 let message = format!(
                     "please make sure the service account exists. sa={name} operatorgroup={}/{}",

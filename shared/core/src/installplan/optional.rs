@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::apply::{self, Outcome};
 use super::{Status, rights};
 use crate::api::conditions::Conditions;
-use crate::api::install_plan::{InstallPlan, Step, condition};
+use crate::api::install_plan::{InstallPlan, Step, StepStatus, condition};
 use crate::api::object;
 use crate::api::status::Status as Answer;
 use crate::bundle::optional::may_be_optional;
@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use crate::world::{Reader, Refusal};
 
 /// The status of a step that the plan went on without.
-pub(super) const NOT_CREATED: &str = "NotCreated";
+pub(super) const NOT_CREATED: &str = StepStatus::NotCreated.as_str();
 
 /// How often an API that is known may answer that it is not there: it is served a moment after its definition says so.
 const SETTLING_TRIES: u32 = 3;

@@ -96,7 +96,7 @@ fn gives_away(world: &Reader<'_>, plan: &Value, step: &Value, account: (&str, &s
     }
     let Ok(mut object) = apply::manifest(step) else { return Vec::new() };
     let namespace = object::namespace(plan);
-    let is_namespaced = matches!(object::text(&object, &["kind"]), "Role" | "RoleBinding");
+    let is_namespaced = matches!(object::kind(&object), "Role" | "RoleBinding");
     let metadata = object::map_mut(&mut object, &["metadata"]);
     metadata.insert("namespace".to_owned(), if is_namespaced { namespace } else { "" }.into());
     rbac::escalation(world, account, &object, |role, name| {

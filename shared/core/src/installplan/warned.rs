@@ -30,7 +30,7 @@ pub fn warned(plan: &Value, action: &Action, warnings: &[String]) -> Option<Emit
     };
     let regarding = json!({
         "apiVersion": object::text(plan, &["apiVersion"]),
-        "kind": object::text(plan, &["kind"]),
+        "kind": object::kind(plan),
         "metadata": {
             "name": object::name(plan), "namespace": object::namespace(plan), "uid": object::uid(plan),
             "resourceVersion": object::resource_version(plan),

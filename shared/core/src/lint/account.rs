@@ -12,7 +12,6 @@ use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::install_plan::{self, InstallPlan};
 use crate::api::kinds;
 use crate::api::object::{self, ObjectRef};
-use crate::api::operator_group::OperatorGroup;
 use crate::installplan::rights::{self, Lacking};
 use crate::installplan::summary;
 use crate::membership::{self, Group};
@@ -25,7 +24,7 @@ const RBAC: &str = "rbac.authorization.k8s.io/v1";
 pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
     for at in &tenant.groups {
         let group = look.group(*at);
-        let name = OperatorGroup::of(group.0).service_account();
+        let name = group.service_account();
         if name.is_empty() {
             continue;
         }
@@ -48,7 +47,7 @@ fn missing(group: Group<'_>, tenant: &Tenant<'_>, name: &str) -> Problem {
         format!("ServiceAccount {name} does not exist in namespace {namespace}, so nothing is installed here");
     let account =
         json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name, "namespace": namespace } });
-    Problem::new(&ACCOUNT_MISSING, group.0, message)
+    Problem::new(&ACCOUNT_MISSING, group.json, message)
         .also([account_ref(namespace, name)])
         .propose("create it, and give it the rights that installing takes", Change::Apply(vec![account]))
 }
@@ -92,7 +91,7 @@ fn lacks_rights(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, account: &Accou
     }
     let names = listed(wanted_by.iter().map(|object| format!("{} {}", object.gvk.kind, object.name)));
     let message = format!("ServiceAccount {} may not do what {names} takes: {}", account.name, listed(&told));
-    let mut problem = Problem::new(&ACCOUNT_LACKS_RIGHTS, group.0, message).also([account_ref(owner.0, owner.1)]);
+    let mut problem = Problem::new(&ACCOUNT_LACKS_RIGHTS, group.json, message).also([account_ref(owner.0, owner.1)]);
     problem.also.extend(wanted_by);
     Some(
         problem.propose(
@@ -133,8 +132,7 @@ impl<'a> ByGroups<'a> {
         ];
         let is_of = |binding: &&Value| {
             object::list(binding, &["subjects"]).iter().any(|subject| {
-                object::text(subject, &["kind"]) == "Group"
-                    && groups.iter().any(|group| group == object::text(subject, &["name"]))
+                object::kind(subject) == "Group" && groups.iter().any(|group| group == object::text(subject, &["name"]))
             })
         };
         let rules = |binding: &'a Value| {

@@ -9,7 +9,6 @@ use super::problem::{Change, Problem};
 use super::rule::{APIS_CLASH, STATIC_LACKS_API};
 use super::{Look, listed};
 use crate::api::object::ObjectRef;
-use crate::api::operator_group::OperatorGroup;
 use crate::finding::Severity;
 use crate::membership::{self, Apis, PROVIDED_APIS};
 use crate::operatorgroup::intersection::{ApiConflict, Clash, Holder, Pair, Scope};
@@ -50,7 +49,7 @@ fn claim(look: &Look<'_>, at: usize, api: &str) -> Option<Claim> {
 
 /// Does OLM take out of its annotation what nobody provides? Not while it cannot tell what the group targets.
 fn is_pruned(look: &Look<'_>, Scope { group, asked, .. }: &Scope<'_>) -> bool {
-    let account = OperatorGroup::of(group.0).service_account();
+    let account = group.service_account();
     let has_account =
         account.is_empty() || look.world.json(&kind::SERVICE_ACCOUNT, group.namespace(), account).is_some();
     has_account && asked.is_ok()
@@ -95,7 +94,7 @@ fn clashes(look: &Look<'_>, clash: &Clash) -> Option<Problem> {
     };
     let message = format!("{won_name} also provides {} to {place}: {consequence}", listed(&claimed));
     let severity = if with_members.is_empty() { Severity::Warning } else { Severity::Error };
-    let problem = Problem::new(&APIS_CLASH, lost.0, message).also([ObjectRef::of(won.0)]).severity(severity);
+    let problem = Problem::new(&APIS_CLASH, lost.json, message).also([ObjectRef::of(won.json)]).severity(severity);
     let apis = claimed.into_iter().map(str::to_owned).collect();
     let remedies = remedy::remedies(&look.world, &look.all, &Clash { pair: clash.pair, apis });
     let what = "give them targets that have no namespace in common, or remove one of the operators";
@@ -125,8 +124,8 @@ fn static_lacks(look: &Look<'_>, at: usize) -> Vec<Problem> {
             let all = annotated.clone().union(&missing).to_string();
             let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: all } } });
             Problem::new(&STATIC_LACKS_API, fate.csv, message)
-                .also([ObjectRef::of(group.0)])
-                .propose("name them, if the operator is meant to be here", Change::Patch(ObjectRef::of(group.0), patch))
+                .also([ObjectRef::of(group.json)])
+                .propose("name them, if the operator is meant to be here", Change::Patch(ObjectRef::of(group.json), patch))
         })
         .collect()
 }

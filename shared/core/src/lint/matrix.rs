@@ -179,7 +179,7 @@ fn does_not_fit(look: &Look<'_>, package: &str, fitting: &BTreeSet<&str>, at: us
             listed(SHAPES.iter().map(|(words, _)| *words).filter(|w| fitting.contains(w)))
         ),
     };
-    Problem::new(&PACKAGE_DOES_NOT_FIT, group.0, message).advise(what)
+    Problem::new(&PACKAGE_DOES_NOT_FIT, group.json, message).advise(what)
 }
 
 impl Matrix {

@@ -1,9 +1,5 @@
 //! Who is a member of which OperatorGroup, and who cannot be.
 
-use crate::api::cluster_service_version::{Csv, Phase, reason};
-use crate::api::kinds;
-use crate::api::metadata::Metadata;
-
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
@@ -13,6 +9,9 @@ use super::problem::{Change, Problem};
 use super::rule::{INSTALL_MODES, NO_GROUP, OWN_NAMESPACE_MISSING, SEVERAL_GROUPS, UNUSED};
 use super::targets::{has_selector, retarget};
 use super::{Look, Tenant, listed};
+use crate::api::cluster_service_version::{Csv, Phase, reason};
+use crate::api::kinds;
+use crate::api::metadata::Metadata;
 use crate::api::object::{self, ObjectRef};
 use crate::finding::Severity;
 use crate::membership::{self, Apis, OPERATOR_GROUP};
@@ -39,7 +38,7 @@ fn several_groups(look: &Look<'_>, tenant: &Tenant<'_>, several: &[usize], found
         tenant.csvs.iter().filter(|csv| object::annotation(csv, OPERATOR_GROUP) == Some(name)).count()
     };
     let created = |at: &usize| {
-        let time = Metadata::of(look.group(*at).0).created();
+        let time = Metadata::of(look.group(*at).json).created();
         // What is not there yet comes last.
         (time.is_empty(), time)
     };
@@ -60,9 +59,9 @@ fn several_groups(look: &Look<'_>, tenant: &Tenant<'_>, several: &[usize], found
         let message =
             format!("there is also OperatorGroup {first}{why} in namespace {}: {consequence}", tenant.namespace);
         let what = format!("keep one of them: {first}, unless this one is meant");
-        let delete = Change::Delete(vec![ObjectRef::of(group.0)]);
-        let also = [ObjectRef::of(look.group(kept).0)];
-        found.push(Problem::new(&SEVERAL_GROUPS, group.0, message).also(also).propose(what, delete));
+        let delete = Change::Delete(vec![ObjectRef::of(group.json)]);
+        let also = [ObjectRef::of(look.group(kept).json)];
+        found.push(Problem::new(&SEVERAL_GROUPS, group.json, message).also(also).propose(what, delete));
     }
 }
 
@@ -152,7 +151,7 @@ fn install_modes(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, found: &mut Ve
             group.name(),
             said(namespace, targets)
         );
-        let problem = Problem::new(rule, csv, message).also([ObjectRef::of(group.0)]);
+        let problem = Problem::new(rule, csv, message).also([ObjectRef::of(group.json)]);
         let alone = || self::fitting(look, Some(at), namespace, targets, &[csv]);
         found.push(match fitting {
             Some(targets) => {
@@ -240,7 +239,7 @@ fn inferred(look: &Look<'_>, at: usize, csv: &Value, carried: &str) -> Option<Pr
     );
     let what = "take a version that lists the mode; or run the controllers of kubectl olm, which infer it";
     let severity = if is_refused { Severity::Warning } else { Severity::Info };
-    Some(Problem::new(&INSTALL_MODES, csv, message).severity(severity).also([ObjectRef::of(group.0)]).advise(what))
+    Some(Problem::new(&INSTALL_MODES, csv, message).severity(severity).also([ObjectRef::of(group.json)]).advise(what))
 }
 
 fn unused(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
@@ -255,6 +254,6 @@ fn unused(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
         return None;
     }
     let message = format!("no operator is in namespace {namespace}, and none is on its way");
-    let delete = Change::Delete(vec![ObjectRef::of(group.0)]);
-    Some(Problem::new(&UNUSED, group.0, message).propose("delete it, if nothing is to be installed there", delete))
+    let delete = Change::Delete(vec![ObjectRef::of(group.json)]);
+    Some(Problem::new(&UNUSED, group.json, message).propose("delete it, if nothing is to be installed there", delete))
 }

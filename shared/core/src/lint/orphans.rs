@@ -1,8 +1,5 @@
 //! What OLM made for somebody who is gone.
 
-use crate::api::cluster_service_version::Csv;
-use crate::api::install_plan::{InstallPlan, Phase};
-use crate::api::subscription::Subscription;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -10,9 +7,12 @@ use serde_json::Value;
 use super::problem::{Change, Problem};
 use super::rule::{ORPHANED_COPY, ORPHANED_GROUP_ROLE, ORPHANED_RIGHTS};
 use super::{Look, listed};
+use crate::api::cluster_service_version::Csv;
+use crate::api::install_plan::{InstallPlan, Phase};
 use crate::api::kinds;
 use crate::api::labels::{COPIED_FROM, OWNER, OWNER_KIND, OWNER_NAMESPACE};
 use crate::api::object::{self, ObjectRef};
+use crate::api::subscription::Subscription;
 use crate::membership;
 use crate::world::{GroupKind, Reader, kind};
 
@@ -77,7 +77,7 @@ fn owner(object: &Value) -> Option<(&str, &str, &str)> {
 fn rights(look: &Look<'_>, object: &Value) -> Option<Problem> {
     let (kind, namespace, owner) = owner(object)?;
     match kind {
-        "OperatorGroup" if object::text(object, &["kind"]) == "ClusterRole" => {
+        "OperatorGroup" if object::kind(object) == "ClusterRole" => {
             let is_gone = look.is_missing(&kind::OPERATOR_GROUP, namespace, owner);
             is_gone.then(|| of_group(look, object, namespace, owner))
         }

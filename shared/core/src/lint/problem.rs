@@ -205,7 +205,7 @@ impl Fix {
             }
             Change::Command(command) => command.clone(),
             Change::Apply(objects) => match &objects[..] {
-                [object] if object::text(object, &["kind"]) == "ServiceAccount" => {
+                [object] if object::kind(object) == "ServiceAccount" => {
                     format!(
                         "kubectl create serviceaccount {}{}",
                         word(object::name(object)),

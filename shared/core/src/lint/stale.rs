@@ -18,7 +18,7 @@ use crate::api::cluster_service_version::{Csv, Phase};
 use crate::api::conditions::Conditions;
 use crate::api::metadata::Metadata;
 use crate::api::object::{self, ObjectRef};
-use crate::api::operator_group::{OperatorGroup, condition};
+use crate::api::operator_group::condition;
 use crate::finding::Severity;
 use crate::membership::{self, Apis, Group, PROVIDED_APIS};
 use crate::operatorgroup::intersection::{ApiConflict, Fate, Pair};
@@ -56,19 +56,19 @@ fn severity<'a>(look: &Look<'_>, objects: impl IntoIterator<Item = &'a Value>) -
 
 fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
     let group = look.group(at);
-    let account = OperatorGroup::of(group.0).service_account();
+    let account = group.service_account();
     let waits = !account.is_empty() && look.world.json(&kind::SERVICE_ACCOUNT, tenant.namespace, account).is_none();
     if waits || has_selector(group) && !look.known.all(&kind::NAMESPACE) {
         return None;
     }
     let wanted = look.scope(at).asked.as_ref().ok()?;
-    if object::at(group.0, &["status", "lastUpdated"]).is_null() {
+    if object::at(group.json, &["status", "lastUpdated"]).is_null() {
         // A file may be of no cluster at all.
         let is_there = look.known.all(&kind::OPERATOR_GROUP);
-        let created = object::parse_time(Metadata::of(group.0).created())?;
+        let created = object::parse_time(Metadata::of(group.json).created())?;
         let is_old = look.now.duration_since(created) > RESYNC;
         let message = "OLM has never looked at it";
-        return (is_there && is_old).then(|| Problem::new(&STALE_STATUS, group.0, message).advise(RUNNING));
+        return (is_there && is_old).then(|| Problem::new(&STALE_STATUS, group.json, message).advise(RUNNING));
     }
     let recorded: BTreeSet<String> = group.targets().into_iter().map(str::to_owned).collect();
     let message = if recorded != *wanted {
@@ -84,14 +84,14 @@ fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
     };
     let differ = wanted.symmetric_difference(&recorded).filter_map(|name| look.world.json(&kind::NAMESPACE, "", name));
     let differ: Vec<&Value> = differ.filter(|_| has_selector(group)).collect();
-    let severity = severity(look, differ.into_iter().chain([group.0]))?;
-    Some(Problem::new(&STALE_STATUS, group.0, message).severity(severity).advise(RUNNING))
+    let severity = severity(look, differ.into_iter().chain([group.json]))?;
+    Some(Problem::new(&STALE_STATUS, group.json, message).severity(severity).advise(RUNNING))
 }
 
 const RUNNING: &str = "see that OLM runs";
 
 fn has_condition(group: Group<'_>, of_type: &str) -> bool {
-    Conditions::of(group.0).is_true(of_type)
+    Conditions::of(group.json).is_true(of_type)
 }
 
 fn member(look: &Look<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
@@ -113,13 +113,13 @@ fn member(look: &Look<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
     // A member has them from the beginning. One that is missing was taken away, and operators without targets watch all namespaces:
     // that does not wait.
     let is_missing = different.iter().any(|(key, _)| object::annotation(csv, key).is_none());
-    let severity = severity(look, [csv, group.0]).or_else(|| is_missing.then_some(Severity::Warning))?;
+    let severity = severity(look, [csv, group.json]).or_else(|| is_missing.then_some(Severity::Warning))?;
     let patch = Change::Patch(ObjectRef::of(csv), json!({ "metadata": { "annotations": wanted } }));
     let what = "see that OLM runs; or write what it would write, upon which its Deployments are rolled out anew";
     Some(
         Problem::new(&STALE_MEMBER, csv, message)
             .severity(severity)
-            .also([ObjectRef::of(group.0)])
+            .also([ObjectRef::of(group.json)])
             .propose(what, patch),
     )
 }
@@ -140,11 +140,11 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
     if originals.is_empty() && !extra.is_empty() {
         let message =
             format!("it holds {}, though no operator is in namespace {}{blocked}", listed(&extra), tenant.namespace);
-        let severity = if blocked.is_empty() { severity(look, [group.0])? } else { Severity::Warning };
+        let severity = if blocked.is_empty() { severity(look, [group.json])? } else { Severity::Warning };
         let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: null } } });
         let what = "remove the annotation; or set spec.staticProvidedAPIs, if the group is to protect these APIs";
-        let problem = Problem::new(&EMPTY_HOLDS_APIS, group.0, message).severity(severity);
-        return Some(problem.mend(what, Change::Patch(ObjectRef::of(group.0), patch)));
+        let problem = Problem::new(&EMPTY_HOLDS_APIS, group.json, message).severity(severity);
+        return Some(problem.mend(what, Change::Patch(ObjectRef::of(group.json), patch)));
     }
     let runs = |csv: &Value| Csv::of(csv).phase() == Phase::Succeeded;
     let fates = look.all.fates(at).into_iter().filter(|fate| fate.row == ApiConflict::Add && runs(fate.csv));
@@ -162,13 +162,13 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
             listed(&lacked)
         ),
     };
-    let severity = severity(look, originals.iter().copied().chain([group.0]))?;
+    let severity = severity(look, originals.iter().copied().chain([group.json]))?;
     let severity = if blocked.is_empty() { severity } else { Severity::Warning };
     let kept = annotated.0.iter().filter(|api| !extra.contains(api));
     let wanted: BTreeSet<String> = kept.chain(lacked.iter().copied()).cloned().collect();
     let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: carried(&wanted) } } });
-    let problem = Problem::new(&STALE_APIS, group.0, message).severity(severity);
-    Some(problem.mend("write what OLM would write", Change::Patch(ObjectRef::of(group.0), patch)))
+    let problem = Problem::new(&STALE_APIS, group.json, message).severity(severity);
+    Some(problem.mend("write what OLM would write", Change::Patch(ObjectRef::of(group.json), patch)))
 }
 
 /// Whom it keeps from providing these APIs.

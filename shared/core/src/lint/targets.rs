@@ -6,7 +6,6 @@ use super::problem::{Change, Problem};
 use super::rule::{INVALID_FIELDS, INVALID_TARGETS, SELECTS_NOTHING, TARGET_MISSING, TARGETS_AND_SELECTOR};
 use super::{Look, Tenant, listed};
 use crate::api::object::{self, ObjectRef};
-use crate::api::operator_group::OperatorGroup;
 use crate::finding::Severity;
 use crate::membership::Group;
 use crate::operatorgroup::compile::Named;
@@ -17,16 +16,16 @@ use crate::world::kind;
 pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
     for at in &tenant.groups {
         let group = look.group(*at);
-        for Fault { what, hint } in form::faults(group.0) {
-            found.push(Problem::new(&INVALID_FIELDS, group.0, what).advise(hint));
+        for Fault { what, hint } in form::faults(group.json) {
+            found.push(Problem::new(&INVALID_FIELDS, group.json, what).advise(hint));
         }
         let named = named(group);
         if !named.is_empty() && has_selector(group) {
             let message = "spec.selector is ignored, as spec.targetNamespaces names namespaces";
-            let patch = Change::Patch(ObjectRef::of(group.0), json!({ "spec": { "selector": null } }));
+            let patch = Change::Patch(ObjectRef::of(group.json), json!({ "spec": { "selector": null } }));
             let what =
                 "remove the selector, which changes nothing; or remove spec.targetNamespaces, if the selector is meant";
-            found.push(Problem::new(&TARGETS_AND_SELECTOR, group.0, message).mend(what, patch));
+            found.push(Problem::new(&TARGETS_AND_SELECTOR, group.json, message).mend(what, patch));
         }
         match &look.scope(*at).asked {
             Err(message) => found.push(invalid(group, &named, message)),
@@ -39,12 +38,12 @@ pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Proble
 
 /// The namespaces that the spec names.
 fn named(group: Group<'_>) -> Vec<&str> {
-    OperatorGroup::of(group.0).wanted_namespaces().collect()
+    group.wanted_namespaces().collect()
 }
 
 /// Is there a selector that asks for something?
 pub(super) fn has_selector(group: Group<'_>) -> bool {
-    let selector = OperatorGroup::of(group.0).selector();
+    let selector = group.selector();
     object::entries(selector, &["matchLabels"]).next().is_some()
         || !object::list(selector, &["matchExpressions"]).is_empty()
 }
@@ -57,7 +56,7 @@ pub(super) fn retarget(group: Group<'_>, targets: impl IntoIterator<Item = impl 
     if has_selector(group) {
         spec["selector"] = Value::Null;
     }
-    Change::Patch(ObjectRef::of(group.0), json!({ "spec": spec }))
+    Change::Patch(ObjectRef::of(group.json), json!({ "spec": spec }))
 }
 
 fn invalid(group: Group<'_>, named: &[&str], message: &str) -> Problem {
@@ -65,17 +64,20 @@ fn invalid(group: Group<'_>, named: &[&str], message: &str) -> Problem {
     if named.is_empty() {
         let (kind, name, namespace) = ("operatorgroup.operators.coreos.com", group.name(), group.namespace());
         let edit = Change::Command(format!("kubectl edit {kind} {} -n {}", word(name), word(namespace)));
-        return Problem::new(&INVALID_TARGETS, group.0, message)
+        return Problem::new(&INVALID_TARGETS, group.json, message)
             .propose("correct the selector: In and NotIn take values, Exists and DoesNotExist take none", edit);
     }
     if names.len() == named.len() {
         let single: Vec<&str> = names.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
         let what = format!("name them one by one: {}", listed(&single));
-        return Problem::new(&INVALID_TARGETS, group.0, message).propose(what, retarget(group, single));
+        return Problem::new(&INVALID_TARGETS, group.json, message).propose(what, retarget(group, single));
     }
     let beside = if names.is_empty() { String::new() } else { format!(" beside {}", listed(&names)) };
-    let problem =
-        Problem::new(&INVALID_TARGETS, group.0, format!("spec.targetNamespaces has an empty name{beside}: {message}"));
+    let problem = Problem::new(
+        &INVALID_TARGETS,
+        group.json,
+        format!("spec.targetNamespaces has an empty name{beside}: {message}"),
+    );
     let what = match &names[..] {
         [] => "name no namespace at all, if all are meant".to_owned(),
         names => format!("name {} only; or no namespace at all, if all are meant", listed(names)),
@@ -99,7 +101,7 @@ fn missing(look: &Look<'_>, group: Group<'_>, named: &[&str]) -> Option<Problem>
         ([first, ..], _) => (*first, format!("target namespaces {} do not exist", listed(&absent))),
     };
     let namespace = |name: &&str| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": *name } });
-    let problem = Problem::new(&TARGET_MISSING, group.0, message);
+    let problem = Problem::new(&TARGET_MISSING, group.json, message);
     let impossible: Vec<&str> = absent.iter().copied().filter(|name| Named::Namespace.check(name).is_err()).collect();
     Some(match (&absent[..], similar(look, first, named)) {
         ([_], Some(other)) => {
@@ -118,7 +120,7 @@ fn missing(look: &Look<'_>, group: Group<'_>, named: &[&str]) -> Option<Problem>
 
 fn leaves(group: Group<'_>, named: &[&str], leaving: &[&str], how: &str) -> Problem {
     let message = format!("{} {how}, and a target all the same", listed(leaving));
-    let problem = Problem::new(&TARGET_MISSING, group.0, message);
+    let problem = Problem::new(&TARGET_MISSING, group.json, message);
     let rest: Vec<&&str> = named.iter().filter(|name| !leaving.contains(name)).collect();
     let what = format!("take {} out of spec.targetNamespaces, unless created again", listed(leaving));
     // Without any name it would target all namespaces.
@@ -142,20 +144,20 @@ fn selects_nothing(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Pr
     let there = targets.iter().filter_map(|name| look.world.json(&kind::NAMESPACE, "", name));
     if targets.is_empty() {
         let problem =
-            Problem::new(&SELECTS_NOTHING, group.0, "spec.selector matches no namespace").advise(label(group));
+            Problem::new(&SELECTS_NOTHING, group.json, "spec.selector matches no namespace").advise(label(group));
         let stands_still = tenant.the_group().is_some() && !tenant.csvs.is_empty();
         return Some(problem.severity(if stands_still { Severity::Error } else { Severity::Warning }));
     }
     let leaving: Vec<&str> = there.filter(|namespace| object::is_terminating(namespace)).map(object::name).collect();
     (leaving.len() == targets.len()).then(|| {
         let message = format!("spec.selector matches only namespaces that are being deleted: {}", listed(&leaving));
-        Problem::new(&SELECTS_NOTHING, group.0, message).advise(label(group))
+        Problem::new(&SELECTS_NOTHING, group.json, message).advise(label(group))
     })
 }
 
 /// What makes a selector match, with the command where its labels say all.
 fn label(group: Group<'_>) -> String {
-    let selector = OperatorGroup::of(group.0).selector();
+    let selector = group.selector();
     let labels: Vec<String> = object::entries(selector, &["matchLabels"])
         .map(|(key, value)| word(&format!("{key}={value}")).into_owned())
         .collect();

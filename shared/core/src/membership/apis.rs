@@ -59,7 +59,7 @@ impl std::fmt::Display for Apis {
 }
 
 fn api(description: &Value, group: &str) -> String {
-    format!("{}.{}.{group}", object::text(description, &["kind"]), object::text(description, &["version"]))
+    format!("{}.{}.{group}", object::kind(description), object::text(description, &["version"]))
 }
 
 /// What becomes of the APIs that a ClusterServiceVersion provides in its OperatorGroup.
@@ -90,7 +90,7 @@ pub fn provision(world: &Reader<'_>, group: Group<'_>, csv: &Value) -> Provision
     for api in &provides.0 {
         let providers = world.indexed(IndexKey::ProvidedApi(api.clone()));
         for other in
-            providers.iter().map(|o| Group(o.json())).filter(|other| is_other(other) && group.intersects(*other))
+            providers.iter().map(|o| Group::of(o.json())).filter(|other| is_other(other) && group.intersects(*other))
         {
             contested = true;
             gives_way |= other.is_static() || other.precedes(group);

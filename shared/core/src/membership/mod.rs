@@ -16,6 +16,7 @@ mod selector;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 
 use serde_json::Value;
 
@@ -39,24 +40,27 @@ pub const TARGET_NAMESPACES: &str = "olm.targetNamespaces";
 /// On an OperatorGroup: the APIs its members provide.
 pub const PROVIDED_APIS: &str = "olm.providedAPIs";
 
-/// An OperatorGroup, read where it lies in its JSON.
+/// An OperatorGroup, and what the rules make of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Group<'a>(pub &'a Value);
+pub struct Group<'a>(OperatorGroup<'a>);
+
+impl<'a> Deref for Group<'a> {
+    type Target = OperatorGroup<'a>;
+
+    fn deref(&self) -> &OperatorGroup<'a> {
+        &self.0
+    }
+}
 
 impl<'a> Group<'a> {
-    /// Its name.
-    pub fn name(self) -> &'a str {
-        object::name(self.0)
-    }
-
-    /// Its namespace: the one its members run in.
-    pub fn namespace(self) -> &'a str {
-        object::namespace(self.0)
+    /// Reads it where it lies.
+    pub const fn of(json: &'a Value) -> Self {
+        Self(OperatorGroup::of(json))
     }
 
     /// The namespaces it targets as recorded in its status; exactly `""` when it is global.
     pub fn targets(self) -> BTreeSet<&'a str> {
-        OperatorGroup::of(self.0).target_namespaces().collect()
+        self.target_namespaces().collect()
     }
 
     /// The ServiceAccount with whose rights its members are installed, if it names one. It is one of the group's own namespace, whatever
@@ -65,12 +69,11 @@ impl<'a> Group<'a> {
     /// # Errors
     /// The name of one that has not been found.
     pub fn account(self) -> Result<Option<Account>, &'a str> {
-        let wanted = OperatorGroup::of(self.0).service_account();
-        let found = |key| object::text(self.0, &["status", "serviceAccountRef", key]).to_owned();
+        let wanted = self.service_account();
         match wanted {
             "" => Ok(None),
-            _ if found("name") == wanted => {
-                Ok(Some(Account { namespace: self.namespace().to_owned(), name: found("name") }))
+            _ if self.found_service_account() == wanted => {
+                Ok(Some(Account { namespace: self.namespace().to_owned(), name: wanted.to_owned() }))
             }
             _ => Err(wanted),
         }
@@ -81,14 +84,9 @@ impl<'a> Group<'a> {
         self.targets() == BTreeSet::from([""])
     }
 
-    /// May `olm.providedAPIs` be changed only by people?
-    pub fn is_static(self) -> bool {
-        object::at(self.0, &["spec", "staticProvidedAPIs"]).as_bool().unwrap_or_default()
-    }
-
     /// The APIs that its annotation names.
     pub fn provided(self) -> Apis {
-        Apis::parse(object::annotation(self.0, PROVIDED_APIS).unwrap_or_default())
+        Apis::parse(object::annotation(self.json, PROVIDED_APIS).unwrap_or_default())
     }
 
     /// The annotations that its members carry (olm-behaviour/operatorgroup.md#membership). Without targets there is none that names them.
@@ -113,7 +111,7 @@ impl<'a> Group<'a> {
 
     /// Is there something wrong with it, so that its targets stay as its status says, whatever its spec asks for?
     pub fn keeps_targets(self, world: &Reader<'_>) -> bool {
-        let account = OperatorGroup::of(self.0).service_account();
+        let account = self.service_account();
         let is_missing = |name| world.json(&kind::SERVICE_ACCOUNT, self.namespace(), name).is_none();
         !account.is_empty() && is_missing(account) || wanted_targets(world, self).is_err()
     }
@@ -146,7 +144,7 @@ impl<'a> Group<'a> {
     /// Was it there before the other? Of two made in the same second, or not yet, the one whose namespace and name come first.
     pub fn precedes(self, other: Group<'_>) -> bool {
         let order = |group: Group<'_>| {
-            let made = Metadata::of(group.0).created().to_owned();
+            let made = Metadata::of(group.json).created().to_owned();
             (made.is_empty(), made, group.namespace().to_owned(), group.name().to_owned())
         };
         order(self) < order(other)
@@ -155,21 +153,21 @@ impl<'a> Group<'a> {
 
 /// The write that makes an OperatorGroup's annotation name these APIs. Like OLM's, it leaves the object as Go writes it.
 pub fn annotate(group: Group<'_>, apis: &Apis) -> Action {
-    let mut new = group.0.clone();
+    let mut new = group.json.clone();
     object::set_annotation(&mut new, PROVIDED_APIS, &apis.to_string());
     Action::Update(GoType::OPERATOR_GROUP.normalise(&new))
 }
 
 /// The OperatorGroups of a namespace, by name.
 pub fn groups<'w>(world: &Reader<'w>, namespace: &str) -> Vec<Group<'w>> {
-    world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| Group(o.json())).collect()
+    world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| Group::of(o.json())).collect()
 }
 
 /// The OperatorGroup that a ClusterServiceVersion is an active member of: the one it names, in its own namespace, with the targets it
 /// carries (olm-behaviour/operatorgroup.md#membership).
 pub fn group_of<'w>(world: &Reader<'w>, csv: &Value) -> Option<Group<'w>> {
     let name = object::annotation(csv, OPERATOR_GROUP)?;
-    let group = Group(world.json(&kind::OPERATOR_GROUP, object::namespace(csv), name)?);
+    let group = Group::of(world.json(&kind::OPERATOR_GROUP, object::namespace(csv), name)?);
     let carried = |(key, value): (&String, &String)| object::annotation(csv, key) == Some(value);
     let annotations = group.annotations();
     (annotations.contains_key(TARGET_NAMESPACES) && annotations.iter().all(carried)).then_some(group)
@@ -186,7 +184,7 @@ pub fn originals<'w>(world: &Reader<'w>, namespace: &str) -> impl Iterator<Item 
 /// # Errors
 /// The spec makes no sense; says why.
 pub fn wanted_targets(world: &Reader<'_>, group: Group<'_>) -> Result<BTreeSet<String>, String> {
-    let named: Vec<&str> = OperatorGroup::of(group.0).wanted_namespaces().collect();
+    let named: Vec<&str> = group.wanted_namespaces().collect();
     if named.contains(&"") {
         return Err(format!("TargetNamespaces cannot contain NamespaceAll: [{}]", named.join(" ")));
     }
@@ -197,7 +195,7 @@ pub fn wanted_targets(world: &Reader<'_>, group: Group<'_>) -> Result<BTreeSet<S
     if !named.is_empty() {
         return Ok(named.into_iter().map(str::to_owned).collect());
     }
-    let selector = selector::Selector::read(OperatorGroup::of(group.0).selector())?;
+    let selector = selector::Selector::read(group.selector())?;
     if selector.is_empty() {
         return Ok(BTreeSet::from([String::new()]));
     }

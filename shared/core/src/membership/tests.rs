@@ -30,10 +30,10 @@ fn csv(spec: &Value) -> Value {
 fn the_account_is_one_of_the_groups_own_namespace() {
     let mut group = group("garden", &json!({"serviceAccountName": "gardener"}), &json!(["garden"]), "");
     group["status"]["serviceAccountRef"] = json!({"name": "gardener", "namespace": "kube-system"});
-    let account = Group(&group).account().unwrap().unwrap();
+    let account = Group::of(&group).account().unwrap().unwrap();
     assert_eq!(account.user(), "system:serviceaccount:garden:gardener");
     group["status"]["serviceAccountRef"]["name"] = "other".into();
-    assert_eq!(Group(&group).account(), Err("gardener"));
+    assert_eq!(Group::of(&group).account(), Err("gardener"));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn targets_are_named_selected_or_all() {
         let expected = expected
             .map(|targets| targets.into_iter().map(str::to_owned).collect::<BTreeSet<_>>())
             .map_err(str::to_owned);
-        assert_eq!(wanted_targets(&Reader::new(&world), Group(&group)), expected, "{spec}");
+        assert_eq!(wanted_targets(&Reader::new(&world), Group::of(&group)), expected, "{spec}");
     }
 }
 
@@ -89,12 +89,12 @@ fn what_no_label_can_be_selects_nothing_nor_everything() {
         for operator in ["In", "NotIn"] {
             let expression = json!({"key": key, "operator": operator, "values": ["roses", value]});
             let group = group("garden", &json!({"selector": {"matchExpressions": [expression]}}), &json!(null), "");
-            assert!(wanted_targets(&Reader::new(&world), Group(&group)).is_err(), "{key} {operator} {value}");
+            assert!(wanted_targets(&Reader::new(&world), Group::of(&group)).is_err(), "{key} {operator} {value}");
         }
     }
     let none = json!({"selector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": [""]}]}});
     let group = group("garden", &none, &json!(null), "");
-    assert!(wanted_targets(&Reader::new(&world), Group(&group)).is_ok(), "labels may be empty");
+    assert!(wanted_targets(&Reader::new(&world), Group::of(&group)).is_ok(), "labels may be empty");
 }
 
 #[test]
@@ -111,7 +111,11 @@ fn a_group_is_processed_when_its_status_says_what_its_spec_asks() {
         (json!({"targetNamespaces": [""]}), json!(null), true),
         (json!({"targetNamespaces": ["b"], "serviceAccountName": "missing"}), json!(["a"]), true),
     ] {
-        assert_eq!(Group(&group("garden", &spec, &targets, "")).is_processed(&reader), expected, "{spec} {targets}");
+        assert_eq!(
+            Group::of(&group("garden", &spec, &targets, "")).is_processed(&reader),
+            expected,
+            "{spec} {targets}"
+        );
     }
 }
 
@@ -120,7 +124,7 @@ fn members_carry_name_namespace_and_targets() {
     let cases = [(json!(["b", "a"]), Some("a,b")), (json!([""]), Some("")), (json!([]), None)];
     for (targets, expected) in cases {
         let group = group("garden", &json!({}), &targets, "");
-        let annotations = Group(&group).annotations();
+        let annotations = Group::of(&group).annotations();
         assert_eq!(annotations["olm.operatorGroup"], "og");
         assert_eq!(annotations["olm.operatorNamespace"], "garden");
         assert_eq!(annotations.get("olm.targetNamespaces").map(String::as_str), expected, "{targets}");
@@ -249,7 +253,7 @@ fn provided_apis_are_annotated_unless_another_group_provides_them() {
     for (own, fixed, targets, other, expected) in cases {
         let own = group("garden", &json!({"staticProvidedAPIs": fixed}), &json!(["field"]), own);
         let world = world(&[own.clone(), group("elsewhere", &json!({}), &targets, other)]);
-        assert_eq!(provision(&Reader::new(&world), Group(&own), &csv), expected, "{targets} {other}");
+        assert_eq!(provision(&Reader::new(&world), Group::of(&own), &csv), expected, "{targets} {other}");
     }
 }
 
@@ -261,7 +265,7 @@ fn annotations_that_people_write_count_with_their_spaces() {
     let own = group("garden", &json!({}), &json!(["field"]), "");
     for annotation in ["Tulip.v1.x.io, Rose.v1.garden.example.com", " Rose .v1.garden.example.com ,"] {
         let world = world(&[own.clone(), group("elsewhere", &json!({}), &json!(["field"]), annotation)]);
-        assert_eq!(provision(&Reader::new(&world), Group(&own), &csv), Provision::Conflict, "{annotation:?}");
+        assert_eq!(provision(&Reader::new(&world), Group::of(&own), &csv), Provision::Conflict, "{annotation:?}");
     }
 }
 
@@ -269,8 +273,8 @@ fn annotations_that_people_write_count_with_their_spaces() {
 fn the_own_namespace_of_a_group_always_counts() {
     let intersect = |a: (&str, Value), b: (&str, Value)| {
         let (a, b) = (group(a.0, &json!({}), &a.1, ""), group(b.0, &json!({}), &b.1, ""));
-        let found = Group(&a).intersects(Group(&b));
-        assert_eq!(found, Group(&b).intersects(Group(&a)), "symmetric");
+        let found = Group::of(&a).intersects(Group::of(&b));
+        assert_eq!(found, Group::of(&b).intersects(Group::of(&a)), "symmetric");
         found
     };
     assert!(!intersect(("garden", json!(["field"])), ("meadow", json!(["lawn"]))));
@@ -304,7 +308,7 @@ fn of_groups_that_come_to_intersect_the_first_stays() {
     ] {
         let own = made("garden", 2, false);
         let world = world(&[own.clone(), made(namespace, second, fixed)]);
-        assert_eq!(provision(&Reader::new(&world), Group(&own), &csv), expected, "{namespace} {second} {fixed}");
+        assert_eq!(provision(&Reader::new(&world), Group::of(&own), &csv), expected, "{namespace} {second} {fixed}");
     }
 }
 
@@ -316,6 +320,6 @@ fn the_annotation_is_written_as_go_writes_the_group() {
     ] {
         let old = group("garden", &spec, &json!(["garden"]), "");
         let new = group("garden", &expected, &json!(["garden"]), "Rose.v1.x.io");
-        assert_eq!(annotate(Group(&old), &Apis::parse("Rose.v1.x.io")), Action::Update(new));
+        assert_eq!(annotate(Group::of(&old), &Apis::parse("Rose.v1.x.io")), Action::Update(new));
     }
 }

@@ -86,7 +86,7 @@ fn below_csv(world: &Reader<'_>, csv: &Value, actions: &mut Vec<Action>) {
     }
     let mut owned = world.indexed(IndexKey::Owner(object::uid(csv).to_owned()));
     owned.extend(world.indexed(IndexKey::OwnerLabels {
-        kind: object::text(csv, &["kind"]).to_owned(),
+        kind: object::kind(csv).to_owned(),
         namespace: object::namespace(csv).to_owned(),
         name: object::name(csv).to_owned(),
     }));

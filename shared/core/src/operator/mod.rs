@@ -67,9 +67,8 @@ pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
     if object::is_deleting(operator) {
         return Plan::nothing();
     }
-    components.sort_by_key(|o| {
-        (object::text(o, &["kind"]), object::text(o, &["apiVersion"]), object::namespace(o), object::name(o))
-    });
+    components
+        .sort_by_key(|o| (object::kind(o), object::text(o, &["apiVersion"]), object::namespace(o), object::name(o)));
     let mut wanted = json!({
         "labelSelector": { "matchExpressions": [{ "key": format!("{LABEL}{}", key.name), "operator": "Exists" }] },
     });
@@ -89,7 +88,7 @@ pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
 fn reference(component: &Value) -> Value {
     let mut reference = json!({
         "apiVersion": object::text(component, &["apiVersion"]),
-        "kind": object::text(component, &["kind"]),
+        "kind": object::kind(component),
         "name": object::name(component),
     });
     let fields = object::map_mut(&mut reference, &[]);

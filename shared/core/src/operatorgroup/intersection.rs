@@ -135,7 +135,7 @@ impl<'w> Intersections<'w> {
             numbers.insert(name.to_owned(), numbers.len());
             numbers.len() - 1
         };
-        let groups: Vec<Group<'w>> = world.all(&kind::OPERATOR_GROUP).map(|o| Group(o.json())).collect();
+        let groups: Vec<Group<'w>> = world.all(&kind::OPERATOR_GROUP).map(|o| Group::of(o.json())).collect();
         let mut scopes = Vec::with_capacity(groups.len());
         let mut claims: BTreeMap<String, Claims> = BTreeMap::new();
         // Many groups may have the same selector, and each asks for the labels of all namespaces.
@@ -145,7 +145,7 @@ impl<'w> Intersections<'w> {
                 .into_iter()
                 .flatten()
                 .all(|near| groups.get(near).is_none_or(|other| other.namespace() != group.namespace()));
-            let spec = object::at(group.0, &["spec"]);
+            let spec = object::at(group.json, &["spec"]);
             let asked = if object::list(spec, &["targetNamespaces"]).is_empty() {
                 let selector = object::at(spec, &["selector"]).to_string();
                 selected.entry(selector).or_insert_with(|| membership::wanted_targets(world, *group)).clone()
@@ -329,7 +329,7 @@ impl<'w> Scope<'w> {
         };
         let csvs = is_alone.then(|| membership::originals(world, group.namespace())).into_iter().flatten();
         let members = csvs.filter(is_member).map(|csv| Member { csv, provides: Apis::of(csv) }).collect();
-        let created = object::parse_time(Metadata::of(group.0).created());
+        let created = object::parse_time(Metadata::of(group.json).created());
         Self { group, asked, annotated: group.provided(), members, created, reach, targets }
     }
 
@@ -348,7 +348,7 @@ pub fn targets(world: &Reader<'_>, group: Group<'_>) -> BTreeSet<String> {
 fn targets_of(world: &Reader<'_>, group: Group<'_>, asked: Option<&BTreeSet<String>>) -> BTreeSet<String> {
     let recorded = || group.targets().into_iter().map(str::to_owned);
     let Some(mut wanted) = asked.cloned() else { return recorded().collect() };
-    let has_selector = object::list(group.0, &["spec", "targetNamespaces"]).is_empty() && !wanted.contains("");
+    let has_selector = object::list(group.json, &["spec", "targetNamespaces"]).is_empty() && !wanted.contains("");
     if has_selector {
         wanted.extend(recorded().filter(|name| !name.is_empty() && world.json(&kind::NAMESPACE, "", name).is_none()));
     }

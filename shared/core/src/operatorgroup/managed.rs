@@ -113,13 +113,13 @@ pub enum Creation<'w> {
 /// Decides what to do to have `group` in `namespace`.
 pub fn creation<'w>(world: &Reader<'w>, namespace: &str, group: &Value) -> Creation<'w> {
     let there = membership::groups(world, namespace);
-    let is_users = |group: &Group<'_>| Origin::of(group.0) == Origin::User;
+    let is_users = |group: &Group<'_>| Origin::of(group.json) == Origin::User;
     match there[..] {
         [] => Creation::Here,
-        [old] if object::is_deleting(old.0) => Creation::Leaving(old),
+        [old] if object::is_deleting(old.json) => Creation::Leaving(old),
         _ if there.iter().any(is_users) => Creation::UserManaged(there.into_iter().filter(is_users).collect()),
         [old] => {
-            let [new_targets, old_targets] = [Group(group), old].map(|group| intersection::targets(world, group));
+            let [new_targets, old_targets] = [Group::of(group), old].map(|group| intersection::targets(world, group));
             match Relation::of(&new_targets, &old_targets) {
                 Relation::Same => Creation::Same(old),
                 relation => Creation::Elsewhere { group: old, members: members(world, old), relation },
@@ -200,10 +200,10 @@ pub fn deletion<'w>(world: &Reader<'w>, namespace: &str, name: Option<&str>) -> 
         [one] => one,
         _ => return Deletion::Several(meant),
     };
-    if Origin::of(group.0) == Origin::User {
+    if Origin::of(group.json) == Origin::User {
         return Deletion::UserManaged(group);
     }
-    if object::is_deleting(group.0) {
+    if object::is_deleting(group.json) {
         return Deletion::Leaving(group);
     }
     let members = members(world, group);

@@ -34,7 +34,7 @@ use serde_json::{Value, json};
 
 pub use self::namespace::plan as plan_namespace;
 use crate::api::cluster_service_version::{Csv, Phase};
-use crate::api::operator_group::{OperatorGroup, condition};
+use crate::api::operator_group::condition;
 use crate::api::{labels, object};
 use crate::membership::{self, Apis, Group};
 use crate::plan::{Action, Key, Plan, Reason};
@@ -42,7 +42,7 @@ use crate::world::{Reader, kind};
 
 /// Plans for one OperatorGroup.
 pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
-    let Some(group) = world.json(&kind::OPERATOR_GROUP, &key.namespace, &key.name).map(Group) else {
+    let Some(group) = world.json(&kind::OPERATOR_GROUP, &key.namespace, &key.name).map(Group::of) else {
         return Plan::act(roles::cleanup(world, key));
     };
     let mut reasons = Vec::new();
@@ -94,7 +94,7 @@ enum ServiceAccount<'a> {
 
 impl<'a> ServiceAccount<'a> {
     fn of(world: &Reader<'a>, group: Group<'a>) -> Self {
-        let name = OperatorGroup::of(group.0).service_account();
+        let name = group.service_account();
         if name.is_empty() {
             return Self::None;
         }
@@ -109,7 +109,7 @@ struct Status {
 
 impl Status {
     fn of(group: Group<'_>) -> Self {
-        Self { json: object::at(group.0, &["status"]).clone() }
+        Self { json: object::at(group.json, &["status"]).clone() }
     }
 
     /// Sets a condition, which is True as long as it is there, or takes it away.
@@ -177,7 +177,7 @@ impl Status {
     }
 
     fn is_news(&self, group: Group<'_>) -> bool {
-        self.json != *object::at(group.0, &["status"])
+        self.json != *object::at(group.json, &["status"])
     }
 
     fn write(mut self, group: Group<'_>, now: Timestamp) -> Option<Action> {
@@ -185,7 +185,7 @@ impl Status {
             return None;
         }
         self.set("lastUpdated", object::time(now));
-        let mut new = group.0.clone();
+        let mut new = group.json.clone();
         object::map_mut(&mut new, &[]).insert("status".to_owned(), self.json);
         Some(Action::UpdateStatus(new))
     }

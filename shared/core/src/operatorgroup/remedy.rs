@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::intersection::{Clash, Holder, Intersections, Scope};
 use crate::api::object;
-use crate::api::operator_group::OperatorGroup;
 use crate::membership::PROVIDED_APIS;
 use crate::visible::word;
 use crate::world::{Reader, kind};
@@ -111,7 +110,7 @@ fn narrowed(all: &Intersections<'_>, at: usize, other: usize) -> Option<Remedy> 
         return None;
     }
     let mut patch = json!({ "spec": { "targetNamespaces": rest } });
-    if !OperatorGroup::of(scope.group.0).selector().is_null() {
+    if !scope.group.selector().is_null() {
         // It would only be ignored.
         patch["spec"]["selector"] = Value::Null;
     }

@@ -36,7 +36,7 @@ fn ensure_one(world: &Reader<'_>, group: Group<'_>, suffix: &str, rule: &Value) 
             "rules": null,
         })
     });
-    labels::set_owner(&mut role, group.0);
+    labels::set_owner(&mut role, group.json);
     let fields = object::map_mut(&mut role, &[]);
     if rule.is_null() {
         fields.remove("aggregationRule");
@@ -71,6 +71,6 @@ pub(super) fn cleanup(world: &Reader<'_>, key: &Key) -> Vec<Action> {
         namespace: key.namespace.clone(),
         name: key.name.clone(),
     });
-    let roles = owned.iter().map(|o| o.json()).filter(|o| object::text(o, &["kind"]) == "ClusterRole");
+    let roles = owned.iter().map(|o| o.json()).filter(|o| object::kind(o) == "ClusterRole");
     roles.filter(|r| !object::is_deleting(r)).map(|r| Action::delete(r, Propagation::Background)).collect()
 }

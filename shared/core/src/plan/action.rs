@@ -109,7 +109,7 @@ impl Emit {
             },
             "involvedObject": {
                 "apiVersion": object::text(regarding, &["apiVersion"]),
-                "kind": object::text(regarding, &["kind"]),
+                "kind": object::kind(regarding),
                 "namespace": object::namespace(regarding),
                 "name": object::name(regarding),
                 "uid": object::uid(regarding),

@@ -72,13 +72,13 @@ fn keepers_make_what_was_lost_again() {
 fn is_kept(object: &Value, objects: &Objects) -> bool {
     let namespace = object::namespace(object);
     let owner = object.pointer("/metadata/ownerReferences/0").unwrap_or(&Value::Null);
-    let kind = object::text(object, &["kind"]);
+    let kind = object::kind(object);
     let original = |namespace: &str| {
         objects
             .get(&format!("ClusterServiceVersion/{namespace}/{}", object::name(object)))
             .is_some_and(Value::is_object)
     };
-    match (kind, object::text(owner, &["kind"])) {
+    match (kind, object::kind(owner)) {
         _ if is_masked(object) => false,
         ("OperatorCondition", _) => original(namespace),
         ("Role" | "RoleBinding", "OperatorCondition") | ("Operator", _) => true,

@@ -1,10 +1,10 @@
 //! What a ServiceAccount would give away and does not have: the API server lets nobody write a Role, or bind one, that grants more
 //! than they may themselves, unless they may `escalate` it, or `bind` it.
 
-use crate::api::kinds::RBAC as GROUP;
 use serde_json::{Value, json};
 
 use super::{Granted, texts};
+use crate::api::kinds::RBAC as GROUP;
 use crate::api::object;
 use crate::world::Reader;
 
@@ -21,7 +21,7 @@ pub fn escalation(
 ) -> Vec<Value> {
     let role = |path: &[&str]| object::text(object, path);
     let namespace = Some(object::namespace(object)).filter(|namespace| !namespace.is_empty());
-    let (verb, kind, name, rules) = match object::text(object, &["kind"]) {
+    let (verb, kind, name, rules) = match object::kind(object) {
         kind @ ("Role" | "ClusterRole") => {
             ("escalate", kind, object::name(object), object::list(object, &["rules"]).to_vec())
         }

@@ -62,7 +62,7 @@ fn may_grant(api: &ApiServer, reader: &Reader<'_>, account: &Account, action: &A
     let message = format!(
         "{} {:?} is forbidden: user {:?} (groups=[\"system:serviceaccounts\" \"system:serviceaccounts:{}\" \
          \"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n{}",
-        api.kind("rbac.authorization.k8s.io", object::text(object, &["kind"]))
+        api.kind("rbac.authorization.k8s.io", object::kind(object))
             .map_or_else(String::new, super::kinds::ResourceKind::resource),
         object::name(object),
         account.user(),

@@ -17,7 +17,7 @@ impl ApiServer {
     /// true; nothing is validated. CustomResourceDefinitions come first, whatever their place; kinds that nothing defines are taken
     /// to be served. Owners that are not among the objects are forgotten, lest what they own be collected.
     pub fn load(&mut self, objects: Vec<Value>, now: Timestamp) {
-        let is_definition = |o: &Value| object::text(o, &["kind"]) == "CustomResourceDefinition";
+        let is_definition = |o: &Value| object::kind(o) == "CustomResourceDefinition";
         let uids: BTreeSet<String> = objects.iter().map(|o| uid(o).to_owned()).collect();
         let (definitions, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(is_definition);
         for object in definitions {

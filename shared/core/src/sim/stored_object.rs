@@ -1,13 +1,13 @@
 //! How the store keeps an object. What copies of one ClusterServiceVersion say alike, nearly all of what they are, is kept once for all of
 //! them: there may be tens of thousands.
 
-use crate::api::cluster_service_version::Csv;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 
 use serde_json::{Map, Value, json};
 
+use crate::api::cluster_service_version::Csv;
 use crate::api::object::{map_mut, name};
 use crate::world::{GroupKind, kind};
 

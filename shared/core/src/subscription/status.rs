@@ -282,7 +282,7 @@ impl<'w> Subscription<'w> {
 fn reference(object: &Value) -> Value {
     json!({
         "apiVersion": object::text(object, &["apiVersion"]),
-        "kind": object::text(object, &["kind"]),
+        "kind": object::kind(object),
         "namespace": object::namespace(object),
         "name": object::name(object),
         "uid": object::uid(object),

@@ -103,7 +103,7 @@ impl<'w> Job<'_, 'w, '_> {
             "metadata": {
                 "name": self.name, "namespace": self.image.catalog_namespace, "labels": { labels::MANAGED: "true" },
                 "ownerReferences": [{
-                    "apiVersion": object::text(owner, &["apiVersion"]), "kind": object::text(owner, &["kind"]),
+                    "apiVersion": object::text(owner, &["apiVersion"]), "kind": object::kind(owner),
                     "name": object::name(owner), "uid": object::uid(owner),
                     "controller": false, "blockOwnerDeletion": false,
                 }],

@@ -84,7 +84,7 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
     } else if *gk == kind::ROLE_BINDING || *gk == kind::CLUSTER_ROLE_BINDING {
         for subject in object::list(json, &["subjects"]) {
             let name = object::text(subject, &["name"]);
-            let account = match object::text(subject, &["kind"]) {
+            let account = match object::kind(subject) {
                 "ServiceAccount" => match object::text(subject, &["namespace"]) {
                     "" => Some((object::namespace(json), name)),
                     namespace => Some((namespace, name)),

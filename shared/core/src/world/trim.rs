@@ -3,13 +3,13 @@
 //! keys of OLM's serving certificates (which are only ever made anew). Of a copy of a ClusterServiceVersion next to nothing is kept: there
 //! may be tens of thousands, and each says what its original says.
 
-use crate::api::cluster_service_version::Csv;
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value, json};
 
 use super::kind::{self, GroupKind};
+use crate::api::cluster_service_version::Csv;
 use crate::api::labels;
 use crate::plan::certificate;
 

@@ -17,7 +17,7 @@ impl Unreadable {
     /// `Kind namespace/name`
     pub fn name(&self) -> String {
         let (namespace, name) = (object::namespace(&self.stub), object::name(&self.stub));
-        let kind = object::text(&self.stub, &["kind"]);
+        let kind = object::kind(&self.stub);
         if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
     }
 

@@ -171,7 +171,7 @@ pub(super) async fn make(
     };
     let compiled = compile::compile(&wish).map_err(refused)?;
     if let Some(known) = &operator {
-        let targets = intersection::targets(&Reader::new(&seen.world), Group(&compiled.group));
+        let targets = intersection::targets(&Reader::new(&seen.world), Group::of(&compiled.group));
         if let Err(why) = compile::supports(&known.csv_in(&namespace), &namespace, &targets) {
             return Ok(Answer::Unfit(wish.name, why));
         }

@@ -74,7 +74,7 @@ struct Wished {
 impl Wished {
     /// The namespace for it if it cannot be in its own.
     fn place(&self, world: &Reader<'_>, named: Option<&str>) -> String {
-        let targets = intersection::targets(world, Group(&self.group));
+        let targets = intersection::targets(world, Group::of(&self.group));
         let following = || managed::other_namespace(object::namespace(&self.group), &self.group, &targets);
         named.map_or_else(following, str::to_owned)
     }
@@ -297,7 +297,7 @@ fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<D
             refused(format!("namespace {namespace} is being deleted"), terminating(namespace))
         }
         Creation::Here => Ok(Decided::Create { group: group.clone() }),
-        Creation::Same(there) => Ok(Decided::There(there.0.clone())),
+        Creation::Same(there) => Ok(Decided::There(there.json.clone())),
         Creation::UserManaged(there) => refused(
             format!(
                 "namespace {namespace} has OperatorGroup {}, which users look after: {}",
@@ -337,7 +337,7 @@ fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<D
             );
             if let Some(known) = operator
                 && let Err(unfit) =
-                    supports(&known.csv_in(&place), &place, &intersection::targets(&world, Group(group)))
+                    supports(&known.csv_in(&place), &place, &intersection::targets(&world, Group::of(group)))
             {
                 return refused(format!("in another namespace, {place}, {}", unfit.message), unfit.hint);
             }
@@ -360,7 +360,7 @@ fn elsewhere(seen: &ClusterState, group: Value, why: String) -> Decided {
     match managed::creation(&world, &place, &group) {
         Creation::Here if is_leaving(&world, &place) => taken("is being deleted".to_owned()),
         Creation::Here => Decided::Elsewhere { group, with_namespace: is_absent(seen, &place), why },
-        Creation::Same(there) => Decided::There(there.0.clone()),
+        Creation::Same(there) => Decided::There(there.json.clone()),
         Creation::UserManaged(there) | Creation::Several(there) => {
             taken(format!("has OperatorGroup {} already", names(&there)))
         }

@@ -175,7 +175,7 @@ fn decide(world: &Reader<'_>, namespace: &str, name: Option<&str>) -> Result<Dec
                 .hint(format!("name one: {}", names(&groups))));
         }
         Deletion::UserManaged(group) => Decided::Stays {
-            group: group.0.clone(),
+            group: group.json.clone(),
             why: format!("users look after it: {}", unlabelled()),
             hint: format!(
                 "what users have made is theirs to delete: kubectl delete operatorgroup {} -n {namespace}",
@@ -185,13 +185,13 @@ fn decide(world: &Reader<'_>, namespace: &str, name: Option<&str>) -> Result<Dec
         Deletion::InUse { group, members } => {
             let members: Vec<&str> = members.into_iter().map(object::name).collect();
             Decided::Stays {
-                group: group.0.clone(),
+                group: group.json.clone(),
                 why: format!("without it {} would fail", listed(&members)),
                 hint: uninstall(namespace),
             }
         }
         Deletion::Free { group, subscriptions } => Decided::Goes {
-            group: group.0.clone(),
+            group: group.json.clone(),
             subscriptions: subscriptions.into_iter().map(|s| object::name(s).to_owned()).collect(),
         },
     })

@@ -7,9 +7,10 @@
 
 mod table;
 
+use std::fmt::Write as _;
+
 use jiff::Timestamp;
 use serde_json::{Map, Number, Value, json};
-use std::fmt::Write as _;
 
 use self::table::{Field, Kind};
 use super::kinds::OLM as GROUP;

@@ -226,7 +226,7 @@ proptest! {
         prop_assert!(clashes.iter().all(|clash| clash.apis == all.contested(clash.pair)));
         for at in 0..n {
             for fate in all.fates(at) {
-                let row = match provision(&reader, Group(all.scopes()[at].group.0), fate.csv) {
+                let row = match provision(&reader, Group::of(all.scopes()[at].group.json), fate.csv) {
                     // Ours lets the group that was there first stay where OLM goes by who is looked at first.
                     Provision::Settled => vec![ApiConflict::Continue, ApiConflict::Remove],
                     Provision::Annotate(_) => vec![ApiConflict::Add, ApiConflict::Remove],

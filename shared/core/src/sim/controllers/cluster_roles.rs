@@ -1,11 +1,11 @@
 //! Aggregated ClusterRoles: the rules of all that their selectors find, in the order of their names.
 
-use crate::api::kinds::RBAC as GROUP;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::api_server::ApiServer;
 use super::super::selector;
+use crate::api::kinds::RBAC as GROUP;
 use crate::api::object::{at, is_deleting, list, map_mut, name};
 
 pub(super) fn step(server: &mut ApiServer, now: Timestamp) {

@@ -1,9 +1,9 @@
 //! Defaults of roles and their bindings.
 
-use crate::api::kinds::RBAC as GROUP;
 use serde_json::Value;
 
 use super::{child, each, set};
+use crate::api::kinds::RBAC as GROUP;
 
 pub(super) fn apply(kind: &str, object: &mut Value) {
     match kind {

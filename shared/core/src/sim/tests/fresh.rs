@@ -289,7 +289,7 @@ fn heal(simulation: &mut Simulation) {
     for group in groups {
         let reader = Reader::new(simulation.planner().world());
         let namespace = object::namespace(&group);
-        if membership::wanted_targets(&reader, Group(&group)).is_err() {
+        if membership::wanted_targets(&reader, Group::of(&group)).is_err() {
             let spec = json!({ "spec": { "targetNamespaces": [namespace], "selector": null } });
             simulation.patch(&ObjectRef::of(&group), Patch::Merge(spec), None).expect("a group of sense");
         }
@@ -365,7 +365,7 @@ fn picture(simulation: &Simulation) -> Picture {
             .map(|c| format!("{}/{}", object::text(c, &["type"]), object::text(c, &["reason"])))
             .collect();
         let seen = json!({
-            "targets": Group(group).targets(), "conditions": conditions, "apis": Group(group).provided().to_string(),
+            "targets": Group::of(group).targets(), "conditions": conditions, "apis": Group::of(group).provided().to_string(),
             "account": group["status"]["serviceAccountRef"]["name"],
         });
         let name = ObjectRef::of(group).to_string();

@@ -96,7 +96,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let world = Reader::new(&seen.world);
     let all = Intersections::of(&world);
     for group in all.scopes().iter().map(|scope| scope.group) {
-        for fault in form::faults(group.0) {
+        for fault in form::faults(group.json) {
             printer.warn(format_args!(
                 "OperatorGroup {}/{} would be refused: {}",
                 group.namespace(),
