@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Fields that say what an object is: with another text there would be another command, or none.
-const KEPT: [&str; 17] = [
+const KEPT: [&str; 18] = [
     "apiVersion",
     "kind",
     "schema",
@@ -33,6 +33,7 @@ const KEPT: [&str; 17] = [
     "approval",
     "lastTransitionTime",
     "skipRange",
+    "strategy",
     "image",
     "olm.operatorNamespace",
     "olm.operatorGroup",
@@ -108,6 +109,21 @@ fn cluster() -> Vec<Value> {
     ]
 }
 
+/// What a user applies, as the API server takes it.
+fn applied() -> Vec<Value> {
+    let metadata = |name: &str| json!({ "name": name, "namespace": "garden", "annotations": { "note": "red" } });
+    vec![
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "garden", "annotations": { "note": "green" } } }),
+        json!({ "apiVersion": "operators.coreos.com/v1", "kind": "OperatorGroup", "metadata": metadata("own"), "spec": { "targetNamespaces": ["garden"] } }),
+        json!({ "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": metadata("rose"),
+            "spec": { "name": "rose", "source": "tea", "sourceNamespace": "olm", "channel": "stable" } }),
+        json!({ "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": metadata("tulip.v1"),
+            "spec": { "displayName": "Tulip", "install": { "strategy": "deployment", "spec": { "deployments": [] } },
+                "installModes": [{ "type": "OwnNamespace", "supported": true }],
+                "customresourcedefinitions": { "required": [{ "name": "thorns.example.com", "kind": "Thorn", "version": "v1", "description": "sharp" }] } } }),
+    ]
+}
+
 fn catalog() -> Vec<Value> {
     let property =
         |version: &str| json!([{ "type": "olm.package", "value": { "packageName": "rose", "version": version } }]);
@@ -129,7 +145,9 @@ fn catalog() -> Vec<Value> {
 /// The objects and the catalog in files, with that text behind every text; names stay or have it, too.
 fn folder(text: &str, with_names: bool) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for (place, mut values) in [("cluster/all.json", cluster()), ("catalog/c.json", catalog())] {
+    for (place, mut values) in
+        [("cluster/all.json", cluster()), ("applied/all.json", applied()), ("catalog/c.json", catalog())]
+    {
         let keeps = |key: &str| KEPT.contains(&key) || !with_names && NAMES.contains(&key);
         for value in &mut values {
             fill(value, "", text, &keeps);
@@ -274,7 +292,7 @@ fn commands() -> Vec<(String, Command)> {
     for output in [None, Some(DataFormat::Json), Some(DataFormat::Yaml)] {
         let simulating = move |folder: &Path, printer: &mut Printer| {
             let options = run::Options {
-                mode: run::Mode::Simulate(vec![folder.join("cluster")]),
+                mode: run::Mode::Simulate(vec![folder.join("applied")]),
                 cluster: ClusterFlags::default(),
                 namespace: "olm".to_owned(),
                 objects_namespace: "default".to_owned(),

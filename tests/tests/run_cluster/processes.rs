@@ -11,7 +11,7 @@ use olm_tests::plugin::binary;
 use serde_json::Value;
 
 /// What happens within seconds on an idle machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 /// What is asked of the controllers: an end within so long after a signal.
 const GRACEFUL: Duration = Duration::from_secs(2);
 

@@ -82,6 +82,8 @@ pub(super) fn is_built_in(group: &str) -> bool {
 pub(super) struct Own {
     /// Group and resource of the CustomResourceDefinitions that it creates.
     created: BTreeSet<(String, String)>,
+    /// Their groups, as far as nothing was served of them before.
+    new_groups: BTreeSet<String>,
     /// Group and resource of the custom resources that its ClusterServiceVersions provide, and that are defined afterwards.
     provided: BTreeSet<(String, String)>,
     /// Groups of APIServices that nobody served before.
@@ -118,6 +120,8 @@ impl Own {
                 own.created.extend(pair);
             }
         }
+        let is_new = |group: &&String| !before.kinds().any(|kind| kind.group == **group) && !is_served_by_others(group);
+        own.new_groups = own.created.iter().map(|(group, _)| group).filter(is_new).cloned().collect();
         for name in trial.csv_names() {
             let Some(csv) = after.find(OLM, "ClusterServiceVersion", &trial.namespace, name) else { continue };
             for crd in Csv::of(csv).owned_crds() {
@@ -135,9 +139,10 @@ impl Own {
         own
     }
 
-    /// Does the plan create the definition of these custom resources?
+    /// Does the plan create the definition of these custom resources? Of all of a group (`*`), if there were none of it before.
     pub(super) fn creates(&self, group: &str, resource: &str) -> bool {
-        self.created.contains(&(group.to_owned(), resource.to_owned()))
+        resource == "*" && self.new_groups.contains(group)
+            || self.created.contains(&(group.to_owned(), resource.to_owned()))
     }
 
     /// Do the plan's operators provide these custom resources, as far as they say so?
@@ -147,7 +152,8 @@ impl Own {
 
     #[cfg(test)]
     pub(super) fn creating(group: &str, resource: &str) -> Self {
-        Self { created: BTreeSet::from([(group.to_owned(), resource.to_owned())]), ..Self::default() }
+        let new_groups = BTreeSet::from([group.to_owned()]);
+        Self { created: BTreeSet::from([(group.to_owned(), resource.to_owned())]), new_groups, ..Self::default() }
     }
 
     #[cfg(test)]
@@ -282,6 +288,7 @@ mod tests {
             groups: BTreeSet::from(["metrics.example.com".to_owned()]),
             certificates: BTreeSet::from(["gate-service-cert".to_owned()]),
             namespace: "garden".to_owned(),
+            new_groups: BTreeSet::new(),
         }
     }
 

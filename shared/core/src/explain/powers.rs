@@ -444,6 +444,9 @@ mod tests {
         assert!(marked(&secrets, Some(&fewer), &none), "wider");
         assert!(!marked(&fewer, Some(&secrets), &none), "narrower");
         assert!(!marked(&roses, None, &creating), "for its own");
+        let whole = |group| [webhook("ValidatingAdmissionWebhook", &all, group, "*/*")];
+        assert!(!marked(&whole("example.com"), None, &creating), "for all of its own group");
+        assert!(marked(&whole("apps"), None, &creating) && marked(&whole("*"), None, &creating));
         assert!(marked(&roses, None, &none), "it only says that these are its own");
         let provided = Own::providing("example.com", "roses");
         assert!(marked(&roses, None, &provided) && !marked(&roses, Some(&[]), &provided), "as the version before did");
