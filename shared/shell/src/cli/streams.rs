@@ -130,7 +130,7 @@ impl Printer {
 
     /// Says why the answer is negative: also to those who want to read nothing but errors.
     pub fn reason(&mut self, words: impl Display) {
-        writeln!(self.err, "{words}").ok();
+        writeln!(self.err, "{}", said(&words)).ok();
     }
 
     /// Are errors all that is to be read?
