@@ -58,7 +58,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long the end may wait for answers to what was written.
 const PATIENCE_FOR_ANSWERS: Duration = Duration::from_secs(1);
 /// How long the end may wait for the release.
-const PATIENCE_AT_THE_END: Duration = Duration::from_secs(1);
+const PATIENCE_AT_THE_END: Duration = Duration::from_secs(3);
 
 /// What a Lease says.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -156,7 +156,10 @@ impl Understood {
             && !explanation.hash.trim_start_matches("sha256:").starts_with(hash.as_str())
         {
             let why = format!("what it would do is not what was explained: it is {} now", explanation.hash);
-            return Ok(Some(Refusal::new(why, "explain it again, and see what has changed")));
+            return Ok(Some(Refusal::new(
+                why,
+                "explain it again, and see what has changed; with other rights to read, other things are known, and the hash differs",
+            )));
         }
         if let Some(refusal) = failing(explanation).filter(|_| !self.allow_failing) {
             return Ok(Some(refusal));
