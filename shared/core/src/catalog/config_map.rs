@@ -310,7 +310,8 @@ mod tests {
                 "packages": format!("- packageName: rose\n  defaultChannel: c0\n  channels:\n{channels}"),
             } })
         };
-        assert!(config_map(&packages(100)).is_ok());
+        let (_, bytes) = config_map(&packages(100)).unwrap();
+        assert!(bytes > 100 * (ENTRY_BYTES + 1000 * PART), "{bytes}: each channel takes as much");
         let error = config_map(&packages(5000)).unwrap_err();
         assert!(error.contains("more than 67108864 bytes of bundles"), "{error}");
         let bomb = format!("- &a {}\n- [{}]\n", "x".repeat(10_000), vec!["*a"; 2500].join(", "));

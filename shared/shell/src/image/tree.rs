@@ -445,6 +445,21 @@ mod tests {
         }
     }
 
+    /// One entry may make thousands of folders.
+    #[test]
+    fn folders_that_no_entry_is_about_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let limits = Limits { entries: 20, ..Limits::default() };
+        let folders = [("configs".to_owned(), "")];
+        let mut tree = Tree::new(folder.path().join("files"), &folders, "a label", &limits).unwrap();
+        tree.next_layer();
+        let deep = |n: usize| format!("configs/{n}/{}c.yaml", "a/".repeat(5));
+        apply(&mut tree, &deep(0)).unwrap();
+        apply(&mut tree, &deep(1)).unwrap();
+        let error = apply(&mut tree, &deep(2)).unwrap_err();
+        assert!(error.message.contains("more than 20 files"), "{error:?}");
+    }
+
     /// Whiteouts in a layer with many paths of its own look at those of lower layers only, and at each of them once.
     #[test]
     fn whiteouts_take_linear_time() {
