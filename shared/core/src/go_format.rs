@@ -1,11 +1,11 @@
-//! Go's way of writing things down, where OLM's messages and hashed texts depend on it: `%q`, `encoding/json` and durations.
+//! Go's text formats, where OLM's messages and hashed texts depend on them: `%q`, `encoding/json` and durations.
 
 use std::fmt::Write;
 
 use jiff::SignedDuration;
 use serde::Serialize;
 
-/// `%q`: the text in double quotes, with Go's escapes.
+/// Formats the text as `%q` does: in double quotes, with Go's escapes.
 pub fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -20,7 +20,7 @@ pub fn quote(text: &str) -> String {
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
             '\x0b' => quoted.push_str("\\v"),
-            // Rust escapes what Unicode does not call printable, and so does Go.
+            // Rust and Go both escape the characters that Unicode classifies as not printable.
             c if c.is_control() || c.escape_debug().len() > 1 && c != '\'' => {
                 let code = u32::from(c);
                 let _ = match code {
@@ -36,8 +36,9 @@ pub fn quote(text: &str) -> String {
     quoted
 }
 
-/// `json.Marshal`: compact, with `<`, `>`, `&` and the line separators escaped. Keys come in the order of the value
-/// (`serde_json::Value` has them sorted, as Go's maps have). A value that JSON cannot hold gives the empty string.
+/// Encodes as `json.Marshal` does: compact, with `<`, `>`, `&` and the line separators escaped. Keys keep the order of the
+/// value (`serde_json::Value` sorts them, as Go sorts the keys of maps). Returns the empty string for a value that JSON cannot
+/// represent.
 pub fn json(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).unwrap_or_default();
     if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
@@ -55,7 +56,7 @@ pub fn json(value: &impl Serialize) -> String {
     escaped
 }
 
-/// `time.ParseDuration`; the error is Go's.
+/// Parses as `time.ParseDuration` does. Errors have the text of Go.
 pub fn duration(text: &str) -> Result<SignedDuration, String> {
     let invalid = || format!("time: invalid duration {}", quote(text));
     let (negative, mut rest) = match text.strip_prefix('-') {

@@ -1,4 +1,4 @@
-//! Test support: Worlds, and the recorded answers of the real tools, where the data folder is there.
+//! Test support: Worlds, and recorded output of the real tools from the data folder, if that folder exists.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::bundle::File;
 use crate::world::World;
 
-/// A World of these objects.
+/// Returns a World of these objects.
 pub(crate) fn world(objects: &[Value]) -> World {
     let mut world = World::new();
     for object in objects {
@@ -16,7 +16,8 @@ pub(crate) fn world(objects: &[Value]) -> World {
     world
 }
 
-/// The data folder that `OLM_TEST_DATA` names, default `../shared/data` beside the repository; says so when it is not there.
+/// Returns the data folder that `OLM_TEST_DATA` names, by default `../shared/data` beside the repository. Prints a message and
+/// returns `None` if it does not exist.
 pub(crate) fn data() -> Option<PathBuf> {
     let default = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data"));
     let folder = std::env::var_os("OLM_TEST_DATA").map_or_else(default, PathBuf::from);
@@ -27,30 +28,30 @@ pub(crate) fn data() -> Option<PathBuf> {
     None
 }
 
-/// A file or folder of the data folder; says so when it is not there.
+/// Returns a file or folder of the data folder. Prints a message and returns `None` if it does not exist.
 pub(crate) fn existing(path: &str) -> Option<PathBuf> {
     let found = data()?.join(path);
     if found.exists() {
         return Some(found);
     }
-    eprintln!("skipped: there is no {}", found.display());
+    eprintln!("skipped: {} does not exist", found.display());
     None
 }
 
-/// A JSON file of the data folder's `recorded/`.
+/// Reads a JSON file of the data folder's `recorded/`.
 pub(crate) fn recorded(path: &str) -> Option<Value> {
     let text = std::fs::read(existing(&format!("recorded/{path}"))?).unwrap();
     Some(serde_json::from_slice(&text).unwrap())
 }
 
-/// The lines of a file of the data folder's `recorded/`, each a JSON document.
+/// Reads the lines of a file of the data folder's `recorded/`, each a JSON document.
 pub(crate) fn recorded_lines<T: serde::de::DeserializeOwned>(path: &str) -> Option<impl Iterator<Item = T> + use<T>> {
     use std::io::BufRead;
     let file = std::fs::File::open(existing(&format!("recorded/{path}"))?).unwrap();
     Some(std::io::BufReader::new(file).lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()))
 }
 
-/// What is in a folder of the data folder, by name.
+/// Lists the entries of a folder of the data folder, sorted by name.
 pub(crate) fn entries(path: &str) -> Option<Vec<PathBuf>> {
     let mut entries: Vec<PathBuf> =
         std::fs::read_dir(existing(path)?).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -58,7 +59,7 @@ pub(crate) fn entries(path: &str) -> Option<Vec<PathBuf>> {
     Some(entries)
 }
 
-/// All files below a folder of the data folder, with paths relative to the data folder.
+/// Returns all files below a folder of the data folder, with paths relative to the data folder.
 pub(crate) fn files(data: &std::path::Path, folder: &str) -> Vec<File> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -77,7 +78,7 @@ pub(crate) fn files(data: &std::path::Path, folder: &str) -> Vec<File> {
     files
 }
 
-/// Cases of a recording that were checked, however many there are, and all that differ.
+/// Counts the checked cases of a recording and collects those that differ.
 #[derive(Default)]
 pub(crate) struct Checked {
     cases: usize,
@@ -85,13 +86,13 @@ pub(crate) struct Checked {
 }
 
 impl Checked {
-    /// Adds a case, and what is wrong with it.
+    /// Adds a case, and its fault if it has one.
     pub(crate) fn add(&mut self, case: impl std::fmt::Display, fault: Option<String>) {
         self.cases += 1;
         self.faults.extend(fault.map(|fault| format!("{case}: {fault}")));
     }
 
-    /// Adds a case whose answer should be that.
+    /// Adds a case and compares its result with the expected one.
     pub(crate) fn same<T: PartialEq + std::fmt::Debug>(
         &mut self,
         case: impl std::fmt::Display,
@@ -101,7 +102,7 @@ impl Checked {
         self.add(case, (ours != recorded).then(|| format!("{ours:?} instead of {recorded:?}")));
     }
 
-    /// Fails when a case differs, with all that do, or when there were none.
+    /// Fails with all cases that differ, or if there were no cases.
     pub(crate) fn end(self) {
         let Self { cases, faults } = self;
         assert!(cases > 0, "the recording is empty");

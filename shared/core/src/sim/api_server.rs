@@ -1,4 +1,4 @@
-//! The in-memory API server: requests in, objects or refusals out, and a watch of what was written.
+//! The in-memory API server: accepts requests, returns objects or errors, and records watch events of all writes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,42 +15,42 @@ use crate::api::object::{Gvk, ObjectRef, at, gvk, is_deleting, map_mut, name, na
 use crate::api::status::Status;
 use crate::structural;
 
-/// How often `generateName` is tried before the server gives up.
+/// How many names the server tries for `generateName` before it returns an error.
 const GENERATE_TRIES: usize = 8;
 
-/// What of discovery does not follow from the kinds that the server stores.
+/// The parts of discovery that do not follow from the stored kinds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unstored {
-    /// Were all kinds listed that the server has? Then Kubernetes' own are those of the list.
+    /// Whether the list of the server's kinds was complete; then its built-in kinds are only those of the list.
     pub(super) is_listed: bool,
-    /// Is only a part of its kinds known?
+    /// Whether only a part of its kinds is known.
     pub(super) is_partial: bool,
-    /// Versions of groups that do not answer, and why.
+    /// Group versions for which discovery fails, with the error.
     pub(super) hidden: BTreeMap<(String, String), String>,
 }
 
 /// An in-memory Kubernetes API server with Kubernetes' own controllers ([`ApiServer::step`]).
 ///
-/// Guarantees: the same seed and the same calls give the same objects, resource versions and events. A write that changes
-/// nothing is no write. Assumptions: one user who may do everything; no admission webhooks.
+/// Guarantees: the same seed and the same calls produce the same objects, resource versions and events. A write that changes
+/// nothing has no effect. Assumptions: a single user with all permissions; no admission webhooks.
 #[derive(Clone, Debug)]
 pub struct ApiServer {
     pub(super) kinds: Kinds,
     pub(super) store: Store,
     pub(super) ids: Ids,
-    /// What each field manager applied last, by uid, subresource and manager.
+    /// The fields that each manager applied last, by uid, subresource and manager.
     pub(super) applied: BTreeMap<(String, String, String), Arc<Value>>,
-    /// The generation of each CustomResourceDefinition, by uid, whose kind is served as that generation says.
+    /// The generation of each CustomResourceDefinition at which its kind is served, by uid.
     pub(super) served: BTreeMap<String, i64>,
-    /// What discovery says besides.
+    /// Further results of discovery.
     pub(super) unstored: Unstored,
-    /// The resource version at which the controllers last found nothing to do.
+    /// The resource version at which the controllers last had nothing to do.
     pub(super) quiet_at: Option<u64>,
     pub(super) next_wakeup: Option<Timestamp>,
 }
 
 impl ApiServer {
-    /// An empty server that knows Kubernetes' own kinds. Uids and generated names follow from the seed.
+    /// Creates an empty server with Kubernetes' own kinds. Uids and generated names follow from the seed.
     pub fn new(seed: u64) -> Self {
         Self {
             kinds: Kinds::built_in(),
@@ -64,7 +64,7 @@ impl ApiServer {
         }
     }
 
-    /// A server with what every cluster has: its stock Namespaces and PriorityClasses, and the role of those who may do everything.
+    /// Creates a server with the objects of every cluster: stock Namespaces, PriorityClasses and the `cluster-admin` role.
     pub fn with_stock_objects(seed: u64, now: Timestamp) -> Self {
         let mut server = Self::new(seed);
         for stock in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -87,13 +87,13 @@ impl ApiServer {
         server
     }
 
-    /// Adds a Node of that name with the labels of a Linux node on amd64.
+    /// Adds a Node with this name and the labels of a Linux node on amd64.
     #[must_use]
     pub fn with_node(mut self, node: &str, now: Timestamp) -> Self {
         self.add_stock(
             json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node, "labels": {
                 "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "kubernetes.io/hostname": node,
-                // The node lifecycle controller keeps these in step with the ones above.
+                // The node lifecycle controller keeps these labels equal to the ones above.
                 "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64",
             }}}),
             now,
@@ -101,62 +101,62 @@ impl ApiServer {
         self
     }
 
-    /// Stock objects are valid, and one that is there already is as good.
+    /// Ignores the result: stock objects are valid, and an existing one is left as it is.
     fn add_stock(&mut self, object: Value, now: Timestamp) {
         let _ = self.create(object, now);
     }
 
-    /// Makes a kind known. Kubernetes' own kinds are known from the start; a CustomResourceDefinition registers its kind when
-    /// it is established.
+    /// Registers a kind. Kubernetes' own kinds are registered from the start; a CustomResourceDefinition registers its kind
+    /// when it is established.
     pub fn register(&mut self, kind: ResourceKind) {
         self.kinds.register(kind);
     }
 
-    /// The kind of that group and name, if the server knows it.
+    /// Returns the kind with this group and name, if the server knows it.
     pub fn kind(&self, group: &str, kind: &str) -> Option<&ResourceKind> {
         self.kinds.get(group, kind).map(Arc::as_ref)
     }
 
-    /// The kind of that group and plural, if the server knows it.
+    /// Returns the kind with this group and plural, if the server knows it.
     pub fn kind_by_plural(&self, group: &str, plural: &str) -> Option<&ResourceKind> {
         self.kinds.by_plural(group, plural).map(Arc::as_ref)
     }
 
-    /// Every kind that the server knows, by group and kind: what discovery lists.
+    /// Returns every kind that discovery lists, by group and kind.
     pub fn kinds(&self) -> impl Iterator<Item = &ResourceKind> {
         self.kinds.iter().map(Arc::as_ref)
     }
 
-    /// The resource version of the last write: that of every list.
+    /// Returns the resource version of the last write, which is that of every list.
     pub fn resource_version(&self) -> u64 {
         self.store.resource_version()
     }
 
-    /// The object, read in its storage version.
+    /// Returns the object in its storage version.
     pub fn get(&self, target: &ObjectRef) -> Option<&Value> {
         self.store.get(&self.key(target)?)
     }
 
-    /// The objects of a kind, in one namespace or in all, by namespace and name.
+    /// Returns the objects of a kind in one namespace or in all, by namespace and name.
     pub fn list(&self, group: &str, kind: &str, namespace: Option<&str>) -> impl Iterator<Item = &Value> + use<'_> {
         self.store.list(group, kind, namespace)
     }
 
-    /// Every object, by kind, namespace and name.
+    /// Returns every object, by kind, namespace and name.
     pub fn iter(&self) -> impl Iterator<Item = Cow<'_, Value>> {
         self.store.iter()
     }
 
-    /// What was written since the last call, in order.
+    /// Returns the events since the last call, in order.
     pub fn drain(&mut self) -> Vec<WatchEvent> {
         self.store.drain()
     }
 
-    /// Creates an object: POST.
+    /// Creates an object (POST).
     ///
     /// # Errors
-    /// The server's refusal: the kind is not served, the namespace is missing or terminating, the name is taken, the object
-    /// is invalid.
+    /// Returns the server's error if the kind is not served, the namespace is missing or terminating, the name is taken, or the
+    /// object is invalid.
     pub fn create(&mut self, object: Value, now: Timestamp) -> Result<Value, Status> {
         let gvk = gvk(&object);
         let kind = self.kinds.served(&gvk)?;
@@ -205,7 +205,7 @@ impl ApiServer {
         Ok(self.store.put(object))
     }
 
-    /// Puts the object where it belongs: no namespace for a kind of the cluster, and one that takes new objects for the rest.
+    /// Sets the namespace: none for a cluster-scoped kind, and one that accepts new objects for all others.
     fn place(&self, kind: &ResourceKind, object: &mut Value) -> Result<(), Status> {
         if !kind.namespaced {
             map_mut(object, &["metadata"]).remove("namespace");
@@ -230,14 +230,14 @@ impl ApiServer {
         }
     }
 
-    /// What admission does to a new Pod.
+    /// Applies the admission plugins to a new Pod.
     fn admit(&mut self, kind: &ResourceKind, object: &mut Value) -> Result<(), Status> {
         if (kind.group.as_str(), kind.kind.as_str()) != ("", "Pod") {
             return Ok(());
         }
         let class = text(object, &["spec", "priorityClassName"]).to_owned();
         let forbidden = |why: String| {
-            // A name that is to be generated is not known yet.
+            // A name that is still to be generated is unknown here.
             let called = Some(name(object))
                 .filter(|own| !own.is_empty())
                 .unwrap_or_else(|| text(object, &["metadata", "generateName"]));
@@ -267,7 +267,7 @@ impl ApiServer {
         Some(Key::new(&kind.group, &kind.kind, namespace, &target.name))
     }
 
-    /// What discovery lists for a group and version: name, kind and scope of each resource.
+    /// Returns the discovery entries of a group version: name, kind and scope of each resource.
     pub fn discovery(&self, group: &str, version: &str) -> Vec<Value> {
         let served = |kind: &&Arc<ResourceKind>| {
             kind.group == group && kind.version(version).is_some_and(|version| version.served)
@@ -281,12 +281,12 @@ pub(super) fn served_version<'a>(kind: &'a ResourceKind, gvk: &Gvk) -> Result<&'
         .ok_or_else(|| Status::new(404, "NotFound", "the server could not find the requested resource"))
 }
 
-/// The time as Kubernetes writes it: whole seconds.
+/// Formats the time as Kubernetes does, in whole seconds.
 pub(super) fn time(now: Timestamp) -> Value {
     Timestamp::from_second(now.as_second()).unwrap_or(now).to_string().into()
 }
 
-/// Reads a request's object as its version does: unknown fields dropped, defaults set, in the storage version.
+/// Decodes the object of a request in its version: drops unknown fields, sets defaults, and converts to the storage version.
 pub(super) fn read(kind: &ResourceKind, version: &KindVersion, mut object: Value) -> Result<Value, Status> {
     let cannot = |why: String| {
         let message =

@@ -1,5 +1,5 @@
-//! Server-side apply: what a manager applied before, what it applies now, and what others applied decide what becomes of an
-//! object.
+//! Server-side apply: computes the new object from the fields that a manager applied before, those that it applies now, and
+//! those that other managers applied.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::kinds::ResourceKind;
 use super::lists::{Merge, merge_of, same_entry};
 use crate::api::object::map_mut;
 
-/// Fields of the metadata that nobody owns.
+/// Fields of the metadata without an owner.
 const UNOWNED: &[&str] = &[
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -22,15 +22,15 @@ const UNOWNED: &[&str] = &[
     "uid",
 ];
 
-/// One step of the way to a field.
+/// One step of a field path.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
     Field(String),
-    /// The entry of a list with these values of its keys.
+    /// The entry of a list whose keys have these values.
     Entry(Map<String, Value>),
 }
 
-/// A field that this manager and another one want to have different values.
+/// A field that another manager applied with a different value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Conflict {
     pub(super) manager: String,
@@ -38,7 +38,7 @@ pub(super) struct Conflict {
 }
 
 impl std::fmt::Display for Conflict {
-    /// The field as Kubernetes names it: `.spec.ports[port=80].targetPort`.
+    /// Writes the path as Kubernetes does: `.spec.ports[port=80].targetPort`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for step in &self.path {
             match step {
@@ -53,7 +53,8 @@ impl std::fmt::Display for Conflict {
     }
 }
 
-/// The fields of an applied object that its manager owns: no identity, no nulls, and only the part that the request is for.
+/// Returns the fields of an applied object that its manager owns: without identity and nulls, and limited to the part that the
+/// request addresses.
 pub(super) fn owned_fields(kind: &ResourceKind, version: &str, object: &Value, subresource: Option<&str>) -> Value {
     let mut fields = object.clone();
     drop_nulls(&mut fields);
@@ -85,21 +86,21 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// One apply: what the manager owned before and wants now.
+/// One apply request with the previous and the requested fields of its manager.
 pub(super) struct Apply<'a> {
     pub(super) kind: &'a ResourceKind,
     pub(super) version: &'a str,
-    /// The fields of the manager's last apply, null when this is its first.
+    /// The fields of the manager's last apply, null if this is its first.
     pub(super) before: &'a Value,
-    /// The fields that it wants now.
+    /// The requested fields.
     pub(super) wanted: &'a Value,
-    /// What other managers applied.
+    /// The fields that other managers applied.
     pub(super) others: &'a [(String, Value)],
 }
 
 impl Apply<'_> {
-    /// The fields that another manager applied with another value than the one wanted, where the stored object has not the
-    /// wanted one already.
+    /// Returns the fields that another manager applied with a different value, unless the stored object already has the
+    /// requested value.
     pub(super) fn conflicts(&self, stored: &Value) -> Vec<Conflict> {
         let mut found = Vec::new();
         for (manager, theirs) in self.others {
@@ -152,7 +153,8 @@ impl Apply<'_> {
         }
     }
 
-    /// The stored object with the wanted fields, and without those that the manager owned alone and wants no more.
+    /// Returns the stored object with the requested fields, and without those that only this manager owned and no longer
+    /// requests.
     pub(super) fn merged(&self, stored: &Value) -> Value {
         let others: Vec<&Value> = self.others.iter().map(|(_, fields)| fields).collect();
         self.merge(&mut Vec::new(), stored.clone(), self.before, self.wanted, &others)
@@ -243,7 +245,7 @@ impl Apply<'_> {
         }
     }
 
-    /// What is left of a field that the manager gave up: what others applied and what nobody did.
+    /// Returns the rest of a field that the manager released: the parts that other managers applied and those without an owner.
     fn released(&self, fields: &mut Vec<String>, stored: Value, before: &Value, others: &[&Value]) -> Option<Value> {
         match (stored, before) {
             (Value::Object(mut map), Value::Object(before)) => {
@@ -271,7 +273,7 @@ impl Apply<'_> {
     }
 }
 
-/// A manager's fields without those it lost.
+/// Returns the fields of a manager without those it lost.
 pub(super) fn without(mut fields: Value, lost: &[&Conflict]) -> Value {
     for conflict in lost {
         forget(&mut fields, &conflict.path);

@@ -1,4 +1,4 @@
-//! What a ServiceAccount may do in the simulated cluster, and what it is told when it may not.
+//! Authorization of a ServiceAccount in the simulated cluster, with the API server's messages for refused requests.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::plan::{Account, Action, Verb};
 use crate::rbac::{self, Granted};
 use crate::world::{Reader, World, kind};
 
-/// Refuses what RBAC does not grant the ServiceAccount, or what it would grant others without having it.
+/// Refuses requests that RBAC does not permit to the ServiceAccount, and grants of permissions that the account does not hold.
 pub(super) fn authorize(api: &ApiServer, world: &World, account: &Account, action: &Action) -> Result<(), Status> {
     let (target, verb) = (
         action.target(),
@@ -21,7 +21,7 @@ pub(super) fn authorize(api: &ApiServer, world: &World, account: &Account, actio
             Verb::Emit | Verb::Ask => return Ok(()),
         },
     );
-    // What is not served is refused for that.
+    // A request for a kind that is not served fails for that reason.
     let Some(kind) = api.kind(&target.gvk.group, &target.gvk.kind) else { return Ok(()) };
     let (name, namespace) = (if verb == "create" { "" } else { &target.name }, target.namespace.as_str());
     let mut rule = json!({ "verbs": [verb], "apiGroups": [kind.group], "resources": [kind.plural] });
@@ -72,7 +72,7 @@ fn may_grant(api: &ApiServer, reader: &Reader<'_>, account: &Account, action: &A
     Err(Status::new(403, "Forbidden", message))
 }
 
-/// A rule as the API server writes it into a refusal.
+/// Formats a rule as the API server does in its error messages.
 fn go_rule(rule: &Value) -> String {
     let fields = [
         ("NonResourceURLs", "nonResourceURLs"),

@@ -1,6 +1,6 @@
-//! Certificates for a cluster in which nothing is encrypted: they read like real ones, but their keys open nothing.
+//! Certificates for the simulated cluster: well-formed, but with keys that are not usable.
 //!
-//! Written as DER by hand, as a real one needs randomness: the same certificate is asked for, the same is made.
+//! The DER is written here, because real certificates need randomness: equal requests produce equal certificates.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::api::hash::hex;
 use crate::plan::{Certificate, Issued};
 
-// ASN.1's tags.
+// ASN.1 tags.
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
 const OCTET_STRING: u8 = 0x04;
@@ -30,7 +30,7 @@ const P256: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
 
-/// What a real cluster would be given, but for keys and signatures.
+/// Issues a certificate with the contents of a real one, apart from keys and signatures.
 pub(super) fn issue(wanted: &Certificate) -> Issued {
     let seed = Sha256::digest(format!("{:?} {}", wanted.hosts, wanted.not_before.as_nanosecond()));
     let authority = hex(&seed[..8]);
@@ -73,7 +73,7 @@ fn time(at: Timestamp) -> Vec<u8> {
     der(UTC_TIME, &[at.strftime("%y%m%d%H%M%SZ").to_string()])
 }
 
-/// A value of that tag: its length, then its parts.
+/// Encodes a value: its tag, its length and its parts.
 fn der(tag: u8, parts: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let content: Vec<u8> = parts.iter().flat_map(AsRef::as_ref).copied().collect();
     let length = content.len();

@@ -1,4 +1,4 @@
-//! What the server's discovery says of a version of a group.
+//! Discovery of a group version.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use crate::api::object::{Gvk, at};
 use crate::world::Discovery;
 
 impl ApiServer {
-    /// Says that only a part of the kinds is known: what is not known may be served all the same.
+    /// Marks the known kinds as incomplete: unknown kinds may be served, too.
     pub fn know_kinds_in_part(&mut self) {
         self.unstored.is_partial = true;
     }
 
-    /// Are all kinds known, but for versions of groups that do not answer?
+    /// Returns whether all kinds are known, apart from group versions for which discovery fails.
     pub fn knows_all_kinds(&self) -> bool {
         !self.unstored.is_partial
     }
 
-    /// Lets discovery give no answer about a version of a group.
+    /// Makes discovery of a group version fail with this error.
     pub fn hide_version(&mut self, group: &str, version: &str, error: &str) {
         self.unstored.hidden.insert((group.to_owned(), version.to_owned()), error.to_owned());
     }
 
-    /// What discovery says of a version of a group: GET of `/apis/<group>/<version>`.
+    /// Returns the discovery result of a group version (GET `/apis/<group>/<version>`).
     pub fn discover(&self, group: &str, version: &str) -> Discovery {
         let stored = self.kinds().filter(|kind| kind.group == group);
         let served = stored.filter(|kind| kind.version(version).is_some_and(|version| version.served));
@@ -54,15 +54,15 @@ impl ApiServer {
         Discovery { kinds: is_answer.then_some(kinds), error }
     }
 
-    /// Is the version of the group served by pods? None of them answers here.
+    /// Returns whether pods serve the group version. In a simulation such an API is never available.
     fn is_aggregated(&self, group: &str, version: &str) -> bool {
         let key = Key::new("apiregistration.k8s.io", "APIService", "", &format!("{version}.{group}"));
         self.store.get(&key).is_some_and(|service| !at(service, &["spec", "service"]).is_null())
     }
 }
 
-/// Kinds of Kubernetes 1.36 that the server does not store: group, version, whether their objects are in namespaces, names. No scope
-/// have those of which only a subresource is served.
+/// Kinds of Kubernetes 1.36 that the server does not store: group, version, whether their objects are namespaced, and names.
+/// Kinds of which only a subresource is served have no scope.
 const UNSTORED: &[(&str, &str, Option<bool>, &str)] = &[
     ("", "v1", Some(true), "Binding PodTemplate ReplicationController"),
     ("", "v1", Some(false), "ComponentStatus"),

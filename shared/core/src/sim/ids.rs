@@ -1,15 +1,15 @@
-//! Uids, generated names and addresses: they look as Kubernetes makes them and follow from the seed.
+//! Uids, generated names and addresses in the formats of Kubernetes, all derived from the seed.
 
 use sha2::{Digest, Sha256};
 
-/// The letters of generated names: no vowels, so that no words appear, and nothing that looks like another.
+/// The characters of generated names: no vowels, to avoid words, and no characters that are easily confused.
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Length of the random part of a generated name.
 const SUFFIX: usize = 5;
 /// Longest base of a generated name: the whole stays a DNS label (63).
 const LONGEST_BASE: usize = 63 - SUFFIX;
 
-/// A source of ids: the n-th id follows from the seed and n.
+/// A source of ids: the n-th id is derived from the seed and n.
 #[derive(Clone, Debug)]
 pub(super) struct Ids {
     seed: u64,
@@ -26,7 +26,7 @@ impl Ids {
         Sha256::new().chain_update(self.seed.to_be_bytes()).chain_update(self.count.to_be_bytes()).finalize().into()
     }
 
-    /// A version 4 UUID.
+    /// Returns a version 4 UUID.
     pub(super) fn uid(&mut self) -> String {
         let mut bytes = self.next();
         bytes[6] = bytes[6] & 0x0f | 0x40;
@@ -35,24 +35,24 @@ impl Ids {
         format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
     }
 
-    /// Five characters, as `generateName` appends them.
+    /// Returns five characters, as `generateName` appends them.
     pub(super) fn suffix(&mut self) -> String {
         letters(&self.next(), SUFFIX)
     }
 
-    /// A name for `generateName`.
+    /// Returns a name for `generateName`.
     pub(super) fn name(&mut self, base: &str) -> String {
         let end = (0..=base.len().min(LONGEST_BASE)).rev().find(|end| base.is_char_boundary(*end)).unwrap_or_default();
         format!("{}{}", &base[..end], self.suffix())
     }
 
-    /// An address in 10.0.0.0/16, where Services live; never the first, which is the API server's.
+    /// Returns an address in 10.0.0.0/16, the range of Services, but never the first, which is the API server's.
     pub(super) fn service_address(&mut self) -> String {
         let bytes = self.next();
         format!("10.0.{}.{}", bytes[0], bytes[1].clamp(2, 254))
     }
 
-    /// A port in the range of node ports.
+    /// Returns a port in the range of node ports.
     pub(super) fn node_port(&mut self) -> u32 {
         let bytes = self.next();
         30_000 + (u32::from(bytes[0]) << 8 | u32::from(bytes[1])) % 2768
@@ -63,7 +63,7 @@ fn letters(bytes: &[u8], count: usize) -> String {
     bytes.iter().take(count).map(|b| char::from(ALPHABET[usize::from(*b) % ALPHABET.len()])).collect()
 }
 
-/// Ten characters that follow from the text, as the names of ReplicaSets carry them.
+/// Returns ten characters derived from the text, as in the names of ReplicaSets.
 pub(super) fn hash(text: &str) -> String {
     letters(&Sha256::digest(text), 10)
 }

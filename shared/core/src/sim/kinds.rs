@@ -9,16 +9,16 @@ use crate::api::kinds::{self, Kind};
 use crate::api::object::{Gvk, list, text};
 use crate::api::status::Status;
 
-/// A kind that the server stores. Objects are stored once per group and kind, in the storage version.
+/// A kind that the server stores. Each object is stored once per group and kind, in the storage version.
 #[derive(Clone, Debug)]
 pub struct ResourceKind {
     /// API group, empty for the core group.
     pub group: String,
-    /// Kind, `Deployment`.
+    /// Kind, for example `Deployment`.
     pub kind: String,
-    /// Plural, `deployments`.
+    /// Plural, for example `deployments`.
     pub plural: String,
-    /// Do its objects live in a namespace?
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
     /// Every version, served or not.
     pub versions: Vec<KindVersion>,
@@ -29,30 +29,30 @@ pub struct ResourceKind {
 /// One version of a kind.
 #[derive(Clone, Debug)]
 pub struct KindVersion {
-    /// `v1`.
+    /// Name, for example `v1`.
     pub name: String,
-    /// Does the server answer requests in this version?
+    /// Whether the server serves requests in this version.
     pub served: bool,
-    /// Is the status written through a subresource of its own?
+    /// Whether the status is a subresource.
     pub status: bool,
-    /// What its objects look like.
+    /// The schema of its objects.
     pub schema: KindSchema,
 }
 
-/// How the objects of a version are read.
+/// How the objects of a version are decoded.
 #[derive(Clone, Debug)]
 pub enum KindSchema {
-    /// One of Kubernetes' own types, by its name there (`io.k8s.api.core.v1.Pod`): unknown fields are dropped, and the rest is read
-    /// as Go reads it.
+    /// One of Kubernetes' own types, by its OpenAPI name (`io.k8s.api.core.v1.Pod`): unknown fields are dropped, and the rest
+    /// is decoded as in Go.
     BuiltIn(&'static str),
-    /// A structural schema, as a CustomResourceDefinition carries it (`openAPIV3Schema`).
+    /// A structural schema, as in the `openAPIV3Schema` of a CustomResourceDefinition.
     Structural(Arc<Value>),
-    /// Every field is kept.
+    /// All fields are preserved.
     Anything,
 }
 
 impl ResourceKind {
-    /// A kind of one version whose objects keep every field and whose status, if it has one, is an ordinary field.
+    /// Creates a kind with one version whose objects preserve all fields and whose status, if any, is an ordinary field.
     pub fn new(gvk: &Gvk, plural: &str, namespaced: bool) -> Self {
         let version =
             KindVersion { name: gvk.version.clone(), served: true, status: false, schema: KindSchema::Anything };
@@ -66,7 +66,7 @@ impl ResourceKind {
         }
     }
 
-    /// The kind that a CustomResourceDefinition defines; none when it has no storage version.
+    /// Returns the kind that a CustomResourceDefinition defines, or `None` if it has no storage version.
     pub fn from_crd(crd: &Value) -> Option<Self> {
         let versions = list(crd, &["spec", "versions"]);
         let storage = versions.iter().find(|v| v["storage"] == json!(true))?;
@@ -80,27 +80,27 @@ impl ResourceKind {
         })
     }
 
-    /// `plural.group`, as refusals name it; the plural alone in the core group.
+    /// Returns `plural.group`, as error messages name the resource; the plural alone in the core group.
     pub fn resource(&self) -> String {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// `Kind.group`, as refusals of invalid objects name it.
+    /// Returns `Kind.group`, as error messages about invalid objects name the kind.
     pub fn qualified_kind(&self) -> String {
         if self.group.is_empty() { self.kind.clone() } else { format!("{}.{}", self.kind, self.group) }
     }
 
-    /// The `apiVersion` that its objects are stored in.
+    /// Returns the `apiVersion` in which its objects are stored.
     pub fn storage_api_version(&self) -> String {
         Gvk::new(&self.group, &self.storage_version, &self.kind).api_version()
     }
 
-    /// Is it one of Kubernetes' own types (and not defined by a CustomResourceDefinition)?
+    /// Returns whether it is one of Kubernetes' own types, not defined by a CustomResourceDefinition.
     pub fn is_built_in(&self) -> bool {
         self.versions.iter().any(|v| matches!(v.schema, KindSchema::BuiltIn(_)))
     }
 
-    /// Was it defined by a CustomResourceDefinition?
+    /// Returns whether it is defined by a CustomResourceDefinition.
     pub fn is_from_crd(&self) -> bool {
         self.versions.iter().any(|v| matches!(v.schema, KindSchema::Structural(_)))
     }
@@ -128,7 +128,7 @@ fn version_of_crd(version: &Value) -> KindVersion {
 pub(super) struct Kinds(BTreeMap<(String, String), Arc<ResourceKind>>);
 
 impl Kinds {
-    /// Kubernetes' own kinds.
+    /// Returns Kubernetes' own kinds.
     pub(super) fn built_in() -> Self {
         Self(BUILT_IN.iter().map(|k| ((k.group.clone(), k.kind.clone()), Arc::clone(k))).collect())
     }
@@ -145,7 +145,7 @@ impl Kinds {
         self.0.get(&(group.to_owned(), kind.to_owned()))
     }
 
-    /// The kind, if its version is served; otherwise what Kubernetes' clients say of a path that is not there.
+    /// Returns the kind if its version is served, otherwise the error of Kubernetes' clients for an unknown path.
     pub(super) fn served(&self, gvk: &Gvk) -> Result<Arc<ResourceKind>, Status> {
         self.get(&gvk.group, &gvk.kind)
             .filter(|kind| kind.version(&gvk.version).is_some_and(|v| v.served))
@@ -157,13 +157,13 @@ impl Kinds {
         self.0.values()
     }
 
-    /// The kind whose group and plural these are.
+    /// Returns the kind with this group and plural.
     pub(super) fn by_plural(&self, group: &str, plural: &str) -> Option<&Arc<ResourceKind>> {
         self.0.values().find(|k| k.group == group && k.plural == plural)
     }
 }
 
-/// What discovery (`/apis/<group>/<version>`) lists for a kind.
+/// Returns the discovery entry of a kind (`/apis/<group>/<version>`).
 pub(super) fn discovery_entry(kind: &ResourceKind) -> Value {
     let mut entry = Map::new();
     entry.insert("name".into(), kind.plural.clone().into());
@@ -180,7 +180,7 @@ macro_rules! kinds {
     (@has) => { false };
 }
 
-/// One of Kubernetes' own kinds: does it have a status, what are its objects like, and which versions does it have besides?
+/// Creates one of Kubernetes' own kinds: whether it has a status, the schema of its objects, and its further versions.
 fn built_in(kind: &Kind, status: bool, schema: &'static str, others: &[&str]) -> Arc<ResourceKind> {
     let versions = std::iter::once(&kind.version).chain(others);
     let version = |name: &&str| KindVersion {
@@ -199,7 +199,7 @@ fn built_in(kind: &Kind, status: bool, schema: &'static str, others: &[&str]) ->
     })
 }
 
-/// Kubernetes 1.36's kinds, as far as operators and their bundles use them. Of several versions the first is stored.
+/// The kinds of Kubernetes 1.36 that operators and their bundles use. The first of several versions is the storage version.
 static BUILT_IN: LazyLock<Vec<Arc<ResourceKind>>> = LazyLock::new(|| {
     kinds! {
         CONFIG_MAP "api.core.v1.ConfigMap";

@@ -1,22 +1,22 @@
-//! Which lists are merged entry by entry, and what makes two entries the same.
+//! Which lists are merged entry by entry, and which fields identify an entry.
 
 use serde_json::Value;
 
 use super::kinds::{KindSchema, ResourceKind};
 use crate::structural::list_map_keys;
 
-/// How two versions of a list become one.
+/// How two versions of a list are merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Merge {
-    /// One replaces the other.
+    /// The new list replaces the old one.
     Atomic,
     /// A set of values.
     Set,
-    /// Entries with the same values of these fields are the same entry. Strategic merge looks at the first only.
+    /// A list of maps whose entries are identified by these fields. Strategic merge uses only the first.
     Map(Vec<String>),
 }
 
-/// How the list at that path of fields (`spec`, `template`, …, without indices) is merged.
+/// Returns how the list at this field path (`spec`, `template`, …, without indices) is merged.
 pub(super) fn merge_of(kind: &ResourceKind, version: &str, path: &[String]) -> Merge {
     let fields: Vec<&str> = path.iter().map(String::as_str).collect();
     match fields.as_slice() {
@@ -61,7 +61,7 @@ fn built_in(kind: &ResourceKind, path: &[&str]) -> Merge {
 fn structural(schema: &Value, path: &[&str]) -> Merge {
     let mut schema = schema;
     for field in path {
-        // A list on the way stands for its entries.
+        // A list on the path represents its entries.
         if schema["items"].is_object() {
             schema = &schema["items"];
         }
@@ -77,7 +77,7 @@ fn structural(schema: &Value, path: &[&str]) -> Merge {
     }
 }
 
-/// Are the two entries the same by these keys? A port without protocol is a TCP port.
+/// Returns whether the two entries have the same keys. A port without a protocol is a TCP port.
 pub(super) fn same_entry(keys: &[String], a: &Value, b: &Value) -> bool {
     let value = |entry: &Value, key: &str| match entry.get(key) {
         None if key == "protocol" => Value::from("TCP"),

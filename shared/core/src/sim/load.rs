@@ -1,4 +1,4 @@
-//! Taking over what another server has: its objects as they are, and the kinds that it serves.
+//! Loads the state of another server: its objects unchanged, and the kinds that it serves.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +13,10 @@ use crate::api::kinds;
 use crate::api::object::{self, Gvk, ObjectRef, gvk, list, map_mut, namespace, uid};
 
 impl ApiServer {
-    /// Takes in objects of another server: with their uids, their age and their status. What that server says of them is taken as
-    /// true; nothing is validated. CustomResourceDefinitions come first, whatever their place; kinds that nothing defines are taken
-    /// to be served. Owners that are not among the objects are forgotten, lest what they own be collected.
+    /// Loads objects of another server with their uids, timestamps and status. They are not validated.
+    /// CustomResourceDefinitions are loaded first, regardless of their order; kinds without a definition are assumed to be
+    /// served. References to owners that are not among the objects are removed, so that the dependents are not garbage
+    /// collected.
     pub fn load(&mut self, objects: Vec<Value>, now: Timestamp) {
         let is_definition = |o: &Value| object::kind(o) == "CustomResourceDefinition";
         let uids: BTreeSet<String> = objects.iter().map(|o| uid(o).to_owned()).collect();
@@ -60,12 +61,12 @@ impl ApiServer {
         self.store.put(object);
     }
 
-    /// Serves these kinds besides those that it knows, each as it is in its version, with whether its objects are in namespaces.
-    /// `complete`: and no other version of its own kinds.
+    /// Serves these kinds in addition to the known ones, each with whether its objects are namespaced. With `complete`, no
+    /// other version of the server's built-in kinds is served.
     pub fn serve(&mut self, kinds: &BTreeMap<Gvk, Option<bool>>, complete: bool) {
         for (gvk, namespaced) in kinds {
             match self.kind(&gvk.group, &gvk.kind).cloned() {
-                // A CustomResourceDefinition knows better.
+                // The CustomResourceDefinition takes precedence.
                 Some(known) if known.is_from_crd() || known.version(&gvk.version).is_some() => {}
                 Some(mut known) => {
                     known.versions.push(as_it_is(&gvk.version));
@@ -90,7 +91,7 @@ impl ApiServer {
         }
     }
 
-    /// Has namespaces for all objects that are in one.
+    /// Creates the missing namespaces of all namespaced objects.
     pub fn make_namespaces(&mut self, now: Timestamp) {
         let used: BTreeSet<String> =
             self.store.iter_own().map(|o| namespace(o).to_owned()).filter(|n| !n.is_empty()).collect();
@@ -99,24 +100,24 @@ impl ApiServer {
         }
     }
 
-    /// Has that namespace.
+    /// Creates the namespace if it does not exist.
     pub fn make_namespace(&mut self, namespace: &str, now: Timestamp) {
         let target = ObjectRef { gvk: kinds::NAMESPACE.gvk(), namespace: String::new(), name: namespace.to_owned() };
         if self.get(&target).is_none() {
             let made = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
-            // A name that is none is the objects' fault, and refused where they are written.
+            // An invalid name is an error of the objects, and is refused when they are written.
             let _ = self.create(made, now);
         }
     }
 
-    /// The versions of a kind that are served; none when it is not known.
+    /// Returns the served versions of a kind, none if the kind is unknown.
     pub fn served_versions(&self, group: &str, kind: &str) -> Vec<&str> {
         let kind = self.kind(group, kind);
         let versions = kind.into_iter().flat_map(|kind| &kind.versions);
         versions.filter(|v| v.served).map(|v| v.name.as_str()).collect()
     }
 
-    /// The object of that group, kind and name, in that namespace or in none.
+    /// Returns the object with this group, kind and name, in this namespace or cluster-scoped.
     pub fn find(&self, group: &str, kind: &str, place: &str, called: &str) -> Option<&Value> {
         let kind = self.kind(group, kind)?;
         let place = if kind.namespaced { place } else { "" };
@@ -128,7 +129,7 @@ fn as_it_is(version: &str) -> KindVersion {
     KindVersion { name: version.to_owned(), served: true, status: false, schema: KindSchema::Anything }
 }
 
-/// A kind of which only this is known.
+/// Returns a kind of which only the group, version, kind and scope are known.
 fn guessed(gvk: &Gvk, namespaced: bool) -> ResourceKind {
     let lower = gvk.kind.to_lowercase();
     let plural = match lower.strip_suffix('y') {

@@ -1,4 +1,4 @@
-//! An in-memory Kubernetes: an API server, and Kubernetes' own controllers as far as OLM sees what they do.
+//! An in-memory Kubernetes: an API server, and those effects of Kubernetes' own controllers that OLM observes.
 //!
 //! ```text
 //!   ApiServer  create, update, patch, delete ── kinds ── typed (Kubernetes' types) or structural (CRDs)
@@ -7,7 +7,7 @@
 //!      └── step ── controllers: definitions, namespaces, workloads, garbage, aggregation, …
 //! ```
 //!
-//! Pure and deterministic: time is an argument, ids follow from a seed.
+//! Pure and deterministic: time is an argument, ids are derived from a seed.
 
 mod api_server;
 mod apply;

@@ -16,19 +16,19 @@ pub enum Patch {
     Json(Value),
     /// `application/strategic-merge-patch+json`, for Kubernetes' own kinds.
     Strategic(Value),
-    /// `application/apply-patch+yaml`: server-side apply. Ownership is known of what managers applied to this server, not of
-    /// what was written with PUT or other patches.
+    /// `application/apply-patch+yaml`: server-side apply. Ownership is tracked for fields that managers applied to this server,
+    /// not for fields written by PUT or other patches.
     Apply {
-        /// The fields that the manager wants.
+        /// The requested fields.
         object: Value,
         /// The field manager.
         manager: String,
-        /// Take fields from other managers.
+        /// Take ownership of fields from other managers.
         force: bool,
     },
 }
 
-/// The stored object with the patch on it.
+/// Returns the stored object with the patch applied.
 pub(super) fn patched(kind: &ResourceKind, stored: &Value, patch: Patch) -> Result<Value, Status> {
     let mut object = stored.clone();
     match patch {
@@ -59,7 +59,7 @@ fn bad_request(message: &str) -> Status {
     Status::new(400, "BadRequest", message)
 }
 
-/// Keys of a strategic patch that say how, not what.
+/// Returns whether a key of a strategic patch is a directive and not a field.
 fn is_directive(key: &str) -> bool {
     key.starts_with('$')
 }
@@ -70,7 +70,7 @@ struct Strategic<'a> {
 }
 
 impl Strategic<'_> {
-    /// The value after the patch; none when the patch removes it.
+    /// Returns the patched value, or `None` if the patch removes it.
     fn merge(&self, path: &mut Vec<String>, value: Option<Value>, patch: Value) -> Result<Option<Value>, Status> {
         match patch {
             Value::Null => Ok(None),
@@ -154,7 +154,7 @@ impl Strategic<'_> {
     }
 }
 
-/// The value as Go prints it: `map[a:1 b:[x]]`.
+/// Formats the value as Go prints it: `map[a:1 b:[x]]`.
 fn go_text(value: &Value) -> String {
     let joined = |parts: Vec<String>| parts.join(" ");
     match value {

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::api::object::{list, text};
 
-/// Does a selector (`matchLabels`, `matchExpressions`) select these labels? An empty one selects everything, none nothing.
+/// Returns whether a selector (`matchLabels`, `matchExpressions`) selects these labels. An empty selector selects everything, a
+/// missing one nothing.
 pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
     if selector.is_null() {
         return false;

@@ -1,12 +1,12 @@
-//! A whole cluster in memory: the API server, Kubernetes' controllers, ours, registries, and a clock that jumps.
+//! A complete cluster in memory: API server, Kubernetes' controllers, OLM's controllers, registries, and a virtual clock.
 //!
 //! ```text
 //!   user writes -> ApiServer --watch--> Planner --Work--> ApiServer ... until neither has anything to do
 //!                     ^ step: garbage collection, Deployments, CRDs      then the clock jumps to the next wakeup
 //! ```
 //!
-//! *Guarantees*: the same calls give the same objects and the same timeline. Kubernetes' own controllers run only when ours have
-//! nothing to do, so that every intermediate state is seen.
+//! *Guarantees*: the same calls produce the same objects and the same timeline. Kubernetes' own controllers run only when OLM's
+//! controllers have nothing to do, so that every intermediate state is observed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,108 +28,110 @@ use crate::settings::Settings;
 use crate::structural::{SchemaCheck, SchemaCheckResult, SchemaChecker};
 use crate::world::{CatalogFact, ConnectionState, Fact, FactKey, sendable, trimmed};
 
-/// How long a request takes on the virtual clock.
+/// Duration of a request on the virtual clock.
 const REQUEST: SignedDuration = SignedDuration::from_millis(2);
 /// The version that the simulated API server reports.
 pub const SERVER_VERSION: &str = "v1.36.3";
 
-/// Who did something.
+/// The writer of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Actor {
-    /// The objects that were given, or a step of a scenario.
+    /// The user: the given objects, or a step of a scenario.
     User,
-    /// One of our controllers.
+    /// One of OLM's controllers.
     Controller(Key),
     /// Kubernetes' own controllers.
     Kubernetes,
 }
 
-/// One thing that happened.
+/// One entry of the timeline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Happening {
-    /// When, on the virtual clock.
+    /// Time on the virtual clock.
     pub at: Timestamp,
-    /// Who did it.
+    /// Who made the change.
     pub actor: Actor,
-    /// What was written.
+    /// The change.
     pub change: WatchEvent,
 }
 
-/// When the controllers' process dies and is started anew.
+/// When the controllers' process crashes and restarts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Crashes {
     /// Never.
     #[default]
     Never,
-    /// After every single action; after one that is refused, or changes nothing, only the first time: who always dies there gets no
-    /// further.
+    /// After every action. After an action that is refused or changes nothing only the first time, because otherwise the
+    /// process would never proceed.
     AfterEvery,
-    /// Once, after so many actions.
+    /// Once, after this number of actions.
     After(usize),
 }
 
-/// A refusal of the API server that nothing in its objects explains: an admission webhook, a network, a sick etcd.
+/// An injected error of the API server that does not follow from its objects, as from an admission webhook, the network or
+/// etcd.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// To which requests of the controllers it is given,
+    /// The verb of the controllers' requests that fail,
     pub verb: Verb,
-    /// about which kind of object
+    /// the kind of their object
     pub kind: String,
-    /// of which name.
+    /// and its name.
     pub name: String,
-    /// The refusal.
+    /// The error.
     pub status: Status,
-    /// How often; `None`: ever after.
+    /// How many times; `None` means always.
     pub times: Option<u32>,
 }
 
-/// What one call of [`Simulation::advance`] did.
+/// The effect of one call of [`Simulation::advance`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// A key's work was executed, or Kubernetes' controllers changed something.
+    /// The work of one key was executed, or Kubernetes' controllers changed something.
     Acted,
-    /// The clock jumped to the next time something is due.
+    /// The clock jumped to the time of the next event.
     Waited,
-    /// Nothing is left to do before the deadline.
+    /// There is nothing left to do before the deadline.
     Quiet,
 }
 
-/// A simulated cluster. A copy of it goes its own way from where it was made.
+/// A simulated cluster. A clone continues independently from the state at which it was made.
 #[derive(Clone)]
 pub struct Simulation {
     api: ApiServer,
     planner: Planner,
     settings: Settings,
     now: Timestamp,
-    /// What the API server calls itself.
+    /// The version that the API server reports.
     version: String,
-    /// What answers at which address.
+    /// The catalogs served at each address.
     registries: BTreeMap<String, Arc<Snapshot>>,
     /// Catalogs of local directories, by namespace and name.
     local: BTreeMap<(String, String), Arc<Snapshot>>,
-    /// What the images of these references hold.
+    /// The content of images, by reference.
     images: BTreeMap<String, Arc<Snapshot>>,
-    /// What comes of pulling the bundle images of these references.
+    /// The results of unpacking bundle images, by reference.
     bundles: BTreeMap<String, Unpacked>,
-    /// What is found of custom resources that are not here.
+    /// The results of schema checks for custom resources that are not part of the simulation.
     fits: BTreeMap<FactKey, SchemaCheckResult>,
-    /// What is read for which CatalogSource.
+    /// The catalog source that is read for each CatalogSource.
     connected: BTreeMap<(String, String), Target>,
     happenings: Vec<Happening>,
     refusals: Vec<(Key, Action, Status)>,
     actions: usize,
     crashes: Crashes,
-    /// The actions without effect after which a process has died already.
+    /// Actions without effect after which the process has already crashed.
     deadly: BTreeSet<(Key, Verb, ObjectRef)>,
     faults: Vec<Fault>,
-    /// Kinds of custom resources, by group and kind, some of which did not fit a schema: what was found holds until one changes.
+    /// Kinds of custom resources, by group and kind, with failed schema checks: a result is valid until one of the resources
+    /// changes.
     unfit: BTreeMap<(String, String), FactKey>,
-    /// Is what may be in flight together executed from its end?
+    /// Whether actions of one batch are executed in reverse order.
     backwards: bool,
 }
 
 impl Simulation {
-    /// A simulation around an API server, whose clock starts at `now`.
+    /// Creates a simulation around an API server. Its clock starts at `now`.
     pub fn new(api: ApiServer, settings: Settings, now: Timestamp) -> Self {
         let planner = Planner::new(settings.clone());
         let mut simulation = Self {
@@ -157,99 +159,99 @@ impl Simulation {
         simulation
     }
 
-    /// The virtual time.
+    /// Returns the virtual time.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// The objects.
+    /// Returns the API server with its objects.
     pub fn api(&self) -> &ApiServer {
         &self.api
     }
 
-    /// The planner, with its World and reasons.
+    /// Returns the planner, with its World and reasons.
     pub fn planner(&self) -> &Planner {
         &self.planner
     }
 
-    /// Lets the controllers' process die from now on.
+    /// Sets when the controllers' process crashes from now on.
     pub fn crash(&mut self, crashes: Crashes) {
         self.crashes = crashes;
     }
 
-    /// Executes what may be in flight together in the opposite order from now on: it must not matter.
+    /// Executes the actions of each batch in reverse order from now on. The result must be the same.
     pub fn turn_batches(&mut self) {
         self.backwards = true;
     }
 
-    /// Lets the API server refuse requests of the controllers from now on.
+    /// Makes the API server refuse requests of the controllers from now on.
     pub fn refuse(&mut self, fault: Fault) {
         self.faults.push(fault);
     }
 
-    /// How many actions were executed so far, Events and questions aside: neither is anything that a crash could leave half done.
+    /// Returns the number of actions executed so far, without Events and reads, because a crash cannot leave these half done.
     pub fn actions(&self) -> usize {
         self.actions
     }
 
-    /// What happened since it was last taken.
+    /// Returns the timeline since it was last taken.
     pub fn happenings(&self) -> &[Happening] {
         &self.happenings
     }
 
-    /// What happened since the last call.
+    /// Takes the timeline since the last call.
     pub fn take_happenings(&mut self) -> Vec<Happening> {
         std::mem::take(&mut self.happenings)
     }
 
-    /// What was refused since the last call.
+    /// Takes the refused requests since the last call.
     pub fn take_refusals(&mut self) -> Vec<(Key, Action, Status)> {
         std::mem::take(&mut self.refusals)
     }
 
-    /// Lets the API server call itself something else than [`SERVER_VERSION`].
+    /// Makes the API server report a version other than [`SERVER_VERSION`].
     pub fn report_version(&mut self, version: &str) {
         version.clone_into(&mut self.version);
         let fact = Fact::ServerVersion(version.to_owned());
         self.planner.observe(Event::Learned(FactKey::ServerVersion, Some(fact)));
     }
 
-    /// Serves a catalog at an address; it replaces what was served there. Clients notice at once.
+    /// Serves a catalog at an address, replacing any previous one. Clients notice immediately.
     pub fn serve(&mut self, address: &str, snapshot: Arc<Snapshot>) {
         self.registries.insert(address.to_owned(), snapshot);
         self.read_catalogs_of(|_, target| matches!(target, Target::Address(known) if known == address));
     }
 
-    /// Gives an image content, also in place of another that it had: catalogs notice when they look at it again.
+    /// Sets the content of an image, replacing any previous content. Catalogs notice at their next poll.
     pub fn give_image(&mut self, reference: &str, snapshot: Arc<Snapshot>) {
         self.images.insert(reference.to_owned(), snapshot);
     }
 
-    /// Says what comes of pulling a bundle image from now on.
+    /// Sets the result of unpacking a bundle image from now on.
     pub fn give_bundle(&mut self, reference: &str, unpacked: Unpacked) {
         self.bundles.insert(reference.to_owned(), unpacked);
     }
 
-    /// Says what comes of looking at the custom resources of a definition from now on, whichever are here; the digest is that of the
-    /// question.
+    /// Sets the result of checking the custom resources of a definition from now on, independent of the stored resources. The
+    /// digest identifies the schema check.
     pub fn give_fit(&mut self, crd: &str, digest: &str, found: SchemaCheckResult) {
         self.fits.insert(FactKey::SchemaCheck(crd.to_owned(), digest.to_owned()), found);
     }
 
-    /// Makes a local directory's catalog known under the name of a CatalogSource.
+    /// Adds the catalog of a local directory under the name of a CatalogSource.
     pub fn add_local_catalog(&mut self, namespace: &str, name: &str, snapshot: Arc<Snapshot>) {
         self.local.insert((namespace.to_owned(), name.to_owned()), snapshot);
         self.learn_locals();
     }
 
-    /// A user makes a request of any kind, at the time that it is given.
+    /// Executes a request of a user at the current virtual time.
     pub fn ask<T>(&mut self, request: impl FnOnce(&mut ApiServer, Timestamp) -> T) -> T {
         let answer = request(&mut self.api, self.now);
         self.watch(&Actor::User);
         answer
     }
 
-    /// A user applies an object (server-side apply; an object without a name is created).
+    /// Applies an object as a user (server-side apply; an object without a name is created).
     pub fn apply(&mut self, object: Value) -> Result<Value, Status> {
         if object::name(&object).is_empty() {
             return self.ask(|api, now| api.create(object, now));
@@ -258,7 +260,7 @@ impl Simulation {
         self.patch(&target, Patch::Apply { object, manager: "user".to_owned(), force: true }, None)
     }
 
-    /// Takes in an object of a cluster's state, its status included.
+    /// Restores an object of a cluster's state, including its status.
     pub fn restore(&mut self, object: Value) -> Result<Value, Status> {
         let status = object::at(&object, &["status"]).clone();
         let target = ObjectRef::of(&object);
@@ -266,7 +268,7 @@ impl Simulation {
         if !status.is_null() {
             let patch = Patch::Merge(json!({ "status": status }));
             match self.patch(&target, patch, Some("status")) {
-                // Kinds without the subresource have taken the status with the rest.
+                // Kinds without the subresource stored the status with the object.
                 Err(refusal) if refusal.is_not_found() => {}
                 answer => result = answer?,
             }
@@ -274,24 +276,25 @@ impl Simulation {
         Ok(result)
     }
 
-    /// Lets Kubernetes' own controllers work, and them alone: CRDs are established, nothing else happens.
+    /// Runs only those of Kubernetes' own controllers that establish CRDs.
     pub fn establish(&mut self) {
         while self.api.step(self.now) {
             self.watch(&Actor::Kubernetes);
         }
     }
 
-    /// A user patches an object.
+    /// Patches an object as a user.
     pub fn patch(&mut self, target: &ObjectRef, patch: Patch, subresource: Option<&str>) -> Result<Value, Status> {
         self.ask(|api, now| api.patch(target, patch, subresource, now))
     }
 
-    /// A user deletes an object.
+    /// Deletes an object as a user.
     pub fn delete(&mut self, target: &ObjectRef) -> Result<Option<Value>, Status> {
         self.ask(|api, now| api.delete(target, &Preconditions::default(), Propagation::Background, now))
     }
 
-    /// Does the next thing that is due before `deadline`: one key's work, one step of Kubernetes' controllers, or a jump of the clock.
+    /// Executes the next event before `deadline`: the work of one key, one step of Kubernetes' controllers, or a jump of the
+    /// clock.
     pub fn advance(&mut self, deadline: Timestamp) -> Progress {
         if let Some(work) = self.planner.next(self.now) {
             self.execute(work, usize::MAX);
@@ -311,12 +314,12 @@ impl Simulation {
         }
     }
 
-    /// Lets the clock run to a time at which nothing is due before.
+    /// Advances the clock to a time before which nothing is due.
     pub fn sleep_until(&mut self, at: Timestamp) {
         self.now = self.now.max(at);
     }
 
-    /// What controllers that know nothing but the API server's objects would do now: nothing, when all is done.
+    /// Returns the work that controllers restarted with only the API server's objects would plan: none if everything is done.
     pub fn replan(&self) -> Vec<(Key, String)> {
         let mut fresh = Self::new(self.api.clone(), self.settings.clone(), self.now);
         fresh.report_version(&self.version);
@@ -330,7 +333,7 @@ impl Simulation {
         while let Some(work) = fresh.planner.next(fresh.now) {
             let (asks, writes): (Vec<_>, Vec<_>) = work.actions.iter().partition(|a| matches!(a, Action::Ask(_)));
             for action in asks {
-                // A connection that is made anew is no change of the cluster.
+                // Reconnecting does not change the cluster.
                 let _ = fresh.request(action);
             }
             unfinished
@@ -344,13 +347,13 @@ impl Simulation {
         unfinished
     }
 
-    /// Goes on until nothing is left to do, or `limit` has passed on the virtual clock. `true`: nothing is left to do for at least as
-    /// long again (certificates are made anew after two years).
+    /// Advances until there is nothing left to do, or `limit` has passed on the virtual clock. Returns `true` if nothing is due
+    /// for at least another `limit` (certificates are rotated after two years).
     pub fn settle(&mut self, limit: SignedDuration) -> bool {
         self.settle_while(limit, |_| {})
     }
 
-    /// The same, and lets somebody look after everything that is done.
+    /// Does the same as [`Simulation::settle`], and calls `look` after every step.
     pub fn settle_while(&mut self, limit: SignedDuration, mut look: impl FnMut(&mut Self)) -> bool {
         let deadline = self.now + limit;
         while self.now <= deadline {
@@ -364,15 +367,15 @@ impl Simulation {
         false
     }
 
-    /// Plans the next work and executes no more than its first `actions` actions, as a process does that is killed in between.
-    /// `false`: there was no work.
+    /// Plans the next work and executes at most its first `actions` actions, as a process that is killed in between. Returns
+    /// `false` if there was no work.
     pub fn execute_partly(&mut self, actions: usize) -> bool {
         let Some(work) = self.planner.next(self.now) else { return false };
         self.execute(work, actions);
         true
     }
 
-    /// The controllers start anew and know nothing but what the API server has.
+    /// Restarts the controllers, which then know only the API server's state.
     pub fn restart(&mut self) {
         self.planner = Planner::new(self.settings.clone());
         self.connected.clear();
@@ -408,7 +411,7 @@ impl Simulation {
         self.planner.done(&key, &succeeded, failures, self.now);
     }
 
-    /// Executes what may be in flight together; each with its number. `true`: the process died meanwhile.
+    /// Executes actions that may be in flight together, each with its index. Returns `true` if the process crashed meanwhile.
     fn execute_batch(
         &mut self,
         key: &Key,
@@ -427,7 +430,7 @@ impl Simulation {
             if self.dies(key, action, effect) {
                 return true;
             }
-            // The watch was faster than the answer.
+            // The watch event arrived before the response.
             let is_known = |object: &Value| self.planner.world().knows_state(object);
             if !matches!(&result, Ok(Some(object)) if is_known(object)) {
                 self.hear(action, &result);
@@ -443,7 +446,7 @@ impl Simulation {
         false
     }
 
-    /// Feeds an answer to the planner.
+    /// Passes a response to the planner.
     fn hear(&mut self, action: &Action, result: &Result<Option<Value>, Status>) {
         match answer(action, result) {
             Answer::Observed(event) => {
@@ -460,11 +463,11 @@ impl Simulation {
         }
     }
 
-    /// Does the process die now, after this action?
+    /// Returns whether the process crashes after this action.
     fn dies(&mut self, key: &Key, action: &Action, effect: bool) -> bool {
         match self.crashes {
             Crashes::Never => false,
-            // Who dies after every question never hears an answer.
+            // A process that crashes after every read never receives a response.
             _ if !action.writes() => false,
             Crashes::After(actions) => actions == self.actions,
             Crashes::AfterEvery => effect || self.deadly.insert((key.clone(), action.verb(), action.target())),
@@ -517,7 +520,7 @@ impl Simulation {
                 }
             }
             Action::Emit(emit) => {
-                // Like the live shell: an event that cannot be written holds up nothing.
+                // As in the live shell, an event that cannot be written blocks nothing.
                 let _ = self.api.create(emit.to_event(now), now);
                 Ok(None)
             }
@@ -560,14 +563,15 @@ impl Simulation {
         }
     }
 
-    /// Tells which kinds are served in a version of a group.
+    /// Passes the discovery result of a group version to the planner.
     fn discover(&mut self, group: &str, version: &str) {
         let fact = Fact::Discovery(self.api.discover(group, version));
         let key = FactKey::Discovery(group.to_owned(), version.to_owned());
         self.planner.observe(Event::Learned(key, Some(fact)));
     }
 
-    /// Looks whether custom resources fit: as it was said, or else those that are here.
+    /// Passes the result of a schema check of custom resources to the planner: the configured result, or that of the stored
+    /// resources.
     fn look(&mut self, question: &SchemaCheck) {
         let key = FactKey::SchemaCheck(question.crd.clone(), question.digest());
         let found = match self.fits.get(&key) {
@@ -580,7 +584,7 @@ impl Simulation {
         self.planner.observe(Event::Learned(key, Some(Fact::SchemaCheck(found))));
     }
 
-    /// Do the custom resources that are here fit?
+    /// Checks whether the stored custom resources match the schema.
     pub fn fitting(&self, question: &SchemaCheck) -> SchemaCheckResult {
         let mut fitting = SchemaChecker::new(question);
         for (version, _) in &question.schemas {
@@ -594,12 +598,12 @@ impl Simulation {
         fitting.end(self.now, None)
     }
 
-    /// Reads what a catalog is connected to.
+    /// Reads the source that a catalog is connected to.
     fn read_catalog(&mut self, namespace: &str, name: &str) {
         let Some(target) = self.connected.get(&(namespace.to_owned(), name.to_owned())) else { return };
         let mut config_map = None;
         let read = match target {
-            // It does not change, and nobody asks for it.
+            // It does not change, and is not requested.
             Target::Directory => return,
             Target::Address(address) => {
                 let served = self.registries.get(address).cloned();
@@ -635,7 +639,7 @@ impl Simulation {
         ));
     }
 
-    /// Reads the catalogs that are connected to a target like that.
+    /// Reads the catalogs that are connected to such a source.
     fn read_catalogs_of(&mut self, is_it: impl Fn(&(String, String), &Target) -> bool) {
         let names: Vec<_> =
             self.connected.iter().filter(|(key, target)| is_it(key, target)).map(|(key, _)| key.clone()).collect();
@@ -652,7 +656,7 @@ impl Simulation {
         }
     }
 
-    /// Feeds what was written to the planner and to the record. `false`: nothing was.
+    /// Passes new watch events to the planner and adds them to the timeline. Returns `false` if there were none.
     fn watch(&mut self, actor: &Actor) -> bool {
         let (mut config_maps, mut brings_kinds) = (Vec::new(), false);
         let changes = self.api.drain();

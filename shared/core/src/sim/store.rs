@@ -1,5 +1,5 @@
-//! Where the objects are: by kind, namespace and name, with one resource version for all and the events since the last drain.
-//! A copy of the store shares them.
+//! Stores objects by kind, namespace and name, with one resource version for all and the events since the last drain. Clones of
+//! the store share the objects.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,19 +10,19 @@ use serde_json::Value;
 use super::stored_object::{Folds, StoredObject};
 use crate::api::object::{at, list, map_mut, name, namespace, text, uid};
 
-/// What a watch says of one write.
+/// The watch event of one write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WatchEvent {
-    /// The object is new.
+    /// The object was created.
     Added(Arc<Value>),
-    /// The object was written.
+    /// The object was changed.
     Modified(Arc<Value>),
-    /// The object is gone; its last state, with the resource version of the deletion.
+    /// The object was deleted; contains its last state, with the resource version of the deletion.
     Deleted(Arc<Value>),
 }
 
 impl WatchEvent {
-    /// The object that the event is about.
+    /// Returns the object of the event.
     pub fn object(&self) -> &Arc<Value> {
         match self {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => object,
@@ -30,7 +30,7 @@ impl WatchEvent {
     }
 }
 
-/// Where one object is: group, kind, namespace (empty when cluster-scoped), name.
+/// The identity of an object: group, kind, namespace (empty if cluster-scoped), name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) group: String,
@@ -50,7 +50,7 @@ impl Key {
     }
 }
 
-/// The group and kind of an object or of a reference to one.
+/// Returns the group and kind of an object or of a reference to one.
 pub(super) fn group_kind(object: &Value) -> (&str, &str) {
     let group = text(object, &["apiVersion"]).split_once('/').map_or("", |(group, _)| group);
     (group, text(object, &["kind"]))
@@ -59,13 +59,13 @@ pub(super) fn group_kind(object: &Value) -> (&str, &str) {
 /// Objects of one kind, by namespace and name.
 type OfKind = BTreeMap<(String, String), StoredObject>;
 
-/// The objects.
+/// The stored objects.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Store {
     objects: BTreeMap<(String, String), OfKind>,
     folds: Folds,
     by_uid: BTreeMap<String, Key>,
-    /// Who names this uid as an owner.
+    /// The objects that name this uid as an owner.
     dependents: BTreeMap<String, BTreeSet<Key>>,
     resource_version: u64,
     events: Vec<WatchEvent>,
@@ -90,27 +90,27 @@ impl Store {
         self.kept(key).map(StoredObject::whole)
     }
 
-    /// The object, to be worked with.
+    /// Returns a copy of the object.
     pub(super) fn read(&self, key: &Key) -> Option<Value> {
         self.kept(key).map(|kept| kept.read().into_owned())
     }
 
-    /// The object [without what it may share](StoredObject::own).
+    /// Returns the object [without the parts it may share](StoredObject::own).
     pub(super) fn own(&self, key: &Key) -> Option<&Value> {
         self.kept(key).map(StoredObject::own)
     }
 
-    /// The object of that uid, without what it may share.
+    /// Returns the object with this uid, without the parts it may share.
     pub(super) fn by_uid(&self, uid: &str) -> Option<&Value> {
         self.by_uid.get(uid).and_then(|key| self.own(key))
     }
 
-    /// The objects that name this uid as an owner, without what they may share.
+    /// Returns the objects that name this uid as an owner, without the parts they may share.
     pub(super) fn dependents(&self, uid: &str) -> impl Iterator<Item = &Value> {
         self.dependents.get(uid).into_iter().flatten().filter_map(|key| self.own(key))
     }
 
-    /// The uids that some object names as its owner.
+    /// Returns the uids that any object names as its owner.
     pub(super) fn owner_uids(&self) -> impl Iterator<Item = &str> {
         self.dependents.keys().map(String::as_str)
     }
@@ -131,12 +131,12 @@ impl Store {
             .map(|(_, kept)| kept.whole())
     }
 
-    /// Every object, by kind, namespace and name.
+    /// Returns every object, by kind, namespace and name.
     pub(super) fn iter(&self) -> impl Iterator<Item = Cow<'_, Value>> {
         self.objects.values().flat_map(BTreeMap::values).map(StoredObject::read)
     }
 
-    /// Every object without what it may share, by kind, namespace and name.
+    /// Returns every object without the parts it may share, by kind, namespace and name.
     pub(super) fn iter_own(&self) -> impl Iterator<Item = &Value> {
         self.objects.values().flat_map(BTreeMap::values).map(StoredObject::own)
     }
@@ -166,7 +166,7 @@ impl Store {
         object
     }
 
-    /// Lets the objects of a kind be read in another way: no write.
+    /// Replaces how the objects of a kind are read. This is not a write.
     pub(super) fn read_as(&mut self, group: &str, kind: &str, mut read: impl FnMut(&mut Value)) {
         let objects = self.objects.get_mut(&(group.to_owned(), kind.to_owned()));
         for kept in objects.into_iter().flat_map(BTreeMap::values_mut) {
@@ -176,7 +176,7 @@ impl Store {
         }
     }
 
-    /// Changes the last state of an object that is about to be removed: no event, no new resource version.
+    /// Changes the last state of an object that is about to be removed, without an event or a new resource version.
     pub(super) fn overwrite(&mut self, object: Value) {
         let key = Key::of(&object);
         if let Some(stored) = self
@@ -202,7 +202,7 @@ impl Store {
         Some(object)
     }
 
-    /// The events since the last call, in order.
+    /// Returns the events since the last call, in order.
     pub(super) fn drain(&mut self) -> Vec<WatchEvent> {
         std::mem::take(&mut self.events)
     }

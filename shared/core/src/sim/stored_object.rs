@@ -1,5 +1,5 @@
-//! How the store keeps an object. What copies of one ClusterServiceVersion say alike, nearly all of what they are, is kept once for all of
-//! them: there may be tens of thousands.
+//! The stored form of an object. The content that copies of one ClusterServiceVersion have in common, which is nearly all of
+//! it, is stored once for all copies, because there may be tens of thousands.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,29 +11,29 @@ use crate::api::cluster_service_version::Csv;
 use crate::api::object::{map_mut, name};
 use crate::world::{GroupKind, kind};
 
-/// An object in the store.
+/// A stored object.
 #[derive(Clone, Debug)]
 pub(super) enum StoredObject {
     Whole(Arc<Value>),
     Folded(Arc<Folded>),
 }
 
-/// An object in two parts.
+/// An object split into its own and its shared part.
 #[derive(Debug)]
 pub(super) struct Folded {
-    /// `apiVersion`, `kind` and of `metadata` what no other object has.
+    /// `apiVersion`, `kind` and the fields of `metadata` that are specific to the object.
     own: Value,
-    /// All the rest.
+    /// The remaining content.
     shared: Arc<Value>,
-    /// The object as somebody looked at it.
+    /// The complete object, assembled on first use.
     whole: OnceLock<Value>,
 }
 
-/// What of `metadata` copies may have in common.
+/// Fields of `metadata` that copies may share.
 const COMMON: [&str; 2] = ["labels", "annotations"];
 
 impl StoredObject {
-    /// The object without what it may share: it has all that makes it this object, its owners and finalizers, no labels and no content.
+    /// Returns the object without the part it may share: with its identity, owners and finalizers, without labels and content.
     pub(super) fn own(&self) -> &Value {
         match self {
             Self::Whole(object) => object,
@@ -41,7 +41,7 @@ impl StoredObject {
         }
     }
 
-    /// The object, which stays unfolded.
+    /// Returns the complete object, which stays assembled.
     pub(super) fn whole(&self) -> &Value {
         match self {
             Self::Whole(object) => object,
@@ -49,7 +49,7 @@ impl StoredObject {
         }
     }
 
-    /// The object for a moment.
+    /// Returns the complete object without caching it.
     pub(super) fn read(&self) -> Cow<'_, Value> {
         match self {
             Self::Whole(object) => Cow::Borrowed(object),
@@ -67,18 +67,18 @@ impl Folded {
     }
 }
 
-/// A copy is made without its status, which follows while others are made.
+/// A copy is created without a status. Its status is written while other copies are created.
 const RECENT: usize = 2;
 
-/// Folds objects: knows what those lately put have in common.
+/// Splits objects, using the shared parts of recently stored ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Folds {
-    /// By the namespace and name of what they are copies of; the last one first.
+    /// Shared parts by namespace and name of the original, most recent first.
     recent: BTreeMap<(String, String), [Weak<Value>; RECENT]>,
 }
 
 impl Folds {
-    /// The object as it is to be kept.
+    /// Returns the stored form of the object.
     pub(super) fn keep(&mut self, object: &Arc<Value>) -> StoredObject {
         if GroupKind::kept_as(object) != kind::COPIED_CSV {
             return StoredObject::Whole(Arc::clone(object));
@@ -112,11 +112,11 @@ fn without_own(object: &Value) -> Value {
     rest.into()
 }
 
-/// Is this what the object has in common with others?
+/// Returns whether this is the part that the object shares with others.
 fn is_like(object: &Value, shared: &Value) -> bool {
     let (Some(fields), Some(others)) = (object.as_object(), shared.as_object()) else { return false };
     let metadata = || COMMON.iter().all(|field| object["metadata"][field] == shared["metadata"][field]);
-    // What is short and differs most often comes last, and is asked first.
+    // Short fields that differ most often come last, and are compared first.
     fields.len() == others.len()
         && metadata()
         && fields.iter().rev().all(|(field, value)| field == "metadata" || others.get(field) == Some(value))
@@ -156,7 +156,11 @@ mod tests {
         }
         assert_eq!(shared(&kept[0]), shared(&kept[2]));
         assert_ne!(shared(&kept[0]), shared(&kept[1]));
-        assert_ne!(shared(&folds.keep(&copy("other", "Succeeded"))), shared(&kept[1]), "only the last two are known");
+        assert_ne!(
+            shared(&folds.keep(&copy("other", "Succeeded"))),
+            shared(&kept[1]),
+            "only the last two are remembered"
+        );
     }
 
     #[test]
@@ -164,7 +168,7 @@ mod tests {
         let mut original = copy("garden", "Succeeded").as_ref().clone();
         map_mut(&mut original, &["metadata"]).remove("labels");
         let original = Arc::new(original);
-        let StoredObject::Whole(kept) = Folds::default().keep(&original) else { panic!("it is folded") };
+        let StoredObject::Whole(kept) = Folds::default().keep(&original) else { panic!("the object was split") };
         assert!(Arc::ptr_eq(&kept, &original));
     }
 }

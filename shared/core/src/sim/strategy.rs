@@ -1,5 +1,5 @@
-//! What the API server decides of an object on its way to the store, kind by kind: which part of a request counts, when the
-//! generation moves, and what a new object is given.
+//! The API server's strategy for each kind: which part of a request is used, when the generation increases, and which fields
+//! the server sets in a new object.
 
 use serde_json::{Map, Value, json};
 
@@ -7,10 +7,10 @@ use super::ids::Ids;
 use super::kinds::{KindVersion, ResourceKind};
 use crate::api::object::{at, generation, list, map_mut, name, text, uid};
 
-/// The label that carries a Namespace's name.
+/// The label that contains a Namespace's name.
 const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// Drops what a create may not say: the status, where it has a subresource of its own.
+/// Drops the fields that a create ignores: the status, if it is a subresource.
 pub(super) fn strip_for_create(kind: &ResourceKind, version: &KindVersion, object: &mut Value) {
     if let Value::Object(map) = object
         && version.status
@@ -20,7 +20,7 @@ pub(super) fn strip_for_create(kind: &ResourceKind, version: &KindVersion, objec
     }
 }
 
-/// Gives a new object what only the server can give it.
+/// Sets the fields of a new object that only the server may set.
 pub(super) fn prepare_for_create(kind: &ResourceKind, object: &mut Value, ids: &mut Ids) {
     match (kind.group.as_str(), kind.kind.as_str()) {
         ("", "Namespace") => {
@@ -50,7 +50,7 @@ pub(super) fn prepare_for_create(kind: &ResourceKind, object: &mut Value, ids: &
     }
 }
 
-/// Takes from the stored object what this request may not change, and moves the generation.
+/// Restores the fields that this request may not change, and increases the generation.
 pub(super) fn prepare_for_update(
     kind: &ResourceKind,
     version: &KindVersion,
@@ -91,8 +91,8 @@ pub(super) fn prepare_for_update(
     }
 }
 
-/// The stored object with the status of the request. Deployments and ReplicaSets also take the annotations: their controller
-/// writes the revision with the status.
+/// Returns the stored object with the status of the request. Deployments and ReplicaSets also take the annotations, because
+/// their controller writes the revision together with the status.
 fn status_update(kind: &ResourceKind, object: &Value, stored: &Value) -> Value {
     let mut updated = stored.clone();
     put(map_mut(&mut updated, &[]), "status", at(object, &["status"]).clone());
@@ -100,12 +100,12 @@ fn status_update(kind: &ResourceKind, object: &Value, stored: &Value) -> Value {
         let annotations = at(object, &["metadata", "annotations"]).clone();
         put(map_mut(&mut updated, &["metadata"]), "annotations", annotations);
     }
-    // The precondition travels in the metadata.
+    // The metadata contains the precondition.
     put(map_mut(&mut updated, &["metadata"]), "resourceVersion", at(object, &["metadata", "resourceVersion"]).clone());
     updated
 }
 
-/// Sets the field, or removes it when the value is null.
+/// Sets the field, or removes it if the value is null.
 fn put(map: &mut Map<String, Value>, field: &str, value: Value) {
     if value.is_null() {
         map.remove(field);
@@ -166,7 +166,7 @@ fn storage_version(crd: &Value) -> Option<Value> {
     versions.iter().find(|v| v["storage"] == json!(true)).map(|v| v["name"].clone())
 }
 
-/// Adds the storage version to the versions that objects may be stored in.
+/// Adds the storage version to the stored versions.
 fn remember_storage_version(crd: &mut Value) {
     let Some(storage) = storage_version(crd) else { return };
     let mut stored = list(crd, &["status", "storedVersions"]).to_vec();
@@ -176,7 +176,7 @@ fn remember_storage_version(crd: &mut Value) {
     }
 }
 
-/// A Job's pods are told apart by its uid.
+/// Selects the pods of a Job by its uid.
 fn select_own_pods(job: &mut Value) {
     let (own_uid, own_name) = (uid(job).to_owned(), name(job).to_owned());
     map_mut(job, &["spec", "selector", "matchLabels"])
@@ -190,7 +190,7 @@ fn select_own_pods(job: &mut Value) {
     map_mut(job, &["metadata"]).entry("labels").or_insert_with(|| labels.into());
 }
 
-/// Gives a Service its cluster address, IP family and node ports; an update keeps those it has.
+/// Allocates the cluster address, IP family and node ports of a Service; an update preserves existing ones.
 fn allocate(service: &mut Value, stored: Option<&Value>, ids: &mut Ids) {
     let kind = text(service, &["spec", "type"]).to_owned();
     if kind == "ExternalName" {
@@ -198,7 +198,7 @@ fn allocate(service: &mut Value, stored: Option<&Value>, ids: &mut Ids) {
     }
     let kept = |field: &str| stored.map(|s| at(s, &["spec", field])).filter(|v| !v.is_null()).cloned();
     let (kept_address, kept_addresses) = (kept("clusterIP"), kept("clusterIPs"));
-    // Without a selector somebody else makes the endpoints, of whatever family.
+    // Without a selector another writer creates the endpoints, of any IP family.
     let selects = !at(service, &["spec", "selector"]).is_null();
     let spec = map_mut(service, &["spec"]);
     if spec.get("clusterIP").is_none_or(|ip| ip == "") {
@@ -227,7 +227,7 @@ fn allocate(service: &mut Value, stored: Option<&Value>, ids: &mut Ids) {
     }
 }
 
-/// Must a PUT of this kind name the resource version that it replaces?
+/// Returns whether a PUT of this kind must name the resource version that it replaces.
 pub(super) fn needs_resource_version(kind: &ResourceKind) -> bool {
     !kind.is_built_in()
         || matches!(
@@ -241,7 +241,7 @@ pub(super) fn needs_resource_version(kind: &ResourceKind) -> bool {
         )
 }
 
-/// Does a PUT of a name that is not there create the object?
+/// Returns whether a PUT of a missing name creates the object.
 pub(super) fn creates_on_update(kind: &ResourceKind) -> bool {
     kind.group == "rbac.authorization.k8s.io"
         || matches!((kind.group.as_str(), kind.kind.as_str()), ("", "Endpoints" | "Event") | ("coordination.k8s.io", _))

@@ -1,5 +1,4 @@
-//! What the API server says of fields that it does not know when it is asked to be strict, as kubectl asks it
-//! (`fieldValidation=Strict`).
+//! Strict field validation of the API server, as kubectl requests it (`fieldValidation=Strict`).
 
 use std::sync::LazyLock;
 
@@ -12,7 +11,8 @@ use crate::api::crd;
 use crate::api::object::{Gvk, at, gvk};
 use crate::structural::{self, Unknown, Walk};
 
-/// The kinds that objects are checked against: those of Kubernetes, those of OLM, and those that are defined besides.
+/// The kinds that objects are validated against: those of Kubernetes, those of OLM, and those of further
+/// CustomResourceDefinitions.
 #[derive(Clone, Debug)]
 pub struct Strict {
     kinds: Kinds,
@@ -30,12 +30,12 @@ impl Default for Strict {
 }
 
 impl Strict {
-    /// The kinds that a server knows.
+    /// Returns the kinds that a server knows.
     pub fn of(server: &ApiServer) -> Self {
         Self { kinds: server.kinds.clone() }
     }
 
-    /// Learns the kind of an object that is a CustomResourceDefinition.
+    /// Adds the kind that a CustomResourceDefinition defines.
     pub fn define(&mut self, object: &Value) {
         let Gvk { group, kind, .. } = gvk(object);
         if (group.as_str(), kind.as_str()) == ("apiextensions.k8s.io", "CustomResourceDefinition")
@@ -45,7 +45,7 @@ impl Strict {
         }
     }
 
-    /// The fields of an object that its kind does not have. Of a kind that is not known all fields are known, but those of its metadata.
+    /// Returns the fields of an object that its kind does not have. For an unknown kind only the metadata is validated.
     pub fn unknown_fields(&self, object: &Value) -> Vec<Unknown> {
         let gvk = gvk(object);
         let kind = self.kinds.get(&gvk.group, &gvk.kind);
@@ -61,12 +61,12 @@ impl Strict {
         found
     }
 
-    /// Are the objects of that kind in namespaces? None: the kind is not known.
+    /// Returns whether objects of this kind are namespaced, or `None` for an unknown kind.
     pub fn is_namespaced(&self, gvk: &Gvk) -> Option<bool> {
         self.kinds.get(&gvk.group, &gvk.kind).map(|kind| kind.namespaced)
     }
 
-    /// A kind of that group whose name is nearly that one's; none when it is known.
+    /// Returns a kind of the group with a similar name, or `None` if the kind is known.
     pub fn similar_kind(&self, gvk: &Gvk) -> Option<&str> {
         if self.kinds.get(&gvk.group, &gvk.kind).is_some() {
             return None;
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_misspell_is_found() {
+    fn misspelled_fields_are_found() {
         let subscription = json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
             "metadata": {"name": "s", "namepsace": "n"},
             "spec": {"name": "p", "source": "c", "sourceNamespace": "olm", "chanel": "x", "instalPlanApproval": "Manual",
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_is_free() {
+    fn free_form_fields_are_accepted() {
         let crd = |schema: Value| {
             json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "roses.garden"}, "spec": {"group": "garden", "scope": "Namespaced",
@@ -120,7 +120,7 @@ mod tests {
         let definition = crd(schema);
         assert_eq!(unknown(&definition), []);
         let rose = json!({"apiVersion": "garden/v1", "kind": "Rose", "metadata": {"name": "r", "annotations": {"a": "b"}}, "spec": {"sizes": 1}});
-        assert_eq!(unknown(&rose), [], "nobody knows the kind");
+        assert_eq!(unknown(&rose), [], "the kind is unknown");
         let mut strict = Strict::default();
         strict.define(&definition);
         let found = strict.unknown_fields(&rose);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_definitions_of_olm_and_what_servers_write_are_known() {
+    fn definitions_of_olm_and_server_fields_are_known() {
         for definition in crd::all() {
             assert_eq!(unknown(&definition), []);
         }

@@ -1,5 +1,5 @@
-//! Reads an object of one of Kubernetes' own types as Go reads it: unknown fields and nulls are dropped, wrong types are
-//! refused, and what Go would leave out when it writes the object again (`omitempty`) is left out.
+//! Decodes an object of one of Kubernetes' own types as Go does: unknown fields and nulls are dropped, wrong types are refused,
+//! and fields that Go omits when it encodes the object again (`omitempty`) are omitted.
 
 use std::sync::LazyLock;
 
@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 use crate::api::quantity::canonical;
 use crate::structural::{Unknown, Walk};
 
-/// The types by name, as JSON schemas: those of the built-in kinds, and what they refer to. A house test writes them.
+/// JSON schemas by type name: those of the built-in kinds and of the types they refer to. A repository rule generates them.
 static TYPES: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("kubernetes.json")).unwrap_or_default());
 
-/// The type of `metadata`, which all kinds share.
+/// The type of `metadata`, which is common to all kinds.
 pub(super) const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
-/// Text fields that are pointers in Go: an empty text is a value.
+/// String fields that are pointers in Go: an empty string is a value.
 const TEXT_POINTERS: &[&str] = &[
     "appProtocol",
     "hostnameOverride",
@@ -27,8 +27,8 @@ const TEXT_POINTERS: &[&str] = &[
     "volumeAttributesClassName",
 ];
 
-/// Booleans and numbers that are not pointers in Go and are left out when they are zero, as `Struct.field` or as a field of
-/// any struct.
+/// Booleans and numbers that are not pointers in Go and are omitted if they are zero, as `Struct.field` or as a field of any
+/// struct.
 const OMITTED_ZEROS: &[&str] = &[
     "collisionCount",
     "CustomResourceColumnDefinition.priority",
@@ -75,7 +75,7 @@ const OMITTED_ZEROS: &[&str] = &[
     "x-kubernetes-int-or-string",
 ];
 
-/// Types that hold any JSON.
+/// Types that accept any JSON.
 const ANYTHING: &[&str] = &[
     "FieldsV1",
     "JSON",
@@ -85,7 +85,7 @@ const ANYTHING: &[&str] = &[
     "RawExtension",
 ];
 
-/// Where a value stands: the Go struct that holds it and the path from the root, as Go's decoder names them.
+/// The location of a value: the Go struct that contains it and the path from the root, as Go's decoder names them.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     holder: &'a str,
@@ -93,20 +93,20 @@ struct Place<'a> {
     path: &'a str,
 }
 
-/// The object as the type of that name reads it, or the sentence of Go's decoder.
+/// Decodes the object as this type, or returns the message of Go's decoder.
 pub(super) fn decode(type_: &str, object: &Value) -> Result<Value, String> {
     let place = Place { holder: go_name(type_), field: "", path: "" };
     Ok(value_of(&TYPES[type_], object, place)?.unwrap_or(Value::Null))
 }
 
-/// The fields that the type of that name does not have.
+/// Returns the fields that this type does not have.
 pub(super) fn unknown_fields(type_: &str, object: &Value) -> Vec<Unknown> {
     let mut walk = Walk::default();
     visit(&TYPES[type_], object, &mut walk);
     walk.end()
 }
 
-/// Looks for fields that `metadata` does not have.
+/// Finds fields that `metadata` does not have.
 pub(super) fn visit_meta(metadata: &Value, walk: &mut Walk) {
     visit(&TYPES[OBJECT_META], metadata, walk);
 }
@@ -137,17 +137,17 @@ fn visit(schema: &Value, value: &Value, walk: &mut Walk) {
     }
 }
 
-/// Is it an integer of 64 bits, or of 32?
+/// Returns whether the value is an integer of 64 bits, or of 32 if `is_short`.
 fn is_integer(value: &Value, is_short: bool) -> bool {
     value.as_i64().is_some_and(|n| !is_short || i32::try_from(n).is_ok())
 }
 
-/// The name of a type without its package: `Pod`.
+/// Returns the name of a type without its package, for example `Pod`.
 fn go_name(type_: &str) -> &str {
     type_.rsplit('.').next().unwrap_or_default()
 }
 
-/// The value, none when it is null.
+/// Decodes the value, `None` if it is null.
 fn value_of(schema: &Value, value: &Value, place: Place<'_>) -> Result<Option<Value>, String> {
     if value.is_null() {
         return Ok(None);
@@ -201,7 +201,7 @@ fn value_of(schema: &Value, value: &Value, place: Place<'_>) -> Result<Option<Va
     }
 }
 
-/// A quantity in canonical form. One that is given as a number is written as text.
+/// Returns a quantity in canonical form. A number is converted to text.
 fn quantity(value: &Value) -> Result<Value, String> {
     let text = match value {
         Value::String(text) => text.clone(),
@@ -232,7 +232,7 @@ fn struct_of(
     Ok(Value::Object(out))
 }
 
-/// Does Go leave this value of an optional field out?
+/// Returns whether Go omits this value of an optional field.
 fn omitted(property: &Value, value: &Value, place: Place<'_>) -> bool {
     match value {
         Value::Array(items) => items.is_empty() && property["type"] == "array",
@@ -251,7 +251,7 @@ fn is_omitted_zero(place: Place<'_>) -> bool {
     })
 }
 
-/// The Go type of a schema: `v1.Container`, `string`.
+/// Returns the Go type of a schema, for example `v1.Container` or `string`.
 fn go_type(schema: &Value) -> String {
     let reference = schema["$ref"].as_str().or_else(|| schema["type"].as_str()).unwrap_or_default();
     match reference.rsplit_once('.').and_then(|(path, name)| Some((path.rsplit_once('.')?.1, name))) {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_of_32_bits_are_no_longer_than_that() {
+    fn integers_of_32_bits_have_a_range() {
         let read = |replicas: i64| {
             decode("io.k8s.api.apps.v1.Deployment", &serde_json::json!({ "spec": { "replicas": replicas } }))
         };

@@ -1,4 +1,4 @@
-//! Requests that change or remove an object that is there: PUT, PATCH, DELETE.
+//! Requests that change or remove an existing object: PUT, PATCH, DELETE.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::api::object::{
 };
 use crate::api::status::Status;
 
-/// The finalizer that deletes dependents first.
+/// The finalizer of foreground deletion, which deletes dependents first.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
-/// The finalizer that releases dependents.
+/// The finalizer of orphan deletion, which releases dependents.
 pub(super) const ORPHAN: &str = "orphan";
-/// The finalizer that deletes the custom resources of a definition.
+/// The finalizer that deletes the custom resources of a CustomResourceDefinition.
 pub(super) const CRD_CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// What must hold of the object for a deletion to happen.
+/// Preconditions of a deletion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preconditions {
     /// Its uid.
@@ -36,12 +36,12 @@ pub struct Preconditions {
 /// What happens to the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Propagation {
-    /// The object goes at once, its dependents after it.
+    /// The object is deleted immediately, its dependents afterwards.
     #[default]
     Background,
-    /// The dependents go first.
+    /// The dependents are deleted first.
     Foreground,
-    /// The dependents stay.
+    /// The dependents are preserved.
     Orphan,
 }
 
@@ -55,12 +55,12 @@ struct ApplyRequest<'a> {
 }
 
 impl ApiServer {
-    /// Replaces an object: PUT, on the object or on its `status` (or a Namespace's `finalize`). Without a resource version the
-    /// write is unconditional for the kinds that Kubernetes allows it for; custom resources are not among them. A write that
-    /// changes nothing leaves the resource version as it was.
+    /// Replaces an object (PUT), or its `status` (or a Namespace's `finalize`). Without a resource version the write is
+    /// unconditional for the kinds for which Kubernetes permits it, which excludes custom resources. A write that changes
+    /// nothing preserves the resource version.
     ///
     /// # Errors
-    /// The server's refusal: not found, conflict, invalid.
+    /// Returns the server's error: not found, conflict, invalid.
     pub fn update(&mut self, object: Value, subresource: Option<&str>, now: Timestamp) -> Result<Value, Status> {
         let kind = self.kinds.served(&gvk(&object))?;
         let target = ObjectRef::of(&object);
@@ -82,11 +82,11 @@ impl ApiServer {
         self.replace(&kind, &stored, object, subresource)
     }
 
-    /// Changes an object: PATCH.
+    /// Changes an object (PATCH).
     ///
     /// # Errors
-    /// The server's refusal: not found, conflict (a `resourceVersion` in the patch that is not the stored one, or fields that
-    /// another manager applied), a patch that does not fit, an object that would be invalid.
+    /// Returns the server's error: not found, conflict (a `resourceVersion` in the patch that is not the stored one, or fields
+    /// that another manager applied), a patch that does not apply, or an object that would be invalid.
     pub fn patch(
         &mut self,
         target: &ObjectRef,
@@ -165,7 +165,7 @@ impl ApiServer {
         Ok(result)
     }
 
-    /// Puts the object in the place of the stored one, as far as the request may.
+    /// Replaces the stored object, as far as the request may.
     pub(super) fn replace(
         &mut self,
         kind: &ResourceKind,
@@ -197,7 +197,7 @@ impl ApiServer {
         Ok(self.settle(object))
     }
 
-    /// Stores the object, or removes it when it was only waiting for its finalizers.
+    /// Stores the object, or removes it if it only waited for its finalizers.
     fn settle(&mut self, object: Value) -> Value {
         let held = !list(&object, &["metadata", "finalizers"]).is_empty() || is_held_namespace(&object);
         if is_deleting(&object) && !held {
@@ -216,10 +216,11 @@ impl ApiServer {
         Some(gone)
     }
 
-    /// Deletes an object: DELETE. An object with finalizers is only marked and returned; one that is gone is `None`.
+    /// Deletes an object (DELETE). Returns an object with finalizers with its deletion timestamp, and `None` for one that was
+    /// removed.
     ///
     /// # Errors
-    /// The server's refusal: not found, a precondition that does not hold, a namespace that may not go.
+    /// Returns the server's error: not found, a failed precondition, or a namespace that must not be deleted.
     pub fn delete(
         &mut self,
         target: &ObjectRef,
@@ -272,7 +273,7 @@ fn mark_deleted(kind: &ResourceKind, object: &mut Value, now: Timestamp) {
     let moved = generation(object) + 1;
     let metadata = map_mut(object, &["metadata"]);
     metadata.insert("deletionTimestamp".into(), time(now));
-    // Namespaces and definitions mark themselves, by other rules.
+    // Namespaces and CustomResourceDefinitions set it by rules of their own.
     if !matches!((kind.group.as_str(), kind.kind.as_str()), ("", "Namespace") | ("apiextensions.k8s.io", _)) {
         metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
         if moved > 1 {
@@ -295,12 +296,12 @@ fn mark_deleted(kind: &ResourceKind, object: &mut Value, now: Timestamp) {
     }
 }
 
-/// A Namespace stays until its `spec.finalizers` are gone.
+/// A Namespace is preserved until its `spec.finalizers` are removed.
 fn is_held_namespace(object: &Value) -> bool {
     group_kind(object) == ("", "Namespace") && !list(object, &["spec", "finalizers"]).is_empty()
 }
 
-/// Does the request mean this very object in this very version?
+/// Checks that the request refers to the stored object in its stored version.
 fn check_identity(kind: &ResourceKind, stored: &Value, object: &Value) -> Result<(), Status> {
     let resource = kind.resource();
     let own = name(stored);
@@ -344,7 +345,7 @@ fn check_preconditions(kind: &ResourceKind, stored: &Value, preconditions: &Prec
     Ok(())
 }
 
-/// An applied object may leave out what the request's path says.
+/// Sets the fields that an applied object may omit because the path of the request contains them.
 fn named(kind: &ResourceKind, target: &ObjectRef, mut object: Value) -> Value {
     let metadata = map_mut(&mut object, &["metadata"]);
     metadata.entry("name").or_insert_with(|| target.name.clone().into());

@@ -1,4 +1,5 @@
-//! APIServices: available where Kubernetes serves the group itself. Nothing runs in the pods, so one with a Service never is.
+//! APIServices: available if Kubernetes serves the group itself. Pods do not run in a simulation, so an APIService with a
+//! Service is never available.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -8,7 +9,7 @@ use super::super::store::Key;
 use super::{Condition, number, set_condition};
 use crate::api::object::{at, is_deleting, text};
 
-/// Where the pods' own network would be.
+/// A placeholder for an address of the pod network.
 const POD_ADDRESS: &str = "10.0.0.1";
 
 pub(super) fn step(server: &mut ApiServer, now: Timestamp) {

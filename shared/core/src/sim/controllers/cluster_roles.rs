@@ -1,4 +1,4 @@
-//! Aggregated ClusterRoles: the rules of all that their selectors find, in the order of their names.
+//! Aggregated ClusterRoles: the rules of all selected roles, in the order of their names.
 
 use jiff::Timestamp;
 use serde_json::Value;

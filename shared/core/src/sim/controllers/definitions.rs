@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: accepted names, establishment, serving of their kinds, and the end of their objects.
+//! CustomResourceDefinitions: accepted names, establishment, serving of their kinds, and deletion of their objects.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ fn establish(server: &mut ApiServer, crd: &Value, now: Timestamp) {
     }
 }
 
-/// Serves the kind as the definition says now.
+/// Serves the kind as the definition currently specifies.
 fn serve(server: &mut ApiServer, crd: &Value) {
     let Some(kind) = ResourceKind::from_crd(crd) else { return };
     if server.served.insert(uid(crd).to_owned(), generation(crd)) != Some(generation(crd)) {
@@ -99,7 +99,7 @@ fn name_conflict(server: &ApiServer, crd: &Value) -> Option<String> {
     (!conflicts.is_empty()).then(|| conflicts.join(", "))
 }
 
-/// Deletes the objects of a definition that is going; when none is left, lets it go.
+/// Deletes the objects of a terminating definition, and removes its finalizer when none is left.
 fn end(server: &mut ApiServer, crd: &Value, now: Timestamp) {
     let (group, kind) = (text(crd, &["spec", "group"]), text(crd, &["spec", "names", "kind"]));
     if !is_true(crd, "Established") || server.kind(group, kind).is_none() {
@@ -124,7 +124,7 @@ fn release(server: &mut ApiServer, crd: &Value, now: Timestamp) {
     server.write_back(released, None, now);
 }
 
-/// Kinds whose definition is gone are served no more.
+/// Stops serving kinds whose definition was deleted.
 fn forget_removed(server: &mut ApiServer) {
     let gone: Vec<(String, String)> = server
         .kinds()

@@ -1,4 +1,4 @@
-//! Deployments: a ReplicaSet for each template, rolled over as the strategy says, and the conditions that tell of it.
+//! Deployments: a ReplicaSet for each template, the rollout by the strategy, and the conditions.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -11,10 +11,10 @@ use crate::api::object::{
     annotation, at, generation, is_deleting, list, map_mut, name, namespace, set_annotation, text, uid,
 };
 
-/// Tells the ReplicaSets of a Deployment apart.
+/// The label that distinguishes the ReplicaSets of a Deployment.
 const HASH_LABEL: &str = "pod-template-hash";
 const REVISION: &str = "deployment.kubernetes.io/revision";
-/// Annotations of a Deployment that its ReplicaSets do not take over.
+/// Annotations of a Deployment that its ReplicaSets do not inherit.
 const OWN_ANNOTATIONS: &[&str] = &[
     REVISION,
     "kubectl.kubernetes.io/last-applied-configuration",
@@ -35,7 +35,7 @@ pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
 /// A Deployment and its ReplicaSets.
 struct Rollout {
     deployment: Value,
-    /// The ReplicaSet of the present template.
+    /// The ReplicaSet of the current template.
     new: Option<Value>,
     old: Vec<Value>,
 }
@@ -66,7 +66,7 @@ impl Rollout {
         if self.new.is_none() && !(recreate && old_run) {
             self.make_new(server, revision, &mut conditions, now);
         } else if let Some(new) = self.new.clone().filter(|new| revision_of(new) < revision) {
-            // The template of an earlier revision is the present one again.
+            // The current template is that of an earlier revision.
             let mut renewed = new;
             set_annotation(&mut renewed, REVISION, &revision.to_string());
             self.new = server.update(renewed, None, now).ok();
@@ -134,12 +134,12 @@ impl Rollout {
         }
     }
 
-    /// The pods of a Deployment that may run beyond the desired ones, and those that may be missing.
+    /// Returns how many pods of a Deployment may exceed the desired number, and how many may be unavailable.
     fn bounds(&self) -> (i64, i64) {
         let rolling = at(&self.deployment, &["spec", "strategy", "rollingUpdate"]);
         let surge = share(&rolling["maxSurge"], self.desired(), true);
         let missing = share(&rolling["maxUnavailable"], self.desired(), false);
-        // Both zero would never roll over.
+        // A rollout with both at zero would never proceed.
         (surge, if surge == 0 { missing.max(1) } else { missing })
     }
 
@@ -151,7 +151,7 @@ impl Rollout {
         self.old.iter().map(|set| number(set, &["spec", "replicas"])).sum()
     }
 
-    /// How many pods the new ReplicaSet may have beside the old ones.
+    /// Returns how many pods the new ReplicaSet may have beside the old ones.
     fn first_scale(&self) -> i64 {
         (self.desired() + self.surge() - self.old_scale()).clamp(0, self.desired())
     }
@@ -177,7 +177,7 @@ impl Rollout {
         if scale(server, new, wanted, now) {
             return true;
         }
-        // Old pods may go as far as enough pods are available.
+        // Old pods may be removed as long as enough pods are available.
         let new_missing = wanted - number(new, &["status", "availableReplicas"]);
         let least = desired - self.bounds().1;
         let mut spare = self.old_scale() + wanted - least - new_missing;
@@ -230,7 +230,7 @@ impl Rollout {
         if let Some(collisions) = self.deployment["status"].get("collisionCount") {
             status.insert("collisionCount".into(), collisions.clone());
         }
-        // Pods are gone at once.
+        // Pods terminate immediately.
         if self.old.iter().chain(&self.new).all(|set| set["status"].get("terminatingReplicas").is_some()) {
             status.insert("terminatingReplicas".into(), 0.into());
         }
@@ -296,7 +296,7 @@ impl Rollout {
             let message = format!("{subject} has successfully progressed.");
             set_condition(conditions, "Progressing", "True", "NewReplicaSetAvailable", &message, now);
         } else if progress {
-            // Progress moves the time of the last update even when nothing else of the condition changes.
+            // Progress updates `lastUpdateTime` even if the condition is otherwise unchanged.
             let since = current.filter(|c| c["status"] == "True").map(|c| c["lastTransitionTime"].clone());
             conditions.retain(|c| c["type"] != "Progressing");
             let message = format!("{subject} is progressing.");
@@ -317,7 +317,7 @@ impl Rollout {
         }
     }
 
-    /// Old ReplicaSets beyond the history limit go.
+    /// Deletes old ReplicaSets beyond the history limit.
     fn clean_up(&mut self, server: &mut ApiServer, now: Timestamp) {
         let Some(limit) = at(&self.deployment, &["spec", "revisionHistoryLimit"]).as_i64() else { return };
         let idle = |set: &&Value| number(set, &["spec", "replicas"]) == 0 && number(set, &["status", "replicas"]) == 0;
@@ -330,7 +330,7 @@ impl Rollout {
     }
 }
 
-/// A count, or a share in percent, of the desired pods.
+/// Resolves a number, or a percentage of the desired pods.
 fn share(value: &Value, desired: i64, round_up: bool) -> i64 {
     match value {
         Value::Number(number) => number.as_i64().unwrap_or_default(),
@@ -358,7 +358,7 @@ fn revision_of(set: &Value) -> i64 {
     annotation(set, REVISION).and_then(|revision| revision.parse().ok()).unwrap_or_default()
 }
 
-/// The template that the ReplicaSet was made from.
+/// Returns the template that the ReplicaSet was made from.
 fn template_of(set: &Value) -> Value {
     let mut template = at(set, &["spec", "template"]).clone();
     map_mut(&mut template, &["metadata", "labels"]).remove(HASH_LABEL);
@@ -371,7 +371,8 @@ fn inherited_annotations(deployment: &Value) -> Map<String, Value> {
     annotations
 }
 
-/// Sets a Deployment's condition: one whose status and reason stay is left as it is, another goes to the end of the list.
+/// Sets a Deployment's condition. If status and reason are unchanged the condition is left as it is, otherwise it is moved to
+/// the end of the list.
 fn set_condition(conditions: &mut Vec<Value>, kind: &str, status: &str, reason: &str, message: &str, now: Timestamp) {
     let found = conditions.iter().find(|c| c["type"] == kind);
     if found.is_some_and(|c| c["status"] == status && c["reason"] == reason) {

@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets: how many of the pods they select may go.
+//! PodDisruptionBudgets: how many of the selected pods may be evicted.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
     }
 }
 
-/// How many pods the budget's selector should find, and how many are ready.
+/// Returns how many pods the budget's selector should select, and how many of them are ready.
 fn pods(server: &ApiServer, budget: &Value) -> (i64, i64) {
     let selected = server.list("apps", "ReplicaSet", Some(namespace(budget))).filter(|set| {
         let labels = at(set, &["spec", "template", "metadata", "labels"]);

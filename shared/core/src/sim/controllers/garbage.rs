@@ -1,4 +1,4 @@
-//! The garbage collector: objects go when the last of their owners is gone, or before an owner that waits for them.
+//! The garbage collector: deletes objects after the last of their owners, or before an owner that waits for its dependents.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
     }
     let mut seen = std::collections::BTreeSet::new();
     dependents.retain(|dependent| seen.insert(uid(dependent).to_owned()));
-    // An owner in another namespace is no owner: its uid is known and yet not found there.
+    // An owner in another namespace is invalid: its uid is known, but it is not found in the dependent's namespace.
     dependents.extend(misplaced(server, &seen));
     for dependent in dependents {
         collect(server, &dependent, now);
@@ -38,7 +38,7 @@ pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
     }
 }
 
-/// Objects with an owner reference that names something else than the object of that uid.
+/// Returns objects with an owner reference that names another object than the one with that uid.
 fn misplaced(server: &ApiServer, seen: &std::collections::BTreeSet<String>) -> Vec<Value> {
     let wrong = |object: &Value| {
         owners(object).iter().any(|owner| {
@@ -52,10 +52,10 @@ fn misplaced(server: &ApiServer, seen: &std::collections::BTreeSet<String>) -> V
 
 enum Owner {
     Present,
-    /// It goes when its dependents are gone.
+    /// It is deleted after its dependents.
     Waiting,
     Absent,
-    /// Nobody can tell: the kind is not served, or a cluster-scoped object names an owner in a namespace.
+    /// Cannot be determined: the kind is not served, or a cluster-scoped object names a namespaced owner.
     Unknown,
 }
 
@@ -63,7 +63,7 @@ fn owners(object: &Value) -> &[Value] {
     list(object, &["metadata", "ownerReferences"])
 }
 
-/// The owner as the collector finds it: by kind, name and the dependent's namespace, and then by uid.
+/// Looks up the owner as the garbage collector does: by kind, name and the dependent's namespace, and then by uid.
 fn owner_of(server: &ApiServer, dependent: &Value, reference: &Value) -> Owner {
     let (group, kind) = group_kind(reference);
     let Some(kind) = server.kind(group, kind) else { return Owner::Unknown };
@@ -118,7 +118,7 @@ fn set_owners(server: &mut ApiServer, object: &Value, kept: Vec<Value>, now: Tim
     let _ = server.patch(&ObjectRef::of(object), Patch::Merge(patch), None, now);
 }
 
-/// Dependents of an owner that was deleted with `Orphan` name it no more.
+/// Removes the references to an owner that was deleted with `Orphan` from its dependents.
 fn release_dependents(server: &mut ApiServer, owner: &Value, now: Timestamp) {
     let dependents: Vec<Value> = server.store.dependents(uid(owner)).cloned().collect();
     for dependent in dependents {
@@ -128,7 +128,7 @@ fn release_dependents(server: &mut ApiServer, owner: &Value, now: Timestamp) {
     drop_finalizer(server, owner, ORPHAN, now);
 }
 
-/// Does an owner that waits for its dependents still have one that blocks it?
+/// Returns whether an owner that waits for its dependents still has one that blocks its deletion.
 fn blocked(server: &ApiServer, owner: &Value) -> bool {
     let blocks = |reference: &Value| {
         text(reference, &["uid"]) == uid(owner) && reference["blockOwnerDeletion"] == Value::Bool(true)

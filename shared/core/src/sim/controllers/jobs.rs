@@ -1,5 +1,5 @@
-//! Jobs: nothing runs, but a Job's pods succeed as soon as a node takes them, as they do on the fake nodes of a test cluster. A Job that
-//! no node takes waits, and fails when its deadline passes.
+//! Jobs: the pods of a Job succeed as soon as a node accepts them, as on the simulated nodes of a test cluster. A Job that no
+//! node accepts waits, and fails at its deadline.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn run(server: &mut ApiServer, mut job: Value, now: Timestamp) {
     server.write_back(job, Some("status"), now);
 }
 
-/// No pod is active any more, and these conditions say why.
+/// Ends the Job: no pod is active any more, and these conditions give the reason.
 fn end(job: &mut Value, kinds: [&str; 2], reason: &str, message: &str, now: Timestamp) {
     for kind in kinds {
         set_condition(job, &Condition { kind, status: "True", reason, message }, now);
@@ -61,7 +61,7 @@ fn end(job: &mut Value, kinds: [&str; 2], reason: &str, message: &str, now: Time
     }
 }
 
-/// A finished Job goes when its time to live is over.
+/// Deletes a finished Job after its time to live.
 fn expire(server: &mut ApiServer, job: &Value, ended: &Value, now: Timestamp) {
     let Some(seconds) = at(job, &["spec", "ttlSecondsAfterFinished"]).as_i64() else { return };
     match seconds_after(ended, &["lastTransitionTime"], seconds) {

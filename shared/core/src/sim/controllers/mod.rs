@@ -1,5 +1,5 @@
-//! Kubernetes' own controllers, as far as OLM sees what they do. Each looks at the objects and takes its next step through
-//! the API server's own requests; none keeps a state of its own.
+//! Kubernetes' own controllers, limited to the effects that OLM observes. Each reads the objects and takes its next step
+//! through requests to the API server; none has state of its own.
 
 mod api_services;
 mod cluster_roles;
@@ -19,8 +19,9 @@ use super::writes::{Preconditions, Propagation};
 use crate::api::object::{ObjectRef, at, list, map_mut, text, uid};
 
 impl ApiServer {
-    /// Lets every controller take one step at time `now`; true when something changed. What takes several writes in a real
-    /// cluster (a rollout, the end of a namespace) takes several steps here, so that what is between can be seen.
+    /// Lets every controller take one step at time `now`, and returns whether anything changed. Operations that take several
+    /// writes in a real cluster (a rollout, the deletion of a namespace) take several steps, so that intermediate states are
+    /// observed.
     pub fn step(&mut self, now: Timestamp) -> bool {
         let due = self.next_wakeup.is_some_and(|due| due <= now);
         let before = self.store.resource_version();
@@ -42,7 +43,8 @@ impl ApiServer {
         after != before
     }
 
-    /// When a controller will act by itself next: a Deployment's deadline, a finished Job's time to live.
+    /// Returns when a controller next acts by itself: at a Deployment's deadline, or at the end of a finished Job's time to
+    /// live.
     pub fn next_wakeup(&self) -> Option<Timestamp> {
         self.next_wakeup
     }
@@ -51,36 +53,35 @@ impl ApiServer {
         self.next_wakeup = Some(self.next_wakeup.map_or(at, |next| next.min(at)));
     }
 
-    /// The objects of a kind that need a look, so that the store can change while they get it.
+    /// Returns copies of the objects of a kind that need work, so that the store can change meanwhile.
     fn pick(&self, group: &str, kind: &str, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
         self.store.list(group, kind, None).filter(|object| wanted(object)).cloned().collect()
     }
 
-    /// Writes the object or its status back. A refusal means that somebody else was faster or forbids it: the next step looks
-    /// again.
+    /// Writes the object or its status back. An error means a conflict or a refused request, and the next step tries again.
     fn write_back(&mut self, object: Value, subresource: Option<&str>, now: Timestamp) {
         let _ = self.update(object, subresource, now);
     }
 
-    /// Deletes this very object.
+    /// Deletes the object with this uid and resource version.
     fn delete_exactly(&mut self, object: &Value, propagation: Propagation, now: Timestamp) {
         let preconditions = Preconditions { uid: Some(uid(object).to_owned()), resource_version: None };
         let _ = self.delete(&ObjectRef::of(object), &preconditions, propagation, now);
     }
 }
 
-/// Serves the kinds of all CustomResourceDefinitions that can be served; nothing else happens.
+/// Serves the kinds of all CustomResourceDefinitions that can be established, without any other effect.
 pub(super) fn establish_definitions(server: &mut ApiServer, now: Timestamp) {
     definitions::step(server, now);
 }
 
-/// Seconds after a time that an object carries; none when it carries none there.
+/// Returns the time in the object plus these seconds, or `None` if the object has no such time.
 fn seconds_after(object: &Value, path: &[&str], seconds: i64) -> Option<Timestamp> {
     let from: Timestamp = text(object, path).parse().ok()?;
     from.checked_add(SignedDuration::from_secs(seconds)).ok()
 }
 
-/// A condition to be set.
+/// A condition to set.
 struct Condition<'a> {
     kind: &'a str,
     status: &'a str,
@@ -88,12 +89,12 @@ struct Condition<'a> {
     message: &'a str,
 }
 
-/// The condition of that type.
+/// Returns the condition of that type.
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     list(object, &["status", "conditions"]).iter().find(|c| c["type"] == kind)
 }
 
-/// Sets a condition in place; the transition time moves when the status does.
+/// Sets a condition in place; the transition time changes with the status.
 fn set_condition(object: &mut Value, new: &Condition<'_>, now: Timestamp) {
     let mut conditions = list(object, &["status", "conditions"]).to_vec();
     let found = conditions.iter_mut().find(|c| c["type"] == new.kind);
@@ -109,12 +110,12 @@ fn set_condition(object: &mut Value, new: &Condition<'_>, now: Timestamp) {
     map_mut(object, &["status"]).insert("conditions".into(), conditions.into());
 }
 
-/// The whole number at a path; 0 when absent.
+/// Returns the integer at a path, 0 if absent.
 fn number(object: &Value, path: &[&str]) -> i64 {
     at(object, path).as_i64().unwrap_or_default()
 }
 
-/// A map of the counts that are not zero, as Go writes them with `omitempty`.
+/// Returns a map of the counts that are not zero, as Go encodes them with `omitempty`.
 fn counts(entries: &[(&str, i64)]) -> Map<String, Value> {
     entries
         .iter()

@@ -1,4 +1,4 @@
-//! Namespaces: what each is given, and how one ends.
+//! Namespaces: the objects that each receives, and its deletion.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::super::writes::Propagation;
 use super::{Condition, set_condition};
 use crate::api::object::{is_deleting, list, map_mut, name};
 
-/// The ConfigMap with the cluster's root certificate. There is none here: the text is only there to be mounted.
+/// The ConfigMap with the cluster's root certificate. A simulation has none: the text only needs to be mountable.
 const ROOT_CA: &str = "kube-root-ca.crt";
 
 pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
@@ -22,7 +22,7 @@ pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
     }
 }
 
-/// Every namespace has a ServiceAccount for pods that name none, and the cluster's root certificate.
+/// Creates the default ServiceAccount and the ConfigMap of the cluster's root certificate in the namespace.
 fn furnish(server: &mut ApiServer, namespace: &str, now: Timestamp) {
     let account =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}});
@@ -37,7 +37,7 @@ fn furnish(server: &mut ApiServer, namespace: &str, now: Timestamp) {
     }
 }
 
-/// Deletes what is in the namespace; when nothing is left, lets it go.
+/// Deletes the content of the namespace, and removes its finalizer when nothing is left.
 fn end(server: &mut ApiServer, namespace: &Value, now: Timestamp) {
     let own = name(namespace);
     let content: Vec<Value> =
@@ -59,7 +59,7 @@ fn end(server: &mut ApiServer, namespace: &Value, now: Timestamp) {
     }
 }
 
-/// Says in the conditions what is left.
+/// Reports the remaining content in the conditions.
 fn tell(namespace: &mut Value, left: &[Value], server: &ApiServer, now: Timestamp) {
     let mut set = |kind, status, reason, message: &str| {
         set_condition(namespace, &Condition { kind, status, reason, message }, now);

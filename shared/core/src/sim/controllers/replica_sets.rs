@@ -1,4 +1,4 @@
-//! ReplicaSets: their pods are counted, not made. A pod runs and is ready as soon as a node takes it.
+//! ReplicaSets: their pods are counted, not created. A pod is running and ready as soon as a node accepts it.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
         let template = at(&set, &["spec", "template", "spec"]);
         let refused = (wanted > running).then(|| refusal(server, &set, template)).flatten();
         let running = if refused.is_some() { running } else { wanted };
-        // A pod that runs stays, whatever becomes of the node's labels.
+        // A running pod continues to run when the node's labels change.
         let ready = if schedulable(server, template) { running } else { ready.min(running) };
         let mut updated = set.clone();
         let mut status = counts(&[
@@ -41,7 +41,7 @@ pub(super) fn step(server: &mut ApiServer, now: Timestamp) {
     }
 }
 
-/// Why admission would refuse the pods of this template.
+/// Returns why admission would refuse the pods of this template.
 fn refusal(server: &ApiServer, set: &Value, pod: &Value) -> Option<String> {
     let namespace = namespace(set);
     let pods = format!("pods \"{}-\" is forbidden", name(set));
@@ -56,7 +56,7 @@ fn refusal(server: &ApiServer, set: &Value, pod: &Value) -> Option<String> {
     (!known).then(|| format!("{pods}: no PriorityClass with name {class} was found"))
 }
 
-/// Does a node take pods of this template? A cluster without Node objects has one, of the usual kind.
+/// Returns whether a node accepts pods of this template. A cluster without Node objects is assumed to have one ordinary node.
 pub(super) fn schedulable(server: &ApiServer, pod: &Value) -> bool {
     let selector = at(pod, &["nodeSelector"]).as_object();
     let terms =

@@ -1,11 +1,11 @@
-//! Defaults of what extends the API server: CustomResourceDefinitions, APIServices, webhooks.
+//! Defaults of the kinds that extend the API server: CustomResourceDefinitions, APIServices, webhooks.
 
 use serde_json::Value;
 
 use super::{child, each, set, with};
 use crate::api::object::text;
 
-/// The port that the API server dials when a service reference names none.
+/// The default port of a service reference.
 const SERVICE_PORT: i64 = 443;
 
 pub(super) fn webhooks(kind: &str, object: &mut Value) {

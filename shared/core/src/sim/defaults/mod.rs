@@ -1,4 +1,4 @@
-//! The defaults of Kubernetes' own types, as the API server fills them in when it reads an object.
+//! The defaults of Kubernetes' own types, as the API server sets them when it decodes an object.
 
 mod access;
 mod extension;
@@ -12,7 +12,7 @@ use crate::api::object::map_mut;
 
 pub(super) use pod::admit as admit_pod;
 
-/// Fills in the defaults of the kind.
+/// Sets the defaults of the kind.
 pub(super) fn apply(group: &str, kind: &str, object: &mut Value) {
     match (group, kind) {
         ("", "Pod") => pod::pod(object),
@@ -83,19 +83,19 @@ fn set_always(object: &mut Value, key: &str, value: impl Into<Value>) {
     }
 }
 
-/// The value of a key, made an empty map when it is absent.
+/// Returns the value of a key, and sets it to an empty map if it is absent.
 fn child<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
     map_mut(object, &[]).entry(key).or_insert_with(|| Map::new().into())
 }
 
-/// Does something to the value of a key that is there.
+/// Calls `change` on the value of a key if it is present.
 fn with(object: &mut Value, key: &str, change: impl FnOnce(&mut Value)) {
     if let Some(value) = object.get_mut(key) {
         change(value);
     }
 }
 
-/// Does something to each entry of a list that is there.
+/// Calls `change` on each entry of a list if it is present.
 fn each(object: &mut Value, key: &str, change: impl FnMut(&mut Value)) {
     if let Some(Value::Array(items)) = object.get_mut(key) {
         items.iter_mut().for_each(change);

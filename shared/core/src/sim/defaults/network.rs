@@ -1,4 +1,4 @@
-//! Defaults of Services and NetworkPolicies. A Service's addresses are given to it when it is created, not here.
+//! Defaults of Services and NetworkPolicies. The addresses of a Service are allocated at its creation, not here.
 
 use serde_json::{Value, json};
 

@@ -1,16 +1,16 @@
-//! Defaults of pods and pod templates, and what admission adds to a pod.
+//! Defaults of pods and pod templates, and the fields that admission adds to a pod.
 
 use serde_json::{Value, json};
 
 use super::{child, each, set, set_always, with};
 use crate::api::object::{list, text};
 
-/// The files of a ConfigMap or Secret volume: 0644.
+/// Default mode of files in a ConfigMap or Secret volume.
 const DEFAULT_MODE: i64 = 0o644;
-/// Lifetime of a projected ServiceAccount token, seconds.
+/// Lifetime of a projected ServiceAccount token in seconds.
 const TOKEN_SECONDS: i64 = 3600;
 
-/// Defaults of a Pod.
+/// Sets the defaults of a Pod.
 pub(super) fn pod(object: &mut Value) {
     let spec = child(object, "spec");
     pod_spec(spec);
@@ -33,7 +33,7 @@ pub(super) fn pod(object: &mut Value) {
     set(child(object, "status"), "phase", "Pending");
 }
 
-/// Defaults of the pod template under `template`.
+/// Sets the defaults of the pod template under `template`.
 pub(super) fn template(spec: &mut Value) {
     let template = child(spec, "template");
     child(template, "metadata");
@@ -46,7 +46,7 @@ fn pod_spec(spec: &mut Value) {
     set(spec, "schedulerName", "default-scheduler");
     set(spec, "terminationGracePeriodSeconds", 30);
     child(spec, "securityContext");
-    // serviceAccount is the old name of serviceAccountName: the server keeps them equal.
+    // serviceAccount is the deprecated alias of serviceAccountName: the server keeps them equal.
     let account = match text(spec, &["serviceAccountName"]) {
         "" => text(spec, &["serviceAccount"]),
         name => name,
@@ -87,7 +87,7 @@ fn container(container: &mut Value) {
     });
 }
 
-/// Is the image pulled at every start: has it the tag `latest`, or neither tag nor digest?
+/// Returns whether the default pull policy is `Always`: the tag is `latest`, or there is neither tag nor digest.
 fn pulls_always(image: &str) -> bool {
     if image.contains('@') {
         return false;
@@ -126,8 +126,9 @@ fn volume(volume: &mut Value) {
     });
 }
 
-/// What admission adds to a new pod: its ServiceAccount with a token volume, its priority, and the tolerations of nodes that
-/// are not ready. `priority` is the value of its priority class; `suffix` five characters for the volume's name.
+/// Adds the fields that admission sets in a new pod: its ServiceAccount with a token volume, its priority, and the tolerations
+/// of nodes that are not ready. `priority` is the value of its priority class, `suffix` the five characters of the volume's
+/// name.
 pub(in super::super) fn admit(object: &mut Value, priority: i64, suffix: &str) {
     let spec = child(object, "spec");
     set(spec, "serviceAccountName", "default");
@@ -153,7 +154,7 @@ pub(in super::super) fn admit(object: &mut Value, priority: i64, suffix: &str) {
     set(child(object, "status"), "qosClass", class);
 }
 
-/// How well the pod is served when a node runs short, by what its containers ask for.
+/// Returns the QoS class of the pod, from the resource requests of its containers.
 fn quality(spec: &Value) -> &'static str {
     let containers = || ["containers", "initContainers"].into_iter().flat_map(|field| list(spec, &[field]));
     let resources = |container: &Value, kind: &str| {

@@ -1,4 +1,4 @@
-//! Defaults of Deployments and the other kinds that make pods.
+//! Defaults of Deployments and the other kinds that create pods.
 
 use serde_json::{Value, json};
 

@@ -11,7 +11,7 @@ fn labelled(labels: Value) -> Value {
 }
 
 #[test]
-fn an_apply_creates_what_is_absent_and_takes_back_what_it_gave() {
+fn an_apply_creates_absent_fields_and_removes_released_ones() {
     let mut server = server();
     let made = apply(&mut server, "me", false, labelled(json!({"a": "1", "b": "2"}))).expect("created");
     let patch = Patch::Merge(json!({"metadata": {"labels": {"c": "3"}}}));
@@ -25,7 +25,7 @@ fn an_apply_creates_what_is_absent_and_takes_back_what_it_gave() {
 }
 
 #[test]
-fn managers_do_not_fight_unless_forced() {
+fn conflicts_are_refused_unless_forced() {
     let mut server = server();
     apply(&mut server, "me", false, labelled(json!({"a": "1"}))).expect("created");
     let refused = apply(&mut server, "you", false, labelled(json!({"a": "2"}))).expect_err("mine");
@@ -37,8 +37,8 @@ fn managers_do_not_fight_unless_forced() {
     assert_eq!(shared["metadata"]["labels"], json!({"a": "1"}));
     let taken = apply(&mut server, "you", true, labelled(json!({"a": "2"}))).expect("forced");
     assert_eq!(taken["metadata"]["labels"], json!({"a": "2"}));
-    let mine = apply(&mut server, "me", false, labelled(json!({}))).expect("nothing of mine");
-    assert_eq!(mine["metadata"]["labels"], json!({"a": "2"}), "it is the other's now");
+    let mine = apply(&mut server, "me", false, labelled(json!({}))).expect("an apply of no fields");
+    assert_eq!(mine["metadata"]["labels"], json!({"a": "2"}), "the other manager owns it");
 }
 
 #[test]

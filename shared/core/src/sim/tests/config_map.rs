@@ -1,4 +1,4 @@
-//! A catalog in a ConfigMap, installed from.
+//! Installation from a catalog in a ConfigMap.
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -34,7 +34,8 @@ fn csv(version: &str, replaces: &str, owned: &str) -> Value {
     })
 }
 
-/// Both bundles bring a definition of that name, each its own: the second would lose a version that objects may be stored in.
+/// Both bundles contain a different definition of the same name: the second would lose a version in which objects may be
+/// stored.
 #[test]
 fn an_upgrade_that_would_lose_data_is_refused() {
     let mut simulation = CLUSTER.clone();

@@ -112,7 +112,7 @@ fn spec_and_status_are_written_apart() {
 }
 
 #[test]
-fn custom_resources_are_replaced_only_by_those_who_saw_them() {
+fn custom_resources_are_replaced_only_with_a_resource_version() {
     let mut server = with_definition();
     let mut made = create(&mut server, rose(json!({"colour": "red"})));
     made["metadata"].as_object_mut().expect("metadata").remove("resourceVersion");
@@ -144,7 +144,7 @@ fn several_versions_are_one_object() {
     let made = create(&mut server, object);
     assert_eq!(made["apiVersion"], "example.com/v1", "read in the version that is stored");
     assert!(server.get(&reference("example.com/v2", "Rose", "r")).is_some());
-    // The storage version moves: the same objects are read in the new one.
+    // The storage version changes: the same objects are read in the new one.
     let target = reference("apiextensions.k8s.io/v1", "CustomResourceDefinition", "roses.example.com");
     let patch = json!([
         {"op": "replace", "path": "/spec/versions/0/storage", "value": false},
@@ -165,7 +165,7 @@ fn several_versions_are_one_object() {
 }
 
 #[test]
-fn a_definition_takes_its_objects_along() {
+fn a_deleted_definition_deletes_its_objects() {
     let mut server = with_definition();
     let made = create(&mut server, rose(json!({"colour": "red"})));
     let target = reference("apiextensions.k8s.io/v1", "CustomResourceDefinition", "roses.example.com");
@@ -177,7 +177,7 @@ fn a_definition_takes_its_objects_along() {
 }
 
 #[test]
-fn definitions_must_hang_together() {
+fn definitions_must_be_consistent() {
     let mut server = server();
     let mut wrong = definition();
     wrong["metadata"]["name"] = "rose.example.com".into();

@@ -1,4 +1,4 @@
-//! What discovery says, and operators that need a kind whoever serves it.
+//! Discovery, and operators that require a kind regardless of who serves it.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn definition(version: &str) -> Value {
 }
 
 #[test]
-fn an_operator_follows_the_native_apis_that_come_and_go() {
+fn an_operator_follows_changes_of_native_apis() {
     let mut simulation = CLUSTER.clone();
     let apis = json!([
         { "group": "y.io", "version": "v1", "kind": "Pot" }, { "group": "apps", "version": "v1", "kind": "Deployment" },
@@ -46,7 +46,7 @@ fn an_operator_follows_the_native_apis_that_come_and_go() {
     simulation.apply(group).unwrap();
     simulation.apply(csv).unwrap();
     let ends = |simulation: &mut crate::sim::Simulation, phase: &str, reason: &str| {
-        assert!(simulation.settle(LONG), "it comes to rest: nothing is asked again and again");
+        assert!(simulation.settle(LONG), "the simulation settles: no request is repeated forever");
         let csv = simulation.api().get(&reference("ClusterServiceVersion", "a", "rose")).unwrap();
         let text = |field: &str| object::text(csv, &["status", field]).to_owned();
         assert_eq!((text("phase").as_str(), text("reason").as_str()), (phase, reason));
@@ -65,7 +65,7 @@ fn an_operator_follows_the_native_apis_that_come_and_go() {
     assert_eq!(simulation.planner().world().discovered().count(), 3);
     simulation.delete(&reference("ClusterServiceVersion", "a", "rose")).unwrap();
     assert!(simulation.settle(LONG));
-    assert_eq!(simulation.planner().world().discovered().count(), 0, "nobody reads it any more");
+    assert_eq!(simulation.planner().world().discovered().count(), 0, "no controller reads it any more");
 }
 
 #[test]
@@ -95,13 +95,13 @@ fn discovery_names_what_is_stored_and_what_is_not() {
         }),
     );
     assert_eq!(discover(&server, "z.io", "v1", "Zinnia"), (None, None));
-    server.hide_version("apps", "v1", "it is away");
+    server.hide_version("apps", "v1", "unavailable");
     let apps = server.discover("apps", "v1");
-    assert_eq!((apps.serves("Deployment"), apps.serves("Flower")), (Ok(true), Err("it is away")));
+    assert_eq!((apps.serves("Deployment"), apps.serves("Flower")), (Ok(true), Err("unavailable")));
 }
 
 #[test]
-fn of_a_cluster_that_was_listed_only_that_is_served_and_of_one_that_was_not_nobody_knows() {
+fn a_complete_list_limits_the_served_kinds_and_an_incomplete_one_leaves_them_unknown() {
     let mut server = server();
     let listed = [("apps", "v1", "Deployment"), ("metrics.k8s.io", "v1beta1", "PodMetrics")];
     let listed = listed.map(|(group, version, kind)| (Gvk::new(group, version, kind), Some(true)));

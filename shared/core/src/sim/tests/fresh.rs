@@ -1,5 +1,5 @@
-//! What is does not depend on how it came about: whatever people have done to OperatorGroups, to their members, and to what the controllers
-//! made of them, the end is that of controllers that begin with the same wishes and nothing else.
+//! The final state does not depend on the history: after any changes to OperatorGroups, their members and the objects of the
+//! controllers, the result equals that of controllers that start with the same desired state and nothing else.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,12 +18,12 @@ use crate::api::object::{self, ObjectRef};
 use crate::membership::{self, Group};
 use crate::world::{Reader, kind};
 
-/// One that owns the definition of roses, one of tulips, and one that owns nothing.
+/// One that owns the definition of roses, one that owns tulips, and one that owns nothing.
 const OPERATORS: [&str; 3] = ["rose", "tulip", "hose"];
 const ACCOUNT: &str = "gardener";
 const MANY_STEPS: usize = 4000;
 
-/// The cluster, in which ServiceAccounts of that name may do everything.
+/// The cluster, with ServiceAccounts of that name that have all permissions.
 static GARDENS: LazyLock<Simulation> = LazyLock::new(|| {
     let mut simulation = CLUSTER.clone();
     let subjects = NAMESPACES.map(|ns| json!({ "kind": "ServiceAccount", "namespace": ns, "name": ACCOUNT }));
@@ -45,19 +45,19 @@ static GARDENS: LazyLock<Simulation> = LazyLock::new(|| {
     simulation
 });
 
-/// Something that somebody does.
+/// A change by a user.
 #[derive(Clone)]
 enum Deed {
     Apply(Value),
     Install(Value),
     Patch(ObjectRef, Value),
     Delete(ObjectRef),
-    /// To the object of that number among those that the controllers made.
+    /// Damage to the n-th of the objects that the controllers created.
     Spoil(usize, Spoiling),
 }
 
 impl std::fmt::Debug for Deed {
-    /// In a line.
+    /// Formats it in one line.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Apply(object) => write!(f, "apply {object}"),
@@ -88,7 +88,7 @@ fn group_name() -> impl Strategy<Value = &'static str> {
     prop_oneof![5 => Just("one"), 1 => Just("two")]
 }
 
-/// What a group targets, sensible or not.
+/// Returns the targets of a group, valid or not.
 fn any_targets() -> impl Strategy<Value = Value> {
     let named = |names: Value| json!({ "targetNamespaces": names, "selector": null });
     let selected = |key: &str, operator: &str, values: Value| {
@@ -140,7 +140,7 @@ fn install() -> impl Strategy<Value = Deed> {
     })
 }
 
-/// By hand: what only the controllers should write.
+/// Returns manual changes of fields that only the controllers should write.
 fn forgery() -> impl Strategy<Value = Value> {
     let text = prop_oneof![Just(json!(null)), Just(json!("")), namespace().prop_map(|n| json!(n)), Just(json!("one"))];
     let key = select(&["olm.operatorGroup", "olm.operatorNamespace", "olm.targetNamespaces"][..]);
@@ -194,7 +194,7 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
-/// A ClusterServiceVersion, and what its InstallPlan would make for it.
+/// Creates a ClusterServiceVersion and the objects that its InstallPlan would create.
 fn install_operator(simulation: &mut Simulation, csv: Value) {
     let Ok(csv) = simulation.apply(csv) else { return };
     let (namespace, name) = (object::namespace(&csv), object::name(&csv));
@@ -226,7 +226,8 @@ fn install_operator(simulation: &mut Simulation, csv: Value) {
     }
 }
 
-/// Of the Role with an operator's permissions: another in each namespace, so that those of two operators can be mirrored to the whole cluster.
+/// Returns the name of the Role with an operator's permissions. It differs by namespace, so that those of two operators can be
+/// copied to the whole cluster.
 fn role_name(namespace: &str, operator: &str) -> String {
     format!("{operator}-in-{namespace}")
 }
@@ -235,7 +236,7 @@ fn objects(simulation: &Simulation, wanted: impl Fn(&Value) -> bool) -> Vec<Valu
     simulation.api().iter().filter(|object| wanted(object)).map(Cow::into_owned).collect()
 }
 
-/// What the controllers made, but for ClusterServiceVersions that are no copies.
+/// Returns the objects that the controllers created, without original ClusterServiceVersions.
 fn made(simulation: &Simulation) -> Vec<Value> {
     let is_made = |o: &Value| match object::text(o, &["kind"]) {
         "ClusterServiceVersion" | "Role" | "RoleBinding" => object::label(o, "olm.copiedFrom").is_some(),
@@ -273,7 +274,7 @@ fn spoil(simulation: &mut Simulation, number: usize, how: Spoiling) {
 }
 
 fn act(simulation: &mut Simulation, deed: &Deed) {
-    // Refusals are part of life.
+    // Some requests are refused as expected.
     match deed {
         Deed::Apply(object) => drop(simulation.apply(object.clone())),
         Deed::Install(csv) => install_operator(simulation, csv.clone()),
@@ -283,7 +284,7 @@ fn act(simulation: &mut Simulation, deed: &Deed) {
     }
 }
 
-/// Gives every group a spec that makes sense, and the ServiceAccount it names.
+/// Gives every group a valid spec, and creates the ServiceAccount that it names.
 fn heal(simulation: &mut Simulation) {
     let groups: Vec<Value> = simulation.api().list("operators.coreos.com", "OperatorGroup", None).cloned().collect();
     for group in groups {
@@ -291,7 +292,7 @@ fn heal(simulation: &mut Simulation) {
         let namespace = object::namespace(&group);
         if membership::wanted_targets(&reader, Group::of(&group)).is_err() {
             let spec = json!({ "spec": { "targetNamespaces": [namespace], "selector": null } });
-            simulation.patch(&ObjectRef::of(&group), Patch::Merge(spec), None).expect("a group of sense");
+            simulation.patch(&ObjectRef::of(&group), Patch::Merge(spec), None).expect("a valid group");
         }
         let account = object::text(&group, &["spec", "serviceAccountName"]);
         if !account.is_empty() {
@@ -301,7 +302,7 @@ fn heal(simulation: &mut Simulation) {
     }
 }
 
-/// A cluster whose users wish for the same.
+/// Creates a cluster with the same desired state.
 fn begin_anew(simulation: &Simulation) -> Simulation {
     let mut fresh = GARDENS.clone();
     for name in NAMESPACES {
@@ -351,10 +352,10 @@ fn begin_anew(simulation: &Simulation) -> Simulation {
     fresh
 }
 
-/// What is compared, by what it is about.
+/// The compared values, by subject.
 type Picture = BTreeMap<String, Value>;
 
-/// What the end looks like. What a member that does not run has left behind is a matter of how it came about, and left out.
+/// Returns the final state. The remains of a member that is not running depend on the history, and are excluded.
 fn picture(simulation: &Simulation) -> Picture {
     let reader = Reader::new(simulation.planner().world());
     let mut picture = Picture::new();
@@ -381,7 +382,7 @@ fn picture(simulation: &Simulation) -> Picture {
     }
     let copies = objects(simulation, |o| object::text(o, &["kind"]) == "ClusterServiceVersion" && !is_original(o));
     let originals = || reader.all(&kind::CLUSTER_SERVICE_VERSION).map(|o| o.json()).filter(|csv| is_original(csv));
-    // Of several that run, are offered in one place, and have the same name, the first is there.
+    // Of several running operators that are offered in one namespace under the same name, the first is copied.
     let is_alone = |name: &str| name != "hose" || originals().filter(|csv| object::name(csv) == name).count() == 1;
     for csv in originals() {
         let (namespace, name) = (object::namespace(csv), object::name(csv));
@@ -398,7 +399,7 @@ fn picture(simulation: &Simulation) -> Picture {
             seen["deployment"] = deployment.map_or(json!(null), |d| d["spec"].clone());
             for copy in copies.iter().filter(|copy| object::name(copy) == name && is_alone(name)) {
                 if object::label(copy, "olm.copiedFrom") == Some(namespace) {
-                    // Like its original, which may be written in another way.
+                    // Compares with the original, which may be written in another API version.
                     let same = copy["spec"] == csv["spec"];
                     let (metadata, status) = (&copy["metadata"], &copy["status"]);
                     seen["copies"][object::namespace(copy)] =
@@ -475,7 +476,7 @@ fn compare(simulation: &Simulation, fresh: &Simulation) -> Result<(), TestCaseEr
     Ok(())
 }
 
-/// Lets the controllers work until they rest; for many more steps than any of them needs.
+/// Runs the controllers until they settle, with a limit far above the steps that any of them needs.
 fn rest(simulation: &mut Simulation) -> Result<(), TestCaseError> {
     let deadline = simulation.now() + LONG;
     simulation.take_happenings();
@@ -502,7 +503,8 @@ fn play(deeds: Vec<(Deed, bool)>, crashes: bool) -> Result<(), TestCaseError> {
     for (deed, rests) in deeds {
         act(&mut simulation, &deed);
         if crashes && matches!(&deed, Deed::Delete(target) if target.gvk.kind == "Namespace") {
-            // Who forgets all refusals tries to install there again and again: it comes to nothing before Kubernetes comes to it.
+            // A restart forgets all refusals, so the installation there is retried forever and Kubernetes' controllers never
+            // run.
             simulation.establish();
         }
         if rests {
@@ -517,7 +519,7 @@ fn play(deeds: Vec<(Deed, bool)>, crashes: bool) -> Result<(), TestCaseError> {
     compare(&simulation, &fresh)
 }
 
-/// What somebody does in the beginning, and what then; each with whether the controllers get to rest before more is done.
+/// Returns the initial changes and the later ones, each with whether the controllers settle before the next.
 fn deeds() -> impl Strategy<Value = Vec<(Deed, bool)>> {
     let begin = (collection::vec(group(), 1..4), collection::vec(install(), 1..4));
     let begin = begin.prop_map(|(groups, csvs)| groups.into_iter().chain(csvs).map(|deed| (deed, false)).collect());
@@ -529,7 +531,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_end_does_not_depend_on_the_way(deeds in deeds(), crashes in any::<bool>()) {
+    fn the_final_state_does_not_depend_on_the_history(deeds in deeds(), crashes in any::<bool>()) {
         play(deeds, crashes)?;
     }
 }

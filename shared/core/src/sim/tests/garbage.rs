@@ -6,7 +6,7 @@ fn is_there(server: &ApiServer, object: &Value) -> bool {
 }
 
 #[test]
-fn the_last_owner_takes_its_dependents_along() {
+fn deleting_the_last_owner_deletes_the_dependents() {
     let mut server = server();
     let first = create(&mut server, config_map("first", &[]));
     let second = create(&mut server, config_map("second", &[]));
@@ -22,7 +22,7 @@ fn the_last_owner_takes_its_dependents_along() {
 }
 
 #[test]
-fn an_owner_of_another_uid_is_no_owner() {
+fn an_owner_with_another_uid_is_ignored() {
     let mut server = server();
     let owner = create(&mut server, config_map("owner", &[]));
     let mut stranger = owner.clone();
@@ -33,7 +33,7 @@ fn an_owner_of_another_uid_is_no_owner() {
 }
 
 #[test]
-fn an_owner_in_another_namespace_is_no_owner() {
+fn an_owner_in_another_namespace_is_ignored() {
     let mut server = server();
     create(&mut server, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "field"}}));
     let mut owner = config_map("owner", &[]);
@@ -46,7 +46,7 @@ fn an_owner_in_another_namespace_is_no_owner() {
     let role = create(&mut server, role);
     settle(&mut server, now());
     assert!(!is_there(&server, &child));
-    assert!(is_there(&server, &role), "whether a cluster-scoped object has an owner in a namespace cannot be told");
+    assert!(is_there(&server, &role), "a namespaced owner of a cluster-scoped object cannot be determined");
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn orphans_stay_and_forget_their_owner() {
     let mut server = server();
     let owner = create(&mut server, config_map("owner", &[]));
     let child = create(&mut server, config_map("child", &[&owner]));
-    delete(&mut server, &owner, Propagation::Orphan).expect("lets its dependents go first");
+    delete(&mut server, &owner, Propagation::Orphan).expect("releases its dependents first");
     settle(&mut server, now());
     assert!(!is_there(&server, &owner));
     assert!(list(&current(&server, &child), &["metadata", "ownerReferences"]).is_empty());

@@ -1,4 +1,4 @@
-//! The in-memory server's rules, each as a request and what becomes of it.
+//! The in-memory server's rules, each as a request and its result.
 
 mod applying;
 mod config_map;
@@ -18,7 +18,7 @@ use super::{ApiServer, Preconditions, Propagation};
 use crate::api::object::{Gvk, ObjectRef};
 use crate::api::status::Status;
 
-/// A second of the test's time.
+/// Returns this second of the test's time.
 fn at(second: i64) -> Timestamp {
     let start: Timestamp = "2026-11-21T12:00:00Z".parse().expect("a time");
     start.checked_add(SignedDuration::from_secs(second)).expect("a time")
@@ -28,7 +28,7 @@ fn now() -> Timestamp {
     at(0)
 }
 
-/// A server with a namespace `garden` and the node `n1`, at rest.
+/// Returns a settled server with the namespace `garden` and the node `n1`.
 fn server() -> ApiServer {
     let mut server = ApiServer::new(1).with_node("n1", now());
     create(&mut server, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "garden"}}));
@@ -41,14 +41,14 @@ fn create(server: &mut ApiServer, object: Value) -> Value {
     server.create(object, now()).expect("created")
 }
 
-/// Lets the controllers work until they rest; at most as many steps as any test needs.
+/// Runs the controllers until they settle, with a limit above the steps that any test needs.
 fn settle(server: &mut ApiServer, now: Timestamp) {
     for _ in 0..50 {
         if !server.step(now) {
             return;
         }
     }
-    panic!("the controllers do not come to rest");
+    panic!("the controllers do not settle");
 }
 
 fn config_map(name: &str, owners: &[&Value]) -> Value {
@@ -66,7 +66,7 @@ fn delete(server: &mut ApiServer, object: &Value, propagation: Propagation) -> O
     server.delete(&ObjectRef::of(object), &Preconditions::default(), propagation, now()).expect("deleted")
 }
 
-/// Code, reason and message.
+/// Returns code, reason and message.
 fn told(refusal: &Status) -> (u16, &str, &str) {
     (refusal.code, &refusal.reason, &refusal.message)
 }

@@ -16,7 +16,7 @@ fn a_namespace_is_made_as_kubernetes_makes_it() {
 }
 
 #[test]
-fn a_namespace_takes_what_is_in_it_along() {
+fn deleting_a_namespace_deletes_its_content() {
     let mut server = server();
     create(&mut server, config_map("a", &[]));
     let mut held = config_map("held", &[]);
@@ -54,7 +54,7 @@ fn a_namespace_takes_what_is_in_it_along() {
 }
 
 #[test]
-fn stock_namespaces_stay() {
+fn stock_namespaces_cannot_be_deleted() {
     let mut server = ApiServer::with_stock_objects(1, now());
     let target = reference("v1", "Namespace", "kube-system");
     let refused = server.delete(&target, &Preconditions::default(), Propagation::Background, now()).expect_err("stays");

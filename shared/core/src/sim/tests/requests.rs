@@ -7,7 +7,7 @@ fn merge(server: &mut ApiServer, object: &Value, patch: Value) -> Result<Value, 
 }
 
 #[test]
-fn a_created_object_gets_what_only_the_server_can_give() {
+fn a_created_object_gets_the_fields_of_the_server() {
     let mut server = server();
     let made = create(&mut server, config_map("a", &[]));
     assert_eq!(uid(&made).len(), 36);
@@ -26,7 +26,7 @@ fn a_name_is_taken_once() {
 }
 
 #[test]
-fn a_namespace_must_be_there() {
+fn a_namespace_must_exist() {
     let mut server = server();
     let mut lost = config_map("a", &[]);
     lost["metadata"]["namespace"] = "nowhere".into();
@@ -80,7 +80,7 @@ fn names_and_labels_are_checked() {
 }
 
 #[test]
-fn an_update_needs_the_version_it_saw() {
+fn an_update_needs_the_current_resource_version() {
     let mut server = server();
     let made = create(&mut server, config_map("a", &[]));
     let mut mine = made.clone();
@@ -107,7 +107,7 @@ fn an_update_needs_the_version_it_saw() {
 }
 
 #[test]
-fn an_update_means_one_object() {
+fn an_update_addresses_one_object() {
     let mut server = server();
     let made = create(&mut server, config_map("a", &[]));
     let mut other = made.clone();
@@ -213,7 +213,7 @@ fn kinds_get_the_defaults_of_kubernetes() {
     replaced["spec"] = json!({"ports": [{"port": 81}]});
     let mut replaced = server.update(replaced, None, now()).expect("updated");
     assert_eq!(replaced["spec"]["clusterIP"], service["spec"]["clusterIP"]);
-    // As assisted-service-operator.v0.0.1 has it.
+    // As in assisted-service-operator.v0.0.1.
     for unset in [json!(0), json!("")] {
         replaced["spec"]["ports"] = json!([{"port": 5432, "targetPort": unset}]);
         replaced = server.update(replaced, None, now()).expect("updated");

@@ -1,5 +1,5 @@
-//! OperatorGroups, namespaces and operators at random, and what people do to them at random: the controllers always come to rest, and then
-//! nobody who shares a namespace with another provides the same API.
+//! Random OperatorGroups, namespaces and operators with random changes by users: the controllers always settle, and then no two
+//! operators in one namespace provide the same API.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -22,10 +22,10 @@ pub(super) const NAMESPACES: [&str; 4] = ["a", "b", "c", "d"];
 pub(super) const TEAMS: [&str; 2] = ["roses", "tulips"];
 pub(super) const KINDS: [&str; 2] = ["Rose", "Tulip"];
 const MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
-/// More than what the controllers wait for, and less than until an install times out.
+/// More than any delay of the controllers, and less than the timeout of an installation.
 pub(super) const LONG: SignedDuration = SignedDuration::from_mins(3);
 
-/// Something that a user does.
+/// A change by a user.
 #[derive(Clone, Debug)]
 enum Deed {
     Apply(Value),
@@ -48,7 +48,7 @@ pub(super) fn labels() -> impl Strategy<Value = Value> {
     proptest::option::of(select(&TEAMS[..])).prop_map(|team| json!({ "team": team }))
 }
 
-/// What a group targets: all, these, or those with a label.
+/// Returns the targets of a group: all namespaces, these, or those with a label.
 pub(super) fn targets() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(json!({ "targetNamespaces": null, "selector": null })),
@@ -63,7 +63,7 @@ pub(super) fn apis() -> impl Strategy<Value = String> {
     subsequence(&KINDS[..], 0..=2).prop_map(name)
 }
 
-/// Every other namespace has one group, few have two.
+/// Every other namespace has one group, a few have two.
 fn group() -> impl Strategy<Value = Value> {
     let name = prop_oneof![4 => Just("one"), 1 => Just("two")];
     (select(&NAMESPACES[..]), name, targets(), apis(), proptest::bool::weighted(0.2)).prop_map(
@@ -85,12 +85,12 @@ fn csv() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Which install modes an operator lists as supported: mostly all.
+/// Returns the install modes that an operator supports: mostly all.
 pub(super) fn modes() -> impl Strategy<Value = Vec<&'static str>> {
     prop_oneof![3 => Just(MODES.to_vec()), 1 => subsequence(&MODES[..], 1..4)]
 }
 
-/// A ClusterServiceVersion that owns the definitions of these kinds.
+/// Returns a ClusterServiceVersion that owns the definitions of these kinds.
 pub(super) fn operator(namespace: &str, name: &str, kinds: &[&str], modes: &[&str]) -> Value {
     let owned: Value = kinds
         .iter()
@@ -168,7 +168,7 @@ pub(super) static CLUSTER: LazyLock<Simulation> = LazyLock::new(|| {
     simulation
 });
 
-/// What must hold when the controllers rest.
+/// Checks the invariants of a settled simulation.
 fn check(simulation: &Simulation) -> Result<(), TestCaseError> {
     prop_assert_eq!(simulation.replan(), vec![]);
     let reader = Reader::new(simulation.planner().world());
@@ -177,7 +177,7 @@ fn check(simulation: &Simulation) -> Result<(), TestCaseError> {
     let running: Vec<(&Value, Group<'_>)> = csvs
         .iter()
         .filter(|csv| object::text(csv, &["status", "phase"]) == "Succeeded")
-        .map(|csv| (*csv, membership::group_of(&reader, csv).expect("who runs is a member")))
+        .map(|csv| (*csv, membership::group_of(&reader, csv).expect("a running operator is a member")))
         .collect();
     for (csv, group) in &running {
         let provided = Apis::of(csv);
@@ -203,7 +203,7 @@ fn check(simulation: &Simulation) -> Result<(), TestCaseError> {
             })
             .map(object::namespace)
             .collect();
-        // Where another has an operator of that name, there is no room for a copy.
+        // A namespace with an operator of the same name receives no copy.
         let offered: BTreeSet<&str> = offered.into_iter().filter(|namespace| !own(namespace)).collect();
         let not_taken: BTreeSet<&str> = copied.difference(&offered).copied().collect();
         prop_assert!(not_taken.is_empty(), "{} is offered to {not_taken:?}", object::name(csv));
@@ -222,16 +222,16 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_controllers_come_to_rest_and_nobody_clashes(
+    fn the_controllers_settle_without_api_conflicts(
         begin in (proptest::collection::vec(group(), 2..5), proptest::collection::vec(csv(), 2..5)),
         deeds in proptest::collection::vec(deed(), 0..6),
     ) {
         let mut simulation = CLUSTER.clone();
         for object in begin.0.into_iter().chain(begin.1) {
-            // A name that is a copy's is taken, and so on: refusals are part of life.
+            // Some requests are refused as expected, for example because a copy has the same name.
             let _ = simulation.apply(object);
         }
-        prop_assert!(simulation.settle(LONG), "no rest in the beginning");
+        prop_assert!(simulation.settle(LONG), "not settled at the beginning");
         check(&simulation)?;
         for deed in deeds {
             let _ = match &deed {
@@ -239,7 +239,7 @@ proptest! {
                 Deed::Patch(target, patch) => simulation.patch(target, Patch::Merge(patch.clone()), None).map(Some),
                 Deed::Delete(target) => simulation.delete(target),
             };
-            prop_assert!(simulation.settle(LONG), "no rest after {deed:?}");
+            prop_assert!(simulation.settle(LONG), "not settled after {deed:?}");
             check(&simulation)?;
         }
     }

@@ -13,7 +13,7 @@ fn deployment(spec: &Value) -> Value {
     })
 }
 
-/// `Available=True MinimumReplicasAvailable`, sorted.
+/// Returns the conditions, sorted, as `Available=True MinimumReplicasAvailable`.
 fn conditions(object: &Value) -> Vec<String> {
     let mut told: Vec<String> = list(object, &["status", "conditions"])
         .iter()
@@ -39,7 +39,7 @@ fn patch(server: &mut ApiServer, patch: Value) -> Value {
 }
 
 #[test]
-fn a_deployment_becomes_available_in_steps_that_can_be_seen() {
+fn a_deployment_becomes_available_in_observable_steps() {
     let mut server = server();
     let made = create(&mut server, deployment(&json!({})));
     assert_eq!(made["status"], json!({}));
@@ -123,7 +123,7 @@ fn a_new_template_is_rolled_out() {
         assert_eq!(done["status"]["observedGeneration"], done["metadata"]["generation"]);
         assert_eq!((&done["status"]["replicas"], &done["status"]["updatedReplicas"]), (&json!(1), &json!(1)));
     }
-    assert_eq!(server.list("apps", "ReplicaSet", Some("garden")).count(), 2, "the present one and one of the history");
+    assert_eq!(server.list("apps", "ReplicaSet", Some("garden")).count(), 2, "the current one and one of the history");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_selector_never_changes_and_fits_its_template() {
 }
 
 #[test]
-fn a_deleted_deployment_takes_its_replica_sets_along() {
+fn deleting_a_deployment_deletes_its_replica_sets() {
     let mut server = server();
     let made = create(&mut server, deployment(&json!({})));
     settle(&mut server, now());
@@ -223,7 +223,7 @@ fn a_budget_counts_the_pods_it_guards() {
 }
 
 #[test]
-fn a_job_succeeds_and_goes_when_its_time_is_over() {
+fn a_job_succeeds_and_is_deleted_after_its_time_to_live() {
     let mut server = server();
     let job = create(
         &mut server,

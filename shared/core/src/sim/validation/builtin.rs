@@ -1,4 +1,4 @@
-//! Rules of Kubernetes' own types, as far as operators and their bundles can break them.
+//! Rules of Kubernetes' own types that operators and their bundles can violate.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::super::kinds::ResourceKind;
 use super::crd;
 use crate::api::object::{at, list, name, text};
 
-/// What is wrong with the object by itself.
+/// Returns the problems of the object by itself.
 pub(super) fn problems(kind: &ResourceKind, object: &Value) -> Vec<String> {
     let mut found = Vec::new();
     match (kind.group.as_str(), kind.kind.as_str()) {
@@ -57,7 +57,7 @@ pub(super) fn problems(kind: &ResourceKind, object: &Value) -> Vec<String> {
     found
 }
 
-/// What may not change.
+/// Returns changes of immutable fields.
 pub(super) fn update_problems(kind: &ResourceKind, object: &Value, stored: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let mut immutable = |path: &[&str], words: &str| {

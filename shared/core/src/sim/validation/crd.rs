@@ -48,7 +48,7 @@ fn schemas(versions: &[Value], found: &mut Vec<String>) {
     let common =
         versions.first().and_then(schema).filter(|first| versions.iter().all(|v| schema(v).as_ref() == Some(first)));
     if let Some(schema) = common {
-        // The schema that all versions have is kept and checked in one place.
+        // The schema common to all versions is stored and checked in one place.
         structural(&schema, "spec.validation.openAPIV3Schema", true, found);
         return;
     }
@@ -61,7 +61,7 @@ fn schemas(versions: &[Value], found: &mut Vec<String>) {
     }
 }
 
-/// The version that is stored now, and every one that was, must still be there.
+/// Checks that the storage version and all stored versions still exist.
 fn stored_versions(crd: &Value, found: &mut Vec<String>) {
     if list(crd, &["status", "storedVersions"]).is_empty() {
         found.push("status.storedVersions: Invalid value: null: must have at least one stored version".into());

@@ -7,10 +7,10 @@ use crate::api::labels::{key_problem, value_problem};
 use crate::api::names::{LABEL_RULE, LONGEST_LABEL, LONGEST_SUBDOMAIN, SUBDOMAIN_RULE, is_label, is_subdomain};
 use crate::api::object::{at, entries, is_deleting, list, name, text};
 
-/// Annotations may hold this many bytes in all.
+/// Limit of the total size of annotations, in bytes.
 const MOST_ANNOTATION_BYTES: usize = 256 * 1024;
 
-/// What is wrong with the metadata by itself.
+/// Returns the problems of the metadata by itself.
 pub(super) fn problems(kind: &ResourceKind, object: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let own_name = name(object);
@@ -61,7 +61,7 @@ pub(super) fn problems(kind: &ResourceKind, object: &Value) -> Vec<String> {
     found
 }
 
-/// What the metadata may not change.
+/// Returns changes of the metadata that are not allowed.
 pub(super) fn update_problems(object: &Value, stored: &Value) -> Vec<String> {
     if !is_deleting(stored) {
         return Vec::new();

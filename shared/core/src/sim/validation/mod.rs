@@ -1,4 +1,4 @@
-//! What the API server refuses as invalid, in its own words: one `field: problem` each.
+//! Validation errors of the API server, in its own words: one `field: problem` each.
 
 mod builtin;
 mod crd;
@@ -11,14 +11,14 @@ use crate::api::object::name;
 use crate::api::status::Status;
 use crate::structural::{blocks_rules, has_rules, problems};
 
-/// Refuses a new object that is invalid.
+/// Refuses an invalid new object.
 pub(super) fn on_create(kind: &ResourceKind, version: &KindVersion, object: &Value) -> Result<(), Status> {
     let mut found = metadata::problems(kind, object);
     found.extend(content(kind, version, object));
     refusal(kind, object, found)
 }
 
-/// Refuses an object that is invalid in itself or may not replace the stored one.
+/// Refuses an object that is invalid or may not replace the stored one.
 pub(super) fn on_update(
     kind: &ResourceKind,
     version: &KindVersion,
