@@ -135,7 +135,7 @@ fn what_would_break_is_refused_and_nothing_is_written() {
         (
             "1.1.0",
             "replaces: rose.v1.0.0",
-            "in the catalog already, at catalog/rose.yaml:20",
+            "the catalog already contains it, at catalog/rose.yaml:20",
             "another name and version",
         ),
         ("1.2.3", "replaces: rose.v1.2.3", "it replaces or skips itself", "correct replaces"),
@@ -164,7 +164,7 @@ fn versions_find_their_places_in_any_order() {
     }
     let (code, _, talk) = garden.add(&["catalog", "rose-1.3.0", "rose-1.0.5", "--mode", "semver"]);
     assert_eq!(code, 0, "{talk}");
-    assert!(talk.contains("rose.v1.1.0 replaces rose.v1.0.5 from now on in place of rose.v1.0.0"), "{talk}");
+    assert!(talk.contains("rose.v1.1.0 now replaces rose.v1.0.5 instead of rose.v1.0.0"), "{talk}");
     assert!(
         garden.read("catalog/rose.yaml").contains("  - name: rose.v1.1.0 # smells better\n    replaces: rose.v1.0.5\n")
     );

@@ -56,10 +56,10 @@ fn what_changes_and_whom_it_strands() {
       - bundle rose.v1.1.0
       + bundle rose.v2.0.0
 
-    Stranded, as their updates came to the head and no longer do:
+    Stranded, without the update path to the head that they had:
       rose, channel stable: rose.v1.1.0, rose.v1.0.0
         because nothing in channel stable replaces or skips it
-        a way on: channel fast
+        alternative: channel fast
     ");
     assert_eq!(
         talk,
@@ -69,7 +69,7 @@ fn what_changes_and_whom_it_strands() {
     let all = "channel/rose/stable\nbundle/rose.v1.0.0\nbundle/rose.v1.1.0\nbundle/rose.v2.0.0\n";
     assert_eq!((code, names.as_str(), talk.as_str()), (1, all, ""));
     let (code, text, _) = asked(folder.path(), &["./old.yaml", "./old.yaml"]);
-    assert_eq!((code, text.as_str()), (0, "The catalogs offer the same.\n"));
+    assert_eq!((code, text.as_str()), (0, "The catalogs are equal.\n"));
 }
 
 #[test]

@@ -28,8 +28,8 @@ fn lines_for_people() {
     ├─● rose.v1.0.1   skipped
     ● rose.v1.1.0     replaced
     ● rose.v1.0.0     replaced
-    stranded: these never come to the head
-    ○ rose.v0.9.0     dead end: rose.v1.0.2 skips it, but OLM never chooses that, as rose.v2.0.0 skips rose.v1.0.2 in turn, not in the channel
+    stranded, without a path to the head
+    ○ rose.v0.9.0     dead end: rose.v1.0.2 skips it, but OLM never chooses it, because rose.v2.0.0 skips rose.v1.0.2 in turn, not in the channel
     ");
     let (_, text, _) = asked(&["rose", "--version", ">=1.1.0"]);
     insta::assert_snapshot!(text, @"
@@ -91,7 +91,7 @@ fn forms_for_programs() {
         (&version("rose.v0.9.0")["comesToHead"], &version("rose.v0.9.0")["inChannel"]),
         (&false.into(), &false.into())
     );
-    assert!(version("rose.v0.9.0")["because"].as_str().unwrap().contains("OLM never chooses that"));
+    assert!(version("rose.v0.9.0")["because"].as_str().unwrap().contains("OLM never chooses it"));
     let (_, yaml, _) = asked(&["rose", "-o", "yaml"]);
     assert!(yaml.starts_with("apiVersion: kubectl-olm/v1\nkind: UpdateGraph\n"), "{yaml}");
     let (_, dot, _) = asked(&["rose", "--channel", "stable", "-o", "dot"]);

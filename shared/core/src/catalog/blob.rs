@@ -1,6 +1,6 @@
 //! The blobs of a file-based catalog, read leniently as opm reads them (olm-behaviour/opm.md#catalog-blobs).
 //!
-//! Of a blob only what catalogs are chosen and checked by is kept; a [`Span`] says where the whole of it is.
+//! Only the parts of a blob that are needed to select and check bundles are stored; a [`Span`] locates the whole blob.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,14 +20,14 @@ use crate::finding::Finding;
 use crate::go_format::quote;
 use crate::yaml::{self, Document};
 
-/// Where a blob is.
+/// The location of a blob.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) file: Arc<str>,
     pub(super) line: usize,
 }
 
-/// A blob, or something that stands for one.
+/// A blob, or a bundle directory that stands for one.
 #[derive(Debug)]
 pub(super) struct Blob {
     pub(super) place: Place,
@@ -35,12 +35,12 @@ pub(super) struct Blob {
     pub(super) kind: Kind,
 }
 
-/// Where the whole of a blob can be had.
+/// The source of the whole blob.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
     /// In a file of blobs.
     Blob(Span),
-    /// It was made from a bundle directory, which has these objects.
+    /// Generated from a bundle directory, with these objects.
     Directory(Content),
 }
 
@@ -87,7 +87,7 @@ pub(super) struct ChannelEntry {
 }
 
 impl ChannelEntry {
-    /// The entry as a channel's blob has it.
+    /// Returns the entry as JSON of a channel's blob.
     pub(super) fn to_value(&self) -> Value {
         let mut value = json!({"name": self.name});
         for (key, text) in [("replaces", &self.replaces), ("skipRange", &self.skip_range)] {
@@ -109,12 +109,12 @@ pub(super) struct BundleBlob {
     pub(super) image: String,
     /// Without those that carry objects or describe the CSV, which stay in the file.
     pub(super) properties: Vec<Property>,
-    /// Channels that the annotations of a bundle name, and which of them is the default.
+    /// Channels in the annotations of a bundle, and the default channel.
     pub(super) channels: Vec<String>,
     pub(super) default_channel: String,
-    /// Does the blob carry objects, and a CSV among them?
+    /// Whether the blob carries objects that include a CSV.
     pub(super) has_objects: bool,
-    /// What is wrong with parts that are not kept: its code and opm's message.
+    /// Problems of parts that are not stored: code and opm's message.
     pub(super) problems: Vec<(&'static str, String)>,
 }
 
@@ -153,7 +153,7 @@ pub(super) struct OtherBlob {
 }
 
 impl Blob {
-    /// The package that the blob belongs to; empty when to none.
+    /// Returns the package that the blob belongs to; empty for none.
     pub(super) fn package(&self) -> &str {
         match &self.kind {
             Kind::Package(blob) => &blob.name,
@@ -165,7 +165,7 @@ impl Blob {
     }
 }
 
-/// The blob that a bundle directory stands for.
+/// Returns the blob that a bundle directory stands for.
 pub(super) fn of_directory(directory: &str, files: &[File]) -> Result<Blob, Finding> {
     let read = Bundle::read(directory, files)?;
     let rendered = read.render()?;
@@ -215,7 +215,7 @@ fn kind(fields: Fields<'_>, text: &DocumentText<'_>) -> Result<Kind, Finding> {
     Ok(match schema.as_str() {
         "" => {
             let message = format!("object '{}' is missing root schema field", text.json);
-            return Err(Finding::new("no-schema", shorten(message)).hint("say what it is, such as schema: olm.channel"));
+            return Err(Finding::new("no-schema", shorten(message)).hint("set the schema, such as schema: olm.channel"));
         }
         "olm.package" => {
             fields.check_icon().map_err(about("package"))?;
@@ -228,21 +228,21 @@ fn kind(fields: Fields<'_>, text: &DocumentText<'_>) -> Result<Kind, Finding> {
     })
 }
 
-/// The fields of an object, each of them unread.
+/// The unparsed fields of an object.
 struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
-/// A string that borrows when it can.
+/// A string that is borrowed if possible.
 #[derive(Deserialize)]
 struct Str<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'a> Fields<'a> {
     fn get(&self, key: &str) -> Option<&'a RawValue> {
-        // Of keys given twice the last one counts.
+        // Of duplicate keys the last one is used.
         let found = self.0.iter().rev().find(|(k, _)| k.eq_ignore_ascii_case(key));
         found.map(|(_, value)| *value).filter(|value| value.get() != "null")
     }
 
-    /// Two keys that differ only in case are refused; of equal ones the last counts.
+    /// Rejects keys that differ only in case. Of equal keys the last one is used.
     fn refuse_repeated(&self) -> Result<(), Finding> {
         let mut seen: BTreeMap<String, &str> = BTreeMap::new();
         for (key, _) in &self.0 {
@@ -368,7 +368,7 @@ fn bundle(
     Ok(bundle)
 }
 
-/// Can the object that a property carries be read?
+/// Checks that the object in a property can be read.
 fn check_object(raw: &str, text: &DocumentText<'_>) -> Result<(), (&'static str, String)> {
     let bad = |e: String| ("bad-property", e);
     let value: Fields<'_> = serde_json::from_str(raw).map_err(|e| bad(e.to_string()))?;
@@ -400,14 +400,14 @@ fn check_images<'a>(bundle: &mut BundleBlob, related: impl Iterator<Item = &'a s
     }
 }
 
-/// The version that a bundle's properties say; empty when none does.
+/// Returns the version in a bundle's properties; empty when there is none.
 pub(super) fn version(properties: &[Property]) -> &str {
     let package = properties.iter().find(|p| p.type_ == property::PACKAGE);
     package.map_or("", |p| crate::api::object::text(&p.value, &["version"]))
 }
 
 fn shorten(mut text: String) -> String {
-    // A whole bundle in an error message helps nobody.
+    // A whole bundle in an error message is not useful.
     const LIMIT: usize = 200;
     if let Some((at, _)) = text.char_indices().nth(LIMIT) {
         text.truncate(at);
@@ -416,13 +416,13 @@ fn shorten(mut text: String) -> String {
     text
 }
 
-/// `null` reads as the empty value, as in Go.
+/// Deserializes `null` as the empty value, as Go does.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(deserializer: D) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 impl Source {
-    /// The place of the blob in its file, when it is in one.
+    /// Returns the location of the blob in its file, when it is in one.
     pub(super) fn span(&self) -> Option<Span> {
         match self {
             Self::Blob(span) => Some(span.clone()),

@@ -1,4 +1,4 @@
-//! The rules of a channel: its head, the order that the resolver prefers, and what takes the place of what.
+//! The rules of a channel: its head, the order in which the resolver prefers entries, and which entry updates which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,14 +9,14 @@ use super::Entry;
 use crate::go_format::quote;
 use crate::version::Version;
 
-/// Where an entry stands in the graph. `replaces` and `skips` may name what the channel does not hold.
+/// The edges of an entry. `replaces` and `skips` may name entries that the channel does not contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node<'a> {
     /// Name of the entry.
     pub name: &'a str,
-    /// What it replaces; empty when nothing.
+    /// The entry that it replaces; empty when none.
     pub replaces: &'a str,
-    /// What it skips.
+    /// The entries that it skips.
     pub skips: &'a [String],
 }
 
@@ -26,7 +26,7 @@ impl<'a> From<&'a Entry> for Node<'a> {
     }
 }
 
-/// Why the entries of a channel have no order, in OLM's words.
+/// Why the entries of a channel cannot be ordered, in OLM's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OrderError {
     /// Every entry is replaced or skipped by another.
@@ -41,7 +41,7 @@ pub enum OrderError {
         /// Package.
         package: String,
     },
-    /// Following `replaces` from a head comes back to an entry seen before.
+    /// Following `replaces` from a head reaches an entry a second time.
     #[error(
         "a cycle exists in the chain of replacement beginning with {} in channel {} of package {}",
         quote(head),
@@ -75,7 +75,7 @@ pub enum OrderError {
     },
 }
 
-/// The entries of one channel from the head down the chain of `replaces`, skipped ones left out
+/// Returns the entries of one channel from the head down the chain of `replaces`, without the skipped ones
 /// (olm-behaviour/subscription.md#channel-order).
 pub fn order<'a>(entries: &[&'a Entry]) -> Result<Vec<&'a Entry>, OrderError> {
     let Some(first) = entries.first() else { return Ok(Vec::new()) };
@@ -96,7 +96,7 @@ pub fn order<'a>(entries: &[&'a Entry]) -> Result<Vec<&'a Entry>, OrderError> {
     let mut chains = Vec::new();
     let mut first_chain = Vec::new();
     for head in &heads {
-        // What other chains have gone along need not be gone along again: where heads share a chain, that would be all of it each time.
+        // Entries that other chains visited are not visited again: where heads share a chain, this avoids quadratic work.
         let (mut chain, mut seen) = (Vec::new(), BTreeSet::new());
         let mut current = Some(*head);
         while let Some(entry) = current.filter(|entry| !tails.contains_key(entry.name.as_str())) {
@@ -124,7 +124,7 @@ pub fn order<'a>(entries: &[&'a Entry]) -> Result<Vec<&'a Entry>, OrderError> {
     Ok(first_chain)
 }
 
-/// What is installed: its name, and its version when it is known.
+/// An installed version: its name, and its version when that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point<'a> {
     /// Name of the ClusterServiceVersion.
@@ -139,7 +139,7 @@ impl<'a> From<&'a Entry> for Point<'a> {
     }
 }
 
-/// How an entry takes the place of what is installed.
+/// The edge by which an entry updates an installed version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Update {
@@ -161,12 +161,12 @@ impl fmt::Display for Update {
     }
 }
 
-/// Does the entry take the place of what is installed (olm-behaviour/opm.md#upgrade-edges)?
+/// Returns the edge by which the entry updates the installed version (olm-behaviour/opm.md#upgrade-edges).
 pub fn update(entry: &Entry, installed: Point<'_>) -> Option<Update> {
     update_by(entry, installed, |version| entry.skips_version(version))
 }
 
-/// The same, where the skip range has been read already.
+/// Like [`update`], with a skip range that is already parsed.
 pub(super) fn update_by(entry: &Entry, installed: Point<'_>, skips: impl Fn(&Version) -> bool) -> Option<Update> {
     if entry.replaces.as_deref() == Some(installed.name) {
         Some(Update::Replaces)
@@ -177,7 +177,7 @@ pub(super) fn update_by(entry: &Entry, installed: Point<'_>, skips: impl Fn(&Ver
     }
 }
 
-/// The head of a channel: the only entry that is nobody's `replaces` or `skips`. The error is opm's.
+/// Returns the head of a channel: the only entry that no other entry replaces or skips. The error has opm's text.
 pub fn head<'a>(nodes: &[Node<'a>]) -> Result<&'a str, String> {
     let targets: BTreeSet<&str> =
         nodes.iter().flat_map(|n| n.skips.iter().map(String::as_str).chain([n.replaces])).collect();
@@ -190,7 +190,7 @@ pub fn head<'a>(nodes: &[Node<'a>]) -> Result<&'a str, String> {
     }
 }
 
-/// Checks the graph as opm does: one head, no cycle, and nothing stranded beside the chain. The error is opm's
+/// Checks the graph as opm does: it has one head, no cycle, and no entry outside the chain. The error has opm's text
 /// (olm-behaviour/opm.md#upgrade-edges).
 pub fn check(nodes: &[Node<'_>]) -> Result<(), String> {
     let head = head(nodes)?;

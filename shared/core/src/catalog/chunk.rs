@@ -1,5 +1,4 @@
-//! Parses a chunk of a catalog file to blobs, each of them read or refused. Chunks are independent: any thread may parse them, in
-//! any order.
+//! Parses a chunk of a catalog file into blobs. Chunks are independent: they may be parsed by any thread and in any order.
 
 use std::sync::Arc;
 
@@ -16,21 +15,21 @@ use crate::yaml::{self, Document, Format};
 /// Whole documents of a catalog file.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk<'a> {
-    /// The file, as people should see it in messages.
+    /// The file's path for messages.
     pub path: &'a str,
-    /// Line of the file on which the chunk begins, from 1.
+    /// First line of the chunk in the file, starting at 1.
     pub line: usize,
-    /// Offset of the chunk in the file.
+    /// Offset of the chunk in the file, in bytes.
     pub offset: usize,
     /// The bytes.
     pub bytes: &'a [u8],
     /// How the file is written.
     pub format: Format,
-    /// Where the file can be read again.
+    /// The source from which the file can be read again.
     pub file: &'a Arc<dyn Stored>,
 }
 
-/// What a chunk of a catalog said, for [`super::Loader::add`].
+/// The result of parsing a chunk, for [`super::Loader::add`].
 #[derive(Debug, Default)]
 pub struct Parsed {
     pub(super) blobs: Vec<Blob>,
@@ -38,7 +37,7 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    /// Reads a chunk of a file of blobs.
+    /// Parses a chunk of a file of blobs.
     pub fn blobs(chunk: &Chunk<'_>) -> Self {
         let mut parsed = Self::default();
         let path: Arc<str> = chunk.path.into();
@@ -49,14 +48,14 @@ impl Parsed {
         parsed
     }
 
-    /// Reads a whole file of blobs, which stays in memory.
+    /// Parses a whole file of blobs, which stays in memory.
     pub fn file(file: &File) -> Self {
         let stored: Arc<dyn Stored> = Arc::new(file.bytes.clone());
         let format = Format::of(&file.bytes).unwrap_or(Format::Yaml);
         Self::blobs(&Chunk { path: &file.path, line: 1, offset: 0, bytes: &file.bytes, format, file: &stored })
     }
 
-    /// Reads a bundle directory, whose path begins its files' paths.
+    /// Parses a bundle directory. The directory is a prefix of its files' paths.
     pub fn bundle(directory: &str, files: &[File]) -> Self {
         match blob::of_directory(directory, files) {
             Ok(blob) => Self { blobs: vec![blob], findings: Vec::new() },
@@ -64,13 +63,13 @@ impl Parsed {
         }
     }
 
-    /// Takes in blobs that were made, such as those of a template.
+    /// Takes generated blobs, such as those of a template.
     pub fn metas(path: &str, blobs: Vec<Meta>) -> Self {
         let text: String = blobs.iter().map(|meta| format!("{}\n", meta.0)).collect();
         Self::file(&File::new(path, text.into_bytes()))
     }
 
-    /// The same, of bundles that go into the channels that the annotations of one name.
+    /// Sets the channels of the bundles to those in the annotations of `bundle`.
     pub fn in_channels_of(mut self, bundle: &Bundle) -> Self {
         for blob in &mut self.blobs {
             if let Kind::Bundle(blob) = &mut blob.kind {
@@ -81,12 +80,12 @@ impl Parsed {
         self
     }
 
-    /// Says that the document which begins on that line of a file is too long to be read.
+    /// Returns the finding that the document at that line of a file is too long.
     pub fn too_long(path: &str, line: usize) -> Self {
         Self::finding(document_text::unreadable(document_text::too_long(line), path))
     }
 
-    /// How many values stay in memory of what was read.
+    /// Returns the number of parsed values that stay in memory.
     pub fn values(&self) -> usize {
         fn of(value: &Value) -> usize {
             match value {
@@ -106,7 +105,7 @@ impl Parsed {
         self.blobs.iter().map(|blob| 1 + of_blob(blob)).sum::<usize>() + self.findings.len()
     }
 
-    /// Says only that something is wrong.
+    /// Returns only a finding.
     pub fn finding(finding: Finding) -> Self {
         Self { blobs: Vec::new(), findings: vec![finding] }
     }
@@ -117,17 +116,17 @@ impl Parsed {
                 self.findings.push(
                     Finding::new(
                         "repeated-key",
-                        format!("the key {key:?} stands twice in one object; the last one counts"),
+                        format!("the key {key:?} occurs twice in one object; the last one is used"),
                     )
                     .warning()
                     .at(path, document.line)
-                    .hint("remove one of them"),
+                    .hint("remove one of the keys"),
                 );
             }
             for NonTextWord { line, word, means } in &text.words {
-                let message = format!("{word} without quotes is {means}, as in YAML 1.1, and not a text");
+                let message = format!("unquoted {word} means {means} in YAML 1.1, not a string");
                 let finding = Finding::new("not-a-text", message).warning().at(path, *line);
-                self.findings.push(finding.hint(format!("write '{word}' if the text is meant, else {means}")));
+                self.findings.push(finding.hint(format!("write '{word}' for the string, or {means}")));
             }
             blob::read(&text, Span::new(file, document), path, document)
         });

@@ -1,5 +1,5 @@
-//! A catalog in a ConfigMap, the oldest form: lists of ClusterServiceVersions, CustomResourceDefinitions and packages as YAML texts
-//! (olm-behaviour/catalogsource.md#configmap-catalogs).
+//! A catalog in a ConfigMap, the oldest format: lists of ClusterServiceVersions, CustomResourceDefinitions and packages as
+//! YAML (olm-behaviour/catalogsource.md#configmap-catalogs).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -12,17 +12,17 @@ use crate::budget::{CONFIG_MAP_BYTES, ENTRY_BYTES};
 use crate::bundle::crd_apis;
 use crate::yaml;
 
-/// What a part of a bundle takes in memory besides its texts.
+/// Memory overhead of a part of a bundle, in bytes.
 const PART: usize = 64;
 
-/// CustomResourceDefinitions by each API that they define, with the plural: a catalog may have several of one name, for bundles that own
-/// different versions.
+/// CustomResourceDefinitions by the APIs that they define, with the plural. A catalog may have several of one name, for
+/// bundles that own different versions.
 type Definitions = BTreeMap<(Gvk, String), Rc<Value>>;
 
-/// Reads the catalog of a ConfigMap. Also: how many bytes it takes in memory, about.
+/// Reads the catalog of a ConfigMap. Also returns its approximate size in memory, in bytes.
 ///
 /// # Errors
-/// Names the key and what is wrong with it, in one sentence.
+/// States the key and what is wrong with it, in one sentence.
 pub fn config_map(object: &Value) -> Result<(Snapshot, usize), String> {
     let csvs: BTreeMap<String, Value> = named(list(object, "clusterServiceVersions")?);
     let crds = definitions(list(object, "customResourceDefinitions")?)?;
@@ -39,14 +39,14 @@ pub fn config_map(object: &Value) -> Result<(Snapshot, usize), String> {
             channels.push(Channel { name: channel.to_owned(), head: head.to_owned(), ..Channel::default() });
             let mut seen = BTreeSet::new();
             let mut next = head;
-            // The chain ends with what the ConfigMap does not hold.
+            // The chain ends at an entry that the ConfigMap does not contain.
             while let Some(csv) = csvs.get(next).filter(|_| seen.insert(next)) {
                 builder.bundle(messages.get(csv, name, channel)?);
                 next = object::text(csv, &["spec", "replaces"]);
             }
             if seen.is_empty() {
                 return Err(format!(
-                    "packages: channel {channel:?} of package {name:?} begins with {head:?}, which is not there"
+                    "packages: channel {channel:?} of package {name:?} has the head {head:?}, which does not exist"
                 ));
             }
         }
@@ -60,13 +60,13 @@ pub fn config_map(object: &Value) -> Result<(Snapshot, usize), String> {
     Ok((builder.build(), bytes))
 }
 
-/// The list that stands under a key.
+/// Returns the list under a key.
 fn list(object: &Value, key: &str) -> Result<Vec<Value>, String> {
     let Some(text) = object.get("data").and_then(|d| d.get(key)).and_then(Value::as_str) else { return Ok(Vec::new()) };
     match yaml::first(text.as_bytes()) {
         Ok(Value::Array(items)) => Ok(items),
         Ok(Value::Null) => Ok(Vec::new()),
-        Ok(_) => Err(format!("{key}: it is not a list")),
+        Ok(_) => Err(format!("{key}: not a list")),
         Err(e) => Err(format!("{key}: {e}{}", e.hint.map_or_else(String::new, |hint| format!("; {hint}")))),
     }
 }
@@ -75,8 +75,10 @@ fn named(objects: Vec<Value>) -> BTreeMap<String, Value> {
     objects.into_iter().map(|object| (object::name(&object).to_owned(), object)).collect()
 }
 
+/// Indexes definitions by their APIs.
+///
 /// # Errors
-/// An API that is defined twice, in OLM's words: which bundle is to bring which definition cannot be told.
+/// An API is defined twice. The message has OLM's words: the definition of a bundle would be ambiguous.
 fn definitions(crds: Vec<Value>) -> Result<Definitions, String> {
     let mut definitions = Definitions::new();
     for crd in crds.into_iter().map(Rc::new) {
@@ -92,11 +94,11 @@ fn definitions(crds: Vec<Value>) -> Result<Definitions, String> {
     Ok(definitions)
 }
 
-/// The bundles of the catalog, each of them read once: many channels may lead to one.
+/// The bundles of the catalog, each of them read once although several channels may contain it.
 struct Messages<'c> {
     crds: &'c Definitions,
     made: BTreeMap<&'c str, BundleMessage>,
-    /// How many bytes they may still have, each as often as a channel has it.
+    /// Remaining budget in bytes; a bundle counts once for each of its channels.
     left: usize,
 }
 
@@ -118,7 +120,9 @@ impl<'c> Messages<'c> {
 
     fn charge(&mut self, bytes: usize) -> Result<(), String> {
         self.left = self.left.checked_sub(bytes).ok_or_else(|| {
-            format!("packages: its channels come to more than {CONFIG_MAP_BYTES} bytes of bundles; make a catalog image of it")
+            format!(
+                "packages: the bundles of all channels exceed {CONFIG_MAP_BYTES} bytes; use a catalog image instead"
+            )
         })?;
         Ok(())
     }
@@ -131,7 +135,7 @@ impl<'c> Messages<'c> {
     }
 }
 
-/// A bundle without its content, and the objects that make it up.
+/// Returns a bundle without its content, and its objects.
 fn message(csv: &Value, crds: &Definitions) -> Result<(BundleMessage, Vec<Value>), String> {
     let name = object::name(csv);
     let mut objects = vec![csv.clone()];
@@ -142,7 +146,7 @@ fn message(csv: &Value, crds: &Definitions) -> Result<(BundleMessage, Vec<Value>
         let missing = || {
             let (crd, version, kind) = (text("name"), text("version"), text("kind"));
             format!(
-                "customResourceDefinitions: {name} owns {crd} in version {version:?} as {kind:?}, which is not there"
+                "customResourceDefinitions: {name} owns {crd} in version {version:?} as {kind:?}, which does not exist"
             )
         };
         let found = crds.get(&(gvk, plural.to_owned())).ok_or_else(missing)?;
@@ -167,7 +171,7 @@ fn message(csv: &Value, crds: &Definitions) -> Result<(BundleMessage, Vec<Value>
     Ok((message, objects))
 }
 
-/// The APIs of the CustomResourceDefinitions that a CSV requires; the group stands in the name.
+/// Returns the APIs of the CustomResourceDefinitions that a CSV requires; the group is part of the name.
 fn required(csv: &Value) -> impl Iterator<Item = Gvk> {
     object::list(csv, &["spec", "customresourcedefinitions", "required"]).iter().map(|crd| {
         let text = |key| object::text(crd, &[key]);
@@ -176,7 +180,7 @@ fn required(csv: &Value) -> impl Iterator<Item = Gvk> {
     })
 }
 
-/// The aggregated APIs that a CSV owns or requires.
+/// Returns the aggregated APIs that a CSV owns or requires.
 fn services(csv: &Value, which: &str) -> impl Iterator<Item = Gvk> {
     object::list(csv, &["spec", "apiservicedefinitions", which]).iter().map(|service| {
         let text = |key| object::text(service, &[key]);
@@ -267,18 +271,18 @@ mod tests {
         assert_eq!(both.bundle("rose", "a", "rose.v1.0.0").unwrap().objects.len(), 3);
         let error = read(csv("1.0.0", &["v2"]), &crds).unwrap_err();
         assert!(error.contains("rose.v1.0.0 owns roses.garden.example.com in version \"v2\" as \"Rose\""), "{error}");
-        // Which of two is meant cannot be told: OLM serves nothing of such a catalog.
+        // The definition would be ambiguous: OLM serves nothing of such a catalog.
         let error = read(csv("1.0.0", &["v1"]), &[crd(&["v1"]), crd(&["v1", "v2"])]).unwrap_err();
         let twice = "can't add the same CRD twice in one configmap: garden.example.com/v1/Rose (roses)";
         assert_eq!(error, format!("customResourceDefinitions: {twice}"));
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_what_is_wrong() {
         for (packages, words) in [
             ("- packageName: rose\n  channels: [{name: stable, currentCSV: tulip}]\n", "tulip"),
             ("- channels: []\n", "packageName"),
-            ("rose: 1", "not a list"),
+            ("rose: 1", "rose: not a list"),
             ("[", "packages: "),
         ] {
             let error = config_map(&catalog(packages)).unwrap_err();
@@ -290,7 +294,7 @@ mod tests {
         assert_eq!(config_map(&json!({})), Ok((Snapshot::default(), 0)));
     }
 
-    /// What a ConfigMap repeats is counted: a definition for each of its versions, and a bundle for each channel that leads to it.
+    /// A definition counts for each of its versions, and a bundle for each channel that contains it.
     #[test]
     fn a_config_map_is_not_multiplied() {
         let versions: Vec<String> = (0..10_000).map(|n| format!("v{n}")).collect();
@@ -313,7 +317,7 @@ mod tests {
         let (_, bytes) = config_map(&packages(100)).unwrap();
         assert!(bytes > 100 * (ENTRY_BYTES + 1000 * PART), "{bytes}: each channel takes as much");
         let error = config_map(&packages(5000)).unwrap_err();
-        assert!(error.contains("more than 67108864 bytes of bundles"), "{error}");
+        assert!(error.contains("exceed 67108864 bytes"), "{error}");
         let bomb = format!("- &a {}\n- [{}]\n", "x".repeat(10_000), vec!["*a"; 2500].join(", "));
         let error = config_map(&json!({ "data": { "clusterServiceVersions": bomb } })).unwrap_err();
         assert!(error.contains("bytes of text, with what its aliases repeat; write out"), "{error}");

@@ -1,4 +1,4 @@
-//! Where the objects of a bundle are until a plan needs them.
+//! The objects of a bundle, which stay compressed or in the catalog's files until a plan needs them.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -18,25 +18,25 @@ use crate::bundle::property::{CSV_METADATA, PACKAGE};
 /// The objects of one bundle, or the bytes that hold them. Cheap to clone.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// At hand, compressed: a catalog holds hundreds of bundles, of which few are ever installed.
+    /// In memory, compressed: a catalog contains hundreds of bundles, of which few are ever installed.
     Packed(Packed),
     /// In an `olm.bundle` blob of a catalog file.
     Blob {
-        /// Where the blob is.
+        /// Location of the blob.
         bundle: Span,
-        /// Where its package is, which describes the CSV that stands in for one that the blob leaves out.
+        /// Location of the package's blob. It describes the CSV that is generated when the blob contains none.
         package: Option<Span>,
     },
 }
 
-/// Compressed objects; the same ones always give the same bytes.
+/// Compressed objects. Equal objects give equal bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
-    /// The texts with a NUL after each, deflated.
+    /// The texts, each terminated by NUL, compressed with deflate.
     bytes: Arc<[u8]>,
-    /// Which of the texts is the CSV.
+    /// Index of the CSV among the texts.
     csv: Option<usize>,
-    /// Is the CSV, then the last text, not among the objects?
+    /// Whether the CSV is the last text and not one of the objects.
     csv_apart: bool,
 }
 
@@ -59,7 +59,7 @@ impl Content {
         Self::Packed(Packed { bytes: bytes.into(), csv, csv_apart })
     }
 
-    /// Are these the same objects? What cannot be read is equal to nothing.
+    /// Returns whether both hold the same objects. Unreadable content is equal to nothing.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Packed(a), Self::Packed(b)) => a == b,
@@ -67,7 +67,7 @@ impl Content {
         }
     }
 
-    /// Decodes the objects. The error says what is wrong with the blob.
+    /// Decodes the objects. The error states what is wrong with the blob.
     pub fn read(&self) -> Result<BundleContent, String> {
         match self {
             Self::Packed(packed) => packed.unpack(),
@@ -100,7 +100,7 @@ impl Packed {
     }
 }
 
-/// The CSV that stands in for one that a catalog left out, made from its `olm.csv.metadata` (olm-behaviour/opm.md#registry-protocol).
+/// Generates the CSV of a bundle without one from its `olm.csv.metadata` property (olm-behaviour/opm.md#registry-protocol).
 fn stand_in(blob: &Value, package: &Value) -> Result<Option<Value>, String> {
     let of_type = |type_: &'static str| {
         list(blob, &["properties"]).iter().filter(move |p| text(p, &["type"]) == type_).map(|p| at(p, &["value"]))

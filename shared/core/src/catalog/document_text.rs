@@ -1,4 +1,5 @@
-//! The text of one document of a catalog file, as JSON. What is large (the objects that a bundle carries) is checked and left in the file.
+//! The text of one document of a catalog file, as JSON. Large parts (the objects that a bundle carries) are checked and
+//! left in the file.
 
 use std::borrow::Cow;
 
@@ -8,37 +9,37 @@ use crate::budget::{self, DOCUMENT_BYTES};
 use crate::finding::Finding;
 use crate::yaml::{self, Document, Format};
 
-/// A document that is longer than one may be.
+/// Returns the error for a document that exceeds the size limit.
 pub(super) fn too_long(line: usize) -> yaml::Error {
     let message = format!("the document has more than {DOCUMENT_BYTES} bytes");
     yaml::Error {
         line,
         message,
-        hint: Some("divide it: a document of a catalog describes one package, channel or bundle"),
+        hint: Some("split it: a document of a catalog describes one package, channel or bundle"),
     }
 }
 
-/// The finding for a document or file that cannot be parsed.
+/// Returns the finding for a document or file that cannot be parsed.
 pub(super) fn unreadable(error: yaml::Error, path: &str) -> Finding {
     Finding::new("unreadable-file", error.message)
         .at(path, error.line)
-        .hint(error.hint.unwrap_or("a catalog is YAML or JSON; name other files in .indexignore"))
+        .hint(error.hint.unwrap_or("a catalog is YAML or JSON; list other files in .indexignore"))
 }
 
-/// A line of YAML that is longer is looked at: is it the base64 of an object?
+/// A longer line of YAML is checked for the base64 of an object.
 const LONG_LINE: usize = 512;
 
-/// A document as JSON, in which the base64 of large objects may be stood for by `@` and a number.
+/// A document as JSON, in which `@` and a number may replace the base64 of large objects.
 pub(super) struct DocumentText<'a> {
     pub(super) json: Cow<'a, str>,
     large: Vec<&'a str>,
-    /// Keys that stand twice in one object of the YAML.
+    /// Keys that occur twice in one object of the YAML.
     pub(super) repeated: Vec<String>,
-    /// Words of the YAML that are not the text that they look like.
+    /// Plain scalars of the YAML that are not the strings that they look like.
     pub(super) words: Vec<NonTextWord>,
 }
 
-/// A word that stands for something else, and on which line of the file.
+/// A plain scalar that is not a string, and its line in the file.
 pub(super) struct NonTextWord {
     pub(super) line: usize,
     pub(super) word: String,
@@ -61,7 +62,7 @@ impl<'a> DocumentText<'a> {
                 words: Vec::new(),
             });
         }
-        // YAML is slow to read and base64 is most of some catalogs, so it is read without.
+        // YAML parsing is slow and base64 is most of some catalogs, so it is parsed without.
         if let Some((short, large)) = without_large(document.text) {
             let read = document.read(&short)?;
             if count_stand_ins(&read.value) == Some(large.len()) {
@@ -71,7 +72,7 @@ impl<'a> DocumentText<'a> {
         Ok(Self::of(document, document.text, document.read(document.text)?, Vec::new()))
     }
 
-    /// What was read of a text that stands for the document's own, line for line.
+    /// Returns the parsed document, given a text that replaces the document's text line by line.
     fn of(document: &Document<'a>, text: &str, read: yaml::Read, large: Vec<&'a str>) -> Self {
         let line = |at: usize| document.line + memchr::memchr_iter(b'\n', &text.as_bytes()[..at]).count();
         let words = read.words.into_iter().map(|yaml::Word { at, text, means }| NonTextWord {
@@ -82,15 +83,15 @@ impl<'a> DocumentText<'a> {
         Self { json: Cow::Owned(read.value.to_string()), large, repeated: read.repeated, words: words.collect() }
     }
 
-    /// The `data` of an `olm.bundle.object` in full.
+    /// Returns the full `data` of an `olm.bundle.object`.
     pub(super) fn data<'b>(&'b self, data: &'b str) -> &'b str {
         let stood_for = || self.large.get(data.strip_prefix('@')?.parse::<usize>().ok()?);
         stood_for().map_or(data, |large| large)
     }
 }
 
-/// The text without the base64 of `data: …` lines, and what was left out. None when nothing was, or when the text uses what
-/// stands for it.
+/// Returns the text without the base64 of `data: …` lines, and the removed parts. `None` when nothing was removed, or when
+/// the text contains a placeholder.
 fn without_large(text: &str) -> Option<(String, Vec<&str>)> {
     let mut large = Vec::new();
     let mut short = String::new();
@@ -116,7 +117,7 @@ fn without_large(text: &str) -> Option<(String, Vec<&str>)> {
     Some((short, large))
 }
 
-/// Where in the line `data: BASE64` the base64 is, if that is all of it.
+/// Returns the range of the base64 in a line that consists of `data: BASE64`.
 fn base64_value(line: &str) -> Option<std::ops::Range<usize>> {
     let body = line.trim_start_matches([' ', '-']).strip_prefix("data: ")?;
     let start = line.len() - body.len();
@@ -125,7 +126,7 @@ fn base64_value(line: &str) -> Option<std::ops::Range<usize>> {
     is_base64.then_some(start..start + value.len())
 }
 
-/// How many objects of properties are stood for; none when something else is, too.
+/// Counts the placeholders in properties; `None` when there is one elsewhere.
 fn count_stand_ins(blob: &Value) -> Option<usize> {
     let properties = blob.as_object()?.iter().find(|(k, _)| k.eq_ignore_ascii_case("properties"))?.1.as_array()?;
     let is_stand_in = |p: &&Value| p.pointer("/value/data").and_then(Value::as_str).is_some_and(|d| d.starts_with('@'));

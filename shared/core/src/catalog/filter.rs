@@ -1,5 +1,5 @@
-//! A part of a catalog that is a catalog itself: only some packages, channels or versions, with edges and default channels
-//! that fit what is left, and with what that depends on.
+//! Filters a catalog by package, channel and version. The result is a valid catalog: edges and default channels are adapted
+//! to the remaining bundles, and dependencies can be included.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,37 +14,38 @@ use crate::finding::Finding;
 use crate::go_format::quote;
 use crate::version::{self, Range, Version};
 
-/// What of a catalog is wanted. An empty list wants everything.
+/// The part of a catalog to select. An empty list selects everything.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Packages.
     pub packages: Vec<String>,
-    /// Channels, in every package that has one of them.
+    /// Channels, in every package that has a channel of that name.
     pub channels: Vec<String>,
     /// Versions.
     pub versions: Option<Range>,
-    /// Also whole packages that the wanted bundles depend on?
+    /// Whether to include whole packages that the selected bundles depend on.
     pub closure: bool,
 }
 
-/// What of a package is chosen.
+/// The selected part of a package.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chosen {
     default_channel: String,
-    /// Entries of the channels that stay.
+    /// Entries of the selected channels.
     channels: BTreeMap<String, Vec<ChannelEntry>>,
     bundles: BTreeSet<String>,
 }
 
 impl Filter {
-    /// Does it want everything?
+    /// Returns whether the filter selects everything.
     pub fn is_all(&self) -> bool {
         self.packages.is_empty() && self.channels.is_empty() && self.versions.is_none()
     }
 }
 
 impl CatalogIndex {
-    /// Leaves only what a filter wants. What cannot be had, and what had to be changed to keep the catalog valid, is told.
+    /// Reduces the catalog to what the filter selects. Returns findings for what does not exist and for what had to change
+    /// to keep the catalog valid.
     pub fn filter(&mut self, filter: &Filter) -> Vec<Finding> {
         let mut findings = Vec::new();
         if filter.is_all() {
@@ -53,7 +54,7 @@ impl CatalogIndex {
         for name in filter.packages.iter().filter(|name| !self.packages.contains_key(*name)) {
             let known = self.packages.keys().filter(|k| !k.is_empty()).take(10).cloned().collect::<Vec<_>>().join(", ");
             let finding = Finding::new("unknown-package", format!("the catalog has no package {}", quote(name)));
-            findings.push(finding.hint(format!("it has {known}")));
+            findings.push(finding.hint(format!("known packages: {known}")));
         }
         let mut chosen: BTreeMap<String, Option<Chosen>> = BTreeMap::new();
         for (name, blobs) in &self.packages {
@@ -63,7 +64,7 @@ impl CatalogIndex {
             if let Some(part) = blobs.choose(filter, &mut findings) {
                 chosen.insert(name.clone(), Some(part));
             } else if !filter.packages.is_empty() {
-                let message = "nothing of the package is in those channels and versions";
+                let message = "no bundle of the package matches the selected channels and versions";
                 findings.push(Finding::new("nothing-left", message).about(format!("package {}", quote(name))));
             }
         }
@@ -79,7 +80,7 @@ impl CatalogIndex {
         findings
     }
 
-    /// Adds the whole packages that chosen bundles need, and what these need.
+    /// Adds the whole packages that the selected bundles depend on, transitively.
     fn close(&self, chosen: &mut BTreeMap<String, Option<Chosen>>, findings: &mut Vec<Finding>) {
         let mut todo: Vec<String> = chosen.keys().cloned().collect();
         let mut missing = BTreeSet::new();
@@ -105,7 +106,7 @@ impl CatalogIndex {
         }
     }
 
-    /// The packages that provide something.
+    /// Returns the packages that satisfy a dependency.
     fn providers(&self, need: &Need) -> Vec<String> {
         match need {
             Need::Package(name) => {
@@ -121,7 +122,7 @@ impl CatalogIndex {
     }
 }
 
-/// What a bundle requires of other packages.
+/// What a bundle requires of other packages: a dependency.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Need {
     Package(String),
@@ -171,7 +172,7 @@ impl PackageBlobs {
                 let subject = format!("channel {} of package {}", quote(&channel.name), quote(&package.name));
                 let hint = "widen the range of versions";
                 findings.push(
-                    Finding::new("bad-graph", format!("what is left is no channel: {message}"))
+                    Finding::new("bad-graph", format!("the filtered channel is invalid: {message}"))
                         .about(subject)
                         .hint(hint),
                 );
@@ -185,7 +186,7 @@ impl PackageBlobs {
             };
             let (best, _) = chosen.channels.iter().max_by_key(|(_, entries)| newest(entries))?;
             let message = format!(
-                "its default channel {} is left out: {} takes its place",
+                "the default channel {} is filtered out; the default channel is now {}",
                 quote(&chosen.default_channel),
                 quote(best)
             );
@@ -196,7 +197,7 @@ impl PackageBlobs {
         Some(chosen)
     }
 
-    /// Leaves only what was chosen.
+    /// Removes everything that was not selected.
     fn reduce(&mut self, chosen: Chosen) {
         let Chosen { default_channel, mut channels, bundles } = chosen;
         for of in &mut self.packages {
@@ -219,8 +220,8 @@ impl PackageBlobs {
     }
 }
 
-/// The wanted entries. One that replaced an unwanted one now replaces what that replaced, and skips it, so that an installed one
-/// still has its way on.
+/// Returns the selected entries. An entry that replaced a removed entry replaces what the removed entry replaced, and skips
+/// the removed entry, so that an installed version still has an update.
 fn bridge(entries: &[ChannelEntry], is_wanted: impl Fn(&str) -> bool) -> Vec<ChannelEntry> {
     let by_name: BTreeMap<&str, &ChannelEntry> = entries.iter().map(|e| (e.name.as_str(), e)).collect();
     let mut kept = Vec::new();
@@ -241,9 +242,9 @@ fn bridge(entries: &[ChannelEntry], is_wanted: impl Fn(&str) -> bool) -> Vec<Cha
     kept
 }
 
-/// The blob of a package or channel with what a filter changed.
+/// A blob of a package or channel with the changes of a filter.
 pub(super) trait Reduced {
-    /// Puts the changes into the blob.
+    /// Applies the changes to the blob.
     fn apply(&self, blob: &mut Value);
 }
 
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn who_replaced_what_is_gone_replaces_what_that_replaced() {
+    fn an_entry_replaces_what_a_removed_entry_replaced() {
         let chain = [entry("a", "", &[]), entry("b", "a", &[]), entry("c", "b", &["x"]), entry("d", "c", &[])];
         let shown = |entries: Vec<ChannelEntry>| {
             entries.into_iter().map(|e| format!("{}>{} {}", e.name, e.replaces, e.skips.join(","))).collect::<Vec<_>>()
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_a_catalog() {
+    fn a_filtered_catalog_is_a_catalog() {
         let fast = Filter { channels: vec!["fast".into()], packages: vec!["rose".into()], ..Filter::default() };
         let (text, told) = filtered(&fast);
         assert_eq!(told, ["other-default-channel"]);

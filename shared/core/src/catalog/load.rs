@@ -1,5 +1,5 @@
-//! Files become a [`Snapshot`]: blobs and bundle directories are gathered by package, packages are checked, and those that
-//! are broken are set aside and reported while the rest serves.
+//! Loads files into a [`Snapshot`]: blobs and bundle directories are grouped by package, and packages are checked. Invalid
+//! packages are set aside and reported; the others are served.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,16 +16,16 @@ use crate::finding::{Finding, Severity};
 /// A loaded catalog.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
-    /// What can be served.
+    /// The valid packages.
     pub snapshot: Snapshot,
-    /// What is wrong: first with files, then with packages, in their order.
+    /// Findings: first about files, then about packages, in order.
     pub findings: Vec<Finding>,
-    /// Packages that were set aside, because one of the findings says so.
+    /// Packages that were set aside because of a finding.
     pub set_aside: BTreeSet<String>,
 }
 
 impl CatalogIndex {
-    /// Checks the packages: the sound ones make the snapshot, the others are set aside.
+    /// Checks the packages: valid ones become the snapshot, the others are set aside.
     pub fn load(self) -> Loaded {
         let Self { packages, mut findings } = self;
         let mut builder = Builder::default();
@@ -45,17 +45,17 @@ impl CatalogIndex {
     }
 }
 
-/// Gathers a catalog from what was [`Parsed`], so that no more than one piece of it need be in memory. Of several roots the
-/// packages are joined.
+/// Builds a catalog from [`Parsed`] chunks, so that only one of them need be in memory. Packages of several roots are
+/// merged.
 #[derive(Debug, Default)]
 pub struct Loader {
     catalog: CatalogIndex,
-    /// Findings beyond those that are kept.
+    /// Number of findings beyond the limit.
     untold: usize,
 }
 
 impl Loader {
-    /// Adds what was read of a file or a bundle directory. The order in which blobs are added is kept where it matters.
+    /// Adds the result of parsing a file or a bundle directory. The order of blobs is preserved where it matters.
     pub fn add(&mut self, parsed: Parsed) {
         for finding in parsed.findings {
             if self.catalog.findings.len() < CATALOG_FINDINGS {
@@ -80,10 +80,10 @@ impl Loader {
         }
     }
 
-    /// The index.
+    /// Returns the index.
     pub fn finish(mut self) -> CatalogIndex {
         if self.untold > 0 {
-            let message = format!("{} more findings are not told", self.untold);
+            let message = format!("{} more findings are not shown", self.untold);
             self.catalog.findings.push(Finding::new("too-many-findings", message).hint("correct the first ones"));
         }
         self.catalog
@@ -92,14 +92,13 @@ impl Loader {
 
 /// Loads a catalog from its files.
 ///
-/// Files in a directory that has `manifests/` and `metadata/` are a bundle; of all others each is a list of blobs.
-/// Files that are to be ignored (`.indexignore`) and lists of further bundle directories (`bundles.txt`) are the reader's
-/// business: here every file counts.
+/// Files in a directory that has `manifests/` and `metadata/` are a bundle; each other file is a list of blobs. The caller
+/// handles ignored files (`.indexignore`) and lists of further bundle directories (`bundles.txt`): here every file is read.
 pub fn load(files: &[File]) -> Loaded {
     index_files(files).load()
 }
 
-/// The same index that [`load`] checks.
+/// Builds the index that [`load`] checks.
 pub fn index_files(files: &[File]) -> CatalogIndex {
     let mut loader = Loader::default();
     let (bundles, blobs) = split(files);
@@ -112,7 +111,7 @@ pub fn index_files(files: &[File]) -> CatalogIndex {
     loader.finish()
 }
 
-/// Bundle directories with their files, and all other files.
+/// Splits files into bundle directories with their files, and all other files.
 fn split(files: &[File]) -> (BTreeMap<&str, Vec<File>>, Vec<&File>) {
     let mut halves: BTreeMap<&str, [bool; 2]> = BTreeMap::new();
     for file in files {
@@ -134,7 +133,7 @@ fn split(files: &[File]) -> (BTreeMap<&str, Vec<File>>, Vec<&File>) {
     (bundles, blobs)
 }
 
-/// Adds a package that was found sound.
+/// Adds a valid package.
 fn add(builder: &mut Builder, blobs: PackageBlobs) {
     let Some(Located { source, blob: package, .. }) = blobs.packages.into_iter().next() else { return };
     let described = source.span();
@@ -176,7 +175,7 @@ fn add(builder: &mut Builder, blobs: PackageBlobs) {
     });
 }
 
-/// What the registry protocol says of a bundle, but for its place in a channel.
+/// Returns a bundle as the registry protocol describes it, without its position in a channel.
 fn message(bundle: Located<BundleBlob>, described: Option<&Span>) -> BundleMessage {
     let content = match bundle.source {
         Source::Directory(content) => content,

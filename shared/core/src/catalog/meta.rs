@@ -1,4 +1,5 @@
-//! A blob as opm writes it: fields in the order of its schema, of unknown schemas sorted (olm-behaviour/opm.md#catalog-blobs).
+//! A blob as opm writes it: fields in the order of its schema; fields of unknown schemas are sorted
+//! (olm-behaviour/opm.md#catalog-blobs).
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -7,12 +8,13 @@ use serde_json::Value;
 use crate::api::object::text;
 use crate::bundle::encoded_again;
 
-/// A blob that serialises as opm writes it. Fields of a known schema that opm does not know are left out, as opm does.
+/// A blob that serializes as opm writes it. Unknown fields of a known schema are left out, as opm does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Meta(pub Value);
 
 impl Meta {
-    /// A blob, whose known fields may be written in any case, as Go reads them. A package's icon is bytes: decoded and encoded again.
+    /// Wraps a blob, whose known fields may be written in any case, as Go reads them. A package's icon is decoded and
+    /// encoded again.
     pub fn new(mut blob: Value) -> Self {
         const KNOWN: [&str; 10] = [
             "schema",
@@ -42,18 +44,18 @@ impl Meta {
         Self(blob)
     }
 
-    /// Schema of the blob.
+    /// Returns the schema of the blob.
     pub fn schema(&self) -> &str {
         text(&self.0, &["schema"])
     }
 
-    /// Package of the blob; empty when it has none.
+    /// Returns the package of the blob; empty for none.
     pub fn package(&self) -> &str {
         let key = if self.schema() == "olm.package" { "name" } else { "package" };
         text(&self.0, &[key])
     }
 
-    /// Name of the blob.
+    /// Returns the name of the blob.
     pub fn name(&self) -> &str {
         text(&self.0, &["name"])
     }
@@ -65,10 +67,10 @@ impl Serialize for Meta {
     }
 }
 
-/// A field, whether it stays when it is empty, and the shape of what it holds.
+/// A field: its name, whether it is written when empty, and the shape of its value.
 struct Field(&'static str, bool, Shape);
 
-/// The order of an object's fields; of a list, that of its items. An empty one is any object's.
+/// The order of an object's fields; for a list, that of its items. The empty shape matches any object.
 type Shape = &'static [Field];
 
 const ANY: Shape = &[];
@@ -135,7 +137,7 @@ impl Serialize for Ordered<'_> {
             Value::Object(fields) => {
                 let mut map = serializer.serialize_map(None)?;
                 for Field(key, stays, shape) in *shape {
-                    // Go matches names without regard to case.
+                    // Go matches field names case-insensitively.
                     let found = fields
                         .get(*key)
                         .or_else(|| fields.iter().find(|(k, _)| k.eq_ignore_ascii_case(key)).map(|(_, v)| v));
@@ -161,7 +163,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// What Go writes for an empty field.
+/// Returns what Go writes for an empty field.
 fn empty(key: &str, found: Option<&Value>) -> Value {
     match (key, found) {
         (_, Some(value)) if !value.is_null() => value.clone(),

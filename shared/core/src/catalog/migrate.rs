@@ -1,4 +1,4 @@
-//! Newer forms for older blobs, as `opm render --migrate-level` has them (olm-behaviour/opm.md#rendering).
+//! Migrates older blobs to newer forms, like `opm render --migrate-level` (olm-behaviour/opm.md#rendering).
 
 use std::str::FromStr;
 
@@ -10,18 +10,18 @@ use crate::bundle::property::{BUNDLE_OBJECT, CSV_METADATA};
 use crate::bundle::{BundleContent, decode_data, is_csv};
 use crate::yaml;
 
-/// How far blobs are migrated. Each level includes those before it.
+/// How far blobs are migrated. Each level includes the previous ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MigrationLevel {
-    /// Not at all.
+    /// No migration.
     #[default]
     None,
-    /// Bundles that have an image carry an `olm.csv.metadata` property instead of their objects.
+    /// Bundles with an image carry an `olm.csv.metadata` property instead of their objects.
     BundleObjectToCsvMetadata,
 }
 
 impl MigrationLevel {
-    /// The names that people give.
+    /// The names of the levels on the command line.
     pub const NAMES: [&'static str; 3] = ["none", "bundle-object-to-csv-metadata", "all"];
 
     /// Migrates a blob.
@@ -56,18 +56,18 @@ fn objects_to_metadata(bundle: &mut Value) {
     bundle["properties"] = kept.into();
 }
 
-/// The first CSV among the objects that properties carry.
+/// Returns the first CSV among the objects in the properties.
 pub(super) fn csv(properties: &[Value]) -> Option<Value> {
     let objects = properties.iter().filter(|p| text(p, &["type"]) == BUNDLE_OBJECT);
     objects.filter_map(|p| yaml::first(&decode_data(text(p, &["value", "data"])).ok()?).ok()).find(is_csv)
 }
 
-/// The CSV of objects that were read.
+/// Returns the CSV of decoded objects.
 pub(super) fn csv_of(content: &BundleContent) -> Value {
     serde_json::from_str(&content.csv_json).unwrap_or_default()
 }
 
-/// What `olm.csv.metadata` says of a CSV.
+/// Returns the `olm.csv.metadata` of a CSV.
 fn metadata(csv: &Value) -> Value {
     let csv = GoType::CLUSTER_SERVICE_VERSION.known(csv);
     let spec = at(&csv, &["spec"]);

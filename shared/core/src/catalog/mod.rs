@@ -1,16 +1,17 @@
-//! Catalogs: what an operator can be chosen from.
+//! Catalogs: the packages, channels and bundles from which operators are chosen.
 //!
 //! ```text
 //!   bytes --Chunk--> Parsed --Loader--> CatalogIndex      chunks of files become an index of blobs, by package
-//!   CatalogIndex --load--> Loaded { snapshot, findings }  the valid packages; what is wrong with the others
-//!   registry messages --Builder--> Snapshot   what a catalog's gRPC server says
-//!   Snapshot: packages > channels > entries   what the resolver and our own server read
-//!     graph    where OLM takes each version of a channel next
-//!     diff     what another snapshot has changed, and whom it strands
+//!   CatalogIndex --load--> Loaded { snapshot, findings }  the valid packages; findings about the others
+//!   registry messages --Builder--> Snapshot   responses of a catalog's gRPC server
+//!   Snapshot: packages > channels > entries   input of the resolver and of the registry server
+//!     graph    the updates of each version of a channel
+//!     diff     changes between two snapshots, and stranded versions
 //! ```
 //!
-//! A [`Snapshot`] is an index: names, edges and properties are at hand, the objects of a bundle are read again and decoded
-//! when [`Snapshot::bundle`] asks for them. Both ways of making one give equal snapshots where the protocol carries the facts.
+//! A [`Snapshot`] is an index: names, edges and properties are in memory; the objects of a bundle are read and decoded when
+//! [`Snapshot::bundle`] requests them. Both ways of building one give equal snapshots where the protocol carries the same
+//! data.
 
 mod add;
 mod blob;

@@ -1,4 +1,4 @@
-//! Has the value of a property the form that its type asks for? The types are those that opm decodes
+//! Checks that the value of a property has the form that its type requires. The types are those that opm decodes
 //! (olm-behaviour/opm.md#bundle-properties).
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 
 use crate::bundle::property;
 
-/// Checks the JSON of a value; what nobody knows is taken as it is.
+/// Checks the JSON of a value. Values of unknown types are accepted.
 pub(super) fn check(type_: &str, json: &str) -> Result<(), serde_json::Error> {
     match type_ {
         property::PACKAGE => as_a::<Package>(json),
@@ -21,19 +21,19 @@ pub(super) fn check(type_: &str, json: &str) -> Result<(), serde_json::Error> {
 
 fn as_a<'a, T: Deserialize<'a>>(json: &'a str) -> Result<(), serde_json::Error> {
     use serde::de::Error as _;
-    // A list would be read as a struct's fields in order.
+    // A list would be deserialized as a struct's fields in order.
     if json.starts_with('[') {
         return Err(serde_json::Error::custom("invalid type: sequence, expected an object"));
     }
     serde_json::from_str::<Option<T>>(json).map(drop)
 }
 
-/// Absent, null, or a text; nobody looks at it here.
+/// Absent, null, or a string, whose content is not used.
 type Text = Option<Ignored>;
-/// The same for a list.
+/// Absent, null, or a list.
 type List<T> = Option<Vec<T>>;
 
-/// A string whose content is of no interest.
+/// A string whose content is not used.
 struct Ignored;
 
 impl<'de> Deserialize<'de> for Ignored {
@@ -54,7 +54,7 @@ impl<'de> Deserialize<'de> for Ignored {
     }
 }
 
-/// A map of texts.
+/// A map of strings.
 type Texts = BTreeMap<String, Text>;
 
 #[derive(Default, Deserialize)]

@@ -1,36 +1,37 @@
-//! References of images: `[HOST[:PORT]/]PATH[:TAG][@DIGEST]`, checked as opm checks them.
+//! Image references: `[HOST[:PORT]/]PATH[:TAG][@DIGEST]`, checked as opm checks them.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Why a text is no reference, in the words of the library that opm uses.
+/// Why a text is not a reference, in the words of the library that opm uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    /// It has not the form of one.
+    /// The text does not have the form of a reference.
     #[error("invalid reference format")]
     Format,
-    /// It would have, in lower case.
+    /// The text would be a reference in lower case.
     #[error("invalid reference format: repository name must be lowercase")]
     UpperCase,
-    /// Its name is too long.
+    /// The name is too long.
     #[error("repository name must not be more than 255 characters")]
     TooLong,
-    /// It could be the identifier of an image.
+    /// The name could be an image ID.
     #[error("invalid repository name, cannot specify 64-byte hexadecimal strings")]
     Identifier,
-    /// The digest has not the length that its algorithm gives.
+    /// The length of the digest does not match its algorithm.
     #[error("invalid checksum digest length")]
     DigestLength,
-    /// The algorithm of the digest is not known.
+    /// The digest algorithm is unknown.
     #[error("unsupported digest algorithm")]
     DigestAlgorithm,
 }
 
-/// Longest name of a repository, host included.
+/// Maximum length of a repository name, including the host.
 const LONGEST_NAME: usize = 255;
 
-/// Whole references. It is built from no input, so it cannot fail to compile. ASCII, as in Go: 128 times Unicode's `\w` takes megabytes.
+/// Matches a whole reference. The pattern is constant, so compiling it cannot fail. ASCII classes, as in Go: 128
+/// repetitions of Unicode's `\w` take megabytes.
 static REFERENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let component = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])";
     let host = format!(r"(?:{component}(?:\.{component})*|\[(?:[a-fA-F0-9:]+)\])(?::[0-9]+)?");
@@ -40,12 +41,12 @@ static REFERENCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"^(?<name>{name})(?::[a-zA-Z0-9_][a-zA-Z0-9_.-]{{0,127}})?(?:@{digest})?$")).ok()
 });
 
-/// Is the text a reference of an image?
+/// Checks that the text is an image reference.
 pub fn check(text: &str) -> Result<(), Invalid> {
     if text.len() == 64 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)) {
         return Err(Invalid::Identifier);
     }
-    // A first part without a dot or a colon is no host, unless it is localhost or has capital letters.
+    // A first component without a dot or a colon is not a host, unless it is localhost or contains upper-case letters.
     let (host, path) = match text.split_once('/') {
         Some((first, rest)) if first.contains(['.', ':']) || first == "localhost" || first.to_lowercase() != first => {
             (first, rest)

@@ -1,4 +1,4 @@
-//! The blobs of a catalog in opm's order, each of them read when its turn comes (olm-behaviour/opm.md#rendering).
+//! Renders the blobs of a catalog in opm's order, reading one blob at a time (olm-behaviour/opm.md#rendering).
 
 use super::blob::{BundleBlob, Place, Source};
 use super::filter::Reduced;
@@ -9,8 +9,8 @@ use crate::bundle;
 use crate::finding::Finding;
 
 impl CatalogIndex {
-    /// All blobs: packages by name, in each the package itself, its channels and bundles by name, others by schema and
-    /// deprecations last; at the very end what is of no package. A blob that can no longer be read is a finding.
+    /// Returns all blobs: packages by name, in each the package itself, its channels and bundles by name, others by schema,
+    /// and deprecations last; at the end blobs without a package. A blob that can no longer be read is a finding.
     pub fn blobs(&self, level: MigrationLevel) -> impl Iterator<Item = Result<Meta, Finding>> {
         let of_none = self.packages.get("").into_iter();
         let packages = self.packages.iter().filter(|(name, _)| !name.is_empty()).map(|(_, blobs)| blobs);
@@ -40,7 +40,7 @@ impl PackageBlobs {
             .chain(self.deprecations.iter().map(|of| self.of(of)))
     }
 
-    /// A blob with what a filter changed.
+    /// Returns a blob with the changes of a filter.
     fn of<T: Reduced>(&self, of: &Located<T>) -> Result<Meta, Finding> {
         let mut meta = read(&of.place, &of.source)?;
         if self.is_reduced {
@@ -51,7 +51,7 @@ impl PackageBlobs {
 }
 
 impl Located<BundleBlob> {
-    /// The whole blob, with its objects.
+    /// Returns the whole blob, with its objects.
     pub(super) fn bundle(&self) -> Result<Meta, Finding> {
         let Source::Directory(content) = &self.source else { return read(&self.place, &self.source) };
         let content = content.read().map_err(|e| gone(&self.place, e))?;
@@ -65,10 +65,10 @@ fn read(place: &Place, source: &Source) -> Result<Meta, Finding> {
     match source {
         Source::Blob(span) => span.value().map(Meta).map_err(|e| gone(place, e)),
         // Only bundles come from directories.
-        Source::Directory(_) => Err(gone(place, "it is no blob".to_owned())),
+        Source::Directory(_) => Err(gone(place, "not a blob".to_owned())),
     }
 }
 
 fn gone(place: &Place, why: String) -> Finding {
-    Finding::new("unreadable-file", why).at(&place.file, place.line).hint("try again when the files no longer change")
+    Finding::new("unreadable-file", why).at(&place.file, place.line).hint("retry when the files no longer change")
 }

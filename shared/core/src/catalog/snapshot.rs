@@ -1,4 +1,4 @@
-//! The content of one catalog at one moment, as the resolver and the registry server read it.
+//! The content of one catalog at one point in time, as the resolver and the registry server read it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,8 +11,9 @@ use crate::version::{self, Range, Version};
 
 /// The content of one catalog. Immutable, cheap to clone.
 ///
-/// Two snapshots are equal when a registry client could not tell them apart: same packages, channels and entries, and same
-/// objects of the bundles that carry them inline. Objects of a bundle with an image are not compared, for the image decides.
+/// Two snapshots are equal when a registry client cannot distinguish them: the packages, channels and entries are equal,
+/// and so are the objects of bundles that are inline. Objects of a bundle with an image are not compared, because the image
+/// is authoritative.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     inner: Arc<Inner>,
@@ -23,7 +24,7 @@ struct Inner {
     packages: BTreeMap<String, Package>,
     /// By package and bundle.
     contents: BTreeMap<(String, String), Content>,
-    /// PackageBlobs of schemas that OLM does not know.
+    /// Blobs of schemas that OLM does not know.
     others: Vec<Span>,
 }
 
@@ -32,11 +33,11 @@ struct Inner {
 pub struct Package {
     /// Name.
     pub name: String,
-    /// Channel that a Subscription without one prefers.
+    /// Channel that OLM prefers for a Subscription without a channel.
     pub default_channel: String,
     /// Channels, sorted by name.
     pub channels: Vec<Channel>,
-    /// Why the package is deprecated, when it is.
+    /// Deprecation message, if the package is deprecated.
     pub deprecation: Option<String>,
 }
 
@@ -47,7 +48,7 @@ pub struct Channel {
     pub name: String,
     /// Name of the head entry.
     pub head: String,
-    /// Why the channel is deprecated, when it is.
+    /// Deprecation message, if the channel is deprecated.
     pub deprecation: Option<String>,
     /// Entries, sorted by name. For the order in which the resolver prefers them see [`super::channel::order`].
     pub entries: Vec<Entry>,
@@ -62,81 +63,81 @@ pub struct Entry {
     pub package: String,
     /// Channel.
     pub channel: String,
-    /// Is the channel the package's default channel?
+    /// Whether the channel is the package's default channel.
     pub is_default_channel: bool,
-    /// Version, read tolerantly; none when it cannot be read.
+    /// Version, parsed tolerantly; `None` when it is invalid.
     pub version: Option<Version>,
     /// Version as the catalog has it.
     pub version_text: String,
-    /// Entry that this one replaces, which the channel need not hold.
+    /// Entry that this one replaces. The channel need not contain it.
     pub replaces: Option<String>,
     /// Entries that this one skips.
     pub skips: Vec<String>,
     /// Range of versions that this one skips, as the catalog has it; see [`Entry::skips_version`].
     pub skip_range: Option<String>,
-    /// Image of the bundle; empty when the catalog carries its objects inline.
+    /// Image of the bundle; empty when the catalog contains its objects.
     pub bundle_path: String,
-    /// Properties as the resolver reads them: those of the bundle (derived from its provided APIs when it has none), then its
-    /// requirements, then `olm.package` when it was missing. A requirement stands twice when the bundle lists it both ways,
-    /// as in OLM.
+    /// Properties as the resolver reads them: those of the bundle (derived from its provided APIs when it has none), then
+    /// its requirements, then `olm.package` if missing. A requirement that the bundle declares both ways occurs twice, as
+    /// in OLM.
     pub properties: Arc<[Property]>,
-    /// Properties as the registry's message has them.
+    /// Properties as in the registry's message.
     pub bundle_properties: Arc<[Property]>,
-    /// Dependencies as the registry's message has them.
+    /// Dependencies as in the registry's message.
     pub dependencies: Arc<[Property]>,
     /// APIs that the bundle provides.
     pub provided_apis: Arc<[Gvk]>,
     /// APIs that the bundle requires.
     pub required_apis: Arc<[Gvk]>,
-    /// Why the bundle is deprecated, when it is.
+    /// Deprecation message, if the bundle is deprecated.
     pub deprecation: Option<String>,
 }
 
 impl Entry {
-    /// Does the skip range contain that version? A range that cannot be read contains none.
+    /// Returns whether the skip range contains the version. An invalid range contains none.
     pub fn skips_version(&self, version: &Version) -> bool {
         self.skip_range.as_deref().and_then(|r| Range::parse(r).ok()).is_some_and(|r| r.contains(version))
     }
 }
 
 impl Snapshot {
-    /// Packages by name.
+    /// Returns the packages by name.
     pub fn packages(&self) -> &BTreeMap<String, Package> {
         &self.inner.packages
     }
 
-    /// The package of that name.
+    /// Returns the package of that name.
     pub fn package(&self, name: &str) -> Option<&Package> {
         self.inner.packages.get(name)
     }
 
-    /// The channel of that name.
+    /// Returns the channel of that name.
     pub fn channel(&self, package: &str, channel: &str) -> Option<&Channel> {
         self.package(package)?.channel(channel)
     }
 
-    /// The entry of that name.
+    /// Returns the entry of that name.
     pub fn entry(&self, package: &str, channel: &str, name: &str) -> Option<&Entry> {
         self.channel(package, channel)?.entry(name)
     }
 
-    /// All entries, by package, channel and name: a bundle appears once for each of its channels.
+    /// Returns all entries, by package, channel and name. A bundle occurs once for each of its channels.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.inner.packages.values().flat_map(Package::entries)
     }
 
-    /// How many bundles there are, whatever number of channels each is in.
+    /// Returns the number of bundles; a bundle in several channels counts once.
     pub fn bundle_count(&self) -> usize {
         let bundles = |package: &Package| package.entries().map(|e| e.name.as_str()).collect::<BTreeSet<_>>().len();
         self.inner.packages.values().map(bundles).sum()
     }
 
-    /// The objects of a bundle, decoded now; none when the catalog has no such entry or does not carry its objects.
+    /// Decodes the objects of a bundle. Returns `None` when the catalog has no such entry or does not contain its objects.
     pub fn bundle(&self, package: &str, channel: &str, name: &str) -> Option<BundleContent> {
         self.read_bundle(package, channel, name).ok().flatten()
     }
 
-    /// The same; the error says why the catalog's objects cannot be had, such as a file that has changed since it was read.
+    /// Like [`Self::bundle`], with an error when the objects cannot be read, such as when the file has changed.
     pub fn read_bundle(&self, package: &str, channel: &str, name: &str) -> Result<Option<BundleContent>, String> {
         let Some(content) = self.entry(package, channel, name).and_then(|_| self.content(package, name)) else {
             return Ok(None);
@@ -144,7 +145,7 @@ impl Snapshot {
         content.read().map(|content| Some(content).filter(|content| !content.is_empty()))
     }
 
-    /// Do both hold the same objects of a bundle? Where they are inline they are decoded for that.
+    /// Returns whether both contain the same objects of a bundle. Inline objects are decoded for the comparison.
     pub fn has_same_objects(&self, other: &Self, package: &str, name: &str) -> bool {
         match (self.content(package, name), other.content(package, name)) {
             (Some(ours), Some(theirs)) => ours.is_same(theirs),
@@ -152,7 +153,7 @@ impl Snapshot {
         }
     }
 
-    /// PackageBlobs of schemas that OLM does not know, as the catalog has them, to be read when needed.
+    /// Returns the blobs of schemas that OLM does not know, which are read on demand.
     pub fn others(&self) -> &[Span] {
         &self.inner.others
     }
@@ -172,28 +173,28 @@ impl PartialEq for Snapshot {
 }
 
 impl Package {
-    /// The channel of that name.
+    /// Returns the channel of that name.
     pub fn channel(&self, name: &str) -> Option<&Channel> {
         let found = self.channels.binary_search_by(|c| c.name.as_str().cmp(name));
         found.ok().map(|at| &self.channels[at])
     }
 
-    /// Entries of all channels, by channel and name.
+    /// Returns the entries of all channels, by channel and name.
     pub fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.channels.iter().flat_map(|c| &c.entries)
     }
 }
 
 impl Channel {
-    /// The entry of that name.
+    /// Returns the entry of that name.
     pub fn entry(&self, name: &str) -> Option<&Entry> {
         let found = self.entries.binary_search_by(|e| e.name.as_str().cmp(name));
         found.ok().map(|at| &self.entries[at])
     }
 }
 
-/// What the registry protocol says of a bundle in a channel: `api.Bundle` (olm-behaviour/opm.md#registry-protocol). Empty strings are
-/// absent fields.
+/// A bundle in a channel as the registry protocol describes it: `api.Bundle` (olm-behaviour/opm.md#registry-protocol).
+/// Empty strings are absent fields.
 #[derive(Clone, Debug, Default)]
 pub struct BundleMessage {
     /// Name of the CSV.
@@ -220,25 +221,25 @@ pub struct BundleMessage {
     pub dependencies: Vec<Property>,
     /// Properties.
     pub properties: Vec<Property>,
-    /// Why it is deprecated.
+    /// Deprecation message, if the bundle is deprecated.
     pub deprecation: Option<String>,
-    /// Its objects, when the message carries them.
+    /// Its objects, if the message carries them.
     pub content: Option<Content>,
 }
 
-/// Makes a [`Snapshot`] from what a registry says of its packages and bundles, in any order.
+/// Builds a [`Snapshot`] from a registry's packages and bundles, in any order.
 #[derive(Debug, Default)]
 pub struct Builder {
     packages: BTreeMap<String, Package>,
     entries: BTreeMap<(String, String, String), Entry>,
     contents: BTreeMap<(String, String), Content>,
-    /// The first entry of each bundle, whose lists the others share.
+    /// The first entry of each bundle, which shares its lists with the other entries.
     first: BTreeMap<(String, String), (String, String, String)>,
     others: Vec<Span>,
 }
 
 impl Builder {
-    /// Adds a package with its channels; their entries come with [`Builder::bundle`].
+    /// Adds a package with its channels; [`Builder::bundle`] adds their entries.
     pub fn package(&mut self, package: Package) {
         self.packages.insert(package.name.clone(), package);
     }
@@ -248,7 +249,7 @@ impl Builder {
         self.others.push(blob);
     }
 
-    /// Adds a bundle in a channel. Of several messages for one the last counts.
+    /// Adds a bundle in a channel. Of several messages for one bundle and channel the last one is used.
     pub fn bundle(&mut self, message: BundleMessage) {
         let BundleMessage { csv_name, package, channel, content, .. } = &message;
         let bundle = (package.clone(), csv_name.clone());
@@ -262,8 +263,8 @@ impl Builder {
         self.entries.insert(key, entry);
     }
 
-    /// The snapshot. Bundles of a package or a channel that was not added are left out, as OLM leaves out those whose package
-    /// it cannot get.
+    /// Builds the snapshot. Bundles of a missing package or channel are left out, as OLM leaves out those whose package it
+    /// cannot get.
     pub fn build(self) -> Snapshot {
         let Self { mut packages, entries, mut contents, others, .. } = self;
         for package in packages.values_mut() {
@@ -281,7 +282,8 @@ impl Builder {
 }
 
 impl BundleMessage {
-    /// The derivations of OLM's resolver. Lists equal to those of `known`, the same bundle in another channel, are shared.
+    /// Derives what OLM's resolver derives. Lists that equal those of `known`, the same bundle in another channel, are
+    /// shared.
     fn into_entry(self, known: Option<&Entry>) -> Entry {
         fn share<T: PartialEq>(list: Vec<T>, known: Option<&Arc<[T]>>) -> Arc<[T]> {
             match known {
@@ -336,7 +338,7 @@ impl BundleMessage {
     }
 }
 
-/// A dependency of a message as the property that the resolver reads; none for a type that it does not know.
+/// Returns a dependency of a message as the property that the resolver reads; `None` for an unknown type.
 fn requirement(dependency: &Property) -> Option<Property> {
     let type_ = match dependency.type_.as_str() {
         property::LABEL => property::LABEL_REQUIRED,

@@ -1,4 +1,4 @@
-//! Where the bytes of a blob are: a catalog is an index, and reads a blob again when somebody asks for it.
+//! The location of a blob's bytes. A catalog is an index; it reads a blob again when the blob is needed.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,27 +9,27 @@ use serde_json::Value;
 use super::meta::Meta;
 use crate::yaml::{Document, Format};
 
-/// Something that still has the bytes of a catalog file: the bytes themselves, or a way to read them again.
+/// A source of a catalog file's bytes: the bytes themselves, or a way to read them again.
 pub trait Stored: fmt::Debug + Send + Sync {
-    /// The bytes of a range; the error says why they can no longer be had, in one sentence.
+    /// Returns a range of bytes. The error states in one sentence why they are no longer available.
     fn read(&self, range: Range<usize>) -> Result<Vec<u8>, String>;
 }
 
-/// A file that is kept in memory.
+/// A file in memory.
 impl Stored for Vec<u8> {
     fn read(&self, range: Range<usize>) -> Result<Vec<u8>, String> {
         self.get(range).map(<[u8]>::to_vec).ok_or_else(|| "the file is shorter than it was".to_owned())
     }
 }
 
-/// The same, shared.
+/// A shared file in memory.
 impl Stored for Arc<[u8]> {
     fn read(&self, range: Range<usize>) -> Result<Vec<u8>, String> {
         self.get(range).map(<[u8]>::to_vec).ok_or_else(|| "the file is shorter than it was".to_owned())
     }
 }
 
-/// The place of one blob in its file. Cheap to clone.
+/// The location of one blob in its file. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Span {
     file: Arc<dyn Stored>,
@@ -43,17 +43,17 @@ impl Span {
         Self { file: file.clone(), range, format: document.format }
     }
 
-    /// Where in its file the blob is, in bytes.
+    /// Returns the range of the blob in its file, in bytes.
     pub(super) fn range(&self) -> Range<usize> {
         self.range.clone()
     }
 
-    /// How the file is written.
+    /// Returns the format of the file.
     pub(super) fn format(&self) -> Format {
         self.format
     }
 
-    /// The blob as JSON, read now, with known fields in their usual case.
+    /// Reads the blob as JSON, with known fields in their usual case.
     pub fn value(&self) -> Result<Value, String> {
         let bytes = self.file.read(self.range.clone())?;
         let text = std::str::from_utf8(&bytes).map_err(|_| "the file has changed since it was read".to_owned())?;

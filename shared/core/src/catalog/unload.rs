@@ -1,4 +1,4 @@
-//! A snapshot as blobs again: a catalog that came over gRPC or from a ConfigMap, for those who work on blobs.
+//! Converts a snapshot back to blobs: a catalog that was read over gRPC or from a ConfigMap, for code that works on blobs.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,11 @@ use super::{Entry, Meta, Package, Property, Snapshot};
 use crate::bundle::property::BUNDLE_OBJECT;
 
 impl Snapshot {
-    /// The blobs of all packages. What no registry tells (descriptions, icons, related images, other schemas) is not there.
+    /// Returns the blobs of all packages, without what no registry transmits (descriptions, icons, related images, other
+    /// schemas).
     ///
     /// # Errors
-    /// Objects of a bundle cannot be read any more.
+    /// Objects of a bundle can no longer be read.
     pub fn blobs(&self) -> Result<Vec<Meta>, String> {
         let mut blobs = Vec::new();
         for package in self.packages().values() {
@@ -36,7 +37,7 @@ impl Snapshot {
     }
 
     fn blob_of(&self, entry: &Entry) -> Result<Value, String> {
-        // A requirement stands twice among the properties that the resolver reads.
+        // A requirement occurs twice among the properties that the resolver reads.
         let mut properties: Vec<&Property> = Vec::new();
         for property in entry.properties.iter().filter(|p| p.type_ != BUNDLE_OBJECT) {
             if !properties.contains(&property) {

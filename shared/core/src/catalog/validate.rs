@@ -1,6 +1,6 @@
-//! Is a package of a catalog sound? All that is wrong with it, in opm's words (olm-behaviour/opm.md#catalog-validation).
+//! Validates a package of a catalog. Findings have opm's words (olm-behaviour/opm.md#catalog-validation).
 //!
-//! A finding's message is opm's for the rule, where opm has one sentence for it; the subject names the object.
+//! A finding's message is that of opm's rule, where opm has one; the subject names the object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,10 @@ use crate::finding::Finding;
 use crate::go_format::quote;
 use crate::version::{self, Range};
 
-/// Codes of findings about catalogs that opm takes as they are.
+/// Codes of findings about catalogs that opm accepts.
 const OUR_OWN: [&str; 5] = ["bad-optional-manifests", "repeated-key", "not-a-text", "link-leads-out", "bundle-outside"];
 
-/// Would opm refuse the whole catalog for a finding of that code?
+/// Returns whether opm would reject the whole catalog because of a finding with that code.
 pub fn refused_by_opm(code: &str) -> bool {
     !OUR_OWN.contains(&code)
 }
@@ -30,7 +30,7 @@ impl<'a> From<&'a ChannelEntry> for Node<'a> {
     }
 }
 
-/// Everything wrong with a package's blobs; nothing of severity `Error` when it can be served.
+/// Returns all findings about a package's blobs. A package without findings of severity `Error` can be served.
 pub(super) fn package(name: &str, blobs: &PackageBlobs) -> Vec<Finding> {
     let mut check = Check { name, package: quote(name), findings: Vec::new() };
     let [package, duplicates @ ..] = &blobs.packages[..] else {
@@ -41,7 +41,7 @@ pub(super) fn package(name: &str, blobs: &PackageBlobs) -> Vec<Finding> {
     for other in duplicates {
         let finding =
             on_package(&other.place).says("duplicate-package", format!("duplicate package {}", check.package));
-        check.add(finding.hint(format!("the other one is at {}", package.place)));
+        check.add(finding.hint(format!("the other package is at {}", package.place)));
     }
     let on_package = on_package(&package.place);
     if name.is_empty() {
@@ -55,9 +55,9 @@ pub(super) fn package(name: &str, blobs: &PackageBlobs) -> Vec<Finding> {
         let hint = format!("set defaultChannel to one of its channels: {}", known.join(", "));
         check.add(on_package.says("no-default-channel", "default channel must be set").hint(hint));
     } else if !blobs.channels.iter().any(|c| c.blob.name == *default) {
-        // opm makes the channel, and finds nothing in it.
+        // opm creates the channel, which is then empty.
         let on_channel = at(&package.place).about(format!("channel {} of package {}", quote(default), check.package));
-        let hint = format!("defaultChannel has to be one of the channels that are there: {}", known.join(", "));
+        let hint = format!("set defaultChannel to one of the existing channels: {}", known.join(", "));
         let message = "channel must contain at least one bundle";
         check.add(on_channel.says("unknown-default-channel", message).hint(hint));
     }
@@ -79,7 +79,7 @@ pub(super) fn package(name: &str, blobs: &PackageBlobs) -> Vec<Finding> {
     check.findings
 }
 
-/// A finding that has a place and yet nothing to say.
+/// A finding with a location but without a message.
 struct On(Finding);
 
 fn at(place: &Place) -> On {
@@ -98,7 +98,7 @@ impl On {
 
 struct Check<'a> {
     name: &'a str,
-    /// The name in quotes.
+    /// The package's name in quotes.
     package: String,
     findings: Vec<Finding>,
 }
@@ -116,7 +116,7 @@ impl Check<'_> {
         at(&of.place).about(format!("channel {} of package {}", quote(&of.blob.name), self.package))
     }
 
-    /// PackageBlobs of a package that has no `olm.package`.
+    /// Reports the blobs of a package that has no `olm.package`.
     fn orphans(&mut self, blobs: &PackageBlobs) {
         const HINT: &str = "add an olm.package blob for it, or correct the package's name";
         for of in &blobs.channels {
@@ -139,7 +139,7 @@ impl Check<'_> {
         }
     }
 
-    /// Checks each bundle; the names of all.
+    /// Checks each bundle. Returns the names of all.
     fn bundles<'b>(&mut self, bundles: &'b [Located<BundleBlob>]) -> BTreeSet<&'b str> {
         let mut names: BTreeMap<&str, &Place> = BTreeMap::new();
         let mut versions: BTreeMap<String, Vec<&Located<BundleBlob>>> = BTreeMap::new();
@@ -147,7 +147,7 @@ impl Check<'_> {
             if let Some(other) = names.insert(&of.blob.name, &of.place) {
                 let message = format!("package {} has duplicate bundle {}", self.package, quote(&of.blob.name));
                 let finding = self.on_bundle(of).says("duplicate-bundle", message);
-                self.add(finding.hint(format!("the other one is at {other}")));
+                self.add(finding.hint(format!("the other bundle is at {other}")));
                 continue;
             }
             if let Some(version) = self.bundle(of) {
@@ -161,13 +161,13 @@ impl Check<'_> {
                 names.sort_unstable();
                 let message = format!("duplicate versions found in bundles: [{{{version}: [{}]}}]", names.join(", "));
                 let finding = self.on_bundle(last).says("duplicate-version", message);
-                self.add(finding.hint("versions may differ by their build metadata only"));
+                self.add(finding.hint("give each bundle a version that differs in more than build metadata"));
             }
         }
         names.into_keys().collect()
     }
 
-    /// Checks a bundle; its version with its release, when it has one.
+    /// Checks a bundle. Returns its version with its release, if it has a version.
     fn bundle(&mut self, of: &Located<BundleBlob>) -> Option<String> {
         let (on, name, bundle) = (self.on_bundle(of), quote(&of.blob.name), &of.blob);
         if bundle.name.is_empty() {
@@ -175,11 +175,11 @@ impl Check<'_> {
         }
         if bundle.image.is_empty() && !bundle.has_objects {
             let finding = on.says("no-image", "bundle image must be set");
-            self.add(finding.hint("name its image, or add its objects as olm.bundle.object"));
+            self.add(finding.hint("set its image, or add its objects as olm.bundle.object properties"));
         }
         for (code, message) in &bundle.problems {
             let finding = on.says(code, message);
-            // Only who mirrors images reads the list of related ones.
+            // Only tools that mirror images read the related images.
             self.add(if matches!(*code, "bad-optional-manifests" | "bad-related-image") {
                 finding.warning()
             } else {
@@ -207,7 +207,7 @@ impl Check<'_> {
             Err(e) => {
                 let message = format!("error parsing bundle {name} version {}: {e}", quote(version));
                 let finding = on.says("bad-version", message);
-                self.add(finding.hint("a version is major.minor.patch, without a leading v"));
+                self.add(finding.hint("use major.minor.patch, without a leading v"));
                 return None;
             }
         };
@@ -240,7 +240,7 @@ impl Check<'_> {
             }
             if let Some(other) = names.insert(&channel.name, &of.place) {
                 let message = format!("package {} has duplicate channel {name}", self.package);
-                let hint = format!("join its entries with those at {other}");
+                let hint = format!("merge its entries with those at {other}");
                 self.add(on.says("duplicate-channel", message).hint(hint));
                 continue;
             }
@@ -254,7 +254,7 @@ impl Check<'_> {
                 if !entries.insert(&entry.name) {
                     let (package, entry) = (&self.package, quote(&entry.name));
                     let message = format!("invalid package {package}, channel {name}: duplicate entry {entry}");
-                    self.add(on.says("duplicate-entry", message).hint("join the two"));
+                    self.add(on.says("duplicate-entry", message).hint("merge the two entries"));
                 }
                 self.entry(&on, entry);
             }
@@ -272,7 +272,7 @@ impl Check<'_> {
             }
             let nodes: Vec<Node<'_>> = channel.entries.iter().map(Node::from).collect();
             if let Err(message) = channel::check(&nodes) {
-                self.add(on.says("bad-graph", message).hint("correct replaces and skips"));
+                self.add(on.says("bad-graph", message).hint("correct replaces and skips of the entries"));
             }
         }
     }
@@ -285,7 +285,7 @@ impl Check<'_> {
         let range = &entry.skip_range;
         if let Some(e) = Range::parse(range).err().filter(|_| !range.is_empty()) {
             let message = format!("invalid bundle {name}: invalid skipRange {}: {e}", quote(range));
-            self.add(on.says("bad-edge", message).hint("a range is written as \">=1.0.0 <1.2.0\""));
+            self.add(on.says("bad-edge", message).hint("write a range as \">=1.0.0 <1.2.0\""));
         }
     }
 
@@ -293,7 +293,7 @@ impl Check<'_> {
         if let [first, second, ..] = &blobs.deprecations[..] {
             let message = format!("expected a maximum of one deprecation per package: {}", self.package);
             let finding = at(&second.place).says("duplicate-deprecations", message);
-            self.add(finding.hint(format!("the other one is at {}", first.place)));
+            self.add(finding.hint(format!("the other deprecation is at {}", first.place)));
         }
         let channels: BTreeSet<&str> = blobs.channels.iter().map(|c| c.blob.name.as_str()).collect();
         for of in &blobs.deprecations {
@@ -343,7 +343,7 @@ impl Check<'_> {
     }
 }
 
-/// A release is a pre-release's text of at most 20 characters.
+/// Checks a release: a pre-release of at most 20 characters.
 fn check_release(release: &str) -> Result<(), String> {
     const LONGEST: usize = 20;
     if release.len() > LONGEST {
@@ -352,7 +352,7 @@ fn check_release(release: &str) -> Result<(), String> {
     version::parse(&format!("0.0.0-{release}")).map(drop).map_err(|e| e.to_string())
 }
 
-/// Why a name is not a DNS label.
+/// Returns why a name is not a DNS label.
 fn bad_label(name: &str) -> Option<&'static str> {
     if name.len() > LONGEST_LABEL {
         Some("must be no more than 63 characters")

@@ -95,7 +95,7 @@ fn all_findings_and_the_sound_packages() {
     let place = folder.path().join("weed.json");
     let finding =
         "error: channel \"c\" of package \"weed\": channel must contain at least one bundle [unknown-default-channel]";
-    let hint = "defaultChannel has to be one of the channels that are there: \"d\"";
+    let hint = "set defaultChannel to one of the existing channels: \"d\"";
     assert_eq!(out, format!("{}:1: {finding}\n  hint: {hint}\n", place.display()));
     assert_eq!(err, "2 packages with 4 bundles, 1 package set aside: 1 finding\n");
     let (_, out, _) = validated(refs, Format::Json, false);

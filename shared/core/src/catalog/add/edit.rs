@@ -1,6 +1,7 @@
-//! Changes of one document's text, in which all that is not changed stays as people wrote it.
+//! Edits the text of one document in place. Everything that does not change keeps its formatting.
 //!
-//! *Guarantee.* The changed text is read again, and is refused unless it says what was meant and nothing else has changed.
+//! *Guarantee.* The edited text is parsed again, and is rejected unless it has the intended content and nothing else
+//! changed.
 
 use std::ops::Range;
 
@@ -12,17 +13,17 @@ use crate::yaml::{self, Document, Format};
 /// A change of an `olm.channel` or `olm.package` blob.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Edit {
-    /// One more entry, with its name and edges.
+    /// Adds an entry with its name and edges.
     Entry(Value),
-    /// That entry replaces that one from now on.
+    /// Makes the first entry replace the second one.
     Replaces(String, String),
-    /// That entry skips that one, too.
+    /// Makes the first entry skip the second one.
     Skip(String, String),
-    /// Another default channel.
+    /// Sets the default channel.
     DefaultChannel(String),
 }
 
-/// The document with the changes, none when its text has a form that cannot be changed without writing it anew.
+/// Applies the edits to a document. Returns `None` when the form of the text does not allow an edit in place.
 pub(super) fn edited(text: &str, format: Format, edits: &[Edit]) -> Option<String> {
     let value = |text: &str| Document { line: 1, offset: 0, text, format }.value().ok();
     let (mut expected, mut changed) = (value(text)?, text.to_owned());
@@ -38,7 +39,7 @@ pub(super) fn edited(text: &str, format: Format, edits: &[Edit]) -> Option<Strin
 type Replacement = (Range<usize>, String);
 
 impl Edit {
-    /// Changes the blob.
+    /// Applies the edit to the parsed blob.
     fn value(&self, blob: &mut Value) -> Option<()> {
         match self {
             Self::DefaultChannel(name) => match field(blob, "defaultChannel") {
@@ -64,7 +65,7 @@ impl Edit {
         Some(())
     }
 
-    /// What takes the place of which part of the text.
+    /// Returns the replacement of a part of the text.
     fn text(&self, text: &str, is_json: bool) -> Option<Replacement> {
         let root = outline(text)?;
         let writer = Writer { text, is_json };
@@ -104,20 +105,20 @@ fn entry<'a>(blob: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     entries.get_mut(at)
 }
 
-/// Writes new parts in the style of those beside them.
+/// Writes new parts in the style of their siblings.
 struct Writer<'a> {
     text: &'a str,
     is_json: bool,
 }
 
 impl Writer<'_> {
-    /// Puts another text in place of a scalar.
+    /// Replaces a scalar.
     fn replace(&self, node: &Node, new: &str) -> Option<Replacement> {
         let Kind::Scalar { is_plain, .. } = node.kind else { return None };
         let value = new.into();
         let new = if is_plain && !self.is_json { plain(&value, false)? } else { json_text(&value)? };
         if node.range.is_empty() {
-            // What is not there goes behind its colon.
+            // A missing value is written after the colon.
             let (before, behind) = self.text.split_at(node.range.start);
             let at = match behind.trim_start().strip_prefix(':') {
                 Some(rest) => self.text.len() - rest.len(),
@@ -148,7 +149,7 @@ impl Writer<'_> {
         Some(self.behind(last.range.end, indent, space, &written))
     }
 
-    /// Adds an item to a list of lines that begin with a dash.
+    /// Adds an item to a block sequence.
     fn append_block(&self, last: &Node, value: &Value) -> Option<Replacement> {
         let line = self.line_start(last.range.start);
         let before = self.text[line..last.range.start].trim_end();
@@ -164,7 +165,7 @@ impl Writer<'_> {
             lines.trim_end().lines().collect::<Vec<_>>().join(&inner)
         };
         let mut end = self.line_end(self.trimmed_end(last));
-        // Comments that stand deeper than the dash belong to the item.
+        // Comments that are indented deeper than the dash belong to the item.
         while let Some(next) = self.text.get(end + 1..).map(|rest| rest.lines().next().unwrap_or_default()) {
             let depth = next.len() - next.trim_start().len();
             if !next.trim_start().starts_with('#') || depth <= indent.len() {
@@ -176,7 +177,7 @@ impl Writer<'_> {
         Some((end..end, format!("\n{indent}-{}{written}", " ".repeat(gap))))
     }
 
-    /// Adds a field to an object, behind another.
+    /// Adds a field to an object, after another field.
     fn insert(&self, object: &Node, after: usize, key: &str, value: &Value) -> Option<Replacement> {
         let Kind::Map { fields, is_flow } = &object.kind else { return None };
         let (known, before) = fields.get(after)?;
@@ -196,7 +197,7 @@ impl Writer<'_> {
         Some(self.behind(before.range.end, indent, " ", &format!("{key}: {}", inline(value, quotes)?)))
     }
 
-    /// Puts a part behind another in brackets or braces: on a line of its own if that begins its line and ends it.
+    /// Adds a part after another one in a flow collection: on its own line if the other one has its own line.
     fn behind(&self, end: usize, indent: Option<&str>, space: &str, written: &str) -> Replacement {
         let line_end = self.line_end(end);
         let rest = &self.text[end..line_end];
@@ -216,7 +217,7 @@ impl Writer<'_> {
         }
     }
 
-    /// How many spaces the fields of an object stand deeper than itself, if it has a line for each.
+    /// Returns the indentation of an object's fields relative to the object, in spaces, if each field has its own line.
     fn unit(&self, object: &Node) -> Option<String> {
         let Kind::Map { fields, is_flow: true } = &object.kind else { return None };
         let outer = self.indent(object.range.start)?;
@@ -224,7 +225,7 @@ impl Writer<'_> {
         inner.strip_prefix(outer).map(str::to_owned)
     }
 
-    /// What stands before a part that begins its line.
+    /// Returns the indentation of a part that begins its line.
     fn indent(&self, start: usize) -> Option<&str> {
         let before = &self.text[self.line_start(start)..start];
         before.trim().is_empty().then_some(before)
@@ -243,7 +244,7 @@ impl Writer<'_> {
     }
 }
 
-/// On one line, in brackets and braces.
+/// Renders a value in flow style, on one line.
 fn inline(value: &Value, quotes: bool) -> Option<String> {
     Some(match value {
         Value::Object(fields) => {
@@ -261,7 +262,7 @@ fn inline(value: &Value, quotes: bool) -> Option<String> {
     })
 }
 
-/// As JSON, a line for each part.
+/// Renders a value as JSON, one line for each part.
 fn pretty(value: &Value, indent: &str, unit: &str) -> Option<String> {
     let inner = format!("{indent}{unit}");
     let parts: Vec<String> = match value {
@@ -278,7 +279,7 @@ fn pretty(value: &Value, indent: &str, unit: &str) -> Option<String> {
     Some(format!("{open}\n{inner}{}\n{indent}{close}", parts.join(&format!(",\n{inner}"))))
 }
 
-/// A scalar as YAML, with quotes where it needs some.
+/// Renders a scalar as YAML, quoted where needed.
 fn plain(value: &Value, in_flow: bool) -> Option<String> {
     let text = yaml::to_string(value).ok()?;
     let text = text.trim_end();
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_are_changed_where_they_stand() {
+    fn edges_are_changed_in_place() {
         let moved = [
             Edit::Replaces("b".into(), "c".into()),
             Edit::Skip("b".into(), "x".into()),

@@ -1,4 +1,5 @@
-//! Which document goes into which file: beside what it belongs with, and into a file of its own where the others have one.
+//! Decides into which file each document is written: next to related documents, or into a new file when those have one
+//! each.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,16 +16,16 @@ use crate::api::object::text;
 use crate::finding::Finding;
 use crate::yaml::{self, Format};
 
-/// How a file changes.
+/// The changes of a file.
 #[derive(Clone, Debug)]
 pub struct FileChange {
-    /// Path, as the catalog's findings name it.
+    /// Path, as in the catalog's findings.
     pub path: String,
-    /// How a new file is written.
+    /// Format of a new file.
     format: Format,
-    /// Documents that change, by where they begin.
+    /// Edited documents, by their offset.
     edits: BTreeMap<usize, Edits>,
-    /// New documents, by the end of the one that they follow; at the very end for [`usize::MAX`].
+    /// New documents, by the end of the document that they follow; [`usize::MAX`] is the end of the file.
     documents: BTreeMap<usize, Vec<Value>>,
 }
 
@@ -33,7 +34,7 @@ struct Edits {
     range: Range<usize>,
     format: Format,
     list: Vec<Edit>,
-    /// What it is, for people.
+    /// The edited object, for messages.
     subject: String,
     line: usize,
 }
@@ -43,7 +44,7 @@ impl FileChange {
         Self { path: path.to_owned(), format, edits: BTreeMap::new(), documents: BTreeMap::new() }
     }
 
-    /// Does it write that bundle?
+    /// Returns whether the change writes that bundle.
     pub(super) fn has(&self, package: &str, bundle: &str) -> bool {
         let is_it = |v: &Value| {
             text(v, &["schema"]) == "olm.bundle" && text(v, &["package"]) == package && text(v, &["name"]) == bundle
@@ -51,20 +52,20 @@ impl FileChange {
         self.documents.values().flatten().any(is_it)
     }
 
-    /// The new text of a file, given the one it has; none for a new file.
+    /// Returns the new text of a file, given its current text; `None` for a new file.
     ///
     /// # Errors
-    /// The text is not the one that the catalog was read from, or has a form that cannot be changed in place.
+    /// The text is not the one that the catalog was read from, or its form does not allow an edit in place.
     pub fn apply(&self, old: Option<&str>) -> Result<String, Finding> {
         let old = old.unwrap_or_default();
         let mut replacements: BTreeMap<(usize, usize), (usize, String)> = BTreeMap::new();
         for (start, Edits { range, format, list, subject, line }) in &self.edits {
             let Some(document) = old.get(range.clone()) else { return Err(self.moved()) };
             let changed = edit::edited(document, *format, list).ok_or_else(|| {
-                Finding::new("cannot-edit", "the text has a form that cannot be changed in place")
+                Finding::new("cannot-edit", "the form of the text does not allow an edit in place")
                     .at(&self.path, *line)
                     .about(subject.clone())
-                    .hint("write its entries as a list of plain objects, without anchors and tags")
+                    .hint("write the entries as a list of plain objects without anchors and tags")
             })?;
             replacements.insert((*start, 1), (range.end, changed));
         }
@@ -95,13 +96,13 @@ impl FileChange {
         Finding::new("changed", "the file has changed since it was read").at(&self.path, 0).hint("try again")
     }
 
-    /// New documents behind a part of a text, in its style.
+    /// Adds new documents after a part of a text, in its style.
     fn write(&self, before: &str, blobs: &[Value]) -> Result<String, Finding> {
         let is_json = Format::of(before.as_bytes()).unwrap_or(self.format) == Format::Json;
         let last = before.trim_end().lines().next_back().unwrap_or_default();
         let is_compact = last.starts_with('{') && last.ends_with('}');
         let ends_line = before.is_empty() || before.ends_with('\n');
-        // As opm writes YAML its keys are sorted; people begin with the schema, and so does JSON.
+        // The keys of YAML that opm wrote are sorted; YAML that a user wrote, and JSON, begin with the schema.
         let document = before.rsplit("\n---").next().unwrap_or_default().lines();
         let first =
             document.map(str::trim).find(|l| !l.is_empty() && !l.starts_with(['#', '-', '%'])).unwrap_or("schema");
@@ -133,7 +134,7 @@ fn yaml(value: &impl serde::Serialize) -> Result<String, String> {
     yaml::to_string(value).map_err(|e| e.to_string())
 }
 
-/// JSON as opm indents it.
+/// Renders JSON with opm's indentation.
 fn pretty(value: &impl serde::Serialize) -> Result<String, String> {
     let mut text = Vec::new();
     let format = serde_json::ser::PrettyFormatter::with_indent(b"    ");
@@ -142,16 +143,16 @@ fn pretty(value: &impl serde::Serialize) -> Result<String, String> {
     String::from_utf8(text).map_err(|e| e.to_string())
 }
 
-/// Changes of files under construction.
+/// The changes of all files while they are computed.
 struct Files<'a> {
     changes: BTreeMap<String, FileChange>,
-    /// How many documents each file of the catalog has.
+    /// Number of documents in each file of the catalog.
     counts: BTreeMap<&'a str, usize>,
     format: Format,
 }
 
 impl CatalogIndex {
-    /// What has to be written where.
+    /// Returns the changes of files that the changes of packages require.
     pub(super) fn file_changes(&self, packages: &[Package<'_>], request: &Request) -> Result<Vec<FileChange>, Finding> {
         let places: Vec<(&Place, Option<Format>)> = self.packages.values().flat_map(PackageBlobs::places).collect();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -246,7 +247,8 @@ impl Files<'_> {
         Ok(())
     }
 
-    /// Puts a document behind another. If that has a file of its own, named after it, the new one gets one, too.
+    /// Adds a document after another one. If that one has a file of its own that is named after it, the new one gets a file
+    /// as well.
     fn beside(
         &mut self,
         at: Option<(&Place, &super::super::blob::Source)>,
@@ -276,7 +278,7 @@ fn of_package(blobs: &PackageBlobs) -> Option<(&Place, &super::super::blob::Sour
 }
 
 fn no_place(file: &str) -> Finding {
-    Finding::new("no-place", "the package is in no file that can be changed")
+    Finding::new("no-place", "the package is not in a file that can be edited")
         .at(file, 0)
-        .hint("render it to a file first")
+        .hint("render the package to a file first")
 }

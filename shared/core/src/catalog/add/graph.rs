@@ -1,4 +1,4 @@
-//! Where a bundle goes in a channel, and who would lose the way to the channel's head by that.
+//! Computes the entry of a bundle in a channel, and which versions would lose their update path to the channel's head.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -11,20 +11,21 @@ use super::edit::Edit;
 use crate::finding::Finding;
 use crate::version::{self, Version};
 
-/// Where the edges of an added bundle come from, as in `opm index add --mode`.
+/// The source of the edges of an added bundle, as in `opm index add --mode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// From `spec.replaces`, `spec.skips` and `olm.skipRange` of its CSV.
     #[default]
     Replaces,
-    /// From versions: it replaces the next lower one of the channel, and is replaced by the next higher one.
+    /// Versions: the bundle replaces the next lower version of the channel, and the next higher version replaces the
+    /// bundle.
     Semver,
-    /// The same, and it skips all lower patches of its minor version.
+    /// Like `Semver`, and the bundle skips all lower patches of its minor version.
     SemverSkipPatch,
 }
 
 impl Mode {
-    /// The names that people give.
+    /// The names of the modes on the command line.
     pub const NAMES: [&'static str; 3] = ["replaces", "semver", "semver-skippatch"];
 }
 
@@ -44,7 +45,7 @@ impl FromStr for Mode {
 /// Versions by the name of the bundle.
 pub(super) type Versions = BTreeMap<String, Version>;
 
-/// Puts an entry, which has the edges that its CSV wants, into a channel. Says how the entries that were there change.
+/// Adds an entry, which has the edges of its CSV, to a channel. Returns how the existing entries change.
 pub(super) fn place(
     mode: Mode,
     entries: &mut Vec<ChannelEntry>,
@@ -60,7 +61,7 @@ pub(super) fn place(
         for (at, entry) in entries.iter().enumerate() {
             let known = of(&entry.name)?;
             if version::compare(known, version).is_eq() {
-                let message = format!("version {version} is already there, in {}", entry.name);
+                let message = format!("version {version} already exists, in {}", entry.name);
                 return Err(Finding::new("duplicate-version", message).hint("give the bundle another version"));
             }
             if !skipped.contains(entry.name.as_str()) {
@@ -77,13 +78,13 @@ pub(super) fn place(
         let skips_patches = mode == Mode::SemverSkipPatch;
         match ahead {
             Some((known, at)) if skips_patches && is_patch(&known) => {
-                // A later patch is there already: nobody need stop here.
+                // A later patch exists: no update needs to stop at this one.
                 new.replaces.clear();
                 edits.push(Edit::Skip(entries[at].name.clone(), new.name.clone()));
                 entries[at].skips.push(new.name.clone());
             }
             _ if skips_patches && patches > 0 => {
-                // The patches and what they skip; below them it goes on with what the lowest one replaces.
+                // The lower patches and what they skip; `replaces` is that of the lowest patch.
                 let own = lower(0).take(patches).collect::<Vec<_>>();
                 let lowest = own.last().map(|e| e.replaces.clone()).unwrap_or_default();
                 new.replaces = lower(patches).next().map_or(lowest, |e| e.name.clone());
@@ -98,7 +99,7 @@ pub(super) fn place(
         {
             let replaced = std::mem::replace(&mut entries[*at].replaces, new.name.clone());
             edits.push(Edit::Replaces(entries[*at].name.clone(), new.name.clone()));
-            // What the channel does not have may be installed all the same.
+            // What the channel does not contain may still be installed.
             let is_elsewhere = !replaced.is_empty() && !entries.iter().any(|e| e.name == replaced);
             if is_elsewhere && replaced != new.name && !entries[*at].skips.contains(&replaced) {
                 edits.push(Edit::Skip(entries[*at].name.clone(), replaced.clone()));
@@ -112,11 +113,14 @@ pub(super) fn place(
 }
 
 fn unknown_version(name: &str) -> Finding {
-    Finding::new("no-version", format!("the version of {name} is not known, so it has no place among versions"))
-        .hint("add it with --mode replaces")
+    Finding::new(
+        "no-version",
+        format!("the version of {name} is unknown, so its edges cannot be derived from versions"),
+    )
+    .hint("add it with --mode replaces")
 }
 
-/// Is what became of a channel still one? `new` are the names of the entries that were put into it.
+/// Checks that a changed channel is valid. `new` are the names of the added entries.
 pub(super) fn check(entries: &[ChannelEntry], new: &BTreeSet<String>) -> Result<(), Finding> {
     let nodes: Vec<Node<'_>> = entries.iter().map(Node::from).collect();
     let Err(message) = channel::check(&nodes) else { return Ok(()) };
@@ -127,17 +131,17 @@ pub(super) fn check(entries: &[ChannelEntry], new: &BTreeSet<String>) -> Result<
     match heads[..] {
         [] => {
             Err(Finding::new("cycle", "the channel would have no head: each entry is replaced or skipped by another")
-                .hint("correct replaces and skips of the CSV"))
+                .hint("correct spec.replaces and spec.skips of the CSV"))
         }
         [_] if message.contains("cycle") => {
-            Err(Finding::new("cycle", format!("the channel would go round: {message}"))
-                .hint("correct replaces of the CSV"))
+            Err(Finding::new("cycle", format!("the channel would have a cycle: {message}"))
+                .hint("correct spec.replaces of the CSV"))
         }
         [head] => {
             let stranded = message.rsplit_once(": ").map_or("", |(_, names)| names);
-            let message = format!("nothing would lead from {stranded} to the head {}", head.name);
+            let message = format!("{stranded} would have no update path to the head {}", head.name);
             Err(Finding::new("stranded", message)
-                .hint(format!("let {} skip them, or replace the newest of them", head.name)))
+                .hint(format!("make {} skip them, or replace the newest of them", head.name)))
         }
         _ => {
             let added = heads.iter().find(|e| new.contains(&e.name)).or_else(|| heads.first());
@@ -148,7 +152,7 @@ pub(super) fn check(entries: &[ChannelEntry], new: &BTreeSet<String>) -> Result<
                 added.map(|e| &e.replaces).filter(|r| !r.is_empty() && !entries.iter().any(|e| e.name == **r));
             let first = missing.map_or_else(String::new, |r| format!("add {r} first, "));
             let hint = format!(
-                "{first}let {name} replace or skip {}, or go by versions with --mode semver",
+                "{first}make {name} replace or skip {}, or derive edges from versions with --mode semver",
                 others.join(", ")
             );
             Err(Finding::new("two-heads", message).hint(hint))
@@ -156,7 +160,7 @@ pub(super) fn check(entries: &[ChannelEntry], new: &BTreeSet<String>) -> Result<
     }
 }
 
-/// Why a new entry leaves the head that there was a head.
+/// Returns why the previous head is still a head next to the new entry.
 fn why_head(new: &ChannelEntry, entries: &[ChannelEntry]) -> String {
     let ChannelEntry { name, replaces, .. } = new;
     if replaces.is_empty() {
@@ -175,7 +179,7 @@ fn why_head(new: &ChannelEntry, entries: &[ChannelEntry]) -> String {
     }
 }
 
-/// Names of which an installed version was led to the head before and is no longer.
+/// Returns the names of versions that had an update path to the head before the change and have none after it.
 pub(super) fn stranded(before: &[ChannelEntry], after: &[ChannelEntry], versions: &Versions) -> Vec<String> {
     let (before, after) = (channel_of(before, versions), channel_of(after, versions));
     let (before, after) = (Graph::of(&before), Graph::of(&after));
@@ -186,7 +190,7 @@ pub(super) fn stranded(before: &[ChannelEntry], after: &[ChannelEntry], versions
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// A channel with as much of its entries as updates go by.
+/// Builds a channel from the parts of its entries that determine updates.
 fn channel_of(entries: &[ChannelEntry], versions: &Versions) -> Channel {
     let some = |text: &str| Some(text.to_owned()).filter(|t| !t.is_empty());
     let entry = |entry: &ChannelEntry| Entry {
@@ -220,7 +224,7 @@ mod tests {
         entries.iter().map(version).collect()
     }
 
-    /// The channel after versions were added, one after the other.
+    /// Returns the channel after versions were added one after the other.
     fn added(mode: Mode, names: &[&str]) -> String {
         let mut channel = Vec::new();
         for name in names {
@@ -257,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_replaced_and_not_there_is_skipped_instead() {
+    fn a_missing_replaced_entry_is_skipped_instead() {
         let mut channel = entries(&[("r2.0.0", "r1.9.0", &[], "")]);
         let before = channel.clone();
         let new = entries(&[("r1.0.0", "", &[], "")]);
@@ -268,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_led_to_the_head_must_still_be() {
+    fn versions_with_a_path_to_the_head_keep_one() {
         let before = entries(&[("r2", "r1", &["r0"], ""), ("r1", "", &[], "")]);
         let known = versions(&before);
         let after = |skips: &[&str], range| {
@@ -276,14 +280,14 @@ mod tests {
             after.extend(entries(&[("r3", "r1", skips, range)]));
             stranded(&before, &after, &known)
         };
-        // r2 is skipped, so that r0 finds nobody who skips it.
+        // r2 is skipped, so no entry skips r0.
         assert_eq!(after(&["r2"], ""), ["r0"]);
         assert_eq!(after(&["r2", "r0"], ""), [""; 0]);
         assert_eq!(after(&[], ""), ["r0", "r1", "r2"]);
     }
 
     #[test]
-    fn what_is_no_channel_is_refused_with_its_reason() {
+    fn an_invalid_channel_is_refused_with_its_reason() {
         let before = [("r1", "r0", &[][..], ""), ("r2", "r1", &[], "")];
         for (new, code, words) in [
             (("r3", "", &[][..], ""), "two-heads", "r3 replaces nothing"),
@@ -291,7 +295,7 @@ mod tests {
             (("r3", "r9", &[], ""), "two-heads", "replaces r9, which is not in the channel"),
             (("r3", "r1", &[], ""), "two-heads", "replaces r1, which r2 replaces already"),
             (("r0", "r2", &[], ""), "cycle", "no head"),
-            (("r3", "r9", &["r2"], ""), "stranded", "nothing would lead from r1 to the head r3"),
+            (("r3", "r9", &["r2"], ""), "stranded", "r1 would have no update path to the head r3"),
         ] {
             let channel = entries(&[before[0], before[1], new]);
             let finding = check(&channel, &BTreeSet::from([new.0.to_owned()])).unwrap_err();

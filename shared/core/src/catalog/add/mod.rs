@@ -1,14 +1,14 @@
-//! Bundles are added to a file-based catalog: what has to be written where, so that nothing that is there is written anew.
+//! Adds bundles to a file-based catalog: computes which documents to write where, without rewriting existing text.
 //!
 //! ```text
 //!   CatalogIndex + bundles --CatalogIndex::add--> Addition { files, added, notes }      or findings that say why not
-//!     graph   where a bundle goes in a channel, who would be stranded
-//!     files   which document goes into which file
+//!     graph   the entry of a bundle in a channel, and which versions would be stranded
+//!     files   the file of each document
 //!     edit    one document's text, changed in place
 //! ```
 //!
-//! *Guarantees.* A package that is sound stays sound, and whatever was led to a channel's head still is. Nothing here writes:
-//! the caller applies [`FileChange`] to the texts that it has, and loads the result before it writes.
+//! *Guarantees.* A valid package stays valid, and every version with an update path to the head keeps one. Nothing here
+//! writes files: the caller applies each [`FileChange`] to the current text, and loads the result before it writes.
 
 mod edit;
 mod files;
@@ -37,30 +37,30 @@ use crate::version;
 /// How bundles are added.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Where edges come from.
+    /// The source of upgrade edges.
     pub mode: Mode,
-    /// Channels to add to, in place of those that the bundles' annotations name.
+    /// Channels to add to, instead of those in the bundles' annotations.
     pub channels: Vec<String>,
-    /// Default channel of the package, in place of what the annotations say; empty to go by these.
+    /// Default channel of the package, instead of the one in the annotations; empty to use the annotations.
     pub default_channel: String,
-    /// Image that a bundle directory is pushed to; empty to carry its objects in the catalog.
+    /// Image that a bundle directory is pushed to; empty to store its objects in the catalog.
     pub image: String,
     /// How far the bundles' blobs are migrated.
     pub level: MigrationLevel,
-    /// The catalog's directory, as the paths of its files begin.
+    /// The catalog's directory: the prefix of the paths of its files.
     pub root: String,
 }
 
-/// What adding comes to.
+/// The result of adding bundles.
 #[derive(Clone, Debug, Default)]
 pub struct Addition {
     /// The files that change, by path.
     pub files: Vec<FileChange>,
     /// The bundles, in the order in which they were added.
     pub added: Vec<Added>,
-    /// The packages they are of.
+    /// The packages of the bundles.
     pub packages: BTreeSet<String>,
-    /// What people should know of it, as warnings.
+    /// Warnings about the result.
     pub notes: Vec<Finding>,
 }
 
@@ -73,9 +73,9 @@ pub struct Added {
     pub package: String,
     /// Version.
     pub version: String,
-    /// Image; empty when the catalog carries its objects.
+    /// Image; empty when the catalog contains its objects.
     pub image: String,
-    /// Its places.
+    /// The channels that it is added to.
     pub channels: Vec<AddedTo>,
     /// File that it is written to.
     pub file: String,
@@ -87,52 +87,52 @@ pub struct Added {
 pub struct AddedTo {
     /// Channel.
     pub name: String,
-    /// Is it the channel's head now?
+    /// Whether it is now the head of the channel.
     pub head: bool,
-    /// What it replaces.
+    /// The entry that it replaces.
     pub replaces: String,
-    /// What it skips.
+    /// The entries that it skips.
     pub skips: Vec<String>,
-    /// The versions that it skips.
+    /// The range of versions that it skips.
     pub skip_range: String,
 }
 
 /// A bundle to add.
 #[derive(Clone, Debug)]
 struct New {
-    /// Where it was read from.
+    /// The file or directory that it was read from.
     file: String,
     name: String,
     package: String,
     version: String,
     channels: Vec<String>,
     default_channel: String,
-    /// With the edges of its CSV.
+    /// Its entry, with the edges of its CSV.
     entry: ChannelEntry,
-    /// Before it is migrated.
+    /// The blob, before migration.
     blob: Value,
 }
 
-/// What becomes of a package.
+/// The changes of a package.
 #[derive(Debug, Default)]
 struct Package<'a> {
     name: String,
     blobs: Option<&'a PackageBlobs>,
     channels: BTreeMap<String, Channel<'a>>,
     versions: Versions,
-    /// None while it stays as it is.
+    /// The new default channel; `None` when it does not change.
     default_channel: Option<String>,
     new: Vec<New>,
 }
 
 #[derive(Debug, Default)]
 struct Channel<'a> {
-    /// Where it is in the catalog, if it is.
+    /// Location in the catalog; `None` when the channel is new.
     known: Option<&'a Located<blob::ChannelBlob>>,
     entries: Vec<ChannelEntry>,
-    /// How what is in the catalog changes.
+    /// Edits of the channel's existing document.
     edits: Vec<Edit>,
-    /// Names of the entries that are new.
+    /// Names of the new entries.
     new: BTreeSet<String>,
 }
 
@@ -140,7 +140,7 @@ impl CatalogIndex {
     /// Plans to add all bundles of another catalog.
     ///
     /// # Errors
-    /// All reasons why that would break something, or strand an installed version.
+    /// All reasons why that would make the catalog invalid, or strand an installed version.
     pub fn add(&self, bundles: &Self, request: &Request) -> Result<Addition, Vec<Finding>> {
         let mut by_package: BTreeMap<String, Vec<New>> = BTreeMap::new();
         for new in bundles.new_bundles(request)? {
@@ -164,14 +164,15 @@ impl CatalogIndex {
         }
     }
 
-    /// The bundles of a catalog that was made of bundles only.
+    /// Returns the bundles of a catalog that was made from bundles only.
     fn new_bundles(&self, request: &Request) -> Result<Vec<New>, Vec<Finding>> {
         let (mut found, mut refused) = (Vec::new(), Vec::new());
         for (package, blobs) in &self.packages {
             let of = blobs.packages.iter().map(|of| &of.place).chain(blobs.channels.iter().map(|of| &of.place)).next();
             if let Some(place) = of {
-                let finding = Finding::new("not-a-bundle", "a catalog and not a bundle").at(&place.file, place.line);
-                refused.push(finding.hint("name bundle directories, or blobs of the schema olm.bundle alone"));
+                let finding =
+                    Finding::new("not-a-bundle", "expected a bundle, found a catalog").at(&place.file, place.line);
+                refused.push(finding.hint("specify bundle directories, or files that contain only olm.bundle blobs"));
                 continue;
             }
             for of in &blobs.bundles {
@@ -182,12 +183,12 @@ impl CatalogIndex {
             }
         }
         if found.is_empty() && refused.is_empty() {
-            refused.push(Finding::new("not-a-bundle", "there is no bundle to add"));
+            refused.push(Finding::new("not-a-bundle", "no bundle to add"));
         }
         if refused.is_empty() { Ok(found) } else { Err(refused) }
     }
 
-    /// Puts new bundles of one package into its channels.
+    /// Adds new bundles of one package to its channels.
     fn add_to(
         &self,
         name: &str,
@@ -214,12 +215,12 @@ impl CatalogIndex {
         if refused.is_empty() { Ok(package) } else { Err(refused) }
     }
 
-    /// The package as it is, if it is sound.
+    /// Returns the package as it is, if it is valid.
     fn package_of(&self, name: &str) -> Result<Package<'_>, Finding> {
         let mut package = Package { name: name.to_owned(), ..Package::default() };
         let Some(blobs) = self.packages.get(name) else { return Ok(package) };
         if let Some(broken) = validate::package(name, blobs).into_iter().find(|f| f.severity == Severity::Error) {
-            let message = format!("the package is broken already: {}", broken.message);
+            let message = format!("the package is already invalid: {}", broken.message);
             return Err(Finding { message, ..broken });
         }
         for of in &blobs.bundles {
@@ -236,7 +237,7 @@ impl CatalogIndex {
     }
 }
 
-/// Reads a bundle for adding.
+/// Reads a bundle that is to be added.
 fn new(of: &Located<BundleBlob>, package: &str, request: &Request) -> Result<New, Finding> {
     let mut blob = of.bundle()?.0;
     let refuse = |code, message: String| {
@@ -247,13 +248,13 @@ fn new(of: &Located<BundleBlob>, package: &str, request: &Request) -> Result<New
     let channels = if request.channels.is_empty() { of.blob.channels.clone() } else { request.channels.clone() };
     for (what, is_empty) in [("name", name.is_empty()), ("package", package.is_empty())] {
         if is_empty {
-            let hint = "give its CSV a name, and name its package in metadata/annotations.yaml";
+            let hint = "set a name in its CSV, and the package in metadata/annotations.yaml";
             return Err(refuse("not-a-bundle", format!("the bundle has no {what}")).hint(hint));
         }
     }
     if channels.is_empty() {
-        let hint = "name channels in metadata/annotations.yaml, or with --channel NAME";
-        return Err(refuse("no-channel", "nothing says which channels the bundle goes to".to_owned()).hint(hint));
+        let hint = "set the channels in metadata/annotations.yaml, or use --channel NAME";
+        return Err(refuse("no-channel", "no channels are specified for the bundle".to_owned()).hint(hint));
     }
     if !request.image.is_empty() {
         set_image(&mut blob, &request.image);
@@ -274,7 +275,7 @@ fn new(of: &Located<BundleBlob>, package: &str, request: &Request) -> Result<New
     };
     let version = blob::version(&of.blob.properties).to_owned();
     if let Err(e) = version::parse(&version) {
-        let message = format!("its version {} cannot be read: {e}", quote(&version));
+        let message = format!("invalid version {}: {e}", quote(&version));
         return Err(refuse("bad-version", message).hint("set spec.version of the CSV to major.minor.patch"));
     }
     Ok(New {
@@ -289,7 +290,7 @@ fn new(of: &Located<BundleBlob>, package: &str, request: &Request) -> Result<New
     })
 }
 
-/// Names the image of a bundle, which is one of its related images.
+/// Sets the image of a bundle, which is also one of its related images.
 fn set_image(blob: &mut Value, image: &str) {
     blob["image"] = image.into();
     let mut images = list(blob, &["relatedImages"]).to_vec();
@@ -300,7 +301,7 @@ fn set_image(blob: &mut Value, image: &str) {
     blob["relatedImages"] = images.into();
 }
 
-/// Bundles before those that replace or skip them, and lower versions before higher ones.
+/// Sorts bundles: a bundle before those that replace or skip it, and lower versions before higher ones.
 fn in_order(mut new: Vec<New>, mode: Mode) -> Vec<New> {
     new.sort_by(|a, b| match (version::parse(&a.version), version::parse(&b.version)) {
         (Ok(x), Ok(y)) => version::compare(&x, &y).then_with(|| a.name.cmp(&b.name)),
@@ -312,7 +313,7 @@ fn in_order(mut new: Vec<New>, mode: Mode) -> Vec<New> {
     let mut ordered: Vec<New> = Vec::new();
     while !new.is_empty() {
         let follows = |a: &New, b: &New| a.entry.replaces == b.name || a.entry.skips.contains(&b.name);
-        // In a ring nobody is first: then the lowest version is.
+        // A cycle has no first bundle: the lowest version is taken.
         let first = (0..new.len()).find(|at| !new.iter().any(|other| follows(&new[*at], other))).unwrap_or(0);
         ordered.push(new.remove(first));
     }
@@ -327,20 +328,22 @@ impl Package<'_> {
         };
         let known = self.blobs.map(|b| &b.bundles[..]).unwrap_or_default();
         if let Some(of) = known.iter().find(|of| of.blob.name == new.name) {
-            let message = format!("it is in the catalog already, at {}", of.place);
-            return Err(on(Finding::new("bundle-exists", message).hint("give what is new another name and version")));
+            let message = format!("the catalog already contains it, at {}", of.place);
+            return Err(
+                on(Finding::new("bundle-exists", message).hint("give the new bundle another name and version")),
+            );
         }
         if self.new.iter().any(|other| other.name == new.name) {
-            return Err(on(Finding::new("bundle-exists", "it is to be added twice")));
+            return Err(on(Finding::new("bundle-exists", "it is specified twice")));
         }
         if new.entry.replaces == new.name || new.entry.skips.contains(&new.name) {
             let finding = Finding::new("cycle", "it replaces or skips itself");
-            return Err(on(finding.hint("correct replaces and skips of the CSV")));
+            return Err(on(finding.hint("correct spec.replaces and spec.skips of the CSV")));
         }
         let of_version = known.iter().map(|of| (&of.blob.name, blob::version(&of.blob.properties)));
         let of_version = of_version.chain(self.new.iter().map(|n| (&n.name, n.version.as_str())));
         if let Some((other, _)) = of_version.into_iter().find(|(_, version)| *version == new.version) {
-            let message = format!("version {} is there already, in {other}", new.version);
+            let message = format!("version {} already exists, in {other}", new.version);
             return Err(on(Finding::new("duplicate-version", message).hint("give the bundle another version")));
         }
         if let Ok(version) = version::parse(&new.version) {
@@ -366,16 +369,18 @@ impl Package<'_> {
             let placed = of.entries.iter().find(|e| e.name == new.name);
             let replaces = placed.map_or("", |e| e.replaces.as_str());
             if is_new && !replaces.is_empty() {
-                let message = format!("it replaces {replaces}, which channel {} does not have", quote(channel));
+                let message = format!("it replaces {replaces}, which channel {} does not contain", quote(channel));
                 let note = Finding::new("dangling-replaces", message).warning();
-                notes.push(on(note.hint("an installed one can be upgraded, but nobody can install it")));
+                notes.push(on(
+                    note.hint("clusters that have it installed can upgrade, but it cannot be newly installed")
+                ));
             }
         }
         self.new.push(new);
         Ok(())
     }
 
-    /// Everything that would be broken.
+    /// Returns a finding for everything that would be invalid.
     fn check(&self) -> Vec<Finding> {
         let mut refused = Vec::new();
         for (name, channel) in self.channels.iter().filter(|(_, channel)| !channel.new.is_empty()) {
@@ -393,16 +398,16 @@ impl Package<'_> {
             let stranded = graph::stranded(before, &channel.entries, &self.versions);
             if !stranded.is_empty() {
                 let names = stranded.join(", ");
-                let message = format!("whoever has {names} installed would no longer be led to the head");
+                let message = format!("installed versions {names} would no longer have an update path to the head");
                 let nodes: Vec<_> = channel.entries.iter().map(super::channel::Node::from).collect();
                 let head = super::channel::head(&nodes).unwrap_or_default();
-                refused.push(on(Finding::new("stranded", message).hint(format!("let {head} skip {names}, too"))));
+                refused.push(on(Finding::new("stranded", message).hint(format!("make {head} also skip {names}"))));
             }
         }
         refused
     }
 
-    /// Which channel is the default one from now on.
+    /// Determines the default channel.
     fn choose_default(&mut self, request: &Request, notes: &mut Vec<Finding>) -> Result<(), Finding> {
         let subject = format!("package {}", quote(&self.name));
         let version = |name: &str| self.versions.get(name);
@@ -415,15 +420,15 @@ impl Package<'_> {
         let current = self.blobs.and_then(|b| b.packages.first()).map(|of| of.blob.default_channel.as_str());
         let wanted = match (current, said) {
             (Some(_), "") => return Ok(()),
-            // An older bundle does not know what has become of the package since.
+            // An older bundle does not know the package's current default channel.
             (Some(current), said) if said == current || request.default_channel.is_empty() && !is_newest => {
                 return Ok(());
             }
             (None, "") => match self.channels.keys().next() {
                 Some(only) if self.channels.len() == 1 => only,
                 _ => {
-                    let hint = "name it with --default-channel NAME, or in metadata/annotations.yaml";
-                    let finding = Finding::new("no-default-channel", "nothing says which channel is the default one");
+                    let hint = "use --default-channel NAME, or set it in metadata/annotations.yaml";
+                    let finding = Finding::new("no-default-channel", "no default channel is specified");
                     return Err(finding.about(subject).hint(hint));
                 }
             },
@@ -431,12 +436,12 @@ impl Package<'_> {
         };
         if !self.channels.contains_key(wanted) {
             let known: Vec<&str> = self.channels.keys().map(String::as_str).collect();
-            let message = format!("the default channel {} is none of its channels", quote(wanted));
-            let hint = format!("it has {}: add to {wanted}, too, or say --default-channel", known.join(", "));
+            let message = format!("the default channel {} is not a channel of the package", quote(wanted));
+            let hint = format!("the package has {}: also add to {wanted}, or use --default-channel", known.join(", "));
             return Err(Finding::new("no-default-channel", message).about(subject).hint(hint));
         }
         if let Some(current) = current {
-            let message = format!("its default channel is {} from now on, and was {}", quote(wanted), quote(current));
+            let message = format!("the default channel changes to {} from {}", quote(wanted), quote(current));
             notes.push(Finding::new("other-default-channel", message).warning().about(subject));
         }
         self.default_channel = Some(wanted.to_owned());
@@ -444,11 +449,11 @@ impl Package<'_> {
     }
 }
 
-/// Tells that an entry that was there has another edge.
+/// Reports that an existing entry gets another `replaces`.
 fn changed(package: &str, channel: &str, name: &str, before: &[ChannelEntry], new: &str) -> Finding {
     let old = before.iter().find(|e| e.name == name).map_or("", |e| e.replaces.as_str());
-    let instead = if old.is_empty() { String::new() } else { format!(" in place of {old}") };
-    Finding::new("other-replaces", format!("{name} replaces {new} from now on{instead}")).warning().about(format!(
+    let instead = if old.is_empty() { String::new() } else { format!(" instead of {old}") };
+    Finding::new("other-replaces", format!("{name} now replaces {new}{instead}")).warning().about(format!(
         "channel {} of package {}",
         quote(channel),
         quote(package)
@@ -456,7 +461,7 @@ fn changed(package: &str, channel: &str, name: &str, before: &[ChannelEntry], ne
 }
 
 impl Addition {
-    /// Says what is added, in the order in which it was.
+    /// Lists what is added, in order.
     fn tell(&mut self, packages: &[Package<'_>]) {
         for package in packages {
             for new in &package.new {
@@ -481,7 +486,7 @@ impl Addition {
     }
 }
 
-/// The blob of a package that is new.
+/// Returns the blob of a new package.
 fn package_blob(package: &Package<'_>) -> Value {
     let default = package.default_channel.as_deref().unwrap_or_default();
     let entries = package.channels.get(default).map(|c| &c.entries[..]).unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Bundles of roses are added to small catalogs.
+//! Tests that add bundles to small catalogs.
 
 use super::super::{File, Loaded, index_files, load};
 use super::*;
 
-/// A catalog as a person wrote it.
+/// A catalog with comments and its own formatting.
 const ROSE: &str = "# Our roses\nschema: olm.package\nname: rose\ndefaultChannel: stable # for all\n\
     ---\n# The channel for everybody\nschema: olm.channel\npackage: rose\nname: stable\nentries:\n  - name: rose.v1.0.0 # the first\n  \
     - name: rose.v1.1.0\n    replaces: rose.v1.0.0 # as ever\n\
@@ -31,7 +31,7 @@ fn asked(mode: Mode) -> Request {
     Request { mode, image: "example.com/rose:new".into(), root: "c".into(), ..Request::default() }
 }
 
-/// The catalog's files afterwards, which load without findings.
+/// Returns the changed files of the catalog, which load without findings.
 fn added(catalog: &[File], bundles: &[Vec<File>], request: &Request) -> Result<(Vec<File>, Addition), Vec<Finding>> {
     let addition = index_files(catalog).add(&index_files(&bundles.concat()), request)?;
     let mut files = catalog.to_vec();
@@ -58,7 +58,7 @@ fn codes(answer: Result<(Vec<File>, Addition), Vec<Finding>>) -> Vec<&'static st
 }
 
 #[test]
-fn what_is_there_stays_as_it_is() {
+fn existing_text_is_preserved() {
     let catalog = [File::new("c/rose.yaml", ROSE.as_bytes())];
     let new = bundle("1.2.0", "replaces: rose.v1.1.0, skips: [rose.v1.1.1],", "stable");
     let (files, addition) = added(&catalog, &[new], &asked(Mode::Replaces)).unwrap();
@@ -93,7 +93,7 @@ fn a_version_between_two_others_changes_the_later_one() {
     let (files, addition) = added(&catalog, &[bundle("1.0.5", "", "stable")], &asked(Mode::Semver)).unwrap();
     let text = text(&files[0]);
     assert!(text.contains("  - name: rose.v1.1.0\n    replaces: rose.v1.0.5 # as ever\n  - name: rose.v1.0.5\n    replaces: rose.v1.0.0\n"), "{text}");
-    assert_eq!(addition.notes[0].message, "rose.v1.1.0 replaces rose.v1.0.5 from now on in place of rose.v1.0.0");
+    assert_eq!(addition.notes[0].message, "rose.v1.1.0 now replaces rose.v1.0.5 instead of rose.v1.0.0");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_package_that_is_new_gets_a_file_in_the_format_of_the_others() {
     let (files, _) = added(&[File::new("c/tulip.json", json.as_bytes())], &new(), &asked(Mode::Replaces)).unwrap();
     assert_eq!((files[0].path.as_str(), files[1].path.as_str()), ("c/tulip.json", "c/rose/catalog.json"));
     assert!(text(&files[1]).starts_with("{\n    \"schema\": \"olm.package\",\n    \"name\": \"rose\",\n"));
-    // The same again, into what was written.
+    // Add another bundle to the written files.
     let (files, _) =
         added(&files, &[bundle("1.1.0", "replaces: rose.v1.0.0,", "stable")], &asked(Mode::Replaces)).unwrap();
     assert!(text(&files[1]).contains("            \"replaces\": \"rose.v1.0.0\"\n"), "{}", text(&files[1]));
@@ -133,7 +133,7 @@ fn bundles_with_files_of_their_own_stay_apart() {
 }
 
 #[test]
-fn a_file_that_changed_meanwhile_is_left_alone() {
+fn a_file_that_changed_meanwhile_is_not_written() {
     let catalog = [File::new("c/rose.yaml", ROSE.as_bytes())];
     let new = bundle("1.2.0", "replaces: rose.v1.1.0,", "stable");
     let addition = index_files(&catalog).add(&index_files(&new), &asked(Mode::Replaces)).unwrap();
@@ -144,7 +144,7 @@ fn a_file_that_changed_meanwhile_is_left_alone() {
 }
 
 #[test]
-fn what_would_break_is_refused() {
+fn invalid_additions_are_refused() {
     let catalog = [File::new("c/rose.yaml", ROSE.as_bytes())];
     let refused = |bundles: &[Vec<File>]| codes(added(&catalog, bundles, &asked(Mode::Replaces)));
     assert_eq!(refused(&[bundle("1.1.0", "", "stable")]), ["bundle-exists"]);

@@ -1,4 +1,4 @@
-//! Packages, channels, entries and bundles that are not what they were.
+//! Packages, channels, entries and bundles that differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::super::{Channel as OfChannel, Entry as OfEntry, Package as OfPackage,
 use super::{Bundle, Change, Channel, Entry, Field, Package};
 use crate::api::hash;
 
-/// The packages of both, compared.
+/// Compares the packages of both snapshots.
 pub(super) fn packages(old: &Snapshot, new: &Snapshot) -> Vec<Package> {
     let both =
         both(old.packages().iter().map(|(n, p)| (n.as_str(), p)), new.packages().iter().map(|(n, p)| (n.as_str(), p)));
@@ -24,7 +24,7 @@ pub(super) fn packages(old: &Snapshot, new: &Snapshot) -> Vec<Package> {
     both.into_iter().filter_map(compare).collect()
 }
 
-/// The old and the new of a thing.
+/// The old and the new version of an object.
 struct Pair<'a, T> {
     old: Option<&'a T>,
     new: Option<&'a T>,
@@ -39,7 +39,7 @@ impl<T> Clone for Pair<'_, T> {
 impl<T> Copy for Pair<'_, T> {}
 
 impl<'a, T> Pair<'a, T> {
-    /// Something of both.
+    /// Maps both versions.
     fn map<U>(self, of: impl Fn(&'a T) -> Option<U>) -> [Option<U>; 2] {
         [self.old.and_then(&of), self.new.and_then(&of)]
     }
@@ -97,7 +97,7 @@ fn entries(channel: Pair<'_, OfChannel>) -> Vec<Entry> {
     both.into_iter().filter_map(compare).collect()
 }
 
-/// A bundle is the same in each channel.
+/// Compares bundles; a bundle is the same in each channel.
 fn bundles(old: &Snapshot, new: &Snapshot, package: &str, pair: Pair<'_, OfPackage>) -> Vec<Bundle> {
     let [from, to] = [pair.old, pair.new]
         .map(|p| p.into_iter().flat_map(OfPackage::entries).map(|entry| (entry.name.as_str(), entry)));
@@ -124,7 +124,7 @@ fn bundles(old: &Snapshot, new: &Snapshot, package: &str, pair: Pair<'_, OfPacka
             ),
             properties,
             dependencies,
-            many("objects", objects("those of before"), objects("others")),
+            many("objects", objects("old objects"), objects("new objects")),
             one("deprecation", pair.map(|e| e.deprecation.as_deref())),
         ]);
         let change = pair.change(fields.is_empty())?;
@@ -134,7 +134,7 @@ fn bundles(old: &Snapshot, new: &Snapshot, package: &str, pair: Pair<'_, OfPacka
     both.into_iter().filter_map(compare).collect()
 }
 
-/// Properties as people know them. A long value, such as a description of the ClusterServiceVersion, is told by its size.
+/// Renders properties. A long value, such as a description of the ClusterServiceVersion, is reported by its size.
 fn told(properties: &[Property]) -> Vec<String> {
     const LONGEST: usize = 200;
     let one = |property: &Property| {
@@ -148,13 +148,13 @@ fn told(properties: &[Property]) -> Vec<String> {
     properties.iter().map(one).collect()
 }
 
-/// A field with one value.
+/// Compares a field with one value.
 fn one(field: &'static str, [old, new]: [Option<&str>; 2]) -> Field {
     let list = |text: Option<&str>| text.filter(|t| !t.is_empty()).map(str::to_owned).into_iter().collect();
     many(field, list(old), list(new))
 }
 
-/// A list, whose order does not matter: what both have is left out.
+/// Compares a list, ignoring the order: common items are left out.
 fn many(field: &'static str, mut old: Vec<String>, mut new: Vec<String>) -> Field {
     let both: BTreeSet<String> = old.iter().filter(|o| new.contains(o)).cloned().collect();
     old.retain(|o| !both.contains(o));

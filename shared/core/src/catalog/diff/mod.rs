@@ -1,12 +1,12 @@
-//! What changes from one content of a catalog to another, and whom that strands.
+//! Compares two versions of a catalog, and determines which installed versions the change strands.
 //!
 //! ```text
 //!   old, new: Snapshot --changes--> packages, channels, entries, bundles: added, removed, changed
-//!                      --stranded-> versions whose updates came to a head and no longer do
-//!                                   (of all that may be installed, or of what is)
+//!                      --stranded-> versions that lose their update path to a head
+//!                                   (all that may be installed, or only installed ones)
 //! ```
 //!
-//! Objects of a bundle are compared only when the catalog carries them inline: else its image decides.
+//! Objects of a bundle are compared only when the catalog contains them; otherwise the image is compared.
 
 mod changes;
 mod stranded;
@@ -19,97 +19,97 @@ use serde::Serialize;
 use super::Snapshot;
 use crate::version::Version;
 
-/// What changes.
+/// The difference between two catalogs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Diff {
-    /// Packages that are not what they were, by name.
+    /// Packages that differ, by name.
     pub packages: Vec<Package>,
-    /// Versions without a way to the head that had one.
+    /// Versions that lose their update path to the head.
     pub stranded: Vec<Stranded>,
 }
 
-/// What happened to a thing.
+/// The kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
-    /// Only the new catalog has it.
+    /// Only the new catalog contains it.
     Added,
-    /// Only the old catalog has it.
+    /// Only the old catalog contains it.
     Removed,
-    /// Both have it, and it is not the same.
+    /// Both contain it, and it differs.
     Changed,
 }
 
-/// A package that is not what it was. Of one that came or went all channels and bundles did so, too.
+/// A package that differs. All channels and bundles of an added or removed package are added or removed as well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Package {
     /// Name.
     pub name: String,
-    /// What happened to it.
+    /// The kind of change.
     pub change: Change,
     /// `defaultChannel`, `deprecation`
     pub fields: Vec<Field>,
-    /// Its channels that are not what they were, by name.
+    /// Its channels that differ, by name.
     pub channels: Vec<Channel>,
-    /// Its bundles that are not what they were, by name.
+    /// Its bundles that differ, by name.
     pub bundles: Vec<Bundle>,
 }
 
-/// A channel that is not what it was.
+/// A channel that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Channel {
     /// Name.
     pub name: String,
-    /// What happened to it.
+    /// The kind of change.
     pub change: Change,
     /// `head`, `deprecation`
     pub fields: Vec<Field>,
-    /// Its entries that are not what they were, by name.
+    /// Its entries that differ, by name.
     pub entries: Vec<Entry>,
 }
 
-/// An entry of a channel that is not what it was.
+/// An entry of a channel that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     /// Name of the bundle.
     pub name: String,
-    /// What happened to it.
+    /// The kind of change.
     pub change: Change,
     /// `replaces`, `skips`, `skipRange`
     pub fields: Vec<Field>,
 }
 
-/// A bundle that is not what it was.
+/// A bundle that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Bundle {
     /// Name.
     pub name: String,
-    /// Version, in the new catalog if it is there.
+    /// Version; that of the new catalog if it contains the bundle.
     pub version: String,
-    /// What happened to it.
+    /// The kind of change.
     pub change: Change,
     /// `version`, `image`, `properties`, `dependencies`, `objects`, `deprecation`
     pub fields: Vec<Field>,
 }
 
-/// What changed about a thing. Of lists only what went and what came is told.
+/// A field that differs. Of lists only removed and added items are contained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Field {
-    /// What it is called in the catalog.
+    /// Name of the field in the catalog.
     pub field: &'static str,
-    /// What it was.
+    /// Old values.
     pub old: Vec<String>,
-    /// What it is.
+    /// New values.
     pub new: Vec<String>,
 }
 
-/// A version whose updates came to the head of its channel and no longer do.
+/// A version that loses its update path to the head of its channel.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stranded {
@@ -121,9 +121,9 @@ pub struct Stranded {
     pub name: String,
     /// Why, in a sentence without a full stop.
     pub because: String,
-    /// Other channels of the new catalog whose head it comes to.
+    /// Other channels of the new catalog in which it has an update path to the head.
     pub ways_out: Vec<String>,
-    /// The Subscription of which it is installed, when that is known.
+    /// The Subscription that installed it, if known.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub subscription: Option<Subscription>,
 }
@@ -139,7 +139,7 @@ pub struct Subscription {
     pub name: String,
 }
 
-/// What is installed of a Subscription.
+/// The installed version of a Subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
     /// The Subscription.
@@ -150,12 +150,13 @@ pub struct Installed {
     pub channel: String,
     /// `status.installedCSV`
     pub name: String,
-    /// Version of that, when it is known.
+    /// Version of the CSV, if known.
     pub version: Option<Version>,
 }
 
 impl Diff {
-    /// Compares two contents of a catalog. Stranded can be all that the old one has a way for, or only what is installed.
+    /// Compares two versions of a catalog. Stranded versions are those of `installed`, or all that the old catalog has a
+    /// path for.
     pub fn of(old: &Snapshot, new: &Snapshot, installed: Option<&[Installed]>) -> Self {
         let stranded = match installed {
             None => stranded::of_all(old, new),

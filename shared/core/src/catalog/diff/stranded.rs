@@ -1,4 +1,4 @@
-//! Versions whose updates came to a head of the old catalog and come to none of the new one.
+//! Versions that had an update path to a head in the old catalog and have none in the new one.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::super::graph::{End, Graph};
 use super::super::{Package, Snapshot};
 use super::{Installed, Stranded};
 
-/// Of everything that the old catalog has or mentions.
+/// Checks every version that the old catalog contains or mentions.
 pub(super) fn of_all(old: &Snapshot, new: &Snapshot) -> Vec<Stranded> {
     let mut stranded = Vec::new();
     for package in old.packages().values() {
@@ -30,7 +30,7 @@ pub(super) fn of_all(old: &Snapshot, new: &Snapshot) -> Vec<Stranded> {
     stranded
 }
 
-/// Of what is installed.
+/// Checks the installed versions.
 pub(super) fn of_installed(old: &Snapshot, new: &Snapshot, installed: &[Installed]) -> Vec<Stranded> {
     let mut packages: BTreeMap<&str, Vec<&Installed>> = BTreeMap::new();
     for one in installed {
@@ -40,7 +40,7 @@ pub(super) fn of_installed(old: &Snapshot, new: &Snapshot, installed: &[Installe
     for (name, installed) in packages {
         let (before, now) = (Ways::of(old.package(name)), Ways::of(new.package(name)));
         for Installed { subscription, package, channel, name, version } in installed {
-            // The catalogs know the versions of their bundles, should nobody else.
+            // If the version is unknown, the catalogs may contain it.
             let known = [&before, &now].into_iter().find_map(|ways| ways.version(name));
             let point = Point { name, version: version.as_ref().or(known) };
             if before.obstacle(package, channel, point).is_some() {
@@ -61,7 +61,7 @@ pub(super) fn of_installed(old: &Snapshot, new: &Snapshot, installed: &[Installe
     stranded
 }
 
-/// The ways through a package.
+/// The update graphs of a package.
 struct Ways<'a> {
     package: Option<&'a Package>,
     graphs: Vec<Graph<'a>>,
@@ -72,9 +72,9 @@ impl<'a> Ways<'a> {
         Self { package, graphs: package.into_iter().flat_map(|p| &p.channels).map(Graph::of).collect() }
     }
 
-    /// Why updates from there do not come to the head of the channel; of any, when it has no name.
+    /// Returns why a version has no update path to the head of the channel, or of any channel if the name is empty.
     fn obstacle(&self, package: &str, channel: &str, from: Point<'_>) -> Option<String> {
-        let Some(found) = self.package else { return Some(format!("package {package} is gone")) };
+        let Some(found) = self.package else { return Some(format!("package {package} was removed")) };
         if channel.is_empty() {
             let default = found.channel(&found.default_channel).map_or("", |c| &c.name);
             let arrives = self.graphs.iter().any(|graph| obstacle(graph, from).is_none());
@@ -84,11 +84,11 @@ impl<'a> Ways<'a> {
         }
         match self.graphs.iter().find(|graph| graph.channel().name == channel) {
             Some(graph) => obstacle(graph, from),
-            None => Some(format!("channel {channel} of package {package} is gone")),
+            None => Some(format!("channel {channel} of package {package} was removed")),
         }
     }
 
-    /// Channels other than this one with a way from there to their head.
+    /// Returns other channels in which the version has an update path to the head.
     fn ways_out(&self, channel: &str, from: Point<'_>) -> Vec<String> {
         let others = self.graphs.iter().filter(|graph| graph.channel().name != channel);
         others.filter(|graph| obstacle(graph, from).is_none()).map(|graph| graph.channel().name.clone()).collect()

@@ -42,7 +42,7 @@ const OLD: [Row; 3] = [
     ("rose.v1.0.0", "", &[], ""),
 ];
 const FAST: [Row; 1] = [("rose.v1.2.0", "", &[], "<1.2.0")];
-/// 1.0.0 is forgotten, and 1.1.0 with it.
+/// 1.0.0 and 1.1.0 have no update path.
 const NEW: [Row; 2] = [("rose.v2.0.0", "rose.v1.2.0", &[], ""), ("rose.v1.2.0", "", &[], "<1.0.0")];
 
 fn installed(namespace: &str, channel: &str, name: &str) -> Installed {
@@ -60,11 +60,11 @@ fn nothing_changes() {
     let old = roses(&[("stable", &OLD)], "example.com/rose");
     let diff = Diff::of(&old, &old.clone(), None);
     assert_eq!(diff, Diff::default());
-    assert_eq!(diff.to_string(), "The catalogs offer the same.\n");
+    assert_eq!(diff.to_string(), "The catalogs are equal.\n");
 }
 
 #[test]
-fn everything_that_changes_is_told() {
+fn every_change_is_reported() {
     let old = roses(&[("stable", &OLD), ("fast", &FAST)], "example.com/rose");
     let new = roses(&[("stable", &NEW), ("fast", &FAST)], "example.com/roses");
     let said = "\
@@ -83,16 +83,16 @@ fn everything_that_changes_is_told() {
     ~ image: example.com/rose:1.2.0 -> example.com/roses:1.2.0
   + bundle rose.v2.0.0
 
-Stranded, as their updates came to the head and no longer do:
+Stranded, without the update path to the head that they had:
   rose, channel stable: rose.v1.0.0
     because nothing in channel stable replaces or skips it, and no skipRange covers 1.0.0
-    a way on: channel fast
+    alternative: channel fast
   rose, channel stable: rose.v1.1.0
     because nothing in channel stable replaces or skips it, and no skipRange covers 1.1.0
-    a way on: channel fast
+    alternative: channel fast
 ";
     assert_eq!(Diff::of(&old, &new, None).to_string(), said);
-    // The other way round a version is there that nothing leads on from.
+    // In the other direction one version has no update.
     let back = Diff::of(&new, &old, None);
     let stranded: Vec<&str> = back.stranded.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(stranded, ["rose.v2.0.0"]);
@@ -106,7 +106,7 @@ fn packages_and_channels_come_and_go() {
     assert!(gone.to_string().starts_with("- package rose: 2 channels, 3 bundles\n"), "{gone}");
     assert!(
         gone.to_string().contains(
-            "  rose, channel stable: rose.v1.2.0, rose.v1.1.0, rose.v1.0.0\n    because package rose is gone\n"
+            "  rose, channel stable: rose.v1.2.0, rose.v1.1.0, rose.v1.0.0\n    because package rose was removed\n"
         ),
         "{gone}"
     );
@@ -117,21 +117,21 @@ fn packages_and_channels_come_and_go() {
     assert_eq!(diff.packages[0].channels[0].change, Change::Removed);
     assert_eq!(diff.packages[0].bundles, []);
     let [stranded] = &diff.stranded[..] else { panic!("{diff}") };
-    assert_eq!((&*stranded.name, &*stranded.because), ("rose.v1.2.0", "channel fast of package rose is gone"));
+    assert_eq!((&*stranded.name, &*stranded.because), ("rose.v1.2.0", "channel fast of package rose was removed"));
     assert_eq!(stranded.ways_out, ["stable"]);
 }
 
 #[test]
-fn of_what_is_installed_only_that_counts() {
+fn only_installed_versions_are_compared() {
     let old = roses(&[("stable", &OLD), ("fast", &FAST)], "example.com/rose");
     let new = roses(&[("stable", &NEW), ("fast", &FAST)], "example.com/rose");
     let there = [
         installed("b", "stable", "rose.v1.1.0"),
         installed("a", "stable", "rose.v1.0.0"),
         installed("c", "stable", "rose.v1.2.0"),
-        // Without a channel, any will do.
+        // Without a channel, any channel is accepted.
         installed("d", "", "rose.v1.1.0"),
-        // It had no way before.
+        // It had no update path before.
         installed("e", "stable", "rose.v9.0.0"),
         Installed { package: "tulip".to_owned(), ..installed("f", "stable", "tulip.v1.0.0") },
     ];
@@ -147,7 +147,7 @@ fn of_what_is_installed_only_that_counts() {
 }
 
 #[test]
-fn properties_are_told_and_long_ones_by_size() {
+fn long_properties_are_reported_by_size() {
     use crate::bundle::Property;
     let catalog = |version: &str, description: &str| {
         let mut builder = Builder::default();

@@ -1,23 +1,23 @@
-//! A comparison of catalogs for people.
+//! Renders a comparison of catalogs as text.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Bundle, Change, Channel, Diff, Entry, Field, Package, Stranded};
 
-/// Of what has the same to say, so many are named.
+/// Maximum number of names that are listed for one cause.
 const NAMED: usize = 6;
 
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.packages.is_empty() {
-            writeln!(f, "The catalogs offer the same.")?;
+            writeln!(f, "The catalogs are equal.")?;
         }
         self.packages.iter().try_for_each(|package| one_package(f, package))?;
         if self.stranded.is_empty() {
             return Ok(());
         }
-        writeln!(f, "\nStranded, as their updates came to the head and no longer do:")?;
+        writeln!(f, "\nStranded, without the update path to the head that they had:")?;
         let mut alike: BTreeMap<_, Vec<&Stranded>> = BTreeMap::new();
         for one in &self.stranded {
             let namespace = one.subscription.as_ref().map(|s| s.namespace.as_str());
@@ -30,7 +30,7 @@ impl fmt::Display for Diff {
             writeln!(f, "  {package}{channel}: {}", shortened(&names))?;
             writeln!(f, "    because {because}")?;
             if !ways_out.is_empty() {
-                writeln!(f, "    a way on: channel {}", ways_out.join(" or "))?;
+                writeln!(f, "    alternative: channel {}", ways_out.join(" or "))?;
             }
         }
         Ok(())
@@ -75,7 +75,7 @@ fn one_package(f: &mut fmt::Formatter<'_>, package: &Package) -> fmt::Result {
         fields.iter().try_for_each(|field| one_field(f, 2, field))?;
         for Entry { name, change, fields } in entries {
             writeln!(f, "    {} {name}", sign(*change))?;
-            // Of what went it does not matter how it was reached.
+            // The edges of a removed entry are irrelevant.
             let told = fields.iter().filter(|_| *change != Change::Removed);
             told.clone().try_for_each(|field| one_field(f, 3, field))?;
         }

@@ -1,13 +1,13 @@
-//! Updates as a drawing, and the languages of programs that draw.
+//! Update graphs as Graphviz and Mermaid source.
 
 use std::fmt::Write as _;
 
 use super::{Graph, Hop, Lanes, Node, Update};
 
-/// What is drawn.
+/// A drawing of update graphs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drawing {
-    /// What it is about.
+    /// Title of the drawing.
     pub title: String,
     /// Channels.
     pub parts: Vec<Part>,
@@ -16,11 +16,11 @@ pub struct Drawing {
 /// A channel in a drawing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// What it is called.
+    /// Title of the channel.
     pub title: String,
-    /// Versions, from the newest down.
+    /// Versions, the newest first.
     pub(super) shapes: Vec<Shape>,
-    /// Updates, by places of the shapes.
+    /// Updates, by indexes into `shapes`.
     pub(super) arrows: Vec<Arrow>,
 }
 
@@ -28,20 +28,20 @@ pub struct Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) name: String,
-    /// What there is to say of it; empty when nothing.
+    /// Annotation; empty when there is none.
     pub(super) note: String,
     pub(super) look: Look,
     pub(super) column: usize,
 }
 
-/// What kind of version it is, for its colour.
+/// The state of a version, which determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Look {
     Plain,
     Head,
     /// OLM never chooses it.
     Skipped,
-    /// It never comes to the head.
+    /// It has no path to the head.
     Stranded,
     /// The channel only mentions it.
     Absent,
@@ -50,7 +50,7 @@ pub(super) enum Look {
 impl Look {
     const ALL: [Self; 5] = [Self::Plain, Self::Head, Self::Skipped, Self::Stranded, Self::Absent];
 
-    /// As a name in the languages.
+    /// Returns the name of the class in Graphviz and Mermaid.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -61,7 +61,7 @@ impl Look {
         }
     }
 
-    /// Colours of the ground and of the line. All letters are black, which is readable on each.
+    /// Returns the fill and line colours. Text is black, which is readable on each fill colour.
     pub(super) fn colours(self) -> (&'static str, &'static str) {
         match self {
             Self::Plain => ("#ffffff", "#445566"),
@@ -79,12 +79,12 @@ pub(super) struct Arrow {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) by: Update,
-    /// Does OLM take it? Others are declared only.
+    /// Whether OLM takes the update; otherwise it is only declared.
     pub(super) taken: bool,
 }
 
 impl Part {
-    /// A channel, or the nodes of it that are to be shown.
+    /// Draws a channel, or those of its nodes for which `is_shown` returns true.
     pub fn of(graph: &Graph<'_>, title: String, is_shown: impl Fn(&Node<'_>) -> bool) -> Self {
         let lanes = Lanes::of(graph, is_shown);
         let nodes = graph.nodes();
@@ -118,7 +118,7 @@ impl Part {
         Self { title, shapes, arrows }
     }
 
-    /// The hops from one version, the last on top.
+    /// Draws the hops from one version, the last one on top.
     pub fn of_walk(graph: &Graph<'_>, title: String, from: &str, hops: &[Hop<'_>]) -> Self {
         let shape = |name: &str| match graph.node(name) {
             Some(node) => Shape { name: name.to_owned(), note: note(node), look: look(graph, node), column: 0 },
@@ -131,12 +131,12 @@ impl Part {
         Self { title, shapes, arrows }
     }
 
-    /// How many versions it shows.
+    /// Returns the number of versions.
     pub fn len(&self) -> usize {
         self.shapes.len()
     }
 
-    /// Does it show none?
+    /// Returns whether the part has no versions.
     pub fn is_empty(&self) -> bool {
         self.shapes.is_empty()
     }
@@ -169,17 +169,17 @@ fn note(node: &Node<'_>) -> String {
 }
 
 impl Drawing {
-    /// How many versions it shows.
+    /// Returns the number of versions.
     pub fn len(&self) -> usize {
         self.parts.iter().map(Part::len).sum()
     }
 
-    /// Does it show none?
+    /// Returns whether the drawing has no versions.
     pub fn is_empty(&self) -> bool {
         self.parts.iter().all(Part::is_empty)
     }
 
-    /// In Graphviz' language.
+    /// Renders the drawing as Graphviz source.
     pub fn dot(&self) -> String {
         let quote =
             |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
@@ -203,7 +203,7 @@ impl Drawing {
         out + "}\n"
     }
 
-    /// In Mermaid's language.
+    /// Renders the drawing as Mermaid source.
     pub fn mermaid(&self) -> String {
         let quote = |text: &str| {
             let entity = |c: char| match c {

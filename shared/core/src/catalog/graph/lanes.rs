@@ -1,34 +1,35 @@
-//! Versions as rows: an update leads upwards within a column, or from the top of a column to the one on its left.
+//! Layout of versions in rows and columns: an update leads upwards within a column, or from the top of a column to the one
+//! on its left.
 //!
-//! Each version has at most one next, so that they form trees. The longest way through a tree is its first column, what joins
-//! it from elsewhere stands in columns beside it. There are never more columns than the logarithm of the versions.
+//! Each version has at most one update, so the versions form trees. The longest path of a tree is its first column;
+//! branches are in the columns to its right. The number of columns is at most logarithmic in the number of versions.
 
 use std::collections::BTreeSet;
 
 use super::{Graph, Node};
 
-/// Rows, from the newest down.
+/// Rows, the newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lanes {
-    /// First the versions that come to the head, and then those that do not.
+    /// First the versions that reach the head, then those that do not.
     pub rows: Vec<Row>,
 }
 
-/// A version in its place.
+/// A version and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The node.
     pub node: usize,
-    /// The column, from 0.
+    /// The column, starting at 0.
     pub column: usize,
-    /// Does a column begin here?
+    /// Whether a column begins at this row.
     pub is_top: bool,
-    /// The row of the node to which OLM takes it, when it is shown.
+    /// The row of the node to which OLM updates it, when that row is shown.
     pub above: Option<usize>,
 }
 
 impl Lanes {
-    /// The rows of the nodes that are to be shown.
+    /// Computes the rows of the nodes for which `is_shown` returns true.
     pub fn of(graph: &Graph<'_>, is_shown: impl Fn(&Node<'_>) -> bool) -> Self {
         let nodes = graph.nodes();
         let shown: Vec<bool> = nodes.iter().map(is_shown).collect();
@@ -54,13 +55,13 @@ impl Lanes {
         lanes
     }
 
-    /// A column, with those that join it.
+    /// Adds a column and the columns that join it.
     fn lane(&mut self, top: usize, column: usize, joins: Option<usize>, below: &[Vec<usize>], sizes: &[usize]) {
         let (mut node, mut above) = (top, joins);
         loop {
             let row = self.rows.len();
             self.rows.push(Row { node, column, is_top: node == top, above });
-            // Of equals the oldest goes on, which stands last.
+            // Of branches of equal size the oldest, which is last, continues the column.
             let Some(main) = below[node].iter().copied().max_by_key(|n| sizes[*n]) else { return };
             for side in below[node].iter().filter(|n| **n != main) {
                 self.lane(*side, column + 1, Some(row), below, sizes);
@@ -70,7 +71,7 @@ impl Lanes {
     }
 }
 
-/// How many come through each node, itself among them.
+/// Returns for each node how many nodes update through it, including itself.
 fn sizes(roots: &[usize], below: &[Vec<usize>]) -> Vec<usize> {
     let mut order: Vec<usize> = roots.to_vec();
     let mut at = 0;
@@ -85,7 +86,7 @@ fn sizes(roots: &[usize], below: &[Vec<usize>]) -> Vec<usize> {
     sizes
 }
 
-/// Where updates go round in circles, the newest version is the top.
+/// Breaks cycles of updates: the newest version of a cycle becomes its top.
 fn cut_circles(above: &mut [Option<usize>]) {
     let mut known = BTreeSet::new();
     for start in 0..above.len() {

@@ -1,16 +1,16 @@
-//! The updates that a channel offers: where OLM takes each version next, and which versions it takes nowhere.
+//! The updates that a channel offers: to which version OLM updates each version, and which versions have no update.
 //!
 //! ```text
-//!   Channel --order, update (channel.rs)--> Graph: each version has at most one next
-//!     walk       the hops from one version, one after the other, and why they end
+//!   Channel --order, update (channel.rs)--> Graph: each version has at most one update
+//!     walk       the hops from one version in order, and why they end
 //!     lanes      the versions as rows of a few columns
-//!       text     rows for people
+//!       text     rows of text
 //!       drawing  Graphviz and Mermaid
-//!       svg      a picture
+//!       svg      an SVG image
 //! ```
 //!
-//! *Guarantees*: order and updates are the resolver's own. *Assumptions*: what a bundle requires of others is not looked at;
-//! the resolver may have to pass over a bundle for that.
+//! *Guarantees*: order and updates are those of the resolver. *Assumptions*: dependencies of a bundle are not considered;
+//! the resolver may have to skip a bundle because of them.
 
 mod drawing;
 mod lanes;
@@ -33,14 +33,14 @@ use super::channel::{self, OrderError, Point, Update};
 use super::{Channel, Entry};
 use crate::version::{self, Range};
 
-/// The updates of one channel.
+/// The update graph of one channel.
 #[derive(Debug)]
 pub struct Graph<'a> {
     channel: &'a Channel,
     /// What OLM may choose, the head first; or why it chooses nothing.
     order: Result<Vec<Choice<'a>>, OrderError>,
     nodes: Vec<Node<'a>>,
-    /// Places of the nodes by their names.
+    /// Indexes into `nodes` by name.
     places: BTreeMap<&'a str, usize>,
 }
 
@@ -55,31 +55,31 @@ struct Choice<'a> {
 pub struct Node<'a> {
     /// Name of the bundle.
     pub name: &'a str,
-    /// Its entry; none when the channel only mentions it.
+    /// Its entry; `None` when the channel only mentions it.
     pub entry: Option<&'a Entry>,
     /// The entry that skips it, so that OLM never chooses it.
     pub skipped_by: Option<&'a str>,
-    /// Where OLM takes it: the node, and by what.
+    /// The node to which OLM updates it, and by which edge.
     pub next: Option<(usize, Update)>,
-    /// Does it come to the head in the end?
+    /// Whether its updates reach the head.
     pub arrives: bool,
 }
 
 /// An update.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hop<'a> {
-    /// To what.
+    /// The target.
     pub to: &'a Entry,
-    /// By what.
+    /// The edge.
     pub by: Update,
 }
 
 /// The updates from one version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Walk<'a> {
-    /// One after the other.
+    /// The hops in order.
     pub hops: Vec<Hop<'a>>,
-    /// Why there are no more.
+    /// Why the walk ends.
     pub end: End,
 }
 
@@ -88,16 +88,16 @@ pub struct Walk<'a> {
 pub enum End {
     /// At the head.
     Head,
-    /// At another version, from which nothing leads on.
+    /// At another version, which has no update.
     Stuck {
-        /// Its name.
+        /// Name of the bundle.
         at: String,
         /// A sentence without a full stop.
         because: String,
     },
-    /// Never: they come back to that version.
+    /// Never: the updates form a cycle that returns to this version.
     Circle {
-        /// Its name.
+        /// Name of the bundle.
         at: String,
     },
 }
@@ -107,13 +107,13 @@ impl fmt::Display for End {
         match self {
             Self::Head => f.write_str("it is the head of the channel"),
             Self::Stuck { at, because } => write!(f, "{at} is a dead end: {because}"),
-            Self::Circle { at } => write!(f, "the updates go round in circles, back to {at}"),
+            Self::Circle { at } => write!(f, "the updates form a cycle that returns to {at}"),
         }
     }
 }
 
 impl<'a> Graph<'a> {
-    /// The updates of a channel.
+    /// Computes the update graph of a channel.
     pub fn of(channel: &'a Channel) -> Self {
         let entries: Vec<&Entry> = channel.entries.iter().collect();
         let choice = |entry: &'a Entry| Choice {
@@ -132,43 +132,43 @@ impl<'a> Graph<'a> {
         graph
     }
 
-    /// The channel.
+    /// Returns the channel.
     pub fn channel(&self) -> &'a Channel {
         self.channel
     }
 
-    /// All versions that the channel holds, newest first, and then those that it only mentions.
+    /// Returns all versions of the channel, the newest first, followed by those that it only mentions.
     pub fn nodes(&self) -> &[Node<'a>] {
         &self.nodes
     }
 
-    /// The version of that name.
+    /// Returns the version of that name.
     pub fn node(&self, name: &str) -> Option<&Node<'a>> {
         self.places.get(name).map(|place| &self.nodes[*place])
     }
 
-    /// Where all updates should come to. The channel's own when OLM can order nothing.
+    /// Returns the head. When OLM cannot order the channel, this is the head that the catalog names.
     pub fn head(&self) -> &'a str {
         let first = self.order.as_ref().ok().and_then(|order| order.first());
         first.map_or(&self.channel.head, |choice| &choice.entry.name)
     }
 
-    /// Why OLM chooses nothing from the channel, in its words.
+    /// Returns OLM's error when it chooses nothing from the channel.
     pub fn problem(&self) -> Option<&OrderError> {
         self.order.as_ref().err()
     }
 
-    /// Where OLM takes what is installed, when it takes it anywhere.
+    /// Returns the update of the installed version, if it has one.
     pub fn next(&self, installed: Point<'_>) -> Option<Hop<'a>> {
         let hop = |choice: &Choice<'a>| {
             let skips = |version: &_| choice.skips.as_ref().is_some_and(|range| range.contains(version));
             Some(Hop { to: choice.entry, by: channel::update_by(choice.entry, installed, skips)? })
         };
-        // An entry whose skipRange covers itself is chosen again, and so it stays.
+        // An entry whose skipRange covers itself is chosen again: there is no update.
         self.order.as_ref().ok()?.iter().find_map(hop).filter(|hop| hop.to.name != installed.name)
     }
 
-    /// The updates from what is installed, one after the other.
+    /// Returns the updates from the installed version, in order.
     pub fn walk(&self, installed: Point<'_>) -> Walk<'a> {
         let (mut hops, mut seen) = (Vec::new(), BTreeSet::from([installed.name]));
         let mut next = self.next(installed);
@@ -185,17 +185,17 @@ impl<'a> Graph<'a> {
         Walk { hops, end }
     }
 
-    /// The first hop of a node.
+    /// Returns the first hop of a node.
     fn hop(&self, node: &Node<'a>) -> Option<Hop<'a>> {
         let (place, by) = node.next?;
         Some(Hop { to: self.nodes[place].entry?, by })
     }
 
-    /// Why nothing leads on from there.
+    /// Returns why a version has no update.
     fn stuck(&self, installed: Point<'_>) -> End {
         let at = installed.name.to_owned();
         let because = match &self.order {
-            Err(problem) => format!("OLM chooses nothing from this channel, for {problem}"),
+            Err(problem) => format!("OLM chooses nothing from this channel: {problem}"),
             Ok(_) => self.nothing_leads_on(installed),
         };
         End::Stuck { at, because }
@@ -214,22 +214,22 @@ impl<'a> Graph<'a> {
             };
             let never = match self.node(name).and_then(|node| node.skipped_by) {
                 Some(skipper) => format!("{skipper} skips {name} in turn"),
-                None => format!("{name} is not on the chain of replaces that begins with the head"),
+                None => format!("{name} is not in the replaces chain that begins with the head"),
             };
-            return format!("{name} {does}, but OLM never chooses that, as {never}");
+            return format!("{name} {does}, but OLM never chooses it, because {never}");
         }
         let has_ranges = self.channel.entries.iter().any(|e| e.skip_range.is_some());
         let ranges = match installed.version {
             _ if !has_ranges => String::new(),
             Some(version) => format!(", and no skipRange covers {version}"),
-            None => ", and of an unknown version no skipRange can say that it covers it".to_owned(),
+            None => ", and a skipRange cannot cover an unknown version".to_owned(),
         };
         format!("nothing in channel {} replaces or skips it{ranges}", self.channel.name)
     }
 
     fn mark_arrivals(&mut self) {
         let head = self.order.as_ref().ok().and_then(|_| self.places.get(self.head())).copied();
-        // A head that an older entry's skipRange covers is no end.
+        // A head that the skipRange of an older entry covers is not the end of the updates.
         let Some(head) = head.filter(|head| self.nodes[*head].next.is_none()) else { return };
         self.nodes[head].arrives = true;
         for start in 0..self.nodes.len() {
@@ -252,13 +252,13 @@ impl<'a> Graph<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// As something that is installed.
+    /// Returns the node as an installed version.
     pub fn point(&self) -> Point<'a> {
         Point { name: self.name, version: self.entry.and_then(|e| e.version.as_ref()) }
     }
 }
 
-/// Everything that a channel holds or mentions.
+/// Returns everything that a channel contains or mentions.
 fn nodes(channel: &Channel) -> Vec<Node<'_>> {
     let mut skippers: BTreeMap<&str, &str> = BTreeMap::new();
     for entry in &channel.entries {
@@ -279,7 +279,7 @@ fn nodes(channel: &Channel) -> Vec<Node<'_>> {
     held.chain(mentioned.into_iter().map(|name| node(name, None))).collect()
 }
 
-/// The order in which versions are told; those without a version come last.
+/// The order in which versions are listed: newest first, those without a version last.
 pub fn newest_first(a: &Entry, b: &Entry) -> std::cmp::Ordering {
     let versions = match (&a.version, &b.version) {
         (Some(a), Some(b)) => version::compare(b, a),

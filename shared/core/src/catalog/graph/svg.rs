@@ -1,7 +1,8 @@
-//! Updates as a picture: a row for each version, its name beside it, and lines that lead up to where OLM takes it.
+//! The update graph as an SVG image: a row for each version with its name, and lines that lead upwards to the version to
+//! which OLM updates it.
 //!
-//! Updates that OLM takes are drawn on the left of the names, as the lanes have them; those that are declared only are dashed
-//! arcs on the right.
+//! Updates that OLM takes are drawn on the left of the names, in the columns of the lanes; updates that are only declared
+//! are dashed arcs on the right.
 
 use std::fmt::Write as _;
 
@@ -13,18 +14,18 @@ const MARGIN: usize = 20;
 const ROW: usize = 28;
 const COLUMN: usize = 22;
 const DOT: usize = 6;
-/// A letter of the font is narrower than this.
+/// Upper bound of the width of a letter, in pixels.
 const LETTER: usize = 8;
-/// And one of small print.
+/// Upper bound of the width of a small letter, in pixels.
 const SMALL: usize = 6;
-/// The widest arc of an update that is declared only.
+/// Widest arc of an update that is only declared, in pixels.
 const ARC: usize = 160;
 const TITLE: usize = 34;
-const LEGEND: &str = "Updates lead upwards. Green: the head. Grey: skipped, never chosen. Red: never comes to the head. \
+const LEGEND: &str = "Updates lead upwards. Green: the head. Grey: skipped, never chosen. Red: no path to the head. \
                       Dotted: only mentioned. Dashed lines: declared, never taken.";
 
 impl Drawing {
-    /// As a picture, which needs no other program.
+    /// Renders the drawing as a self-contained SVG image.
     pub fn svg(&self) -> String {
         picture(self)
     }
@@ -55,7 +56,7 @@ fn columns(part: &Part) -> usize {
     1 + part.shapes.iter().map(|b| b.column).max().unwrap_or_default()
 }
 
-/// Where the names begin.
+/// Returns the horizontal position at which the names begin.
 fn names(part: &Part) -> usize {
     MARGIN + columns(part) * COLUMN
 }
@@ -81,7 +82,7 @@ fn part(out: &mut String, part: &Part, top: usize) {
         let (x1, y1, x2, y2) = (x(*from), y(*from), x(*to), y(*to));
         // Writing to a string does not fail, here and below.
         let _ = if *taken {
-            // Over to the other column, and up in that: between the two rows it is free.
+            // To the other column, then up in that column: it is free between the two rows.
             let turn = y1 - ROW / 2;
             writeln!(
                 out,
@@ -110,7 +111,7 @@ fn part(out: &mut String, part: &Part, top: usize) {
     }
 }
 
-/// Where a name ends.
+/// Returns the horizontal position at which a name ends.
 fn right(part: &Part, place: usize) -> usize {
     names(part) + label(&part.shapes[place]).chars().count() * LETTER
 }
@@ -120,7 +121,7 @@ fn text(out: &mut String, x: usize, y: usize, attributes: &str, words: &str) {
     let _ = writeln!(out, "<text x=\"{x}\" y=\"{y}\"{space}{attributes}>{}</text>", escape(words));
 }
 
-/// Text in XML; characters that XML cannot hold are replaced.
+/// Escapes text for XML. Characters that XML does not allow are replaced.
 fn escape(text: &str) -> String {
     let one = |c: char| match c {
         '&' => "&amp;".to_owned(),

@@ -22,7 +22,7 @@ pub(in super::super) fn channel(name: &str, rows: &[Row]) -> Channel {
     Channel { name: name.to_owned(), entries, ..Channel::default() }
 }
 
-/// A channel with everything in it.
+/// A channel with every kind of edge.
 const GARDEN: [Row; 7] = [
     ("rose.v2.0.0", "rose.v1.2.0", &["rose.v1.2.1", "rose.v1.1.5"], ">=1.2.0 <2.0.0"),
     ("rose.v1.2.1", "rose.v1.1.0", &["rose.v1.0.1"], ""),
@@ -50,7 +50,7 @@ fn updates_lead_to_the_entry_nearest_to_the_head() {
     let graph = Graph::of(&channel);
     assert_eq!((graph.head(), graph.problem()), ("rose.v2.0.0", None));
     let head = "it is the head of the channel";
-    // 1.2.1 replaces it too, but is skipped, so that it is never chosen.
+    // 1.2.1 also replaces it, but is skipped and thus never chosen.
     let hops = ["replaces rose.v1.2.0", "replaces rose.v2.0.0"].map(str::to_owned).to_vec();
     assert_eq!(walked(&graph, "rose.v1.1.0"), (hops, head.to_owned()));
     assert_eq!(walked(&graph, "rose.v1.1.5").0, ["skips rose.v2.0.0"]);
@@ -60,11 +60,11 @@ fn updates_lead_to_the_entry_nearest_to_the_head() {
 }
 
 #[test]
-fn what_is_stranded_says_why() {
+fn stranded_versions_have_a_reason() {
     let channel = channel("stable", &GARDEN);
     let graph = Graph::of(&channel);
-    let why = "rose.v1.0.1 is a dead end: rose.v1.2.1 skips it, but OLM never chooses that, as rose.v2.0.0 skips rose.v1.2.1 \
-               in turn";
+    let why = "rose.v1.0.1 is a dead end: rose.v1.2.1 skips it, but OLM never chooses it, because rose.v2.0.0 skips \
+               rose.v1.2.1 in turn";
     assert_eq!(walked(&graph, "rose.v1.0.1"), (Vec::new(), why.to_owned()));
     let why =
         "rose.v3.0.0 is a dead end: nothing in channel stable replaces or skips it, and no skipRange covers 3.0.0";
@@ -83,13 +83,13 @@ fn an_older_entry_may_cover_the_head() {
     let graph = Graph::of(&channel);
     let (hops, end) = walked(&graph, "rose.v1.0.0");
     assert_eq!(hops, ["replaces rose.v2.0.0", "skipRange rose.v1.0.0"]);
-    assert_eq!(end, "the updates go round in circles, back to rose.v1.0.0");
+    assert_eq!(end, "the updates form a cycle that returns to rose.v1.0.0");
     assert!(graph.nodes().iter().all(|node| !node.arrives));
     assert_eq!(Lanes::of(&graph, |_| true).rows.len(), 2);
 }
 
 #[test]
-fn a_channel_that_opm_takes_and_olm_cannot_order() {
+fn a_channel_that_opm_accepts_and_olm_cannot_order() {
     let rows: [Row; 3] = [
         ("rose.v3.0.0", "rose.v2.0.0", &["rose.v2.0.0", "rose.v1.0.0"], ""),
         ("rose.v2.0.0", "rose.v1.0.0", &[], ""),
@@ -103,7 +103,7 @@ fn a_channel_that_opm_takes_and_olm_cannot_order() {
     let (hops, end) = walked(&graph, "rose.v1.0.0");
     assert_eq!(hops, Vec::<String>::new());
     assert!(
-        end.starts_with("rose.v1.0.0 is a dead end: OLM chooses nothing from this channel, for a cycle exists"),
+        end.starts_with("rose.v1.0.0 is a dead end: OLM chooses nothing from this channel: a cycle exists"),
         "{end}"
     );
 }
@@ -114,7 +114,7 @@ fn text(graph: &Graph<'_>, is_shown: impl Fn(&Node<'_>) -> bool) -> String {
 }
 
 #[test]
-fn lines_for_people() {
+fn a_graph_as_text() {
     let channel = channel("stable", &GARDEN);
     let graph = Graph::of(&channel);
     let said = "\
@@ -126,15 +126,15 @@ fn lines_for_people() {
 ├─○ rose.v0.8.0   skipped, not in the channel
 ● rose.v1.0.0     replaced
 ○ rose.v0.9.0     replaced, not in the channel
-stranded: these never come to the head
-● rose.v1.0.1     dead end: rose.v1.2.1 skips it, but OLM never chooses that, as rose.v2.0.0 skips rose.v1.2.1 in turn
+stranded, without a path to the head
+● rose.v1.0.1     dead end: rose.v1.2.1 skips it, but OLM never chooses it, because rose.v2.0.0 skips rose.v1.2.1 in turn
 ";
     assert_eq!(text(&graph, |_| true), said);
     let part = text(&graph, |node| node.name == "rose.v1.1.0" || node.name == "rose.v1.0.0");
     assert_eq!(part, "● rose.v1.1.0   replaced by rose.v1.2.0\n● rose.v1.0.0   replaced\n");
 }
 
-/// A channel of many: each replaces the one before, and the head skips those of another thousand.
+/// A channel of many entries: each replaces the previous one, and the head skips a thousand others.
 fn many() -> Channel {
     let entry = |n: u64| Entry {
         name: format!("rose.v1.{n}.0"),
@@ -165,7 +165,7 @@ fn a_thousand_versions_are_readable() {
 }
 
 #[test]
-fn rows_whose_ranges_differ_are_of_a_kind() {
+fn rows_whose_ranges_differ_are_similar() {
     let entry = |n: u64| Entry {
         name: format!("rose.v1.{n}.0"),
         version: Some(version::Version::new(1, n, 0)),
@@ -178,12 +178,12 @@ fn rows_whose_ranges_differ_are_of_a_kind() {
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     let channel = Channel { name: "stable".to_owned(), entries, ..Channel::default() };
     let text = text(&Graph::of(&channel), |_| true);
-    // The head, what it replaces, and two columns that jump over every other version.
+    // The head, the entry that it replaces, and two columns that contain every other version.
     assert_eq!(text.lines().count(), 1 + 1 + (1 + 7) + 7, "{text}");
     assert!(text.contains("│ ● rose.v1.95.0   in skipRange >=1.95.0 <1.97.0\n"), "{text}");
 }
 
-/// Names that could break out of a language.
+/// Names with characters that need escaping.
 fn hostile() -> Drawing {
     let mut channel = channel("stable", &[("rose.v1.0.0", "", &[], ""), ("rose.v2.0.0", "rose.v1.0.0", &[], "")]);
     channel.entries[1].name = "a\"]<b>&'\\\u{1}".to_owned();
@@ -193,7 +193,7 @@ fn hostile() -> Drawing {
 }
 
 #[test]
-fn languages_escape_what_they_are_told() {
+fn names_are_escaped() {
     let drawing = hostile();
     let dot = drawing.dot();
     assert!(dot.contains(r#"label="a\"]<b>&'\\"#), "{dot}");
@@ -211,7 +211,7 @@ fn languages_escape_what_they_are_told() {
 }
 
 #[test]
-fn what_is_declared_and_never_taken_is_dashed() {
+fn declared_updates_that_are_never_taken_are_dashed() {
     let channel = channel("stable", &GARDEN);
     let graph = Graph::of(&channel);
     let drawing = Drawing { title: "rose".to_owned(), parts: vec![Part::of(&graph, "stable".to_owned(), |_| true)] };

@@ -1,27 +1,27 @@
-//! The updates of a channel as text.
+//! The update graph of a channel as text.
 
 use std::fmt;
 
 use super::{End, Graph, Lanes, Node, Row, Update};
 use crate::visible::one_line;
 
-/// So many rows are readable as they are.
+/// A graph of at most this many rows is not shortened.
 const READABLE: usize = 40;
 
-/// Of rows that say the same, so many are shown at either end.
+/// A long run of similar rows shows this many rows at each end.
 const ENDS: usize = 3;
 
-/// Rows of text, each below the version to which OLM takes it.
+/// Rows of text, each below the version to which OLM updates it.
 #[derive(Debug)]
 pub struct Text<'g, 'a> {
-    /// The channel's updates.
+    /// The update graph.
     pub graph: &'g Graph<'a>,
     /// The rows.
     pub lanes: &'g Lanes,
 }
 
 impl Text<'_, '_> {
-    /// Does a long row of equals stand for more than is shown?
+    /// Returns whether a long run of similar rows is shortened.
     pub fn is_shortened(&self) -> bool {
         self.groups().iter().any(|group| is_long(group.len()))
     }
@@ -30,7 +30,7 @@ impl Text<'_, '_> {
         &self.graph.nodes()[row.node]
     }
 
-    /// What kind of row it is. Those of a kind differ by their names and versions.
+    /// Returns the kind of a row. Rows of one kind differ only in their names and versions.
     fn kind(&self, row: &Row) -> impl PartialEq {
         let node = self.node(row);
         let by = node.next.map(|(_, by)| by);
@@ -38,7 +38,7 @@ impl Text<'_, '_> {
         (row.column, row.is_top, row.above.is_some(), by, of_entry, node.skipped_by.is_some(), node.arrives)
     }
 
-    /// Rows of a kind that follow each other.
+    /// Returns runs of consecutive rows of one kind.
     fn groups(&self) -> Vec<&[Row]> {
         let rows = &self.lanes.rows;
         if rows.len() <= READABLE {
@@ -47,7 +47,7 @@ impl Text<'_, '_> {
         rows.chunk_by(|a, b| self.kind(a) == self.kind(b)).collect()
     }
 
-    /// What there is to say of a version.
+    /// Returns the annotation of a version.
     fn said(&self, row: &Row) -> String {
         let node = self.node(row);
         let mut said = Vec::new();
@@ -75,7 +75,7 @@ impl Text<'_, '_> {
         }
         match (node.entry, node.skipped_by) {
             (None, _) => said.push("not in the channel".to_owned()),
-            // Of what is skipped the way on says it.
+            // The update already reports that the entry is skipped.
             (Some(_), Some(by)) if node.next.is_some_and(|(_, by)| by != Update::Skips) => {
                 said.push(format!("never chosen, as {by} skips it"));
             }
@@ -97,7 +97,7 @@ impl Text<'_, '_> {
     }
 }
 
-/// The columns on the left of a row.
+/// Renders the columns on the left of a row.
 fn lines(row: &Row, joint: &str) -> String {
     match (row.column, row.is_top) {
         (0, _) => String::new(),
@@ -118,7 +118,7 @@ impl fmt::Display for Text<'_, '_> {
         for group in self.groups() {
             let strands = group.first().is_some_and(|row| !self.node(row).arrives);
             if strands && !stranded && self.graph.problem().is_none() {
-                writeln!(f, "stranded: these never come to the head")?;
+                writeln!(f, "stranded, without a path to the head")?;
             }
             stranded |= strands;
             if !is_long(group.len()) {

@@ -1,4 +1,4 @@
-//! `olm.template.basic`: every blob as it is, but bundles that are only an image are taken from it.
+//! `olm.template.basic`: every blob is copied, except that bundles that are only an image are read from it.
 
 use serde_json::{Map, Value};
 

@@ -1,10 +1,11 @@
-//! Templates of catalogs: short files that name bundles by their images, from which a catalog is made (olm-behaviour/opm.md#templates).
+//! Catalog templates: short files that reference bundles by image, from which a catalog is rendered
+//! (olm-behaviour/opm.md#templates).
 //!
 //! ```text
 //!   text --Template::read--> Template --render(images)--> blobs, in opm's order
 //! ```
 //!
-//! Where bundles come from is the caller's affair: a function from an image's reference to the blobs in it.
+//! The caller provides the bundles: a function from an image reference to the blobs in the image.
 
 mod basic;
 mod semver;
@@ -21,17 +22,17 @@ use crate::finding::Finding;
 use crate::go_format::quote;
 use crate::yaml;
 
-/// The blobs of an image; the error says in one sentence why they cannot be had.
+/// Returns the blobs of an image. The error states in one sentence why they are not available.
 pub type Images<'a> = dyn FnMut(&str) -> Result<Vec<Value>, String> + 'a;
 
-/// What kind of template a file is.
+/// The kind of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TemplateKind {
-    /// `olm.template.basic`: the blobs, of which bundles may be no more than an image.
+    /// `olm.template.basic`: blobs; a bundle may consist of an image only.
     Basic,
-    /// `olm.semver`: bundles by maturity; channels and edges follow from their versions.
+    /// `olm.semver`: bundles by maturity; channels and edges are derived from their versions.
     Semver,
-    /// `olm.template.substitutes`: blobs, and bundles that take the place of others.
+    /// `olm.template.substitutes`: blobs, and bundles that replace others.
     Substitutes,
 }
 
@@ -39,7 +40,7 @@ impl TemplateKind {
     /// All kinds.
     pub const ALL: [Self; 3] = [Self::Basic, Self::Semver, Self::Substitutes];
 
-    /// The schema that a template of this kind has.
+    /// Returns the schema of a template of this kind.
     pub fn schema(self) -> &'static str {
         match self {
             Self::Basic => "olm.template.basic",
@@ -53,7 +54,7 @@ impl TemplateKind {
     }
 }
 
-/// A template, read but not rendered.
+/// A parsed template.
 #[derive(Clone, Debug)]
 pub struct Template {
     kind: TemplateKind,
@@ -62,12 +63,12 @@ pub struct Template {
 }
 
 impl Template {
-    /// Reads a template; its kind is told by its schema, unless the caller knows. Errors have opm's texts.
+    /// Reads a template. The schema determines its kind, unless the caller gives it. Errors have opm's texts.
     pub fn read(path: &str, bytes: &[u8], kind: Option<TemplateKind>) -> Result<Self, Finding> {
         let refused = |line, message: String| {
             Finding::new("bad-template", message)
                 .at(path, line)
-                .hint("a template begins with its schema, such as schema: olm.semver")
+                .hint("set the schema of the template, such as schema: olm.semver")
         };
         let document = yaml::documents(bytes)
             .and_then(|d| d.first().map(|d| Ok((d.line, d.parse_within(budget::Document::FILE)?.0))).transpose());
@@ -78,7 +79,7 @@ impl Template {
         let fields = match value {
             Value::Object(fields) => fields,
             Value::Null => Map::new(),
-            _ => return Err(refused(line, "a template is an object".to_owned())),
+            _ => return Err(refused(line, "a template must be an object".to_owned())),
         };
         let schema = field(&fields, "schema").and_then(Value::as_str).unwrap_or_default();
         let kind = match (kind, TemplateKind::of_schema(schema)) {
@@ -103,12 +104,12 @@ impl Template {
         Ok(Self { kind, path: path.to_owned(), fields })
     }
 
-    /// Is that the schema of a template?
+    /// Returns whether that is the schema of a template.
     pub fn is_schema(schema: &str) -> bool {
         TemplateKind::of_schema(schema).is_some()
     }
 
-    /// Makes the blobs, in opm's order.
+    /// Renders the blobs, in opm's order.
     pub fn render(&self, images: &mut Images<'_>) -> Result<Vec<Meta>, Finding> {
         let blobs = match self.kind {
             TemplateKind::Basic => basic::render(&self.fields, images),
@@ -119,7 +120,7 @@ impl Template {
     }
 }
 
-/// PackageBlobs in the order in which opm writes them.
+/// Sorts blobs into the order in which opm writes them.
 pub fn in_order(blobs: Vec<Value>) -> Vec<Meta> {
     let mut blobs: Vec<Meta> = blobs.into_iter().map(Meta::new).collect();
     blobs.sort_by_cached_key(|blob| {
@@ -136,17 +137,17 @@ pub fn in_order(blobs: Vec<Value>) -> Vec<Meta> {
     blobs
 }
 
-/// A field, whose name Go matches without regard to case.
+/// Returns a field. Its name is matched case-insensitively, as Go does.
 fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     fields.get(name).or_else(|| fields.iter().find(|(k, _)| k.eq_ignore_ascii_case(name)).map(|(_, v)| v))
 }
 
-/// The text in a field; empty when there is none.
+/// Returns the string in a field; empty when there is none.
 fn text_of<'a>(fields: &'a Value, name: &str) -> &'a str {
     fields.as_object().and_then(|f| field(f, name)).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The list in a field; null and absence are empty.
+/// Returns the list in a field; empty for null and absence.
 fn list_of<'a>(fields: &'a Map<String, Value>, name: &str) -> Result<&'a [Value], String> {
     match field(fields, name) {
         None | Some(Value::Null) => Ok(&[]),

@@ -1,4 +1,4 @@
-//! `olm.semver`: bundles by maturity; channels, edges and the default channel follow from their versions.
+//! `olm.semver`: bundles by maturity. Channels, edges and the default channel are derived from their versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::version::{self, Version};
 /// The maturities, the least mature first.
 const ARCHETYPES: [&str; 3] = ["candidate", "fast", "stable"];
 
-/// What a channel's versions have in common.
+/// The part of the version that the versions of a channel have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stream {
     Major,
@@ -56,7 +56,7 @@ pub(super) fn render(template: &Map<String, Value>, images: &mut Images<'_>) -> 
             let blobs = images(&image).map_err(|e| format!("render: {e}"))?;
             let mut found = blobs.into_iter().filter(|b| text(b, &["schema"]) == "olm.bundle");
             let (Some(bundle), None) = (found.next(), found.next()) else {
-                return Err(format!("render: the image {image} is not one bundle"));
+                return Err(format!("render: the image {image} does not contain exactly one bundle"));
             };
             bundles.insert(image, bundle);
         }
@@ -120,7 +120,7 @@ fn settings(template: &Map<String, Value>) -> Result<Settings, String> {
     let flag = |name: &str| match field(template, name) {
         None | Some(Value::Null) => Ok(false),
         Some(Value::Bool(flag)) => Ok(*flag),
-        Some(_) => Err(format!("{name} is neither true nor false")),
+        Some(_) => Err(format!("{name} is not a boolean")),
     };
     let (major, minor) = (flag("generateMajorChannels")?, flag("generateMinorChannels")?);
     let minor = minor || !major;
@@ -151,7 +151,7 @@ fn images_of(template: &Map<String, Value>, archetype: &str) -> Result<Vec<Strin
     }
 }
 
-/// The bundles of one maturity in ascending order. All are of one package.
+/// Returns the bundles of one maturity in ascending order. All belong to one package.
 fn members(
     images: &[String],
     bundles: &BTreeMap<String, Value>,
@@ -196,8 +196,9 @@ fn members(
     Ok(members)
 }
 
-/// The channel entries of members in ascending order. Of each minor version only the highest patch has edges: it replaces
-/// that of the minor version before it, if that is of the same major version, and skips all earlier ones of the major version.
+/// Returns the channel entries of members in ascending order. Only the highest patch of each minor version has edges: it
+/// replaces that of the previous minor version, if the major version is the same, and skips all earlier versions of the
+/// major version.
 fn entries(members: &[Member]) -> Vec<Value> {
     let mut entries = Vec::new();
     let (mut earlier, mut replaced): (BTreeSet<&str>, Option<&str>) = (BTreeSet::new(), None);
@@ -239,7 +240,7 @@ fn channels_of(archetype: usize, stream: Stream, members: &[Member]) -> Vec<Chan
     channels
 }
 
-/// The package, described as the CSV of a bundle describes itself.
+/// Returns the package's blob, described by the CSV of a bundle.
 pub(in crate::catalog) fn package_blob(name: &str, default_channel: &str, head: Option<&Value>) -> Value {
     let mut package = json!({"schema": "olm.package", "name": name, "defaultChannel": default_channel});
     let properties = head.map_or(&[][..], |head| list(head, &["properties"]));

@@ -1,4 +1,4 @@
-//! `olm.template.substitutes`: a catalog, and bundles that take the place of others in it.
+//! `olm.template.substitutes`: a catalog, and bundles that replace others in it.
 
 use std::collections::BTreeSet;
 
@@ -31,14 +31,14 @@ pub(super) fn render(template: &Map<String, Value>, images: &mut Images<'_>) -> 
         }
         let mut rendered = images(image)?.into_iter().filter(|b| text(b, &["schema"]) == "olm.bundle");
         let (Some(substitute), None) = (rendered.next(), rendered.next()) else {
-            return Err(format!("the image {image} is not one bundle"));
+            return Err(format!("the image {image} does not contain exactly one bundle"));
         };
         substitute_in(&mut blobs, base, substitute)?;
     }
     Ok(blobs)
 }
 
-/// The entries of a template must be a catalog without fault.
+/// Checks that the entries of a template are a valid catalog.
 fn check(blobs: &[Value]) -> Result<(), String> {
     let text: String = blobs.iter().map(|b| format!("{b}\n")).collect();
     let load = index_files(&[File::new("entries", text.as_bytes())]).load();
@@ -48,13 +48,13 @@ fn check(blobs: &[Value]) -> Result<(), String> {
     }
 }
 
-/// Version and release of a bundle, in an order.
+/// Returns the version and release of a bundle, for ordering.
 fn version_of(bundle: &Value) -> Result<(Version, Option<Version>), String> {
     let properties = list(bundle, &["properties"]);
     let of = properties.iter().find(|p| text(p, &["type"]) == PACKAGE).map_or(&Value::Null, |p| at(p, &["value"]));
     let bad = |e: version::Error| format!("bundle {}: {e}", quote(text(bundle, &["name"])));
     let version = version::parse(text(of, &["version"])).map_err(bad)?;
-    // A release is ordered as a pre-release is.
+    // A release is ordered like a pre-release.
     let release = match text(of, &["release"]) {
         "" => None,
         release => Some(version::parse(&format!("0.0.0-{release}")).map_err(bad)?),
@@ -69,7 +69,7 @@ fn substitute_in(blobs: &mut Vec<Value>, base: &str, substitute: Value) -> Resul
     };
     let (name, package) = (text(&substitute, &["name"]).to_owned(), text(&substitute, &["package"]));
     if text(of, &["package"]) != package {
-        return Err(format!("substitute {} is not of the package of its base {}", quote(&name), quote(base)));
+        return Err(format!("substitute {} does not belong to the package of its base {}", quote(&name), quote(base)));
     }
     let (old, new) = (version_of(of)?, version_of(&substitute)?);
     let order = version::compare(&new.0, &old.0).then_with(|| match (&new.1, &old.1) {
@@ -90,7 +90,8 @@ fn substitute_in(blobs: &mut Vec<Value>, base: &str, substitute: Value) -> Resul
     Ok(())
 }
 
-/// The substitute takes over the edges of its base and skips it; who led to the base leads to the substitute.
+/// The substitute takes over the edges of its base and skips it; entries that replaced or skipped the base use the
+/// substitute.
 fn substitute_entry(entries: &mut Vec<Value>, base: &str, substitute: &str) {
     let Some(of) = entries.iter_mut().find(|e| text(e, &["name"]) == base) else { return };
     let mut new = std::mem::replace(of, json!({ "name": base }));

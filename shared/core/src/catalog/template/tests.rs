@@ -1,4 +1,4 @@
-//! Templates by hand, and opm's recorded answers for those over real bundles.
+//! Templates written by hand, and opm's recorded output for templates of real bundles.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ fn recorded_templates() {
     checked.end();
 }
 
-/// As the recordings have a blob: long lists are a count and a digest.
+/// Summarizes a blob as in the recordings: long lists are a count and a digest.
 fn summed(meta: &Meta) -> Value {
     use crate::api::hash::sha256_hex;
     let written: Value = serde_json::from_str(&serde_json::to_string(meta).unwrap()).unwrap();
@@ -113,7 +113,7 @@ fn recorded_templates_over_real_bundles() {
                 }
                 (None, Err(ours)) => {
                     let (ours, opms) = (ours.message, run["error"].as_str().unwrap());
-                    // A YAML parser has words of its own.
+                    // The error messages of YAML parsers differ.
                     let is_same = opms.ends_with(&format!(": {ours}")) || name == "bad-not-yaml";
                     (!is_same).then(|| format!("{ours}\n{opms}"))
                 }

@@ -1,4 +1,4 @@
-//! Whatever bytes a catalog is made of: no panic, no end of memory, the same answer every time.
+//! Arbitrary catalog content causes no panic and no unbounded memory use, and gives the same result every time.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::super::*;
 use super::{CATALOG, render};
 use crate::yaml::{self, Format};
 
-/// Something done to a text.
+/// A mutation of a text.
 #[derive(Clone, Debug)]
 enum Change {
     Cut(usize, usize),
@@ -87,7 +87,7 @@ fn check(bytes: &[u8]) {
     let file = File::new("c", bytes);
     let load = load(std::slice::from_ref(&file));
     for entry in load.snapshot.entries() {
-        // Objects that cannot be read are none; to look must not hurt.
+        // Unreadable objects are absent; reading them must not panic.
         let _ = load.snapshot.bundle(&entry.package, &entry.channel, &entry.name);
     }
     assert!(

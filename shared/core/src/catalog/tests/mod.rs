@@ -1,4 +1,4 @@
-//! Catalogs by hand, the scenarios' catalogs, and opm's recorded verdicts on real ones.
+//! Catalogs written by hand, the scenarios' catalogs, and opm's recorded verdicts on real ones.
 
 mod fuzz;
 pub(super) mod render;
@@ -82,7 +82,7 @@ fn packages_channels_and_entries() {
     assert_eq!(entry.replaces.as_deref(), Some("rose.v1.0.0"));
     assert_eq!(entry.version.as_ref().unwrap().to_string(), entry.version_text);
     let fast = snapshot.entry("rose", "fast", "rose.v2.0.0").unwrap();
-    assert!(std::sync::Arc::ptr_eq(&fast.properties, &entry.properties), "channels share what a bundle says");
+    assert!(std::sync::Arc::ptr_eq(&fast.properties, &entry.properties), "channels share the properties of a bundle");
     let others: Vec<_> = snapshot.others().iter().map(|o| o.value().unwrap()).collect();
     assert_eq!(others, [json!({"schema": "example.com/notes", "package": "rose", "note": "kept"})]);
 }
@@ -126,7 +126,7 @@ fn requirements_are_derived_as_the_resolver_does() {
 }
 
 #[test]
-fn a_left_out_csv_is_stood_in_for() {
+fn a_missing_csv_is_generated() {
     let snapshot = loaded(CATALOG);
     let content = snapshot.bundle("rose", "fast", "rose.v2.0.0").unwrap();
     let csv: serde_json::Value = serde_json::from_str(&content.csv_json).unwrap();
@@ -138,7 +138,7 @@ fn a_left_out_csv_is_stood_in_for() {
 }
 
 #[test]
-fn a_broken_package_is_set_aside_and_the_rest_serves() {
+fn an_invalid_package_is_set_aside_and_the_others_are_served() {
     let broken = "
 ---
 schema: olm.package
@@ -187,13 +187,13 @@ schema: [1]
         text,
         format!(
             "catalog.yaml:{line}: channel \"beta\" of package \"tulip\": channel must contain at least one bundle\n\
-             hint: defaultChannel has to be one of the channels that are there: \"alpha\""
+             hint: set defaultChannel to one of the existing channels: \"alpha\""
         )
     );
 }
 
 #[test]
-fn malformed_optional_manifests_are_told_and_refuse_nothing() {
+fn malformed_optional_manifests_are_only_a_warning() {
     for (value, problem) in [
         ("{manifests: [{group: example.com, kind: Pot, name: clay}]}", None),
         ("{manifests: {}}", Some("it is ignored: the value needs a list `manifests`")),
@@ -211,7 +211,7 @@ fn malformed_optional_manifests_are_told_and_refuse_nothing() {
 }
 
 #[test]
-fn words_that_are_no_text_are_told() {
+fn plain_scalars_that_are_not_strings_are_reported() {
     let load = load_text(&CATALOG.replace(
         "- {type: olm.gvk.required",
         "- {type: taste, value: {sweet: yes, 'on': 'no'}}\n- {type: olm.gvk.required",
@@ -219,7 +219,7 @@ fn words_that_are_no_text_are_told() {
     let [finding] = &load.findings[..] else { panic!("{:?}", load.findings) };
     assert_eq!(
         (finding.code, finding.message.as_str()),
-        ("not-a-text", "yes without quotes is true, as in YAML 1.1, and not a text")
+        ("not-a-text", "unquoted yes means true in YAML 1.1, not a string")
     );
     assert!(refused(&load).is_empty());
 }
@@ -236,14 +236,14 @@ fn equality_sees_inline_objects_and_edges() {
     };
     let (one, other) = (inline("kind: A"), inline("kind: B"));
     assert_eq!(loaded(&one).bundle("rose", "stable", "rose.v1.0.0").unwrap().objects[..], [r#"{"kind":"A"}"#.into()]);
-    assert_eq!(loaded(&one), loaded(&other), "the image decides");
+    assert_eq!(loaded(&one), loaded(&other), "the image is authoritative");
     let without_image = |text: &str| text.replace("image: registry.example.com/rose:v1", "");
     assert_ne!(loaded(&without_image(&one)), loaded(&without_image(&other)));
     assert_ne!(loaded(CATALOG), loaded(&CATALOG.replace("skips: [rose.v1.9.0]", "")));
 }
 
 #[test]
-fn packed_objects_come_back() {
+fn packed_objects_are_unpacked() {
     let content = |csv: &str, objects: &[&str]| BundleContent {
         csv_json: csv.into(),
         objects: objects.iter().map(|o| (*o).into()).collect(),
@@ -290,7 +290,7 @@ fn channel_order_follows_replaces_from_the_head() {
 }
 
 #[test]
-fn a_long_channel_is_gone_along_once() {
+fn a_long_channel_is_visited_once() {
     const LONG: usize = 40_000;
     let names: Vec<String> = (0..LONG).map(|n| format!("rose.v{n}")).collect();
     let node =
@@ -310,13 +310,13 @@ fn a_long_channel_is_gone_along_once() {
     let entries: Vec<Entry> = (0..LONG).map(entry).collect();
     let Err(channel::OrderError::ManyChains { chains, .. }) = channel::order(&entries.iter().collect::<Vec<_>>())
     else {
-        panic!("it has many heads")
+        panic!("expected many heads")
     };
     assert_eq!((chains.len(), chains[0].as_str()), (LONG - half - 1, "rose.v20001...rose.v0"));
 }
 
 #[test]
-fn scenario_catalogs_are_sound() {
+fn scenario_catalogs_are_valid() {
     let Some(data) = data() else { return };
     let Some(scenarios) = testing::entries("scenarios") else { return };
     let mut checked = Checked::default();
@@ -348,7 +348,7 @@ fn scenario_catalogs_are_sound() {
     checked.end();
 }
 
-/// Findings that opm's verdict rests on.
+/// Findings because of which opm rejects the catalog.
 fn refused(load: &Loaded) -> Vec<&crate::finding::Finding> {
     load.findings.iter().filter(|f| refused_by_opm(f.code)).collect()
 }

@@ -1,4 +1,4 @@
-//! PackageBlobs as opm writes them: by hand, and recorded of real bundles served as images.
+//! Blobs as opm writes them: written by hand, and recorded from real bundles served as images.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ fn digest(value: &Value) -> String {
     sha256_hex(value.to_string())
 }
 
-/// A blob with its large values as the recordings have them.
+/// A blob with its large values digested as in the recordings.
 pub(in super::super) fn digested(mut blob: Value) -> Value {
     for property in blob.get_mut("properties").and_then(Value::as_array_mut).into_iter().flatten() {
         match property["type"].as_str() {
@@ -71,7 +71,7 @@ pub(in super::super) fn digested(mut blob: Value) -> Value {
     blob
 }
 
-/// opm leaves the order of one image under several names to chance.
+/// opm's order of one image under several names is random.
 fn sort_images(mut blob: Value) -> Value {
     if let Some(images) = blob.get_mut("relatedImages").and_then(Value::as_array_mut) {
         images.sort_by_key(ToString::to_string);
@@ -108,7 +108,7 @@ fn real_bundles_in_images_render_as_recorded() {
     checked.end();
 }
 
-/// opm reads a package's icon as bytes, and writes them again: a line break at the end, as `base64 | cat` leaves it, goes.
+/// opm decodes and encodes a package's icon, which removes a trailing line break such as that of `base64 | cat`.
 #[test]
 fn an_icon_is_decoded_and_encoded_again() {
     let meta = |data: &str| {
@@ -118,5 +118,5 @@ fn an_icon_is_decoded_and_encoded_again() {
     assert_eq!(meta("cm9z\nZQ==\n")["icon"]["base64data"], "cm9zZQ==");
     assert_eq!(meta("no base64")["icon"]["base64data"], "no base64");
     let icon = json!({"base64data": "a\n", "mediatype": "x"});
-    assert_eq!(Meta::new(json!({"schema": "custom", "icon": icon})).0["icon"], icon, "other schemas are as they are");
+    assert_eq!(Meta::new(json!({"schema": "custom", "icon": icon})).0["icon"], icon, "other schemas are not changed");
 }
