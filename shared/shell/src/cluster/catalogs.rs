@@ -89,7 +89,8 @@ pub(super) struct Connections {
     connected: BTreeMap<(String, String), Connection>,
 }
 
-/// The thread that reads the catalogs of tenants over gRPC: however much they send, the thread of the watches does not wait.
+/// The thread that reads what tenants' catalogs hold: however much that is, the thread of the watches does not wait. Requests to the API
+/// server stay with that one, or a connection that all share could come to depend on this one.
 #[derive(Default)]
 struct TenantRuntime(Option<Runtime>);
 
@@ -174,10 +175,13 @@ impl Connections {
                 let (api, address, refresh) = (self.api.clone(), address.clone(), refresh.clone());
                 let tenant = tenant.map(|quota| (quota, namespace.to_owned()));
                 let runtime = if tenant.is_some() { self.reading.handle() } else { Handle::current() };
-                runtime.spawn(supervised(
+                tokio::spawn(supervised(
                     {
                         let sender = sender.clone();
-                        move || dial(api.clone(), address.clone(), tenant.clone(), refresh.clone(), sender.clone())
+                        move || {
+                            let (api, address, tenant) = (api.clone(), address.clone(), tenant.clone());
+                            dial(api, address, tenant, runtime.clone(), refresh.clone(), sender.clone())
+                        }
                     },
                     move |error| failed(&sender, error),
                 ))
@@ -198,10 +202,13 @@ impl Connections {
             Target::ConfigMap(config_map) => {
                 let (api, namespace, name) = (self.api.clone(), namespace.to_owned(), config_map.clone());
                 let runtime = if tenant.is_some() { self.reading.handle() } else { Handle::current() };
-                runtime.spawn(supervised(
+                tokio::spawn(supervised(
                     {
                         let sender = sender.clone();
-                        move || follow(api.clone(), namespace.clone(), name.clone(), tenant.clone(), sender.clone())
+                        move || {
+                            let (api, namespace, name) = (api.clone(), namespace.clone(), name.clone());
+                            follow(api, namespace, name, tenant.clone(), runtime.clone(), sender.clone())
+                        }
                     },
                     move |error| failed(&sender, error),
                 ))
@@ -251,11 +258,15 @@ async fn dial(
     cluster: Api,
     address: String,
     tenant: Option<(Quota, String)>,
+    runtime: Handle,
     refresh: Arc<Notify>,
     sender: watch::Sender<Observed>,
 ) -> Result<(), String> {
     let share = move || tenant.as_ref().map(|(quota, namespace)| quota.shares(namespace).memory);
-    let client = Client::start_sharing(&address, Settings::default(), share);
+    let client = {
+        let _entered = runtime.enter();
+        Client::start_sharing(&address, Settings::default(), share)
+    };
     let mut seen = client.observe();
     let mut backends = endpoints::Watch::new(cluster, &address);
     loop {
@@ -358,6 +369,7 @@ async fn follow(
     namespace: String,
     name: String,
     tenant: Option<Quota>,
+    runtime: Handle,
     sender: watch::Sender<Observed>,
 ) -> Result<(), String> {
     let gvk = Gvk::new("", "v1", "ConfigMap");
@@ -392,7 +404,8 @@ async fn follow(
             continue;
         };
         let revision = (object::uid(&config_map).to_owned(), object::resource_version(&config_map).to_owned());
-        let read = catalog::config_map(&config_map).and_then(|(snapshot, bytes)| {
+        let parsed = runtime.spawn(async move { catalog::config_map(&config_map) }).await;
+        let read = parsed.unwrap_or_else(|e| Err(e.to_string())).and_then(|(snapshot, bytes)| {
             let mut share = tenant.as_ref().map(|quota| quota.shares(&namespace).memory);
             // What is there takes its part until the new one replaces it.
             share.as_mut().map_or(Ok(()), |share| share.take(bytes)).map_err(|full| full.to_string())?;

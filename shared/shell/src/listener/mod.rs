@@ -123,6 +123,10 @@ impl Future for Slot {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        // A connection may be asked again after it was told that it ended; a channel may not.
+        if self.ended.is_terminated() {
+            return Poll::Ready(());
+        }
         Pin::new(&mut self.ended).poll(cx).map(drop)
     }
 }
@@ -161,6 +165,7 @@ mod tests {
         let mut slots: Vec<Slot> = [one, one, one, two].iter().map(|ip| Slot::take(&all, *ip).unwrap()).collect();
         let newcomer = Slot::take(&all, three).unwrap();
         assert!(slots[1].ended.try_recv() == Err(oneshot::error::TryRecvError::Empty));
+        (&mut slots[0]).await;
         (&mut slots[0]).await;
         assert_eq!(all.lock().unwrap().all, 4);
         drop(slots.remove(0));
