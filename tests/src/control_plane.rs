@@ -45,50 +45,51 @@ use binaries::Binaries;
 use pki::Authority;
 use processes::Processes;
 
-/// How long a control plane may take until it is ready. It takes three seconds on two idle cores; other tests may be using them.
+/// How long a control plane may take until it is ready: three seconds on two idle cores, but other tests may be using them.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// etcd's only address: a socket in the folder where the components run, so no port is needed.
+/// etcd's only address: a socket in the working folder of the components, so that no port is needed.
 const ETCD: &str = "unix://etcd:1";
 
 /// The name of the one Node, as in the recordings.
 const NODE: &str = "n1";
 
-/// Whether tests that need a control plane are not to run: `OLM_TEST_CONTROL_PLANE=skip`. Says so on standard error.
+/// Returns whether tests that need a control plane are skipped: `OLM_TEST_CONTROL_PLANE=skip`. Reports so on standard error.
 pub fn skipped() -> bool {
     let skip = std::env::var_os("OLM_TEST_CONTROL_PLANE").is_some_and(|value| value == "skip");
     if skip {
-        // Not captured by the test harness, unlike what `eprintln!` prints. A test may lack standard error.
+        // Not captured by the test harness, unlike the output of `eprintln!`. A test may have no standard error.
         drop(writeln!(io::stderr(), "skipped: needs a control plane, and OLM_TEST_CONTROL_PLANE=skip"));
     }
     skip
 }
 
-/// The path of a component's binary, as `kubectl`, without starting anything; it is built when it has to be.
+/// Returns the path of a component's binary, for example `kubectl`, and builds it if necessary.
 ///
 /// # Errors
-/// What is missing, or what keeps it from being built.
+/// A binary is missing, or cannot be built.
 pub fn tool(name: &str) -> Result<PathBuf> {
     Ok(Binaries::locate(&[name])?.path(name))
 }
 
-/// What kind of [`ControlPlane`] to start.
+/// Options of a [`ControlPlane`].
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// More flags for kube-apiserver, as `--audit-log-path=/tmp/audit.log`. Its working folder is the control plane's own.
+    /// Further flags for kube-apiserver, for example `--audit-log-path=/tmp/audit.log`. Its working folder is that of the
+    /// control plane.
     pub apiserver_flags: Vec<String>,
-    /// Whether kube-scheduler runs. Without it pods stay Pending.
+    /// Whether to run kube-scheduler. Without it pods stay Pending.
     pub scheduler: bool,
-    /// Whether kwok runs and there is a Node. Without it pods stay Pending.
+    /// Whether to run kwok and create a Node. Without it pods stay Pending.
     pub kwok: bool,
-    /// CustomResourceDefinitions that are served before kube-controller-manager starts, so that its garbage collector knows them.
+    /// CustomResourceDefinitions to serve before kube-controller-manager starts, so that its garbage collector knows them.
     pub crds: Vec<Value>,
-    /// Whether the API server writes down who writes what: [`ControlPlane::audit`].
+    /// Whether the API server logs all writes: [`ControlPlane::audit`].
     pub audit: bool,
 }
 
 impl Default for Options {
-    /// Everything runs, and nothing is written down.
+    /// All components run, without an audit log.
     fn default() -> Self {
         Self { apiserver_flags: Vec::new(), scheduler: true, kwok: true, crds: Vec::new(), audit: false }
     }
@@ -96,7 +97,7 @@ impl Default for Options {
 
 /// A running control plane. Dropping it ends it.
 pub struct ControlPlane {
-    // In the order in which they must be dropped: the folder after those who write to it.
+    // In the order in which they must be dropped: the folder after the processes that write to it.
     processes: Processes,
     folder: TempDir,
     port: Port,
@@ -106,16 +107,16 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Starts a whole control plane and returns when it is ready: a Pod that is created then runs at once. Blocks for some
-    /// seconds, and for minutes when the binaries have to be built first.
+    /// Starts a complete control plane and returns when it is ready, so that a new Pod runs immediately. Blocks for a few
+    /// seconds, or for minutes if the binaries have to be built first.
     ///
     /// # Errors
-    /// What is missing, or which component failed, with the end of its log.
+    /// A binary is missing, or a component failed; contains the end of its log.
     pub fn start() -> Result<Self> {
         Self::start_with(Options::default())
     }
 
-    /// [`start`](Self::start), with `options`.
+    /// Does the same as [`start`](Self::start), with `options`.
     pub fn start_with(options: Options) -> Result<Self> {
         let wanted: Vec<_> = binaries::ALL
             .into_iter()
@@ -134,57 +135,58 @@ impl ControlPlane {
         if options.audit {
             fs::write(plane.folder.path().join(audit::POLICY_FILE), audit::POLICY)?;
         }
-        // A runtime of its own, on a thread of its own: the caller may be inside another runtime.
+        // On a separate runtime and thread, because the caller may be inside another runtime.
         std::thread::scope(|scope| scope.spawn(|| plane.bring_up(&options)).join())
             .unwrap_or_else(|_| Err(anyhow!("starting the control plane panicked")))?;
         Ok(plane)
     }
 
-    /// The kubeconfig of a cluster administrator (group `system:masters`).
+    /// Returns the kubeconfig of a cluster administrator (group `system:masters`).
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Writes a kubeconfig for `user`, in `group` if given, who has only the rights that RBAC grants them, and returns its path.
+    /// Writes a kubeconfig for `user`, in `group` if given, with only the rights that RBAC grants, and returns its path.
     pub fn kubeconfig_for(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
         let mut file = tempfile::Builder::new().prefix("kubeconfig-").tempfile_in(self.folder.path())?;
         file.write_all(self.authority.kubeconfig(&self.url(), &self.authority.client(user, group)?)?.as_bytes())?;
         Ok(file.into_temp_path().keep()?)
     }
 
-    /// The API server's address.
+    /// Returns the API server's address.
     pub fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port.number)
     }
 
-    /// kubectl with `args`, as administrator. It keeps its caches in the control plane's folder, for addresses are used again.
+    /// Returns kubectl with `args`, as administrator. Its caches are in the control plane's folder, because addresses are
+    /// reused.
     pub fn kubectl<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
         let mut command = Command::new(self.tool("kubectl"));
         command.args(args).env("KUBECONFIG", &self.kubeconfig).env("HOME", self.folder.path());
         command
     }
 
-    /// The path of a component's binary, as `kubectl` or `kube-apiserver`.
+    /// Returns the path of a component's binary, for example `kubectl` or `kube-apiserver`.
     pub fn tool(&self, name: &str) -> PathBuf {
         self.binaries.path(name)
     }
 
-    /// The folder of the components' logs, as `kube-apiserver.log`. It goes when the control plane goes.
+    /// Returns the folder of the components' logs, for example `kube-apiserver.log`. It is deleted with the control plane.
     pub fn logs(&self) -> PathBuf {
         self.folder.path().join("log")
     }
 
-    /// Who asked the API server to write what, in the order in which it happened: nothing unless [`Options::audit`] says so.
+    /// Returns all writes to the API server with their users, in order. Empty unless [`Options::audit`] is set.
     pub fn audit(&self) -> Result<Vec<audit::Entry>> {
         audit::read(&self.folder.path().join(audit::LOG_FILE))
     }
 
-    /// The ids of all its processes.
+    /// Returns the ids of all processes.
     pub fn process_ids(&self) -> Vec<u32> {
         self.processes.ids()
     }
 
-    /// Writes what the components read: certificates, the administrator's kubeconfig, kwok's stages.
+    /// Writes the files that the components read: certificates, the administrator's kubeconfig, kwok's stages.
     fn write_files(&self) -> Result<()> {
         let write = |name: &str, text: &str| {
             fs::write(self.folder.path().join(name), text).with_context(|| format!("cannot write {name}"))
@@ -204,7 +206,7 @@ impl ControlPlane {
         write("kubeconfig", &self.authority.kubeconfig(&self.url(), &admin)?)
     }
 
-    /// A component's command, which runs in the control plane's folder and sees nothing of the user's environment.
+    /// Returns a component's command, with the control plane's folder as working folder and without the user's environment.
     fn component(&self, name: &str) -> Command {
         let mut command = Command::new(self.tool(name));
         command.current_dir(self.folder.path()).env_clear().env("HOME", self.folder.path());
@@ -232,7 +234,7 @@ impl ControlPlane {
     }
 }
 
-/// The components' commands. Those that an option leaves out are `None`.
+/// The components' commands, `None` for those that an option excludes.
 struct Commands {
     etcd: Command,
     apiserver: Command,
@@ -248,7 +250,7 @@ impl Commands {
             .args(["--listen-client-urls", ETCD, "--advertise-client-urls", ETCD])
             .args(["--listen-peer-urls", "unix://peer:1", "--initial-advertise-peer-urls", "unix://peer:1"])
             .args(["--initial-cluster", "etcd=unix://peer:1"])
-            // It elects itself before kube-apiserver asks for it, and not after the usual second.
+            // It becomes the leader before kube-apiserver connects, and not only after the default of one second.
             .args(["--heartbeat-interval", "10", "--election-timeout", "50"]);
 
         let mut apiserver = plane.component("kube-apiserver");
@@ -277,9 +279,9 @@ impl Commands {
             .args(["--kubeconfig", "kubeconfig", "--secure-port", "0", "--leader-elect=false"])
             .args(["--service-account-private-key-file", "service-accounts.key", "--root-ca-file", "ca.crt"])
             .args(["--use-service-account-credentials", "--concurrent-gc-syncs", "20"])
-            // Those that would call a cloud.
+            // Without those that call a cloud provider.
             .arg("--controllers=*,-node-ipam-controller,-cloud-node-lifecycle,-node-route-controller,-service-lb-controller")
-            // The usual 20 requests a second would be what a test waits for.
+            // Tests would wait for the default of 20 requests per second.
             .args(["--kube-api-qps", "1000", "--kube-api-burst", "2000"]);
 
         let scheduler = options.scheduler.then(|| {
@@ -297,7 +299,8 @@ impl Commands {
     }
 }
 
-/// Starts each component as soon as it can do something, and returns when all have. `stage` tells what is waited for.
+/// Starts each component as soon as its dependencies are ready, and returns when all are. `stage` describes the current
+/// condition.
 async fn until_ready(
     mut commands: Commands,
     options: &Options,
@@ -310,7 +313,7 @@ async fn until_ready(
     start("kube-apiserver", &mut commands.apiserver)?;
 
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-    // This polls by itself, and faster.
+    // This polls by itself, at a higher rate.
     config.default_retry = false;
     let client = kube::Client::try_from(config)?;
     answers(&client, "version").await?;
@@ -332,9 +335,9 @@ async fn until_ready(
     answers(&client, "readyz").await?;
     stage.replace("CustomResourceDefinitions are served");
     define(&client, &options.crds).await?;
-    // Not before: when it finds the API server not ready, it looks again only after a second.
+    // Not earlier: if it finds that the API server is not ready, it retries only after a second.
     start("kube-controller-manager", &mut commands.controller_manager)?;
-    stage.replace("there is a default ServiceAccount, and the Node is ready");
+    stage.replace("the default ServiceAccount exists and the Node is ready");
     let exists = |account: Option<&ServiceAccount>| account.is_some();
     let account = await_condition(Api::namespaced(client.clone(), "default"), "default", exists);
     let node = async {
@@ -347,14 +350,14 @@ async fn until_ready(
     Ok(())
 }
 
-/// Waits until the API server answers `/path` with success.
+/// Waits until the API server responds to `/path` with success.
 async fn answers(client: &kube::Client, path: &str) -> Result<()> {
     let mut often = tokio::time::interval(Duration::from_millis(20));
     loop {
         often.tick().await;
         match client.request_text(Request::new("").get(path, &GetParams::default())?).await {
             Ok(_) => return Ok(()),
-            // Not listening yet, or not ready yet.
+            // Not listening or not ready yet.
             Err(kube::Error::Api(_) | kube::Error::HyperError(_) | kube::Error::Service(_)) => {}
             Err(error) => return Err(error).with_context(|| format!("GET /{path}")),
         }
@@ -379,7 +382,7 @@ async fn define(client: &kube::Client, crds: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// Whether `node` is Ready, and the node-lifecycle controller has noticed: until then a taint keeps pods away.
+/// Returns whether `node` is Ready and the node lifecycle controller has removed its taint, which keeps pods away until then.
 fn takes_pods(node: Option<&Node>) -> bool {
     let Some(node) = node else { return false };
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
@@ -388,7 +391,7 @@ fn takes_pods(node: Option<&Node>) -> bool {
         && taints.count() == 0
 }
 
-/// Waits until a process has ended, which none should.
+/// Waits until any process has ended, which is an error.
 async fn first_end(processes: &RefCell<&mut Processes>) -> anyhow::Error {
     let mut now_and_then = tokio::time::interval(Duration::from_millis(100));
     loop {
@@ -407,8 +410,8 @@ fn tail(log: &Path) -> String {
     lines[lines.len().saturating_sub(15)..].join("\n")
 }
 
-/// A port on loopback that is nobody else's. kube-apiserver cannot choose a free port by itself; that it may share the one
-/// which this socket holds leaves no moment in which another process can take it.
+/// A reserved port on loopback. kube-apiserver cannot choose a free port by itself. It shares the port with this socket, so
+/// that no other process can take it in between.
 struct Port {
     number: u16,
     _held: Socket,

@@ -1,4 +1,4 @@
-//! Where the sample data is: real bundles, catalogs and recordings that are not part of the repository.
+//! The sample data: real bundles, catalogs and recordings that are not part of the repository.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,29 +7,30 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The root of this repository.
+/// Returns the root of this repository.
 pub fn repository() -> PathBuf {
-    // As cargo says now; what was true when this was compiled may be another checkout that shares a build folder.
+    // At run time, because the binary may have been compiled in another checkout that shares the build folder.
     let tests = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     Path::new(&tests).join("..")
 }
 
-/// The data folder that `OLM_TEST_DATA` names (default `../shared/data`, relative to the repository); `None` when it is not there.
+/// Returns the data folder that `OLM_TEST_DATA` names (default `../shared/data`, relative to the repository), or `None` if it
+/// does not exist.
 pub fn data() -> Option<PathBuf> {
     let folder = repository().join(std::env::var_os("OLM_TEST_DATA").unwrap_or_else(|| "../shared/data".into()));
     folder.canonicalize().ok().filter(|folder| folder.is_dir())
 }
 
-/// What a test says when it needs the data folder and there is none.
+/// Why a test is skipped that needs the data folder.
 pub const NO_DATA: &str = "needs the sample data (OLM_TEST_DATA names its folder)";
 
-/// Says on standard error why a test does not run. Not captured by the test harness, unlike what `eprintln!` prints.
+/// Reports on standard error why a test is skipped. Not captured by the test harness, unlike the output of `eprintln!`.
 pub fn say_skipped(why: &str) {
-    // A test may lack standard error.
+    // A test may have no standard error.
     drop(writeln!(std::io::stderr(), "skipped: {why}"));
 }
 
-/// Ends a test early and says why.
+/// Ends a test early and reports why.
 #[macro_export]
 macro_rules! skip {
     ($($why:tt)+) => {{
@@ -38,7 +39,7 @@ macro_rules! skip {
     }};
 }
 
-/// Every file below a folder, sorted by path.
+/// Returns every file below a folder, sorted by path.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let Ok(entries) = std::fs::read_dir(folder) else { return found };
@@ -53,7 +54,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The documents of a YAML file.
+/// Reads the documents of a YAML file.
 pub fn documents(file: &Path) -> Result<Vec<Value>> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let documents = serde_yaml::Deserializer::from_str(&text).map(Value::deserialize).collect::<Result<_, _>>();

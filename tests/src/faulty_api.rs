@@ -1,4 +1,4 @@
-//! A proxy in front of a real API server, for answers that it gives only when something is sick: between it and its clients, or in it.
+//! A proxy in front of a real API server that injects failures of the server or the network.
 //!
 //! ```text
 //!   client ── http, no credentials ──▶ FaultyApi ── asks its judge about every call ──▶ a fault, or
@@ -28,61 +28,62 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// What becomes of a call instead of its answer.
+/// An injected failure of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is refused, and does not reach the API server.
+    /// The call is refused and does not reach the API server.
     Refused {
         /// HTTP status code.
         code: u16,
-        /// Kubernetes' word for it.
+        /// Kubernetes' reason.
         reason: String,
-        /// The sentence.
+        /// The message.
         message: String,
     },
-    /// Nobody answers.
+    /// There is no response.
     Silence {
-        /// Does the API server execute it all the same?
+        /// Whether the API server executes the call.
         reached: bool,
     },
-    /// The connection ends.
+    /// The connection is closed.
     Drop {
-        /// Does the API server execute it all the same?
+        /// Whether the API server executes the call.
         reached: bool,
     },
-    /// It is refused for now, and is to come back after so many seconds.
+    /// The call is refused, to be retried after some seconds.
     Busy {
         /// `Retry-After`
         seconds: u32,
     },
-    /// Nobody answers, and it reaches the API server when [`FaultyApi::let_go`] says so, whether somebody waits for it still or not.
+    /// There is no response, and the call reaches the API server only after [`FaultyApi::let_go`], even if the client no longer
+    /// waits.
     Held,
-    /// It is answered; what of the answer comes later than its head waits for [`FaultyApi::let_go`]. Of a watch that are its events.
+    /// The body of the response is delayed until [`FaultyApi::let_go`], for example the events of a watch.
     Late,
 }
 
 /// A request to the API server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Call {
-    /// As RBAC has it: `create`, `update`, `patch`, `delete`, `get`, `list`, `watch`. Empty when it is about no object.
+    /// As in RBAC: `create`, `update`, `patch`, `delete`, `get`, `list`, `watch`. Empty if the request is not for objects.
     pub verb: &'static str,
     /// The plural of the kind.
     pub resource: String,
-    /// Empty when it is about no object in a namespace.
+    /// Empty if the request is not for namespaced objects.
     pub namespace: String,
-    /// Name, or the beginning of one that the API server makes up.
+    /// Name, or the prefix of a generated name.
     pub name: String,
-    /// `status`, or another; empty when it is about the object itself.
+    /// `status` or another subresource; empty for the object itself.
     pub subresource: String,
 }
 
 impl Call {
-    /// Does it change something?
+    /// Returns whether it is a write.
     pub fn writes(&self) -> bool {
         matches!(self.verb, "create" | "update" | "patch" | "delete")
     }
 
-    /// Is it about objects of that kind?
+    /// Returns whether it is for objects of this kind.
     pub fn is_of(&self, kind: &str) -> bool {
         let kind = kind.to_lowercase();
         let plural = match kind.strip_suffix('y') {
@@ -93,7 +94,7 @@ impl Call {
         self.resource == plural
     }
 
-    /// What a request is about, by its path and body.
+    /// Determines from path and body what a request is for.
     pub(crate) fn of(request: &Parts, body: &[u8]) -> Self {
         let mut path = request.uri.path().split('/').filter(|part| !part.is_empty());
         let is_of_group = match path.next() {
@@ -104,11 +105,11 @@ impl Call {
         if is_of_group {
             path.next();
         }
-        // The version.
+        // The API version.
         path.next();
         let parts: Vec<&str> = path.collect();
         let (namespace, parts) = match parts[..] {
-            // Of a namespace, not in one.
+            // The subresource of a namespace, not an object in one.
             ["namespaces", _, "status" | "finalize"] => ("", &parts[..]),
             ["namespaces", namespace, _, ..] => (namespace, &parts[2..]),
             _ => ("", &parts[..]),
@@ -142,7 +143,7 @@ impl Call {
     }
 }
 
-/// Says what becomes of a call; `None`: what the API server makes of it.
+/// Decides about a call; `None` passes it to the API server.
 type Judge = dyn FnMut(&Call) -> Option<Fault> + Send;
 
 /// A proxy that listens on loopback until it is dropped.
@@ -153,11 +154,11 @@ pub struct FaultyApi {
 }
 
 impl FaultyApi {
-    /// Starts a proxy in front of the kubeconfig's API server, on the runtime that calls it. `judge` is asked about every call.
+    /// Starts a proxy in front of the kubeconfig's API server, on the runtime of the caller. `judge` decides about every call.
     pub async fn start(kubeconfig: &Path, judge: impl FnMut(&Call) -> Option<Fault> + Send + 'static) -> Result<Self> {
         let mut known = Kubeconfig::read_from(kubeconfig)?;
         let mut config = Config::from_custom_kubeconfig(known.clone(), &KubeConfigOptions::default()).await?;
-        // Nothing is hidden from the judge.
+        // Retries would hide failures from the judge.
         config.default_retry = false;
         let client = kube::Client::try_from(config)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -178,12 +179,12 @@ impl FaultyApi {
         Ok(Self { folder, listens, gate })
     }
 
-    /// What is held back goes on, and nothing is held back any more.
+    /// Releases everything that is held back, now and in future.
     pub fn let_go(&self) {
         self.gate.send_replace(true);
     }
 
-    /// A kubeconfig for clients, who have an administrator's rights.
+    /// Returns a kubeconfig for clients, with an administrator's rights.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
     }
@@ -197,11 +198,11 @@ impl Drop for FaultyApi {
 
 async fn serve(stream: TcpStream, client: kube::Client, judge: Arc<Mutex<Judge>>, gate: watch::Receiver<bool>) {
     let service = service_fn(|request| answer(request, &client, &judge, gate.clone()));
-    // That a connection breaks is what this is for.
+    // Broken connections are expected.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// The answer; an error ends the connection without one.
+/// Returns the response; an error closes the connection without one.
 async fn answer(
     request: Request<Incoming>,
     client: &kube::Client,
@@ -232,7 +233,7 @@ async fn answer(
             parts.headers.remove(name);
         }
         let request = Request::from_parts(parts, Body::from(body));
-        // Not by this task, which ends with the connection.
+        // In a separate task, because this one ends with the connection.
         tokio::spawn(async move {
             if gate.wait_for(|open| *open).await.is_ok() {
                 drop(client.send(request).await);
@@ -261,10 +262,10 @@ async fn answer(
     }
 }
 
-/// A body that comes when it may.
+/// A body that is held back until it is released.
 struct Gated {
     body: Body,
-    /// What is waited for; `None`: nothing.
+    /// The release to wait for, if any.
     opens: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
@@ -276,7 +277,7 @@ impl From<Body> for Gated {
 
 impl Gated {
     fn late(body: Body, mut gate: watch::Receiver<bool>) -> Self {
-        // The gate is gone only when nobody listens any more.
+        // The gate is dropped only when there are no listeners left.
         Self { body, opens: Some(Box::pin(async move { drop(gate.wait_for(|open| *open).await) })) }
     }
 }
@@ -297,7 +298,7 @@ impl hyper::body::Body for Gated {
     }
 }
 
-/// A refusal as an API server says it. One that is busy says when to come back.
+/// Returns an error as the API server formats it, with `retryAfterSeconds` if it is busy.
 pub(crate) fn refusal(Status { code, reason, message }: &Status) -> Value {
     let mut refusal = json!({
         "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
@@ -309,7 +310,7 @@ pub(crate) fn refusal(Status { code, reason, message }: &Status) -> Value {
     refusal
 }
 
-/// The whole body of a request.
+/// Reads the complete body of a request.
 pub(crate) async fn read(mut body: Incoming) -> hyper::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(frame) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
@@ -320,7 +321,7 @@ pub(crate) async fn read(mut body: Incoming) -> hyper::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What is about one connection, not about what is said on it.
+/// Headers of the connection, not of the message.
 const HOP_BY_HOP: [HeaderName; 3] = [header::HOST, header::CONNECTION, header::TRANSFER_ENCODING];
 
 #[cfg(test)]
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_known_by_their_path() {
+    fn calls_are_identified_by_their_path() {
         let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         assert_eq!(call(Method::GET, "/version", ""), ["", "", "", "", ""]);
         assert_eq!(call(Method::GET, "/apis/apps/v1", ""), ["", "", "", "", ""]);

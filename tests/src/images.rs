@@ -1,4 +1,5 @@
-//! Images for tests: layers made entry by entry, so that they can be wrong in every way, as OCI layouts and pushed to registries.
+//! Images for tests: layers built entry by entry, so that they can be invalid in any way, as OCI layouts and pushed to
+//! registries.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,15 +19,15 @@ use olm_core::api::hash::sha256_hex;
 /// How a layer is compressed.
 #[derive(Clone, Copy, Debug)]
 pub enum Compression {
-    /// Not at all.
+    /// Uncompressed.
     None,
-    /// With gzip.
+    /// gzip.
     Gzip,
-    /// With zstd.
+    /// zstd.
     Zstd,
 }
 
-/// A layer that is being made.
+/// A layer under construction.
 pub struct Layer {
     tar: tar::Builder<Vec<u8>>,
 }
@@ -38,32 +39,32 @@ impl Default for Layer {
 }
 
 impl Layer {
-    /// With a regular file.
+    /// Adds a regular file.
     #[must_use]
     pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
         self.member(path, EntryType::Regular, "", content.as_ref())
     }
 
-    /// With a folder.
+    /// Adds a folder.
     #[must_use]
     pub fn folder(self, path: &str) -> Self {
         self.member(path, EntryType::Directory, "", &[])
     }
 
-    /// With a symbolic link.
+    /// Adds a symbolic link.
     #[must_use]
     pub fn link(self, path: &str, target: &str) -> Self {
         self.member(path, EntryType::Symlink, target, &[])
     }
 
-    /// With any member. Nothing is checked.
+    /// Adds any member, without validation.
     #[must_use]
     pub fn member(mut self, path: &str, kind: EntryType, target: &str, content: &[u8]) -> Self {
         let mut header = Header::new_gnu();
         header.set_entry_type(kind);
         header.set_mode(0o644);
         header.set_size(content.len() as u64);
-        // The crate's own setters refuse what must be tested.
+        // The crate's own setters refuse the invalid values to be tested.
         if path.len() > 100 {
             self = self.member("././@LongLink", EntryType::GNULongName, "", format!("{path}\0").as_bytes());
         }
@@ -75,7 +76,7 @@ impl Layer {
         self
     }
 
-    /// The bytes of the layer.
+    /// Returns the bytes of the layer.
     pub fn finish(self, compression: Compression) -> Vec<u8> {
         let tar = self.tar.into_inner().unwrap_or_else(|e| unreachable!("writing to memory: {e}"));
         compress(&tar, compression)
@@ -100,7 +101,7 @@ pub fn compress(bytes: &[u8], compression: Compression) -> Vec<u8> {
     result.unwrap_or_else(|e| unreachable!("writing to memory: {e}"))
 }
 
-/// The sha256 digest of bytes.
+/// Returns the sha256 digest of bytes.
 pub fn digest(bytes: &[u8]) -> String {
     format!("sha256:{}", sha256_hex(bytes))
 }
@@ -110,9 +111,9 @@ pub fn digest(bytes: &[u8]) -> String {
 pub struct Image {
     /// The media type of the manifest.
     pub media_type: &'static str,
-    /// The manifest; a test may change it.
+    /// The manifest, which a test may change.
     pub manifest: Value,
-    /// Blobs, and manifests of an index, by digest.
+    /// Blobs by digest, including the manifests of an index.
     pub blobs: BTreeMap<String, Vec<u8>>,
 }
 
@@ -120,7 +121,7 @@ const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
 impl Image {
-    /// With labels and layers.
+    /// Creates an image with labels and layers.
     pub fn new(labels: &[(&str, &str)], layers: Vec<Vec<u8>>) -> Self {
         let labels: BTreeMap<&str, &str> = labels.iter().copied().collect();
         let ids: Vec<String> = layers.iter().map(|l| digest(l)).collect();
@@ -140,7 +141,7 @@ impl Image {
         Self { media_type: MANIFEST, manifest, blobs }
     }
 
-    /// A file-based catalog in one layer, of files below `configs`.
+    /// Creates a file-based catalog in one layer, from files below `configs`.
     pub fn catalog(files: &[(&str, &str)]) -> Self {
         let layer =
             files.iter().fold(Layer::default(), |layer, (name, text)| layer.file(&format!("configs/{name}"), text));
@@ -150,7 +151,7 @@ impl Image {
         )
     }
 
-    /// A bundle in one layer: files of `manifests` and `metadata`, by their paths.
+    /// Creates a bundle in one layer, from files of `manifests` and `metadata` by their paths.
     pub fn bundle(package: &str, files: &[(impl AsRef<str>, impl AsRef<[u8]>)]) -> Self {
         let add = |layer: Layer, (path, content): &(_, _)| layer.file(AsRef::<str>::as_ref(path), content);
         let layer = files.iter().fold(Layer::default(), add);
@@ -162,7 +163,7 @@ impl Image {
         Self::new(&labels, vec![layer.finish(Compression::Gzip)])
     }
 
-    /// An index of images for `os/architecture`.
+    /// Creates an index of images for `os/architecture`.
     pub fn index(images: &[(&str, &Self)]) -> Self {
         let mut blobs = BTreeMap::new();
         let mut manifests = Vec::new();
@@ -180,17 +181,17 @@ impl Image {
         Self { media_type: INDEX, manifest, blobs }
     }
 
-    /// The bytes of the manifest.
+    /// Returns the bytes of the manifest.
     pub fn bytes(&self) -> Vec<u8> {
         self.manifest.to_string().into_bytes()
     }
 
-    /// The manifest's digest.
+    /// Returns the digest of the manifest.
     pub fn digest(&self) -> String {
         digest(&self.bytes())
     }
 
-    /// Writes it, as the only image, as an OCI layout.
+    /// Writes an OCI layout with this image only.
     pub fn write_layout(&self, folder: &Path) -> Result<()> {
         let blobs = folder.join("blobs/sha256");
         fs::create_dir_all(&blobs)?;
@@ -207,7 +208,8 @@ impl Image {
         Ok(())
     }
 
-    /// Pushes it to a registry as `reference`, trusting `authority`, with the user's credentials.
+    /// Pushes the image to a registry as `reference`, with `authority` as trusted certificate authority and the user's
+    /// credentials.
     pub async fn push(&self, reference: &str, authority: &[u8]) -> Result<()> {
         olm_shell::tls::install_crypto_provider();
         let reference: Reference = reference.parse()?;

@@ -1,4 +1,4 @@
-//! What crosses crates.
+//! Test support shared by several crates.
 
 pub mod bench;
 pub mod control_plane;

@@ -10,24 +10,24 @@ use serde_json::Value;
 
 use crate::data::repository;
 
-/// The binary of a plugin (`kubectl-olm-run`), of the same profile as this test. Cargo builds it when it is not fresh.
+/// Returns the binary of a plugin (`kubectl-olm-run`), of the same profile as this test. Cargo builds it if it is not fresh.
 ///
 /// # Errors
-/// There is no such plugin, or what keeps them from being built.
+/// The plugin does not exist or cannot be built.
 pub fn binary(plugin: &str) -> Result<PathBuf> {
     static BINARIES: OnceLock<Result<BTreeMap<String, PathBuf>, String>> = OnceLock::new();
     let built = BINARIES.get_or_init(|| build().map_err(|error| format!("{error:#}")));
     let built = built.as_ref().map_err(|error| anyhow::Error::msg(error.clone()))?;
-    built.get(plugin).cloned().with_context(|| format!("cargo builds no {plugin}"))
+    built.get(plugin).cloned().with_context(|| format!("cargo does not build {plugin}"))
 }
 
 fn build() -> Result<BTreeMap<String, PathBuf>> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    // The plugins' own tests come with their binaries, and have the features of dependencies that all tests together have:
-    // `cargo build` would build half of the dependencies once more.
+    // Building the plugins' own tests builds their binaries with the unified features of all tests. `cargo build` would build
+    // half of the dependencies again.
     cargo.current_dir(repository()).args(["test", "--no-run", "--workspace", "--test", "it"]);
     cargo.arg("--message-format=json-render-diagnostics");
-    // What cargo tells a test about itself would be news to build scripts, and a reason to build their crates again.
+    // The variables that cargo sets for a test would change the environment of build scripts, and rebuild their crates.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_"].iter().any(|prefix| text.starts_with(prefix)) {

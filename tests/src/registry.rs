@@ -19,26 +19,26 @@ use crate::control_plane::processes::Processes;
 pub const USER: &str = "gardener";
 /// The user's password.
 pub const PASSWORD: &str = "secret";
-/// The password as htpasswd keeps it: bcrypt with the lowest cost.
+/// The password in the format of htpasswd: bcrypt with the lowest cost.
 const PASSWORD_HASH: &str = "$2a$04$dtE75zKm9DUbq9Vt6.ir1.Zc4aJapSftM6lJF4JwHv9FvT34UF7eS";
 
 /// How long the registry may take to listen.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Whether tests that need a registry are not to run: `OLM_TEST_REGISTRY=skip`. Says so on standard error.
+/// Returns whether tests that need a registry are skipped: `OLM_TEST_REGISTRY=skip`. Reports so on standard error.
 pub fn skipped() -> bool {
     let skip = std::env::var_os("OLM_TEST_REGISTRY").is_some_and(|value| value == "skip");
     if skip {
-        // Not captured by the test harness, unlike what `eprintln!` prints. A test may lack standard error.
+        // Not captured by the test harness, unlike the output of `eprintln!`. A test may have no standard error.
         drop(writeln!(io::stderr(), "skipped: needs a registry, and OLM_TEST_REGISTRY=skip"));
     }
     skip
 }
 
-/// How a registry is set up.
+/// Options of a registry.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Setup {
-    /// With TLS, by an authority that nobody knows.
+    /// With TLS, by an unknown certificate authority.
     pub tls: bool,
     /// With a login: [`USER`] and [`PASSWORD`].
     pub login: bool,
@@ -46,7 +46,7 @@ pub struct Setup {
 
 /// A running registry on loopback. Dropping it ends it.
 pub struct Registry {
-    // In the order in which they must be dropped: the folder after those who write to it.
+    // In the order in which they must be dropped: the folder after the processes that write to it.
     _processes: Processes,
     folder: TempDir,
     host: String,
@@ -56,7 +56,7 @@ impl Registry {
     /// Starts a registry and returns when it listens.
     ///
     /// # Errors
-    /// What is missing, or what the registry's log says.
+    /// The binary is missing, or the registry fails; contains its log.
     pub fn start(setup: Setup) -> Result<Self> {
         let binary = binaries::registry()?;
         let folder = tempfile::Builder::new().prefix("registry-").tempdir()?;
@@ -77,12 +77,12 @@ impl Registry {
         &self.host
     }
 
-    /// The certificate of the authority, in PEM; nothing without TLS.
+    /// Returns the certificate of the authority, in PEM; empty without TLS.
     pub fn authority(&self) -> Vec<u8> {
         fs::read(self.folder.path().join("ca.crt")).unwrap_or_default()
     }
 
-    /// The file that holds a blob, for tests that damage it.
+    /// Returns the file of a blob, for tests that damage it.
     pub fn blob(&self, digest: &str) -> PathBuf {
         let hex = digest.trim_start_matches("sha256:");
         let blobs = self.folder.path().join("data/docker/registry/v2/blobs/sha256");
@@ -111,7 +111,7 @@ fn configuration(folder: &Path, setup: Setup) -> Result<String> {
     Ok(config)
 }
 
-/// The address of which the log says that the registry listens there.
+/// Returns the address that the registry listens on, according to its log.
 fn listening(processes: &mut Processes) -> Result<String> {
     let log = processes.log("registry");
     let (sender, written) = mpsc::channel();
@@ -132,7 +132,7 @@ fn listening(processes: &mut Processes) -> Result<String> {
 }
 
 fn address(log: &str) -> Option<String> {
-    // A line that is still being written has no end yet.
+    // The last line may be incomplete.
     let (complete, _) = log.rsplit_once('\n')?;
     let (_, rest) = complete.split_once("listening on ")?;
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ':').unwrap_or(rest.len());

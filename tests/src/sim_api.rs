@@ -1,10 +1,11 @@
-//! A simulated cluster behind HTTP, for those who know an API server by its address only: the plugins.
+//! A simulated cluster behind HTTP, for clients that only know the address of an API server: the plugins.
 //!
 //! ```text
 //!   kubectl-olm-… ── http, no credentials ──▶ SimApi ──▶ Simulation, as a user: its clock stands still, its controllers wait
 //! ```
 //!
-//! *Assumptions*: one user who may do everything. A list comes whole, and a watch shows what is written while this server runs.
+//! *Assumptions*: a single user with all permissions. Lists are not paginated, and a watch returns the writes made while this
+//! server runs.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -38,12 +39,12 @@ use tokio::sync::watch;
 
 use crate::faulty_api::{Call, read, refusal};
 
-/// How often Kubernetes' own controllers look whether something is due.
+/// How often Kubernetes' own controllers check for work.
 const PERIOD: Duration = Duration::from_millis(20);
 
 /// A server that listens on loopback until it is stopped or dropped.
 pub struct SimApi {
-    // Dropped first: nobody is answered any more.
+    // Dropped first, so that no further request is served.
     runtime: Runtime,
     folder: TempDir,
     cluster: Arc<Cluster>,
@@ -51,7 +52,7 @@ pub struct SimApi {
 
 struct Cluster {
     simulation: Mutex<Simulation>,
-    /// Tells watches that something was written.
+    /// Notifies watches of writes.
     written: watch::Sender<()>,
 }
 
@@ -65,7 +66,7 @@ impl SimApi {
     /// Serves a simulated cluster.
     ///
     /// # Errors
-    /// There is no port or no place for the kubeconfig.
+    /// There is no free port, or the kubeconfig cannot be written.
     pub fn start(simulation: Simulation) -> Result<Self> {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
@@ -87,8 +88,8 @@ impl SimApi {
         Ok(Self { runtime, folder, cluster })
     }
 
-    /// Lets Kubernetes' own controllers work from now on, by the clock of this machine: CRDs are established, pods run, what has no owner
-    /// any more is collected.
+    /// Runs Kubernetes' own controllers from now on, by the clock of this machine: CRDs are established, pods run, objects
+    /// without an owner are garbage collected.
     #[must_use]
     pub fn with_kubernetes(self) -> Self {
         let cluster = Arc::clone(&self.cluster);
@@ -109,17 +110,17 @@ impl SimApi {
         self
     }
 
-    /// Does something to the cluster as a user who is at the API server.
+    /// Executes a request of a user directly on the simulation.
     pub fn ask<T>(&self, request: impl FnOnce(&mut Simulation) -> T) -> T {
         let answer = request(&mut self.cluster.lock());
         self.cluster.written.send_replace(());
         answer
     }
 
-    /// Waits until something is so, looking whenever something was written.
+    /// Waits until a condition holds, checking it after every write.
     ///
     /// # Errors
-    /// It is not so within a minute.
+    /// It does not hold within a minute.
     pub fn wait_until(&self, mut is_so: impl FnMut(&Simulation) -> bool) -> Result<()> {
         let mut written = self.cluster.written.subscribe();
         self.runtime.block_on(async {
@@ -133,19 +134,19 @@ impl SimApi {
         })
     }
 
-    /// A kubeconfig for clients.
+    /// Returns a kubeconfig for clients.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("kubeconfig")
     }
 
-    /// The cluster as its clients leave it.
+    /// Returns the cluster in its final state.
     pub fn stop(self) -> Simulation {
         self.runtime.shutdown_background();
         self.cluster.lock().clone()
     }
 }
 
-/// A body that comes in pieces.
+/// A body that is sent in parts.
 struct Answer(BoxStream<'static, Bytes>);
 
 impl From<&Value> for Answer {
@@ -168,7 +169,7 @@ impl Body for Answer {
 
 async fn serve(stream: TcpStream, cluster: Arc<Cluster>) {
     let service = service_fn(|request| answer(request, &cluster));
-    // A client that goes away is no trouble of ours.
+    // A client that disconnects is no error of the server.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -186,7 +187,7 @@ async fn answer(request: Request<Incoming>, cluster: &Arc<Cluster>) -> Result<Re
 struct Asked {
     path: Vec<String>,
     call: Call,
-    /// Group and version of what it is about.
+    /// Group and version of its objects.
     of: (String, String),
     query: Vec<(String, String)>,
     accept: String,
@@ -256,7 +257,7 @@ impl Asked {
         Ok(Answer::from(&answer?))
     }
 
-    /// What the API server says of itself.
+    /// Returns the discovery documents of the API server.
     fn discovery(&self, api: &ApiServer) -> Result<Value, Status> {
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
         match path[..] {
@@ -296,10 +297,10 @@ impl Asked {
     }
 }
 
-/// What can be done with every kind.
+/// The verbs of every kind.
 const VERBS: [&str; 7] = ["create", "delete", "get", "list", "patch", "update", "watch"];
 
-/// A group of aggregated discovery, with all its versions.
+/// Returns a group of aggregated discovery, with all its versions.
 fn described(group: &str, kinds: &[&ResourceKind]) -> Value {
     let of_group = || kinds.iter().filter(|kind| kind.group == group);
     let mut versions: Vec<&str> = of_group()
@@ -324,7 +325,7 @@ fn described(group: &str, kinds: &[&ResourceKind]) -> Value {
     json!({"metadata": metadata, "versions": versions.collect::<Vec<_>>()})
 }
 
-/// A request about objects of a kind.
+/// A request for objects of a kind.
 struct Meant<'a> {
     asked: &'a Asked,
     gvk: Gvk,
@@ -409,7 +410,7 @@ impl Meant<'_> {
         })
     }
 
-    /// What is written from the version on that the request says, for ever.
+    /// Returns an endless stream of the writes since the version of the request.
     fn watch(&self, cluster: &Arc<Cluster>) -> Result<Answer, Status> {
         let from = self.asked.option("resourceVersion").parse().unwrap_or(0);
         let begun = (self.view()?, Arc::clone(cluster), cluster.written.subscribe(), from);
@@ -426,7 +427,7 @@ impl Meant<'_> {
     }
 }
 
-/// Which objects a request is about, and how much of each it wants to see.
+/// The objects of a request, and the form in which they are returned.
 struct View {
     gvk: Gvk,
     namespace: String,
@@ -455,7 +456,7 @@ impl View {
         shown
     }
 
-    /// The events after the version that was seen, a line each.
+    /// Returns the events after the last version, one per line.
     fn changes(&self, simulation: &Simulation, seen: &mut u64) -> String {
         let mut lines = String::new();
         for happening in simulation.happenings() {
@@ -478,7 +479,7 @@ impl View {
     }
 }
 
-/// Text as it was before it was put into a URL.
+/// Decodes a percent-encoded text of a URL.
 fn decoded(text: &str) -> String {
     let text = text.replace('+', " ");
     let mut pieces = text.split('%');
@@ -509,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plugins_own_client_is_served() {
+    fn the_client_of_the_plugins_is_served() {
         let began: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let server = ApiServer::with_stock_objects(1, began);
         let served = SimApi::start(Simulation::new(server, Settings::default(), began)).unwrap();
@@ -536,7 +537,7 @@ mod tests {
         let mut events = std::pin::pin!(api.watch(&all, &version).await.unwrap());
 
         api.rehearse_create(&config_map("a")).await.unwrap();
-        assert_eq!(api.get(&ObjectRef::of(&config_map("a"))).await.unwrap(), None, "that was only tried out");
+        assert_eq!(api.get(&ObjectRef::of(&config_map("a"))).await.unwrap(), None, "a dry run");
         let a = api.create(&config_map("a")).await.unwrap();
         assert!(api.create(&config_map("a")).await.unwrap_err().is_already_exists());
         api.create(&config_map("b")).await.unwrap();

@@ -1,4 +1,4 @@
-//! Catalogs of the sample data's real bundles.
+//! Catalogs of the real bundles of the sample data.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 
 use crate::data;
 
-/// The one channel of each package.
+/// The only channel of each package.
 pub const CHANNEL: &str = "all";
-/// The annotation with the name of a bundle's package.
+/// The annotation that contains the name of a bundle's package.
 const PACKAGE: &str = "operators.operatorframework.io.bundle.package.v1";
 
-/// Writes a file-based catalog of the bundles in a folder whose paths within it are wanted: each package with one channel, in the order of
-/// versions. Returns the packages' names.
+/// Writes a file-based catalog of the bundles in a folder whose relative paths `wanted` accepts: each package with one channel,
+/// in the order of versions. Returns the names of the packages.
 pub fn write(bundles: &Path, into: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<String>> {
     let mut packages: BTreeMap<String, Vec<(Option<Version>, String)>> = BTreeMap::new();
     let mut list = String::new();
@@ -37,7 +37,7 @@ pub fn write(bundles: &Path, into: &Path, wanted: impl Fn(&Path) -> bool) -> Res
         let (Some(package), Some(csv)) = (package, csv) else { continue };
         let version = parse_tolerant(object::text(&csv, &["spec", "version"])).ok();
         packages.entry(package.to_owned()).or_default().push((version, object::name(&csv).to_owned()));
-        // The root is a folder above, too.
+        // The root is an ancestor, too.
         writeln!(list, "{}", bundle.strip_prefix("/").unwrap_or(bundle).display())?;
     }
     let mut blobs = Vec::new();

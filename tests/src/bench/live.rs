@@ -1,4 +1,4 @@
-//! The controllers on a real cluster: started as they are released, watched from outside.
+//! The controllers on a real cluster: release builds, measured from outside.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -22,24 +22,24 @@ use tokio::runtime::Runtime;
 
 use crate::control_plane::{ControlPlane, Options};
 
-/// What the controllers log when they have seen the whole cluster.
+/// The log message of the controllers after the initial sync.
 const STARTED: &str = "the cluster is known";
 const ADMINISTRATORS: &str = "system:masters";
-/// The users as whom measuring programs and controllers ask, so that an audit log tells them apart from all else.
+/// The users of benchmarks and controllers, which distinguish their requests in the audit log.
 const BENCH: &str = "bench";
 /// The controllers.
 pub const OLM: &str = "olm";
-/// Nothing that is measured takes longer.
+/// Timeout of every measurement.
 const LONG: Duration = Duration::from_mins(4);
-/// As many requests as the controllers have in flight for the copies of five operators.
+/// The number of requests that the controllers have in flight for the copies of five operators.
 const AT_A_TIME: usize = 40;
 const COPIES: &str = "olm.copiedFrom";
 const ORIGINALS: &str = "!olm.copiedFrom";
-/// kube-apiserver writes down who asked for what and when, once a request is answered.
+/// kube-apiserver logs every request after its response, with user and time.
 const AUDIT: &str = r#"{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStages":["RequestReceived","ResponseStarted"],
 "rules":[{"level":"Metadata"}]}"#;
 
-/// A control plane with OLM's CRDs and the namespace olm, and a client for it.
+/// A control plane with OLM's CRDs, the namespace olm, and a client.
 pub struct Cluster {
     runtime: Runtime,
     api: Api,
@@ -48,7 +48,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts one.
+    /// Starts a cluster.
     pub fn start() -> Result<Self> {
         let audit = tempfile::tempdir()?;
         fs::write(audit.path().join("policy.json"), AUDIT)?;
@@ -67,8 +67,8 @@ impl Cluster {
         Ok(Self { runtime, api, plane, audit })
     }
 
-    /// Subscribes to a package of catalog `main` in a namespace of its own, and returns how long it took until the operator had
-    /// Succeeded.
+    /// Subscribes to a package of the catalog `main` in a new namespace, and returns the time until the operator's
+    /// ClusterServiceVersion was Succeeded.
     pub fn install(&self, name: &str, package: &str, channel: &str) -> Result<Duration> {
         self.runtime.block_on(async {
             self.api.create(&namespace(name)).await?;
@@ -106,8 +106,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Does something, and waits until so many ClusterServiceVersions have Succeeded and so many copies of them have been made and
-    /// written to once more: how long either took. What came before counts in either number.
+    /// Calls `act` and waits until `originals` ClusterServiceVersions are Succeeded and `copies` copies of them were created
+    /// and updated once. Returns both times. Earlier events count, too.
     pub fn offered(&self, originals: usize, copies: usize, act: impl FnOnce() -> Result<()>) -> Result<[Duration; 2]> {
         let csvs = resource("ClusterServiceVersion", "clusterserviceversions");
         let from = self.runtime.block_on(self.api.page(&ListQuery::all(&csvs).labelled(COPIES), ""))?.resource_version;
@@ -134,7 +134,7 @@ impl Cluster {
                                 }
                             }
                         }
-                        // The API server ends a watch that does not keep up.
+                        // The API server ends a watch that is too slow.
                         None => events.set(self.api.watch(&ListQuery::all(&csvs).labelled(ORIGINALS), &seen[0]).await?),
                     },
                     event = of_copies.next() => match event {
@@ -150,7 +150,7 @@ impl Cluster {
                         None => of_copies.set(self.api.watch(&ListQuery::all(&csvs).labelled(COPIES).depth(Depth::Metadata), &seen[1]).await?),
                     },
                     () = tokio::time::sleep_until(deadline) => {
-                        bail!("only {} have Succeeded and {} copies are told of after {LONG:?}", succeeded.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "), told.len())
+                        bail!("only {} are Succeeded and {} copies were reported after {LONG:?}", succeeded.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "), told.len())
                     }
                 }
             }
@@ -158,7 +158,7 @@ impl Cluster {
         })
     }
 
-    /// How many copies of ClusterServiceVersions say that their original has Succeeded, and how many there are.
+    /// Returns how many copies of ClusterServiceVersions have the status of a Succeeded original, and how many exist.
     pub fn copies(&self) -> Result<(usize, usize)> {
         self.runtime.block_on(async {
             let csvs = resource("ClusterServiceVersion", "clusterserviceversions");
@@ -180,14 +180,15 @@ impl Cluster {
         })
     }
 
-    /// The copies of ClusterServiceVersions in a namespace.
+    /// Returns the copies of ClusterServiceVersions in a namespace.
     pub fn copies_in(&self, namespace: &str) -> Result<Vec<Value>> {
         let csvs = resource("ClusterServiceVersion", "clusterserviceversions");
         let copies = ListQuery::all(&csvs).within(namespace).labelled(COPIES);
         Ok(self.runtime.block_on(self.api.list(&copies))?.objects)
     }
 
-    /// Writes that many objects like the samples, which have a status, in as many namespaces as it takes, and returns how long that took.
+    /// Creates `count` objects like the samples, with their status, in as many namespaces as needed, and returns the time that
+    /// it took.
     pub fn write_copies(&self, samples: &[Value], count: usize) -> Result<Duration> {
         let began = Instant::now();
         self.runtime.block_on(async {
@@ -212,12 +213,12 @@ impl Cluster {
         })
     }
 
-    /// How many namespaces there are.
+    /// Returns the number of namespaces.
     pub fn namespaces(&self) -> Result<usize> {
         Ok(self.runtime.block_on(self.api.list(&ListQuery::all(&namespaces())))?.objects.len())
     }
 
-    /// What kube-apiserver was asked for and has answered, in the order of the questions.
+    /// Returns the completed requests to kube-apiserver, in the order of their arrival.
     pub fn requests(&self) -> Result<Vec<Request>> {
         let log = fs::read_to_string(self.audit.path().join("log"))?;
         let mut requests =
@@ -226,13 +227,13 @@ impl Cluster {
         Ok(requests)
     }
 
-    /// Lets time pass in which nothing is asked of anybody.
+    /// Waits without sending any request.
     pub fn idle(&self, time: Duration) {
         self.runtime.block_on(async { tokio::time::timeout(time, std::future::pending::<()>()).await.ok() });
     }
 }
 
-/// A Namespace.
+/// Returns a Namespace.
 pub fn namespace(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
 }
@@ -249,21 +250,21 @@ fn resource(kind: &str, plural: &str) -> Resource {
 /// A request to kube-apiserver.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// When it came.
+    /// Time of arrival.
     pub at: Timestamp,
-    /// How long the answer took.
+    /// Duration until the response.
     pub took: SignedDuration,
-    /// The component that asked: [`OLM`], or the name that a program gives itself.
+    /// The client: [`OLM`], or the name that a program sets.
     pub who: String,
     /// `create`, `update`, `patch`, `delete`, `get`, `list`, `watch`.
     pub verb: String,
     /// `resource/subresource`.
     pub resource: String,
-    /// Namespace, empty when there is none.
+    /// Namespace, empty if there is none.
     pub namespace: String,
-    /// Name, empty when the object is to be named or there are several.
+    /// Name, empty if the name is generated or the request is for several objects.
     pub name: String,
-    /// The answer's HTTP status code.
+    /// HTTP status code of the response.
     pub code: u64,
 }
 
@@ -290,21 +291,21 @@ impl Request {
         })
     }
 
-    /// Does it ask for a change?
+    /// Returns whether it is a write.
     pub fn is_write(&self) -> bool {
         !matches!(self.verb.as_str(), "get" | "list" | "watch")
     }
 }
 
-/// `kubectl olm run`. Dropping it ends it.
+/// `kubectl olm run`. Dropping it ends the process.
 pub struct Controllers {
     process: Child,
-    /// How long it took until they had seen the whole cluster and planned for the first time.
+    /// Time until the initial sync and the first plan.
     pub start: Duration,
 }
 
 impl Controllers {
-    /// Starts them with catalog `main` in a directory, and returns when they plan.
+    /// Starts them with the catalog `main` in a directory, and returns after the initial sync.
     pub fn start(binary: &Path, cluster: &Cluster, catalog: &Path) -> Result<Self> {
         let began = Instant::now();
         let mut process = Command::new(binary)
@@ -330,12 +331,12 @@ impl Controllers {
         Ok(controllers)
     }
 
-    /// Resident memory now, in MB.
+    /// Returns the current resident memory in MB.
     pub fn memory(&self) -> Result<f64> {
         self.status("VmRSS:")
     }
 
-    /// The most resident memory there was, in MB.
+    /// Returns the peak resident memory in MB.
     pub fn peak_memory(&self) -> Result<f64> {
         self.status("VmHWM:")
     }
@@ -346,7 +347,7 @@ impl Controllers {
         Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1000.0)
     }
 
-    /// User and system time so far. Linux counts it in ticks of 10 ms.
+    /// Returns user and system time so far. Linux counts it in ticks of 10 ms.
     pub fn cpu(&self) -> Result<Duration> {
         let stat = self.proc("stat")?;
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();

@@ -1,5 +1,5 @@
-//! What the measuring programs in `benches/` share: release builds, many runs told as one line, and the controllers on a real
-//! cluster.
+//! Common parts of the benchmarks in `benches/`: release builds, repeated runs summarised in one line, and the controllers on a
+//! real cluster.
 
 pub mod catalog;
 pub mod live;
@@ -17,8 +17,8 @@ use serde_json::Value;
 
 use crate::house::{manifests, sources};
 
-/// Builds a plugin as it is released, stripped, and gives its path. All plugins decide together on the features of what they
-/// depend on, so that the next one needs no other dependencies.
+/// Builds a plugin as a stripped release binary and returns its path. All plugins are built together, because the features of
+/// their dependencies are unified: building the next one needs no other dependencies.
 pub fn release(package: &str) -> Result<PathBuf> {
     let mut build = Command::new(env!("CARGO"));
     build.current_dir(sources::root()).args(["build", "--profile", "dist", "--locked", "--bin", package]);
@@ -33,15 +33,15 @@ pub fn release(package: &str) -> Result<PathBuf> {
     executables.last().with_context(|| format!("{package} has no executable"))
 }
 
-/// Waits for a program; whether it succeeded, and its peak of memory in millions of bytes.
+/// Waits for a process, and returns whether it succeeded and its peak memory in millions of bytes.
 pub fn watch(mut child: Child) -> Result<(bool, u64)> {
-    /// The system keeps the peak itself, so it matters little how often one looks.
+    /// The kernel records the peak, so the polling interval has little influence.
     const GLANCE: Duration = Duration::from_millis(2);
     let status = format!("/proc/{}/status", child.id());
     let (told, ended) = mpsc::channel();
     let waiting = thread::spawn(move || {
         let ended = child.wait();
-        // Whoever no longer listens has an error of its own.
+        // The receiver may have failed already, with its own error.
         told.send(()).ok();
         ended
     });
@@ -56,12 +56,12 @@ pub fn watch(mut child: Child) -> Result<(bool, u64)> {
     Ok((status.success(), peak))
 }
 
-/// How long something took, several times.
+/// Durations of repeated runs.
 #[derive(Clone, Debug)]
 pub struct Times(Vec<Duration>);
 
 impl Times {
-    /// Does something `runs` times, after once to warm up.
+    /// Measures `runs` calls, after one call to warm up.
     pub fn of(runs: usize, mut something: impl FnMut() -> Result<()>) -> Result<Self> {
         something()?;
         let mut times = Vec::with_capacity(runs);
@@ -73,13 +73,13 @@ impl Times {
         Ok(Self::all(times))
     }
 
-    /// These, in whatever order.
+    /// Returns the given durations, in any order.
     pub fn all(mut times: Vec<Duration>) -> Self {
         times.sort();
         Self(times)
     }
 
-    /// The middle one.
+    /// Returns the median.
     pub fn median(&self) -> Duration {
         self.0.get(self.0.len() / 2).copied().unwrap_or_default()
     }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle_one() {
+    fn the_median_is_the_middle_value() {
         let times = Times([1, 2, 90].map(Duration::from_millis).to_vec());
         assert_eq!(times.median(), Duration::from_millis(2));
         assert_eq!(times.to_string(), "median 2.0 ms (1.0 to 90.0, 3 runs)");

@@ -1,4 +1,4 @@
-//! The API server's audit log: who asked it to write what, and when that began and ended. No client can write it.
+//! The API server's audit log: the user, the start and the end of every write. Clients cannot write it.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(super) const POLICY_FILE: &str = "audit-policy.yaml";
 pub(super) const LOG_FILE: &str = "audit.log";
 
-/// Writes, each when it arrives and when it is answered. Of Leases also what became of them.
+/// Logs writes at their arrival and at their response. For Leases also the resulting object.
 pub(super) const POLICY: &str = "
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -23,24 +23,24 @@ rules:
   verbs: [create, update, patch, delete, deletecollection]
 ";
 
-/// A write begins, or it ends.
+/// The beginning or the end of a write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// The same for begin and end of one write.
+    /// Equal for begin and end of one write.
     pub id: String,
-    /// Who asks. Whoever acts as another is meant, not the other.
+    /// The user of the request. With impersonation, the impersonating user.
     pub user: String,
     /// `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub verb: String,
-    /// The plural of the kind, with `/` and the subresource if it is about one.
+    /// The plural of the kind, with `/` and the subresource if there is one.
     pub resource: String,
-    /// Empty when there is none.
+    /// Empty if there is none.
     pub namespace: String,
-    /// Empty when the API server is to make one up.
+    /// Empty if the API server generates the name.
     pub name: String,
-    /// The HTTP status of the answer; `None`: it begins.
+    /// The HTTP status of the response; `None` at the beginning.
     pub code: Option<u16>,
-    /// The Lease as it is then; of other kinds nothing.
+    /// The Lease at that time; `None` for other kinds.
     pub object: Option<Value>,
 }
 
@@ -62,14 +62,14 @@ impl Entry {
     }
 }
 
-/// What is written down so far.
+/// Returns the entries so far.
 pub(super) fn read(log: &Path) -> Result<Vec<Entry>> {
     let text = match fs::read_to_string(log) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error).context("the audit log"),
     };
-    // The last line may still be on its way.
+    // The last line may be incomplete.
     let complete = text.rsplit_once('\n').map_or("", |(complete, _)| complete);
     let events = complete.lines().map(|line| serde_json::from_str::<Value>(line).context("the audit log"));
     events.map(|event| Ok(Entry::read(&event?))).collect()

@@ -1,5 +1,5 @@
-//! Where the control plane's binaries come from: the folder that `KUBEBUILDER_ASSETS` names, or the Go modules under
-//! `tests/control-plane`, built once into `target/control-plane/bin` and again when a module changes. The registry of the tests
+//! The binaries of the control plane: those in the folder that `KUBEBUILDER_ASSETS` names, or those built from the Go modules
+//! under `tests/control-plane`, once into `target/control-plane/bin` and again when a module changes. The registry of the tests
 //! is built in the same way, from `tests/registry` into `target/registry/bin`.
 
 use std::fs::{self, File};
@@ -9,26 +9,26 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// kwok's stages, for every way of coming by kwok.
+/// kwok's stages, for every source of the kwok binary.
 pub(super) const KWOK_STAGES: &str = include_str!("../../control-plane/kwok-stages.yaml");
 
 /// Every binary that [`Binaries::locate`] can find.
 pub(super) const ALL: [&str; 6] =
     ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"];
 
-/// What is built together, into `target/<name>/bin`.
+/// Binaries that are built together, into `target/<name>/bin`.
 struct Set {
     name: &'static str,
-    /// The folder of its modules, in that of this crate.
+    /// The folder of its modules, relative to this crate.
     source: &'static str,
     modules: &'static [Module],
-    /// The binaries that its modules make.
+    /// The binaries that its modules produce.
     binaries: &'static [&'static str],
-    /// Files that lie beside them, and their contents.
+    /// Further files of the same folder, with their contents.
     files: &'static [(&'static str, &'static str)],
-    /// How long building it takes.
+    /// Duration of the build.
     takes: &'static str,
-    /// How to do without Go.
+    /// The alternative to a build with Go.
     otherwise: &'static str,
 }
 
@@ -37,10 +37,10 @@ const CONTROL_PLANE: Set = Set {
     source: "control-plane",
     modules: &MODULES,
     binaries: &ALL,
-    // So that the folder can be given to other tools as their KUBEBUILDER_ASSETS.
+    // So that other tools can use the folder as their KUBEBUILDER_ASSETS.
     files: &[("kwok-stages.yaml", KWOK_STAGES)],
     takes: "six minutes for all on two cores",
-    otherwise: "set KUBEBUILDER_ASSETS to a folder that holds all of its binaries, or OLM_TEST_CONTROL_PLANE=skip to do without",
+    otherwise: "set KUBEBUILDER_ASSETS to a folder that holds all of its binaries, or OLM_TEST_CONTROL_PLANE=skip to skip these tests",
 };
 
 const REGISTRY: Set = Set {
@@ -56,15 +56,15 @@ const REGISTRY: Set = Set {
     binaries: &["registry"],
     files: &[],
     takes: "two minutes on two cores",
-    otherwise: "set OLM_TEST_REGISTRY=skip to do without",
+    otherwise: "set OLM_TEST_REGISTRY=skip to skip these tests",
 };
 
-/// The path of the registry's binary, which is built when it has to be.
+/// Returns the path of the registry's binary, and builds it if necessary.
 pub(crate) fn registry() -> Result<PathBuf> {
     Ok(build(&REGISTRY, "go")?.join("registry"))
 }
 
-/// A Go module whose tools are wanted.
+/// A Go module with required tools.
 struct Module {
     /// Its folder.
     name: &'static str,
@@ -72,9 +72,9 @@ struct Module {
     path: &'static str,
     /// Its `go.mod`.
     go_mod: &'static str,
-    /// Where `go build -o` writes, in the folder of binaries: itself for tools that are named as their packages are.
+    /// The output of `go build -o`, relative to the folder of binaries: that folder for tools with the name of their package.
     output: &'static str,
-    /// The variables that tell its tools their own version, where they do not know it.
+    /// The linker variables for the version of its tools, if they need one.
     version_variables: &'static [&'static str],
 }
 
@@ -106,18 +106,18 @@ const MODULES: [Module; 3] = [
     },
 ];
 
-/// A folder that holds the wanted binaries.
+/// A folder that contains the wanted binaries.
 #[derive(Debug)]
 pub(super) struct Binaries {
     folder: PathBuf,
 }
 
 impl Binaries {
-    /// The folder of `KUBEBUILDER_ASSETS`, which must hold all `wanted`, or else the built ones, which are built first
-    /// when they are missing or older than their modules. Processes that need them at the same time build them once.
+    /// Returns the folder of `KUBEBUILDER_ASSETS`, which must contain all `wanted`, or the folder of built binaries, which are
+    /// built first if they are missing or older than their modules. Concurrent processes build them once.
     ///
     /// # Errors
-    /// Names the binaries that are missing, or what keeps them from being built.
+    /// Binaries are missing, or cannot be built.
     pub(super) fn locate(wanted: &[&str]) -> Result<Self> {
         let folder = match std::env::var_os("KUBEBUILDER_ASSETS").filter(|folder| !folder.is_empty()) {
             Some(folder) => given(PathBuf::from(folder), wanted)?,
@@ -126,13 +126,13 @@ impl Binaries {
         Ok(Self { folder })
     }
 
-    /// The path of the binary `name`.
+    /// Returns the path of the binary `name`.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 }
 
-/// `folder`, if it holds all `wanted`.
+/// Returns `folder` if it contains all `wanted`.
 fn given(folder: PathBuf, wanted: &[&str]) -> Result<PathBuf> {
     let missing: Vec<_> = wanted.iter().copied().filter(|name| !folder.join(name).is_file()).collect();
     ensure!(
@@ -141,11 +141,12 @@ fn given(folder: PathBuf, wanted: &[&str]) -> Result<PathBuf> {
         folder.display(),
         missing.join(", ")
     );
-    // Components are started in a folder of their own, where a relative path would not be found.
+    // Components are started in another folder, in which a relative path would be wrong.
     fs::canonicalize(&folder).with_context(|| format!("KUBEBUILDER_ASSETS={}", folder.display()))
 }
 
-/// The folder of built binaries, after building them with the Go command `go` where their stamp is not of today's modules.
+/// Returns the folder of built binaries. Builds them with the Go command `go` if their stamp is not that of the current
+/// modules.
 fn build(set: &Set, go: &str) -> Result<PathBuf> {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join(set.source);
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target").join(set.name);
@@ -177,7 +178,7 @@ fn build(set: &Set, go: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// What the built binaries are made from: versions first, for people, then all that a build depends on.
+/// Returns the inputs of a build: the versions for readers, then all files that it depends on.
 fn stamp_text(set: &Set) -> Result<String> {
     let mut parts = Vec::new();
     for module in set.modules {
@@ -189,7 +190,7 @@ fn stamp_text(set: &Set) -> Result<String> {
 }
 
 impl Module {
-    /// The version of its components, as `v1.36.3`.
+    /// Returns the version of its components, for example `v1.36.3`.
     fn version(&self) -> Result<&'static str> {
         let mut requirements = self.go_mod.lines().map(|line| line.trim_start().trim_start_matches("require "));
         requirements
@@ -204,7 +205,7 @@ impl Module {
         let version = self.version()?;
         let mut numbers = version.trim_start_matches('v').split('.');
         let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-        // Without symbols for debuggers: nobody debugs them, and they are a third of the size.
+        // Without debug symbols, which are not used and are two thirds of the size.
         let mut ldflags = vec!["-s -w".to_owned()];
         ldflags.extend(self.version_variables.iter().map(|variable| {
             let value = variable.replace("{version}", version).replace("{major}", major).replace("{minor}", minor);
@@ -212,10 +213,10 @@ impl Module {
         }));
         let status = Command::new(go)
             .current_dir(modules.join(self.name))
-            // Flags from the user's environment are for the user's own modules.
+            // Flags from the user's environment apply to the user's own modules.
             .envs([("CGO_ENABLED", "0"), ("GOWORK", "off"), ("GOFLAGS", "")])
             .args(["build", "-buildvcs=false", "-ldflags", &ldflags.join(" "), "-o"])
-            // Joined with the empty name the path ends in a slash: a folder, to Go.
+            // Joining with the empty name adds a slash, which marks a folder for Go.
             .arg(folder.join(self.output))
             .arg("tool")
             .status();
@@ -235,7 +236,7 @@ impl Module {
     }
 }
 
-/// Tells the person who waits what takes so long. Unlike `eprintln!`, it is not captured by the test harness.
+/// Reports the reason of a long wait to the user. Not captured by the test harness, unlike the output of `eprintln!`.
 fn say(set: &Set, what: &str) -> io::Result<()> {
     writeln!(io::stderr(), "{} for tests: {what}", set.name)
 }

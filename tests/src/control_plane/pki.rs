@@ -1,4 +1,4 @@
-//! The control plane's certificates and kubeconfigs: one authority that signs for the server, its clients and the front proxy.
+//! The control plane's certificates and kubeconfigs: one certificate authority for the server, its clients and the front proxy.
 
 use anyhow::{Context, Result};
 use base64::Engine;
@@ -8,7 +8,7 @@ use rcgen::{
 };
 use serde_json::json;
 
-/// Signs everything one control plane needs.
+/// The certificate authority of one control plane.
 pub(crate) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     certificate: String,
@@ -31,19 +31,19 @@ impl Authority {
         Ok(Self { issuer: Issuer::new(params, key), certificate })
     }
 
-    /// The authority's own certificate, in PEM.
+    /// Returns the authority's own certificate, in PEM.
     pub(crate) fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// The API server's identity on loopback, and as pods would call it.
+    /// Returns the API server's identity, for loopback and for its name inside the cluster.
     pub(crate) fn server(&self) -> Result<Identity> {
         let names = ["127.0.0.1", "10.0.0.1", "localhost", "kubernetes.default.svc"].map(str::to_owned);
         let params = CertificateParams::new(names)?;
         self.issue(params, "kube-apiserver", ExtendedKeyUsagePurpose::ServerAuth)
     }
 
-    /// The identity that the API server takes for `user`, in `group` if given and always in `system:authenticated`.
+    /// Returns the client identity of `user`, in `group` if given and always in `system:authenticated`.
     pub(crate) fn client(&self, user: &str, group: Option<&str>) -> Result<Identity> {
         let mut params = CertificateParams::new([])?;
         if let Some(group) = group {
@@ -52,7 +52,7 @@ impl Authority {
         self.issue(params, user, ExtendedKeyUsagePurpose::ClientAuth)
     }
 
-    /// A private key and its public key, in PEM: what ServiceAccount tokens are signed and checked with.
+    /// Returns a private key and its public key, in PEM, which sign and verify ServiceAccount tokens.
     pub(crate) fn key_pair() -> Result<(String, String)> {
         let key = KeyPair::generate()?;
         Ok((key.serialize_pem(), key.public_key_pem()))
@@ -67,7 +67,7 @@ impl Authority {
         Ok(Identity { certificate: certificate.pem(), key: key.serialize_pem() })
     }
 
-    /// A kubeconfig with which `client` calls the server at `url`.
+    /// Returns a kubeconfig with which `client` connects to the server at `url`.
     pub(crate) fn kubeconfig(&self, url: &str, client: &Identity) -> Result<String> {
         let base64 = |text: &str| STANDARD.encode(text);
         Ok(serde_yaml::to_string(&json!({

@@ -1,8 +1,8 @@
-//! Processes that never outlive their owner: dropping [`Processes`] kills them, and when the owner itself is killed, a
-//! watchdog does.
+//! Processes that never outlive their owner: dropping [`Processes`] kills them, and if the owner itself is killed, a watchdog
+//! does.
 //!
-//! The watchdog is a shell that reads process ids from a pipe which only the owner holds. The kernel closes the pipe however
-//! the owner ends; the watchdog then kills what it has read and removes the folder.
+//! The watchdog is a shell that reads process ids from a pipe held only by the owner. The kernel closes the pipe when the owner
+//! ends for any reason; the watchdog then kills these processes and removes the folder.
 
 use std::fs::File;
 use std::io::Write;
@@ -23,7 +23,7 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    /// No process yet. Logs go to the folder `logs`, which exists. `folder` is removed by the watchdog, and only by it.
+    /// Creates an empty set. Logs are written to the existing folder `logs`. Only the watchdog removes `folder`.
     pub(crate) fn new(folder: &Path, logs: PathBuf) -> Result<Self> {
         let mut watchdog = Command::new("sh")
             .args(["-c", WATCHDOG, "watchdog"])
@@ -38,7 +38,7 @@ impl Processes {
         Ok(Self { running: Vec::new(), watchdog, pids, logs })
     }
 
-    /// Starts `command` with both its outputs in the log file of `name`.
+    /// Starts `command` with both outputs redirected to the log file of `name`.
     pub(crate) fn start(&mut self, name: &'static str, command: &mut Command) -> Result<()> {
         let log = File::create(self.log(name))?;
         let child = command
@@ -50,31 +50,31 @@ impl Processes {
             .with_context(|| format!("cannot start {}", command.get_program().display()))?;
         let pid = child.id();
         self.running.push((name, child));
-        writeln!(self.pids, "{pid}").context("the watchdog is gone")
+        writeln!(self.pids, "{pid}").context("the watchdog has ended")
     }
 
-    /// The first process that has ended, and how.
+    /// Returns the first process that has ended, with its exit status.
     pub(crate) fn ended(&mut self) -> Option<(&'static str, ExitStatus)> {
         self.running.iter_mut().find_map(|(name, child)| Some((*name, child.try_wait().ok()??)))
     }
 
-    /// The ids of all processes, the watchdog's included.
+    /// Returns the ids of all processes, including the watchdog's.
     pub(crate) fn ids(&self) -> Vec<u32> {
         self.running.iter().map(|(_, child)| child.id()).chain([self.watchdog.id()]).collect()
     }
 
-    /// The log file of the process `name`.
+    /// Returns the log file of the process `name`.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.logs.join(name).with_extension("log")
     }
 }
 
 impl Drop for Processes {
-    /// Kills, because kube-apiserver takes up to a minute to end on a polite request. The watchdog goes before any process
-    /// is waited for: until then no id can belong to somebody else.
+    /// Kills the processes, because kube-apiserver takes up to a minute to terminate. The watchdog is ended before any process
+    /// is reaped, because a reaped id may belong to another process.
     fn drop(&mut self) {
         let Self { running, watchdog, .. } = self;
-        // A process that cannot be killed or waited for has ended already.
+        // If a process cannot be killed or waited for, it has already ended.
         for (_, child) in running.iter_mut() {
             drop(child.kill());
         }

@@ -1,22 +1,22 @@
-//! What a hostile case costs: time, and the most memory that this process has at a time. Of tests that run side by side it is of all of them.
+//! The cost of a hostile case: time, and peak memory of this process. The peak includes all tests that run in parallel.
 
 use std::time::Instant;
 
-/// A case that is measured.
+/// A case that is being measured.
 #[derive(Debug)]
 pub struct Cost {
     began: Instant,
 }
 
 impl Cost {
-    /// Begins, and lets the kernel forget the peak of what came before, where it can.
+    /// Starts a measurement and resets the kernel's peak memory counter, where supported.
     pub fn begin() -> Self {
-        // Elsewhere there is no such file.
+        // The file exists only on Linux.
         drop(std::fs::write("/proc/self/clear_refs", "5"));
         Self { began: Instant::now() }
     }
 
-    /// `slow layer: 120 ms, 31 MiB at most`
+    /// Formats the cost, for example `slow layer: 120 ms, 31 MiB at most`.
     pub fn told(&self, name: &str) -> String {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));

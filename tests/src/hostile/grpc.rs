@@ -1,4 +1,4 @@
-//! A hostile catalog over gRPC: its lists have no end, and its messages no measure.
+//! A hostile catalog over gRPC with endless lists and oversized messages.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -17,30 +17,30 @@ use tokio::net::TcpListener;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
-/// What is hostile about a catalog.
+/// The hostile behaviour of a catalog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hostility {
-    /// Nothing: one package with one bundle.
+    /// None: one package with one bundle.
     None,
-    /// Bundles without end.
+    /// Endless bundles.
     EndlessBundles,
-    /// Bundles whose properties have megabytes each, without end.
+    /// Endless bundles whose properties are megabytes in size.
     EndlessProperties,
-    /// Bundles without end whose properties are small texts that become large values.
+    /// Endless bundles whose properties are short texts that decode to large values.
     EndlessValues,
-    /// A bundle that skips nameless ones without end.
+    /// A bundle with an endless list of empty `skips`.
     EndlessSkips,
-    /// One message that is larger than any may be.
+    /// A single message above the size limit.
     LargeMessage,
-    /// A list that is begun and never goes on.
+    /// A list that starts and never continues.
     Silent,
-    /// A list that breaks off.
+    /// A list that is aborted.
     BreaksOff,
-    /// A package with channels beyond all measure.
+    /// A package with a huge number of channels.
     LargePackage,
 }
 
-/// A hostile catalog on loopback, for as long as the runtime runs.
+/// A hostile catalog on loopback that runs as long as the runtime.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     address: SocketAddr,
@@ -48,7 +48,7 @@ pub struct Catalog {
     said: Arc<Mutex<Option<Said>>>,
 }
 
-/// All that a catalog says.
+/// The configured content of a catalog.
 #[derive(Debug)]
 struct Said {
     bundles: Vec<Bundle>,
@@ -56,7 +56,7 @@ struct Said {
 }
 
 impl Catalog {
-    /// Serves.
+    /// Starts serving.
     ///
     /// # Errors
     /// It cannot listen.
@@ -77,12 +77,12 @@ impl Catalog {
         self.address.to_string()
     }
 
-    /// Says this from now on, and nothing else.
+    /// Sets the content to serve from now on.
     pub fn say(&self, bundles: Vec<Bundle>, packages: Vec<Package>) {
         *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some(Said { bundles, packages });
     }
 
-    /// How many messages were sent of lists without end.
+    /// Returns how many messages of endless lists were sent.
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
@@ -96,7 +96,7 @@ struct Service {
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// A bundle of one package.
+/// Returns a bundle of one package.
 fn bundle(number: u64) -> Bundle {
     Bundle {
         csv_name: format!("rose.v1.{number}.0"),
@@ -167,46 +167,46 @@ impl Registry for Service {
         &self,
         _: Request<ListPackageRequest>,
     ) -> Result<Response<Self::ListPackagesStream>, Status> {
-        Err(Status::unimplemented("not asked for"))
+        Err(Status::unimplemented("not requested"))
     }
 
     async fn get_bundle(&self, _: Request<GetBundleRequest>) -> Result<Response<Bundle>, Status> {
-        Err(Status::unimplemented("not asked for"))
+        Err(Status::unimplemented("not requested"))
     }
 
     async fn get_bundle_for_channel(&self, _: Request<GetBundleInChannelRequest>) -> Result<Response<Bundle>, Status> {
-        Err(Status::unimplemented("not asked for"))
+        Err(Status::unimplemented("not requested"))
     }
 
     async fn get_channel_entries_that_replace(
         &self,
         _: Request<GetAllReplacementsRequest>,
     ) -> Result<Response<Self::GetChannelEntriesThatReplaceStream>, Status> {
-        Err(Status::unimplemented("not asked for"))
+        Err(Status::unimplemented("not requested"))
     }
 
     async fn get_bundle_that_replaces(&self, _: Request<GetReplacementRequest>) -> Result<Response<Bundle>, Status> {
-        Err(Status::unimplemented("not asked for"))
+        Err(Status::unimplemented("not requested"))
     }
 
     async fn get_channel_entries_that_provide(
         &self,
         _: Request<GetAllProvidersRequest>,
     ) -> Result<Response<Self::GetChannelEntriesThatProvideStream>, Status> {
-        Err(Status::unimplemented("not asked for"))
+        Err(Status::unimplemented("not requested"))
     }
 
     async fn get_latest_channel_entries_that_provide(
         &self,
         _: Request<GetLatestProvidersRequest>,
     ) -> Result<Response<Self::GetLatestChannelEntriesThatProvideStream>, Status> {
-        Err(Status::unimplemented("not asked for"))
+        Err(Status::unimplemented("not requested"))
     }
 
     async fn get_default_bundle_that_provides(
         &self,
         _: Request<GetDefaultProviderRequest>,
     ) -> Result<Response<Bundle>, Status> {
-        Err(Status::unimplemented("not asked for"))
+        Err(Status::unimplemented("not requested"))
     }
 }

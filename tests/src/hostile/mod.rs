@@ -1,4 +1,4 @@
-//! Servers that mean harm, in-process: what they send has no end, no truth or no measure.
+//! Hostile servers, in-process, with endless, false or oversized responses.
 
 pub mod cost;
 pub mod grpc;

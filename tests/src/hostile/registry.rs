@@ -1,4 +1,4 @@
-//! A hostile registry: one image, and answers that a real registry never gives.
+//! A hostile registry: one image, and responses that a real registry never sends.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,12 +12,12 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::images::Image;
 
-/// Which of the registry's answers is hostile.
+/// The response of the registry that is hostile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// That to `/v2/`.
+    /// The response to `/v2/`.
     Version,
-    /// That of the token service.
+    /// The response of the token service.
     Token,
     /// The manifest.
     Manifest,
@@ -27,43 +27,43 @@ pub enum Answer {
     Layer,
 }
 
-/// What is hostile about it.
+/// The hostile behaviour of the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hostility {
-    /// Nothing.
+    /// None.
     None,
-    /// It goes on without end, and says so: a length beyond all measure.
+    /// An endless body with a huge `Content-Length`.
     Endless,
-    /// It goes on without end in chunks, of which no length is said.
+    /// An endless chunked body without a length.
     EndlessChunks,
-    /// Every byte takes a while.
+    /// Every byte is delayed.
     Slow,
-    /// It ends before its length.
+    /// The body ends before its `Content-Length`.
     Truncated,
-    /// A refusal with this status, which goes on without end.
+    /// An error with this status and an endless body.
     EndlessRefusal(u16),
-    /// These bytes instead of the true ones.
+    /// These bytes instead of the real ones.
     Instead(Vec<u8>),
     /// Other bytes of the same length.
     Changed,
-    /// Redirects to this address.
+    /// A redirect to this address.
     Redirect(String),
-    /// Redirects to itself.
+    /// A redirect to itself.
     RedirectLoop,
-    /// A header without end.
+    /// An endless header.
     EndlessHeader,
 }
 
-/// What a client asked for.
+/// The requests of clients.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
-    /// The paths, with how often each was asked for.
+    /// The requested paths with their counts.
     pub paths: BTreeMap<String, usize>,
-    /// What was sent as authorization.
+    /// The `Authorization` headers.
     pub authorizations: Vec<String>,
 }
 
-/// A hostile registry on loopback, for as long as the runtime runs.
+/// A hostile registry on loopback that runs as long as the runtime.
 #[derive(Clone, Debug)]
 pub struct Registry {
     address: SocketAddr,
@@ -72,7 +72,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Serves an image of which one answer is hostile. With `login` it asks for a token, and for credentials.
+    /// Serves an image with one hostile response. With `login` it requires a token and credentials.
     ///
     /// # Errors
     /// It cannot listen.
@@ -85,24 +85,24 @@ impl Registry {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let serving = serving.clone();
-                // A client that goes away is what is hoped for.
+                // A client that disconnects is the expected case.
                 tokio::spawn(async move { drop(serving.serve(stream).await) });
             }
         });
         Ok(registry)
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it was asked for.
+    /// Returns the requests so far.
     pub fn asked(&self) -> Asked {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many bytes of endless bodies clients took, or their sockets did for them, and what is on its way.
+    /// Returns how many bytes of endless bodies were sent, including those buffered by sockets and in flight.
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What comments and documents cite: documents of this repository, headings that they have, files that exist.
+//! Citations in comments and documents: documents of this repository, their headings, and existing files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -8,16 +8,16 @@ use regex::Regex;
 
 use super::{Finding, sources};
 
-/// The folder of documents that comments cite by their path in it.
+/// The folder of documents that comments cite by their relative path.
 const DOCUMENTS: &str = "shared/docs";
 
-/// The first parts of paths that documents name, from the root of the repository or from `shared`.
+/// The first components of paths that documents cite, relative to the root of the repository or to `shared`.
 const FOLDERS: [&str; 7] = [".ci", "core", "krew", "plugins", "shared", "shell", "tests"];
 
 /// A file: its path from the root of the repository, and its text.
 pub type File = (PathBuf, String);
 
-/// Citations of documents, headings and files that the repository does not have.
+/// Returns citations of documents, headings and files that do not exist in the repository.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -30,7 +30,7 @@ pub fn broken() -> Result<Vec<Finding>> {
     broken_in(&files)
 }
 
-/// The same for these files, which are all that there are.
+/// Does the same for these files, as if they were the complete repository.
 ///
 /// # Errors
 /// None, unless a pattern of this module is invalid.
@@ -79,18 +79,18 @@ impl Citable {
         Self { paths, headings: documents.map(|(file, text)| (file.clone(), headings(text))).collect() }
     }
 
-    /// What is wrong with a citation that may mean any of these paths; the first that exists counts.
+    /// Returns what is wrong with a citation that may refer to any of these paths; the first existing one is used.
     fn fault(&self, cited: &str, candidates: &[PathBuf]) -> Option<String> {
         let anchor = cited.split_once('#').map(|(_, anchor)| anchor);
         let Some(path) = candidates.iter().find(|path| self.paths.contains(*path)) else {
-            return Some(format!("there is no {cited} in this repository"));
+            return Some(format!("{cited} does not exist in this repository"));
         };
         let missing = anchor.filter(|anchor| !self.headings.get(path).is_some_and(|found| found.contains(*anchor)));
         missing.map(|anchor| format!("{} has no heading #{anchor}", path.display()))
     }
 }
 
-/// Lines outside of code blocks, numbered from 1.
+/// Returns the lines outside of code blocks, numbered from 1.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut in_code = false;
     text.lines().zip(1..).filter_map(move |(line, number)| {
@@ -100,7 +100,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The anchors of a document's headings, as GitHub derives them.
+/// Returns the anchors of a document's headings, as GitHub generates them.
 fn headings(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     for (_, line) in prose(text) {
@@ -116,7 +116,7 @@ fn headings(text: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// Faults of a document, with their lines.
+/// Returns the faults of a document with their lines.
 fn in_document(file: &Path, text: &str, citable: &Citable, patterns: &Patterns) -> Vec<(usize, String)> {
     let mut faults = Vec::new();
     for (number, line) in prose(text) {
@@ -144,7 +144,7 @@ fn in_document(file: &Path, text: &str, citable: &Citable, patterns: &Patterns) 
     faults
 }
 
-/// Faults of the comments of a source, with their lines.
+/// Returns the faults of the comments of a source file with their lines.
 fn in_source(file: &Path, text: &str, citable: &Citable, patterns: &Patterns) -> Vec<(usize, String)> {
     let mut faults = Vec::new();
     for (number, comment) in (1..).zip(text.lines()).filter_map(|(number, line)| Some((number, comment(file, line)?))) {
@@ -161,7 +161,7 @@ fn in_source(file: &Path, text: &str, citable: &Citable, patterns: &Patterns) ->
     faults
 }
 
-/// The comment in a line of Rust, or a line that is a comment of TOML, YAML or a shell script.
+/// Returns the comment in a line of Rust, or a comment line of TOML, YAML or a shell script.
 fn comment<'l>(file: &Path, line: &'l str) -> Option<&'l str> {
     let line = line.trim_start();
     match file.extension().and_then(|extension| extension.to_str()) {
@@ -171,13 +171,13 @@ fn comment<'l>(file: &Path, line: &'l str) -> Option<&'l str> {
     }
 }
 
-/// What a citation in a source may mean.
+/// Returns the paths to which a citation in a source file may refer.
 fn of_a_source(file: &Path, cited: &str) -> [PathBuf; 3] {
     let path = cited.split('#').next().unwrap_or_default();
     [Path::new(DOCUMENTS).join(path), PathBuf::from(path), beside(file, path)]
 }
 
-/// A path that is relative to the folder of a file, from the root of the repository.
+/// Resolves a path relative to the folder of a file.
 fn beside(file: &Path, path: &str) -> PathBuf {
     let mut from_root = file.parent().map(Path::to_owned).unwrap_or_default();
     for component in Path::new(path).components() {

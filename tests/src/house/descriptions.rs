@@ -1,4 +1,4 @@
-//! Descriptions in the generated CustomResourceDefinitions: what `kubectl explain` and `kubectl get` print about OLM's kinds.
+//! Descriptions in the generated CustomResourceDefinitions, which `kubectl explain` and `kubectl get` print for OLM's kinds.
 
 use std::path::Path;
 
@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::Finding;
 
-/// The types of these fields are Kubernetes' own, mainly parts of pods. Their schemas have no descriptions on purpose: with them the
-/// CustomResourceDefinitions would be several times as large, and they are documented by Kubernetes. The fields themselves have one.
+/// The types of these fields are Kubernetes' own, mainly parts of pods. Their schemas intentionally have no descriptions: the
+/// CustomResourceDefinitions would be several times as large, and Kubernetes documents these types. The fields themselves have
+/// descriptions.
 const OF_KUBERNETES: [&str; 10] = [
     "spec.grpcPodConfig.affinity",
     "spec.grpcPodConfig.tolerations",
@@ -21,14 +22,14 @@ const OF_KUBERNETES: [&str; 10] = [
     "spec.config.volumes",
 ];
 
-/// The API server describes these itself.
+/// The API server adds the descriptions of these fields.
 const OF_EVERY_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Shorter descriptions say no more than the field's name.
+/// Shorter descriptions add nothing to the field's name.
 const FEWEST_WORDS: usize = 4;
 
-/// The kinds, fields and columns without a useful description. `file` is where the CustomResourceDefinitions were generated to; its
-/// first line opens the list.
+/// Returns the kinds, fields and columns without a useful description. `file` contains the generated CustomResourceDefinitions;
+/// findings refer to its first line.
 pub fn poor(file: &Path, crds: &[Value]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, crd) in crds.iter().enumerate() {
@@ -52,7 +53,7 @@ pub fn poor(file: &Path, crds: &[Value]) -> Vec<Finding> {
     findings
 }
 
-/// Visits the fields below a schema, with their paths as `kubectl explain` takes them.
+/// Visits the fields below a schema, with their paths as `kubectl explain` accepts them.
 fn fields(kind: &str, path: &str, schema: &Value, visit: &mut impl FnMut(&str, &Value)) {
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
@@ -69,7 +70,7 @@ fn fields(kind: &str, path: &str, schema: &Value, visit: &mut impl FnMut(&str, &
     }
 }
 
-/// What is wrong with a description.
+/// Returns what is wrong with a description.
 fn fault(description: Option<&str>) -> Option<&'static str> {
     let text = description.unwrap_or_default();
     match text.split_whitespace().count() {

@@ -1,5 +1,4 @@
-//! Files that a program writes: each is as it would be written today. `OLM_GENERATE=1 cargo test -p olm-tests generated`
-//! writes them.
+//! Generated files must be up to date. `OLM_GENERATE=1 cargo test -p olm-tests generated` writes them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,15 +7,15 @@ use anyhow::{Context, Result};
 
 use super::{Finding, sources};
 
-/// A file that a program writes.
+/// A generated file.
 pub struct Generated {
-    /// Where, from the root of the repository.
+    /// Its path, relative to the root of the repository.
     pub file: PathBuf,
     /// Its text.
     pub text: String,
 }
 
-/// Those of the generated files that are not as they would be written today.
+/// Returns the generated files that are out of date.
 pub fn stale(files: Vec<Generated>) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for Generated { file, text } in files {
@@ -27,7 +26,7 @@ pub fn stale(files: Vec<Generated>) -> Result<Vec<Finding>> {
         if std::env::var_os("OLM_GENERATE").is_some() {
             fs::write(&path, text).with_context(|| file.display().to_string())?;
         } else {
-            let what = "is not as it would be written today: OLM_GENERATE=1 cargo test -p olm-tests generated";
+            let what = "is out of date: run OLM_GENERATE=1 cargo test -p olm-tests generated";
             findings.push(Finding::new(file, 0, what));
         }
     }

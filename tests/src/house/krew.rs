@@ -1,4 +1,4 @@
-//! krew's manifests: one per plugin, all alike, so a program writes them.
+//! The krew manifests: one per plugin, generated from a template.
 
 use anyhow::{Context, Result};
 use toml::{Table, Value};
@@ -6,7 +6,7 @@ use toml::{Table, Value};
 use super::generated::Generated;
 use super::{manifests, sources};
 
-/// Systems that a release is built for, as Go names them, and what their executables end in.
+/// Platforms of a release, with Go's names and the suffix of their executables.
 const PLATFORMS: [(&str, &str, &str); 5] = [
     ("linux", "amd64", ""),
     ("linux", "arm64", ""),
@@ -15,7 +15,7 @@ const PLATFORMS: [(&str, &str, &str); 5] = [
     ("windows", "amd64", ".exe"),
 ];
 
-/// `krew/PLUGIN.yaml` of every plugin. `krew/package` fills the check sums in.
+/// Generates `krew/PLUGIN.yaml` for every plugin. `krew/package` sets the checksums.
 pub fn manifests() -> Result<Vec<Generated>> {
     let root: Table = sources::text("Cargo.toml".as_ref())?.unwrap_or_default().parse()?;
     let said = |key: &str| {
@@ -36,9 +36,9 @@ pub fn manifests() -> Result<Vec<Generated>> {
 }
 
 fn manifest(package: &str, about: &str, version: &str, repository: &str) -> Generated {
-    // krew names plugins without kubectl- and with dashes only.
+    // krew's names of plugins have no kubectl- prefix and only dashes.
     let name = package.trim_start_matches("kubectl-").replace('_', "-");
-    // "kubectl olm run: what it does"
+    // "kubectl olm run: description"
     let (_, short) = about.split_once(": ").unwrap_or(("", about));
     let more = match name.split_once('-') {
         Some((_, word)) => {

@@ -1,4 +1,4 @@
-//! Who may import whom.
+//! Permitted imports between modules and crates.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -8,8 +8,9 @@ use anyhow::Result;
 use super::sources::{Source, code};
 use super::{Finding, manifests};
 
-/// olm-core's modules from the bottom up: a module may import what is below it and, in these layers, beside it. A module that
-/// is not named is a controller: it stands between the last two layers and [`PLANNER`], and controllers do not know each other.
+/// olm-core's modules from the lowest layer to the highest: a module may import from lower layers and, in these layers, from
+/// its own. Any other module is a controller, which belongs between the last two layers and [`PLANNER`]. Controllers do not
+/// import each other.
 const BELOW_CONTROLLERS: [&[&str]; 4] = [
     &["api", "budget", "finding", "go_format", "settings", "structural", "version", "visible", "yaml"],
     &["bundle", "catalog", "constraint"],
@@ -17,19 +18,19 @@ const BELOW_CONTROLLERS: [&[&str]; 4] = [
     &["membership", "rbac", "resolver", "unpack"],
 ];
 
-/// Knows the controllers.
+/// Imports the controllers.
 const PLANNER: &str = "planner";
 
-/// Knows everything but what tries it out.
+/// Imports everything except [`EXPLAIN`] and [`LINT`].
 const SIM: &str = "sim";
 
-/// Tries things out in `sim`.
+/// Runs simulations in `sim`.
 const EXPLAIN: &str = "explain";
 
-/// Knows what all of them go by.
+/// Imports the rules that all other modules share.
 const LINT: &str = "lint";
 
-/// Where a module of olm-core stands; higher knows lower.
+/// Returns the layer of a module of olm-core; a higher layer imports from lower ones.
 fn height(module: &str) -> usize {
     let controllers = BELOW_CONTROLLERS.len();
     match module {
@@ -41,18 +42,19 @@ fn height(module: &str) -> usize {
     }
 }
 
-/// Imports between olm-core's modules that go up, from one controller to another, or in a circle.
+/// Returns imports between olm-core's modules that lead to a higher layer, to another controller, or into a cycle.
 pub fn core_modules(sources: &[Source]) -> Vec<Finding> {
     let wrong = |here: &str, there: &str| {
         let between_controllers = height(here) == height(there) && height(here) == BELOW_CONTROLLERS.len();
         let is_wrong = height(there) > height(here) || between_controllers;
-        is_wrong.then(|| format!("{here} imports {there}: controllers know the layers below, and not each other"))
+        is_wrong.then(|| format!("{here} imports {there}: controllers import lower layers, and not each other"))
     };
     modules("shared/core/src", sources, wrong)
 }
 
-/// olm-shell's modules from the bottom up: a module may import what is below it. A module that is not named is a verb: it stands
-/// between the last floor and [`PROGRAM`], beside `cli`, which every verb may import and which imports none.
+/// olm-shell's modules from the lowest layer to the highest: a module may import from lower layers. Any other module is a
+/// command, which belongs between the last layer and [`PROGRAM`], beside `cli`, which every command may import and which
+/// imports none.
 const BELOW_VERBS: [&[&str]; 6] = [
     &["blocking", "error", "listener", "tls", "visible"],
     &["image"],
@@ -62,10 +64,10 @@ const BELOW_VERBS: [&[&str]; 6] = [
     &["cli"],
 ];
 
-/// Knows the verbs.
+/// Imports the commands.
 const PROGRAM: &str = "program";
 
-/// Where a module of olm-shell stands; higher knows lower.
+/// Returns the layer of a module of olm-shell; a higher layer imports from lower ones.
 fn floor(module: &str) -> usize {
     let verbs = BELOW_VERBS.len();
     match module {
@@ -74,16 +76,16 @@ fn floor(module: &str) -> usize {
     }
 }
 
-/// Imports between olm-shell's modules that go up, or in a circle. Test code may look around.
+/// Returns imports between olm-shell's modules that lead to a higher layer or into a cycle, except in test code.
 pub fn shell_modules(sources: &[Source]) -> Vec<Finding> {
     let wrong = |here: &str, there: &str| {
-        (floor(there) > floor(here)).then(|| format!("{here} imports {there}, which stands on a higher floor"))
+        (floor(there) > floor(here)).then(|| format!("{here} imports {there}, which is in a higher layer"))
     };
     let sources = sources.iter().filter(|source| !source.is_test);
     modules("shared/shell/src", sources, wrong)
 }
 
-/// Imports between the modules of a crate that are wrong, or go in a circle.
+/// Returns forbidden imports and cycles between the modules of a crate.
 fn modules<'a>(
     root: &str,
     sources: impl IntoIterator<Item = &'a Source>,
@@ -116,18 +118,19 @@ fn modules<'a>(
     findings
 }
 
-/// A path from the root of the crate, when it leads there. `inside` is the file that names it, `depth` its components.
+/// Returns a path relative to the crate root, if it leads there. `inside` is the file that contains it, `depth` the number of
+/// its components.
 fn from_the_crate<'a>(path: &'a str, inside: &Path, depth: usize) -> Option<&'a str> {
     if let Some(rest) = path.strip_prefix("crate::") {
         return Some(rest);
     }
-    // From `a/b.rs`, which is module a::b, two `super` lead to the crate.
+    // From `a/b.rs`, which is module a::b, two `super` lead to the crate root.
     let is_mod = inside.file_name().is_some_and(|name| name == "mod.rs");
     let to_the_crate = if is_mod { depth - 1 } else { depth };
     (0..to_the_crate.max(1)).try_fold(path, |rest, _| rest.strip_prefix("super::"))
 }
 
-/// Modules that reach themselves.
+/// Returns modules that import themselves indirectly.
 fn circles(root: &str, imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for start in imports.keys() {
@@ -139,19 +142,18 @@ fn circles(root: &str, imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<Find
             }
         }
         if reached.contains(start) {
-            let what = format!("{start} imports itself by way of others: {reached:?}");
+            let what = format!("{start} imports itself indirectly: {reached:?}");
             findings.push(Finding::new(format!("{root}/lib.rs"), 0, what));
         }
     }
     findings
 }
 
-/// The source folders of which no files may import each other in a circle.
+/// The source folders in which files must not import each other in a cycle.
 pub const WITHOUT_CIRCLES: [&str; 2] = ["shared/core/src", "shared/shell/src"];
 
-/// Circles of files below the roots: files that reach themselves by way of what they import. What a module imports of its own
-/// folder does not count, for that is how it is put together, and neither does test code. An import counts for the file that defines
-/// what is imported, not for one that re-exports it.
+/// Returns cycles between files below the roots. Imports of a module from its own folder are ignored, because they form the
+/// module, and so is test code. An import counts for the file that defines the imported item, not for one that re-exports it.
 pub fn circles_of_files(sources: &[Source], roots: &[&str]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for root in roots {
@@ -169,10 +171,10 @@ pub fn circles_of_files(sources: &[Source], roots: &[&str]) -> Vec<Finding> {
     findings
 }
 
-/// The names that lead to a module from the crate.
+/// The path of a module from the crate root.
 type Module = Vec<String>;
 
-/// A file, and which names in it are of others: new name and path.
+/// A file with the names that it imports: local name and path.
 struct File<'a> {
     source: &'a Source,
     names: Vec<(String, String)>,
@@ -201,14 +203,14 @@ impl<'a> Files<'a> {
         Self(files.collect())
     }
 
-    /// The files that a file imports, without those of its own folder.
+    /// Returns the files that a file imports, without those of its own folder.
     fn imports(&self, module: &Module, file: &File<'a>) -> BTreeSet<&Module> {
         let paths = code(file.source).paths.into_iter();
         let imported = paths.filter_map(|(path, _)| self.defining(&absolute(module, &path)?, 0));
         imported.filter(|other| !other.starts_with(module)).collect()
     }
 
-    /// The file that defines what is at a path from the crate; re-exports are followed.
+    /// Returns the file that defines the item at a path from the crate root, following re-exports.
     fn defining(&self, path: &[String], followed: usize) -> Option<&Module> {
         const FOLLOWED: usize = 8;
         let (module, file) = (0..=path.len()).rev().find_map(|length| self.0.get_key_value(&path[..length]))?;
@@ -230,7 +232,7 @@ impl<'a> Files<'a> {
     }
 }
 
-/// The path from the crate, of one that begins with `crate`, `self` or `super`.
+/// Resolves a path that begins with `crate`, `self` or `super` to one from the crate root.
 fn absolute(module: &Module, path: &str) -> Option<Module> {
     let mut names = path.split("::").map(str::to_owned).peekable();
     let mut absolute = module.clone();
@@ -249,7 +251,7 @@ fn absolute(module: &Module, path: &str) -> Option<Module> {
     Some(absolute)
 }
 
-/// The names that a `use` brings in, with where they are from; `*` for all of a module.
+/// Returns the names that a `use` imports, with their paths; `*` for a glob import.
 fn renamed(prefix: &str, tree: &syn::UseTree, names: &mut Vec<(String, String)>) {
     let joined = |name: &syn::Ident| if prefix.is_empty() { name.to_string() } else { format!("{prefix}::{name}") };
     match tree {
@@ -276,7 +278,7 @@ fn defines(item: &syn::Item) -> Option<String> {
     Some(name.to_string())
 }
 
-/// The shortest way from a module over what it imports back to itself.
+/// Returns the shortest import cycle from a module back to itself.
 fn way_back<'a>(start: &'a Module, imports: &BTreeMap<&'a Module, BTreeSet<&'a Module>>) -> Option<Vec<&'a Module>> {
     let mut ways = VecDeque::from([vec![start]]);
     let mut reached = BTreeSet::new();
@@ -294,11 +296,11 @@ fn way_back<'a>(start: &'a Module, imports: &BTreeMap<&'a Module, BTreeSet<&'a M
     None
 }
 
-/// Crates that plugins have no business with: the shell speaks for them.
+/// Crates that plugins must not depend on: the shell wraps them.
 const NOT_IN_PLUGINS: [&str; 8] =
     ["hyper", "k8s-openapi", "kube", "olm-core", "rustls", "tokio", "tonic", "tracing-subscriber"];
 
-/// Dependencies between crates that go up, or past the shell.
+/// Returns dependencies between crates that lead to a higher layer or bypass the shell.
 pub fn crates() -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for member in manifests::members()? {

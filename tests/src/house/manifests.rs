@@ -1,4 +1,4 @@
-//! Cargo.toml: what is the same for all crates is said once, in the root.
+//! Cargo.toml: settings common to all crates are defined once, in the root.
 
 use std::path::PathBuf;
 
@@ -12,19 +12,19 @@ use super::sources::{self, Source};
 pub struct Member {
     /// Name of the package.
     pub name: String,
-    /// Its Cargo.toml, from the root of the repository.
+    /// Its Cargo.toml, relative to the root of the repository.
     pub file: PathBuf,
     manifest: Table,
 }
 
-/// Every crate of the workspace.
+/// Returns every crate of the workspace.
 pub fn members() -> Result<Vec<Member>> {
     let mut members = Vec::new();
     for file in sources::files()?.into_iter().filter(|file| file.ends_with("Cargo.toml")) {
         let manifest: Table =
             sources::text(&file)?.unwrap_or_default().parse().with_context(|| file.display().to_string())?;
         let name = manifest.get("package").and_then(|package| package.get("name")).and_then(Value::as_str);
-        // What is a workspace of its own is no crate of this one: tests/fuzz.
+        // tests/fuzz is a workspace of its own, and not a crate of this one.
         if let Some(name) = name.filter(|_| !manifest.contains_key("workspace")).map(str::to_owned) {
             members.push(Member { name, file, manifest });
         }
@@ -33,12 +33,12 @@ pub fn members() -> Result<Vec<Member>> {
 }
 
 impl Member {
-    /// What the package says about itself under this key, when it is a string.
+    /// Returns the value of this key of the package, if it is a string.
     pub fn package(&self, key: &str) -> Option<&str> {
         self.manifest.get("package")?.get(key)?.as_str()
     }
 
-    /// Every dependency: the table it is in, its name, and what is said about it.
+    /// Returns every dependency: its table, its name, and its specification.
     pub fn dependencies(&self) -> impl Iterator<Item = (String, &str, &Value)> {
         let targets = self.manifest.get("target").and_then(Value::as_table).into_iter().flatten();
         let targets = targets.filter_map(|(target, tables)| Some((format!("target.{target}."), tables.as_table()?)));
@@ -53,10 +53,10 @@ impl Member {
     }
 }
 
-/// What every package takes from the root.
+/// The keys that every package inherits from the root.
 const SHARED: [&str; 6] = ["version", "edition", "rust-version", "license", "repository", "publish"];
 
-/// Crates that say for themselves what the root says for all.
+/// Returns crates that set keys which they should inherit from the root.
 pub fn said_outside_the_root() -> Result<Vec<Finding>> {
     let from_root = |said: Option<&Value>| said.and_then(|said| said.get("workspace")) == Some(&Value::Boolean(true));
     let mut findings = Vec::new();
@@ -81,7 +81,7 @@ pub fn said_outside_the_root() -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Dependencies whose name no Rust file of the crate says.
+/// Returns dependencies whose name does not occur in any Rust file of the crate.
 pub fn unused(sources: &[Source]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for member in members()? {

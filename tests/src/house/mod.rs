@@ -1,4 +1,4 @@
-//! The rules of this house, as functions that find who breaks them. `tests/house.rs` runs them.
+//! The rules of this repository, as functions that return violations. `tests/house.rs` runs them.
 //!
 //! ```text
 //!   sources     the files of the repository, and Rust files parsed
@@ -26,19 +26,19 @@ pub mod words;
 use std::fmt;
 use std::path::PathBuf;
 
-/// A place where a rule is broken.
+/// A violation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
-    /// The file, from the root of the repository.
+    /// The file, relative to the root of the repository.
     pub file: PathBuf,
-    /// The line, from 1; 0 when the whole file is meant.
+    /// The line, from 1; 0 refers to the whole file.
     pub line: usize,
-    /// What is wrong, and what to do.
+    /// What is wrong, and how to fix it.
     pub what: String,
 }
 
 impl Finding {
-    /// A finding on a line of a file.
+    /// Creates a finding for a line of a file.
     pub fn new(file: impl Into<PathBuf>, line: usize, what: impl Into<String>) -> Self {
         Self { file: file.into(), line, what: what.into() }
     }

@@ -1,9 +1,9 @@
-//! olm-core decides and never acts: no clock, randomness, environment, file, network, process, thread or terminal.
+//! olm-core computes plans without side effects: no clock, randomness, environment, file, network, process, thread or terminal.
 
 use super::Finding;
 use super::sources::{Source, code};
 
-/// Modules of the standard library that touch the world, and types whose order or value differs from run to run.
+/// Modules of the standard library with side effects, and types whose order or value differs between runs.
 const IMPURE: [&str; 16] = [
     "std::env",
     "std::fs",
@@ -23,13 +23,13 @@ const IMPURE: [&str; 16] = [
     "uuid",
 ];
 
-/// Functions that read a clock, however their type was imported.
+/// Functions that read a clock, regardless of how their type was imported.
 const CLOCKS: [&str; 4] = ["Timestamp::now", "Zoned::now", "SystemTime::now", "Instant::now"];
 
 /// Macros that print.
 const PRINTING: [&str; 5] = ["dbg", "eprint", "eprintln", "print", "println"];
 
-/// Places in olm-core that touch the world or depend on it.
+/// Returns the places in olm-core that have side effects or depend on the environment.
 pub fn core(sources: &[Source]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in sources.iter().filter(|source| source.file.starts_with("shared/core/src")) {
@@ -39,7 +39,7 @@ pub fn core(sources: &[Source]) -> Vec<Finding> {
                 .iter()
                 .any(|impure| path.strip_prefix(impure).is_some_and(|rest| rest.is_empty() || rest.starts_with("::")));
             if impure || CLOCKS.iter().any(|clock| path.ends_with(clock)) {
-                let what = format!("{path}: the core gets this as an argument, and keeps its order in a BTreeMap");
+                let what = format!("{path}: the core gets this as an argument, and uses a BTreeMap for a stable order");
                 findings.push(Finding::new(&source.file, line, what));
             }
         }

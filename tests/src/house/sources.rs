@@ -1,4 +1,4 @@
-//! The files of the repository, and Rust files as syntax: rules look at code, not at comments and strings.
+//! The files of the repository, and parsed Rust files, so that rules check code and not comments and strings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 use proc_macro2::Span;
 use syn::visit::{self, Visit};
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-/// Every file of the repository, from its root, in order; without what is built or is git's.
+/// Returns every file of the repository, relative to its root and sorted, without build output and git's own files.
 pub fn files() -> Result<Vec<PathBuf>> {
     fn walk(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         let entries = fs::read_dir(root().join(folder)).with_context(|| folder.display().to_string())?;
@@ -35,7 +35,7 @@ pub fn files() -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The text of a file; nothing when it is no text.
+/// Reads the text of a file, `None` if it is not UTF-8.
 pub fn text(file: &Path) -> Result<Option<String>> {
     let bytes = fs::read(root().join(file)).with_context(|| file.display().to_string())?;
     Ok(String::from_utf8(bytes).ok())
@@ -43,24 +43,24 @@ pub fn text(file: &Path) -> Result<Option<String>> {
 
 /// A Rust file.
 pub struct Source {
-    /// Where, from the root of the repository.
+    /// Its path, relative to the root of the repository.
     pub file: PathBuf,
     /// Its text.
     pub text: String,
     /// Its syntax.
     pub syntax: syn::File,
-    /// Is all of it test code: in a `tests` folder, or a module that only tests have?
+    /// Whether all of it is test code: in a `tests` folder, or in a module with `cfg(test)`.
     pub is_test: bool,
 }
 
-/// Every Rust file of the repository.
+/// Returns every Rust file of the repository.
 pub fn rust() -> Result<Vec<Source>> {
     let mut files = files()?;
     files.retain(|file| file.extension().is_some_and(|e| e == "rs"));
     parse(files.into_iter().map(|file| text(&file).map(|text| (file, text.unwrap_or_default()))))
 }
 
-/// Rust files from their paths and texts.
+/// Parses Rust files from their paths and texts.
 pub fn parse(files: impl IntoIterator<Item = Result<(PathBuf, String)>>) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for file in files {
@@ -77,7 +77,7 @@ pub fn parse(files: impl IntoIterator<Item = Result<(PathBuf, String)>>) -> Resu
     Ok(sources)
 }
 
-/// The paths, without extension, of the modules that a file declares for tests only.
+/// Returns the paths, without extension, of the modules that a file declares with `cfg(test)`.
 fn test_modules(source: &Source) -> Vec<PathBuf> {
     let stem = source.file.with_extension("");
     let folder = match stem.file_name().and_then(|name| name.to_str()) {
@@ -98,18 +98,18 @@ fn only_for_tests(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// What a rule looks at in the code of a file that is not test code.
+/// The elements of a file's code that rules check, without test code.
 #[derive(Default)]
 pub struct Code {
-    /// Every path, `use` trees taken apart: `std::{env, fs}` is two.
+    /// Every path; a `use` tree is split, so that `std::{env, fs}` gives two paths.
     pub paths: Vec<(String, usize)>,
-    /// The name of every macro that is called.
+    /// The name of every called macro.
     pub macros: Vec<(String, usize)>,
-    /// Every string, without those of attributes and doc comments.
+    /// Every string literal, except those in attributes and doc comments.
     pub strings: Vec<(String, usize)>,
 }
 
-/// Takes a file apart, without its test code.
+/// Extracts the elements of a file, without its test code.
 pub fn code(source: &Source) -> Code {
     let mut code = Code::default();
     if !source.is_test {
@@ -166,7 +166,7 @@ impl<'ast> Visit<'ast> for Code {
         if let Some(name) = called.path.segments.last() {
             self.macros.push((name.ident.to_string(), line(name.ident.span())));
         }
-        // The inside of format!, vec! and their like is a list of expressions.
+        // The arguments of format!, vec! and similar macros are expressions.
         let list = syn::punctuated::Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated;
         if let Ok(arguments) = called.parse_body_with(list) {
             arguments.iter().for_each(|argument| self.visit_expr(argument));

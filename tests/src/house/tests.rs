@@ -1,4 +1,4 @@
-//! Each rule finds who breaks it, and leaves alone who does not.
+//! Each rule reports violations, and nothing else.
 
 use std::path::Path;
 
@@ -18,11 +18,11 @@ fn places(findings: &[Finding]) -> Vec<(String, usize)> {
 }
 
 #[test]
-fn the_core_is_caught_touching_the_world() {
+fn side_effects_in_the_core_are_found() {
     let sources = core(&[(
         "world/mod.rs",
         "use std::{collections::{BTreeMap, HashMap}, env};\n\
-         // std::fs is only talked about, and so is println!\n\
+         // std::fs is only mentioned, and so is println!\n\
          fn now() { jiff::Timestamp::now() }\n\
          fn read() { std::fs::read(\"std::net\") }\n\
          fn say() { println!(\"\") }\n\
@@ -35,7 +35,7 @@ fn the_core_is_caught_touching_the_world() {
 }
 
 #[test]
-fn modules_that_only_tests_have_are_left_alone() {
+fn test_modules_are_ignored() {
     let sources = core(&[
         ("lib.rs", "#[cfg(test)] mod testing; mod world;"),
         ("testing.rs", "use std::fs;"),
@@ -47,7 +47,7 @@ fn modules_that_only_tests_have_are_left_alone() {
 }
 
 #[test]
-fn imports_that_go_up_across_or_round_are_caught() {
+fn imports_to_higher_layers_across_and_in_cycles_are_found() {
     let caught = |file: &str, text: &str| places(&layers::core_modules(&core(&[(file, text)]))).len();
     assert_eq!(caught("api/mod.rs", "use crate::world::World;"), 1, "up");
     assert_eq!(caught("csv/mod.rs", "use crate::installplan::Plan;"), 1, "across");
@@ -55,27 +55,31 @@ fn imports_that_go_up_across_or_round_are_caught() {
     assert_eq!(caught("csv/mod.rs", "fn f() { super::planner::plan() }"), 1, "up, in code");
     assert_eq!(caught("csv/mod.rs", "use crate::{api::object, plan::Plan, rbac, world::World};"), 0, "down");
     assert_eq!(caught("csv/status.rs", "use super::Csv; use super::super::csv::model;"), 0, "within");
-    assert_eq!(caught("planner/mod.rs", "use crate::{csv, installplan};"), 0, "the planner knows controllers");
+    assert_eq!(caught("planner/mod.rs", "use crate::{csv, installplan};"), 0, "the planner imports controllers");
 
     let round = core(&[("world.rs", "use crate::plan::Plan;"), ("plan.rs", "use crate::world::World;")]);
     assert_eq!(layers::core_modules(&round).len(), 2);
 }
 
 #[test]
-fn imports_of_the_shell_that_go_up_are_caught() {
+fn imports_of_the_shell_to_higher_layers_are_found() {
     let caught = |file: &str, text: &str| {
         let file = (Path::new("shared/shell/src").join(file), text.to_owned());
         places(&layers::shell_modules(&parse([Ok(file)]).unwrap())).len()
     };
-    assert_eq!(caught("image/mod.rs", "use crate::cli::Printer;"), 1, "a library knows no command line");
+    assert_eq!(caught("image/mod.rs", "use crate::cli::Printer;"), 1, "a library imports no command line");
     assert_eq!(caught("cluster/live.rs", "use crate::{observe, run};"), 2, "up");
-    assert_eq!(caught("cli/flags.rs", "use crate::run::Mode;"), 1, "verbs know cli, and not the other way round");
+    assert_eq!(caught("cli/flags.rs", "use crate::run::Mode;"), 1, "commands import cli, and cli imports no command");
     assert_eq!(caught("run/live.rs", "use crate::{cli, cluster, error, observe, registry};"), 0, "down");
-    assert_eq!(caught("image/mod.rs", "#[cfg(test)] mod tests { use crate::cli::Printer; }"), 0, "tests look around");
+    assert_eq!(
+        caught("image/mod.rs", "#[cfg(test)] mod tests { use crate::cli::Printer; }"),
+        0,
+        "tests may import everything"
+    );
 }
 
 #[test]
-fn circles_of_files_are_caught_however_they_are_closed() {
+fn cycles_of_files_are_found() {
     let caught = |files: &[(&str, &str)]| {
         let findings = layers::circles_of_files(&core(files), &["shared/core/src"]);
         places(&findings).into_iter().map(|(file, _)| file).collect::<Vec<_>>()
@@ -104,7 +108,7 @@ fn circles_of_files_are_caught_however_they_are_closed() {
 }
 
 #[test]
-fn long_and_silent_files_are_caught() {
+fn long_and_undocumented_files_are_found() {
     let long = "\n".repeat(701);
     let sources = core(&[("a.rs", "//! Has a job.\n"), ("b.rs", &long), ("c/tests.rs", ""), ("c/tests/d.rs", "")]);
     assert_eq!(places(&words::too_long(&sources)), [("b.rs".to_owned(), 701)]);
@@ -112,7 +116,7 @@ fn long_and_silent_files_are_caught() {
 }
 
 #[test]
-fn promises_that_are_not_kept_are_caught() {
+fn unknown_commands_flags_and_packages_are_found() {
     let promises = words::Promises::kept().unwrap();
     let made_up = ["brew", "kubectl-olm-brew", "--brew"];
     for broken in [
@@ -129,7 +133,7 @@ fn promises_that_are_not_kept_are_caught() {
 }
 
 #[test]
-fn citations_of_what_is_not_there_are_caught() {
+fn broken_citations_are_found() {
     let page = "# Plans\n\n## Phases of a `plan`\n\n## Twice\n\n## Twice\n\n```sh\n# no heading\n```\n";
     let caught = |file: &str, text: &str| {
         let files =
@@ -170,7 +174,7 @@ fn citations_of_what_is_not_there_are_caught() {
 }
 
 #[test]
-fn poor_descriptions_are_caught() {
+fn poor_descriptions_are_found() {
     let described = |description: &str| serde_json::json!({ "type": "string", "description": description });
     let crd = |field: serde_json::Value, column: &str| {
         let mut schema = described("A kind of its own.");

@@ -1,4 +1,4 @@
-//! What the text of the repository must not say, and what documentation must not promise.
+//! Text that must not occur in the repository, and documentation of commands that do not exist.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,10 +9,10 @@ use regex::Regex;
 use super::sources::{self, Source, code};
 use super::{Finding, manifests};
 
-/// Longer files hide what they do.
+/// The maximum number of lines of a Rust file.
 const MOST_LINES: usize = 700;
 
-/// Places that only one machine has and hosts that a mirror may replace, written in two halves as this file is searched, too.
+/// Paths of a single machine and hosts that a mirror may replace, each in two halves because this file is searched, too.
 const MACHINES: [(&str, &str); 8] = [
     ("/wo", "rk/"),
     ("/ro", "ot/"),
@@ -24,16 +24,16 @@ const MACHINES: [(&str, &str); 8] = [
     ("sum.golang", ".org"),
 ];
 
-/// Work that was put off, or switched off.
+/// Unfinished or disabled code.
 const UNFINISHED: [(&str, &str); 6] =
     [("TO", "DO"), ("FIX", "ME"), ("todo", "!("), ("unimplemented", "!("), ("#[ign", "ore]"), ("thread::sl", "eep")];
 
-/// Files that others write for us.
+/// Returns whether a file is written by other tools or projects.
 fn is_foreign(file: &Path) -> bool {
     file.file_name().is_some_and(|name| name == "Cargo.lock" || name == "go.sum" || name == "LICENSE")
 }
 
-/// Paths and hosts of a machine, and unfinished work.
+/// Returns machine-specific paths and hosts, and unfinished code.
 pub fn forbidden() -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for file in sources::files()?.into_iter().filter(|file| !is_foreign(file)) {
@@ -42,7 +42,7 @@ pub fn forbidden() -> Result<Vec<Finding>> {
             for (a, b) in MACHINES {
                 let word = format!("{a}{b}");
                 if line.contains(&word) {
-                    findings.push(Finding::new(&file, index + 1, format!("{word} is of one machine")));
+                    findings.push(Finding::new(&file, index + 1, format!("{word} belongs to one machine")));
                 }
             }
             for (a, b) in UNFINISHED {
@@ -60,7 +60,7 @@ pub fn forbidden() -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Rust files that are too long.
+/// Returns Rust files that are too long.
 pub fn too_long(sources: &[Source]) -> Vec<Finding> {
     let long = sources.iter().map(|source| (source, source.text.lines().count()));
     long.filter(|(_, lines)| *lines > MOST_LINES)
@@ -68,7 +68,7 @@ pub fn too_long(sources: &[Source]) -> Vec<Finding> {
         .collect()
 }
 
-/// Modules that do not say their one job. Unit tests beside a module need no introduction.
+/// Returns modules without documentation of their purpose. Unit tests need none.
 pub fn without_a_job(sources: &[Source]) -> Vec<Finding> {
     let silent = sources.iter().filter(|source| {
         let documented = source.syntax.attrs.iter().any(|attribute| attribute.path().is_ident("doc"));
@@ -76,10 +76,10 @@ pub fn without_a_job(sources: &[Source]) -> Vec<Finding> {
         let of_tests = beside.into_iter().any(|name| name.as_os_str() == "tests" || name.as_os_str() == "tests.rs");
         !documented && !of_tests
     });
-    silent.map(|source| Finding::new(&source.file, 1, "begin with //! and the one job of this module")).collect()
+    silent.map(|source| Finding::new(&source.file, 1, "begin with //! and the purpose of this module")).collect()
 }
 
-/// What there is to promise.
+/// The existing commands, flags and packages.
 pub struct Promises {
     packages: BTreeSet<String>,
     commands: BTreeSet<String>,
@@ -91,7 +91,7 @@ pub struct Promises {
 }
 
 impl Promises {
-    /// The crates and commands of the workspace, and the flags on the help page of `kubectl olm run`.
+    /// Reads the crates and commands of the workspace, and the flags on the help page of `kubectl olm run`.
     pub fn kept() -> Result<Self> {
         let packages: BTreeSet<String> = manifests::members()?.into_iter().map(|member| member.name).collect();
         let plugins = packages.iter().filter_map(|name| name.strip_prefix("kubectl-olm-"));
@@ -109,14 +109,14 @@ impl Promises {
         })
     }
 
-    /// What a text promises and the workspace does not have.
+    /// Returns the commands, flags and packages in a text that do not exist.
     pub fn broken_by(&self, text: &str) -> Vec<String> {
         let commands = self.command.captures_iter(text).map(|found| found[1].to_owned());
         let commands = commands.filter(|word| !self.commands.contains(word));
         let packages = self.package.captures_iter(text).map(|found| found[1].to_owned());
         let packages = packages.filter(|name| !self.packages.contains(name));
-        let mut broken: Vec<_> = commands.map(|word| format!("there is no `kubectl olm {word}`")).collect();
-        broken.extend(packages.map(|name| format!("there is no package {name}")));
+        let mut broken: Vec<_> = commands.map(|word| format!("`kubectl olm {word}` does not exist")).collect();
+        broken.extend(packages.map(|name| format!("package {name} does not exist")));
         for arguments in self.run.captures_iter(text) {
             let flags = self.flag.find_iter(arguments.get(1).map_or("", |all| all.as_str())).map(|flag| flag.as_str());
             let unknown = flags.filter(|flag| !self.run_help.split_whitespace().any(|word| word == *flag));
@@ -126,7 +126,7 @@ impl Promises {
     }
 }
 
-/// Documentation, help and hints that name a `kubectl olm` command, a flag of `run` or a package that does not exist.
+/// Returns documentation, help and hints that name a `kubectl olm` command, a flag of `run` or a package that does not exist.
 pub fn promises(sources: &[Source]) -> Result<Vec<Finding>> {
     let promises = Promises::kept()?;
     let mut findings = Vec::new();

@@ -1,4 +1,4 @@
-//! A scenario's catalog: put together in one folder (`catalog.yaml` and `bundles/<name>/`, with the bundles of the data folder
+//! A scenario's catalog: assembled in one folder (`catalog.yaml` and `bundles/<name>/`, with the bundles of the data folder
 //! that `bundles.txt` names), and loaded from it.
 
 use std::fs;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::format::read;
 
-/// A folder of its own with all that the catalog in `directory` consists of. `data` is where `bundles.txt` looks for its bundles.
+/// Assembles the catalog in `directory` in a temporary folder. `data` is the folder of the bundles that `bundles.txt` names.
 pub fn assemble(directory: &Path, data: Option<&Path>) -> Result<TempDir> {
     let out = tempfile::tempdir()?;
     copy(directory, out.path())?;
@@ -25,14 +25,14 @@ pub fn assemble(directory: &Path, data: Option<&Path>) -> Result<TempDir> {
         data.with_context(|| format!("{} names bundles of the data folder, which is not there", named.display()))?;
     let text = read(&named)?;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        // Named after package and version, which the data's folders are called by.
+        // Named after package and version, as the folders of the data are.
         let name = line.trim_start_matches("bundles/").replace('/', ".");
         copy(&data.join(line), &out.path().join("bundles").join(name))?;
     }
     Ok(out)
 }
 
-/// What a folder holds, all of which can be served.
+/// Loads the catalog in a folder, all of which can be served.
 pub fn load(folder: &Path) -> Result<Snapshot> {
     let loaded = registry::dir::load(folder).map_err(|error| anyhow!("{error:?}"))?;
     match loaded.findings.iter().find(|finding| finding.severity == Severity::Error) {

@@ -1,4 +1,4 @@
-//! The engine of the real thing: kube-apiserver and its controllers, `kubectl olm run` as a process of its own, catalogs over gRPC.
+//! The engine with a real cluster: kube-apiserver and its controllers, `kubectl olm run` as a process, catalogs over gRPC.
 
 mod client;
 mod controllers;
@@ -29,20 +29,20 @@ use crate::control_plane::{ControlPlane, Options};
 use crate::faulty_api::{Call, Fault, FaultyApi};
 use crate::plugin::binary;
 
-/// How long the API server may take to answer the first list of every kind.
+/// How long the API server may take to return the first list of every kind.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// The recordings waited so many times longer for quiet than a cluster needs whose controllers react to watches only.
+/// The recordings waited this many times longer for quiet than necessary for controllers that react only to watches.
 const PATIENCE_OF_RECORDINGS: u32 = 3;
 
-/// A control plane with `kubectl olm run` on it. Everything ends when it is dropped.
+/// A control plane with `kubectl olm run`. Dropping it ends all processes.
 pub struct ClusterEngine {
-    // In the order in which they are dropped: first those who talk to the API server.
+    // In the order in which they are dropped: first the clients of the API server.
     controllers: Controllers,
     proxy: Option<FaultyApi>,
     faults: Arc<Mutex<Vec<FaultSpec>>>,
     catalogs: BTreeMap<String, Server>,
     shown: Receiver<Seen>,
-    /// Shown, but not yet asked for.
+    /// Received, but not yet taken.
     pending: Vec<Change>,
     client: Client,
     runtime: Runtime,
@@ -51,7 +51,7 @@ pub struct ClusterEngine {
 }
 
 impl ClusterEngine {
-    /// Starts a cluster of its own for a scenario, with OLM's CRDs and our controllers.
+    /// Starts a cluster for a scenario, with OLM's CRDs and the controllers of this repository.
     pub fn start(scenario: &Scenario) -> Result<Self> {
         let mut flags = scenario.script.flags.clone();
         flags.extend(scenario.has_catalog_pods()?.then(|| "--catalog-pods".to_owned()));
@@ -69,12 +69,12 @@ impl ClusterEngine {
         Ok(engine)
     }
 
-    /// Starts a cluster of its own whose controllers are told nothing.
+    /// Starts a cluster whose controllers have no flags.
     pub fn start_plain() -> Result<Self> {
         Self::start_with(&[], |_, _| Ok(None))
     }
 
-    /// Starts a cluster of its own whose controllers are told these flags, and see the API server through a [`FaultyApi`].
+    /// Starts a cluster whose controllers have these flags and connect to the API server through a [`FaultyApi`].
     pub fn start_faulty(flags: &[String], judge: impl FnMut(&Call) -> Option<Fault> + Send + 'static) -> Result<Self> {
         let proxy = |runtime: &Runtime, plane: &ControlPlane| {
             runtime.block_on(FaultyApi::start(plane.kubeconfig(), judge)).map(Some)
@@ -86,12 +86,12 @@ impl ClusterEngine {
         flags: &[String],
         proxy: impl FnOnce(&Runtime, &ControlPlane) -> Result<Option<FaultyApi>>,
     ) -> Result<Self> {
-        // Before the cluster, as it may have to be built.
+        // Before the cluster, because it may have to be built.
         binary(controllers::NAME)?;
         let plane = ControlPlane::start_with(Options { crds: crd::all(), ..Options::default() })?;
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let client = runtime.block_on(Client::connect(plane.kubeconfig()))?;
-        // The controllers' Lease is in there.
+        // The namespace of the controllers' Lease.
         runtime.block_on(client.apply(&namespace("olm")))?;
         let proxy = proxy(&runtime, &plane)?;
         let seen_through = proxy.as_ref().map(FaultyApi::kubeconfig);
@@ -108,7 +108,7 @@ impl ClusterEngine {
         Ok(engine)
     }
 
-    /// Waits until every watch has shown what there is.
+    /// Waits until every watch has returned the existing objects.
     fn wait_for_lists(&mut self) -> Result<()> {
         let mut missing = WATCHED.len();
         while missing > 0 {
@@ -167,7 +167,7 @@ impl Engine for ClusterEngine {
         let before = self.catalogs.remove(catalog);
         let server = self.runtime.block_on(async {
             let Some(before) = before else { return Server::start((Ipv4Addr::LOCALHOST, 0).into(), snapshots).await };
-            // As the recordings did: the catalog goes away and comes back with another content.
+            // As in the recordings: the catalog disappears and returns with different content.
             let address = before.address();
             before.stop().await;
             Server::start(address, snapshots).await

@@ -1,4 +1,4 @@
-//! Holds a recording against a golden one, object by object, as the recordings' own `compare` program does.
+//! Compares a recording with a golden one, object by object, as the recordings' own `compare` program does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,46 +11,46 @@ use super::python::{Form, dumps};
 
 /// In a golden: matches anything, also absence.
 pub const UNSTABLE: &str = "<unstable>";
-/// In a golden: the key of a list that must be found as a subsequence.
+/// In a golden: the key of a list that must occur as a subsequence.
 pub const IN_THIS_ORDER: &str = "<these in this order, others may be between>";
-/// Longer values are cut off in a difference's line.
+/// Longer values are truncated in a difference's line.
 const SHOWN: usize = 400;
 
-/// One way in which a recording differs from the golden.
+/// A difference between the recording and the golden.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The step's name, `all steps` for events, `-` for the recording as a whole.
     pub step: String,
     /// `Kind/namespace/name`, `events`, or `-`.
     pub object: String,
-    /// What differs there.
+    /// The kind of difference.
     pub what: What,
 }
 
-/// What differs. Paths look like `.status.conditions[0].message`; `path[]` is "somewhere in that list".
+/// The kind of difference. Paths look like `.status.conditions[0].message`; `path[]` means "anywhere in that list".
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// The object is not there.
+    /// The object is missing.
     ObjectMissing,
-    /// There is an object that the golden does not have.
+    /// The object does not exist in the golden.
     ObjectExtra(Value),
-    /// The golden has a value that was not found.
+    /// A value of the golden is missing.
     Missing(String, Value),
-    /// An entry that was not found in the golden's order.
+    /// An entry is missing in the golden's order.
     MissingInOrder(String, Value),
-    /// A value was found that the golden does not have.
+    /// A value does not exist in the golden.
     Extra(String, Value),
-    /// Another value was found: path, expected, found.
+    /// Different values: path, expected, found.
     Other(String, Value, Value),
-    /// A list with the same entries in other numbers: path, expected length, found length.
+    /// A list with the same entries in different numbers: path, expected length, found length.
     Count(String, usize, usize),
-    /// An event that did not come.
+    /// An event is missing.
     EventMissing(Value),
-    /// An event that the golden does not have.
+    /// An event does not exist in the golden.
     EventExtra(Value),
-    /// A state that was not seen in the golden's order.
+    /// A state is missing in the golden's order.
     TransitionMissing(Value),
-    /// Something about the whole step: a condition that was not reached, objects that kept changing, a step too many.
+    /// A problem of the whole step: a condition that was not reached, objects that kept changing, an additional step.
     Step(String),
 }
 
@@ -59,7 +59,7 @@ impl Difference {
         Self { step: step.to_owned(), object: object.to_owned(), what }
     }
 
-    /// The path within the object; `object`, `event`, `transition` or `step` when the difference has none.
+    /// Returns the path within the object; `object`, `event`, `transition` or `step` if the difference has none.
     pub fn path(&self) -> &str {
         match &self.what {
             What::ObjectMissing | What::ObjectExtra(_) => "object",
@@ -74,7 +74,7 @@ impl Difference {
         }
     }
 
-    /// What the golden has there.
+    /// Returns the value of the golden.
     pub fn expected(&self) -> Option<&Value> {
         match &self.what {
             What::Missing(_, v)
@@ -86,7 +86,7 @@ impl Difference {
         }
     }
 
-    /// What was found there.
+    /// Returns the found value.
     pub fn found(&self) -> Option<&Value> {
         match &self.what {
             What::ObjectExtra(v) | What::Extra(_, v) | What::Other(_, _, v) | What::EventExtra(v) => Some(v),
@@ -96,7 +96,7 @@ impl Difference {
 }
 
 impl fmt::Display for What {
-    /// The line that the recordings' own `compare` program prints, where it knows the case.
+    /// Formats the line as the recordings' own `compare` program does, for the cases that it knows.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ObjectMissing => f.write_str("- object missing"),
@@ -117,13 +117,13 @@ impl fmt::Display for What {
 fn show(value: &Value) -> String {
     let text = dumps(value, Form::Readable);
     match text.char_indices().nth(SHOWN - 1) {
-        // Exactly SHOWN characters are cut as well, at no loss but of their form; so does the original.
+        // As in that program, a text of exactly SHOWN characters gets the ellipsis, too.
         Some(_) => text.chars().take(SHOWN).chain(['…']).collect(),
         None => text,
     }
 }
 
-/// All differences between a golden and what was found, in the order of the steps.
+/// Returns all differences between a golden and a recording, in the order of the steps.
 pub fn compare(golden: &Recording, found: &Recording) -> Vec<Difference> {
     let mut out = Vec::new();
     if golden.steps.len() != found.steps.len() {
@@ -146,7 +146,7 @@ pub fn compare(golden: &Recording, found: &Recording) -> Vec<Difference> {
     out
 }
 
-/// How many object states both have or either has, and how many of them are equal.
+/// Returns how many object states either has, and how many of them are equal.
 pub fn tally(golden: &Recording, differences: &[Difference]) -> (usize, usize) {
     let total: usize = golden.steps.iter().map(|step| step.objects.values().filter(|o| *o != UNSTABLE).count()).sum();
     let differing: BTreeSet<_> = differences
@@ -177,7 +177,7 @@ fn compare_objects(golden: &Step, found: &Step, out: &mut Vec<Difference>) {
     }
 }
 
-/// Over the whole scenario, as an event may fall into one step or the next.
+/// Compares the events of the whole scenario, because an event may occur in one step or the next.
 fn compare_events(golden: &Recording, found: &Recording, out: &mut Vec<Difference>) {
     let events = |recording: &Recording| -> BTreeMap<String, Value> {
         let events = recording.steps.iter().flat_map(|step| &step.events);
@@ -195,7 +195,7 @@ fn compare_events(golden: &Recording, found: &Recording, out: &mut Vec<Differenc
     out.extend(what.map(|what| Difference::new("all steps", "events", what)));
 }
 
-/// The golden's states must be a subsequence of those that were seen.
+/// Compares the transitions: the golden's states must be a subsequence of the observed ones.
 fn compare_transitions(golden: &Step, found: &Step, out: &mut Vec<Difference>) {
     for (id, states) in &golden.saw {
         let seen = found.saw.get(id).map_or(&[][..], Vec::as_slice);
@@ -204,7 +204,8 @@ fn compare_transitions(golden: &Step, found: &Step, out: &mut Vec<Difference>) {
     }
 }
 
-/// What of `expected` is not in `found` after the one before it. Once something is missing, all that follows is.
+/// Returns the entries of `expected` that do not occur in `found` after their predecessor. After a missing one, all that follow
+/// are missing.
 fn not_in_order<'a>(expected: &'a [Value], found: &[Value]) -> impl Iterator<Item = &'a Value> {
     let mut rest = found.iter();
     expected.iter().filter(move |state| !rest.any(|seen| seen == *state))
@@ -269,8 +270,8 @@ fn diff_entries<'a>(
     }
 }
 
-/// The entries of `b`; when both lists have conditions of the same types, in the order of `a`: who sets which condition first depends
-/// on timing, and nobody goes by it.
+/// Returns the entries of `b`. If both lists have conditions of the same types they are in the order of `a`, because the order
+/// in which conditions are first set depends on timing, and no client depends on it.
 fn in_order_of(a: &[Value], b: &[Value]) -> Vec<Value> {
     let by_type = |entries: &[Value]| -> Option<BTreeMap<String, Value>> {
         entries.iter().map(|entry| Some((entry["type"].as_str()?.to_owned(), entry.clone()))).collect()
@@ -287,7 +288,7 @@ fn keyed(entries: &[Value]) -> BTreeMap<String, Value> {
     entries.iter().filter(|entry| entry.is_object()).map(|entry| (entry_key(entry), entry.clone())).collect()
 }
 
-/// What identifies an entry of a list of conditions or of object references.
+/// Returns the identity of an entry of a list of conditions or of object references.
 fn entry_key(entry: &Value) -> String {
     match text(entry, &["type"]) {
         "" => ["kind", "namespace", "name"].map(|field| text(entry, &[field])).join("/"),

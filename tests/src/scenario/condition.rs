@@ -1,4 +1,4 @@
-//! What a step waits for: that an object exists, is gone, or has a value at a path.
+//! Conditions that a step waits for: an object exists, is deleted, or has a value at a path.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,26 +17,27 @@ use super::store::Store;
 pub struct Condition {
     /// Their kind.
     pub kind: String,
-    /// Their namespace; any when absent.
+    /// Their namespace; any if absent.
     pub namespace: Option<String>,
-    /// Their name; any when absent or `any`.
+    /// Their name; any if absent or `any`.
     pub name: Option<String>,
-    /// Labels that they carry.
+    /// Labels that they have.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// Where to look, like `status.conditions[type=Ready].status`; a dot within a key is written `\.`. Absent: does the object exist?
+    /// The path of the value, like `status.conditions[type=Ready].status`; a dot within a key is written `\.`. If absent, the
+    /// existence of the object is checked.
     pub path: Option<String>,
-    /// The value that one of them must have there.
+    /// The value that one of them must have at the path.
     pub equals: Option<Value>,
-    /// A text that one of them must have within its value there.
+    /// A text that the value of one of them must contain.
     pub contains: Option<String>,
-    /// None of them may have a value there.
+    /// None of them may have a value at the path.
     #[serde(default)]
     pub absent: bool,
 }
 
 impl Condition {
-    /// Does it hold?
+    /// Returns whether the condition holds.
     pub fn holds(&self, store: &Store) -> bool {
         let mut values = store.objects().values().filter(|o| self.is_about(o)).filter_map(|o| match &self.path {
             Some(path) => dig(o, path),
@@ -84,12 +85,12 @@ fn as_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A key and what to take of its list: `conditions[type=Ready]`, `containers[0]`, `[0]`.
+/// A key with the selected entry of its list: `conditions[type=Ready]`, `containers[0]`, `[0]`.
 #[expect(clippy::expect_used, reason = "the pattern is a constant")]
 static PART: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"((?:[^.\[\]\\]|\\.)+)?(?:\[([^\]]*)\])?").expect("constant pattern"));
 
-/// The value at a path.
+/// Returns the value at a path.
 fn dig<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {
     let mut at = object;
     for part in PART.captures_iter(path) {
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn digs_by_key_index_and_field() {
+    fn values_are_found_by_key_index_and_field() {
         let object = json!({"metadata": {"annotations": {"olm.providedAPIs": "Rose"}}, "status": {"list": [{"type": "A"}, {"type": "B", "on": true}]}});
         assert_eq!(dig(&object, r"metadata.annotations.olm\.providedAPIs"), Some(&json!("Rose")));
         assert_eq!(dig(&object, "status.list[type=B].on"), Some(&json!(true)));
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_for_existence_value_part_and_absence() {
+    fn conditions_check_existence_value_substring_and_absence() {
         let rose = json!({"kind": "Rose", "metadata": {"name": "red", "namespace": "garden"}, "status": {"phase": "Blooming"}});
         let objects = [rose];
         let rose = "{kind: Rose, namespace: garden, name: any";

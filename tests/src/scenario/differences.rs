@@ -1,4 +1,4 @@
-//! The differences from the recordings that are wanted, each with its reason: `tests/scenarios/differences.yaml`.
+//! The expected differences from the recordings, each with its reason: `tests/scenarios/differences.yaml`.
 
 use std::path::PathBuf;
 
@@ -10,32 +10,33 @@ use super::compare::{Difference, IN_THIS_ORDER};
 use super::format::{Recording, read_yaml};
 use super::python::{Form, dumps};
 
-/// One wanted difference, or a family of them. In all patterns `*` stands for any text.
+/// An expected difference, or a group of them. In all patterns `*` matches any text.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wanted {
     /// The scenarios' names: a pattern or several.
     pub scenario: OneOrMore,
-    /// Only on this engine.
+    /// Limits the difference to this engine.
     pub engine: Option<String>,
     /// The step's name; `all steps` for events.
     #[serde(default = "any")]
     pub step: String,
-    /// `Kind/namespace/name`; `events` for events, `-` for what is about the step as a whole.
+    /// `Kind/namespace/name`; `events` for events, `-` for the step as a whole.
     pub object: String,
-    /// Path within the object as differences print it (`.status.conditions[0].message`), or `object`, `event`, `transition`, `step`.
-    /// `moment`: a state `[phase, reason]`, given as `expected`, that is passed through or not; it is left out on both sides.
+    /// Path within the object as differences print it (`.status.conditions[0].message`), or `object`, `event`, `transition`,
+    /// `step`. `moment`: a transient state `[phase, reason]`, given as `expected`, that may be skipped; it is ignored on both
+    /// sides.
     pub path: String,
-    /// What the recording has there, as JSON with `, ` and `: ` between its parts; a text may be given without its quotes.
+    /// The value of the recording, as JSON with `, ` and `: ` as separators; the quotes of a text are optional.
     #[serde(default = "any")]
     pub expected: String,
-    /// What we have there.
+    /// The value of this implementation.
     #[serde(default = "any")]
     pub found: String,
-    /// Depends on timing: need not be there every time.
+    /// Depends on timing: does not have to occur every time.
     #[serde(default)]
     pub sometimes: bool,
-    /// Why we differ.
+    /// The reason of the difference.
     pub reason: String,
 }
 
@@ -43,14 +44,14 @@ pub struct Wanted {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum OneOrMore {
-    /// One.
+    /// One pattern.
     One(String),
-    /// Any of these.
+    /// Any of these patterns.
     More(Vec<String>),
 }
 
 impl OneOrMore {
-    /// Does any of them match?
+    /// Returns whether any of them matches.
     pub fn matches(&self, text: &str) -> bool {
         match self {
             Self::One(pattern) => matches(pattern, text),
@@ -77,10 +78,10 @@ impl Wanted {
     }
 }
 
-/// The path of a wanted difference that is about a state passed through or not.
+/// The path of an expected difference for a transient state.
 const MOMENT: &str = "moment";
 
-/// The recording without the states that may be passed through or not: in histories, in transitions and as events.
+/// Returns the recording without the transient states that may be skipped: in histories, in transitions and as events.
 pub fn without_moments(recording: &Recording, scenario: &str, engine: &str, wanted: &[Wanted]) -> Recording {
     let mut recording = recording.clone();
     for wanted in wanted.iter().filter(|w| w.path == MOMENT && w.is_for(scenario, engine)) {
@@ -120,7 +121,7 @@ fn value_matches(pattern: &str, value: Option<&Value>) -> bool {
     }
 }
 
-/// Does the text match a pattern in which `*` stands for any text?
+/// Returns whether the text matches a pattern in which `*` matches any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut left) = text.strip_prefix(start) else { return false };
@@ -135,17 +136,17 @@ fn matches(pattern: &str, text: &str) -> bool {
     left.ends_with(end)
 }
 
-/// Where the checked-in file is.
+/// Returns the path of the checked-in file.
 pub fn path() -> PathBuf {
     super::checked_in().join("differences.yaml")
 }
 
-/// All wanted differences.
+/// Reads all expected differences.
 pub fn wanted() -> Result<Vec<Wanted>> {
     Ok(read_yaml::<Option<Vec<Wanted>>>(&path())?.unwrap_or_default())
 }
 
-/// The differences that are not wanted, and the wanted ones that are not there although they should be.
+/// Returns the differences that are not expected, and the expected ones that are required and missing.
 pub fn judge<'a>(
     scenario: &str,
     engine: &str,
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_is_left_out_and_must_be_there() {
+    fn expected_differences_are_removed_and_must_occur() {
         let wanted: Vec<Wanted> = serde_yaml::from_str(
             "
 - {scenario: planting, object: Rose/*, path: '.status.*', expected: withered, reason: they bloom}

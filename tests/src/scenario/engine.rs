@@ -1,12 +1,13 @@
-//! What the runner drives: a cluster with the controllers under test on it.
+//! The interface to the cluster that the runner drives, with the controllers under test.
 //!
 //! ```text
 //!   runner ── apply, patch, delete, serve, command ──▶ engine (sim: the in-memory cluster; cluster: a real control plane)
 //!          ◀── changes, by the engine's clock ──
 //! ```
 //!
-//! The engine's clock is real on a cluster and virtual in the simulation. Time passes only within [`Engine::changes`] (and, on a real
-//! cluster, within any other call: while a command runs, the controllers of the simulation wait), so that the runner's timeouts and quiet times mean the same on both.
+//! The engine's clock is real on a cluster and virtual in the simulation. Time passes only within [`Engine::changes`] (on a
+//! real cluster also within any other call; the controllers of the simulation wait while a command runs), so that the runner's
+//! timeouts and quiet times have the same meaning on both.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,80 +21,81 @@ use super::catalog::load;
 use super::format::{FaultSpec, PatchSpec};
 use super::store::Change;
 
-/// A cluster, with OLM's CRDs, the namespaces that Kubernetes has by itself, and the controllers under test.
+/// A cluster with OLM's CRDs, Kubernetes' own namespaces, and the controllers under test.
 pub trait Engine {
     /// Its name in `passing.yaml` and `differences.yaml`.
     fn name(&self) -> &'static str;
 
-    /// Its clock: time since some start of its own.
+    /// Returns the time since some start of its own.
     fn now(&self) -> Duration;
 
-    /// How long nothing may change where the recording waited for `recorded`. A cluster whose controllers do not poll may be
-    /// quicker.
+    /// Returns how long nothing may change where the recording waited for `recorded`. A cluster whose controllers do not poll
+    /// may use less.
     fn quiet(&self, recorded: Duration) -> Duration {
         recorded
     }
 
-    /// Creates or updates the object by server-side apply (field manager `scenario`, forced); creates one that has no name.
+    /// Applies the object by server-side apply (field manager `scenario`, forced); creates one without a name.
     fn apply(&mut self, object: &Value) -> Result<()>;
 
-    /// Patches an object as `patch` says; its name and API version are those of `target`.
+    /// Patches an object; its name and API version are those of `target`.
     fn patch(&mut self, target: &ObjectRef, patch: &PatchSpec) -> Result<()>;
 
-    /// Deletes an object, its dependents in the background.
+    /// Deletes an object with background propagation.
     fn delete(&mut self, target: &ObjectRef) -> Result<()>;
 
-    /// Gives a command an administrator's kubeconfig, as long as it runs.
+    /// Calls `_run` with an administrator's kubeconfig that is valid during the call.
     fn command<T>(&mut self, _run: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
         bail!("{} has no address that a command could be given", self.name())
     }
 
-    /// Lets the API server refuse requests of the controllers.
+    /// Makes the API server refuse requests of the controllers.
     fn fault(&mut self, fault: &FaultSpec) -> Result<()> {
         bail!("{} cannot refuse to {} {} {}", self.name(), fault.verb, fault.kind, fault.name)
     }
 
-    /// All objects of a custom resource, which is not watched. Empty when it is not served.
+    /// Returns all objects of a custom resource that is not watched. Empty if it is not served.
     fn list(&mut self, resource: &Gvk, plural: &str) -> Result<Vec<Value>>;
 
-    /// Serves a directory as the named catalog, in place of what it served before; answers the address to dial.
+    /// Serves a directory as the named catalog, replacing the previous content, and returns the address to dial.
     fn serve(&mut self, catalog: &str, directory: &Path) -> Result<String> {
         self.serve_snapshot(catalog, load(directory)?)
     }
 
-    /// The same, of a catalog that is loaded.
+    /// Does the same with a loaded catalog.
     fn serve_snapshot(&mut self, catalog: &str, snapshot: Snapshot) -> Result<String>;
 
-    /// Lets time pass until the watched kinds have changed, at most for so long, and answers the changes in order.
+    /// Waits until the watched kinds have changed, at most for `at_most`, and returns the changes in order.
     fn changes(&mut self, at_most: Duration) -> Result<Vec<Change>>;
 
-    /// How far the controllers say that they are.
+    /// Returns the progress that the controllers report.
     fn progress(&mut self) -> Result<Progress> {
         Ok(Progress::default())
     }
 
-    /// What the controllers would do next, were they asked now. After a scenario that must be nothing.
+    /// Returns what the controllers would do next, which must be nothing after a scenario.
     fn unfinished(&mut self) -> Result<Vec<String>> {
         Ok(vec![])
     }
 
-    /// What helps to understand a failure: the controllers' last words.
+    /// Returns the end of the controllers' log, to explain a failure.
     fn log(&self) -> String {
         String::new()
     }
 }
 
-/// What controllers have done, and whether they are done. Quiet alone does not tell: a slow machine is quiet for long.
+/// The progress of the controllers. Quiet alone is not sufficient to detect their end, because a slow machine may be quiet for
+/// a long time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Actions that were executed.
+    /// Number of executed actions.
     pub actions: u64,
-    /// Keys that they work on, or will in a moment.
+    /// Number of keys with work in progress or queued.
     pub unsettled: u64,
 }
 
 impl Progress {
-    /// Reads it in the metrics of `kubectl olm run`.
+    /// Reads the progress from the metrics of `kubectl olm run`.
     pub fn read(metrics: &str) -> Result<Self> {
         let numbers = |name: &str| -> Vec<u64> {
             let of_name =
@@ -102,13 +104,13 @@ impl Progress {
         };
         let unsettled = numbers("kubectl_olm_unsettled");
         let [unsettled] = unsettled[..] else {
-            bail!("the metrics do not say whether the controllers work:\n{metrics}")
+            bail!("the metrics do not contain the progress of the controllers:\n{metrics}")
         };
         Ok(Self { actions: numbers("kubectl_olm_actions_total").iter().sum(), unsettled })
     }
 }
 
-/// The kinds that are watched: `apiVersion`, kind, plural.
+/// The watched kinds: `apiVersion`, kind, plural.
 pub const WATCHED: &[(&str, &str, &str)] = &[
     ("v1", "Namespace", "namespaces"),
     ("v1", "Pod", "pods"),
@@ -145,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_read_in_metrics() {
+    fn progress_is_read_from_metrics() {
         let metrics = "# TYPE kubectl_olm_actions_total counter\nkubectl_olm_actions_total{verb=\"create\"} 3\n\
                        kubectl_olm_actions_total{verb=\"update\"} 4\nkubectl_olm_unsettled 1\nkubectl_olm_refused_total 9\n";
         assert_eq!(Progress::read(metrics).unwrap(), Progress { actions: 7, unsettled: 1 });

@@ -13,7 +13,7 @@ use super::condition::Condition;
 use crate::data::documents;
 use crate::faulty_api::{Call, Fault};
 
-/// A scenario: what happens, and the folder with what it needs for that.
+/// A scenario: its script and its folder.
 #[derive(Clone, Debug)]
 pub struct Scenario {
     /// The folder's name.
@@ -28,21 +28,21 @@ pub struct Scenario {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Script {
-    /// What it shows, in a sentence.
+    /// A description in one sentence.
     pub about: String,
-    /// The resync interval that OLM's controllers were started with. Ours have nothing to resync.
+    /// The resync interval of OLM's controllers in the recording. The controllers of this repository have none.
     pub interval: Option<String>,
-    /// What `kubectl olm run` is told besides, in scenarios of our own.
+    /// Further flags of `kubectl olm run`, in scenarios of this repository.
     #[serde(default)]
     pub flags: Vec<String>,
-    /// Served before the first step.
+    /// Catalogs that are served before the first step.
     #[serde(default)]
     pub catalogs: Vec<CatalogSpec>,
-    /// What happens, in order.
+    /// The steps, in order.
     pub steps: Vec<StepSpec>,
 }
 
-/// A catalog that gets a `CatalogSource`.
+/// A catalog with a `CatalogSource`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CatalogSpec {
@@ -50,22 +50,22 @@ pub struct CatalogSpec {
     pub name: String,
     /// Its namespace.
     pub namespace: String,
-    /// What it serves at first, relative to the scenario folder.
+    /// Its initial content, relative to the scenario folder.
     pub directory: String,
     /// Its priority.
     pub priority: Option<i64>,
 }
 
-/// A step: first what it does, in the order of these fields, then what it waits for.
+/// A step: first its actions, in the order of these fields, then its conditions.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepSpec {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Files of `objects/` to apply.
     #[serde(default)]
     pub apply: Vec<String>,
-    /// What the API server answers to some requests of the controllers from now on, instead of executing them.
+    /// Errors that the API server returns for some requests of the controllers from now on.
     #[serde(default)]
     pub faults: Vec<FaultSpec>,
     /// Catalogs that serve another directory from now on.
@@ -74,22 +74,22 @@ pub struct StepSpec {
     /// Objects to patch.
     #[serde(default)]
     pub patch: Vec<PatchSpec>,
-    /// Objects to delete: `Kind/namespace/name` or `Kind/name`; the name `@last` is the newest of the kind.
+    /// Objects to delete: `Kind/namespace/name` or `Kind/name`; the name `@last` means the newest of the kind.
     #[serde(default)]
     pub delete: Vec<String>,
-    /// Commands that a user runs, one after the other, in scenarios of our own.
+    /// Commands that a user runs, in order, in scenarios of this repository.
     #[serde(default)]
     pub run: Vec<CommandSpec>,
-    /// All of these must hold before the step may end.
+    /// Conditions that must all hold before the step may end.
     #[serde(default)]
     pub until: Vec<Condition>,
-    /// How many seconds each of them may take.
+    /// Timeout of each condition, in seconds.
     #[serde(default = "timeout")]
     pub timeout: f64,
-    /// Then nothing may change for so many seconds.
+    /// How long nothing may change afterwards, in seconds.
     #[serde(default = "settle")]
     pub settle: f64,
-    /// But the step waits for that quiet no longer than so many seconds.
+    /// Maximum time to wait for that quiet, in seconds.
     #[serde(default = "limit")]
     pub limit: f64,
 }
@@ -106,28 +106,28 @@ fn limit() -> f64 {
     40.0
 }
 
-/// A refusal.
+/// An error of the API server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultSpec {
     /// `create`, `update` or `patch`.
     pub verb: String,
-    /// The kind of object that the request is about.
+    /// The kind of the request's object.
     pub kind: String,
     /// The object's name.
     pub name: String,
-    /// HTTP status code, 0 for no answer.
+    /// HTTP status code, 0 for no response.
     pub code: u16,
-    /// Kubernetes' word for it.
+    /// Kubernetes' reason.
     pub reason: String,
-    /// The sentence.
+    /// The message.
     pub message: String,
-    /// How often; ever after when absent.
+    /// How many times; always if absent.
     pub times: Option<u32>,
 }
 
 impl FaultSpec {
-    /// What becomes of that call, if it is one that the refusal is for and has not been given often enough.
+    /// Returns the fault of a call if the error applies to it and was not returned often enough.
     pub fn meets(&mut self, call: &Call) -> Option<Fault> {
         let Self { verb, kind, name, code, reason, message, times } = self;
         let is_it = call.verb == verb && call.is_of(kind) && call.name == *name && call.subresource.is_empty();
@@ -142,20 +142,20 @@ impl FaultSpec {
     }
 }
 
-/// A command, and how it is to end.
+/// A command with its expected result.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandSpec {
-    /// What stands behind `kubectl olm`, in words between spaces; files are those of `objects/`.
+    /// The arguments of `kubectl olm`, separated by spaces; file names refer to `objects/`.
     pub command: String,
     /// Its exit code.
     #[serde(default)]
     pub exit: i32,
-    /// What it says, word for word, on stdout or stderr.
+    /// Texts that it must print on stdout or stderr, verbatim.
     pub says: Vec<String>,
 }
 
-/// Another directory for a catalog.
+/// New content of a catalog.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServeSpec {
@@ -171,23 +171,23 @@ pub struct ServeSpec {
 pub struct PatchSpec {
     /// The object's kind.
     pub kind: String,
-    /// Its API version, when no object of that kind is known yet.
+    /// Its API version, if no object of that kind is known yet.
     pub api_version: Option<String>,
     /// Its namespace.
     #[serde(default)]
     pub namespace: String,
-    /// Its name; the newest object of that kind and namespace when absent.
+    /// Its name; if absent, the newest object of that kind and namespace.
     pub name: Option<String>,
-    /// How the patch is meant.
+    /// The type of the patch.
     #[serde(rename = "type", default)]
     pub patch_type: PatchType,
-    /// `status` to patch that instead.
+    /// The subresource to patch, for example `status`.
     pub subresource: Option<String>,
     /// The patch.
     pub patch: Value,
 }
 
-/// The kinds of patch that an API server knows.
+/// The patch types of an API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PatchType {
@@ -196,36 +196,37 @@ pub enum PatchType {
     Merge,
     /// RFC 6902.
     Json,
-    /// Kubernetes' own.
+    /// Kubernetes' strategic merge patch.
     Strategic,
 }
 
 impl Scenario {
-    /// Reads `scenario.yaml` of a folder.
+    /// Reads the scenario of a folder.
     pub fn read(folder: &Path) -> Result<Self> {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Self { name, folder: folder.to_owned(), script: read_yaml(&folder.join("scenario.yaml"))? })
     }
 
-    /// The objects of a file that a step applies.
+    /// Reads the objects of a file that a step applies.
     pub fn objects(&self, file: &str) -> Result<Vec<Value>> {
         let path = if file.contains('/') { self.folder.join(file) } else { self.folder.join("objects").join(file) };
         Ok(documents(&path)?.into_iter().filter(|document| !document.is_null()).collect())
     }
 
-    /// Does a catalog name bundles of the data folder?
+    /// Returns whether a catalog names bundles of the data folder.
     pub fn needs_data(&self) -> bool {
         let named = self.script.steps.iter().flat_map(|step| step.serve.iter().map(|s| &s.directory));
         let mut directories = self.script.catalogs.iter().map(|c| &c.directory).chain(named);
         directories.any(|directory| self.folder.join(directory).join("bundles.txt").exists())
     }
 
-    /// Does the API server refuse what it would do by itself?
+    /// Returns whether the API server returns injected errors.
     pub fn has_faults(&self) -> bool {
         self.script.steps.iter().any(|step| !step.faults.is_empty())
     }
 
-    /// Does the recording show pods of catalogs, or Jobs that unpack bundles? Ours makes them only when asked to.
+    /// Returns whether the recording contains pods of catalogs, or Jobs that unpack bundles, which this implementation creates
+    /// only on request.
     pub fn has_catalog_pods(&self) -> Result<bool> {
         let golden = self.golden()?;
         Ok(golden
@@ -234,16 +235,16 @@ impl Scenario {
             .any(|step| step.objects.keys().any(|id| id.starts_with("Pod/") || id.starts_with("Job/"))))
     }
 
-    /// What was recorded from the real OLM.
+    /// Reads the recording of the real OLM.
     pub fn golden(&self) -> Result<Recording> {
         Recording::read(&self.folder.join("golden.yaml"), &self.folder.join("transitions.yaml"))
     }
 }
 
-/// What the cluster held after each step, normalised.
+/// The normalised state of the cluster after each step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recording {
-    /// What differed between recordings, in a golden.
+    /// In a golden, the differences between recordings.
     pub unstable: Vec<String>,
     /// One for each step of the script.
     pub steps: Vec<Step>,
@@ -256,18 +257,18 @@ pub struct Step {
     pub name: String,
     /// All objects by `Kind/namespace/name`.
     pub objects: BTreeMap<String, Value>,
-    /// The events that are new.
+    /// The new events.
     pub events: Vec<Value>,
-    /// The objects were still changing.
+    /// Whether the objects were still changing.
     pub unsettled: bool,
-    /// The states that a watch saw CSVs, `InstallPlans` and Subscriptions in, in order.
+    /// The states of CSVs, `InstallPlans` and Subscriptions that a watch reported, in order.
     pub saw: BTreeMap<String, Vec<Value>>,
-    /// What went wrong as such: conditions that were not reached in time, controllers that still want to act. A golden has none.
+    /// Failures of the step itself: conditions that were not reached in time, controllers with work left. A golden has none.
     pub faults: Vec<String>,
 }
 
 impl Recording {
-    /// Reads a golden or recording, where every step lists only what changed.
+    /// Reads a golden or recording, in which every step lists only changes.
     pub fn read(objects: &Path, transitions: &Path) -> Result<Self> {
         #[derive(Deserialize)]
         struct File {
@@ -318,7 +319,7 @@ impl Recording {
     }
 }
 
-/// Seconds of a scenario file as a time span; nonsense reads as none.
+/// Converts the seconds of a scenario file to a duration, an invalid number to zero.
 pub fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! Says whether a run of a scenario is as it should be: as recorded, but for the wanted differences, if `passing.yaml` lists it.
+//! Decides whether a run of a scenario is as expected: as recorded, apart from the expected differences, if `passing.yaml`
+//! lists it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -18,15 +19,15 @@ use super::runner::Run;
 use super::{all, checked_in, recording};
 use crate::data::data;
 
-/// So many lines of the controllers' log are shown with a failure.
+/// How many lines of the controllers' log are shown with a failure.
 const LAST_WORDS: usize = 30;
 
-/// Which scenarios pass, by engine: `tests/scenarios/passing.yaml`.
+/// Reads which scenarios pass, by engine: `tests/scenarios/passing.yaml`.
 pub fn passing() -> Result<BTreeMap<String, BTreeSet<String>>> {
     read_yaml(&checked_in().join("passing.yaml"))
 }
 
-/// The differences of a recording from its golden, as people read them. Empty when there are none but wanted ones.
+/// Formats the differences of a recording from its golden. Empty if there are only expected ones.
 pub fn report(scenario: &str, engine: &str, golden: &Recording, found: &Recording, wanted: &[Wanted]) -> String {
     let golden = &differences::without_moments(golden, scenario, engine, wanted);
     let found = &differences::without_moments(found, scenario, engine, wanted);
@@ -65,8 +66,8 @@ pub fn report(scenario: &str, engine: &str, golden: &Recording, found: &Recordin
     out
 }
 
-/// The differences of what a recording's steps ended with, as people read them: objects, but neither events nor the states on the
-/// way. That is what must be the same however often the controllers were started anew.
+/// Formats the differences of the final objects of a recording's steps, without events and intermediate states. These must be
+/// equal regardless of how often the controllers were restarted.
 pub fn end_report(scenario: &str, engine: &str, golden: &Recording, found: &Recording, wanted: &[Wanted]) -> String {
     let golden = &differences::without_moments(golden, scenario, engine, wanted);
     let found = &differences::without_moments(found, scenario, engine, wanted);
@@ -83,7 +84,7 @@ pub fn end_report(scenario: &str, engine: &str, golden: &Recording, found: &Reco
 fn write_difference(out: &mut String, difference: &Difference) {
     let line = difference.what.to_string();
     let _ = writeln!(out, "    {line}");
-    // What was cut off is shown line by line, where both sides are known.
+    // Truncated values are shown line by line if both are known.
     if let (What::Other(_, expected, found), true) = (&difference.what, line.contains('…')) {
         let (expected, found) = (format!("{expected:#}"), format!("{found:#}"));
         let (expected, found) = (expected.replace("\\n", "\n"), found.replace("\\n", "\n"));
@@ -94,9 +95,9 @@ fn write_difference(out: &mut String, difference: &Difference) {
     }
 }
 
-/// A test for each scenario that the environment's `OLM_SCENARIOS` names (comma-separated, or `all`); by default for those that
-/// `passing.yaml` lists for any engine, and, with `unlisted`, for all others as well, so that one that begins to pass is noticed.
-/// With `OLM_SCENARIO_OUT` set, writes recordings, reports and logs to `ENGINE/SCENARIO` in that folder.
+/// Returns a test for each scenario that the environment's `OLM_SCENARIOS` names (comma-separated, or `all`); by default for
+/// those that `passing.yaml` lists for any engine, and, with `unlisted`, for all others as well, to notice when one of them
+/// passes. With `OLM_SCENARIO_OUT` set, writes recordings, reports and logs to `ENGINE/SCENARIO` in that folder.
 pub fn trials<E: Engine>(
     engine: &'static str,
     unlisted: bool,
@@ -119,9 +120,7 @@ pub fn trials<E: Engine>(
                 let start = start.clone();
                 Trial::test(name, move || test(engine, &scenario, is_listed, is_named, start)).with_kind(engine)
             }
-            None if data().is_some() => {
-                Trial::test(name, || Err(Failed::from("there is no such scenario"))).with_kind(engine)
-            }
+            None if data().is_some() => Trial::test(name, || Err(Failed::from("unknown scenario"))).with_kind(engine),
             _ => Trial::test(name, || Ok(())).with_ignored_flag(true).with_kind("skipped, needs OLM_TEST_DATA"),
         }
     });
@@ -150,12 +149,12 @@ fn test<E: Engine>(
         (false, true) => {
             Err(Failed::from(format!("{name} passes on {engine} now\n    hint: add it to {engine} in passing.yaml")))
         }
-        (false, false) if is_named => Ok(write!(io::stderr(), "not listed, as it should be:\n{report}")?),
+        (false, false) if is_named => Ok(write!(io::stderr(), "not listed, as expected:\n{report}")?),
         _ => Ok(()),
     }
 }
 
-/// Runs the scenario and answers [`report`]. Writes the recording and the controllers' log to `out`.
+/// Runs the scenario and returns [`report`]. Writes the recording and the controllers' log to `out`.
 fn attempt(engine: impl Engine, scenario: &Scenario, out: Option<&Path>) -> Result<String> {
     let data = data();
     let mut run = Run::new(engine, scenario, data.as_deref());
@@ -167,7 +166,7 @@ fn attempt(engine: impl Engine, scenario: &Scenario, out: Option<&Path>) -> Resu
     let lines: Vec<_> = log.lines().collect();
     let last = &lines[lines.len().saturating_sub(LAST_WORDS)..];
     let last = last.iter().fold(String::new(), |text, line| text + "    log: " + line + "\n");
-    let found = found.map_err(|error| error.context(format!("the controllers' last words:\n{last}")))?;
+    let found = found.map_err(|error| error.context(format!("the end of the controllers' log:\n{last}")))?;
     if let Some(out) = out {
         recording::write(&found, scenario, out)?;
     }

@@ -1,4 +1,4 @@
-//! Scenarios: what the real OLM did, step by step, and whether ours ends every step with the same objects.
+//! Scenarios: recordings of the real OLM, step by step, and whether this implementation ends every step with the same objects.
 //!
 //! ```text
 //!   format ── scenario ──▶ runner ── drives ──▶ engine (cluster, or the simulation)
@@ -32,18 +32,18 @@ use anyhow::{Context, Result};
 
 use crate::data::{data, repository};
 
-/// The folder with the scenarios that are part of this repository.
+/// Returns the folder with the scenarios recorded from OLM that are part of this repository.
 pub fn checked_in() -> PathBuf {
     repository().join("tests/scenarios")
 }
 
-/// The folder with the scenarios of our own: what OLM does not do, so that nothing of it could be recorded. Their golden is what ours
-/// did when somebody looked whether it is right.
+/// Returns the folder with the scenarios of features that OLM does not have, so that they could not be recorded. Their golden
+/// is the reviewed result of this implementation.
 pub fn own() -> PathBuf {
     checked_in().join("own")
 }
 
-/// All scenarios by name: those of this repository, and those of the data folder that name real bundles, when it is there.
+/// Returns all scenarios by name: those of this repository, and, if the data folder exists, those that use its real bundles.
 pub fn all() -> Result<BTreeMap<String, format::Scenario>> {
     let mut scenarios = BTreeMap::new();
     let recorded = data().map(|data| data.join("scenarios"));
@@ -56,7 +56,7 @@ pub fn all() -> Result<BTreeMap<String, format::Scenario>> {
     Ok(scenarios)
 }
 
-/// The scenario folders within a folder.
+/// Returns the scenario folders within a folder.
 pub fn folders(parent: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(parent).with_context(|| format!("cannot read {}", parent.display()))?;
     let paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;

@@ -1,6 +1,7 @@
-//! What differs from run to run is taken out of objects and events: uids, times, addresses, generated names, random order.
+//! Removes everything from objects and events that differs between runs: uids, times, addresses, generated names, random order.
 //!
-//! The rules are those of the recordings' own `record` program, because lengths and hashes of long texts are taken after them.
+//! The rules are those of the recordings' own `record` program, because lengths and hashes of long texts are computed after
+//! their application.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -35,12 +36,13 @@ static REPLICA_SET: LazyLock<Regex> = LazyLock::new(|| pattern(r#"ReplicaSet "(\
 /// Addresses of Services and pods: the recorded cluster's ranges are in 10.0.0.0/8.
 static IP: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b10\.\d+\.\d+\.\d+(:\d+)?\b"));
 
-/// A text with `<time>` for times.
+/// Replaces times in a text by `<time>`.
 pub(super) fn without_times(text: &str) -> String {
     TIME.replace_all(text, "<time>").into_owned()
 }
 
-/// Rewrites objects and events into the form of the recordings. Needs to know all that a run has shown, so it is made at its end.
+/// Converts objects and events to the form of the recordings. It needs everything observed in a run, so it is created at the
+/// end.
 #[derive(Clone, Debug)]
 pub struct Normaliser {
     uids: BTreeMap<String, String>,
@@ -49,8 +51,8 @@ pub struct Normaliser {
 }
 
 impl Normaliser {
-    /// `uids` says whose a uid is, `generated` has the generated names by order of creation, `addresses` gives the recorded
-    /// address for each that catalogs were really served on.
+    /// `uids` maps uids to objects, `generated` contains the generated names by order of creation, `addresses` maps the actual
+    /// address of each catalog to the recorded one.
     pub fn new(
         uids: &BTreeMap<String, String>,
         generated: &Generated,
@@ -62,7 +64,7 @@ impl Normaliser {
                 names.insert(name.clone(), format!("{prefix}<{}>", n + 1));
             }
         }
-        // The longest first, so that no name is taken for another that it starts with.
+        // The longest first, because a name may be a prefix of another.
         let mut longest_first: Vec<_> = names.keys().map(|name| regex::escape(name)).collect();
         longest_first.sort_by_key(|name| std::cmp::Reverse(name.len()));
         let any_name = if longest_first.is_empty() { None } else { Some(Regex::new(&longest_first.join("|"))?) };
@@ -74,7 +76,7 @@ impl Normaliser {
         any_name.replace_all(text, |found: &Captures| self.names[&found[0]].as_str()).into_owned()
     }
 
-    /// A text without what is random in it; a long one as length and hash.
+    /// Returns a text without its random parts; a long one as length and hash.
     pub fn text(&self, text: &str) -> String {
         let text = self.with_names(text);
         let text = UUID.replace_all(&text, |uid: &Captures| match self.uids.get(&uid[0]) {
@@ -90,7 +92,7 @@ impl Normaliser {
         }
     }
 
-    /// The rules for all kinds, on every part of an object.
+    /// Applies the rules for all kinds to every part of an object.
     pub fn walk(&self, value: &Value) -> Value {
         self.walk_under("", value)
     }
@@ -121,7 +123,7 @@ impl Normaliser {
         })
     }
 
-    /// An object as the recordings have it.
+    /// Returns an object in the form of the recordings.
     pub fn object(&self, object: &Value) -> Value {
         let mut object = object.clone();
         let metadata = map_mut(&mut object, &["metadata"]);
@@ -144,7 +146,7 @@ impl Normaliser {
         self.walk(&object)
     }
 
-    /// An event as the recordings have it: what it is about, type, reason, message and who wrote it.
+    /// Returns an event in the form of the recordings: object, type, reason, message and source.
     pub fn event(&self, event: &Value) -> Value {
         let about = |field: &str| text(event, &["involvedObject", field]);
         let parts = [about("kind"), about("namespace"), about("name")];
@@ -164,15 +166,15 @@ impl Normaliser {
     }
 }
 
-/// The object in the manifest of an InstallPlan step, which OLM keeps as text.
+/// Parses the object in the manifest of an InstallPlan step, which OLM stores as text.
 fn embedded(key: &str, value: &Value) -> Option<Value> {
     let text = value.as_str().filter(|text| key == "manifest" && text.starts_with('{'))?;
     serde_json::from_str(text).ok()
 }
 
-/// The value, or its length and hash when it is longer than `limit` characters of JSON.
+/// Returns the value, or its length and hash if it is longer than `limit` characters of JSON.
 fn short(value: Value, limit: usize) -> Value {
-    // Compact JSON is ASCII, so bytes are characters.
+    // Compact JSON is ASCII, so its length in bytes is that in characters.
     let json = dumps(&value, Form::Compact);
     if json.len() <= limit {
         return value;
@@ -180,14 +182,14 @@ fn short(value: Value, limit: usize) -> Value {
     json!(format!("<{} characters of JSON with sorted keys, sha256 {}>", json.len(), sha256_hex(&json)))
 }
 
-/// Sorts the list at a JSON pointer, when there is one.
+/// Sorts the list at a JSON pointer, if it exists.
 fn sort_list<K: Ord>(object: &mut Value, pointer: &str, key: impl Fn(&Value) -> K) {
     if let Some(Value::Array(list)) = object.pointer_mut(pointer) {
         list.sort_by_cached_key(key);
     }
 }
 
-/// The status cut down to some fields.
+/// Reduces the status to some fields.
 fn keep_status(object: &mut Value, fields: &[&str]) {
     let status = object.get("status").and_then(Value::as_object).into_iter().flatten();
     let kept: Map<_, _> =
@@ -278,7 +280,7 @@ fn pod(object: &mut Value) {
 fn csv(object: &mut Value) {
     object["spec"] = short(object["spec"].take(), CSV_SPEC_LIMIT);
     if let Some(Value::Array(conditions)) = object.pointer_mut("/status/conditions") {
-        // Whether this state is ever seen depends on how fast pods start.
+        // Whether this state is observed depends on how fast pods start.
         conditions.retain(|c| (text(c, &["phase"]), text(c, &["reason"])) != ("Installing", "InstallWaiting"));
     }
     if let Some(Value::Array(requirements)) = object.pointer_mut("/status/requirementStatus") {
@@ -292,7 +294,7 @@ fn csv(object: &mut Value) {
     });
 }
 
-/// Which of several bundles comes first is random in OLM, and so is the order of the service accounts of one.
+/// The order of several bundles is random in OLM, and so is that of the service accounts of one bundle.
 fn install_plan(object: &mut Value) {
     let own_text = |item: &Value| item.as_str().unwrap_or_default().to_owned();
     sort_list(object, "/spec/clusterServiceVersionNames", own_text);

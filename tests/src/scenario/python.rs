@@ -1,4 +1,5 @@
-//! JSON as Python's `json.dumps` writes it: the recordings' hashes, lengths and sort orders are taken from that text.
+//! JSON as Python's `json.dumps` writes it, because the recordings' hashes, lengths and sort orders are computed from that
+//! text.
 
 use std::fmt::Write;
 
@@ -15,7 +16,7 @@ pub enum Form {
     Readable,
 }
 
-/// `json.dumps(value, sort_keys=True)` in the given form.
+/// Formats the value as `json.dumps(value, sort_keys=True)` does in the given form.
 pub fn dumps(value: &Value, form: Form) -> String {
     let mut out = String::new();
     write_value(&mut out, value, form);
@@ -38,7 +39,7 @@ fn write_value(out: &mut String, value: &Value, form: Form) {
             out.push(']');
         }
         Value::Object(map) => {
-            // Sorted here, as serde_json keeps insertion order when any dependency asks for that.
+            // Sorted here, because serde_json preserves insertion order if any dependency enables that feature.
             let mut entries: Vec<_> = map.iter().collect();
             entries.sort_by_key(|(key, _)| *key);
             out.push('{');
@@ -75,13 +76,13 @@ fn write_string(out: &mut String, text: &str, form: Form) {
     out.push('"');
 }
 
-/// A number as Python's `repr` has it: floats keep a point or an exponent of at least two digits.
+/// Formats a number as Python's `repr` does: floats have a decimal point or an exponent of at least two digits.
 fn number(n: &Number) -> String {
     let Some(float) = n.as_f64().filter(|_| n.is_f64()) else { return n.to_string() };
     let scientific = format!("{float:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    // Python leaves positional notation below 1e-4 and from 1e16 on.
+    // Python uses scientific notation below 1e-4 and from 1e16 on.
     if (-4..16).contains(&exponent) {
         let plain = format!("{float}");
         return if plain.contains('.') { plain } else { plain + ".0" };
@@ -96,8 +97,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_what_python_writes() {
-        // Expected texts are the answers of Python 3 to json.dumps with sort_keys=True.
+    fn writes_the_same_as_python() {
+        // The expected texts are the output of json.dumps with sort_keys=True in Python 3.
         let value =
             json!({"b": [1, -2, 1.0, 0.5, 1e16, 1.5e-7, 0.0001, null, true], "a": "ü \u{1f339} \u{7f} \"\\\n\t\u{1}/"});
         assert_eq!(

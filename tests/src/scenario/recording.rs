@@ -1,4 +1,4 @@
-//! Writes a recording in the form of the golden files, so that the recordings' own `compare` program can judge it as well.
+//! Writes a recording in the format of the golden files, so that the recordings' own `compare` program can compare it, too.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -47,7 +47,7 @@ fn transitions(recording: &Recording) -> Value {
     json!({"loose": [], "steps": steps.collect::<Vec<_>>()})
 }
 
-/// Block YAML that YAML 1.1 and 1.2 readers take for the same value: every text that could be read as something else is quoted.
+/// Formats block YAML that YAML 1.1 and 1.2 parsers read as the same value: every ambiguous text is quoted.
 fn yaml(value: &Value) -> String {
     let mut out = String::new();
     write_block(&mut out, value, 0);
@@ -90,7 +90,7 @@ fn write_item(out: &mut String, item: &Value, indent: usize, opening: &str) {
 fn scalar(value: &Value) -> String {
     match value.as_str() {
         Some(text) if is_plain(text) => text.to_owned(),
-        // A key of more than 1024 characters would need YAML's `? ` form; there is none.
+        // A key of more than 1024 characters would need YAML's `? ` form; none occurs.
         Some(_) => quoted(value),
         None => dumps(value, Form::Compact),
     }
@@ -103,7 +103,7 @@ fn is_plain(text: &str) -> bool {
         && !WORDS.contains(&text.to_ascii_lowercase().as_str())
 }
 
-/// Double-quoted; YAML has no surrogates, so what is beyond ASCII stays as it is where it is printable.
+/// Formats a double-quoted text. YAML has no surrogates, so printable characters outside ASCII are not escaped.
 fn quoted(text: &Value) -> String {
     let json = dumps(text, Form::Readable);
     json.chars().fold(String::with_capacity(json.len()), |mut out, c| {
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_back_the_same() {
+    fn recordings_are_read_back_unchanged() {
         let odd = json!({
             "yes": "no", "1": "1", "time": "12:30:45", "text": "a: b\n# c\t\u{7f}\u{85}🌹 'q' \"d\" \\", "number": 1.5,
             "empty": {"map": {}, "list": [], "text": ""}, "nested": [[1, [2]], [{"a": [{"b": null}]}]], "octal": "0644", "bool": true,

@@ -1,4 +1,4 @@
-//! Runs a scenario on an engine and records what its cluster holds after every step.
+//! Runs a scenario on an engine and records the objects of its cluster after every step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,17 +18,17 @@ use super::normalise::Normaliser;
 use super::python::{Form, dumps};
 use super::store::{History, Store, ident, is_from_olm, is_stock, storage_version, strip};
 
-/// The recorded catalogs were served from this port on.
+/// The first port of the recorded catalogs.
 const FIRST_CATALOG_PORT: usize = 50061;
-/// How long OLM may take to process the objects that every scenario starts from, and a catalog to be READY.
+/// How long OLM may take to process the initial objects of every scenario, and a catalog to be READY.
 const START_TIMEOUT: Duration = Duration::from_secs(40);
-/// Every scenario starts after so long a quiet.
+/// How long nothing may change before a scenario starts.
 const START_QUIET: Duration = Duration::from_millis(2500);
 
 /// Objects by `Kind/namespace/name`.
 type Objects = BTreeMap<String, Arc<Value>>;
 
-/// What a step left behind, as the cluster has it.
+/// The result of a step, not normalised.
 struct RawStep {
     name: String,
     objects: Objects,
@@ -38,50 +38,50 @@ struct RawStep {
     faults: Vec<String>,
 }
 
-/// A run of a scenario. A copy goes its own way from where it was made, if the engine's copies do.
+/// A run of a scenario. A clone continues independently, if clones of the engine do.
 #[derive(Clone)]
 pub struct Run<'a, E> {
     engine: E,
     scenario: &'a Scenario,
     data: Option<&'a Path>,
     store: Store,
-    /// What was there before the first step, once it is.
+    /// The objects before the first step, once it has been reached.
     baseline: Option<Arc<Objects>>,
-    /// The recorded address for each that a catalog is served on.
+    /// The recorded address of each catalog, by the actual one.
     addresses: BTreeMap<String, String>,
-    /// What is served; kept as long as the run.
+    /// The folders that are served during the run.
     folders: Vec<Arc<TempDir>>,
-    /// The steps done; `None`: its catalogs are not there yet.
+    /// The completed steps; `None` until the catalogs are served.
     done: Option<Vec<Arc<RawStep>>>,
-    /// How far the step under way is.
+    /// The progress of the current step.
     within: Option<Within>,
 }
 
-/// How far a step is that has done what it does.
+/// The progress of a step whose actions are done.
 #[derive(Clone, Default)]
 struct Within {
-    /// So many of its conditions were waited for.
+    /// The number of conditions that were waited for.
     conditions: usize,
-    /// When the time for the next condition, or for its end, is over.
+    /// The deadline of the next condition, or of the step.
     end: Option<Duration>,
-    /// Since when nothing has changed, and how far the controllers were then.
+    /// Since when nothing has changed, and the progress of the controllers then.
     quiet: Option<(Duration, Progress)>,
     faults: Vec<String>,
 }
 
-/// How far [`Run::go_on`] went.
+/// The result of [`Run::go_on`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Went {
-    /// Within a step.
+    /// The step is still in progress.
     On,
-    /// To the end of a step, or of what comes before every scenario, or before its first step.
+    /// A step, the common preparation or the preparation of the scenario is complete.
     StepEnded,
-    /// Nowhere: no step is left.
+    /// There is no step left.
     Nowhere,
 }
 
 impl<'a, E: Engine> Run<'a, E> {
-    /// A run that has not begun. `data` is the data folder, for catalogs that name bundles of it.
+    /// Creates a run. `data` is the data folder, for catalogs that name bundles of it.
     pub fn new(engine: E, scenario: &'a Scenario, data: Option<&'a Path>) -> Self {
         Self {
             engine,
@@ -96,12 +96,12 @@ impl<'a, E: Engine> Run<'a, E> {
         }
     }
 
-    /// The engine.
+    /// Returns the engine.
     pub fn engine(&mut self) -> &mut E {
         &mut self.engine
     }
 
-    /// Does what is left of the scenario, and answers what all steps left behind.
+    /// Runs the rest of the scenario, and returns the results of all steps.
     ///
     /// # Errors
     /// As [`Run::go_on`].
@@ -115,11 +115,11 @@ impl<'a, E: Engine> Run<'a, E> {
         Ok(recording)
     }
 
-    /// Does what comes before every scenario, or before the first step; or what the next step does; or lets time pass within it
+    /// Executes the common preparation, the preparation of the scenario or the actions of the next step, or waits within it
     /// until something changes.
     ///
     /// # Errors
-    /// A request of the scenario was refused, or the cluster is not as every scenario needs it.
+    /// A request of the scenario was refused, or the cluster does not reach the initial state.
     pub fn go_on(&mut self) -> Result<Went> {
         let Some(done) = &self.done else {
             if self.baseline.is_none() {
@@ -150,7 +150,7 @@ impl<'a, E: Engine> Run<'a, E> {
         })
     }
 
-    /// Is it where the other is: has the last step ended alike, with the same objects but for what is another in every run?
+    /// Returns whether it is in the same state as the other: the last steps ended equally, with the same normalised objects.
     ///
     /// # Errors
     /// The objects cannot be normalised.
@@ -170,7 +170,7 @@ impl<'a, E: Engine> Run<'a, E> {
         Ok(end(self) == end(other) && a.len() == b.len() && pairs.all(|((m, a), (n, b))| m == n && is_same(a, b)))
     }
 
-    /// Brings the cluster to where every scenario starts, and takes that as the baseline.
+    /// Brings the cluster to the initial state of every scenario, and records that as the baseline.
     fn start(&mut self) -> Result<()> {
         for object in base_objects() {
             self.engine.apply(&object)?;
@@ -234,7 +234,7 @@ impl<'a, E: Engine> Run<'a, E> {
         Ok(address)
     }
 
-    /// Does what a step does. Answers how its commands ended otherwise than they were to.
+    /// Executes the actions of a step. Returns the unexpected results of its commands.
     fn begin(&mut self, step: &StepSpec) -> Result<Vec<String>> {
         for fault in &step.faults {
             self.engine.fault(fault)?;
@@ -268,7 +268,7 @@ impl<'a, E: Engine> Run<'a, E> {
         Ok(faults)
     }
 
-    /// Waits for the next change of what a step waits for. What it left behind, when it is over.
+    /// Waits for the next change in a step. Returns the result of the step when it is complete.
     fn step(&mut self, step: &StepSpec, within: &mut Within) -> Result<Option<RawStep>> {
         while let Some(condition) = step.until.get(within.conditions) {
             let end = *within.end.get_or_insert_with(|| self.engine.now() + seconds(step.timeout));
@@ -286,7 +286,7 @@ impl<'a, E: Engine> Run<'a, E> {
         Ok(Some(RawStep { name: step.name.clone(), objects, events, history, unsettled: !settled, faults }))
     }
 
-    /// What a step names may have been made a moment ago, by the step itself or by the controllers: takes in what has changed.
+    /// Reads new changes, because a step may name objects that the step itself or the controllers created a moment ago.
     fn catch_up(&mut self) -> Result<()> {
         self.wait(Duration::ZERO)
     }
@@ -314,8 +314,7 @@ impl<'a, E: Engine> Run<'a, E> {
     }
 
     fn newest(&self, kind: &str, namespace: &str) -> Result<String> {
-        let newest =
-            self.store.newest(kind, namespace).with_context(|| format!("there is no {kind} in {namespace}"))?;
+        let newest = self.store.newest(kind, namespace).with_context(|| format!("no {kind} found in {namespace}"))?;
         Ok(name(newest).to_owned())
     }
 
@@ -324,7 +323,7 @@ impl<'a, E: Engine> Run<'a, E> {
         Ok(Gvk::from_api_version(&api_version.with_context(|| format!("unknown kind {kind}"))?, kind))
     }
 
-    /// Lets time pass until something changes, at most for so long.
+    /// Waits until something changes, at most for `at_most`.
     fn wait(&mut self, at_most: Duration) -> Result<()> {
         for change in self.engine.changes(at_most)? {
             self.store.take(change, self.engine.now());
@@ -332,7 +331,7 @@ impl<'a, E: Engine> Run<'a, E> {
         Ok(())
     }
 
-    /// Does the condition hold before the end? `None`: not yet, but something has changed.
+    /// Returns whether the condition holds before the end; `None` if it does not hold yet, but something has changed.
     fn until(&mut self, condition: &Condition, end: Duration) -> Result<Option<bool>> {
         if condition.holds(&self.store) {
             return Ok(Some(true));
@@ -344,8 +343,9 @@ impl<'a, E: Engine> Run<'a, E> {
         Ok(None)
     }
 
-    /// Is there a long enough quiet before the end, after which the controllers have nothing to do? `None`: not yet, time has passed.
-    /// `quiet` is since when, and how far the controllers were then.
+    /// Returns whether nothing changed for long enough before the end, with the controllers having nothing to do; `None` if
+    /// time has passed without a result. `quiet` contains the start of the quiet time, and the progress of the controllers
+    /// then.
     fn settle(
         &mut self,
         recorded: Duration,
@@ -363,7 +363,7 @@ impl<'a, E: Engine> Run<'a, E> {
             if progress.unsettled == 0 && progress == before {
                 return Ok(Some(true));
             }
-            // They were at work: whether that changes anything will be seen.
+            // The controllers were working, which may still cause changes.
             self.store.touch(now);
             since = now;
         }
@@ -375,8 +375,8 @@ impl<'a, E: Engine> Run<'a, E> {
         Ok(None)
     }
 
-    /// All that is watched and neither Kubernetes' own nor as before the first step, the custom resources of the CRDs among
-    /// that, and OLM's events.
+    /// Returns all watched objects, including custom resources, except Kubernetes' own and those unchanged since before the
+    /// first step, and OLM's events.
     fn state(&mut self) -> Result<(Objects, Vec<Arc<Value>>)> {
         let (all, baseline) = (self.store.objects(), self.baseline.clone().unwrap_or_default());
         let is_same = |before: &Arc<Value>, now: &Arc<Value>| Arc::ptr_eq(before, now) || strip(before) == strip(now);
@@ -403,13 +403,13 @@ impl<'a, E: Engine> Run<'a, E> {
         Normaliser::new(self.store.uids(), self.store.generated(), &self.addresses)
     }
 
-    /// Rewrites all that was seen, once all names are known.
+    /// Normalises all results, after all names are known.
     fn normalise(&self, raw: &[Arc<RawStep>]) -> Result<Recording> {
         let normaliser = self.normaliser()?;
         let mut known = BTreeSet::new();
         let steps = raw.iter().map(|step| {
             let mut events = BTreeMap::new();
-            // How many of these there are depends on how fast pods start.
+            // The number of these depends on how fast pods start.
             for event in step.events.iter().filter(|event| event["reason"] != "InstallWaiting") {
                 let event = normaliser.event(event);
                 let id = dumps(&event, Form::Spaced);
@@ -435,12 +435,12 @@ impl<'a, E: Engine> Run<'a, E> {
     }
 }
 
-/// A Namespace.
+/// Returns a Namespace.
 pub(super) fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// What is there before every scenario, beside OLM's CRDs.
+/// Returns the initial objects of every scenario, apart from OLM's CRDs.
 fn base_objects() -> [Value; 5] {
     let group = |namespace: &str, name: &str| {
         json!({
@@ -459,7 +459,7 @@ fn base_objects() -> [Value; 5] {
     ]
 }
 
-/// OLM has processed them when these hold.
+/// Returns the conditions under which OLM has processed them.
 fn base_conditions() -> Vec<Condition> {
     let groups = [("operators", "global-operators"), ("olm", "olm-operators")];
     let processed = groups.map(|(namespace, name)| Condition {
@@ -492,13 +492,13 @@ mod tests {
     use super::super::store::Change;
     use super::*;
 
-    /// A slow cluster: nothing is seen of what its controllers work on, until the last of it shows.
+    /// A slow cluster: the work of its controllers is observed with a delay.
     #[derive(Default)]
     struct Slow {
         now: Duration,
-        /// They are at work until then.
+        /// The controllers are working until then.
         works_until: Duration,
-        /// When what they did is seen.
+        /// When the result of their work is observed.
         shows_at: Duration,
         shown: bool,
     }
@@ -548,7 +548,7 @@ mod tests {
         }
     }
 
-    /// Was what shows late seen, and when was all settled?
+    /// Returns whether the run settled, whether the late change was observed, and when.
     fn settle(works_until: u64, shows_at: u64) -> (bool, bool, u64) {
         let (works_until, shows_at) = (Duration::from_secs(works_until), Duration::from_secs(shows_at));
         let engine = Slow { works_until, shows_at, ..Slow::default() };
@@ -566,11 +566,11 @@ mod tests {
     }
 
     #[test]
-    fn quiet_is_not_enough_while_the_controllers_are_at_work() {
+    fn quiet_is_not_sufficient_while_the_controllers_are_working() {
         assert_eq!(settle(0, 100), (true, false, 1), "idle and quiet");
-        assert_eq!(settle(7, 7), (true, true, 8), "what took long is waited for");
+        assert_eq!(settle(7, 7), (true, true, 8), "long work is waited for");
         let (settled, seen, _) = settle(1, 2);
-        assert_eq!((settled, seen), (true, true), "what was just done is waited for until it shows");
-        assert_eq!(settle(100, 100), (false, false, 60), "but not for ever");
+        assert_eq!((settled, seen), (true, true), "recent work is waited for until it is observed");
+        assert_eq!(settle(100, 100), (false, false, 60), "but not forever");
     }
 }

@@ -21,7 +21,7 @@ use super::format::{FaultSpec, PatchSpec, PatchType, Scenario};
 use super::store::Change;
 use crate::sim_api::SimApi;
 
-/// Where the virtual clock starts.
+/// Start of the virtual clock.
 const BEGINNING: &str = "2026-01-01T00:00:00Z";
 
 /// A simulated cluster as an engine.
@@ -34,12 +34,12 @@ pub struct SimEngine {
 }
 
 impl SimEngine {
-    /// A cluster with OLM's CRDs and one Node.
+    /// Starts a cluster with OLM's CRDs and one Node.
     pub fn start() -> Result<Self> {
         Self::start_with(Settings::default())
     }
 
-    /// A cluster for a scenario.
+    /// Starts a cluster for a scenario.
     pub fn start_for(scenario: &Scenario) -> Result<Self> {
         let catalog_pods = scenario.has_catalog_pods()?.then(CatalogPods::default);
         let mut settings = Settings { catalog_pods, ..Settings::default() };
@@ -50,7 +50,7 @@ impl SimEngine {
                 ("--protected-copied-csv-namespaces", namespaces) => {
                     settings.protected_copied_csv_namespaces = namespaces.split(',').map(str::to_owned).collect();
                 }
-                _ => bail!("the simulation does not know {flag}"),
+                _ => bail!("the simulation does not support {flag}"),
             }
         }
         Self::start_with(settings)
@@ -67,7 +67,7 @@ impl SimEngine {
         Ok(Self { simulation, began, addresses: BTreeMap::new(), log: Vec::new() })
     }
 
-    /// The simulation.
+    /// Returns the simulation.
     pub fn simulation(&mut self) -> &mut Simulation {
         &mut self.simulation
     }
@@ -139,7 +139,9 @@ impl Engine for SimEngine {
     fn fault(&mut self, fault: &FaultSpec) -> Result<()> {
         let FaultSpec { verb, kind, name, code, reason, message, times } = fault.clone();
         let verbs = [Verb::Create, Verb::Update, Verb::Patch];
-        let Some(verb) = verbs.into_iter().find(|v| v.as_str() == verb) else { bail!("nothing is refused to {verb}") };
+        let Some(verb) = verbs.into_iter().find(|v| v.as_str() == verb) else {
+            bail!("the verb {verb} cannot be refused")
+        };
         let status = Status::new(code, &reason, message);
         self.simulation.refuse(Fault { verb, kind, name, status, times });
         Ok(())

@@ -1,5 +1,5 @@
-//! Everything the watched kinds ever showed: current objects, whose uid is whose, generated names in order of first sight,
-//! the states that OLM's objects went through, and when something last changed.
+//! Everything that the watches of all kinds reported: current objects, the objects of uids, generated names in order of first
+//! observation, the states of OLM's objects, and the time of the last change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use super::normalise::without_times;
 /// What a watch reports.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// The object was added or modified, and is like this now.
+    /// The object was added or modified, with its current state.
     Applied(Arc<Value>),
-    /// The object is gone; this was its last state.
+    /// The object was deleted, with its last state.
     Deleted(Arc<Value>),
 }
 
-/// States in the order in which they were seen, by object.
+/// States in the order of their observation, by object.
 pub type History = BTreeMap<String, Vec<Value>>;
 
-/// Generated names in order of first sight, by kind, namespace and prefix.
+/// Generated names in order of first observation, by kind, namespace and prefix.
 pub type Generated = BTreeMap<(String, String, String), Vec<String>>;
 
-/// A cluster as a watch saw it.
+/// A cluster as observed by watches.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
     objects: BTreeMap<String, Arc<Value>>,
@@ -38,7 +38,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Takes in a change that was seen at `now` on the engine's clock.
+    /// Records a change that was observed at `now` on the engine's clock.
     pub fn take(&mut self, change: Change, now: Duration) {
         match change {
             Change::Applied(object) => self.put(object, now),
@@ -76,7 +76,7 @@ impl Store {
         self.objects.insert(id, object);
     }
 
-    /// Writes down the state of a CSV, InstallPlan or Subscription when it is another than before.
+    /// Records the state of a CSV, InstallPlan or Subscription if it has changed.
     fn note(&mut self, object: &Value, gone: bool) {
         let kind = text(object, &["kind"]);
         if !matches!(kind, "ClusterServiceVersion" | "InstallPlan" | "Subscription")
@@ -104,25 +104,25 @@ impl Store {
         }
     }
 
-    /// The states seen since the last call.
+    /// Returns the states since the last call.
     pub fn take_history(&mut self) -> History {
         std::mem::take(&mut self.history)
     }
 
-    /// The objects there are, by [`ident`].
+    /// Returns the current objects, by [`ident`].
     pub fn objects(&self) -> &BTreeMap<String, Arc<Value>> {
         &self.objects
     }
 
-    /// The object of a kind and namespace that was created last.
+    /// Returns the most recently created object of a kind and namespace.
     pub fn newest(&self, kind: &str, in_namespace: &str) -> Option<&Value> {
         let of_kind = self.objects.values().filter(|o| text(o, &["kind"]) == kind && namespace(o) == in_namespace);
-        // Creation times have whole seconds; within one, what was seen last.
+        // Creation times have whole seconds; within one second, the most recently observed.
         let newest = of_kind.max_by_key(|o| (text(o, &["metadata", "creationTimestamp"]), self.born.get(uid(o))));
         newest.map(Arc::as_ref)
     }
 
-    /// The API version of a kind, as its objects or its definition have it.
+    /// Returns the API version of a kind, from its objects or its definition.
     pub fn api_version(&self, kind: &str) -> Option<String> {
         if let Some(object) = self.objects.values().find(|o| text(o, &["kind"]) == kind) {
             return Some(text(object, &["apiVersion"]).to_owned());
@@ -133,40 +133,40 @@ impl Store {
         Some(format!("{}/{}", text(crd, &["spec", "group"]), storage_version(crd)?))
     }
 
-    /// Which object had which uid.
+    /// Returns the objects of all uids.
     pub fn uids(&self) -> &BTreeMap<String, String> {
         &self.uids
     }
 
-    /// The generated names seen.
+    /// Returns the observed generated names.
     pub fn generated(&self) -> &Generated {
         &self.generated
     }
 
-    /// When something other than a timestamp last changed, on the engine's clock.
+    /// Returns when anything other than a timestamp last changed, on the engine's clock.
     pub fn changed_at(&self) -> Duration {
         self.changed_at
     }
 
-    /// Counts quiet time from `now` on.
+    /// Restarts the quiet time at `now`.
     pub fn touch(&mut self, now: Duration) {
         self.changed_at = now;
     }
 }
 
-/// The version that a CRD stores.
+/// Returns the storage version of a CRD.
 pub fn storage_version(crd: &Value) -> Option<&str> {
     let stored = list(crd, &["spec", "versions"]).iter().find(|version| version["storage"] == true)?;
     Some(text(stored, &["name"]))
 }
 
-/// `Kind/namespace/name`, or `Kind/name`.
+/// Returns `Kind/namespace/name`, or `Kind/name`.
 pub fn ident(object: &Value) -> String {
     let parts = [text(object, &["kind"]), namespace(object), name(object)];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
 }
 
-/// An object without what changes on every write.
+/// Returns an object without the fields that change on every write.
 pub fn strip(value: &Value) -> Value {
     const VOLATILE: [&str; 6] =
         ["managedFields", "resourceVersion", "generation", "observedGeneration", "count", "series"];
@@ -181,7 +181,7 @@ pub fn strip(value: &Value) -> Value {
     }
 }
 
-/// Is an event about one of OLM's objects, or OLM's about a Namespace?
+/// Returns whether an event is about one of OLM's objects, or from OLM about a Namespace.
 pub fn is_from_olm(event: &Value) -> bool {
     text(event, &["involvedObject", "apiVersion"]).starts_with("operators.coreos.com/")
         || (text(event, &["involvedObject", "kind"]) == "Namespace"
@@ -192,7 +192,8 @@ fn is_catalog_pod(pod: &Value) -> bool {
     label(pod, "olm.catalogSource").is_some()
 }
 
-/// Does Kubernetes make this object by itself, whoever runs on it? Events are recorded apart, so they count as such.
+/// Returns whether Kubernetes creates this object by itself in every cluster. Events count as such, because they are recorded
+/// separately.
 pub fn is_stock(object: &Value) -> bool {
     let name = name(object);
     match text(object, &["kind"]) {

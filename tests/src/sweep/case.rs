@@ -1,4 +1,4 @@
-//! One case: a namespace with an OperatorGroup and a Subscription, what they end with, and why.
+//! One case: a namespace with an OperatorGroup and a Subscription, their final state, and its reasons.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,27 +18,27 @@ use crate::scenario::store::{Change, ident};
 pub const CATALOGS: &str = "olm";
 /// The CatalogSource of all packages.
 pub const CATALOG: &str = "sweep";
-/// The CatalogSource of one package, in which every bundle is alone in a channel.
+/// The CatalogSource of one package, in which every bundle has its own channel.
 pub const ALONE: &str = "alone";
-/// The recording waited so long for every head.
+/// Timeout of the recording for every head.
 pub const LIMIT: Duration = Duration::from_secs(50);
 const OLM: &str = "operators.coreos.com";
 const NOT_INSTALLED: &str = "NotInstalled";
 
-/// An install, and perhaps an upgrade.
+/// An install, optionally followed by an upgrade.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The namespace that is made for it.
+    /// Its namespace.
     pub namespace: String,
     /// Package.
     pub package: String,
-    /// What the OperatorGroup targets.
+    /// The targets of the OperatorGroup.
     pub scope: Scope,
-    /// What is installed, and from which channel.
+    /// The installed bundle with its channel.
     pub install: Target,
-    /// What it is upgraded to.
+    /// The bundle of the upgrade.
     pub upgrade: Option<Target>,
-    /// The CatalogSource that the Subscription names.
+    /// The CatalogSource of the Subscription.
     pub catalog: &'static str,
 }
 
@@ -51,7 +51,7 @@ pub struct Target {
     pub csv: String,
 }
 
-/// How something ended: phase and reason of the CSV, or what keeps it from being there.
+/// A final state: phase and reason of the CSV, or why the CSV does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct End {
     /// Phase of the CSV, or `ResolutionFailed`, `PlanFailed`, `NotInstalled`.
@@ -61,17 +61,17 @@ pub struct End {
 }
 
 impl End {
-    /// An end.
+    /// Creates a final state.
     pub fn new(phase: &str, reason: &str) -> Self {
         Self { phase: phase.to_owned(), reason: reason.to_owned() }
     }
 
-    /// Is there anything that says how it stands?
+    /// Returns whether any state has been reported.
     pub fn has_begun(&self) -> bool {
         self.phase != NOT_INSTALLED
     }
 
-    /// Has it been installed?
+    /// Returns whether the installation succeeded.
     pub fn is_success(&self) -> bool {
         self.phase == "Succeeded"
     }
@@ -84,23 +84,23 @@ impl fmt::Display for End {
     }
 }
 
-/// How a case ended.
+/// The result of a case.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The install.
     pub install: End,
-    /// The upgrade, if there was to be one.
+    /// The upgrade, if there is one.
     pub upgrade: Option<End>,
-    /// What the objects say about it, a line each.
+    /// The reasons from the objects, one per line.
     pub because: Vec<String>,
 }
 
-/// What is known of a cluster: every object of the watched kinds.
+/// The observed state of a cluster: every object of the watched kinds.
 #[derive(Clone, Debug, Default)]
 pub struct View(BTreeMap<String, Arc<Value>>);
 
 impl View {
-    /// Lets time pass until something changes, at most for so long; `false`: nothing has.
+    /// Waits until something changes, at most for `at_most`; returns `false` if nothing has.
     pub fn wait<E: Engine>(&mut self, engine: &mut E, at_most: Duration) -> Result<bool> {
         let changes = engine.changes(at_most)?;
         let any = !changes.is_empty();
@@ -113,12 +113,12 @@ impl View {
         Ok(any)
     }
 
-    /// An object by [`ident`].
+    /// Returns an object by [`ident`].
     pub fn get(&self, ident: &str) -> Option<&Value> {
         self.0.get(ident).map(Arc::as_ref)
     }
 
-    /// The objects of a kind in a namespace; of all namespaces when it is empty.
+    /// Returns the objects of a kind in a namespace; of all namespaces if it is empty.
     pub fn of<'a>(&'a self, kind: &'a str, within: &'a str) -> impl Iterator<Item = &'a Value> {
         let objects = self.0.values().map(Arc::as_ref).filter(move |object| text(object, &["kind"]) == kind);
         objects.filter(move |object| within.is_empty() || namespace(object) == within)
@@ -126,7 +126,7 @@ impl View {
 }
 
 impl Case {
-    /// Applies what begins the case.
+    /// Applies the initial objects of the case.
     pub fn begin<E: Engine>(&self, engine: &mut E) -> Result<()> {
         let Self { namespace, package, scope, install, .. } = self;
         engine.apply(&namespace_object(namespace))?;
@@ -150,12 +150,12 @@ impl Case {
         }))
     }
 
-    /// The namespace that an OperatorGroup for one other targets.
+    /// Returns the namespace that an OperatorGroup with a single other target targets.
     pub fn other(&self) -> String {
         format!("{}-target", self.namespace)
     }
 
-    /// Goes on to the upgrade: changes the Subscription's channel.
+    /// Starts the upgrade by changing the Subscription's channel.
     fn switch<E: Engine>(&self, engine: &mut E, to: &Target) -> Result<()> {
         let (group, version, kind) = (OLM, "v1alpha1", "Subscription");
         let target = ObjectRef {
@@ -175,7 +175,7 @@ impl Case {
         engine.patch(&target, &patch)
     }
 
-    /// Plays the case to its end, in a cluster of its own.
+    /// Plays the case to its end, in a separate cluster.
     pub fn play<E: Engine>(&self, engine: &mut E) -> Result<Outcome> {
         let mut view = View::default();
         self.begin(engine)?;
@@ -197,7 +197,7 @@ impl Case {
         Ok(outcome)
     }
 
-    /// How the install or upgrade to a bundle stands.
+    /// Returns the state of the install or upgrade to a bundle.
     pub fn end(&self, view: &View, target: &Target) -> End {
         let place = &self.namespace;
         if let Some(csv) = view.get(&format!("ClusterServiceVersion/{place}/{}", target.csv)) {
@@ -214,7 +214,7 @@ impl Case {
         End::new(if is_failed { "PlanFailed" } else { NOT_INSTALLED }, "")
     }
 
-    /// What the namespace's objects say about how they stand.
+    /// Returns the reasons of the state from the namespace's objects.
     pub fn because(&self, view: &View) -> Vec<String> {
         let mut lines = Vec::new();
         for csv in view.of("ClusterServiceVersion", &self.namespace) {
@@ -272,7 +272,7 @@ pub fn settle<E: Engine>(engine: &mut E, view: &mut View, enough: impl Fn(&View)
     }
 }
 
-/// A Namespace.
+/// Returns a Namespace.
 pub fn namespace_object(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }

@@ -1,8 +1,8 @@
-//! The bundles of a folder as catalogs: packages, channels and edges as the bundles themselves say them.
+//! The bundles of a folder as catalogs: packages, channels and edges as the bundles define them.
 //!
-//! A channel whose bundles leave several heads is put in the order of the bundles' names, as the catalog of the recording was.
-//! For upgrades there is a catalog a package in which every bundle has a channel of its own, so that a Subscription can go along one
-//! edge and no further.
+//! A channel whose bundles leave several heads is sorted by the names of the bundles, as in the catalog of the recording. For
+//! upgrades there is a catalog per package in which every bundle has its own channel, so that a Subscription follows only one
+//! edge.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,10 +22,10 @@ use super::case::{ALONE, CATALOG, Case, Target};
 use super::each;
 use crate::data::files;
 
-/// Folders of small bundles of OLM's own tests, whose packages share names with real ones.
+/// Folders of small bundles from OLM's own tests, whose packages share names with real ones.
 const FIXTURES: &str = "fixtures-";
 
-/// What a bundle says of itself.
+/// The metadata of a bundle.
 pub struct Bundle {
     /// Package.
     pub package: String,
@@ -43,7 +43,7 @@ pub struct Bundle {
     blob: Value,
 }
 
-/// What an OperatorGroup targets.
+/// The targets of an OperatorGroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Its own namespace.
@@ -54,7 +54,7 @@ pub enum Scope {
     All,
 }
 
-/// How one version says that it upgrades another.
+/// The field by which one version upgrades another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum By {
     /// `spec.replaces`.
@@ -66,7 +66,7 @@ pub enum By {
 }
 
 impl By {
-    /// As bundles write it.
+    /// Returns its name in bundles.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Replaces => "replaces",
@@ -81,7 +81,7 @@ impl By {
 pub struct Head<'a> {
     /// The bundle.
     pub bundle: usize,
-    /// The first of the channels, by name, whose head it is; the default channel before all others.
+    /// The first of its channels by name, with the default channel before all others.
     pub channel: &'a str,
 }
 
@@ -92,14 +92,14 @@ pub struct Edge {
     pub from: usize,
     /// The newer one.
     pub to: usize,
-    /// Who says so.
+    /// The field that defines it.
     pub by: By,
 }
 
 /// The bundles of a folder, by package and name.
 pub struct Bundles {
     all: Vec<Bundle>,
-    /// Why some cannot be in a catalog.
+    /// Why some bundles cannot be in a catalog.
     pub left_out: Vec<String>,
 }
 
@@ -124,12 +124,12 @@ impl Bundles {
         Ok(bundles)
     }
 
-    /// A bundle by its number.
+    /// Returns a bundle by its index.
     pub fn get(&self, bundle: usize) -> &Bundle {
         &self.all[bundle]
     }
 
-    /// The heads of all channels, by package and name.
+    /// Returns the heads of all channels, by package and name.
     pub fn heads(&self) -> Vec<Head<'_>> {
         let mut heads: BTreeMap<usize, (bool, &str)> = BTreeMap::new();
         for package in self.packages() {
@@ -144,7 +144,7 @@ impl Bundles {
         heads.into_iter().map(|(bundle, (_, channel))| Head { bundle, channel }).collect()
     }
 
-    /// The upgrades that bundles say, by package and name.
+    /// Returns the upgrades that bundles define, by package and name.
     pub fn edges(&self) -> Vec<Edge> {
         let mut edges = Vec::new();
         for (from, old) in self.all.iter().enumerate() {
@@ -154,7 +154,7 @@ impl Bundles {
         edges
     }
 
-    /// The OperatorGroup for that bundle: for the own namespace where it can, else for one other, else for all.
+    /// Returns the scope of the OperatorGroup for that bundle: its own namespace if supported, else one other, else all.
     pub fn scope(&self, bundle: usize) -> Scope {
         let has = |mode: &str| self.all[bundle].modes.contains(mode);
         match (has("OwnNamespace"), has("SingleNamespace")) {
@@ -164,7 +164,7 @@ impl Bundles {
         }
     }
 
-    /// The install of the head of that name.
+    /// Returns the install of the head with that name.
     pub fn install(&self, package: &str, head: &str) -> Option<Case> {
         let heads = self.heads();
         let is_it = |head_of: &&Head<'_>| {
@@ -173,12 +173,12 @@ impl Bundles {
         heads.iter().find(is_it).map(|head| self.head(head))
     }
 
-    /// The install of a head.
+    /// Returns the install of a head.
     pub fn head(&self, head: &Head<'_>) -> Case {
         self.case(head.bundle, head.channel)
     }
 
-    /// The upgrade along an edge, from one channel of [`Bundles::alone`] to another.
+    /// Returns the upgrade along an edge, from one channel of [`Bundles::alone`] to another.
     pub fn upgrade(&self, edge: Edge) -> Case {
         let to = self.all[edge.to].name.clone();
         let upgrade = Some(Target { channel: to.clone(), csv: to });
@@ -197,7 +197,7 @@ impl Bundles {
         }
     }
 
-    /// The catalog of all packages.
+    /// Returns the catalog of all packages.
     pub fn catalog(&self) -> Result<Served> {
         let mut blobs: Vec<String> = self.all.iter().map(|bundle| bundle.blob.to_string()).collect();
         for package in self.packages() {
@@ -209,13 +209,13 @@ impl Bundles {
         Served::of(&blobs)
     }
 
-    /// The catalog of one package in which every bundle is alone in a channel that is called by its name.
+    /// Returns the catalog of one package in which every bundle has its own channel with its name.
     pub fn alone(&self, package: &str) -> Result<Served> {
         let mut blobs = vec![json!({"schema": "olm.package", "name": package}).to_string()];
         for (_, bundle) in self.of(package) {
             blobs.push(bundle.blob.to_string());
             blobs.push(channel_blob(package, &bundle.name, vec![bundle.entry()]));
-            // The last one is as good as any.
+            // Any of them would do.
             blobs[0] = json!({"schema": "olm.package", "name": package, "defaultChannel": bundle.name}).to_string();
         }
         Served::of(&blobs)
@@ -230,7 +230,7 @@ impl Bundles {
         self.all.iter().map(|bundle| bundle.package.as_str()).collect()
     }
 
-    /// The bundles of a package, with their numbers.
+    /// Returns the bundles of a package, with their indices.
     fn of(&self, package: &str) -> impl Iterator<Item = (usize, &Bundle)> {
         self.all.iter().enumerate().filter(move |(_, bundle)| bundle.package == package)
     }
@@ -239,7 +239,7 @@ impl Bundles {
         self.of(package).flat_map(|(_, bundle)| &bundle.channels).map(String::as_str).collect()
     }
 
-    /// The default channel that the newest bundle names which names one, if there is such a channel.
+    /// Returns the default channel of the newest bundle that names one, if that channel exists.
     fn default_channel(&self, package: &str) -> &str {
         let channels = self.channels(package);
         let named = self.of(package).filter(|(_, bundle)| channels.contains(bundle.default_channel.as_str()));
@@ -248,7 +248,7 @@ impl Bundles {
         named.or_else(|| channels.first().copied()).unwrap_or_default()
     }
 
-    /// The bundles of a channel by name, the head last.
+    /// Returns the bundles of a channel by name, the head last.
     fn members(&self, package: &str, channel: &str) -> (Vec<usize>, bool) {
         let within = |bundle: &Bundle| bundle.channels.iter().any(|name| name == channel);
         let members: Vec<usize> = self.of(package).filter(|(_, b)| within(b)).map(|(number, _)| number).collect();
@@ -280,9 +280,9 @@ impl Bundles {
 pub struct Served {
     /// Its content.
     pub snapshot: Snapshot,
-    /// What is wrong with packages that are not in it.
+    /// Why packages are excluded.
     pub left_out: Vec<String>,
-    /// Where its bundles' objects are read again.
+    /// The folder from which its bundles' objects are read again.
     _folder: TempDir,
 }
 
@@ -301,7 +301,7 @@ fn channel_blob(package: &str, channel: &str, entries: Vec<Value>) -> String {
 }
 
 impl Bundle {
-    /// Reads a bundle's folder. The inner error says why no catalog can hold it.
+    /// Reads a bundle's folder. The inner error explains why no catalog can contain it.
     fn read(folder: &Path) -> Result<Result<Self, Finding>> {
         let shown = folder.to_string_lossy();
         let mut contents = Vec::new();
@@ -322,7 +322,7 @@ impl Bundle {
             version: parse_tolerant(bundle.version()).ok(),
             replaces: text(&bundle.csv, &["spec", "replaces"]).to_owned(),
             skips: spec("skips").iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-            // opm takes no catalog with a range that it cannot read.
+            // opm accepts no catalog with an invalid range.
             skip_range: Some(bundle.skip_range())
                 .filter(|range| Range::parse(range).is_ok())
                 .unwrap_or_default()
@@ -334,7 +334,7 @@ impl Bundle {
         }
     }
 
-    /// As a channel has it.
+    /// Returns its channel entry.
     fn entry(&self) -> Value {
         let mut entry = json!({"name": self.name, "skips": self.skips});
         for (field, value) in [("replaces", &self.replaces), ("skipRange", &self.skip_range)] {
@@ -345,12 +345,12 @@ impl Bundle {
         entry
     }
 
-    /// Does it replace or skip the bundle of that name?
+    /// Returns whether it replaces or skips the bundle with that name.
     fn names(&self, other: &str) -> bool {
         self.replaces == other || self.skips.iter().any(|skipped| skipped == other)
     }
 
-    /// How it upgrades another, if it does.
+    /// Returns how it upgrades another bundle, if it does.
     fn upgrades(&self, old: &Self) -> Option<By> {
         let in_range = |version| Range::parse(&self.skip_range).is_ok_and(|range| range.contains(version));
         if self.replaces == old.name {

@@ -1,4 +1,5 @@
-//! What ends are expected: the recording's, the differences that are argued, and the ends that are written down for what has no recording.
+//! Expected final states: those of the recording, the expected differences, and the stored results of cases without a
+//! recording.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,31 +12,31 @@ use super::case::{End, Outcome};
 use crate::data::repository;
 use crate::scenario::format::read_yaml;
 
-/// How the real OLM ended for the head of a channel.
+/// The final state of the head of a channel with the real OLM.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// Package.
     pub package: String,
     /// Name of the CSV.
     pub head: String,
-    /// The end.
+    /// The final state.
     pub end: End,
 }
 
-/// A wanted difference from the recording.
+/// An expected difference from the recording.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wanted {
     /// Name of the head's CSV.
     head: String,
-    /// Only on this engine: `sim` or `cluster`.
+    /// Limits the difference to one engine: `sim` or `cluster`.
     engine: Option<String>,
-    /// How ours ends: the phase,
+    /// The phase of this implementation,
     phase: String,
-    /// and the reason.
+    /// and its reason.
     #[serde(default)]
     reason: String,
-    /// Why we differ.
+    /// The explanation.
     #[expect(dead_code, reason = "for readers of the file, where it is required")]
     why: String,
 }
@@ -46,27 +47,27 @@ impl Wanted {
     }
 }
 
-/// An end that is written down: of an upgrade, or of a head that the recording does not have.
+/// A stored result: of an upgrade, or of a head without a recording.
 #[derive(Clone, Debug)]
 pub struct Written {
     /// Package.
     pub package: String,
-    /// The older bundle; `-` for a head that is only installed.
+    /// The older bundle; `-` for a head.
     pub from: String,
     /// The newer bundle, or the head.
     pub to: String,
     /// `replaces`, `skips`, `skipRange`, or `head`.
     pub by: String,
-    /// How the install of the older bundle ends; `-` for a head.
+    /// The final state of the install of the older bundle; `-` for a head.
     pub install: String,
-    /// How the upgrade ends, or the install of the head.
+    /// The final state of the upgrade, or of the install of the head.
     pub end: String,
-    /// Why, where that is not Succeeded.
+    /// The explanation if it is not Succeeded.
     pub why: String,
 }
 
 impl Written {
-    /// What was found.
+    /// Returns a result in the form of the stored ones.
     pub fn of(package: &str, from: Option<&str>, to: &str, by: &str, outcome: &Outcome) -> Self {
         let install = outcome.install.to_string();
         let (install, end) = match &outcome.upgrade {
@@ -88,12 +89,12 @@ impl Written {
     }
 }
 
-/// Where what is expected is written down.
+/// Returns the folder of the expected results.
 pub fn folder() -> PathBuf {
     repository().join("tests/sweep")
 }
 
-/// The recording of a data folder; `None` when it has none.
+/// Reads the recording of a data folder; `None` if it has none.
 pub fn recorded(data: &Path) -> Result<Option<Vec<Recorded>>> {
     let file = data.join("recorded/install-heads.tsv");
     if !file.exists() {
@@ -108,7 +109,7 @@ pub fn recorded(data: &Path) -> Result<Option<Vec<Recorded>>> {
     rows(&file)?.into_iter().map(row).collect::<Result<_>>().map(Some)
 }
 
-/// The ends that are written down.
+/// Reads the stored results.
 pub fn written() -> Result<Vec<Written>> {
     let file = folder().join("ends.tsv");
     let row = |mut fields: Vec<String>| {
@@ -119,7 +120,7 @@ pub fn written() -> Result<Vec<Written>> {
     Ok(rows(&file)?.into_iter().map(row).collect())
 }
 
-/// The differences that are wanted.
+/// Reads the expected differences.
 pub fn wanted() -> Result<Vec<Wanted>> {
     Ok(read_yaml::<Option<Vec<Wanted>>>(&folder().join("differences.yaml"))?.unwrap_or_default())
 }
@@ -130,7 +131,8 @@ fn rows(file: &Path) -> Result<Vec<Vec<String>>> {
     Ok(lines.map(|line| line.split('\t').map(str::to_owned).collect()).collect())
 }
 
-/// The heads that do not end as recorded or as wanted, and the wanted differences that do not occur.
+/// Returns the heads whose final state is neither as recorded nor an expected difference, and the expected differences that do
+/// not occur.
 pub fn heads(engine: &str, ends: &[(&Recorded, Outcome)], wanted: &[Wanted]) -> String {
     let mut out = String::new();
     for (Recorded { package, head, end }, outcome) in ends {
@@ -150,7 +152,7 @@ pub fn heads(engine: &str, ends: &[(&Recorded, Outcome)], wanted: &[Wanted]) -> 
     out
 }
 
-/// The ends that are other than they are written down, and those that need a reason and have none.
+/// Returns the results that differ from the stored ones, and those that lack a required explanation.
 pub fn ends(found: &[(Written, Vec<String>)], written: &[Written]) -> String {
     let mut out = String::new();
     for (found, because) in found {
@@ -169,7 +171,7 @@ pub fn ends(found: &[(Written, Vec<String>)], written: &[Written]) -> String {
     out
 }
 
-/// The heads as a table for people.
+/// Formats the heads as a Markdown table.
 pub fn table_of_heads(engine: &str, ends: &[(&Recorded, Outcome)]) -> String {
     let mut out = format!("| package | head | real OLM | ours ({engine}) |\n| --- | --- | --- | --- |\n");
     for (Recorded { package, head, end }, outcome) in ends {
@@ -180,7 +182,7 @@ pub fn table_of_heads(engine: &str, ends: &[(&Recorded, Outcome)]) -> String {
     out
 }
 
-/// The ends as `ends.tsv` has them, the reasons that it has among them.
+/// Formats the results in the format of `ends.tsv`, with its explanations.
 pub fn table_of_ends(found: &[(Written, Vec<String>)], written: &[Written]) -> String {
     let mut out = String::new();
     for (found, because) in found {

@@ -1,4 +1,4 @@
-//! Cases on a real cluster: several at once, or one after the other with all that they left taken away in between.
+//! Cases on a real cluster: several at once, or one after the other with all objects deleted in between.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use super::catalog::Served;
 use crate::scenario::cluster::ClusterEngine;
 use crate::scenario::engine::Engine;
 
-/// Namespaces and CustomResourceDefinitions may take so long to go.
+/// How long the deletion of namespaces and CustomResourceDefinitions may take.
 const CLEANING: Duration = Duration::from_mins(2);
 
-/// The first resolution may take so long to begin: it is with a catalog of all bundles, and all that a debug build does is slow.
+/// How long the first resolution may take to start: it reads a catalog of all bundles, and debug builds are slow.
 const READING: Duration = Duration::from_mins(1);
 
-/// A cluster whose one catalog is READY.
+/// A cluster with a single READY catalog.
 pub struct Live {
     engine: ClusterEngine,
     view: View,
-    /// Its bundles' objects are read from there.
+    /// The folder from which its bundles' objects are read.
     _catalog: Served,
 }
 
 impl Live {
-    /// Starts it.
+    /// Starts a cluster.
     pub fn start(catalog: Served) -> Result<Self> {
         let mut engine = ClusterEngine::start_plain()?;
         let mut view = View::default();
@@ -35,12 +35,12 @@ impl Live {
         Ok(Self { engine, view, _catalog: catalog })
     }
 
-    /// Installs what the cases say, all at once.
+    /// Installs all cases at once.
     pub fn play(&mut self, cases: &[Case]) -> Result<Vec<Outcome>> {
         for case in cases {
             case.begin(&mut self.engine)?;
         }
-        // The controllers read the catalog first; until then nothing changes, however long that takes.
+        // The controllers read the catalog first; nothing changes until then.
         let is_begun = |view: &View| cases.iter().all(|case| case.end(view, &case.install).has_begun());
         let end = self.engine.now() + READING;
         while !is_begun(&self.view) && self.engine.now() < end {
@@ -57,12 +57,12 @@ impl Live {
         Ok(cases.iter().map(outcome).collect())
     }
 
-    /// What the controllers have said.
+    /// Returns the controllers' log.
     pub fn log(&self) -> String {
         self.engine.log()
     }
 
-    /// Takes the cases' namespaces away, and every definition that is not OLM's.
+    /// Deletes the cases' namespaces, and every CustomResourceDefinition that is not OLM's.
     pub fn clean(&mut self, cases: &[Case]) -> Result<()> {
         let namespaces = cases.iter().flat_map(|case| [case.namespace.clone(), case.other()]);
         let namespaces: BTreeSet<String> = namespaces.collect();
@@ -74,12 +74,12 @@ impl Live {
             };
             view.of(kind, "").filter(|object| is_ours(name(object))).map(ObjectRef::of).collect()
         };
-        // The controllers take away what a CSV made while its namespace is still there.
+        // The controllers delete the objects of a CSV only while its namespace exists.
         for kind in ["Subscription", "ClusterServiceVersion"] {
             for namespace in &namespaces {
                 let targets: Vec<ObjectRef> = self.view.of(kind, namespace).map(ObjectRef::of).collect();
                 for target in &targets {
-                    // What is gone already need not be deleted.
+                    // A deleted object needs no further deletion.
                     drop(self.engine.delete(target));
                 }
             }

@@ -1,4 +1,5 @@
-//! The sweep: every operator of the sample data is installed and upgraded, and ends as it ended with the real OLM.
+//! The sweep: installs and upgrades every operator of the sample data, and compares the final states with those of the real
+//! OLM.
 //!
 //! ```text
 //!   catalog   bundles of the data folder ──▶ heads, edges, and the catalogs that hold them
@@ -18,7 +19,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Does the work for every item, on every processor. The answers are in the order of the items.
+/// Processes all items on all processors and returns the results in the order of the items.
 pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(items.len()));

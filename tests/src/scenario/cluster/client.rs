@@ -1,6 +1,6 @@
-//! Requests of a user to the API server, with objects as JSON, and what a watch of a kind shows.
+//! Requests of a user to the API server, with objects as JSON, and watches of a kind.
 //!
-//! A client of its own: the one under test is not its own judge.
+//! Independent of the client under test, so that it can verify it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,26 +21,26 @@ use crate::scenario::store::{Change, ident};
 
 /// The field manager of the recordings.
 const MANAGER: &str = "scenario";
-/// The API server takes a while to serve a kind that was just defined, and refuses writes that collide with others'. So long a user
-/// tries again.
+/// The API server needs some time to serve a new kind, and refuses writes that conflict with other writers. A user retries for
+/// this long.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How often.
+/// Interval between retries.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// A client of the API server.
 #[derive(Clone)]
 pub(super) struct Client(kube::Client);
 
-/// What a watch shows.
+/// An event of a watch.
 pub(super) enum Seen {
-    /// All objects that there are of a kind have been shown.
+    /// All existing objects of a kind were returned.
     All,
     /// An object changed.
     Change(Change),
 }
 
 impl Client {
-    /// A client with the rights that the kubeconfig gives.
+    /// Returns a client with the rights of the kubeconfig.
     pub(super) async fn connect(kubeconfig: &Path) -> Result<Self> {
         let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
@@ -48,7 +48,7 @@ impl Client {
         Ok(Self(kube::Client::try_from(config)?))
     }
 
-    /// Server-side apply, or a POST of an object that has no name.
+    /// Sends a server-side apply, or a POST of an object without a name.
     pub(super) async fn apply(&self, object: &Value) -> Result<()> {
         let target = ObjectRef::of(object);
         let again = |code| matches!(code, 404 | 409 | 429 | 500 | 503);
@@ -63,7 +63,7 @@ impl Client {
         .await
     }
 
-    /// PATCH of an object or of a subresource.
+    /// Sends a PATCH of an object or of a subresource.
     pub(super) async fn patch(&self, target: &ObjectRef, patch: &PatchSpec) -> Result<()> {
         let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
         let body = match patch.patch_type {
@@ -85,21 +85,21 @@ impl Client {
         .await
     }
 
-    /// DELETE, dependents in the background.
+    /// Sends a DELETE with background propagation.
     pub(super) async fn delete(&self, target: &ObjectRef) -> Result<()> {
         let request = self.collection(target).await?.delete(&target.name, &DeleteParams::background())?;
         self.0.request::<Value>(request).await?;
         Ok(())
     }
 
-    /// The objects of a custom resource in all namespaces; none when the API server does not come to serve it.
+    /// Lists the objects of a custom resource in all namespaces; none if the API server does not serve it in time.
     pub(super) async fn list(&self, resource: &Gvk, plural: &str) -> Result<Vec<Value>> {
         let mut ticks = ticks();
         for _ in 0..30 {
             ticks.tick().await;
             match self.list_once(resource, plural).await {
                 Ok((objects, _)) => return Ok(objects),
-                // Not served yet, or its storage is made anew: a definition has changed a moment ago.
+                // Not served yet, or its storage is being recreated after a change of its definition.
                 Err(error) if matches!(code(&error), Some(404 | 429 | 503)) => {}
                 Err(error) => return Err(error).with_context(|| format!("list {plural}")),
             }
@@ -122,13 +122,13 @@ impl Client {
         Ok((objects, version))
     }
 
-    /// Shows what changes of a kind, until nobody listens. Waits for the kind when it is not served yet.
+    /// Sends the changes of a kind until the receiver is dropped. Waits for the kind if it is not served yet.
     pub(super) async fn follow(self, resource: Gvk, plural: &str, shown: Sender<Seen>) {
         let mut known = BTreeMap::new();
         let mut ticks = ticks();
         loop {
             ticks.tick().await;
-            // A list or watch that fails is made anew; what was missed shows in the next list.
+            // A failed list or watch is restarted; the next list contains the missed changes.
             let Ok((objects, version)) = self.list_once(&resource, plural).await else { continue };
             let now: BTreeMap<_, _> = objects.iter().map(|object| (ident(object), object.clone())).collect();
             known.retain(|id, _| !now.contains_key(id));
@@ -141,7 +141,7 @@ impl Client {
         }
     }
 
-    /// Follows a kind from a version on, as long as the API server lets it. Answers whether anybody listens.
+    /// Watches a kind from a version on until the API server ends the watch. Returns whether there is still a receiver.
     async fn watch(
         &self,
         resource: &Gvk,
@@ -180,7 +180,7 @@ impl Client {
         }
     }
 
-    /// Requests to the objects of the target's kind and namespace.
+    /// Returns requests to the collection of the target's kind and namespace.
     async fn collection(&self, target: &ObjectRef) -> Result<Request> {
         let ObjectRef { gvk, namespace, .. } = target;
         let resources = match gvk.group.as_str() {
@@ -196,7 +196,7 @@ impl Client {
         Ok(Request::new(format!("{}{scope}/{}", base(gvk), resource.name)))
     }
 
-    /// Makes a request until it is accepted, as long as its refusal's code says that trying again may help.
+    /// Repeats a request until it is accepted, as long as the status code of the error permits a retry.
     async fn until_accepted(
         &self,
         again: impl Fn(u16) -> bool,
@@ -226,7 +226,7 @@ fn base(gvk: &Gvk) -> String {
     format!("{root}/{}", gvk.api_version())
 }
 
-/// The HTTP status code of a refusal.
+/// Returns the HTTP status code of an error.
 fn code(error: &anyhow::Error) -> Option<u16> {
     match error.downcast_ref() {
         Some(kube::Error::Api(status)) => Some(status.code),

@@ -1,4 +1,4 @@
-//! `kubectl olm run` as a process: its log kept, ended when dropped.
+//! `kubectl olm run` as a process with a captured log. Dropping it ends the process.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write as _};
@@ -18,30 +18,30 @@ use crate::scenario::engine::Progress;
 /// The plugin.
 pub(super) const NAME: &str = "kubectl-olm-run";
 
-/// An audit lists everything once; it has nothing to wait for but the catalogs.
+/// An audit lists everything once and waits only for the catalogs.
 const AUDIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the controllers may take until they tell where their metrics are.
+/// How long the controllers may take to report the address of their metrics.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The controllers under test, live.
 pub(super) struct Controllers {
     process: Child,
     folder: TempDir,
-    /// What an audit is told as well.
+    /// The flags that an audit receives, too.
     flags: Vec<String>,
     log: Arc<Mutex<String>>,
-    /// Where their metrics are.
+    /// The address of their metrics.
     metrics: String,
 }
 
-/// Keeps what they log, until they end, and tells the address that they serve their metrics on.
+/// Captures the log until the process ends, and sends the address of the metrics.
 fn keep(stderr: ChildStderr, log: &Mutex<String>, serving: &Sender<String>) {
     for line in BufReader::new(stderr).lines().map_while(Result::ok) {
         if line.contains(" serving ")
             && let Some(address) = line.split_whitespace().find_map(|word| word.strip_prefix("address="))
         {
-            // Nobody listens after the first.
+            // There is no receiver after the first address.
             let _ = serving.send(address.to_owned());
         }
         let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,19 +75,19 @@ impl Controllers {
         Ok(controllers)
     }
 
-    /// What they say that they have done, and have to do.
+    /// Returns how many actions they have executed, and how much work is left.
     pub(super) fn progress(&self) -> Result<Progress> {
         let mut connection = TcpStream::connect(&self.metrics)?;
         connection.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
         Progress::read(&std::io::read_to_string(connection)?)
     }
 
-    /// What they have logged.
+    /// Returns their log so far.
     pub(super) fn log(&self) -> String {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Fails when they have ended.
+    /// Returns an error if the process has ended.
     pub(super) fn check(&mut self) -> Result<()> {
         match self.process.try_wait()? {
             Some(status) => bail!("{NAME} ended with {status}:\n{}", self.log()),
@@ -95,7 +95,7 @@ impl Controllers {
         }
     }
 
-    /// What they would do if they started now on the kubeconfig's cluster, in an audit's words.
+    /// Returns what they would do if they were restarted now on the kubeconfig's cluster, as an audit prints it.
     pub(super) fn audit(&self, kubeconfig: &Path) -> Result<Vec<String>> {
         let errors = self.folder.path().join("audit-errors");
         let mut audit = command(kubeconfig, &["--audit", "--once"])?;
@@ -105,7 +105,7 @@ impl Controllers {
         let (sender, said) = channel();
         std::thread::spawn(move || {
             let text = stdout.map(std::io::read_to_string);
-            // Nobody listens any more when it took too long.
+            // There is no receiver after the timeout.
             let _ = sender.send(text);
         });
         let Ok(text) = said.recv_timeout(AUDIT_TIMEOUT) else {
@@ -114,7 +114,7 @@ impl Controllers {
             return Ok(vec![format!("--audit --once does not end within {} s", AUDIT_TIMEOUT.as_secs())]);
         };
         let (text, status) = (text.transpose()?.unwrap_or_default(), audit.wait()?);
-        // 1 says that something is blocked, which many a scenario is about.
+        // Exit code 1 means that something is blocked, which is expected in many scenarios.
         if !matches!(status.code(), Some(0 | 1)) {
             bail!("{NAME} --audit --once ended with {status}:\n{}", std::fs::read_to_string(errors)?);
         }
@@ -125,7 +125,7 @@ impl Controllers {
 
 impl Drop for Controllers {
     fn drop(&mut self) {
-        // Both fail only when it has ended already.
+        // Both fail only if the process has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-/// The lines for one object that differs.
+/// Returns the lines for one object that differs.
 fn lines(golden: Value, found: Value) -> Vec<String> {
     let mut out = Vec::new();
     diff(&golden, &found, "", &mut out);
@@ -18,13 +18,13 @@ fn step(name: &str) -> Step {
 }
 
 #[test]
-fn equal_things_do_not_differ() {
+fn equal_values_do_not_differ() {
     let rose = json!({"kind": "Rose", "list": [1, {"a": null}], "text": "red"});
     assert!(lines(rose.clone(), rose).is_empty());
 }
 
 #[test]
-fn every_way_to_differ_has_its_line() {
+fn every_kind_of_difference_has_its_line() {
     let golden =
         json!({"kind": "Rose", "gone": 1, "same": {"deep": "a"}, "list": [1, 2], "longer": ["x"], "twice": ["y", "y"]});
     let found = json!({"kind": "Rose", "new": true, "same": {"deep": "b"}, "list": [1, 3], "longer": ["x", {"z": "ü"}], "twice": ["y"]});
@@ -40,7 +40,7 @@ fn every_way_to_differ_has_its_line() {
 }
 
 #[test]
-fn long_values_are_cut() {
+fn long_values_are_truncated() {
     let line = &lines(json!({"a": "x".repeat(398)}), json!({}))[0];
     assert_eq!(line, &format!("- .a: \"{}\"…", "x".repeat(398)));
     let line = &lines(json!({"a": "x".repeat(397)}), json!({}))[0];
@@ -53,7 +53,7 @@ fn unstable_matches_anything_and_nothing() {
         lines(json!({"a": UNSTABLE, "b": UNSTABLE, "c": {"d": UNSTABLE}}), json!({"b": [1], "c": {"d": {}}}))
             .is_empty()
     );
-    // Entries that come and go; the others are found by type, or kind, namespace and name.
+    // Entries that exist only sometimes; the others are identified by type, or by kind, namespace and name.
     let golden = json!([{"type": "A", "<unstable>": UNSTABLE}, {"type": "B", "status": "True"}, {"kind": "K", "name": "n", "x": 1}]);
     let b = json!({"type": "B", "status": "True"});
     let k = json!({"kind": "K", "name": "n", "x": 1});
@@ -68,19 +68,19 @@ fn unstable_matches_anything_and_nothing() {
 }
 
 #[test]
-fn the_order_of_conditions_says_nothing() {
+fn the_order_of_conditions_is_ignored() {
     let a = json!({"type": "A", "status": "True"});
     let b = json!({"type": "B", "status": "True"});
     assert!(lines(json!([a, b]), json!([b, a])).is_empty());
     let other = ["! [0].status: expected \"True\", found \"False\""];
     assert_eq!(lines(json!([a, b]), json!([b, {"type": "A", "status": "False"}])), other);
-    // Two of a type are a history.
+    // Two of the same type are a history.
     assert_eq!(lines(json!([a, a, b]), json!([a, b, a])).len(), 2);
     assert_eq!(lines(json!([a]), json!([b])), ["! [0].type: expected \"A\", found \"B\""]);
 }
 
 #[test]
-fn a_history_may_have_more_in_between() {
+fn a_history_may_have_further_entries_in_between() {
     let golden = json!({"conditions": {"<these in this order, others may be between>": ["a", "b", "c"]}});
     assert!(lines(golden.clone(), json!({"conditions": ["a", "x", "b", "c", "y"]})).is_empty());
     let missing = ["- .conditions[] in this order: \"b\"", "- .conditions[] in this order: \"c\""];
@@ -88,7 +88,7 @@ fn a_history_may_have_more_in_between() {
 }
 
 #[test]
-fn objects_are_held_against_each_other_step_by_step() {
+fn objects_are_compared_step_by_step() {
     let with = |objects: &[(&str, Value)]| Step {
         objects: objects.iter().map(|(id, object)| ((*id).to_owned(), object.clone())).collect(),
         ..step("plant")
@@ -111,7 +111,7 @@ fn objects_are_held_against_each_other_step_by_step() {
 }
 
 #[test]
-fn events_may_fall_into_another_step_and_some_are_loose() {
+fn events_may_occur_in_another_step_and_some_are_optional() {
     let event = |message: &str| json!({"object": "Rose/garden/red", "message": message});
     let with =
         |name: &str, messages: &[&str]| Step { events: messages.iter().map(|m| event(m)).collect(), ..step(name) };
@@ -124,7 +124,7 @@ fn events_may_fall_into_another_step_and_some_are_loose() {
 }
 
 #[test]
-fn transitions_are_a_subsequence_of_what_was_seen() {
+fn transitions_are_a_subsequence_of_the_observed_states() {
     let with = |states: &[&str]| Step {
         saw: [("Rose/red".to_owned(), states.iter().map(|state| json!([state])).collect())].into(),
         ..step("plant")
@@ -139,13 +139,13 @@ fn transitions_are_a_subsequence_of_what_was_seen() {
 }
 
 #[test]
-fn faults_and_unrest_are_differences() {
+fn faults_and_unsettled_steps_are_differences() {
     let restless = Step { unsettled: true, faults: vec!["not reached: Rose/red exists".to_owned()], ..step("plant") };
     let differences = compare(&recording([step("plant")]), &recording([restless.clone()]));
     assert_eq!(differences.len(), 2);
     assert_eq!(differences[0].what, What::Step("not reached: Rose/red exists".to_owned()));
     assert_eq!(differences[0].path(), "step");
-    // A golden that did not settle expects nothing better of us.
+    // If the golden did not settle, no more is expected of the recording.
     let golden = Step { unsettled: true, ..step("plant") };
     assert_eq!(compare(&recording([golden]), &recording([restless])).len(), 1);
 }

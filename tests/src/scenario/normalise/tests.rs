@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Knows a Rose's uid and two generated names, one of which starts with the other.
+/// Knows a Rose's uid and two generated names, one of which is a prefix of the other.
 fn normaliser() -> Normaliser {
     let uid = "11111111-2222-3333-4444-555555555555";
     let uids = [(uid.to_owned(), "Rose/garden/red-abc12".to_owned())].into();
@@ -34,13 +34,13 @@ fn long_texts_are_counted_in_characters() {
     let n = normaliser();
     let umlauts = "ü".repeat(2000);
     assert_eq!(n.text(&umlauts), umlauts);
-    // sha256 of 2001 times ü, of Python's hashlib.
+    // sha256 of 2001 times ü, computed by Python's hashlib.
     let expected = "<text of 2001 characters, sha256 af8f0f34763742d842342dc63874e8c4a385912c664b8be9d330884ee1831171>";
     assert_eq!(n.text(&"ü".repeat(2001)), expected);
 }
 
 #[test]
-fn objects_lose_what_the_server_writes() {
+fn fields_of_the_server_are_removed() {
     let object = json!({
         "kind": "Rose",
         "metadata": {
@@ -61,7 +61,7 @@ fn objects_lose_what_the_server_writes() {
 }
 
 #[test]
-fn kinds_have_rules_of_their_own() {
+fn kinds_have_specific_rules() {
     let n = normaliser();
     let normal = |kind: &str, mut object: Value| {
         object["kind"] = json!(kind);
@@ -138,7 +138,7 @@ fn manifests_are_shown_as_objects_and_long_ones_hashed() {
 }
 
 #[test]
-fn events_say_who_wrote_what_about_which_object() {
+fn events_have_source_message_and_object() {
     let event = json!({
         "kind": "Event", "type": "Normal", "reason": "Bloomed", "message": "red-abc blooms", "count": 3,
         "involvedObject": {"kind": "Rose", "namespace": "garden", "name": "red-abc"}, "source": {}, "reportingComponent": "gardener",
