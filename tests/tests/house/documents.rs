@@ -424,10 +424,10 @@ pub(crate) fn files() -> Vec<Generated> {
 
 const POLICIES: &str = "# Policies for InstallPlans
 
-`kubectl olm install-plan approve --if EXPR` approves only plans of which EXPR holds, and `explain --if EXPR` tries it. EXPR is CEL over the
-fields of `kubectl olm install-plan explain -o json`, which are listed here (schema: `schemas/InstallPlanExplanation.json`). Every field is
-always there; what does not apply is null, empty or false. Versions are compared with `semver(x).major()`, `.minor()`, `.patch()`,
-`.isLessThan(y)`, `.isGreaterThan(y)`, `.compareTo(y)`, and `isSemver(x)`.
+`kubectl olm install-plan approve --if EXPR` approves only InstallPlans for which EXPR is true; `explain --if EXPR` evaluates EXPR without
+approving. EXPR is a CEL expression over the fields of `kubectl olm install-plan explain -o json`, which this page lists (schema:
+`schemas/InstallPlanExplanation.json`). Every field is always present; a field that does not apply is null, empty or false. To compare
+versions, use `semver(x).major()`, `.minor()`, `.patch()`, `.isLessThan(y)`, `.isGreaterThan(y)`, `.compareTo(y)`, and `isSemver(x)`.
 
     verdict.result == \"safe\" && rbac.escalates == false && crds.all(c, c.safe) && csvs.all(x, x.from != null && semver(x.to).major() == semver(x.from).major())
 

@@ -1,4 +1,4 @@
-//! What becomes of CustomResourceDefinitions, and of the custom resources that exist.
+//! Changes of CustomResourceDefinitions, and their effects on existing custom resources.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::structural::{SchemaCheck, Violation};
 
 const KIND: &str = kinds::CUSTOM_RESOURCE_DEFINITION.kind;
 
-/// The CustomResourceDefinitions of the plan, by name, as far as they are in a version that the cluster serves.
+/// Returns the CustomResourceDefinitions of the plan, by name, that use an API version that the cluster serves.
 pub(super) fn changes(trial: &Trial, copy: &ClusterCopy) -> Vec<Crd> {
     let steps = trial.steps().iter().filter(|s| Step::of(s).kind() == KIND);
     let mut crds: Vec<Crd> = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn changes(trial: &Trial, copy: &ClusterCopy) -> Vec<Crd> {
         let live = trial.before.api().find(API_EXTENSIONS, KIND, "", name);
         let version = installplan::kind_made(step).version;
         if live.is_none() && !trial.before.api().served_versions(API_EXTENSIONS, KIND).contains(&version.as_str()) {
-            // It cannot be made, which is told elsewhere.
+            // It cannot be created; `unserved_kinds` reports that.
             continue;
         }
         crds.push(match live {
@@ -58,7 +58,7 @@ fn compared(trial: &Trial, copy: &ClusterCopy, live: &Value, desired: &Value) ->
         Some(found) => found.clone(),
         None => trial.before.fitting(&question),
     };
-    // Each counts once a version that it can be read in.
+    // Each object is counted once per version whose schema was checked.
     let existing = found.looked_at.checked_div(question.schemas.len() as u64).unwrap_or_default();
     let after = trial.after.api().find(API_EXTENSIONS, KIND, "", name);
     let is_changed = after.is_some_and(|after| after["spec"] != live["spec"]) || !object::covers(live, &spec(desired));
@@ -79,20 +79,19 @@ fn compared(trial: &Trial, copy: &ClusterCopy, live: &Value, desired: &Value) ->
     crd.losses = named(&found.first_losses);
     let message = match installplan::lost_version(live, desired) {
         Some(version) => format!(
-            "version {version} goes, and objects may still be stored in it (status.storedVersions): OLM refuses that"
+            "version {version} is removed, but objects may still be stored in it (status.storedVersions): OLM refuses the change"
         ),
         None if crd.misfit_count > 0 && CustomResourceDefinition::of(desired).is_converted_by_webhook() => format!(
-            "{} do not fit the new schema; OLM goes on all the same, since a webhook converts them",
+            "{} do not fit the new schema; OLM continues nevertheless, because a webhook converts them",
             counted(crd.misfit_count, existing)
         ),
         None if crd.misfit_count > 0 => {
-            format!("{} do not fit the new schema: OLM refuses that", counted(crd.misfit_count, existing))
+            format!("{} do not fit the new schema: OLM refuses the change", counted(crd.misfit_count, existing))
         }
         None if is_unread && is_changed => "its custom resources could not be read".to_owned(),
-        None if crd.loss_count > 0 => format!(
-            "{} have fields that the new schema does not know, and lose them",
-            counted(crd.loss_count, existing)
-        ),
+        None if crd.loss_count > 0 => {
+            format!("{} lose fields that the new schema does not define", counted(crd.loss_count, existing))
+        }
         None => String::new(),
     };
     crd.safe = message.is_empty();
@@ -100,7 +99,7 @@ fn compared(trial: &Trial, copy: &ClusterCopy, live: &Value, desired: &Value) ->
     crd
 }
 
-/// What is to be known of the custom resources: do they fit the schemas that they get, or at least, how many are there?
+/// Returns the check of the existing custom resources against their new schemas. If no schema changes, the check only counts them.
 fn question(live: &Value, desired: &Value) -> SchemaCheck {
     installplan::fitting(live, desired).unwrap_or_else(|| {
         let crd = CustomResourceDefinition::of(live);
@@ -117,7 +116,7 @@ fn question(live: &Value, desired: &Value) -> SchemaCheck {
     })
 }
 
-/// What is to be asked of the custom resources of the definitions that change, for they are not in the copy.
+/// Returns the checks for the definitions that change. Their custom resources are not in the copy, so the caller has to run them.
 pub(super) fn questions(trial: &Trial, crds: &[Crd]) -> Vec<SchemaCheck> {
     let is_changed = |name: &str| crds.iter().any(|crd| crd.name == name && crd.change == Change::Update);
     let steps = trial.steps().iter().filter(|s| Step::of(s).kind() == KIND);

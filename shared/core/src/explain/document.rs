@@ -1,5 +1,5 @@
-//! What is told of an InstallPlan before it is executed: a document for programs and people. Its fields are a contract: policies
-//! are written over them. As JSON every field is always there; what does not apply is `null`, empty or false.
+//! The document that describes an InstallPlan before it is executed. Its fields are a stable interface: policies (`--if EXPR`) refer to
+//! them. In JSON every field is always present; a field that does not apply is `null`, empty or false.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,119 +14,119 @@ use crate::csv::Generated;
 pub struct Explanation {
     /// Namespace of the plan.
     pub namespace: String,
-    /// The plan, as it is or as it would be made.
+    /// The InstallPlan as it exists, or as it would be created.
     pub plan: Plan,
-    /// Does all go well, as far as anybody can tell?
+    /// The verdict on the plan, as far as it can be determined.
     pub verdict: Verdict,
-    /// What [`Explanation::hash`] says of the rest: the same as long as the plan would do the same.
+    /// Digest of what the plan does (`sha256:…`). It stays the same as long as the plan would do the same to the same objects.
     pub hash: String,
-    /// What the API server says of the objects, asked whether it would take them (`dryRun=All`): nothing is kept of that.
+    /// Results of sending the objects to the API server as a dry run (`dryRun=All`), which persists nothing.
     pub dry_run: DryRun,
-    /// The operators that come, go or change, by name.
+    /// The operators that are installed, upgraded or removed, by name.
     pub csvs: Vec<Csv>,
-    /// Every object that a step is for, and every other one that would be written or deleted on the way: in the order of the steps,
-    /// the others after them by kind and name. OLM's own bookkeeping (Subscriptions, InstallPlans, copies of
-    /// ClusterServiceVersions, Operators) and what Kubernetes does by itself (ReplicaSets, Pods, Events) are left out.
+    /// Every object of a step, in the order of the steps, followed by every other object that would be written or deleted as a
+    /// consequence, by kind and name. Objects that OLM maintains for itself (Subscriptions, InstallPlans, copied
+    /// ClusterServiceVersions, Operators) and objects that Kubernetes creates by itself (ReplicaSets, Pods, Events) are omitted.
     pub objects: Vec<Object>,
-    /// What ServiceAccounts may do afterwards and might not before, and the other way round.
+    /// Rights that accounts gain and lose.
     pub rbac: Rbac,
     /// The CustomResourceDefinitions that would be created or changed, by name.
     pub crds: Vec<Crd>,
     /// Kinds of the plan's objects that this cluster does not serve.
     pub unserved: Vec<Unserved>,
-    /// Images that run afterwards and did not before, and the other way round.
+    /// Container images that operators start or stop using.
     pub images: Images,
-    /// Webhooks that come, go or change.
+    /// Webhooks of the operators that are created, changed or deleted.
     pub webhooks: Vec<Webhook>,
-    /// Objects that the plan may go on without.
+    /// Objects that the plan may skip.
     pub optional: Vec<Optional>,
-    /// Where the bundles' manifests are, by the name of their ClusterServiceVersion.
+    /// The bundles of the plan and where their manifests are, by the name of their ClusterServiceVersion.
     pub bundles: Vec<Bundle>,
-    /// What catalogs say is deprecated of what is chosen.
+    /// Chosen packages, channels and bundles that a catalog marks as deprecated.
     pub deprecations: Vec<Deprecation>,
-    /// What deleting the operator again would not undo.
+    /// Effects that deleting the operator does not undo.
     pub irreversible: Vec<Irreversible>,
-    /// What would come next: InstallPlans that are made when this one is complete.
+    /// InstallPlans that would be created after this one is complete.
     pub afterwards: Vec<Next>,
-    /// What could not be read, so that something may be missing here.
+    /// Resources that could not be read. The explanation may be incomplete because of them.
     pub unread: Vec<Unread>,
-    /// What is not shown.
+    /// Data that affects the digest but is not shown.
     #[serde(skip)]
     pub unshown: Unshown,
 }
 
-/// What an explanation does not show and goes by all the same.
+/// Data of an explanation that affects its digest but is not shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unshown {
-    /// What OLM generates, and where.
+    /// The fields whose values OLM generates.
     pub(super) generated: Generated,
-    /// Digests of the manifests of Secrets in the plan. They go into the digest of the explanation only.
+    /// Digests of the manifests of Secrets in the plan, used only in the digest of the explanation.
     pub(super) secrets: Vec<String>,
 }
 
-/// Something that could not be read.
+/// A resource that could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Unread {
-    /// What: `secrets`, `roles.rbac.authorization.k8s.io`; or in words, when it is no resource.
+    /// The resource, such as `secrets` or `roles.rbac.authorization.k8s.io`; a description if it is not an API resource.
     pub resource: String,
-    /// Where; empty: in all namespaces, or in none.
+    /// The namespace; empty for all namespaces and for cluster-scoped resources.
     pub namespace: String,
-    /// What was refused and why, a sentence without a full stop.
+    /// What was refused and why: a sentence without a full stop.
     pub message: String,
 }
 
-/// What the API server says of the objects of a plan.
+/// Results of the API server's dry run of the objects of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRun {
-    /// Was it asked about any?
+    /// Whether at least one object was sent.
     pub asked: bool,
-    /// How many it would take.
+    /// Number of objects that the API server would accept.
     pub taken: u64,
-    /// What it would not take, in the order of the objects.
+    /// Objects that the API server would reject, in the order of `objects`.
     pub refused: Vec<DryRunRefusal>,
-    /// What it was not asked about, or could not say anything about, in the order of the objects.
+    /// Objects that were not sent, or for which the response was inconclusive, in the order of `objects`.
     pub not_asked: Vec<DryRunGap>,
-    /// Why it was not asked about more, when rights are missing: a sentence without a full stop; empty otherwise.
+    /// The rights that were missing to send more objects: a sentence without a full stop; empty if none were missing.
     pub message: String,
 }
 
-/// An object that the API server would not take.
+/// An object that the API server would reject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRunRefusal {
     /// API group, version and kind.
     #[serde(flatten)]
     pub gvk: Gvk,
-    /// Namespace, empty when it has none.
+    /// Namespace; empty for a cluster-scoped object.
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// HTTP status code; 0 when there was no answer.
+    /// HTTP status code; 0 if there was no response.
     pub code: u16,
-    /// Kubernetes' word for it: `Invalid`, `Forbidden`, …
+    /// Reason of the status: `Invalid`, `Forbidden`, …
     pub reason: String,
-    /// Its sentence.
+    /// Message of the status.
     pub message: String,
-    /// May another attempt go better, with nothing changed: is it busy, or a webhook silent?
+    /// Whether the failure may be temporary: the API server is overloaded, or a webhook does not respond.
     pub may_pass: bool,
-    /// Would the plan go on without the object?
+    /// Whether the plan would skip the object and continue.
     pub optional: bool,
 }
 
-/// An object that the API server was not asked about.
+/// An object that was not sent to the API server, or without a conclusive response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DryRunGap {
     /// API group, version and kind.
     #[serde(flatten)]
     pub gvk: Gvk,
-    /// Namespace, empty when it has none.
+    /// Namespace; empty for a cluster-scoped object.
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// Why not.
+    /// Why there is no result.
     pub message: String,
 }
 
@@ -134,46 +134,46 @@ pub struct DryRunGap {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
-    /// Its name; empty when it does not exist yet.
+    /// Name; empty if it does not exist yet.
     pub name: String,
-    /// Is it in the cluster?
+    /// Whether it exists in the cluster.
     pub exists: bool,
-    /// Its phase; empty when it does not exist yet.
+    /// Phase; empty if it does not exist yet.
     pub phase: String,
-    /// `Automatic` or `Manual`. A plan that is to come and is `Automatic` would not wait for anybody.
+    /// `Automatic` or `Manual`. A plan that does not exist yet and is `Automatic` would be executed without approval.
     pub approval: String,
-    /// Has somebody approved it, or will nobody be asked?
+    /// Whether it is approved, or needs no approval.
     pub approved: bool,
-    /// Is there a newer plan in the namespace, so that nobody should approve this one?
+    /// Whether there is a newer InstallPlan in the namespace, so that this one should not be approved.
     pub superseded: bool,
     /// The Subscriptions whose operators it installs or upgrades.
     pub subscriptions: Vec<String>,
-    /// The ServiceAccount whose rights it is executed with, `namespace/name`; `null`: OLM's own.
+    /// The ServiceAccount that the plan is executed as, `namespace/name`; `null` if it is executed with OLM's own rights.
     pub service_account: Option<String>,
 }
 
-/// Whether all goes well.
+/// The verdict on a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
-    /// In a word.
+    /// The worst result of the reasons; `safe` if there are none.
     pub result: Outcome,
-    /// Why, the worst first. When all is safe these are notes.
+    /// The reasons, the most severe first. Reasons with the result `safe` are notes.
     pub reasons: Vec<Because>,
 }
 
-/// In a word, the worst last.
+/// Result of a verdict, in order of increasing severity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
-    /// It would succeed, and nothing needs anybody's decision.
+    /// The plan would succeed, and no effect needs review.
     #[default]
     Safe,
-    /// It would succeed, but somebody should decide whether it may: rights are escalated, data may be lost, others ride along.
+    /// The plan would succeed, but needs review: it escalates rights, may lose data, or installs unrelated operators.
     NeedsDecision,
-    /// Too little is known.
+    /// The result cannot be determined because required data is missing.
     Unknown,
-    /// It would fail, or never come to an end.
+    /// The plan would fail, or never complete.
     WouldFail,
 }
 
@@ -181,242 +181,246 @@ pub enum Outcome {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Because {
-    /// What it leads to by itself.
+    /// The result that this reason alone leads to.
     pub result: Outcome,
-    /// What kind of reason, for programs: a word of [`REASONS`].
+    /// Machine-readable kind of the reason. `install-plan-policies.md` lists the values.
     pub reason: String,
     /// A sentence without a full stop.
     pub message: String,
-    /// What a person could do; empty when nothing.
+    /// A suggested next step; may be empty.
     pub hint: String,
 }
 
-/// The kinds of reasons that a verdict has, and what each says.
+/// The values of [`Because::reason`] and their meanings.
 pub const REASONS: [(&str, &str); 23] = [
     ("approved", "the plan is approved, and not executed yet"),
-    ("bystanders", "operators that do not need each other share the plan"),
-    ("catalog", "the content of a catalog that counts is not known"),
+    ("bystanders", "the plan also installs or upgrades unrelated operators"),
+    ("catalog", "the content of a required catalog is not known"),
     ("complete", "the plan is complete"),
-    ("crd", "a CustomResourceDefinition loses a version, or custom resources do not fit it or could not be read"),
-    ("csv", "a ClusterServiceVersion would not come to Succeeded"),
+    (
+        "crd",
+        "a CustomResourceDefinition loses a version, or custom resources do not fit its new schema or could not be read",
+    ),
+    ("csv", "a ClusterServiceVersion would not reach phase Succeeded"),
     ("deletion", "steps delete objects"),
-    ("deprecated", "a catalog calls the package, channel or bundle deprecated"),
+    ("deprecated", "a catalog marks the package, channel or bundle as deprecated"),
     ("discovery", "it is not known whether the cluster serves a kind that an operator needs"),
-    ("downgrade", "an operator becomes older"),
-    ("dryRun", "the API server would not take an object"),
-    ("escalation", "a ServiceAccount gains rights that reach far, or an object does by what it is"),
-    ("nothing", "what is wanted is there"),
-    ("optional", "an optional object is left out"),
+    ("downgrade", "an operator is replaced by an older version"),
+    ("dryRun", "the API server would reject an object"),
+    ("escalation", "an account gains privileged rights, or an object has effects beyond its namespace"),
+    ("nothing", "everything that was requested is installed"),
+    ("optional", "an optional object is skipped"),
     ("plan", "the plan itself would fail or wait"),
-    ("range", "the Subscription gets another version than those asked for"),
-    ("removal", "an operator goes, and nothing takes its place"),
+    ("range", "the Subscription gets a version outside of the requested range"),
+    ("removal", "an operator is removed without a replacement"),
     ("resolution", "the Subscriptions of the namespace are not resolved"),
     ("superseded", "there is a newer InstallPlan in the namespace"),
-    ("unheeded", "OLM does not go by a part of the plan's spec"),
+    ("unheeded", "OLM ignores a part of the plan's spec"),
     ("unpack", "the content of a bundle is not known"),
-    ("unread", "something could not be read"),
-    ("unserved", "the cluster does not serve a kind of the bundle"),
+    ("unread", "a resource could not be read"),
+    ("unserved", "the cluster does not serve a kind that the bundle contains"),
 ];
 
-/// An operator that comes, goes or changes.
+/// An operator that is installed, upgraded or removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Csv {
-    /// Name of the new ClusterServiceVersion; of the old one when it only goes.
+    /// Name of the new ClusterServiceVersion, or of the old one if the operator is removed.
     pub name: String,
-    /// Its package; empty when nothing tells.
+    /// Package; empty if unknown.
     pub package: String,
-    /// Name of the ClusterServiceVersion whose place it takes; `null` when it is new.
+    /// Name of the ClusterServiceVersion that is replaced; `null` if none is.
     pub replaces: Option<String>,
-    /// Version of that one; `null` when there is none.
+    /// Version of the replaced or removed ClusterServiceVersion; `null` if there is none.
     pub from: Option<String>,
-    /// Its version; `null` when the operator only goes.
+    /// Version of the new ClusterServiceVersion; `null` if the operator is removed.
     pub to: Option<String>,
-    /// What happens to it.
+    /// The change.
     pub change: CsvChange,
-    /// The Subscriptions that get it.
+    /// The Subscriptions whose `currentCSV` it is.
     pub subscriptions: Vec<String>,
-    /// Does it ride along: is it neither for the Subscription that was asked about nor something that this one needs?
+    /// Whether it is unrelated to the Subscription in question: neither chosen for that Subscription nor a dependency.
     pub bystander: bool,
-    /// Is it there only because other operators need it, or the API that it provides?
+    /// Whether it is installed only because other operators require it or an API that it provides.
     pub dependency: bool,
     /// Why it was chosen, in sentences.
     pub because: Vec<String>,
-    /// The phase that it comes to: `Succeeded` when it is well. Whether images can be pulled and run nobody can tell beforehand.
+    /// The phase that it would reach: `Succeeded` if its installation succeeds. Whether its images can be pulled and started cannot be
+    /// determined in advance.
     pub phase: String,
-    /// What it waits for or why it fails, if it does.
+    /// What it waits for, or why it fails; empty otherwise.
     pub message: String,
 }
 
-/// What happens to an operator.
+/// The change of an operator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum CsvChange {
-    /// It is new.
+    /// A new operator.
     #[default]
     Install,
-    /// It takes the place of an older version.
+    /// Replaces an older version.
     Upgrade,
-    /// It takes the place of a newer version.
+    /// Replaces a newer version.
     Downgrade,
-    /// Nothing takes its place.
+    /// Removed without a replacement.
     Remove,
-    /// It is there already.
+    /// Already installed.
     None,
 }
 
-/// An object, before and after.
+/// An object before and after the plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Object {
     /// API group, version and kind.
     #[serde(flatten)]
     pub gvk: Gvk,
-    /// Namespace, empty when it has none.
+    /// Namespace; empty for a cluster-scoped object.
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// What happens to it.
+    /// The change.
     pub change: Change,
-    /// Who does it.
+    /// What makes the change.
     pub by: By,
-    /// The ClusterServiceVersion that it is for; empty when nothing tells.
+    /// The ClusterServiceVersion that it belongs to; empty if unknown.
     pub csv: String,
     /// Why it is refused or skipped; empty otherwise.
     pub message: String,
-    /// Why it is more than an ordinary object, of what it was not before; empty when it is not. A ClusterServiceVersion is marked for the
-    /// Pods of its Deployments.
+    /// Privileges that the object has and did not have before; empty if there are none. A ClusterServiceVersion is marked for the Pods of
+    /// its Deployments and for its webhooks.
     #[serde(default)]
     pub escalations: Vec<Escalation>,
-    /// The object now, `null` when there is none: without status, without what the API server writes itself, and without the values
-    /// in Secrets: `(hidden)` stands for each, and `(hidden, changed)` for one that is another one afterwards, or new.
+    /// The object before the plan; `null` if it does not exist. Its status and the fields that the API server sets are omitted. Values in
+    /// Secrets are replaced by `(hidden)`, or by `(hidden, changed)` if the plan adds or changes them.
     pub before: Value,
-    /// The object afterwards, in the same form; as the API server would keep it, where that was asked.
+    /// The object after the plan, in the same form; as the API server would persist it, if it was sent as a dry run.
     pub after: Value,
 }
 
-/// What happens to an object.
+/// The change of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
-    /// It is new.
+    /// Created.
     Create,
-    /// It is changed.
+    /// Changed.
     Update,
-    /// It goes.
+    /// Deleted.
     Delete,
-    /// A step is for it, and it is as the step wants it.
+    /// Already as its step wants it.
     #[default]
     Unchanged,
-    /// The API server, or OLM, refuses it.
+    /// Refused by the API server or by OLM.
     Refused,
-    /// The plan goes on without it.
+    /// Skipped: the plan continues without it.
     Skipped,
-    /// The plan fails before its turn comes.
+    /// Not reached: the plan fails before its step.
     NotReached,
 }
 
-/// Who changes an object.
+/// What changes an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum By {
     /// A step of the plan.
     #[default]
     Step,
-    /// OLM, to bring a ClusterServiceVersion to life or to take it away: Deployments, webhooks, certificates, roles for its APIs.
+    /// OLM, which installs or removes a ClusterServiceVersion: Deployments, webhooks, certificates, roles for its APIs.
     Olm,
-    /// Kubernetes, because what it belongs to is gone.
+    /// Garbage collection by Kubernetes, because the owner was deleted.
     GarbageCollection,
 }
 
-/// Rights.
+/// Changes of rights.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rbac {
-    /// Is a right gained that is marked as an escalation?
+    /// Whether a gained right is marked as an escalation.
     pub escalates: bool,
-    /// Rights of ServiceAccounts that they do not have now, and all of a ServiceAccount that an operator takes on, sorted. Of rights
-    /// that people get through aggregated ClusterRoles only those that are escalations.
+    /// Rights that accounts gain, and all rights of a ServiceAccount that an operator starts to use, sorted. Rights that users gain
+    /// through aggregated ClusterRoles are listed only if they are escalations.
     pub gained: Vec<Right>,
-    /// Rights of ServiceAccounts that they have now and will not have, sorted.
+    /// Rights that accounts lose, sorted.
     pub lost: Vec<Right>,
-    /// ClusterRoles that people are given their rights by and that change: those that are aggregated to `admin`, `edit` and `view`,
-    /// and those of OperatorGroups.
+    /// ClusterRoles for users that change: those that are aggregated to `admin`, `edit` and `view`, and those of OperatorGroups.
     pub aggregated: Vec<String>,
 }
 
-/// What an account may do. One rule with several groups, resources or verbs is one right.
+/// A right of an account: one rule, which may name several groups, resources and verbs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Right {
-    /// Who: `garden/rose-sa`, or `User jane`, `Group friends`; `ClusterRole admin`: whoever is bound to that.
+    /// The account: `garden/rose-sa` is a ServiceAccount; others are `User jane`, `Group friends`, or `ClusterRole admin` for all subjects
+    /// that are bound to that ClusterRole.
     pub account: String,
-    /// In which namespace; `null`: in all, and on what has none.
+    /// The namespace in which the right holds; `null` for all namespaces and cluster-scoped objects.
     pub namespace: Option<String>,
-    /// API groups, the core group is empty.
+    /// API groups; the core group is the empty string.
     pub api_groups: Vec<String>,
     /// Resources, such as `pods` or `pods/log`.
     pub resources: Vec<String>,
-    /// Only objects of these names; empty: all.
+    /// Names of the objects; empty for all.
     pub resource_names: Vec<String>,
-    /// Paths that are no resources, such as `/metrics`.
+    /// Non-resource URLs, such as `/metrics`.
     #[serde(rename = "nonResourceURLs")]
     pub non_resource_urls: Vec<String>,
-    /// What it may do to them; empty when the role is not known.
+    /// Verbs; empty if the role is unknown.
     pub verbs: Vec<String>,
-    /// Why this is more than an ordinary right; empty when it is not.
+    /// Why the right is privileged; empty if it is not.
     pub escalations: Vec<Escalation>,
     /// The Role or ClusterRole, `Kind name`.
     pub role: String,
 }
 
-/// Why a right is more than an ordinary one, or an object.
+/// Why a right or an object is privileged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Escalation {
-    /// It is for every verb, resource, API group or path, or for all of some kind.
+    /// The right contains a wildcard in its verbs, resources, API groups or URLs.
     Wildcard,
-    /// It reads or writes Secrets.
+    /// The right reads or writes Secrets.
     Secrets,
-    /// With the verb `escalate` it can write roles that say more than it may itself.
+    /// The right has the verb `escalate` on roles, which permits writing roles that exceed the account's own rights.
     Escalate,
-    /// With the verb `bind` it can give anybody any role.
+    /// The right has the verb `bind` on roles, which permits granting any role to any subject.
     Bind,
-    /// With the verb `impersonate` it can act as somebody else.
+    /// The right has the verb `impersonate`, which permits acting as another user.
     Impersonate,
-    /// It writes in the whole cluster.
+    /// The right writes in the whole cluster.
     ClusterWide,
-    /// It runs what it likes: it creates Pods in every namespace, or enters those of others, or asks for tokens of ServiceAccounts.
+    /// The right executes arbitrary code: it creates Pods in every namespace, enters running Pods, or requests tokens of ServiceAccounts.
     Execution,
-    /// It approves or signs certificates, which may be for anybody.
+    /// The right approves or signs certificates, which may be valid for any user.
     Certificates,
-    /// It writes webhooks or policies that see, change or refuse the requests of others. Of a ClusterServiceVersion: it has admission
-    /// webhooks for resources that it does not bring itself, and the version before it had not.
+    /// The right writes webhooks or policies that see, change or refuse API requests. A ClusterServiceVersion has this mark if it has
+    /// admission webhooks for resources that it does not provide, and the version before it had none for them.
     Admission,
-    /// It is given to everybody, or to every ServiceAccount.
+    /// The right is granted to all users, or to all ServiceAccounts.
     Everyone,
-    /// What it grants is not known: there is no such role, or it could not be read, or it has too many rules for too many.
+    /// The rules of the role are unknown: the role does not exist, could not be read, or has too many rules and subjects to evaluate.
     UnknownRole,
-    /// Of an object: it has containers that are privileged, or processes of the node.
+    /// The object has privileged containers, or containers that run as processes of the node.
     Privileged,
-    /// Of an object: it mounts paths of the node.
+    /// The object mounts paths of the node.
     HostPath,
-    /// Of an object: it shares the network, processes or memory of the node, or takes ports of it.
+    /// The object shares the network, PID or IPC namespace of the node, or uses ports of the node.
     HostNamespaces,
-    /// Of an object: its containers add capabilities that an ordinary one does not get, such as `SYS_ADMIN`.
+    /// The containers of the object add capabilities beyond the Pod Security Standard *baseline*, such as `SYS_ADMIN`.
     Capabilities,
-    /// Of an object: its containers go without seccomp, AppArmor, SELinux or masks of `/proc`, or set parameters of the node's kernel.
+    /// The containers of the object disable seccomp, AppArmor, SELinux or the masks of `/proc`, or set unsafe sysctls.
     Unconfined,
-    /// Of an object: it is a Secret that logs in as a ServiceAccount, or as a node that joins.
+    /// The object is a Secret that contains a token of a ServiceAccount, or a bootstrap token.
     Tokens,
-    /// Of an object: it is the PriorityClass of all Pods that name none.
+    /// The object is the default PriorityClass of the cluster (`globalDefault`).
     Priority,
-    /// Of an object: it is a Service that takes the traffic to addresses of its choice (`externalIPs`).
+    /// The object is a Service with `externalIPs`.
     ExternalAddresses,
 }
 
 impl Escalation {
-    /// In words.
+    /// Returns a short description for messages.
     pub fn words(self) -> &'static str {
         match self {
             Self::Wildcard => "wildcards",
@@ -424,54 +428,54 @@ impl Escalation {
             Self::Escalate => "escalate",
             Self::Bind => "bind",
             Self::Impersonate => "impersonate",
-            Self::ClusterWide => "writing in the whole cluster",
-            Self::Execution => "running what it likes",
-            Self::Certificates => "approving certificates",
-            Self::Admission => "deciding on the requests of others",
-            Self::Everyone => "for everybody",
-            Self::UnknownRole => "a role that is not known",
+            Self::ClusterWide => "cluster-wide writes",
+            Self::Execution => "code execution",
+            Self::Certificates => "certificate approval",
+            Self::Admission => "admission control",
+            Self::Everyone => "all users",
+            Self::UnknownRole => "unknown role",
             Self::Privileged => "privileged containers",
-            Self::HostPath => "paths of the node",
-            Self::HostNamespaces => "network, processes or ports of the node",
-            Self::Capabilities => "capabilities",
-            Self::Unconfined => "containers without confinement",
-            Self::Tokens => "a token that logs in",
-            Self::Priority => "the priority of all Pods",
-            Self::ExternalAddresses => "the traffic to other addresses",
+            Self::HostPath => "host paths",
+            Self::HostNamespaces => "host network, processes or ports",
+            Self::Capabilities => "added capabilities",
+            Self::Unconfined => "unconfined containers",
+            Self::Tokens => "authentication tokens",
+            Self::Priority => "default priority of all Pods",
+            Self::ExternalAddresses => "external IPs",
         }
     }
 }
 
-/// A CustomResourceDefinition that comes or changes.
+/// A CustomResourceDefinition that is created or changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Crd {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What happens to it.
+    /// The change.
     pub change: Change,
-    /// Are all custom resources that exist safe: do they fit, keep all their fields, and can be read afterwards?
+    /// Whether all existing custom resources are valid under the new schema, keep all their fields, and stay readable.
     pub safe: bool,
-    /// Versions that are served afterwards and are not now.
+    /// Versions that the plan starts to serve.
     pub added_versions: Vec<String>,
-    /// Versions that are served now and will not be.
+    /// Versions that the plan stops serving.
     pub removed_versions: Vec<String>,
-    /// The version that objects are stored in, when it changes: the old one and the new one.
+    /// The old and the new storage version; `null` if it does not change.
     pub storage: Option<(String, String)>,
-    /// How many custom resources of it there are; `null` when they could not be read.
+    /// Number of existing custom resources; `null` if they could not be read.
     pub existing: Option<u64>,
-    /// Those that do not fit the new schema, with their fields, the first few of them.
+    /// The first custom resources that are invalid under the new schema, with their fields.
     pub misfits: Vec<String>,
-    /// How many do not fit.
+    /// Number of custom resources that are invalid under the new schema.
     pub misfit_count: u64,
-    /// Those that fit and have fields that the new schema does not know, with these fields, the first few of them: the API server
-    /// drops the fields.
+    /// The first custom resources that are valid but have fields that the new schema does not define, with these fields. The API server
+    /// drops such fields.
     #[serde(default)]
     pub losses: Vec<String>,
-    /// How many lose fields.
+    /// Number of custom resources that lose fields.
     #[serde(default)]
     pub loss_count: u64,
-    /// Why it is not safe; empty when it is.
+    /// Why it is not safe; empty if it is.
     pub message: String,
 }
 
@@ -482,29 +486,29 @@ pub struct Unserved {
     /// API group, version and kind.
     #[serde(flatten)]
     pub gvk: Gvk,
-    /// The versions of that kind which are served; empty when the kind is not known at all.
+    /// The versions of the kind that are served; empty if no version is.
     pub served: Vec<String>,
-    /// The ClusterServiceVersion whose bundle has it.
+    /// The ClusterServiceVersion whose bundle contains the objects.
     pub csv: String,
-    /// The Subscriptions that asked for that bundle: without them the others can be installed.
+    /// The Subscriptions that request the bundle. Without them the other bundles can be installed.
     pub subscriptions: Vec<String>,
-    /// The ClusterServiceVersions of other bundles that it holds up.
+    /// The ClusterServiceVersions of other bundles in the plan that are blocked.
     pub holds_up: Vec<String>,
-    /// The objects of that kind.
+    /// Names of the objects of the kind.
     pub objects: Vec<String>,
-    /// May the plan go on without them?
+    /// Whether the plan may skip the objects.
     pub optional: bool,
 }
 
-/// Images.
+/// Changes of container images.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Images {
-    /// Those that run afterwards and do not now.
+    /// Images that operators start to use.
     pub added: Vec<String>,
-    /// Those that run now and will not.
+    /// Images that operators stop using.
     pub removed: Vec<String>,
-    /// Those added that are named by a tag, which may move, and not by a digest.
+    /// Added images that are referenced by a tag, which can be moved, instead of a digest.
     pub by_tag: Vec<String>,
 }
 
@@ -512,21 +516,22 @@ pub struct Images {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// `ValidatingAdmissionWebhook`, `MutatingAdmissionWebhook` or `ConversionWebhook`.
     pub r#type: String,
-    /// What happens to it.
+    /// The change.
     pub change: Change,
-    /// The ClusterServiceVersion that brings it.
+    /// The ClusterServiceVersion that defines it.
     pub csv: String,
-    /// The requests that it sees: `create, update deployments.apps`; for a conversion webhook the CustomResourceDefinitions.
+    /// The requests that it is called for, such as `create, update deployments.apps`; for a conversion webhook the
+    /// CustomResourceDefinitions.
     pub rules: Vec<String>,
-    /// `Fail` or `Ignore`: what becomes of those requests when the operator does not answer.
+    /// `Fail` or `Ignore`: whether those requests fail if the webhook does not respond.
     pub failure_policy: String,
 }
 
-/// An object that the plan may go on without.
+/// An object that the plan may skip.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Optional {
@@ -535,63 +540,63 @@ pub struct Optional {
     pub gvk: Gvk,
     /// Name.
     pub name: String,
-    /// The ClusterServiceVersion whose bundle has it.
+    /// The ClusterServiceVersion whose bundle contains it.
     pub csv: String,
-    /// Would it be skipped on this cluster?
+    /// Whether it would be skipped on this cluster.
     pub skipped: bool,
-    /// Why.
+    /// Why it would be skipped; empty otherwise.
     pub message: String,
 }
 
-/// Where the manifests of a bundle are.
+/// A bundle and where its manifests are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Bundle {
-    /// Its ClusterServiceVersion.
+    /// Name of the ClusterServiceVersion.
     pub csv: String,
-    /// Its image; empty when the plan or the catalog holds its manifests.
+    /// Image; empty if the plan or the catalog contains the manifests.
     pub image: String,
-    /// The catalog it is from, `namespace/name`.
+    /// The catalog that offers it, `namespace/name`.
     pub catalog: String,
-    /// Digest of its content, when that is in the image and not in the plan: approval holds for that content only. `null`: the plan holds it,
-    /// or it is not here.
+    /// Digest of the content if it is in the image; approval is limited to that content. `null` if the plan contains the manifests or the
+    /// content is unavailable.
     pub digest: Option<String>,
-    /// Is its content here? Only what is here can be explained.
+    /// Whether the content is available. Only available content can be explained.
     pub unpacked: bool,
-    /// Why not; empty when it is.
+    /// Why the content is unavailable; empty otherwise.
     pub message: String,
 }
 
-/// Something that a catalog calls deprecated.
+/// A package, channel or bundle that a catalog marks as deprecated.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Deprecation {
     /// `package`, `channel` or `bundle`.
     pub what: String,
-    /// Its name.
+    /// Name of the package, channel or bundle.
     pub name: String,
-    /// The Subscription that it is about.
+    /// The Subscription that uses it.
     pub subscription: String,
-    /// What the catalog says.
+    /// The catalog's deprecation message.
     pub message: String,
 }
 
-/// Something that does not come back.
+/// An effect that cannot be undone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Irreversible {
-    /// What it is about: `Kind name`.
+    /// The object, `Kind name`.
     pub object: String,
-    /// What becomes of it: a sentence whose subject is the object, without a full stop.
+    /// The effect: a sentence without its subject, which is the object, and without a full stop.
     pub message: String,
 }
 
-/// An InstallPlan that follows.
+/// An InstallPlan that would follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Next {
-    /// What it installs.
+    /// The ClusterServiceVersions that it installs.
     pub csvs: Vec<String>,
-    /// Does it wait for somebody's approval?
+    /// Whether it waits for approval.
     pub needs_approval: bool,
 }

@@ -1,11 +1,12 @@
-//! What a plan writes, for an API server to try without keeping it (`dryRun=All`), and what it says of that.
+//! The writes of a plan, to be sent to an API server as dry runs (`dryRun=All`), and the evaluation of the responses.
 //!
 //! ```text
-//!   trial, objects --writes--> Write, … (somebody asks) … Answer --hear--> objects as the server would keep them, verdict
+//!   trial, objects --writes--> Write … (the caller sends dry runs) … Answer --hear--> objects as the server would persist them, verdict
 //! ```
 //!
-//! *Guarantee*: the hash of an explanation is of what the plan would do, and hearing does not change it. *Caveats*: who asks is not
-//! who executes, so that rights that are missing say nothing; and each object is tried by itself, as if the others did not come.
+//! *Guarantee*: the hash of an explanation covers what the plan would do; responses do not change it. *Caveats*: the caller's rights
+//! differ from those with which the plan is executed, so a lack of rights is not a finding; and each object is tried on its own, as if
+//! the others did not exist.
 
 use serde_json::Value;
 
@@ -21,46 +22,46 @@ use crate::plan::Account;
 /// An object that a plan writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
-    /// The object as it is sent, without what the API server writes itself.
+    /// The object as it is sent, without the fields that the API server sets.
     pub object: Value,
-    /// Is there one already, that this is an update of?
+    /// Whether the object exists, so that the write is an update.
     pub exists: bool,
-    /// With whose rights it is written, if not with the controllers' own.
+    /// The ServiceAccount with whose rights it is written; `None` for the controllers' own rights.
     pub account: Option<Account>,
 }
 
-/// What came of asking about one.
+/// The result of a dry run of one object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// The API server would take it, and keep it so.
+    /// The API server would accept the object, and persist it in this form.
     Taken(Value),
-    /// It would not.
+    /// The API server would reject the object.
     Refused(Status),
-    /// It was not asked, or could not answer for what only asking is about: why.
+    /// The object was not sent, or the response is inconclusive: why.
     NotAsked(String),
 }
 
-/// The answer about an object.
+/// The result of a dry run, with its object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heard {
     /// The object.
     pub target: ObjectRef,
-    /// The answer.
+    /// The result.
     pub answer: Answer,
 }
 
-/// The writes that there are to ask about.
+/// Returns the writes to send as dry runs.
 pub(super) fn writes(trial: &Trial, Explanation { plan, objects, .. }: &Explanation) -> Vec<Write> {
     let account = plan.service_account.as_deref().and_then(|account| account.split_once('/'));
     let account = account.map(|(namespace, name)| Account { namespace: namespace.to_owned(), name: name.to_owned() });
     let is_written = |o: &&Object| matches!(o.change, Change::Create | Change::Update);
-    // Which of the rest is done with the ServiceAccount's rights, and which with OLM's own, nobody can tell from the objects.
+    // Whether the remaining writes use the ServiceAccount's rights or OLM's own cannot be determined from the objects.
     let is_known = |o: &&Object| o.by == By::Step || o.by == By::Olm && account.is_none();
     let write = |o: &Object| {
         let mut object = trial.after.api().find(&o.gvk.group, &o.gvk.kind, &o.namespace, &o.name)?.clone();
         object::map_mut(&mut object, &[]).remove("status");
         let metadata = object::map_mut(&mut object, &["metadata"]);
-        // Only the API server knows these; the copy has made them up.
+        // Set by the API server; the values in the copy are generated.
         for field in OF_THE_SERVER.into_iter().chain(["deletionTimestamp"]) {
             metadata.remove(field);
         }
@@ -71,8 +72,8 @@ pub(super) fn writes(trial: &Trial, Explanation { plan, objects, .. }: &Explanat
 }
 
 impl Explanation {
-    /// Takes in what an API server said of the writes; `message` says which rights were missing to ask. Only where
-    /// `optional_manifests` is on does a plan go on without what is refused.
+    /// Adds the results of the dry runs, and updates the verdict. `message` states which rights were missing to send more of them. Only
+    /// with `optional_manifests` does a plan skip optional objects that are refused.
     pub fn hear(&mut self, mut heard: Vec<Heard>, message: String, optional_manifests: bool) {
         self.dry_run.message = message;
         heard.sort_by_key(|heard| self.objects.iter().position(|o| is(o, &heard.target)));
@@ -112,12 +113,12 @@ impl Explanation {
         self.judge_refusals();
     }
 
-    /// What the refusals mean for the verdict. Those in the same words are one reason.
+    /// Adds the refusals to the verdict. Refusals with the same message become one reason.
     fn judge_refusals(&mut self) {
         let mut groups: Vec<(&DryRunRefusal, Vec<String>)> = Vec::new();
         for refusal in &self.dry_run.refused {
             let object = format!("{} {}", refusal.gvk.kind, refusal.name);
-            // The API server begins with what it is about.
+            // Messages of the API server contain the name of the object.
             let words = |refusal: &DryRunRefusal| refusal.message.replace(&refusal.name, "");
             let same = |known: &&mut (&DryRunRefusal, Vec<String>)| {
                 known.0.optional == refusal.optional && words(known.0) == words(refusal)
@@ -139,7 +140,7 @@ fn is(object: &Object, target: &ObjectRef) -> bool {
     (&object.gvk.group, &object.gvk.kind, &object.namespace, &object.name) == (&gvk.group, &gvk.kind, namespace, name)
 }
 
-/// How many objects are named that are refused for the same reason.
+/// Maximum number of objects that a reason names.
 const NAMED: usize = 3;
 
 fn reason(refusal: &DryRunRefusal, objects: &[String]) -> Because {
@@ -150,38 +151,39 @@ fn reason(refusal: &DryRunRefusal, objects: &[String]) -> Because {
     };
     let message = &refusal.message;
     let (result, message) = match refusal {
-        DryRunRefusal { optional: true, .. } => (
-            Outcome::Safe,
-            format!("the plan goes on without optional {objects}, which the API server would not take: {message}"),
-        ),
-        DryRunRefusal { may_pass: true, .. } => {
-            (Outcome::Unknown, format!("the API server could not say whether it would take {objects}: {message}"))
+        DryRunRefusal { optional: true, .. } => {
+            (Outcome::Safe, format!("the plan skips optional {objects}, which the API server would reject: {message}"))
         }
-        _ => (Outcome::WouldFail, format!("the API server would not take {objects}: {message}")),
+        DryRunRefusal { may_pass: true, .. } => {
+            (Outcome::Unknown, format!("the dry run of {objects} was inconclusive: {message}"))
+        }
+        _ => (Outcome::WouldFail, format!("the API server would reject {objects}: {message}")),
     };
     Because { result, reason: "dryRun".to_owned(), message, hint: hint(refusal).to_owned() }
 }
 
-/// What a person could do, by the words that the API server uses.
+/// Returns a suggested next step, which depends on the API server's message.
 fn hint(DryRunRefusal { message, optional, may_pass, reason, .. }: &DryRunRefusal) -> &'static str {
     let says = |words: &str| message.contains(words);
     match () {
         () if *optional => "",
         () if says("failed calling webhook") => {
-            "see whether what serves that webhook runs: nothing of its kind can be written until it does"
+            "check whether the webhook's backend is running: objects of this kind cannot be written until it is"
         }
         () if says("admission webhook") || says("ValidatingAdmissionPolicy") => {
-            "an admission rule of this cluster says so: ask who made it, or change what it objects to"
+            "an admission policy of this cluster rejects the object: ask its administrator, or change the object"
         }
-        () if says("exceeded quota") => "raise the quota, or make room: kubectl describe resourcequota",
-        () if says("is being terminated") => "wait until it is gone, then make it anew",
-        () if *may_pass => "ask again",
-        () if reason == "Invalid" => "the bundle is not made for this cluster: another version of the operator may be",
+        () if says("exceeded quota") => "raise the quota, or free some of it: see kubectl describe resourcequota",
+        () if says("is being terminated") => "wait until the namespace is deleted, then create it again",
+        () if *may_pass => "try again",
+        () if reason == "Invalid" => {
+            "the bundle is not compatible with this cluster: try another version of the operator"
+        }
         () => "",
     }
 }
 
-/// May it be answered otherwise with nothing changed?
+/// Reports whether a retry may succeed without any change.
 fn may_pass(status: &Status) -> bool {
     matches!(status.code, 0 | 408 | 429 | 500 | 503 | 504)
 }

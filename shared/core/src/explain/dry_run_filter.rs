@@ -1,7 +1,7 @@
-//! Which writes of a plan are worth a dry run, and what a refusal of one says about the plan.
+//! Selects the writes of a plan that are sent as dry runs, and classifies refusals.
 //!
-//! An API server tries each object by itself, and with the rights of whoever asks. What it would refuse only because others are not there
-//! yet, or because of who asks, says nothing about the plan: that is not asked, or not counted as a refusal.
+//! An API server evaluates each dry run on its own, with the rights of the caller. A refusal that is due to other objects of the plan that
+//! do not exist yet, or to the caller, is not a finding about the plan: such writes are not sent, or do not count as refused.
 
 use super::dry_run::{Answer, Write};
 use crate::api::object::{self, Gvk, ObjectRef};
@@ -9,26 +9,26 @@ use crate::api::status::Status;
 use crate::world::{GroupKind, IndexKey, Reader, kind};
 
 impl Write {
-    /// Why it makes no sense to ask about it, if it makes none: a sentence without a full stop. `serves` says whether the API server knows
-    /// its kind, as far as that is known; `knows_namespaces`, whether all Namespaces are in the World.
+    /// Returns why a dry run would be meaningless, as a sentence without a full stop; `None` if it is meaningful. `serves` states whether
+    /// the API server serves the kind, `None` if that is unknown; `knows_namespaces`, whether all Namespaces are in the World.
     pub fn hindrance(&self, world: &Reader<'_>, serves: Option<bool>, knows_namespaces: bool) -> Option<String> {
         let ObjectRef { gvk, namespace, name } = ObjectRef::of(&self.object);
         if serves == Some(false) {
             return Some("its kind is not served yet".to_owned());
         }
         if knows_namespaces && !namespace.is_empty() && world.json(&kind::NAMESPACE, "", &namespace).is_none() {
-            return Some("its namespace is not there yet".to_owned());
+            return Some("its namespace does not exist yet".to_owned());
         }
-        // Who extends the API server need not know what a dry run is.
+        // Aggregated API servers need not support dry runs.
         if is_of_others(world, &gvk) {
-            return Some("its API is not served by the API server itself, and may not know dry runs".to_owned());
+            return Some("its API is not served by the API server itself, and may not support dry runs".to_owned());
         }
         let is_there = world.json(&GroupKind::new(&gvk.group, &gvk.kind), &namespace, &name).is_some();
         (self.exists && !is_there).then(|| "the object that it changes could not be read".to_owned())
     }
 }
 
-/// Is the kind served by somebody whom the API server only hands requests on to?
+/// Reports whether the kind is served by an aggregated API server.
 fn is_of_others(world: &Reader<'_>, gvk: &Gvk) -> bool {
     match world.json(&kind::API_SERVICE, "", &format!("{}.{}", gvk.version, gvk.group)) {
         Some(service) => !object::at(service, &["spec", "service"]).is_null(),
@@ -39,25 +39,25 @@ fn is_of_others(world: &Reader<'_>, gvk: &Gvk) -> bool {
     }
 }
 
-/// Is it a kind of Kubernetes' own?
+/// Reports whether the kind is built into Kubernetes.
 fn is_kubernetes(gvk: &Gvk) -> bool {
     !gvk.group.contains('.') || gvk.group.ends_with(".k8s.io")
 }
 
-/// Does it refuse a Role or its binding because of the rights of who asks? The controllers may grant what they like.
+/// Reports whether a Role or binding was refused because the caller lacks the rights that it grants. The controllers may grant any right.
 pub fn lacks_grants(refusal: &Status) -> bool {
     refusal.is_forbidden() && refusal.message.contains("attempting to grant RBAC permissions not currently held")
 }
 
 impl From<Status> for Answer {
-    /// What a refusal says about the object, or only about who asked, and how.
+    /// Converts a refusal. Refusals that are due to the caller or to the request count as inconclusive.
     fn from(refusal: Status) -> Self {
         let not_asked = |why: &str| Self::NotAsked(why.to_owned());
         match refusal.code {
             _ if lacks_grants(&refusal) => not_asked("not allowed to grant the rights in it"),
-            404 => not_asked("its namespace, or its kind, is not there yet"),
-            409 if refusal.is_already_exists() => not_asked("it is there, and could not be read"),
-            409 if refusal.is_conflict() => not_asked("it has changed meanwhile"),
+            404 => not_asked("its namespace or its kind does not exist yet"),
+            409 if refusal.is_already_exists() => not_asked("it already exists, and could not be read"),
+            409 if refusal.is_conflict() => not_asked("it was changed in the meantime"),
             401 => Self::NotAsked(refusal.message),
             400 if refusal.message.contains("does not support dry run") => Self::NotAsked(refusal.message),
             _ => Self::Refused(refusal),
@@ -94,12 +94,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_place_is_not_ready_for_is_not_asked() {
+    fn objects_without_a_kind_or_namespace_are_not_sent() {
         let role = || object("rbac.authorization.k8s.io/v1", "Role");
         hindered(&[garden()], role(), false, Some(true), true, "");
         hindered(&[garden()], role(), false, None, true, "");
         hindered(&[garden()], role(), false, Some(false), true, "its kind is not served yet");
-        hindered(&[], role(), false, Some(true), true, "its namespace is not there yet");
+        hindered(&[], role(), false, Some(true), true, "its namespace does not exist yet");
         hindered(&[], role(), false, Some(true), false, "");
         let of_the_cluster =
             json!({ "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": { "name": "high" } });
@@ -107,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn an_update_needs_what_it_changes() {
+    fn an_update_needs_the_existing_object() {
         let role = || object("rbac.authorization.k8s.io/v1", "Role");
         hindered(&[garden()], role(), true, Some(true), true, "could not be read");
         hindered(&[garden(), role()], role(), true, Some(true), true, "");
     }
 
     #[test]
-    fn who_extends_the_api_server_is_not_asked() {
+    fn objects_of_aggregated_apis_are_not_sent() {
         let rose = || object("example.com/v1", "Rose");
         let others = "not served by the API server itself";
         hindered(&[garden()], rose(), false, Some(true), true, others);
@@ -129,15 +129,15 @@ mod tests {
     }
 
     #[test]
-    fn refusals_of_who_asks_are_none_of_the_object() {
+    fn refusals_that_are_due_to_the_caller_are_inconclusive() {
         let escalates = "user \"jane\" is attempting to grant RBAC permissions not currently held:\n{...}";
         for (code, reason, message, not_asked) in [
             (403, "Forbidden", escalates, Some("not allowed to grant the rights in it")),
             (403, "Forbidden", "exceeded quota: few", None),
             (401, "Unauthorized", "Unauthorized", Some("Unauthorized")),
-            (404, "NotFound", "namespaces \"garden\" not found", Some("its namespace, or its kind, is not there yet")),
-            (409, "AlreadyExists", "roles \"rose\" already exists", Some("it is there, and could not be read")),
-            (409, "Conflict", "the object has been modified", Some("it has changed meanwhile")),
+            (404, "NotFound", "namespaces \"garden\" not found", Some("its namespace or its kind does not exist yet")),
+            (409, "AlreadyExists", "roles \"rose\" already exists", Some("it already exists, and could not be read")),
+            (409, "Conflict", "the object has been modified", Some("it was changed in the meantime")),
             (409, "Gone", "something else", None),
             (
                 400,

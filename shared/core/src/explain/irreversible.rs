@@ -1,17 +1,17 @@
-//! What deleting an operator, or going back to its older version, does not undo.
+//! Effects of a plan that deleting the operator, or returning to its older version, does not undo.
 
 use super::document::{By, Change, CsvChange, Explanation, Irreversible, Object};
 use super::trial::{CSV, Trial};
 use crate::api::metadata::Metadata;
 use crate::api::{labels, object};
 
-/// What does not come back when the operator is deleted, or its older version wanted.
+/// Returns the effects that cannot be undone.
 pub(super) fn changes(trial: &Trial, explanation: &Explanation) -> Vec<Irreversible> {
     let mut all = Vec::new();
     let mut add = |object: String, message: String| all.push(Irreversible { object, message });
     for csv in explanation.csvs.iter().filter(|csv| matches!(csv.change, CsvChange::Upgrade | CsvChange::Downgrade)) {
         let old = csv.replaces.as_deref().unwrap_or_default();
-        add(format!("{CSV} {}", csv.name), format!("has no way back to {old} by OLM"));
+        add(format!("{CSV} {}", csv.name), format!("cannot be rolled back to {old} by OLM"));
     }
     let is_reached = |name: &str| {
         let found = explanation.objects.iter().find(|o| o.gvk.kind == "CustomResourceDefinition" && o.name == name);
@@ -24,11 +24,16 @@ pub(super) fn changes(trial: &Trial, explanation: &Explanation) -> Vec<Irreversi
                 add(object, "stays when the operator is deleted, with its custom resources".to_owned());
             }
             (_, Some((_, new))) => {
-                add(object, format!("stores what is written from then on in version {new}, unknown to the one before"));
+                add(
+                    object,
+                    format!(
+                        "stores objects in version {new} from then on, which the previous definition does not have"
+                    ),
+                );
             }
             (_, None) if !crd.removed_versions.is_empty() => {
                 let versions = crd.removed_versions.join(", ");
-                add(object, format!("is not served in version {versions} any more"));
+                add(object, format!("is no longer served in version {versions}"));
             }
             _ => {}
         }
@@ -36,14 +41,14 @@ pub(super) fn changes(trial: &Trial, explanation: &Explanation) -> Vec<Irreversi
     for object in &explanation.objects {
         let is_crd = object.gvk.kind == "CustomResourceDefinition";
         if object.change == Change::Create && object.by == By::Step && !is_crd && stays(trial, object) {
-            let message = "stays when the operator is deleted, for nothing owns it".to_owned();
+            let message = "stays when the operator is deleted, because it has no owner".to_owned();
             add(format!("{} {}", object.gvk.kind, object.name), message);
         }
     }
     all
 }
 
-/// Does nobody delete the object with its operator?
+/// Reports whether the object stays when its operator is deleted.
 fn stays(trial: &Trial, Object { gvk, namespace, name, .. }: &Object) -> bool {
     if matches!(gvk.kind.as_str(), CSV | "Subscription") {
         return false;

@@ -159,7 +159,7 @@ pub enum Error {
         name: String,
     },
     /// No catalog that is known has the package.
-    #[error("none of the catalogs that are known has {what}{}", if .catalogs.is_empty() { ": there are none".to_owned() } else { format!(" ({})", .catalogs.join(", ")) })]
+    #[error("no known catalog has {what}{}", if .catalogs.is_empty() { ": there are no catalogs".to_owned() } else { format!(" ({})", .catalogs.join(", ")) })]
     NotOffered {
         /// `package etcd in versions >=1.0.0`
         what: String,

@@ -148,7 +148,7 @@ fn outcome(trial: &Trial, gvk: &Gvk, (group, kind, _, name): &Id, status: &str) 
     match status {
         "Created" | "Present" => (Change::Unchanged, String::new()),
         "NotCreated" => (Change::Skipped, refusal().unwrap_or_default()),
-        "UnsupportedResource" => (Change::Refused, format!("no InstallPlan can make a {kind}")),
+        "UnsupportedResource" => (Change::Refused, format!("InstallPlans do not support kind {kind}")),
         _ if trial.phase() == "Complete" => (Change::Unchanged, String::new()),
         _ => match refusal() {
             Some(message) => (Change::Refused, message),

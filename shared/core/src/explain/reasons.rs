@@ -25,7 +25,7 @@ pub(super) fn chosen(trial: &Trial, copy: &ClusterCopy) -> BTreeMap<String, Vec<
     let asked = trial.offered.as_ref().map(|offered| offered.csv.as_str());
     for csv in trial.csv_names() {
         if asked == Some(csv) {
-            chosen.insert(csv.to_owned(), vec!["it is the bundle that is asked about".to_owned()]);
+            chosen.insert(csv.to_owned(), vec!["it is the requested bundle".to_owned()]);
             continue;
         }
         // Without its catalog nobody can ask again.
@@ -129,7 +129,8 @@ fn told(trial: &Trial, csv: &str) -> Vec<String> {
         text(&["resource", "kind"]) == "Subscription" && text(&["resolving"]) == csv
     };
     if because.is_empty() && trial.steps().iter().any(makes_subscription) {
-        because.push("the plan makes a Subscription for it, as OLM does for what other operators require".to_owned());
+        because
+            .push("the plan creates a Subscription for it, as OLM does for dependencies of other operators".to_owned());
     }
     because
 }

@@ -77,7 +77,7 @@ fn packages_and_bundles_are_tried_out_without_a_subscription() {
     };
     assert_eq!(of("<2.0.0").unwrap().csvs[0].to.as_deref(), Some("1.1.0"));
     let error = of(">2.0.0").unwrap_err();
-    assert_eq!(error.to_string(), "none of the catalogs that are known has package rose in versions >2.0.0 (olm/main)");
+    assert_eq!(error.to_string(), "no known catalog has package rose in versions >2.0.0 (olm/main)");
 
     let folder = "main/bundles/rose.v2.0.0";
     let files = files(&scenarios().join("upgrade-manual-steps/catalogs"), folder);
@@ -162,7 +162,7 @@ fn a_bundle_beside_a_catalog_that_is_down_blames_that_catalog() {
     let bundle = Box::new(crate::bundle::Bundle::read(folder, &files).unwrap().render().unwrap());
     let subject = Subject::Bundle { namespace: "garden".to_owned(), bundle };
     let well = explainer(bare.clone()).explain(&subject).unwrap();
-    assert_eq!(well.csvs[0].because, ["it is the bundle that is asked about"]);
+    assert_eq!(well.csvs[0].because, ["it is the requested bundle"]);
     bare.objects.push(unread_catalog());
     let explanation = explainer(bare).explain(&subject).unwrap();
     let told = serde_json::to_string(&explanation.verdict).unwrap();
@@ -170,7 +170,7 @@ fn a_bundle_beside_a_catalog_that_is_down_blames_that_catalog() {
     let [because] = &explanation.verdict.reasons[..] else { panic!("{told}") };
     assert_eq!((because.result, because.reason.as_str()), (Outcome::Unknown, "catalog"), "{told}");
     assert!(because.message.starts_with("the content of catalog olm/other is not known"), "{told}");
-    assert_eq!(because.hint, "a directory can stand in for it: --catalog other.olm=DIR");
+    assert_eq!(because.hint, "pass its content as a directory: --catalog other.olm=DIR");
 }
 
 #[test]

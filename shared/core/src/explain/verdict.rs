@@ -1,4 +1,4 @@
-//! Whether all goes well, from all that was found.
+//! The verdict of an explanation, derived from its other parts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::plan::{Controller, Reason};
 use crate::version;
 use crate::visible::word;
 
-/// Judges.
+/// Returns the verdict with its reasons, the most severe first.
 pub(super) fn judge(trial: &Trial, copy: &ClusterCopy, explanation: &Explanation) -> Verdict {
     let unknown = Unknown::of(trial, explanation);
     let mut reasons = Vec::new();
@@ -54,19 +54,19 @@ fn served(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
         };
         let Gvk { group, version, kind } = &unserved.gvk;
         let discovery = trial.before.api().discover(group, version);
-        // What files do not name is taken not to be served.
+        // With files as input, kinds that they do not contain count as not served.
         let unknown = discovery.serves(kind).err().filter(|_| trial.before.api().knows_all_kinds());
         if let Some(error) = unknown {
             let needs = format!("bundle {}{of} needs {}", unserved.csv, api(unserved));
             let message = format!("{needs}, and it is not known whether this cluster serves it: {error}");
-            let hint = "kubectl get apiservices shows which aggregated APIs do not answer, and why";
+            let hint = "run kubectl get apiservices to see which aggregated APIs are unavailable, and why";
             reasons.push(because(Outcome::Unknown, "unserved", message, hint));
             continue;
         }
         let message = match &unserved.served[..] {
             [] => format!("bundle {}{of} needs {}, which this cluster does not serve", unserved.csv, api(unserved)),
             versions => format!(
-                "bundle {}{of} has {kind}s of {}, of which this cluster serves {} only",
+                "bundle {}{of} has {kind}s of {}, but this cluster serves only {}",
                 unserved.csv,
                 unserved.gvk.api_version(),
                 versions.join(", ")
@@ -76,16 +76,16 @@ fn served(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
         let names: Vec<_> = unserved.subscriptions.iter().map(|name| word(name)).collect();
         let delete = format!("kubectl -n {namespace} delete subscription {}", names.join(" "));
         let hint = match (&unserved.subscriptions[..], &unserved.holds_up[..]) {
-            ([], _) => "another version of the operator may do without it".to_owned(),
-            (_, []) => format!("nothing else is in the plan: unsubscribe it with {delete}"),
+            ([], _) => "try another version of the operator: it may not need this kind".to_owned(),
+            (_, []) => format!("the plan contains nothing else; to remove the Subscription, run {delete}"),
             (names, _) if !trial::helps(trial, names, &unserved.csv) => {
-                format!("unsubscribe it with {delete}; then make the other Subscriptions anew")
+                format!("run {delete}, then delete and recreate the other Subscriptions")
             }
             _ if explanation.plan.exists => format!(
-                "without it there is a plan for the others (this was tried): {delete} && kubectl -n {namespace} delete \
+                "the other bundles can be installed without it (verified in a simulation): {delete} && kubectl -n {namespace} delete \
                  installplan {plan}"
             ),
-            _ => format!("without it there is a plan for the others (this was tried): {delete}"),
+            _ => format!("the other bundles can be installed without it (verified in a simulation): {delete}"),
         };
         reasons.push(because(Outcome::WouldFail, "unserved", format!("{message}: it cannot be installed{held}"), hint));
     }
@@ -106,12 +106,12 @@ fn crds(explanation: &Explanation, reasons: &mut Vec<Because>) {
         let first = crd.misfits.first().or_else(|| crd.losses.first());
         let first = first.map(|named| format!(": {named}")).unwrap_or_default();
         let hint = match crd.misfits.first() {
-            Some(_) => "mend or delete the objects that are named",
+            Some(_) => "correct or delete these objects",
             None if result == Outcome::WouldFail => {
-                "write every object of the kind once, so that it is stored in the storage version, then take the old version out \
-                 of the definition's status.storedVersions"
+                "rewrite every object of the kind, so that it is stored in the storage version, then remove the old version from \
+                 status.storedVersions of the CustomResourceDefinition"
             }
-            None if crd.loss_count > 0 => "stay with the newer version, or save what the fields hold before",
+            None if crd.loss_count > 0 => "back up these fields first, or do not change the version",
             None => "",
         };
         let message = format!("CustomResourceDefinition {}: {}{first}", crd.name, crd.message);
@@ -119,13 +119,13 @@ fn crds(explanation: &Explanation, reasons: &mut Vec<Because>) {
     }
     for crd in explanation.crds.iter().filter(|crd| crd.safe && !crd.removed_versions.is_empty()) {
         let versions = crd.removed_versions.join(", ");
-        let message = format!("CustomResourceDefinition {} is not served in version {versions} any more", crd.name);
-        let hint = "whatever still asks for that version will fail: look for it before";
+        let message = format!("CustomResourceDefinition {} is no longer served in version {versions}", crd.name);
+        let hint = "update clients that use that version first: their requests will fail";
         reasons.push(because(Outcome::NeedsDecision, "crd", message, hint));
     }
 }
 
-/// Things that the plan goes by and that are not in the copy because they could not be read: unreadable is not absent.
+/// Inputs of the plan that are missing from the copy because they could not be read. Unreadable objects do not count as absent.
 struct Unknown {
     /// The OperatorGroup of the namespace.
     group: bool,
@@ -144,7 +144,7 @@ impl Unknown {
         }
     }
 
-    /// Is the plan's end not known because of that?
+    /// Reports whether the result of the plan is unknown because of that resource.
     fn is_due_to(&self, unread: &Unread) -> bool {
         self.group && is_of_groups(unread) || self.rights && is_of_rights(unread)
     }
@@ -158,7 +158,7 @@ fn is_of_rights(unread: &Unread) -> bool {
     unread.resource.ends_with(".rbac.authorization.k8s.io")
 }
 
-/// How the plan itself ends.
+/// Adds the reasons why the plan itself, or the resolution that creates it, fails or waits.
 fn plan(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
     let name = object::name(&trial.plan);
     let is_told = |reason: &Reason| {
@@ -180,21 +180,21 @@ fn plan(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &m
             | Reason::BundleUnpackFailed { .. }
             | Reason::BundleNotGiven { .. }
             | Reason::Missing { .. } => Outcome::Unknown,
-            // What may be granted by what could not be read is not missing for certain.
+            // A role or binding that could not be read may grant these rights.
             Reason::RightsMissing { .. } if unknown.rights => Outcome::Unknown,
             Reason::InstallPlanFailed { message, .. } | Reason::InstallPlanRetries { message, .. }
                 if unknown.rights && message.contains(" is forbidden") || installplan::is_unknown_scope(message) =>
             {
                 Outcome::Unknown
             }
-            // The reason is what could not be read, and that is told.
+            // Caused by the unreadable OperatorGroup, which is reported separately.
             _ if unknown.group => continue,
             _ => Outcome::WouldFail,
         };
-        // How often it is refused in the copy, and when it would be tried again there, is of no interest.
+        // The number of attempts in the copy and the time of the next one are meaningless to the user.
         let mut text = match reason {
             Reason::InstallPlanRetries { namespace, name, message, culprit, .. } => {
-                format!("InstallPlan {namespace}/{name} would not get on: {message}{culprit}")
+                format!("InstallPlan {namespace}/{name} would not make progress: {message}{culprit}")
             }
             reason => reason.cause(),
         };
@@ -235,7 +235,7 @@ fn reasons_have(reasons: &[Because], what: &str) -> bool {
     reasons.iter().any(|because| because.reason == what && counts(because.result))
 }
 
-/// What a person could do. Approval is what they are about to decide.
+/// Returns the hint of a reason. A missing approval gets none: the explanation is what the approval is based on.
 fn hint(reason: &Reason) -> String {
     match reason {
         Reason::ApprovalNeeded { .. } => String::new(),
@@ -243,7 +243,7 @@ fn hint(reason: &Reason) -> String {
     }
 }
 
-/// What the Subscription that was asked about says of its resolution.
+/// Returns the failure that the status of the Subscription in question reports for its resolution.
 fn unresolved(trial: &Trial) -> Option<Because> {
     let name = trial.subscription.as_deref()?;
     let subscription = trial.subscriptions().find(|s| object::name(s) == name)?;
@@ -256,7 +256,7 @@ fn unresolved(trial: &Trial) -> Option<Because> {
     Some(because(Outcome::WouldFail, "resolution", message, ""))
 }
 
-/// Without the content of its catalog nobody can tell what a Subscription gets.
+/// Adds catalogs of unknown content: what a Subscription gets from such a catalog cannot be determined.
 fn catalog(trial: &Trial, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
     let name = trial.subscription.as_deref().filter(|_| trial.plan.is_null());
     let Some(subscription) = name.and_then(|name| trial.subscriptions().find(|s| object::name(s) == name)) else {
@@ -264,7 +264,7 @@ fn catalog(trial: &Trial, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
     };
     let [namespace, source] = ["sourceNamespace", "source"].map(|key| object::text(subscription, &["spec", key]));
     others(trial, copy, reasons);
-    // The catalog of a bundle that was asked about is made up, and known.
+    // The catalog of a bundle in question is generated, so its content is known.
     if trial.offered.is_some() {
         return;
     }
@@ -276,8 +276,8 @@ fn catalog(trial: &Trial, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
     reasons.push(because(Outcome::Unknown, "catalog", message, stand_in(namespace, source)));
 }
 
-/// OLM resolves nothing while one of the catalogs on offer is down. Those whose content is not known are down in the copy only: what the
-/// copy says of them is not known either.
+/// Replaces resolution failures that are caused by catalogs of unknown content. OLM resolves nothing while one of the available catalogs
+/// is down, but catalogs of unknown content are down only in the copy.
 fn others(trial: &Trial, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
     for place in [&trial.namespace, &copy.global] {
         for source in trial.before.api().list(OLM, "CatalogSource", Some(place)) {
@@ -292,8 +292,8 @@ fn others(trial: &Trial, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
             if reasons.iter().any(is_due_to) {
                 reasons.retain(|because| !is_due_to(because));
                 let message = format!(
-                    "the content of catalog {namespace}/{name} is not known, and OLM resolves nothing in namespace {} while one of its \
-                     catalogs is down",
+                    "the content of catalog {namespace}/{name} is not known, and OLM resolves no Subscriptions in namespace {} while one \
+                     of its catalogs is unavailable",
                     trial.namespace
                 );
                 reasons.push(because(Outcome::Unknown, "catalog", message, stand_in(namespace, name)));
@@ -306,7 +306,7 @@ fn others(trial: &Trial, copy: &ClusterCopy, reasons: &mut Vec<Because>) {
 }
 
 fn stand_in(namespace: &str, catalog: &str) -> String {
-    format!("a directory can stand in for it: --catalog {catalog}.{namespace}=DIR")
+    format!("pass its content as a directory: --catalog {catalog}.{namespace}=DIR")
 }
 
 fn unread(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: &mut Vec<Because>) {
@@ -330,7 +330,7 @@ fn unread(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reasons: 
     }
 }
 
-/// Are the versions that were asked for those that the Subscription gets?
+/// Adds a reason if the Subscription gets a version outside of the requested range.
 fn wanted(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
     let Some((package, range)) = &trial.wanted else { return };
     let fits = |version: &str| version::parse_tolerant(version).is_ok_and(|version| range.contains(&version));
@@ -338,8 +338,10 @@ fn wanted(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) 
     let subscription = trial.subscription.as_deref().unwrap_or_default();
     let message = match gets {
         Some(version) if fits(version) => return,
-        Some(version) => format!("Subscription {subscription} gets version {version} next, which is none of {range}"),
-        None => format!("Subscription {subscription} gets no other version of {package} now"),
+        Some(version) => {
+            format!("Subscription {subscription} gets version {version} next, which is not in the range {range}")
+        }
+        None => format!("Subscription {subscription} has no newer version of {package} to install"),
     };
     reasons.push(because(Outcome::WouldFail, "range", message, ""));
 }
@@ -350,24 +352,24 @@ fn operators(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reason
     for csv in &explanation.csvs {
         match csv.change {
             CsvChange::Remove => {
-                let message = format!("operator {} goes, and nothing takes its place", csv.name);
+                let message = format!("operator {} is removed without a replacement", csv.name);
                 reasons.push(because(Outcome::NeedsDecision, "removal", message, ""));
             }
             CsvChange::Downgrade => {
                 let from = csv.from.as_deref().unwrap_or_default();
-                let message = format!("{} is older than version {from}, which it replaces", csv.name);
+                let message = format!("{} is a downgrade: it replaces the newer version {from}", csv.name);
                 reasons.push(because(Outcome::NeedsDecision, "downgrade", message, ""));
             }
             _ => {}
         }
-        // A plan that fails leaves its operators unfinished.
+        // If the plan fails, its operators are expected not to succeed.
         let is_well = matches!(csv.phase.as_str(), "Succeeded" | "Replacing" | "Deleting");
         if !is_well && !fails && csv.change != CsvChange::Remove && !csv.phase.is_empty() {
             let told = trial.reasons(Controller::ClusterServiceVersion, &csv.name);
             reasons.push(match unknown_apis(told) {
                 Some(unknown) => because(Outcome::Unknown, "discovery", unknown.to_string(), hint(unknown)),
                 None => {
-                    let message = format!("{} would stay {}: {}", csv.name, csv.phase, csv.message);
+                    let message = format!("{} would stay in phase {}: {}", csv.name, csv.phase, csv.message);
                     because(Outcome::WouldFail, "csv", message, "")
                 }
             });
@@ -379,21 +381,24 @@ fn operators(trial: &Trial, explanation: &Explanation, unknown: &Unknown, reason
     let (bystanders, others) = (names(true), names(false));
     if !bystanders.is_empty() {
         let message = if others.is_empty() {
-            format!("the plan is for several operators, and approving it means all of them: {}", bystanders.join(", "))
+            format!(
+                "the plan contains several operators, and approval applies to all of them: {}",
+                bystanders.join(", ")
+            )
         } else {
-            let ride = if bystanders.len() == 1 { "rides along: it is" } else { "ride along: they are" };
-            format!("{} {ride} in the same plan, and would be installed as well", bystanders.join(", "))
+            let are = if bystanders.len() == 1 { "is" } else { "are" };
+            format!("{} {are} unrelated but in the same plan, and would be installed as well", bystanders.join(", "))
         };
-        let hint = "all Subscriptions of a namespace share a plan: namespaces of their own keep operators apart";
+        let hint = "all Subscriptions of a namespace share InstallPlans: use separate namespaces to keep operators independent";
         reasons.push(because(Outcome::NeedsDecision, "bystanders", message, hint));
     }
     if explanation.plan.superseded {
-        let message = "there is a newer InstallPlan in the namespace: this one is of the past";
-        reasons.push(because(Outcome::NeedsDecision, "superseded", message, "explain the newer one"));
+        let message = "this InstallPlan is superseded by a newer one in the namespace";
+        reasons.push(because(Outcome::NeedsDecision, "superseded", message, "explain the newer InstallPlan instead"));
     }
 }
 
-/// What keeps a ClusterServiceVersion from going on, if it is only that nobody knows whether a kind is served.
+/// Returns the reason that blocks a ClusterServiceVersion if it is only that the kinds that the cluster serves are unknown.
 fn unknown_apis(told: &[Reason]) -> Option<&Reason> {
     let [unknown @ Reason::ApisUnknown { counts: false, .. }, others @ ..] = told else { return None };
     others.iter().all(|reason| matches!(reason, Reason::ApisUnknown { .. })).then_some(unknown)
@@ -409,12 +414,12 @@ fn rights(explanation: &Explanation, reasons: &mut Vec<Because>) {
         kinds.sort();
         kinds.dedup();
         let kinds: Vec<&str> = kinds.into_iter().map(Escalation::words).collect();
-        let message = format!("{account} gains rights that reach far: {}", kinds.join(", "));
+        let message = format!("{account} gains privileged rights: {}", kinds.join(", "));
         reasons.push(because(Outcome::NeedsDecision, "escalation", message, ""));
     }
 }
 
-/// What reaches far by what it is, by the operator that it belongs to.
+/// Adds objects with escalations, grouped by the operator that they belong to.
 fn powers(explanation: &Explanation, reasons: &mut Vec<Because>) {
     let mut marked: BTreeMap<String, BTreeSet<Escalation>> = BTreeMap::new();
     for object in explanation.objects.iter().filter(|object| !object.escalations.is_empty()) {
@@ -426,19 +431,19 @@ fn powers(explanation: &Explanation, reasons: &mut Vec<Because>) {
     }
     for (of, kinds) in marked {
         let kinds: Vec<&str> = kinds.into_iter().map(Escalation::words).collect();
-        let message = format!("{of} brings what reaches out of its namespace: {}", kinds.join(", "));
+        let message = format!("{of} has effects beyond its namespace: {}", kinds.join(", "));
         reasons.push(because(Outcome::NeedsDecision, "escalation", message, ""));
     }
 }
 
-/// What is worth a word, and nobody has to decide.
+/// Adds notes, which need no decision.
 fn notes(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
     let mut note = |reason: &str, message: String| reasons.push(because(Outcome::Safe, reason, message, ""));
     for message in installplan::unheeded(&trial.plan) {
         note("unheeded", message);
     }
     for optional in explanation.optional.iter().filter(|optional| optional.skipped) {
-        let message = format!("the plan goes on without optional {} {}", optional.gvk.kind, optional.name);
+        let message = format!("the plan skips optional {} {}", optional.gvk.kind, optional.name);
         note("optional", format!("{message}: {}", optional.message));
     }
     for deprecation in &explanation.deprecations {
@@ -448,17 +453,17 @@ fn notes(trial: &Trial, explanation: &Explanation, reasons: &mut Vec<Because>) {
     if explanation.plan.exists && explanation.plan.approved && explanation.plan.phase == "RequiresApproval" {
         note(
             "approved",
-            "the plan is approved and not executed yet: a controller executes it as soon as it runs".to_owned(),
+            "the plan is approved but not executed yet: it is executed as soon as OLM's controllers run".to_owned(),
         );
     }
     let deleted = explanation.objects.iter().filter(|o| o.change == Change::Delete && o.by == super::By::Step).count();
     if deleted > 0 {
-        note("deletion", format!("{deleted} objects are deleted"));
+        note("deletion", format!("steps of the plan delete {deleted} objects"));
     }
     if trial.plan.is_null() && reasons.is_empty() {
-        let message = "what is wanted is there, and no newer version is on offer";
+        let message = "everything that was requested is installed, and no newer version is available";
         reasons.push(because(Outcome::Safe, "nothing", message, ""));
     } else if !trial.plan.is_null() && InstallPlan::of(&trial.plan).phase() == Phase::Complete {
-        reasons.push(because(Outcome::Safe, "complete", "the plan is complete: there is nothing left to do", ""));
+        reasons.push(because(Outcome::Safe, "complete", "the plan is complete: nothing is left to do", ""));
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn policies(texts: &[String]) -> Result<Vec<Policy>, CliError> {
     let example = serde_json::to_value(Explanation::default()).unwrap_or_default();
     let policies = texts.iter().map(|text| {
         Policy::compile(text, &example).map_err(|error| {
-            CliError::usage(format!("--if is no policy: {error}"))
+            CliError::usage(format!("--if is not a valid policy: {error}"))
                 .hint("its variables are the fields of: kubectl olm install-plan explain -o json")
         })
     });
@@ -195,7 +195,7 @@ impl Understood {
                 }
                 Err(error) => {
                     return Err(
-                        CliError::input(format!("nobody can tell whether {} holds: {error}", policy.text())).hint(NULL)
+                        CliError::input(format!("policy {} cannot be evaluated: {error}", policy.text())).hint(NULL)
                     );
                 }
             }

@@ -1,4 +1,4 @@
-//! An explanation in sentences: sections of items, for a terminal or as markdown.
+//! Renders an explanation as sections of items, for a terminal or as Markdown.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,24 +12,24 @@ use super::diff;
 use crate::cli::paint::{Paint, Tone};
 use crate::visible::{lines, one_line};
 
-/// Of more items of a kind only the first are shown, unless details are asked for.
+/// Maximum number of items of a kind that are shown without `--details`.
 const SHOWN: usize = 8;
 
-/// So much is told of what an operator waits for, in characters.
+/// Maximum length, in characters, of the message of an operator without `--details`.
 const LONG: usize = 160;
 
-/// Marks a line about what reaches far or does harm.
+/// Prefix of a line about a privileged right or object, or a possible loss of data.
 const RISK: &str = "! ";
 
-/// What belongs together.
+/// A titled group of items.
 struct Section {
     title: String,
     items: Vec<Item>,
-    /// Are its items sentences of their own?
+    /// Whether the items are rendered as a bulleted list.
     is_list: bool,
-    /// Does its title say something by itself?
+    /// Whether the title is shown without any items.
     is_line: bool,
-    /// What its title says of the plan.
+    /// The tone of the title.
     tone: Tone,
 }
 
@@ -39,7 +39,7 @@ impl Section {
     }
 }
 
-/// A line, what belongs under it, and what changes line by line.
+/// A line, with nested lines and a diff.
 #[derive(Default)]
 struct Item {
     line: String,
@@ -53,7 +53,7 @@ impl Item {
     }
 }
 
-/// For a terminal.
+/// Renders an explanation for a terminal.
 pub(super) fn text(explanation: &Explanation, tried: &[Tried], details: bool, paint: Paint) -> String {
     let mut text = format!("{}\n", one_line(&title(explanation)));
     for section in sections(explanation, tried, details) {
@@ -74,7 +74,7 @@ pub(super) fn text(explanation: &Explanation, tried: &[Tried], details: bool, pa
     text
 }
 
-/// For a review.
+/// Renders an explanation as Markdown.
 pub(super) fn markdown(explanation: &Explanation, tried: &[Tried], details: bool) -> String {
     let mut text = format!("# {}\n", escaped(&title(explanation)));
     for section in sections(explanation, tried, details) {
@@ -96,7 +96,7 @@ pub(super) fn markdown(explanation: &Explanation, tried: &[Tried], details: bool
     text
 }
 
-/// Backquotes around a text, more of them than it has in a row.
+/// Returns a code fence that is longer than any run of backquotes in the text.
 fn fence(text: &str) -> String {
     let mut longest = 2;
     let mut row = 0;
@@ -107,10 +107,10 @@ fn fence(text: &str) -> String {
     "`".repeat(longest + 1)
 }
 
-/// A text as Markdown shows it, in one line, and without any meaning.
+/// Escapes a text, so that Markdown renders it literally and in one line.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
-    // At the beginning these make headings, quotes and lists, and after digits the last two do.
+    // At the beginning of a line these characters start headings, quotes and lists; `.` and `)` after digits start lists.
     let (mut is_begun, mut is_number) = (false, true);
     for c in one_line(text).chars() {
         let begins = !is_begun && matches!(c, '#' | '>' | '+' | '-' | '=' | '~');
@@ -125,7 +125,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// What is to be known before approving: the verdict and the operators.
+/// Renders the verdict and the operators: what is shown before an approval.
 pub fn summary(explanation: &Explanation) -> String {
     let mut text = String::new();
     for csv in &explanation.csvs {
@@ -141,14 +141,14 @@ pub fn summary(explanation: &Explanation) -> String {
 fn title(Explanation { namespace, plan, .. }: &Explanation) -> String {
     let Plan { name, exists, phase, approval, approved, .. } = plan;
     if approval.is_empty() {
-        return format!("No InstallPlan comes in namespace {namespace}");
+        return format!("No InstallPlan would be created in namespace {namespace}");
     }
     if !exists {
         let then = if *approved { "it would be executed at once" } else { "it would wait for approval" };
-        return format!("An InstallPlan to come in namespace {namespace}: {then}");
+        return format!("InstallPlan to be created in namespace {namespace}: {then}");
     }
     let state = match phase.as_str() {
-        "RequiresApproval" if *approved => "is approved, and not executed yet",
+        "RequiresApproval" if *approved => "is approved, but not executed yet",
         "RequiresApproval" => "waits for approval",
         "Installing" => "is being executed",
         "Complete" => "is complete",
@@ -160,12 +160,12 @@ fn title(Explanation { namespace, plan, .. }: &Explanation) -> String {
 
 fn verdict_line(explanation: &Explanation) -> &'static str {
     match explanation.verdict.result {
-        Outcome::Safe if explanation.plan.approval.is_empty() => "Nothing is to be done:",
-        Outcome::Safe => "Safe: it would succeed.",
-        Outcome::NeedsDecision => "It would succeed, but somebody should decide whether it may:",
-        Outcome::Unknown => "Too little is known to tell whether it would succeed:",
-        Outcome::WouldFail if explanation.plan.approval.is_empty() => "None can be made:",
-        Outcome::WouldFail => "It would fail:",
+        Outcome::Safe if explanation.plan.approval.is_empty() => "Nothing to do:",
+        Outcome::Safe => "Safe: the plan would succeed.",
+        Outcome::NeedsDecision => "Needs review: the plan would succeed, but these effects need a decision:",
+        Outcome::Unknown => "Unknown: whether the plan would succeed cannot be determined:",
+        Outcome::WouldFail if explanation.plan.approval.is_empty() => "No InstallPlan can be created:",
+        Outcome::WouldFail => "The plan would fail:",
     }
 }
 
@@ -186,21 +186,21 @@ fn sections(explanation: &Explanation, tried: &[Tried], details: bool) -> Vec<Se
         objects(explanation, details),
         dry_run(explanation, details),
         rights(explanation, details),
-        list("Objects that reach out of their namespace (!):", powers(explanation), shown),
+        list("Objects with effects beyond their namespace (!):", powers(explanation), shown),
         crds(explanation, details, shown),
         list("Images:", images(explanation), shown),
         list("Webhooks:", explanation.webhooks.iter().filter_map(webhook).collect(), shown),
         list("Optional objects:", explanation.optional.iter().map(optional).collect(), shown),
-        list("Bundles whose content is not here:", bundles(explanation), shown),
+        list("Bundles whose content is unavailable:", bundles(explanation), shown),
         list("Deprecated:", deprecations(explanation), shown),
         irreversible(explanation, shown),
         afterwards(explanation),
-        list("Not read, so that something may be missing here:", unread(explanation), shown),
+        list("Could not be read (this explanation may be incomplete):", unread(explanation), shown),
     ];
     sections.into_iter().filter(|section| !section.items.is_empty() || section.is_line).collect()
 }
 
-/// A section of which only the first items are shown.
+/// Returns a section that shows only the first items.
 fn list(title: &str, mut items: Vec<Item>, shown: usize) -> Section {
     let more = items.len().saturating_sub(shown);
     if more > 1 {
@@ -221,9 +221,9 @@ fn verdict(explanation: &Explanation) -> Section {
     let items: Vec<Item> = reasons.collect();
     if items.is_empty() {
         let line = if explanation.plan.approval.is_empty() {
-            "What is wanted is there."
+            "Everything that was requested is installed."
         } else {
-            "Every object can be made, and no right reaches further than before."
+            "All objects can be created, and no privileged rights are gained."
         };
         return Section {
             items: vec![Item::new(line)],
@@ -260,13 +260,13 @@ fn operators(explanation: &Explanation, details: bool) -> Section {
     let items = explanation.csvs.iter().map(|csv| {
         let mut under: Vec<String> = csv.because.iter().map(|because| format!("because {because}")).collect();
         if csv.bystander {
-            under.push("it rides along: it is in the same plan, and nobody asked for it here".to_owned());
+            under.push("unrelated: it is in the same plan, but was not requested here".to_owned());
         }
         let comes_to = match csv.phase.as_str() {
             "" | "Succeeded" | "Replacing" | "Deleting" => None,
-            phase if csv.message.is_empty() => Some(format!("it would stay {phase}")),
-            phase if details => Some(format!("it would stay {phase}: {}", csv.message)),
-            phase => Some(format!("it would stay {phase}: {}", shortened(&csv.message))),
+            phase if csv.message.is_empty() => Some(format!("it would stay in phase {phase}")),
+            phase if details => Some(format!("it would stay in phase {phase}: {}", csv.message)),
+            phase => Some(format!("it would stay in phase {phase}: {}", shortened(&csv.message))),
         };
         under.extend(comes_to);
         Item { line: csv_line(csv), under, ..Item::default() }
@@ -328,15 +328,15 @@ fn object_item(object: &Object) -> Item {
     let Object { gvk, namespace, name, change, by, message, .. } = object;
     let by = match by {
         By::Step => "",
-        By::Olm => " (by OLM, for it)",
-        By::GarbageCollection => " (what it belongs to is gone)",
+        By::Olm => " (by OLM)",
+        By::GarbageCollection => " (garbage collection)",
     };
     let path = if namespace.is_empty() { name.clone() } else { format!("{namespace}/{name}") };
     let under = Some(message.clone()).filter(|message| !message.is_empty()).into_iter().collect();
     Item { line: format!("{} {} {path}{by}", word(*change), gvk.kind), under, ..Item::default() }
 }
 
-/// One line for each kind and what happens to it, in the order in which they come.
+/// Returns one line per kind and change, in order of their first object.
 fn grouped<'o>(objects: impl Iterator<Item = &'o Object>) -> Vec<Item> {
     let mut groups: Vec<((Change, &str), Vec<&Object>)> = Vec::new();
     for object in objects {
@@ -366,22 +366,24 @@ fn plural(kind: &str) -> String {
     }
 }
 
-/// In one line what the API server says of the objects, and why it was not asked about more.
+/// Returns a line about the results of the API server's dry run, and why objects were not sent.
 fn dry_run(explanation: &Explanation, details: bool) -> Section {
     let DryRun { asked, taken, refused, not_asked, message } = &explanation.dry_run;
     let all = u64::try_from(refused.len()).unwrap_or_default() + taken;
     let objects = |n: u64| if n == 1 { "1 object".to_owned() } else { format!("{n} objects") };
     let because = if message.is_empty() { String::new() } else { format!(": {message}") };
     let title = match (*asked, taken) {
-        (false, _) => format!("Dry run: the API server was not asked whether it would take the objects{because}"),
-        (true, n) if *n == all && message.is_empty() => format!("Dry run: the API server would take {}", objects(all)),
-        (true, n) if *n == all => {
-            format!("Dry run: the API server would take the {} that it was asked about{because}", objects(all))
+        (false, _) => format!("Dry run: no objects were sent to the API server{because}"),
+        (true, n) if *n == all && message.is_empty() => {
+            format!("Dry run: the API server would accept {}", objects(all))
         }
-        (true, n) => format!("Dry run: the API server would take {n} of {}{because}", objects(all)),
+        (true, n) if *n == all => {
+            format!("Dry run: the API server would accept the {} that were sent{because}", objects(all))
+        }
+        (true, n) => format!("Dry run: the API server would accept {n} of {}{because}", objects(all)),
     };
     let told = not_asked.iter().filter(|_| details);
-    let items = told.map(|gap| Item::new(format!("not asked about {} {}: {}", gap.gvk.kind, gap.name, gap.message)));
+    let items = told.map(|gap| Item::new(format!("no result for {} {}: {}", gap.gvk.kind, gap.name, gap.message)));
     Section { items: items.collect(), is_line: *asked || !message.is_empty(), ..Section::new(&title) }
 }
 
@@ -400,15 +402,15 @@ fn rights(explanation: &Explanation, details: bool) -> Section {
                 marked.iter().take(shown).map(|right| format!("{RISK}{}", render_right(right))).collect();
             let more = marked.len().saturating_sub(shown);
             if more > 0 {
-                under.push(format!("{RISK}and {more} more that reach far"));
+                under.push(format!("{RISK}and {more} more privileged rights"));
             }
             match ordinary.len() {
                 0 => {}
                 n if details || marked.is_empty() && n <= SHOWN => {
                     under.extend(ordinary.iter().map(|right| render_right(right)));
                 }
-                1 => under.push("and 1 ordinary right".to_owned()),
-                n => under.push(format!("{}{n} ordinary rights", if marked.is_empty() { "" } else { "and " })),
+                1 => under.push("and 1 unprivileged right".to_owned()),
+                n => under.push(format!("{}{n} unprivileged rights", if marked.is_empty() { "" } else { "and " })),
             }
             items.push(Item { line: format!("{account} {word}"), under, ..Item::default() });
         }
@@ -416,16 +418,15 @@ fn rights(explanation: &Explanation, details: bool) -> Section {
     if !rbac.aggregated.is_empty() {
         let n = rbac.aggregated.len();
         let under = if details { rbac.aggregated.clone() } else { Vec::new() };
-        let line = format!(
-            "{n} ClusterRoles change that give people rights: what admin, edit and view, and the OperatorGroup, hand out"
-        );
+        let line =
+            format!("{n} ClusterRoles for users change: aggregated to admin, edit and view, or of an OperatorGroup");
         items.push(Item { line, under, ..Item::default() });
     }
-    let title = if rbac.escalates { "Rights (! reaches far):" } else { "Rights:" };
+    let title = if rbac.escalates { "Rights (! privileged):" } else { "Rights:" };
     Section { items, ..Section::new(title) }
 }
 
-/// Objects that are more than ordinary ones.
+/// Returns the objects with escalations.
 fn powers(explanation: &Explanation) -> Vec<Item> {
     let marked = explanation.objects.iter().filter(|object| !object.escalations.is_empty());
     let item = |object: &Object| {
@@ -435,12 +436,12 @@ fn powers(explanation: &Explanation) -> Vec<Item> {
     marked.map(item).collect()
 }
 
-/// A right as people say it.
+/// Renders a right as a phrase.
 pub(crate) fn render_right(right: &Right) -> String {
     let Right { namespace, api_groups, resources, resource_names, non_resource_urls, verbs, escalations, .. } = right;
     let place = match namespace {
         Some(namespace) => format!(" in namespace {namespace}"),
-        None => " everywhere".to_owned(),
+        None => " cluster-wide".to_owned(),
     };
     let groups: Vec<&str> = api_groups.iter().map(String::as_str).filter(|group| !group.is_empty()).collect();
     let what = if resources.is_empty() {
@@ -449,12 +450,11 @@ pub(crate) fn render_right(right: &Right) -> String {
         let groups = if groups.is_empty() { String::new() } else { format!(" of {}", groups.join(", ")) };
         format!("{}{groups}", resources.join(", "))
     };
-    let named =
-        if resource_names.is_empty() { String::new() } else { format!(" called {}", resource_names.join(", ")) };
+    let named = if resource_names.is_empty() { String::new() } else { format!(" named {}", resource_names.join(", ")) };
     let marks: Vec<&str> = escalations.iter().map(|escalation| escalation.words()).collect();
     let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join(", ")) };
     if verbs.is_empty() {
-        return format!("whatever {} grants{place}{marks}", right.role);
+        return format!("the rules of {}{place}{marks}", right.role);
     }
     format!("{} {what}{named}{place}{marks}", verbs.join(", "))
 }
@@ -464,20 +464,20 @@ fn crds(explanation: &Explanation, details: bool, shown: usize) -> Section {
     let items = explanation.crds.iter().filter(worth).map(|crd| {
         let mut told = vec![word(crd.change).to_owned()];
         if crd.change != Change::Create && !crd.added_versions.is_empty() {
-            told.push(format!("now also in {}", crd.added_versions.join(", ")));
+            told.push(format!("adds version {}", crd.added_versions.join(", ")));
         }
         if !crd.removed_versions.is_empty() {
-            told.push(format!("no longer in {}", crd.removed_versions.join(", ")));
+            told.push(format!("removes version {}", crd.removed_versions.join(", ")));
         }
         if let Some((old, new)) = &crd.storage {
-            told.push(format!("stored in {new} instead of {old}"));
+            told.push(format!("storage version {new} instead of {old}"));
         }
         match crd.existing {
             _ if crd.change == Change::Create || !crd.safe => {}
             None => told.push("its objects could not be read".to_owned()),
-            Some(0) => told.push("there are no objects of it".to_owned()),
-            Some(1) => told.push("the one existing object fits".to_owned()),
-            Some(n) => told.push(format!("all {n} objects fit")),
+            Some(0) => told.push("no existing objects".to_owned()),
+            Some(1) => told.push("the existing object is valid".to_owned()),
+            Some(n) => told.push(format!("all {n} existing objects are valid")),
         }
         let mut under = Vec::new();
         if !crd.safe {
@@ -493,7 +493,7 @@ fn images(explanation: &Explanation) -> Vec<Item> {
     let images = &explanation.images;
     let by_tag = |image: &String| {
         let moves = images.by_tag.contains(image);
-        if moves { " (by tag: what it is may change)" } else { "" }
+        if moves { " (tag: the image may change)" } else { "" }
     };
     let added = images.added.iter().map(|image| Item::new(format!("+ {image}{}", by_tag(image))));
     let removed = images.removed.iter().map(|image| Item::new(format!("- {image}")));
@@ -506,8 +506,8 @@ fn webhook(webhook: &Webhook) -> Option<Item> {
         return None;
     }
     let without = match failure_policy.as_str() {
-        "Fail" => "; without an answer requests fail",
-        "Ignore" => "; without an answer requests go on",
+        "Fail" => "; requests fail if it does not respond",
+        "Ignore" => "; requests continue if it does not respond",
         _ => "",
     };
     Some(Item::new(format!("{} {type} {name}: {}{without}", word(*change), rules.join("; "))))
@@ -516,7 +516,7 @@ fn webhook(webhook: &Webhook) -> Option<Item> {
 fn optional(optional: &Optional) -> Item {
     let Optional { gvk, name, skipped, message, .. } = optional;
     let told =
-        if *skipped { format!("skip {} {name}: {message}", gvk.kind) } else { format!("make {} {name}", gvk.kind) };
+        if *skipped { format!("skip {} {name}: {message}", gvk.kind) } else { format!("create {} {name}", gvk.kind) };
     Item::new(told)
 }
 
@@ -533,7 +533,7 @@ fn deprecations(explanation: &Explanation) -> Vec<Item> {
     told.collect()
 }
 
-/// The same sentence is told once.
+/// Groups the objects by effect, so that each effect is listed once.
 fn irreversible(explanation: &Explanation, shown: usize) -> Section {
     let mut sentences: Vec<(&str, Vec<&str>)> = Vec::new();
     for one in &explanation.irreversible {
@@ -558,10 +558,10 @@ fn irreversible(explanation: &Explanation, shown: usize) -> Section {
 
 fn afterwards(explanation: &Explanation) -> Section {
     let items = explanation.afterwards.iter().map(|next| {
-        let when = if next.needs_approval { "when somebody approves it" } else { "without anybody being asked" };
+        let when = if next.needs_approval { "after approval" } else { "without approval" };
         Item::new(format!("{}, {when}", next.csvs.join(", ")))
     });
-    Section { items: items.collect(), ..Section::new("Afterwards:") }
+    Section { items: items.collect(), ..Section::new("Next InstallPlans:") }
 }
 
 fn unread(explanation: &Explanation) -> Vec<Item> {
