@@ -9,35 +9,36 @@ use olm_shell::cli::{CliError, Outcome, Printer};
 
 /// Add bundles to a catalog directory.
 ///
-/// Channels and default channel are those of the bundle's metadata/annotations.yaml, a package that is new is made. Files are
-/// changed in place: what is there, comments included, stays as it is. A file is written whole or not at all, and only when the
-/// catalog is valid with it. Refused (exit code 1) is what would break a channel, or strand a version that may be installed.
+/// Channels and default channel are taken from the bundle's metadata/annotations.yaml; a missing package is created.
+/// Files are edited in place, and existing content is preserved, comments included. A file is written only if the whole
+/// catalog is valid with the change. A change that breaks a channel, or strands a version that can be installed, is
+/// refused with exit code 1.
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Directory of the catalog
     #[arg(value_name = "CATALOG-DIR")]
     directory: PathBuf,
-    /// Bundles: directories, images, or files with blobs of the schema olm.bundle
+    /// Bundles to add: directories, images, or files with blobs of the schema olm.bundle
     #[arg(value_name = "BUNDLE", required = true)]
     bundles: Vec<Ref>,
-    /// Where edges come from: replaces (the CSV's replaces, skips and olm.skipRange), semver (the order of versions), or
-    /// semver-skippatch (the same, and lower patches of the same minor version are skipped)
+    /// Source of the upgrade edges: replaces (the CSV's replaces, skips and olm.skipRange), semver (the order of
+    /// versions), or semver-skippatch (as semver, but lower patches of the same minor version are skipped)
     #[arg(long, value_name = "MODE", default_value = "replaces")]
     mode: Mode,
-    /// Channel to add to, in place of those that the bundles name (may be repeated)
+    /// Channel to add the bundles to, instead of those that the bundles name (may be repeated)
     #[arg(long = "channel", value_name = "NAME")]
     channels: Vec<String>,
-    /// Default channel of the package, in place of the one that the bundles name
+    /// Default channel of the package, instead of the one that the bundles name
     #[arg(long, value_name = "NAME")]
     default_channel: Option<String>,
-    /// Image that the bundle directory is pushed to; without it the catalog carries the bundle's objects
+    /// Image that the bundle directory is pushed to; without it the catalog contains the bundle's objects
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
-    /// How far to bring the bundles to newer forms: none, bundle-object-to-csv-metadata, or all
+    /// Migrations to apply to the bundles: none, bundle-object-to-csv-metadata, or all
     #[arg(long, value_name = "LEVEL", default_value = "none")]
     migrate_level: MigrationLevel,
-    /// Print the difference that it would make, and write nothing
+    /// Print the difference; write nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -47,17 +48,16 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  # What would change?
+  # Print what would change
   {cmd} add ./catalog ./bundle --image example.com/etcd:0.9.4 --dry-run
 
-  # The bundle in an image
+  # Add the bundle in an image
   {cmd} add ./catalog registry.example.com/etcd:0.9.4 --migrate-level all
 
-  # All bundles in a folder, linked in the order of their versions, in one channel
+  # Add all bundles in a folder to one channel, linked in version order
   {cmd} add ./catalog ./bundles/*/ --mode semver --channel stable
 ";
 
-/// Adds.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let options = Options {
         directory: arguments.directory,

@@ -12,20 +12,20 @@ use crate::words::Words;
 
 /// List CatalogSources, or the packages, channels and versions of a catalog.
 ///
-/// Without a REF the CatalogSources of the cluster are listed, all or those that are named; else the packages of a catalog, or the channels
-/// of packages. A word of letters, digits and dashes is a name, of a package if there is a REF; all else is a REF. A directory in this
-/// folder is written with its slash: catalog/ or ./catalog.
+/// Without a REF, list the CatalogSources of the cluster. With a REF, list the packages of the catalog, or the channels
+/// of the named packages. An argument of only letters, digits and dashes is a name: of a package if a REF is given,
+/// else of a CatalogSource. Any other argument is a REF. Write a directory with a slash: catalog/ or ./catalog.
 ///
-/// Of a CatalogSource the packages are counted by reading it: <unknown> is what cannot be read from here. Its health is the
-/// reason that its status gives, or the state of its connection.
+/// The number of packages of a CatalogSource is read from its catalog; <unknown> means that the catalog cannot be read
+/// from this machine. HEALTH is the reason in its status, or the state of its connection.
 #[derive(Debug, clap::Args)]
 #[allow(rustdoc::invalid_html_tags, reason = "the comments of arguments are help, not Markdown")]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// CatalogSources to list; or packages whose channels to list, and catalogs to find them in
+    /// CatalogSources to list; or packages whose channels to list, and catalogs to read
     #[arg(value_name = "NAME|PACKAGE|REF")]
     words: Vec<String>,
-    /// Every version in every channel, with its edges in the wide form
+    /// List every version in every channel; -o wide adds the upgrade edges
     #[arg(long)]
     versions: bool,
     #[command(flatten)]
@@ -39,20 +39,19 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  # What there is
+  # List the packages of a catalog
   {cmd} list ./catalog
 
-  # The channels of a package, and all that can be chosen of it
+  # List the channels of a package, and all its versions
   {cmd} list etcd ./catalog
   {cmd} list etcd ./catalog --versions -o wide
 
-  # The CatalogSources of the cluster, and the packages of one
+  # List the CatalogSources of the cluster, and the packages of one
   {cmd} list -A
   {cmd} list operatorhubio -n olm --watch
   {cmd} list catalogsource/olm/operatorhubio
 ";
 
-/// Lists.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { words, versions, list, images, namespaces, cluster } = arguments;
     let images = images.options()?;
@@ -63,7 +62,7 @@ pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome
         );
     }
     if words.is_empty() {
-        return Err(CliError::usage("no catalog is named").hint("name one, such as catalogsource/NAMESPACE/NAME"));
+        return Err(CliError::usage("no catalog is named").hint("name a catalog, such as catalogsource/NAMESPACE/NAME"));
     }
     let Words { packages, refs } = Words::read(words)?;
     let refs = refs.into_iter().map(|r| r.on(&cluster, namespaces.namespace.as_ref())).collect();

@@ -1,4 +1,4 @@
-//! `kubectl olm catalog`: arguments in, [`olm_shell::catalog`] does the work.
+//! `kubectl olm catalog`: parses the arguments and calls [`olm_shell::catalog`].
 
 mod add;
 mod diff;
@@ -15,14 +15,14 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use olm_shell::program;
 
-/// Look into the catalogs that operators are chosen from, and make them.
+/// List, validate, compare, serve and edit operator catalogs.
 ///
-/// Where REF is asked for, name a directory of catalog files or of one bundle, a file of blobs, a template, an archive
-/// (.tar, .tar.gz, .tar.zst) of a directory, an image, an OCI layout, - for standard input, a CatalogSource of the cluster
-/// (catalogsource/NAME, catalogsource/NAMESPACE/NAME), or a registry that is served (grpc://HOST:PORT). Several are taken
-/// together as one catalog.
+/// A REF is one of: a directory of catalog files or of one bundle, a file of catalog blobs, a template, an archive
+/// (.tar, .tar.gz, .tar.zst) of a directory, an image, an OCI layout, - for standard input, a CatalogSource of the
+/// cluster (catalogsource/NAME, catalogsource/NAMESPACE/NAME), or a catalog server (grpc://HOST:PORT). Several REFs are
+/// merged into one catalog.
 ///
-/// Exit codes: 0 done, 1 the answer is no (with reasons), 2 could not answer.
+/// Exit codes: 0 success, 1 negative result (with reasons), 2 error.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-olm-catalog", version, disable_help_subcommand = true)]
 struct Arguments {

@@ -9,8 +9,9 @@ use crate::words::{self, OnCluster};
 
 /// Print the blobs of catalogs, bundles and templates.
 ///
-/// The blobs are opm's, in opm's order. With --package, --channel or --version only a part is printed, which is a valid
-/// catalog again: edges lead round versions that are left out, and default channels and deprecations fit what is left.
+/// The blobs and their order are those of opm render. With --package, --channel or --version only a part of the catalog
+/// is printed. The part is a valid catalog: edges bypass the versions that are left out, and default channels and
+/// deprecations are adapted.
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -20,22 +21,22 @@ pub(crate) struct Arguments {
     /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "json")]
     output: DataFormat,
-    /// How far to bring older blobs to newer forms: none, bundle-object-to-csv-metadata, or all
+    /// Migrations to apply to older blobs: none, bundle-object-to-csv-metadata, or all
     #[arg(long, value_name = "LEVEL", default_value = "none")]
     migrate_level: MigrationLevel,
     /// Only this package (may be repeated)
     #[arg(long = "package", value_name = "NAME")]
     packages: Vec<String>,
-    /// Only this channel, of every package that has it (may be repeated)
+    /// Only this channel of every package (may be repeated)
     #[arg(long = "channel", value_name = "NAME")]
     channels: Vec<String>,
     /// Only versions in this range, such as '>=1.2.0 <2.0.0'
     #[arg(long = "version", value_name = "RANGE", value_parser = words::range)]
     versions: Option<Range>,
-    /// Also the packages that those depend on, whole
+    /// Include the packages that the selected ones depend on, with all their versions
     #[arg(long)]
     closure: bool,
-    /// Only the images that are mentioned, one a line (with -o yaml, and by whom)
+    /// Print only the images that are referenced, one per line; with -o yaml also what references them
     #[arg(long)]
     images: bool,
     #[command(flatten)]
@@ -45,18 +46,17 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  # What a catalog says of the bundle in a directory, and of one in an image
+  # Render the catalog blobs of a bundle directory, and of a bundle image
   {cmd} render ./bundle -o yaml
   {cmd} render registry.example.com/rose-bundle:1.0.0
 
-  # One package from 1.2.0 on and what it depends on, as a catalog
+  # Render one package from version 1.2.0 on, and its dependencies, as a catalog
   {cmd} render ./catalog --package etcd --version '>=1.2.0' --closure > etcd.json
 
-  # Every image that has to be mirrored
+  # List every image to mirror
   {cmd} render ./catalog --images
 ";
 
-/// Renders.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { refs, output, migrate_level, packages, channels, versions, closure, images, registries, on } =
         arguments;

@@ -1,4 +1,4 @@
-//! What several commands read in the same way.
+//! Arguments that several commands share.
 
 use std::path::Path;
 
@@ -7,14 +7,15 @@ use olm_shell::catalog::render::Range;
 use olm_shell::cli::CliError;
 use olm_shell::cli::flags::ClusterFlags;
 
-/// Packages and catalogs, in any order.
+/// Package names and catalog references, given in any order.
 pub(crate) struct Words {
     pub(crate) packages: Vec<String>,
     pub(crate) refs: Vec<Ref>,
 }
 
 impl Words {
-    /// A word of letters, digits and dashes is a package, and so is `package/NAME`; all else is a catalog.
+    /// Sorts the arguments: one of only letters, digits and dashes, or `package/NAME`, is a package; any other is a
+    /// catalog.
     pub(crate) fn read(words: Vec<String>) -> Result<Self, CliError> {
         let (mut packages, mut refs) = (Vec::new(), Vec::new());
         for word in words {
@@ -26,7 +27,7 @@ impl Words {
         }
         if refs.is_empty() {
             let hint = match packages.iter().find(|word| Path::new(word).exists()) {
-                Some(word) => format!("write ./{word} for what is called so in this folder"),
+                Some(word) => format!("write ./{word} for the file or directory of this name"),
                 None => "name a catalog, such as ./catalog or catalogsource/NAMESPACE/NAME".to_owned(),
             };
             return Err(CliError::usage("no catalog is named").hint(hint));
@@ -36,10 +37,10 @@ impl Words {
     }
 }
 
-/// The cluster that CatalogSources are of, and the namespace of those that are named without one.
+/// The cluster of the named CatalogSources, and the default namespace.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OnCluster {
-    /// Namespace of a CatalogSource that is named without one [default: the context's namespace]
+    /// Namespace of CatalogSources that are named without one [default: the context's namespace]
     #[arg(short, long)]
     namespace: Option<String>,
     #[command(flatten)]
@@ -47,13 +48,13 @@ pub(crate) struct OnCluster {
 }
 
 impl OnCluster {
-    /// The catalogs, those of a cluster of this one.
+    /// Returns the catalogs, with CatalogSources bound to this cluster.
     pub(crate) fn refs(&self, refs: Vec<Ref>) -> Vec<Ref> {
         refs.into_iter().map(|r| r.on(&self.cluster, self.namespace.as_ref())).collect()
     }
 }
 
-/// A range of versions.
+/// Parses a range of versions.
 pub(crate) fn range(text: &str) -> Result<Range, String> {
-    Range::parse(text).map_err(|e| format!("{e}; a range is written as '>=1.0.0 <1.2.0'"))
+    Range::parse(text).map_err(|e| format!("{e}; write a range as '>=1.0.0 <1.2.0'"))
 }

@@ -7,47 +7,49 @@ use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::installplan::explain::{self, Asked, DryRun, Form, Options};
 use olm_shell::run::FeatureGates;
 
-/// Say what an InstallPlan will do, before it does it; also one that does not exist yet.
+/// Print what an InstallPlan will do before it is executed, or what a plan that does not exist yet would do.
 ///
-/// The controllers' own code is let loose on a copy of what is there: it approves the plan, and waits for what comes of it. Told are
-/// the operators that come, and why; every object that is made, changed or deleted; rights that are gained and lost; custom
-/// resources that would break; kinds that the cluster does not serve; and what does not come back. Nothing is written to the
-/// cluster, and only rights to read are needed: what may not be read is told. Where you may write, the API server is asked whether it
-/// would take the objects (a dry run), so that webhooks, quotas and its own validation have their say.
+/// The controllers' own code runs on a copy of the cluster's objects in memory: it approves the plan and works until
+/// nothing is left to do. The report lists the operators that are installed, and why; every object that is created,
+/// changed or deleted; permissions that are granted and revoked; custom resources that would become invalid; APIs that
+/// the cluster does not serve; and what cannot be undone. Nothing is written to the cluster, and read permissions are
+/// sufficient: the report names what it could not read. Where you have write permissions, the objects are also sent to
+/// the API server as a dry run, which checks webhooks, quotas and validation.
 ///
-/// Without an argument the plans of the namespace are explained that wait for approval, or are approved and not executed yet.
+/// Without an argument, explain the plans of the namespace that wait for approval, or are approved and not executed
+/// yet.
 ///
-/// Exit codes: 0 all goes well, 1 it would fail, or somebody should decide whether it may, 2 nobody can tell.
+/// Exit codes: 0 success, 1 the plan would fail or needs a decision, 2 the result is unknown, or an error occurred.
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// InstallPlans
+    /// InstallPlans to explain
     #[arg(value_name = "PLAN")]
     plans: Vec<String>,
-    /// Explain what this Subscription gets next, whether there is a plan for it or not
+    /// Explain the next upgrade of this Subscription, whether a plan for it exists or not
     #[arg(long, value_name = "NAME", conflicts_with_all = ["plans", "bundle", "package"])]
     subscription: Option<String>,
-    /// Explain what a bundle would do: a directory, an image, an OCI layout (oci:PATH)
+    /// Explain what installing a bundle would do: a directory, an image, or an OCI layout (oci:PATH)
     #[arg(long, value_name = "REF", conflicts_with_all = ["plans", "package"])]
     bundle: Option<String>,
-    /// Explain what subscribing to a package would do; with a range such as '>=1.2.0 <2.0.0' or a version, to these
+    /// Explain what subscribing to a package would do, optionally in a range such as '>=1.2.0 <2.0.0' or one version
     #[arg(long, value_name = "PACKAGE[@RANGE]", conflicts_with = "plans")]
     package: Option<String>,
-    /// Try whether this holds (may be repeated), as approve --if asks it: CEL over the fields of -o json; the exit code is then 0
-    /// where somebody should decide, and the policies hold
+    /// Check this expression as approve --if does (may be repeated): CEL over the fields of -o json. If the policies
+    /// hold, the exit code is 0 also for plans that need a decision
     #[arg(long = "if", value_name = "EXPR")]
     policies: Vec<String>,
-    /// Show every object, and what changes in it line by line
+    /// Print every object, and its changes line by line
     #[arg(long)]
     details: bool,
-    /// File or folder of objects that count as if they had been applied, - for standard input (may be repeated)
+    /// File or folder of objects to treat as applied, - for standard input (may be repeated)
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR")]
     on_top: Vec<PathBuf>,
     /// Feature gates of the controllers, such as OptionalManifests=true
     #[arg(long, value_name = "NAME=BOOL,…", default_value = "")]
     feature_gates: FeatureGates,
-    /// Ask the API server whether it would take the objects (server: as far as your rights go; nothing is kept), or send nothing but
-    /// reads (none)
+    /// Send the objects to the API server as a dry run (server: as far as your permissions allow; nothing is stored),
+    /// or send only read requests (none)
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     dry_run: DryRun,
     /// Output format: json, yaml, markdown or jsonpath=TEMPLATE
@@ -62,26 +64,26 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  # What will happen when the plan that waits here is approved?
+  # Explain the plans of a namespace that wait for approval
   {cmd} explain -n apps
 
-  # The same with all objects, line by line, for a review
+  # Print all objects and their changes, for a review
   {cmd} explain install-abcde -n apps --details -o markdown
 
-  # What will the next upgrade of this operator bring?
+  # Explain the next upgrade of an operator
   {cmd} explain --subscription etcd -n apps
 
-  # What would installing version 1 of a package do to a cluster that I only have a must-gather of?
+  # Explain the installation of version 1 of a package on the cluster of a must-gather
   {cmd} explain --package 'etcd@>=1.0.0 <2.0.0' -n apps --from ./must-gather --catalog community.olm=./catalog
 
-  # Would the nightly job's policy approve the plans that wait here? If not, which part of it does not hold?
+  # Check a policy of approve --if against the plans that wait for approval
   {cmd} explain -n apps --if 'verdict.result == \"safe\" && !rbac.escalates'
 
-  # Would my bundle work here?
+  # Explain the installation of a bundle directory
   {cmd} explain --bundle ./bundle -n apps
 ";
 
-/// Explains.
+/// Explains the plans.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments {
         plans,

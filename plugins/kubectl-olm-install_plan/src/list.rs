@@ -5,17 +5,17 @@ use olm_shell::cli::list::ListFlags;
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::installplan::list::{self, Options};
 
-/// List InstallPlans: what each brings in whose place, how far it is, and what it waits for.
+/// List InstallPlans with their contents, phase and progress.
 ///
-/// The reason is told as OLM wrote it into the plan, with the bundle that it is about when a plan has several. A plan that is
-/// superseded has a newer one beside it in its namespace. With --from, plans of all namespaces are listed unless -n names one.
+/// REASON is the reason in the status of the plan; in a plan of several bundles, the bundle is named. A superseded plan
+/// has a newer one in its namespace. With --from, plans of all namespaces are listed unless -n is given.
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Only these InstallPlans
+    /// List only these InstallPlans
     #[arg(value_name = "PLAN")]
     plans: Vec<String>,
-    /// Only those that wait for approval
+    /// List only plans that wait for approval
     #[arg(long)]
     pending: bool,
     #[command(flatten)]
@@ -27,20 +27,20 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  # What waits for approval anywhere on the cluster?
+  # List all plans on the cluster that wait for approval
   {cmd} list -A --pending
 
-  # Where do the plans of this namespace stand, step by step?
+  # List the plans of a namespace, with their steps
   {cmd} list -n apps -o wide
 
-  # What becomes of them, as it happens
+  # Watch the plans
   {cmd} list -n apps --watch
 
-  # The same of a must-gather
+  # List the plans of a must-gather
   {cmd} list --from ./must-gather
 ";
 
-/// Lists.
+/// Lists the plans.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { plans: names, pending, list, namespaces, source } = arguments;
     list::run(&Options { source, namespaces, names, pending, list }, printer)

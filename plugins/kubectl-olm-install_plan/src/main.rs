@@ -1,4 +1,4 @@
-//! `kubectl olm install-plan`: arguments in, [`olm_shell::installplan`] does the work.
+//! `kubectl olm install-plan`: parses the arguments and calls [`olm_shell::installplan`].
 
 mod approve;
 mod explain;
@@ -10,12 +10,12 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use olm_shell::program;
 
-/// Look into InstallPlans: what stands between a resolution and the objects on the cluster.
+/// List, explain, approve and wait for InstallPlans.
 ///
-/// It works on clusters that OLM looks after, and on those of kubectl olm run. To look, rights to read are enough; what may not be
-/// read is told, and the answer does without where it can.
+/// Works on clusters managed by OLM and on those managed by kubectl olm run. Read permissions are sufficient for
+/// reports; a report names what it could not read, and leaves it out where possible.
 ///
-/// Exit codes: 0 done, 1 the answer is no (with reasons), 2 could not answer.
+/// Exit codes: 0 success, 1 negative result (with reasons), 2 error.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-olm-install_plan", version, disable_help_subcommand = true)]
 struct Arguments {

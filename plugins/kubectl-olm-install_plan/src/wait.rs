@@ -9,24 +9,24 @@ use olm_shell::installplan::wait::{self, Of, Options, Until};
 
 /// Wait until an InstallPlan is complete, approved or failed.
 ///
-/// It is watched, and told of as it changes. The waiting ends early, with exit code 1 and the cause, when what is waited for cannot
-/// come to pass any more; and with exit code 1 when the time is up. Ctrl-C changes nothing.
+/// Changes of the plan are printed while waiting. The exit code is 1, and the cause is printed, as soon as the
+/// condition can no longer be met, or when the timeout expires. Ctrl-C changes nothing.
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES, group = ArgGroup::new("of").required(true))]
 pub(crate) struct Arguments {
-    /// The InstallPlan
+    /// InstallPlan to wait for
     #[arg(group = "of")]
     plan: Option<String>,
-    /// Subscription whose plan it is: the one that its status names, and the next as soon as it names another
+    /// Subscription whose plan to wait for: the one named in its status, followed when the status names another
     #[arg(long, value_name = "NAME", group = "of")]
     subscription: Option<String>,
-    /// What should become of it
+    /// Condition to wait for
     #[arg(long = "for", value_enum, default_value_t = Until::Complete)]
     until: Until,
-    /// How long (30s, 5m, 1h); 0 looks once
+    /// How long to wait (30s, 5m, 1h); 0 checks once
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = flags::duration)]
     timeout: Duration,
-    /// Print every change as a line of JSON
+    /// Print every change as one line of JSON
     #[arg(short, long, value_enum)]
     output: Option<Format>,
     /// Namespace of the plan [default: the context's namespace]
@@ -36,7 +36,7 @@ pub(crate) struct Arguments {
     cluster: ClusterFlags,
 }
 
-/// The form of the changes that are told.
+/// The format of the printed changes.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
     /// A document of kind `InstallPlanEvent` in each line.
@@ -44,17 +44,17 @@ enum Format {
 }
 
 const EXAMPLES: &str = "Examples:
-  # Until the plan is carried out, or has failed
+  # Wait until the plan is complete or has failed
   {cmd} wait install-x7k2p -n apps
 
-  # Until somebody has approved what comes next for this Subscription
+  # Wait until the next plan of a Subscription is approved
   {cmd} wait --subscription etcd -n apps --for approved --timeout 8h
 
-  # As a stream of changes, for a program
+  # Print the changes as a stream of JSON
   {cmd} wait --subscription etcd -n apps -o json
 ";
 
-/// Waits.
+/// Waits for the plan.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { plan, subscription, until, timeout, output, namespace, cluster } = arguments;
     let of = match (plan, subscription) {

@@ -6,23 +6,26 @@ use olm_shell::operatorgroup::compile::{self, Options};
 
 use crate::wish::Wish;
 
-/// Write the OperatorGroup that an operator needs.
+/// Generate the OperatorGroup that an operator needs.
 ///
-/// Without an install mode and namespaces it is one for the operator's own namespace. Else the namespaces are checked against the
-/// mode and the operator's namespace, and with --bundle or --package against the install modes that the operator supports.
+/// By default, the group targets the operator's own namespace. With an install mode or target namespaces, check that
+/// they match each other and the operator's namespace; with --bundle or --package, also that the operator supports the
+/// install mode.
 ///
-/// With --service-account, and --bundle or --package, the ServiceAccount comes with the least rights that it needs to install this
-/// version of the operator, and what it depends on. They were found by installing it in a copy: the next version may need more.
+/// With --service-account, and --bundle or --package, also generate the ServiceAccount with the minimal permissions to
+/// install this version of the operator and its dependencies. The permissions are determined by a simulated
+/// installation; the next version may need more.
 ///
-/// Nothing is written to a cluster. What is printed can be applied.
+/// The manifests are printed and can be applied. Nothing is written to a cluster.
 ///
-/// Exit codes: 0 done, 1 the operator does not support these namespaces, 2 could not answer.
+/// Exit codes: 0 success, 1 the operator does not support these namespaces, 2 error.
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     wish: Wish,
-    /// Tell also which rights OLM gives the operator, and people on its APIs: as comments, with -o json on stderr
+    /// Also print the permissions that OLM grants to the operator, and to users of its APIs: as comments, or with -o
+    /// json on stderr
     #[arg(long)]
     rbac: bool,
     /// Output format
@@ -35,21 +38,21 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  # For an operator that looks after its own namespace
+  # For an operator that watches its own namespace
   {cmd} compile -n apps | kubectl apply -f -
 
-  # For one in apps that looks after two others; does this bundle support that?
+  # For an operator in apps that watches two other namespaces, if the bundle supports it
   {cmd} compile -n apps --target-namespaces east,west --bundle ./bundle
 
-  # For all namespaces, with a ServiceAccount that may install this operator and nothing else
+  # For all namespaces, with a ServiceAccount that can install this operator and nothing else
   {cmd} compile -n apps --install-mode AllNamespaces --package etcd \\
     --service-account etcd-installer
 
-  # Which rights come of it?
+  # Print the permissions that the group leads to
   {cmd} compile -n apps --package etcd --catalog community=./catalog --rbac
 ";
 
-/// Compiles.
+/// Generates the group.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { wish, rbac, output, source, images } = arguments;
     let options = Options { wanted: wish.wanted(), source, images: images.options()?, rbac, format: output };

@@ -8,20 +8,20 @@ use olm_shell::operatorgroup::create::{self, Given, Options};
 
 use crate::wish::Wish;
 
-/// Create an OperatorGroup where it can be.
+/// Create an OperatorGroup, unless it conflicts with an existing one.
 ///
-/// It is compiled, as kubectl olm operatorgroup compile would, or read from a manifest. A namespace has one group only: what is in it
-/// already decides what is done.
+/// The group is generated, as by kubectl olm operatorgroup compile, or read from a manifest. A namespace can have only
+/// one group, so the result depends on the groups that the namespace already has.
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES, after_help = TABLE)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     wish: Wish,
-    /// Manifest of the OperatorGroup (- reads standard input): it is created as it is, and users look after it
+    /// Manifest of the OperatorGroup, - for standard input; it is created unchanged and is managed by users
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     manifest: Option<PathBuf>,
-    /// Namespace for it when another group is in its way; it is created if it is not there [default: one that follows from the
-    /// group, for which you are asked]
+    /// Namespace to create the group in if another group is in the way; created if missing [default: a name derived
+    /// from the group, after a prompt]
     #[arg(long, value_name = "NAMESPACE")]
     other_namespace: Option<String>,
     #[command(flatten)]
@@ -37,40 +37,41 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  # For an operator that looks after its own namespace
+  # For an operator that watches its own namespace
   {cmd} create -n apps
 
-  # For all namespaces, if this package's operator supports that
+  # For all namespaces, if the operator of the package supports it
   {cmd} create -n operators --install-mode AllNamespaces --package etcd
 
   # In another namespace if apps has a group with other targets
   {cmd} create -n apps --target-namespaces east --other-namespace apps-east
 
-  # What would be done with my manifest?
+  # Check what would be done with a manifest
   {cmd} create -f group.yaml --dry-run=server
 ";
 
-const TABLE: &str = "What is done, by what the namespace has already:
-  nothing                       it is created there, labelled kubectl-olm/compiled-by: kubectl-olm
-                                when it was compiled, user when it was written (-f)
-  a group without that label,   nothing: users look after it, and settle what is in the way (exit
-  or with user in it            code 1)
-  one of ours, same targets     nothing: it is there
-  one of ours, other targets    it is created in another namespace, whether they have none, some, or
-                                all of one in common: in --other-namespace, or in one that follows
-                                from the group, when you agree or say --yes
-  several of ours, or one       nothing (exit code 1)
-  that is being deleted
+const TABLE: &str = "What is done, depending on the groups of the namespace:
+  none                          create the group, with the label kubectl-olm/compiled-by:
+                                kubectl-olm if generated, user if read from a manifest (-f)
+  a group without that label,   nothing: users manage it and resolve the conflict (exit code 1)
+  or with the value user
+  a generated group, same       nothing: the group exists
+  targets
+  a generated group, other      create the group in another namespace: that of --other-namespace, or
+  targets                       one whose name is derived from the group, after a prompt or with
+                                --yes
+  several generated groups, or  nothing (exit code 1)
+  one that is being deleted
 ";
 
-/// Creates.
+/// Creates the group.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { wish, manifest, other_namespace, dry_run, yes, output, source, images } = arguments;
     let namespace = wish.namespace.clone();
     let given = match manifest {
         Some(_) if !wish.is_empty() => {
-            return Err(CliError::usage("a group is either read from a manifest (-f) or compiled")
-                .hint("leave out -f, or what it is to be compiled from"));
+            return Err(CliError::usage("a group is either read from a manifest (-f) or generated")
+                .hint("leave out -f, or the flags that describe the group to generate"));
         }
         Some(file) => Given::Manifest(file),
         None => Given::Wish(wish.wanted()),

@@ -4,16 +4,16 @@ use olm_shell::cli::flags::{DryRunFlag, OutputFlags, SourceFlags, YesFlag};
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::operatorgroup::delete::{self, Options};
 
-/// Delete an OperatorGroup that kubectl olm compiled and no operator needs.
+/// Delete an OperatorGroup that kubectl olm generated and no operator needs.
 ///
-/// When Subscriptions are in the namespace you are asked, for without a group nothing comes of them.
+/// If the namespace has Subscriptions you are prompted, because they are not resolved without a group.
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES, after_help = TABLE)]
 pub(crate) struct Arguments {
-    /// Name of the OperatorGroup [default: the one that is there]
+    /// Name of the OperatorGroup [default: the only one of the namespace]
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Its namespace [default: the context's namespace]
+    /// Namespace of the OperatorGroup [default: the context's namespace]
     #[arg(short, long)]
     namespace: Option<String>,
     #[command(flatten)]
@@ -27,24 +27,26 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  # The group of this namespace, if nobody needs it
+  # Delete the group of a namespace, if no operator needs it
   {cmd} delete -n apps
 
-  # Would it go?
+  # Check whether a group would be deleted
   {cmd} delete apps -n apps --dry-run=client
 ";
 
-const TABLE: &str = "What is done, by what the namespace has:
-  no group                      nothing: there is nothing to delete
-  a group without the label     nothing: users look after it (exit code 1)
+const TABLE: &str = "What is done, depending on the groups of the namespace:
+  none                          nothing: there is no group to delete
+  a group without the label     nothing: users manage it (exit code 1)
   kubectl-olm/compiled-by:
   kubectl-olm
-  one of ours, with members     nothing: they would fail without it (exit code 1)
-  one of ours, without members  it is deleted
-  several                       nothing until you name one
+  a generated group with        nothing: its members would fail without it (exit code 1)
+  members
+  a generated group without     delete the group
+  members
+  several                       nothing, unless a name is given
 ";
 
-/// Deletes.
+/// Deletes the group.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { name, namespace, dry_run, yes, output, source } = arguments;
     delete::run(

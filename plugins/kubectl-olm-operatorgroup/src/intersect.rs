@@ -6,24 +6,25 @@ use olm_shell::cli::flags::{ImageFlags, NamespaceFlags, SourceFlags};
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::operatorgroup::intersect::{self, Format, Options};
 
-/// Say which OperatorGroups intersect, where, and on which APIs.
+/// Report which OperatorGroups intersect, in which namespaces, and on which APIs.
 ///
-/// Groups intersect when both target a namespace; the one that a group is in always counts. They clash when they claim the same APIs
-/// as well: in their olm.providedAPIs, or because a member provides them. Told are the namespaces and APIs, who came first and who has
-/// the APIs in its annotation, which is what OLM goes by, what OLM does about the members, and what would help.
+/// Groups intersect if they have a namespace in common, among their targets and the namespaces that they are in.
+/// Intersecting groups conflict if they also provide the same API, through the annotation olm.providedAPIs or a member.
+/// The report contains the namespaces and APIs; which group was created first and which one has the API in its
+/// annotation, which decides for OLM; what OLM does with the members; and how to resolve the conflict.
 ///
-/// Without names the groups of the namespace are compared with all others, and with -f the groups that the files are about. One that
-/// is named is compared with all others, several with each other. Subscriptions given with -f are resolved from their catalogs, and
-/// what they would install counts.
+/// Without names, compare the groups of the namespace, or with -f those affected by the files, with all others. One
+/// named group is compared with all others; several named groups are compared with each other. Subscriptions given with
+/// -f are resolved from their catalogs, and the operators that they would install are included.
 ///
-/// Exit codes: 0 no clashes, 1 clashes, 2 could not answer.
+/// Exit codes: 0 no conflicts, 1 conflicts, 2 error.
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES, after_help = TABLE)]
 pub(crate) struct Arguments {
-    /// OperatorGroups
+    /// OperatorGroups to compare
     #[arg(value_name = "NAME|NAMESPACE/NAME")]
     groups: Vec<String>,
-    /// File or folder of objects that count as if they had been applied, - for standard input (may be repeated)
+    /// File or folder of objects to treat as applied, - for standard input (may be repeated)
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR")]
     on_top: Vec<PathBuf>,
     /// Output format
@@ -38,34 +39,34 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  # Which groups of the whole cluster get into each other's way?
+  # Report all conflicts on the cluster
   {cmd} intersect -A
 
-  # What would happen if I applied this group?
+  # Check a group before it is applied
   {cmd} intersect -f new-group.yaml
 
-  # What would happen if these Subscriptions, each with its group, were applied?
+  # Check Subscriptions and their groups before they are applied
   {cmd} intersect -f tenants.yaml --catalog community.olm=./catalog
 
-  # Why does the operator in this namespace fail with InterOperatorGroupOwnerConflict?
+  # Find the cause of InterOperatorGroupOwnerConflict in namespace apps
   {cmd} intersect apps/apps operators/global-operators
 
-  # A picture of a must-gather
+  # Draw the groups of a must-gather
   {cmd} intersect -A --from ./must-gather -o dot | dot -Tsvg > groups.svg
 ";
 
-const TABLE: &str = "What OLM does about a member, by whether other groups that intersect provide its APIs, and its own
-group's olm.providedAPIs name them all:
-  others no,  own yes   it goes on
-  others no,  own no    they are added to the annotation; if the group is static it fails with
-                        CannotModifyStaticOperatorGroupProvidedAPIs
-  others yes, own no    it fails with InterOperatorGroupOwnerConflict
-  others yes, own yes   they are taken out of the annotation, and then it fails with
-                        InterOperatorGroupOwnerConflict unless the others gave way; if the group is
-                        static it fails with CannotModifyStaticOperatorGroupProvidedAPIs
+const TABLE: &str = "What OLM does with a member, depending on whether other intersecting groups provide its APIs, and
+whether olm.providedAPIs of its own group lists them all:
+  others no,  own yes   the member proceeds
+  others no,  own no    the APIs are added to the annotation; in a static group the member fails
+                        with CannotModifyStaticOperatorGroupProvidedAPIs
+  others yes, own no    the member fails with InterOperatorGroupOwnerConflict
+  others yes, own yes   the APIs are removed from the annotation, then the member fails with
+                        InterOperatorGroupOwnerConflict unless the others no longer provide them;
+                        in a static group it fails with CannotModifyStaticOperatorGroupProvidedAPIs
 ";
 
-/// Compares.
+/// Compares the groups.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { groups, on_top, output, namespaces, source, images } = arguments;
     let images = images.options()?;

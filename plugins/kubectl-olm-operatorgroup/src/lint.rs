@@ -7,43 +7,44 @@ use olm_shell::cli::flags::{ImageFlags, NamespaceFlags, SourceFlags, YesFlag};
 use olm_shell::cli::{CliError, Outcome, Printer};
 use olm_shell::operatorgroup::lint::{self, FailOn, Options};
 
-/// Find everything that is wrong with OperatorGroups.
+/// Check OperatorGroups for problems.
 ///
-/// All findings are told in one run, each with a code that stays the same, the object, what it leads to, and the smallest change that
-/// mends it. The same rules are applied that OLM goes by: without errors no operator fails because of OperatorGroups.
+/// All findings are printed in one run, each with a stable code, the object, the consequence, and the smallest change
+/// that fixes it. The rules are those of OLM: if there are no errors, no operator fails because of OperatorGroups.
 ///
-/// It looks at all namespaces, as groups of one clash with groups of others, and tells what concerns the namespace that is asked about.
-/// Rights to read are enough; what was checked only in part, for lack of rights or because files do not tell, is said.
+/// All namespaces are read, because groups of different namespaces can conflict; findings are reported for the selected
+/// namespace. Read permissions are sufficient; checks that are incomplete, because of missing permissions or missing
+/// files, are reported.
 ///
-/// Exit codes: 0 nothing found that counts (--fail-on), 1 findings, 2 could not answer.
+/// Exit codes: 0 no findings at or above --fail-on, 1 findings, 2 error.
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Explain a rule, by its code or name; without one list all rules
+    /// Explain a rule, given by its code or name; without a value, list all rules
     #[arg(long, value_name = "CODE", num_args = 0..=1, default_missing_value = "", exclusive = true)]
     explain: Option<String>,
-    /// File or folder of objects that count as if they had been applied, - for standard input (may be repeated)
+    /// File or folder of objects to treat as applied, - for standard input (may be repeated)
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR")]
     on_top: Vec<PathBuf>,
-    /// With --from: what is not in the files does not exist
+    /// With --from: assume that objects missing from the files do not exist
     #[arg(long)]
     complete: bool,
-    /// Hold the versions of a package of the catalogs against the groups: which fit, and which group would
+    /// Check which versions of a package in the catalogs the groups support, and which group would be needed
     #[arg(long, value_name = "PACKAGE")]
     package: Option<String>,
-    /// Form of the findings
+    /// Output format
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t)]
     output: Format,
-    /// Leave out the findings that are written in this file
+    /// Omit the findings that this file contains
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Write the findings to the file of --baseline, as known from now on
+    /// Write the findings to the file of --baseline, so that later runs omit them
     #[arg(long)]
     create_baseline: bool,
-    /// How bad a finding must be for exit code 1
+    /// Lowest severity of a finding for exit code 1
     #[arg(long, value_enum, value_name = "SEVERITY", default_value_t)]
     fail_on: FailOn,
-    /// Mend what can be mended without taking away what somebody may want: asks for each, tries it out on the server first
+    /// Fix findings where no intended setting is lost; prompts for each fix, and tries it as a server dry run first
     #[arg(long)]
     fix: bool,
     #[command(flatten)]
@@ -57,23 +58,23 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  # What is wrong with the OperatorGroups of a cluster?
+  # Check the OperatorGroups of a cluster
   {cmd} lint -A
 
-  # What would be wrong if I applied this?
+  # Check a group before it is applied
   {cmd} lint -A -f group.yaml
 
-  # In a pull request, as annotations; what was there before is known
+  # Check a pull request, with annotations, omitting known findings
   {cmd} lint --from ./manifests -o github --baseline lint-baseline.yaml
 
-  # Into which groups could I install this package?
+  # List the groups that support a package
   {cmd} lint -A --package etcd --fail-on never
 
-  # What does OG009 mean?
+  # Explain the rule OG009
   {cmd} lint --explain OG009
 ";
 
-/// Lints.
+/// Checks the groups.
 pub(crate) fn run(arguments: Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Arguments { explain, on_top, complete, package, output, baseline, create_baseline, .. } = arguments;
     let Arguments { fail_on, fix, yes, namespaces, source, images, .. } = arguments;

@@ -1,4 +1,4 @@
-//! `kubectl olm operatorgroup`: arguments in, [`olm_shell::operatorgroup`] does the work.
+//! `kubectl olm operatorgroup`: parses the arguments and calls [`olm_shell::operatorgroup`].
 
 mod compile;
 mod create;
@@ -12,12 +12,12 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use olm_shell::program;
 
-/// Find clashes of OperatorGroups before they happen; compile, create and delete groups.
+/// Check, compare, generate, create and delete OperatorGroups.
 ///
-/// It works on clusters that OLM looks after, on those of kubectl olm run, and on files instead of a cluster or on top of one. To
-/// look, rights to read are enough; what may not be read is told.
+/// Works on clusters managed by OLM, on those managed by kubectl olm run, and on files instead of a cluster or in
+/// addition to one. Read permissions are sufficient for reports; a report names what it could not read.
 ///
-/// Exit codes: 0 done and nothing found, 1 the answer is no (with reasons), 2 could not answer.
+/// Exit codes: 0 success and no findings, 1 negative result (with reasons), 2 error.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-olm-operatorgroup", version, disable_help_subcommand = true)]
 struct Arguments {

@@ -1,4 +1,4 @@
-//! The arguments of `kubectl olm run` and what they mean together.
+//! The arguments of `kubectl olm run`, and the options that they stand for.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,40 +10,40 @@ use olm_shell::cli::flags::{ClusterFlags, DataFormat, ImageFlags, LogFlags, byte
 use olm_shell::cli::logging::{self, Usually};
 use olm_shell::run::{BundleImage, CatalogDirectory, CatalogImage, FeatureGates, Mode, Options, Release};
 
-/// Run the controllers of the Operator Lifecycle Manager.
+/// Run the controllers of the Operator Lifecycle Manager (OLM).
 ///
-/// Against a cluster they do what OLM's pods do, from wherever this runs: Subscriptions are resolved, InstallPlans
-/// executed, operators kept running. Against files (--simulate) the same controllers work on a cluster in memory, and
-/// with --audit they say what they would do and do nothing.
+/// On a cluster the controllers do the work of OLM's pods, wherever this command runs: they resolve Subscriptions,
+/// execute InstallPlans and keep operators running. With --simulate they work on objects from files, in memory. With
+/// --audit they print the writes that they would send to the cluster, and send none.
 ///
-/// Exit codes: 0 done, 1 something is blocked (with reasons), 2 could not run.
+/// Exit codes: 0 success, 1 something is blocked (with reasons), 2 error.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-olm-run", version, before_help = EXAMPLES, group = ArgGroup::new("mode"), group = ArgGroup::new("ends").args(["once", "release_finalizers"]).multiple(true), group = ArgGroup::new("documents").args(["simulate", "audit"]))]
 #[command(mut_arg("local_credentials", |arg| arg.conflicts_with_all(["simulate", "install_crds"])))]
 pub struct Arguments {
-    /// Work on the objects in these YAML files and directories instead of a cluster, print what happens and why, and the
-    /// end. A directory's own catalogs/NAME/ are served as catalogs
+    /// Simulate: work on the objects in these YAML files and directories instead of a cluster, and print a timeline of
+    /// what happens, with reasons, and the final state. Subdirectories catalogs/NAME/ are served as catalogs
     #[arg(long, value_name = "FILE|DIR", num_args = 1.., group = "mode")]
     simulate: Vec<PathBuf>,
-    /// Say what would be done on the cluster, and do nothing
+    /// Print what would be done on the cluster; change nothing
     #[arg(long, group = "mode")]
     audit: bool,
-    /// Install or update the CRDs of OLM's resources on the cluster, and end
+    /// Install or update the CRDs of OLM's resources on the cluster, and exit
     #[arg(long, group = "mode", conflicts_with_all = ["catalog", "feature_gates"])]
     install_crds: bool,
 
-    /// Finish the deletion of ClusterServiceVersions that wait for their finalizer because no controllers run: delete what they have left
-    /// in the cluster, remove the finalizer, and end. In these namespaces, or in all
+    /// Finish the deletion of ClusterServiceVersions whose finalizer no running controller removes: delete the objects
+    /// that they own on the cluster, remove the finalizer, and exit. In these namespaces [default: all]
     #[arg(long, value_name = "NAMESPACE", num_args = 0.., value_delimiter = ',', group = "mode", conflicts_with_all = ["catalog", "feature_gates"])]
     release_finalizers: Option<Vec<String>>,
-    /// With --release-finalizers: say what would be done, and do nothing
+    /// With --release-finalizers: print what would be done; change nothing
     #[arg(long, requires = "release_finalizers", conflicts_with = "once")]
     dry_run: bool,
-    /// With --release-finalizers: go ahead without asking
+    /// With --release-finalizers: do not prompt for confirmation
     #[arg(short, long, requires = "release_finalizers", conflicts_with = "once")]
     yes: bool,
 
-    /// End when nothing is left to do: 0 when all is well, 1 when something is blocked
+    /// Exit when nothing is left to do, with exit code 0, or 1 if something is blocked
     #[arg(long, conflicts_with_all = ["simulate", "install_crds", "release_finalizers"])]
     once: bool,
     /// With --once or --release-finalizers: give up after this time (30s, 10m), with exit code 1 [default: no limit]
@@ -52,31 +52,32 @@ pub struct Arguments {
     /// Serve the file-based catalog in DIR as this CatalogSource (may be repeated); without NAMESPACE it is global
     #[arg(long, value_name = "NAME[.NAMESPACE]=DIR")]
     catalog: Vec<CatalogDirectory>,
-    /// With --simulate: the file-based catalog that stands for a catalog image (may be repeated)
+    /// With --simulate: file-based catalog to use in place of a catalog image (may be repeated)
     #[arg(long, value_name = "IMAGE=DIR", requires = "simulate")]
     catalog_image: Vec<CatalogImage>,
-    /// With --simulate: the bundle directory, OCI layout or archive that stands for a bundle image (may be repeated)
+    /// With --simulate: bundle directory, OCI layout or archive to use in place of a bundle image (may be repeated)
     #[arg(long, value_name = "IMAGE=PATH", requires = "simulate")]
     bundle_image: Vec<BundleImage>,
-    /// Serve catalogs of images and ConfigMaps from pods, as OLM does, for others who dial them, and let Jobs unpack bundles;
-    /// without this all are read directly
+    /// Serve catalogs of images and ConfigMaps from pods, so that other clients can connect to them, and unpack bundles
+    /// in Jobs, as OLM does [default: read both directly]
     #[arg(long, conflicts_with = "install_crds")]
     catalog_pods: bool,
-    /// Namespace of OLM: its catalogs are global, every namespace sees them.
-    /// With --simulate, the namespace of objects that say none [default: olm; with --simulate: default]
+    /// Namespace of OLM, whose catalogs are global: every namespace can use them. With --simulate, the namespace of
+    /// objects without one [default: olm; with --simulate: default]
     #[arg(short, long)]
     namespace: Option<String>,
-    /// With --simulate: namespace of OLM, whose catalogs every namespace sees
+    /// With --simulate: namespace of OLM, whose catalogs are global
     #[arg(long, value_name = "NAMESPACE", default_value = OLM, requires = "simulate")]
     catalog_namespace: String,
-    /// Switch features on or off. OptionalManifests (off, also when simulating): an install may go on without objects that
-    /// its bundle calls optional
+    /// Enable or disable features. OptionalManifests (default false): an install may proceed without objects that its
+    /// bundle declares optional
     #[arg(long, value_name = "NAME=true|false,…", default_value = "", hide_default_value = true)]
     feature_gates: FeatureGates,
-    /// With OptionalManifests: create what an install went on without when its API appears on the cluster later
+    /// With OptionalManifests: create skipped optional objects once the cluster serves their API
     #[arg(long, conflicts_with = "install_crds")]
     retry_optional: bool,
-    /// Namespaces that get copies of the ClusterServiceVersions offered in all namespaces even when OLMConfig switches copies off
+    /// Namespaces that get copies of the ClusterServiceVersions offered in all namespaces even if OLMConfig disables
+    /// copies
     #[arg(
         long,
         value_name = "NAMESPACE,…",
@@ -85,24 +86,24 @@ pub struct Arguments {
         conflicts_with = "install_crds"
     )]
     protected_copied_csv_namespaces: Vec<String>,
-    /// Stop an OLM that already runs on the cluster and take its place; without this it is left alone and we refuse
+    /// Stop an OLM that already runs on the cluster and take over from it [default: refuse to run beside it]
     #[arg(long, conflicts_with = "mode")]
     take_over: bool,
-    /// Do without the Lease in namespace olm that keeps two of these from writing at a time
+    /// Do not acquire the Lease in namespace olm, which prevents two instances from writing at the same time
     #[arg(long, conflicts_with = "mode")]
     no_lease: bool,
-    /// Serve Prometheus metrics on this address, such as :8080; off unless asked for
+    /// Serve Prometheus metrics on this address, such as :8080 [default: disabled]
     #[arg(long, value_name = "[HOST]:PORT", conflicts_with_all = ["mode", "once"], value_parser = address)]
     metrics_address: Option<SocketAddr>,
-    /// Serve /healthz and /readyz on this address; off unless asked for
+    /// Serve /healthz and /readyz on this address [default: disabled]
     #[arg(long, value_name = "[HOST]:PORT", conflicts_with_all = ["mode", "once"], value_parser = address)]
     health_address: Option<SocketAddr>,
-    /// With --simulate: print the final objects in this format instead of what happened. With --audit: print an
-    /// AuditEvent in this format for each write that would be sent and for whatever is open
+    /// With --simulate: print the final objects in this format instead of the timeline. With --audit: print in this
+    /// format an AuditEvent for each write that would be sent and for each open problem
     #[arg(short, long, value_enum, value_name = "FORMAT", requires = "documents")]
     output: Option<DataFormat>,
 
-    /// Most that is taken from a catalog image of the global namespace, unpacked, such as 4Gi [default: 2Gi]
+    /// Size limit of a catalog image of the global namespace, unpacked, such as 4Gi [default: 2Gi]
     #[arg(long, value_name = "QUANTITY", value_parser = bytes, help_heading = "Registry options")]
     image_size_limit: Option<u64>,
     #[command(flatten)]
@@ -113,29 +114,29 @@ pub struct Arguments {
     cluster: ClusterFlags,
 }
 
-/// Where OLM is unless it is said otherwise.
+/// The default namespace of OLM.
 const OLM: &str = "olm";
 
 const EXAMPLES: &str = "Examples:
-  # What happens when these objects are applied to a cluster that sees these catalogs
+  # Simulate applying these objects to a cluster with this catalog
   {cmd} --simulate ./my-objects --catalog community=./catalog
 
   # Install OLM's CRDs, then run the controllers until Ctrl-C
   {cmd} --install-crds
   {cmd}
 
-  # Work until nothing is left to do, with a catalog from a directory
+  # Run until nothing is left to do, with a catalog from a directory
   {cmd} --once --catalog community=./catalog
 
-  # Nobody runs controllers any more, and a namespace with operators does not go away
+  # A namespace stays terminating because no controllers run: show what would release it
   {cmd} --release-finalizers old-town --dry-run
 
-  # What would these controllers do beside the OLM that runs here?
+  # Print what these controllers would do on a cluster that OLM manages
   {cmd} --audit --once
 ";
 
 impl Arguments {
-    /// Starts logging. A command that says what happens in other ways logs little.
+    /// Starts logging, at a lower level for modes that report by other means.
     pub fn start_logging(&self, printer: &Printer) {
         let ends = self.install_crds || !self.simulate.is_empty();
         let timeline = !self.audit && self.log.log_format.is_none() && printer.is_read_on_a_terminal();
@@ -194,7 +195,7 @@ impl From<Arguments> for Options {
     }
 }
 
-/// An address as Go programs take it: without a host it is every interface.
+/// Parses an address as Go programs do: without a host it stands for all interfaces.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let with_host = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
     with_host.parse().map_err(|_| "expected HOST:PORT or :PORT, with the host as an IP address".to_owned())
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_refused() {
+    fn conflicting_arguments_are_refused() {
         for line in [
             "--simulate a --audit",
             "--simulate a --once",
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tenants_may_use_is_said() {
+    fn credentials_and_size_limits_are_passed_on() {
         let lends = |line: &str| options(line).unwrap().images.local_credentials;
         assert!(!lends("") && lends("--local-credentials") && lends("--audit --local-credentials"));
         assert_eq!(options("--image-size-limit 4Gi").unwrap().image_size_limit, Some(4 << 30));

@@ -1,4 +1,4 @@
-//! `kubectl olm run`: arguments in, [`olm_shell::run`] does the work.
+//! `kubectl olm run`: parses the arguments and calls [`olm_shell::run`].
 
 mod arguments;
 

@@ -1,4 +1,4 @@
-//! `kubectl olm`: the front door. It answers for itself, and hands any other word to the plugin of that name.
+//! `kubectl olm`: runs its own commands, and executes the plugin that any other command names.
 
 mod completion;
 mod plugins;
@@ -13,9 +13,9 @@ use olm_shell::cli::{self, CliError, Outcome, Printer};
 use olm_shell::completion::Question;
 use olm_shell::program::{self, Parsed};
 
-/// The Operator Lifecycle Manager as kubectl plugins.
+/// The Operator Lifecycle Manager (OLM) as kubectl plugins.
 ///
-/// Every command but completion and version is a plugin of its own, found by its name beside this one or on PATH.
+/// Every command except completion and version is a separate plugin, an executable beside this one or on PATH.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-olm", version, disable_help_subcommand = true, after_help = MORE)]
 pub(crate) struct Arguments {
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     command: Command,
 }
 
-const MORE: &str = "Use \"{cmd} COMMAND --help\" for more about a command.";
+const MORE: &str = "Use \"{cmd} COMMAND --help\" for more information about a command.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -58,7 +58,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// The words of a plugin with the flags that stood before it, which are of every command, behind its name.
+/// Returns the arguments of a plugin: its name, then the flags given before the name, which every command accepts, then
+/// the rest.
 fn behind_the_word(words: Vec<OsString>, all: Vec<OsString>) -> Vec<OsString> {
     let before = all.len().saturating_sub(words.len());
     let (first, rest) = words.split_at(words.len().min(1));
@@ -73,7 +74,7 @@ fn run(command: Command, printer: &mut Printer) -> Result<ExitCode, CliError> {
     }
 }
 
-/// `help WORD…` means `WORD… --help`, and `help` alone `--help`.
+/// Rewrites `help WORD…` to `WORD… --help`, and `help` alone to `--help`.
 fn help_goes_last(mut arguments: Vec<OsString>) -> Vec<OsString> {
     if arguments.get(1).is_some_and(|word| word == "help") {
         arguments.remove(1);
@@ -86,14 +87,14 @@ fn is_help(word: &OsString) -> bool {
     word == "--help" || word == "-h"
 }
 
-/// The page that lists every plugin.
+/// Prints the help page, which lists every plugin.
 fn help(argv0: &OsString, printer: &mut Printer) -> Result<Outcome, CliError> {
     let command = program::command::<Arguments>(&cli::name::spelled(argv0));
     printer.data(plugins::listed_in(command).render_long_help())?;
     Ok(Outcome::Done)
 }
 
-/// The words that the front door answers itself.
+/// Returns the names of the built-in commands.
 fn own_words() -> Vec<String> {
     Arguments::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
 }

@@ -1,4 +1,4 @@
-//! The plugins behind the front door: which there are, and handing a word over to one.
+//! Finds, lists and executes the plugins of `kubectl olm`.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -9,19 +9,19 @@ use std::process::ExitCode;
 use olm_shell::cli::{CliError, name};
 use olm_shell::completion::PREFIX;
 
-/// The plugins that belong to this release, with the line that help has for them.
+/// The plugins of this release, and their descriptions in the help.
 const KNOWN: [(&str, &str); 4] = [
-    ("catalog", "List, check, compare, serve and write the catalogs that operators are chosen from"),
-    ("install-plan", "Explain InstallPlans before they are carried out, list, approve and await them"),
-    ("operatorgroup", "Find clashes of OperatorGroups before they happen; compile, create and delete groups"),
-    ("run", "Run OLM's controllers on a cluster, as an audit, or simulated on files"),
+    ("catalog", "List, validate, compare, serve and edit operator catalogs"),
+    ("install-plan", "List, explain, approve and wait for InstallPlans"),
+    ("operatorgroup", "Check, compare, generate, create and delete OperatorGroups"),
+    ("run", "Run OLM's controllers on a cluster, as a read-only audit, or as a simulation on files"),
 ];
 
-/// So many letters may be wrong, missing or swapped in a word that is taken for another; more is guessing.
+/// The largest edit distance at which another command is suggested for an unknown one.
 const SLIPS: usize = 2;
 
-/// Becomes the plugin that answers to the first word, with the other words as they are. Exit code and signals are then
-/// the plugin's own. Returns only when that fails.
+/// Replaces this process with the plugin that the first word names and passes on the other words, so that exit code and
+/// signals are the plugin's. Returns only on failure.
 pub(crate) fn hand_over(words: &[OsString]) -> Result<ExitCode, CliError> {
     let Some((word, arguments)) = words.split_first() else { return Ok(ExitCode::SUCCESS) };
     let Some(file) = word.to_str().and_then(find) else { return Err(unknown(&word.to_string_lossy())) };
@@ -33,7 +33,7 @@ pub(crate) fn hand_over(words: &[OsString]) -> Result<ExitCode, CliError> {
 #[cfg(unix)]
 fn become_the(mut plugin: std::process::Command, word: &std::ffi::OsStr) -> std::io::Result<ExitCode> {
     use std::os::unix::process::CommandExt;
-    // Whatever link it was found by, its usage text should spell it as it was typed.
+    // The usage text of the plugin shows the name as typed, whichever link it was found by.
     if let Some(file) = name::plugin_files(&word.to_string_lossy()).first() {
         let typed = Path::new(plugin.get_program()).with_file_name(file);
         plugin.arg0(typed);
@@ -47,7 +47,7 @@ fn become_the(mut plugin: std::process::Command, _word: &std::ffi::OsStr) -> std
     Ok(ExitCode::from(code.unwrap_or(u8::MAX)))
 }
 
-/// The command with every plugin among its sub-commands, for help and completion.
+/// Returns the command with every plugin as a subcommand, for help.
 pub(crate) fn listed_in(command: clap::Command) -> clap::Command {
     let mut found = found();
     let known = KNOWN.map(|(word, about)| match found.remove(word) {
@@ -59,7 +59,7 @@ pub(crate) fn listed_in(command: clap::Command) -> clap::Command {
     command.subcommands(known).subcommands(others)
 }
 
-/// The command with the plugins that are installed among its sub-commands.
+/// Returns the command with the installed plugins as subcommands, for completion.
 pub(crate) fn installed_in(command: clap::Command) -> clap::Command {
     let others = found().into_keys().filter(|word| command.find_subcommand(word).is_none());
     let others: Vec<_> = others
@@ -71,30 +71,30 @@ pub(crate) fn installed_in(command: clap::Command) -> clap::Command {
     command.subcommands(others)
 }
 
-/// The words of the plugins that belong to this release.
+/// Returns the names of the plugins of this release.
 pub(crate) fn ours() -> impl Iterator<Item = &'static str> {
     KNOWN.into_iter().map(|(word, _)| word)
 }
 
-/// Does that plugin belong to this release?
+/// Returns whether the plugin is one of this release.
 pub(crate) fn is_ours(word: &str) -> bool {
     ours().any(|known| known == word)
 }
 
-/// Does kubectl itself know the plugin as a word behind `kubectl olm`? It goes by the names of files on PATH.
+/// Returns whether kubectl itself finds the plugin as a command of `kubectl olm`, by the name of a file on PATH.
 pub(crate) fn is_kubectls(word: &str) -> bool {
     let file = format!("kubectl-olm-{}{}", word.replace('-', "_"), env::consts::EXE_SUFFIX);
     on_path().any(|folder| folder.join(&file).is_file())
 }
 
-/// The program that completes the words of a plugin of others, as kubectl would find it.
+/// Returns the executable that completes the arguments of a third-party plugin, by kubectl's naming rule.
 pub(crate) fn completer(word: &str) -> Option<PathBuf> {
     let file = format!("{PREFIX}olm-{}{}", word.replace('-', "_"), env::consts::EXE_SUFFIX);
     let is_name = !word.contains(std::path::is_separator);
     on_path().map(|folder| folder.join(&file)).find(|file| is_name && is_executable(file))
 }
 
-/// Beside this executable, then the folders of PATH.
+/// Returns the folders to search: that of this executable, then those of PATH.
 fn folders() -> impl Iterator<Item = PathBuf> {
     let beside = env::current_exe().ok().and_then(|file| file.parent().map(Path::to_owned));
     beside.into_iter().chain(on_path())
@@ -114,7 +114,7 @@ pub(crate) fn find(word: &str) -> Option<PathBuf> {
         .find(|file| is_executable(file))
 }
 
-/// Every plugin there is by its word; the first folder wins, as when it is called.
+/// Returns every plugin by name. The first folder takes precedence, as in [`find`].
 fn found() -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     for entry in folders().filter_map(|folder| folder.read_dir().ok()).flatten().flatten() {

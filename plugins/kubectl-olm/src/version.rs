@@ -1,4 +1,4 @@
-//! `kubectl olm version`: what runs here and on the server.
+//! `kubectl olm version`: the versions of the client and of the cluster.
 
 use olm_shell::cli::flags::{ClusterFlags, DataFormat};
 use olm_shell::cli::output::API_VERSION;
@@ -6,13 +6,13 @@ use olm_shell::cli::{CliError, ErrorKind, Outcome, Printer};
 use olm_shell::version::{Client, Server, server};
 use serde_json::{Value, json};
 
-/// Print the versions of kubectl-olm and of what the cluster runs.
+/// Print the version of kubectl-olm, and the versions of Kubernetes and OLM on the cluster.
 ///
-/// The server is asked when a cluster is configured, for at most three seconds unless --request-timeout says otherwise.
+/// The cluster is queried if one is configured, with a timeout of 3 seconds unless --request-timeout is given.
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Print the version of kubectl-olm only; no server is asked
+    /// Print the client version only; do not connect to a cluster
     #[arg(long)]
     client: bool,
     /// Output format
@@ -23,15 +23,15 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
-  # What is here, and what the current context's cluster runs
+  # Print the versions of the client and of the current context's cluster
   {cmd} version
 
-  # What is here, for a script
+  # Print the client version as JSON
   {cmd} version --client -o json
 ";
 
-/// Prints the versions. A server that gives no answer is an error, told after the client's version; no server at all is
-/// not, as nothing was asked of one.
+/// Prints the versions. An unreachable server is an error, reported after the client version; a missing cluster
+/// configuration is not.
 pub(crate) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let client = Client::this();
     let asked = (!arguments.client).then(|| server(&arguments.cluster));
@@ -61,7 +61,7 @@ fn text(client: &Client, server: Option<&Server>) -> String {
         vec![format!("Client Version: {}", client.version), format!("Compatible With: OLM {}", client.olm_version)];
     if let Some(server) = server {
         let apis = match server.api_versions.as_slice() {
-            [] => "none, its CRDs are not installed".to_owned(),
+            [] => "none (CRDs not installed)".to_owned(),
             versions => versions.join(", "),
         };
         let controllers = server.controllers.iter().flatten();
@@ -71,7 +71,8 @@ fn text(client: &Client, server: Option<&Server>) -> String {
             .map(|l| format!("kubectl olm run (Lease {}/{}, held by {})", l.namespace, l.name, l.holder_identity));
         let unknown = [(server.controllers.is_none(), "Deployments"), (server.leases.is_none(), "Leases")];
         let unknown: Vec<&str> = unknown.iter().filter(|(is, _)| *is).map(|(_, what)| *what).collect();
-        let unknown = (!unknown.is_empty()).then(|| format!("unknown, listing {} is forbidden", unknown.join(" and ")));
+        let unknown =
+            (!unknown.is_empty()).then(|| format!("unknown (listing {} is forbidden)", unknown.join(" and ")));
         let controllers: Vec<String> = real.chain(ours).chain(unknown).collect();
         let controllers = if controllers.is_empty() { "none".to_owned() } else { controllers.join(", ") };
         lines.push(format!("Server Version: {}", server.kubernetes_version));

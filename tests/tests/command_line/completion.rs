@@ -133,14 +133,17 @@ fn links_that_are_not_ours_stay() {
     };
     let (code, _, talk) = make();
     assert_eq!(code, 0);
-    assert_eq!(talk, format!("warning: {} is not on PATH: kubectl does not look there\n", elsewhere.display()));
+    assert_eq!(talk, format!("warning: {} is not on PATH: kubectl does not find the links\n", elsewhere.display()));
     let link = elsewhere.join("kubectl_complete-olm-run");
     assert_eq!(fs::read_link(&link).unwrap(), home.path("kubectl-olm"));
     fs::remove_file(&link).unwrap();
     fs::write(&link, "mine").unwrap();
     let (code, _, talk) = make();
     assert_eq!(code, 2);
-    assert!(talk.contains("kubectl_complete-olm-run: ") && talk.contains("hint: it is not ours"), "{talk}");
+    assert!(
+        talk.contains("kubectl_complete-olm-run: ") && talk.contains("hint: the file is not a link of kubectl-olm"),
+        "{talk}"
+    );
     assert_eq!(fs::read_to_string(&link).unwrap(), "mine");
 }
 

@@ -127,7 +127,7 @@ fn every_list_command_does_what_kubectl_does() {
         assert!(talk.contains("\"nothing\" in namespace apps"), "{talk}");
         let (code, out, talk) = listed(&home, &cluster, program, &["--sort-by", ".no.such"]);
         assert_eq!((code, out.as_str()), (2, ""), "{talk}");
-        assert!(talk.contains("none of them has a field .no.such"), "{talk}");
+        assert!(talk.contains("no object has the field .no.such"), "{talk}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The front door's own completion: its commands, and the plugins' words by asking them.
+//! Completion of `kubectl olm`: its own commands, and the arguments of plugins as the plugins report them.
 
 use std::process::{Command, Stdio};
 
@@ -7,10 +7,10 @@ use olm_shell::program;
 
 use crate::plugins;
 
-/// What may stand where the cursor is, in cobra's protocol.
+/// Returns the completion candidates at the cursor, in cobra's protocol.
 pub(crate) fn answer(question: Question) -> String {
     let Question { mut words, plugin } = question;
-    // kubectl calls olm-run for `kubectl olm run`, and olm_run for krew's `kubectl olm-run`.
+    // kubectl passes olm-run for `kubectl olm run`, and olm_run for krew's `kubectl olm-run`.
     let word = plugin.as_deref().and_then(|plugin| plugin.strip_prefix("olm")?.strip_prefix(['-', '_']));
     if let Some(word) = word {
         words.insert(0, word.replace('_', "-"));
@@ -22,14 +22,14 @@ pub(crate) fn answer(question: Question) -> String {
     let command = plugins::installed_in(program::command::<crate::Arguments>("kubectl olm"));
     let mut reply = completion::complete(command, &words);
     if plugin.is_some() {
-        // kubectl offers them itself.
+        // kubectl completes these itself.
         reply.candidates.retain(|candidate| !plugins::is_kubectls(&candidate.value));
     }
     reply.to_string()
 }
 
-/// What the plugin itself says. One of ours is asked itself; of others nobody knows what they would take the question for, so that
-/// only a program is asked that is there for it, as kubectl does.
+/// Returns the candidates of a plugin. A plugin of this release is run with the completion argument. A third-party
+/// plugin is never run, since it could take the argument for a command; its completion executable is, as kubectl does.
 fn asked(word: &str, rest: &[String]) -> Option<String> {
     let mut program = if plugins::is_ours(word) {
         let mut program = Command::new(plugins::find(word)?);

@@ -1,7 +1,7 @@
-# Completion of kubectl-olm in bash 3.2 and newer. The program itself says what may come; nothing of the line is evaluated.
+# bash completion (3.2 and newer) of kubectl-olm. The candidates come from "kubectl-olm __complete"; the line is never evaluated.
 _kubectl_olm() {
     local line=${COMP_LINE:0:COMP_POINT} word words=() count=0 i reply entry value directive
-    # bash takes = and : for words of their own: put together again what has no blank in between.
+    # bash splits words at = and :. Join the parts that have no blank in between.
     for ((i = 0; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
         if ((count > 0)) && [[ $line == "$word"* ]]; then
@@ -27,7 +27,7 @@ _kubectl_olm() {
     reply=$("${words[0]/#\~/$HOME}" __complete "${words[@]:1}" 2>/dev/null) || return
     directive=${reply##*:}
     [[ $directive == [0-9] ]] || return
-    # Only what is behind the last = or : is replaced.
+    # bash replaces only the part behind the last = or :.
     local typed=${words[count - 1]} before=""
     case $COMP_WORDBREAKS in *=*) [[ $typed == *=* ]] && before=${typed%"${typed##*=}"} ;; esac
     case $COMP_WORDBREAKS in *:*) [[ $typed == *:* ]] && before=${typed%"${typed##*:}"} ;; esac

@@ -1,4 +1,4 @@
-# Completion of kubectl-olm in fish. The program itself says what may come.
+# fish completion of kubectl-olm. The candidates come from "kubectl-olm __complete".
 function __kubectl_olm_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)

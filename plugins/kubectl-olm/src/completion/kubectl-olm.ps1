@@ -1,4 +1,4 @@
-# Completion of kubectl-olm in PowerShell 7.3 and newer. The program itself says what may come.
+# PowerShell completion (7.3 and newer) of kubectl-olm. The candidates come from "kubectl-olm __complete".
 Register-ArgumentCompleter -Native -CommandName kubectl-olm -ScriptBlock {
     param($wordToComplete, $commandAst, $cursorPosition)
     $before = @($commandAst.CommandElements | Select-Object -Skip 1 |

@@ -1,4 +1,4 @@
-//! Links by which kubectl finds the completion of its plugins.
+//! Creates the links by which kubectl finds the completion of its plugins.
 
 use std::env;
 use std::fs;
@@ -10,7 +10,7 @@ use olm_shell::completion::PREFIX;
 
 use crate::plugins;
 
-/// Makes the links, or leaves them if they are there.
+/// Creates the links, and leaves those that exist.
 pub(super) fn make(folder: Option<PathBuf>, printer: &mut Printer) -> Result<Outcome, CliError> {
     let program = program()?;
     let beside = program.parent().map(Path::to_owned).unwrap_or_default();
@@ -18,7 +18,7 @@ pub(super) fn make(folder: Option<PathBuf>, printer: &mut Printer) -> Result<Out
         Some(folder) => std::path::absolute(folder)?,
         None => beside.clone(),
     };
-    // A link beside the program moves with it.
+    // A link in the program's own folder is relative, so that the folder can be moved.
     let target = match program.file_name() {
         Some(file) if folder == beside => PathBuf::from(file),
         _ => program,
@@ -30,12 +30,13 @@ pub(super) fn make(folder: Option<PathBuf>, printer: &mut Printer) -> Result<Out
     }
     let path = env::var_os("PATH").unwrap_or_default();
     if !env::split_paths(&path).any(|on_path| on_path == folder) {
-        printer.warn(format_args!("{} is not on PATH: kubectl does not look there", folder.display()));
+        printer.warn(format_args!("{} is not on PATH: kubectl does not find the links", folder.display()));
     }
     Ok(Outcome::Done)
 }
 
-/// How this program is called. A link of krew stays where it is when the program behind it is upgraded.
+/// Returns the path by which this program was called. A link of krew keeps its path when krew upgrades the program
+/// behind it.
 fn program() -> Result<PathBuf, CliError> {
     let called = env::args_os().next().map(PathBuf::from).filter(|called| called.components().count() > 1);
     match called.filter(|called| called.is_file()) {
@@ -44,8 +45,8 @@ fn program() -> Result<PathBuf, CliError> {
     }
 }
 
-/// One for `kubectl olm`, and two for each plugin, which kubectl knows by itself when it is on PATH: as `kubectl olm run`, or as `kubectl
-/// olm-run` when krew has installed it.
+/// Returns the names of the links: one for `kubectl olm`, and two for each plugin, which kubectl also finds on PATH
+/// itself, as `kubectl olm run` or, when installed by krew, as `kubectl olm-run`.
 fn names() -> Vec<String> {
     let plugins = plugins::ours().flat_map(|word| {
         let word = word.replace('-', "_");
@@ -54,7 +55,7 @@ fn names() -> Vec<String> {
     std::iter::once(format!("{PREFIX}olm")).chain(plugins).collect()
 }
 
-/// Makes one link. Only links to kubectl-olm are replaced.
+/// Creates one link. Replaces existing links only if they point to kubectl-olm.
 fn place(link: &Path, target: &Path) -> io::Result<&'static str> {
     match fs::read_link(link) {
         Ok(there) if there == target => return Ok("unchanged"),
@@ -78,8 +79,10 @@ fn symlink(target: &Path, link: &Path) -> io::Result<()> {
 
 fn explained(error: io::Error, link: &Path) -> CliError {
     let hint = match error.kind() {
-        io::ErrorKind::AlreadyExists => "it is not ours: move it away, or choose another folder with --dir",
-        _ => "choose a folder that you may write to, and that is on PATH, with --dir",
+        io::ErrorKind::AlreadyExists => {
+            "the file is not a link of kubectl-olm: remove it, or choose another folder with --dir"
+        }
+        _ => "choose a writable folder on PATH with --dir",
     };
     CliError::from(error).at(link.display()).hint(hint)
 }

@@ -1,4 +1,4 @@
-//! `kubectl olm completion`: complete words in shells, and for kubectl.
+//! `kubectl olm completion`: shell completion, and completion for kubectl.
 
 mod answer;
 mod links;
@@ -10,36 +10,38 @@ use olm_shell::cli::{CliError, Outcome, Printer};
 
 pub(crate) use self::answer::answer;
 
-/// Set up the completion of words.
+/// Set up shell completion.
 ///
-/// With the name of a shell, print a script that completes the command kubectl-olm in it. With kubectl, make links to this program under
-/// the names that kubectl (1.26 and newer) calls to complete the words behind `kubectl olm`. The links go into the folder of kubectl-olm;
-/// krew makes none by itself. Completion of kubectl itself has to be set up: kubectl completion --help.
+/// With the name of a shell, print a script that completes the command kubectl-olm in that shell. With kubectl, create
+/// links to this program under the names that kubectl (1.26 and newer) runs to complete `kubectl olm`. The links are
+/// created in the folder of kubectl-olm; krew does not create them. Completion of kubectl itself must be set up, see
+/// kubectl completion --help.
 ///
-/// Commands, flags and their values are completed; and names from the kubeconfig and from the cluster: namespaces, InstallPlans,
-/// Subscriptions, packages, channels, CatalogSources, OperatorGroups. Names that are not found in 0.3 s are not offered.
+/// Commands, flags and their values are completed, and names from the kubeconfig and the cluster: namespaces,
+/// InstallPlans, Subscriptions, packages, channels, CatalogSources and OperatorGroups. Names that take longer than 0.3
+/// s to look up are not offered.
 #[derive(Debug, clap::Args)]
 #[command(before_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The shell, or kubectl
+    /// Shell, or kubectl
     #[arg(value_enum, value_name = "SHELL")]
     shell: Shell,
-    /// With kubectl: folder for the links, on PATH [default: the folder of kubectl-olm]
+    /// With kubectl: folder for the links, which must be on PATH [default: the folder of kubectl-olm]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "Examples:
-  # kubectl olm <TAB>, wherever kubectl <TAB> works
+  # Complete kubectl olm wherever kubectl completes
   {cmd} completion kubectl
 
-  # kubectl-olm <TAB>, in this bash
+  # Complete kubectl-olm in the current bash session
   source <(kubectl-olm completion bash)
 
-  # kubectl-olm <TAB>, in every zsh
+  # Complete kubectl-olm in every zsh session
   {cmd} completion zsh > \"${fpath[1]}/_kubectl-olm\"
 
-  # kubectl-olm <TAB>, in every fish
+  # Complete kubectl-olm in every fish session
   {cmd} completion fish > ~/.config/fish/completions/kubectl-olm.fish
 ";
 
@@ -52,7 +54,7 @@ enum Shell {
     Kubectl,
 }
 
-/// Prints the script, or makes the links.
+/// Prints the script, or creates the links.
 pub(crate) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Outcome, CliError> {
     let script = match arguments.shell {
         Shell::Bash => include_str!("kubectl-olm.bash"),
@@ -62,8 +64,9 @@ pub(crate) fn run(arguments: &Arguments, printer: &mut Printer) -> Result<Outcom
         Shell::Kubectl => return links::make(arguments.dir.clone(), printer),
     };
     if arguments.dir.is_some() {
-        return Err(CliError::usage("--dir is for kubectl: the script of a shell is printed")
-            .hint("write it to a file with > FILE"));
+        return Err(
+            CliError::usage("--dir is only valid with kubectl").hint("redirect the script to a file with > FILE")
+        );
     }
     printer.data(script)?;
     Ok(Outcome::Done)

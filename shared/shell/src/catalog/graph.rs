@@ -40,17 +40,17 @@ pub struct Options {
     pub format: Format,
 }
 
-/// A form of the answer.
+/// An output format of the graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// Lines, each below the version to which OLM takes it.
+    /// Text; each version is below the one that it is updated to.
     #[default]
     Text,
     /// Graphviz.
     Dot,
-    /// Mermaid, which GitHub and GitLab show in Markdown.
+    /// Mermaid, which GitHub and GitLab render in Markdown.
     Mermaid,
-    /// A picture.
+    /// An SVG image.
     Svg,
     /// One JSON document.
     Json,

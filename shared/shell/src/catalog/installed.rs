@@ -144,7 +144,7 @@ fn of_cluster(
     });
     drop(progress);
     for gap in gaps {
-        printer.warn(format_args!("{gap}; the answer does without"));
+        printer.warn(format_args!("{gap}; the result is incomplete"));
     }
     read
 }

@@ -1,4 +1,4 @@
-//! `-o custom-columns=TITLE:PATH,…`: a table of the fields that somebody wants to see.
+//! The format `-o custom-columns=TITLE:PATH,…`: a table of selected fields.
 
 use std::str::FromStr;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::jsonpath::Path;
 use super::table::Table;
 
-/// What a field that is not there looks like, as with kubectl.
+/// The cell of a missing field, as in kubectl.
 const NONE: &str = "<none>";
 
-/// Titles, and where their values are in an object.
+/// The titles, and the paths of their values in an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns(Vec<(String, Path)>);
 
@@ -19,7 +19,7 @@ impl FromStr for Columns {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let columns = parts(text).into_iter().map(|column| {
-            let wrong = || format!("{column:?} is no column: write TITLE:PATH, such as NAME:.metadata.name");
+            let wrong = || format!("invalid column {column:?}: write TITLE:PATH, such as NAME:.metadata.name");
             let (title, path) = column.split_once(':').ok_or_else(wrong)?;
             if title.is_empty() {
                 return Err(wrong());
@@ -27,22 +27,22 @@ impl FromStr for Columns {
             Ok((title.to_owned(), path.parse()?))
         });
         let columns: Vec<_> = columns.collect::<Result<_, String>>()?;
-        if columns.is_empty() { Err("custom-columns needs TITLE:PATH,…".to_owned()) } else { Ok(Self(columns)) }
+        if columns.is_empty() { Err("custom-columns requires TITLE:PATH,…".to_owned()) } else { Ok(Self(columns)) }
     }
 }
 
 impl Columns {
-    /// The titles.
+    /// Returns the titles.
     pub fn titles(&self) -> Vec<String> {
         self.0.iter().map(|(title, _)| title.clone()).collect()
     }
 
-    /// The values of an object.
+    /// Returns the cells of an object.
     pub fn row(&self, object: &Value) -> Vec<String> {
         self.0.iter().map(|(_, path)| cell(&path.values(object))).collect()
     }
 
-    /// The table of these objects.
+    /// Returns the table of these objects.
     pub fn table<'o>(&self, objects: impl IntoIterator<Item = &'o Value>) -> Table {
         let mut table = Table::with(self.titles());
         objects.into_iter().for_each(|object| table.row(self.row(object)));
@@ -62,7 +62,7 @@ fn cell(values: &[&Value]) -> String {
     if texts.is_empty() { NONE.to_owned() } else { texts.join(",") }
 }
 
-/// Between commas that are in no brackets and no quotes.
+/// Splits at commas outside brackets and quotes.
 fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut depth, mut quote) = (Vec::new(), 0, 0_u32, None);
     for (at, c) in text.char_indices() {

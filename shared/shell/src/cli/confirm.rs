@@ -1,9 +1,11 @@
-//! Asking before something cannot be taken back.
+//! Prompts for confirmation before a change.
 
 use super::{CliError, Printer};
 
-/// Asks `question` on the terminal. With `--yes` the answer is yes; without a terminal there is nobody to ask, and saying
-/// nothing is not a yes.
+/// Prompts with `question` on the terminal, and returns the answer; true with `--yes`.
+///
+/// # Errors
+/// There is no terminal to prompt on.
 pub fn confirm(printer: &mut Printer, question: &str, yes: bool) -> Result<bool, CliError> {
     if yes {
         return Ok(true);
@@ -12,13 +14,13 @@ pub fn confirm(printer: &mut Printer, question: &str, yes: bool) -> Result<bool,
         return Ok(answer);
     }
     if !printer.is_interactive() {
-        return Err(CliError::usage(format!("{question} Nobody can answer: this is not a terminal"))
-            .hint("pass --yes to go ahead without being asked"));
+        return Err(CliError::usage(format!("{question} Confirmation is required, and stdin is not a terminal"))
+            .hint("pass --yes to proceed without a prompt"));
     }
     loop {
         printer.ask(format_args!("{question} [y/N] "))?;
         let mut answer = String::new();
-        // A line, as the terminal gives it: it is left as it was whatever ends us, Ctrl-C among others.
+        // Lines are read in the terminal's normal mode, so that it needs no reset if the process is interrupted.
         let n = std::io::stdin().read_line(&mut answer)?;
         if n == 0 {
             printer.talk("");
@@ -29,7 +31,7 @@ pub fn confirm(printer: &mut Printer, question: &str, yes: bool) -> Result<bool,
     }
 }
 
-/// What an answer means; nothing is a no.
+/// Parses an answer; an empty one is no.
 fn understood(answer: &str) -> Option<bool> {
     match answer.trim().to_lowercase().as_str() {
         "y" | "yes" => Some(true),
@@ -51,6 +53,6 @@ mod tests {
         assert_eq!(understood("Yes\n"), Some(true));
         assert_eq!(understood("\n"), Some(false));
         assert_eq!(understood("what?\n"), None);
-        assert_eq!(refused.hints.first().map(String::as_str), Some("pass --yes to go ahead without being asked"));
+        assert_eq!(refused.hints.first().map(String::as_str), Some("pass --yes to proceed without a prompt"));
     }
 }

@@ -1,5 +1,4 @@
-//! From kubectl's flags to a configuration of kube's client, and to an API server to ask, with limits: a server that takes a connection
-//! and says nothing is told of, not waited for.
+//! Connects to an API server by kubectl's flags, with a time limit on every request.
 
 use std::fs;
 use std::path::Path;
@@ -12,12 +11,12 @@ use crate::cluster::api::{Api, PATIENCE};
 use crate::error::{CliError, ErrorKind};
 use crate::tls::install_crypto_provider;
 
-/// How long a connection may take, its TLS included; Go's programs, kubectl among them, take as long for that.
+/// How long connecting may take, TLS included. Go's HTTP client, and so kubectl, uses the same limit.
 const CONNECTING: Duration = Duration::from_secs(10);
 
 impl ClusterFlags {
-    /// The configuration that these flags and the kubeconfig files ask for; a pod's own when there is no kubeconfig.
-    /// Installs the TLS provider and switches kube's own retries off: they would keep a person waiting for minutes.
+    /// Returns the configuration that these flags and the kubeconfig files describe; that of a pod if there is no
+    /// kubeconfig. Installs the TLS provider and disables kube's own retries, which would delay errors by minutes.
     pub async fn config(&self) -> Result<kube::Config, CliError> {
         install_crypto_provider();
         let mut config = self.base_config().await?;
@@ -32,13 +31,13 @@ impl ClusterFlags {
             config.tls_server_name = Some(name.clone());
         }
         config.accept_invalid_certs |= self.insecure_skip_tls_verify;
-        // How long an answer may take is for those to look after who wait for it: a watch in which nothing happens goes on.
+        // No read timeout: callers limit their requests themselves, and an idle watch must not time out.
         config.connect_timeout = match self.request_timeout {
             None => Some(CONNECTING),
             Some(limit) => (limit != Duration::ZERO).then_some(limit),
         };
         self.identify(&mut config.auth_info);
-        // kube would panic.
+        // kube panics on such an address.
         if !matches!(config.cluster_url.scheme_str(), Some("http" | "https")) || config.cluster_url.host().is_none() {
             let message = format!("{:?} is not the address of an API server", config.cluster_url.to_string());
             return Err(
@@ -66,7 +65,7 @@ impl ClusterFlags {
             },
             Err(error) => {
                 let error = CliError::from(error);
-                // Which of several files it was, kube does not say.
+                // kube does not report which of several files it was.
                 Err(match &self.kubeconfig {
                     Some(file) if error.location.is_none() && error.kind == ErrorKind::Input => {
                         error.at(file.display())
@@ -77,7 +76,7 @@ impl ClusterFlags {
         }
     }
 
-    /// `--user` and `--cluster` name entries of the kubeconfig. kube would take a user that it does not find for an anonymous one.
+    /// Checks that `--user` and `--cluster` name entries of the kubeconfig: kube treats an unknown user as anonymous.
     fn require_names(&self, kubeconfig: &Kubeconfig) -> Result<(), CliError> {
         let users: Vec<&str> = kubeconfig.auth_infos.iter().map(|user| user.name.as_str()).collect();
         let clusters: Vec<&str> = kubeconfig.clusters.iter().map(|cluster| cluster.name.as_str()).collect();
@@ -85,13 +84,13 @@ impl ClusterFlags {
             if let Some(name) = asked.as_deref().filter(|name| !known.contains(name)) {
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 return Err(CliError::usage(format!("the kubeconfig has no {what} {name:?}"))
-                    .hint(format!("it has {known}; kubectl config view shows all of it")));
+                    .hint(format!("known names: {known}; kubectl config view prints the kubeconfig")));
             }
         }
         Ok(())
     }
 
-    /// A configuration that has only the address given by `--server`.
+    /// Returns a configuration of only the address given by `--server`.
     fn bare_config(&self) -> Result<Option<kube::Config>, CliError> {
         let Some(server) = &self.server else { return Ok(None) };
         let url = server.parse().map_err(|e| CliError::usage(format!("--server {server:?} is not an address: {e}")))?;
@@ -147,7 +146,7 @@ fn no_cluster() -> CliError {
         .hint("set KUBECONFIG or pass --kubeconfig FILE")
 }
 
-/// A connection, and what the kubeconfig says besides.
+/// A connection, and settings of the kubeconfig.
 pub struct Connection {
     /// The API server.
     pub api: Api,
@@ -157,7 +156,8 @@ pub struct Connection {
     pub server: String,
 }
 
-/// Connects as the flags say. Without `--request-timeout` an answer may take as long as the API server itself gives one.
+/// Connects as the flags state. Without `--request-timeout` a request may take as long as the API server allows by
+/// default.
 pub async fn connect(flags: &ClusterFlags) -> Result<Connection, CliError> {
     let config = flags.config().await?;
     let (namespace, server) = (config.default_namespace.clone(), config.cluster_url.to_string());
@@ -171,7 +171,7 @@ pub async fn connect(flags: &ClusterFlags) -> Result<Connection, CliError> {
     Ok(Connection { api: api.with_connecting(connecting), namespace, server })
 }
 
-/// The same, with the namespace to work in: the one that is named, or the context's.
+/// Connects as [`connect`], and returns the namespace to work in: the given one, or that of the context.
 pub async fn connect_in(flags: &ClusterFlags, namespace: Option<&str>) -> Result<(Api, String), CliError> {
     let Connection { api, namespace: of_context, .. } = connect(flags).await?;
     Ok((api, namespace.map_or(of_context, str::to_owned)))
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_none_is_refused_before_it_is_used() {
+    fn an_invalid_address_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         let of = |server: &str| {
@@ -220,13 +220,13 @@ mod tests {
         let of = ClusterFlags { kubeconfig: Some(kubeconfig), ..ClusterFlags::default() };
         let error = refused(&ClusterFlags { user: Some("nobody".to_owned()), ..of.clone() });
         assert_eq!(error.message, "the kubeconfig has no user \"nobody\"");
-        assert!(error.hints.join("; ").starts_with("it has admin;"));
+        assert!(error.hints.join("; ").starts_with("known names: admin;"));
         let error = refused(&ClusterFlags { cluster: Some("coffee".to_owned()), ..of });
         assert_eq!(error.message, "the kubeconfig has no cluster \"coffee\"");
     }
 
     #[test]
-    fn a_kubeconfig_that_is_no_yaml_is_named_in_one_line() {
+    fn an_invalid_kubeconfig_is_reported_in_one_line() {
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         fs::write(&kubeconfig, "a: [").unwrap();

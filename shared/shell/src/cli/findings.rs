@@ -1,4 +1,4 @@
-//! Findings in the forms that people and their tools read: text, data, SARIF, and the annotations of GitHub's workflows.
+//! Output of findings as text, data, SARIF, and annotations of GitHub's workflows.
 
 use std::collections::BTreeSet;
 
@@ -8,46 +8,46 @@ use serde_json::{Value, json};
 
 use super::{CliError, Printer};
 
-/// A form of findings.
+/// An output format of findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// `file:line: object: what is wrong`, and a hint below it.
+    /// `file:line: object: message`, followed by a hint.
     #[default]
     Text,
     /// One JSON document.
     Json,
     /// One YAML document.
     Yaml,
-    /// SARIF 2.1.0, which code scanners read.
+    /// SARIF 2.1.0, for code scanners.
     Sarif,
     /// Annotations for GitHub's workflows.
     Github,
 }
 
-/// What a finding's code stands for.
+/// The description of a finding's code.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
     /// The code.
     pub code: &'a str,
-    /// A name that people can remember.
+    /// A mnemonic name.
     pub name: &'a str,
-    /// What it finds, in a line.
+    /// What it finds, in one line.
     pub summary: &'a str,
-    /// Why that is wrong, and what to do.
+    /// Why it is a problem, and how to fix it.
     pub help: &'a str,
 }
 
 /// Findings to report.
 #[derive(Clone, Copy, Debug)]
 pub struct Report<'a> {
-    /// In the order in which they are told.
+    /// The findings, in the order of output.
     pub findings: &'a [Finding],
-    /// What their codes stand for, where more is to be said than the codes themselves.
+    /// The descriptions of their codes, where available.
     pub about: &'a [About<'a>],
 }
 
 impl Report<'_> {
-    /// Tells them as text on stdout.
+    /// Prints the findings as text on stdout.
     pub fn text(&self, printer: &mut Printer) -> Result<(), CliError> {
         for finding in self.findings {
             let Finding { file, line, severity, code, subject, message, hint } = finding;
@@ -66,7 +66,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Tells them as data: `document`, to which they are added under `findings`, or in a form that tools have agreed on.
+    /// Prints the findings in a format: as data they are added to `document` under `findings`.
     pub fn data(&self, format: Format, mut document: Value, printer: &mut Printer) -> Result<(), CliError> {
         match format {
             Format::Text => self.text(printer),
@@ -121,14 +121,14 @@ fn result(finding: &Finding) -> Value {
         }
         result["locations"] = json!([{ "physicalLocation": place }]);
     } else if !finding.subject.is_empty() {
-        // What is in no file has its object for a place.
+        // The location of a finding without a file is its object.
         let object = json!([{ "fullyQualifiedName": finding.subject, "kind": "object" }]);
         result["locations"] = json!([{ "logicalLocations": object }]);
     }
     result
 }
 
-/// The message with its object and hint, for those that have one field for all.
+/// Returns the message with its object and hint, for formats with a single text field.
 fn in_full(finding: &Finding) -> String {
     let Finding { subject, message, hint, .. } = finding;
     let about = if subject.is_empty() { message.clone() } else { format!("{subject}: {message}") };
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_tells_everything() {
+    fn every_format_contains_all_fields() {
         assert_eq!(
             told(Format::Text),
             "a,b.yaml:3: error: channel \"c\": 100% wrong [bad-edge]\n  hint: mend it\nwarning: gone [lost]\n"

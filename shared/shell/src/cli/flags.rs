@@ -1,4 +1,4 @@
-//! kubectl's flags, with kubectl's names, as clap arguments that a plugin takes in with `#[command(flatten)]`.
+//! Command line flags with kubectl's names, as clap arguments that plugins include with `#[command(flatten)]`.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::registry::local::CatalogDirectory;
 
 const CLUSTER: &str = "Cluster options";
 
-/// Which API server to talk to, and as whom.
+/// The API server to connect to, and the identity to use.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[command(next_help_heading = CLUSTER)]
 pub struct ClusterFlags {
@@ -49,10 +49,10 @@ pub struct ClusterFlags {
     /// Name to expect in the server's certificate, when it is not the host name
     #[arg(long, value_name = "NAME", global = true)]
     pub tls_server_name: Option<String>,
-    /// Do not check the server's certificate: the connection can be read by others
+    /// Do not check the server's certificate; this makes the connection insecure
     #[arg(long, global = true)]
     pub insecure_skip_tls_verify: bool,
-    /// User to impersonate, a person or `system:serviceaccount:NAMESPACE:NAME`
+    /// User to impersonate, or `system:serviceaccount:NAMESPACE:NAME`
     #[arg(long = "as", value_name = "USER", global = true)]
     pub impersonate: Option<String>,
     /// Group to impersonate (may be repeated)
@@ -61,37 +61,41 @@ pub struct ClusterFlags {
     /// UID to impersonate
     #[arg(long = "as-uid", value_name = "UID", global = true)]
     pub impersonate_uid: Option<String>,
-    /// How long to wait for one answer of the server (1s, 2m, 3h), 0 for ever [default: 10s to connect, then 1m]
+    /// How long to wait for a response of the server (1s, 2m, 3h); 0 is no limit [default: 10s to connect, then 1m]
     #[arg(long, value_name = "DURATION", global = true, value_parser = duration)]
     pub request_timeout: Option<Duration>,
 }
 
 impl ClusterFlags {
-    /// Does one of them choose a cluster, or who asks it? A command that can do without a cluster then asks it.
+    /// Returns whether a flag selects a cluster or an identity. Commands that do not need a cluster then use one.
     pub fn is_given(&self) -> bool {
         Self { request_timeout: None, ..self.clone() } != Self::default()
     }
 }
 
-/// How registries are asked for images.
+/// How images are pulled from registries.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Registry options")]
 pub struct ImageFlags {
-    /// File with certificate authorities to trust in registries, besides those of the system
+    /// File with certificate authorities to trust for registries, in addition to those of the system
     #[arg(long, value_name = "FILE")]
     pub registry_ca: Option<PathBuf>,
-    /// Registry to ask without TLS: what it sends can be read and changed on the way (may be repeated)
+    /// Registry to connect to without TLS; this makes the connection insecure (may be repeated)
     #[arg(long, value_name = "HOST[:PORT]")]
     pub plain_http: Vec<String>,
-    /// Pull images that objects of a cluster or catalogs name also with your own docker or podman login. Without this only the pull
-    /// secrets that CatalogSources name are used: who may write a CatalogSource could read every image that you may. Images that you
-    /// name yourself are pulled with your login in any case
+    /// Use your own docker or podman login also for images that objects of a cluster or catalogs refer to. By default
+    /// only the pull secrets of CatalogSources are used for them, because any user who can create a CatalogSource could
+    /// otherwise read every image that you can. Images that you name on the command line are always pulled with your
+    /// login
     #[arg(long)]
     pub local_credentials: bool,
 }
 
 impl ImageFlags {
-    /// As the user, with the user's cache.
+    /// Returns the options for pulling as the user, with the user's cache.
+    ///
+    /// # Errors
+    /// The file of certificate authorities cannot be read.
     pub fn options(&self) -> Result<image::Options, CliError> {
         let certificate_authorities = match &self.registry_ca {
             Some(file) => std::fs::read(file).map_err(|e| CliError::from(e).at(file.display()))?,
@@ -103,28 +107,28 @@ impl ImageFlags {
     }
 }
 
-/// Which namespaces a command looks at.
+/// The namespaces that a command reads.
 #[derive(Args, Clone, Debug, Default)]
 pub struct NamespaceFlags {
     /// Namespace to work in [default: the context's namespace]
     #[arg(short, long)]
     pub namespace: Option<String>,
-    /// Look in every namespace; --namespace is then ignored
+    /// Use all namespaces; --namespace is then ignored
     #[arg(short = 'A', long)]
     pub all_namespaces: bool,
 }
 
-/// What a command looks at: a cluster, or files instead of it.
+/// The source of objects: a cluster, or files instead of it.
 #[derive(Args, Clone, Debug, Default)]
 pub struct SourceFlags {
-    /// Look at the objects in these files and folders instead of a cluster: a must-gather, or what kubectl get -o yaml
-    /// prints (may be repeated). A folder's own catalogs/NAME/ stand in for CatalogSources
+    /// Read objects from these files and folders instead of a cluster: a must-gather, or the output of kubectl get -o
+    /// yaml (may be repeated). Subdirectories catalogs/NAME/ replace CatalogSources
     #[arg(long, value_name = "DIR|FILE")]
     pub from: Vec<PathBuf>,
-    /// File-based catalog in a directory that stands in for a CatalogSource (may be repeated); without NAMESPACE it is global
+    /// File-based catalog in a directory to use as a CatalogSource (may be repeated); without NAMESPACE it is global
     #[arg(long = "catalog", value_name = "NAME[.NAMESPACE]=DIR")]
     pub catalogs: Vec<CatalogDirectory>,
-    /// Namespace whose catalogs every namespace sees [default: olm, or openshift-marketplace where that has catalogs]
+    /// Namespace whose catalogs are global [default: olm, or openshift-marketplace if that has catalogs]
     #[arg(long, value_name = "NAMESPACE")]
     pub catalog_namespace: Option<String>,
     /// The cluster.
@@ -132,7 +136,7 @@ pub struct SourceFlags {
     pub cluster: ClusterFlags,
 }
 
-/// Which objects a command looks at.
+/// The labels of the objects that a command selects.
 #[derive(Args, Clone, Debug, Default)]
 pub struct SelectorFlags {
     /// Label query: '=', '==', '!=', 'in', 'notin' and bare keys, all of which must hold (-l a=b,c!=d)
@@ -147,13 +151,13 @@ pub struct OutputFlags {
     /// Output format: json, yaml, name, wide, jsonpath=TEMPLATE or custom-columns=TITLE:PATH,… [default: a table]
     ///
     /// A template is text with expressions in braces, as in kubectl: fields (.a.b), indices ([0], [-1], [1:3], [*]),
-    /// recursion (..name), filters ([?(@.type=="Ready")]), "text" and {range LIST}…{end}. Dots within a key are
-    /// written \. and missing fields are empty. Go's own templates are not supported.
+    /// recursion (..name), filters ([?(@.type=="Ready")]), "text" and {range LIST}…{end}. Dots within a key are escaped
+    /// as \. and missing fields are empty. Go templates are not supported.
     #[arg(short, long, value_name = "FORMAT", default_value = "", hide_default_value = true)]
     pub output: Output,
 }
 
-/// The two formats of output that has no table form.
+/// The output formats of commands without a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DataFormat {
     /// JSON, indented.
@@ -171,7 +175,7 @@ impl DataFormat {
         }
     }
 
-    /// Writes objects as a List in this format, one after the other: there may be more of them than fit into memory together.
+    /// Writes objects as a List in this format, one at a time, since together they may not fit into memory.
     pub fn list<'a>(
         self,
         printer: &mut Printer,
@@ -203,28 +207,28 @@ impl DataFormat {
     }
 }
 
-/// A List as kubectl prints it.
+/// Returns a List as kubectl prints it.
 fn list(objects: &[Value]) -> Value {
     json!({ "apiVersion": "v1", "items": objects, "kind": "List", "metadata": { "resourceVersion": "" } })
 }
 
-/// The form of log lines.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// Lines for people.
+    /// Plain text.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// How much is logged.
+/// The amount and format of logging.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogFlags {
-    /// Verbosity of the log: 0 is what needs attention, 2 what happens, 4 why, 6 and up also every request [default: 0, and 2 for
-    /// what goes on until it is stopped]
+    /// Verbosity of the log: 0 warnings and errors, 2 events, 4 details, 6 and higher every request [default: 0, or 2
+    /// for commands that run until they are stopped]
     #[arg(short = 'v', long = "v", value_name = "LEVEL", global = true)]
     pub verbosity: Option<u8>,
-    /// Form of log lines [default: text]
+    /// Format of log lines [default: text]
     #[arg(long, value_enum, value_name = "FORMAT", global = true)]
     pub log_format: Option<LogFormat>,
 }
@@ -241,11 +245,11 @@ pub enum Color {
     Never,
 }
 
-/// How commands talk to people: flags of every command of every plugin.
+/// How commands write to stderr: flags of every command of every plugin.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[command(next_help_heading = "Common options")]
 pub struct TalkFlags {
-    /// Say nothing on stderr but errors and questions
+    /// Print only errors and prompts on stderr
     #[arg(short, long, global = true)]
     pub quiet: bool,
     /// When to use colours: auto (on a terminal, unless NO_COLOR is set), always or never [default: auto]
@@ -257,54 +261,54 @@ pub struct TalkFlags {
     pub log: LogFlags,
 }
 
-/// From this verbosity of the log on, the causes of errors are shown.
+/// The log verbosity from which errors are printed with their causes.
 const CAUSES: u8 = 4;
 
 impl TalkFlags {
-    /// The streams of this process, as the flags ask for them.
+    /// Returns a printer to the streams of this process, as the flags state.
     pub fn printer(&self) -> Printer {
         let color = match self.color {
             Color::Auto => anstream::ColorChoice::Auto,
             Color::Always => anstream::ColorChoice::Always,
             Color::Never => anstream::ColorChoice::Never,
         };
-        // For the log, too.
+        // The log follows this setting.
         color.write_global();
         let shows_causes = self.log.verbosity.is_some_and(|level| level >= CAUSES);
         Printer::stdio().with(self.quiet, shows_causes)
     }
 }
 
-/// Whether to ask.
+/// Whether to prompt for confirmation.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct YesFlag {
-    /// Go ahead without asking
+    /// Do not prompt for confirmation
     #[arg(short = 'y', long, action = ArgAction::SetTrue)]
     pub yes: bool,
 }
 
-/// Whether a change is only tried out.
+/// Whether a change is only a dry run.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DryRunFlag {
-    /// Say what would be done: client sends nothing, server asks the server whether it would take it
+    /// Print what would be done; change nothing: client sends no request, server submits a dry run request
     #[arg(long, value_enum, default_value_t, value_name = "HOW", num_args = 0..=1, default_missing_value = "client", require_equals = true)]
     pub dry_run: DryRun,
 }
 
-/// How far a change goes that is only tried out.
+/// The kind of dry run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum DryRun {
-    /// It is not tried out: it is made.
+    /// No dry run: the change is made.
     #[default]
     None,
-    /// Everything is looked at, and nothing is sent.
+    /// Everything is checked, and no write is sent.
     Client,
-    /// The server says whether it would take it.
+    /// The API server checks the change as a dry run.
     Server,
 }
 
 impl DryRun {
-    /// What is said behind the words that tell of a change.
+    /// Returns the suffix for messages about a change.
     pub fn note(self) -> &'static str {
         match self {
             Self::None => "",
@@ -314,17 +318,17 @@ impl DryRun {
     }
 }
 
-/// A duration as kubectl takes it: a number with units (`1m30s`), or a bare number of seconds.
+/// Parses a duration in kubectl's form: a number with units (`1m30s`), or a bare number of seconds.
 pub fn duration(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(Duration::from_secs(seconds));
     }
     let signed: jiff::SignedDuration =
         text.parse().map_err(|_| "expected a number with a unit, as in 30s, 2m or 1h")?;
-    Duration::try_from(signed).map_err(|_| "a wait cannot be negative".to_owned())
+    Duration::try_from(signed).map_err(|_| "a duration cannot be negative".to_owned())
 }
 
-/// A number of bytes as Kubernetes writes it: `512Mi`, `2Gi`, or a bare number.
+/// Parses a number of bytes in Kubernetes' form: `512Mi`, `2Gi`, or a bare number.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit: u64 = match &text[digits.len()..] {
@@ -338,7 +342,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         _ => return Err("expected a number of bytes, as in 512Mi or 2Gi".to_owned()),
     };
     let number: u64 = digits.parse().map_err(|_| "expected a number of bytes, as in 512Mi or 2Gi")?;
-    number.checked_mul(unit).filter(|bytes| *bytes > 0).ok_or_else(|| "this is no possible size".to_owned())
+    number.checked_mul(unit).filter(|bytes| *bytes > 0).ok_or_else(|| "the size is out of range".to_owned())
 }
 
 #[cfg(test)]

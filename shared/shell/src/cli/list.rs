@@ -1,4 +1,4 @@
-//! Lists as kubectl prints them: one place for the flags of every list command, and for what they do.
+//! The flags and the printing of all list commands, as in kubectl.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,22 +13,22 @@ use super::output::Output;
 use super::table::Table;
 use super::{CliError, Printer};
 
-/// What objects without labels have in the column for labels.
+/// The cell of objects without labels in the column of labels.
 const NONE: &str = "<none>";
 
 /// Flags of every list command.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ListFlags {
     #[command(flatten)]
-    /// Form.
+    /// The output format.
     pub output: OutputFlags,
     #[command(flatten)]
-    /// Labels.
+    /// The label query.
     pub selector: SelectorFlags,
-    /// After the list, watch, and print what changes until Ctrl-C
+    /// After listing, watch for changes and print them until Ctrl-C
     #[arg(short, long)]
     pub watch: bool,
-    /// Leave out the titles of tables
+    /// Omit the headers of tables
     #[arg(long)]
     pub no_headers: bool,
     /// Sort by a field of the objects as -o json prints them, such as .metadata.creationTimestamp
@@ -40,22 +40,23 @@ pub struct ListFlags {
 }
 
 impl ListFlags {
-    /// Is the answer a table whose columns the command chooses? What is only in tables need not be found out otherwise.
+    /// Returns whether the output is a table with the command's own columns. Values that only tables contain need not
+    /// be determined otherwise.
     pub fn wants_table(&self) -> bool {
         matches!(self.output.output, Output::Table | Output::Wide)
     }
 
-    /// Is the answer made of rows or names, and not of whole documents?
+    /// Returns whether the output consists of rows or names, not of documents.
     pub fn wants_rows(&self) -> bool {
         !matches!(self.output.output, Output::Json | Output::Yaml | Output::JsonPath(_))
     }
 
-    /// Are only names asked for?
+    /// Returns whether only names are printed.
     pub fn wants_names(&self) -> bool {
         self.output.output == Output::Name
     }
 
-    /// Refuses to watch what is read once.
+    /// Refuses `--watch` for a source that is read only once.
     ///
     /// # Errors
     /// `--watch` was given.
@@ -86,33 +87,34 @@ impl Column {
     }
 }
 
-/// One of what is listed.
+/// An entry of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// As data.
+    /// The object, for output as data.
     pub object: Value,
-    /// As a row: a cell for each column, the wide ones too.
+    /// The cells of the row, one for each column, including wide ones.
     pub cells: Vec<String>,
-    /// As `-o name` prints it.
+    /// The name that `-o name` prints.
     pub name: String,
 }
 
-/// What is listed.
+/// The content of a list.
 #[derive(Clone, Debug)]
 pub struct Listing {
-    /// The columns of its table.
+    /// The columns of the table.
     pub columns: Vec<Column>,
-    /// What is in it.
+    /// The entries.
     pub entries: Vec<Entry>,
-    /// The document that has these objects as its `items`, without them: `apiVersion`, `kind` and what else it says.
+    /// The document for output as data, without its `items`, which are the entries' objects: `apiVersion`, `kind` and
+    /// other fields.
     pub document: Value,
 }
 
 impl Listing {
-    /// Keeps what the flags select, in the order that they ask for.
+    /// Returns the entries that the flags select, in the order that they state.
     ///
     /// # Errors
-    /// `--sort-by` names a field that none of them has.
+    /// `--sort-by` names a field that no entry has.
     pub fn arranged(mut self, flags: &ListFlags) -> Result<Self, CliError> {
         if let Some(query) = &flags.selector.selector {
             self.entries.retain(|entry| query.selects(&entry.object));
@@ -120,18 +122,19 @@ impl Listing {
         if let Some(path) = &flags.sort_by {
             let value = |entry: &Entry| path.values(&entry.object).first().map(|value| (*value).clone());
             if !self.entries.is_empty() && self.entries.iter().all(|entry| value(entry).is_none()) {
-                return Err(CliError::usage(format!("none of them has a field {path}"))
-                    .hint("-o json shows the fields that there are"));
+                return Err(
+                    CliError::usage(format!("no object has the field {path}")).hint("-o json prints all fields")
+                );
             }
             self.entries.sort_by(|a, b| compare(value(a).as_ref(), value(b).as_ref()));
         }
         Ok(self)
     }
 
-    /// Prints it. An empty table is nothing: what to say about that is the command's.
+    /// Prints the list. An empty table prints nothing; the message for it is up to the command.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The output cannot be written.
     pub fn print(&self, flags: &ListFlags, printer: &mut Printer) -> Result<(), CliError> {
         match &flags.output.output {
             Output::Table | Output::Wide => printer.data(self.table(flags, &self.entries, !flags.no_headers)),
@@ -140,7 +143,7 @@ impl Listing {
                 printer.data(table.with_headers(!flags.no_headers))
             }
             Output::Name => {
-                // What is in several rows is one thing.
+                // An object may have several rows.
                 let mut printed = BTreeSet::new();
                 let mut names = self.entries.iter().map(|entry| &entry.name).filter(|name| printed.insert(*name));
                 names.try_for_each(|name| printer.line(name))
@@ -177,7 +180,7 @@ fn labels(object: &Value) -> String {
     if labels.is_empty() { NONE.to_owned() } else { labels.join(",") }
 }
 
-/// In kubectl's order: what is not there first, numbers by their size, and digits within texts as numbers.
+/// Compares in kubectl's order: missing values first, numbers by value, and digits within strings as numbers.
 fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
     match (a, b) {
         (Some(Value::String(a)), Some(Value::String(b))) => naturally(a, b),
@@ -189,7 +192,7 @@ fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
     }
 }
 
-/// `v2` before `v10`.
+/// Compares strings with digits as numbers: `v2` is before `v10`.
 fn naturally(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     loop {
@@ -209,27 +212,27 @@ fn naturally(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// The digits in front, without zeros that count nothing, and the rest.
+/// Splits off the leading digits, without leading zeros.
 fn split_number(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
     (number.trim_start_matches('0'), rest)
 }
 
-/// Prints a list, and afterwards what has changed in it.
+/// Prints a list, and afterwards its changes.
 #[derive(Debug, Default)]
 pub struct Watched {
-    /// What was printed last, by namespace and name.
+    /// The objects printed last, by namespace and name.
     printed: Option<BTreeMap<(String, String), Value>>,
-    /// The widths of the columns of the first table, so that what comes later stands below them.
+    /// The column widths of the first table, used to align later rows with it.
     widths: Vec<u16>,
 }
 
 impl Watched {
-    /// Prints all of it the first time, and then what is new or has changed.
+    /// Prints all entries the first time, and then those that are new or have changed.
     ///
     /// # Errors
-    /// It cannot be written, or not be sorted.
+    /// The output cannot be written, or the list not be sorted.
     pub fn show(&mut self, listing: Listing, flags: &ListFlags, printer: &mut Printer) -> Result<(), CliError> {
         let mut listing = listing.arranged(flags)?;
         let now = listing.entries.iter().map(|entry| (key(entry), entry.object.clone())).collect();
@@ -252,7 +255,7 @@ impl Watched {
                 }
             }
         }
-        // Somebody waits for every line.
+        // Watchers expect every line at once.
         printer.flush()
     }
 
@@ -277,7 +280,7 @@ impl Watched {
     }
 }
 
-/// Objects as data: each for itself, as there is no end of the list.
+/// Prints each object as a separate document, because a watched list has no end.
 fn one_by_one(listing: &Listing, flags: &ListFlags, printer: &mut Printer) -> Result<(), CliError> {
     for entry in &listing.entries {
         if flags.output.output == Output::Yaml {
@@ -342,11 +345,11 @@ mod tests {
         assert_eq!(printed("-o custom-columns=N:.metadata.name --no-headers -l is=v2"), "v2\n");
         assert_eq!(printed("-o jsonpath={.items[*].size} --sort-by .size"), "3 20 100");
         let error = listing().arranged(&flags("--sort-by .no.such")).unwrap_err();
-        assert_eq!(error.message, "none of them has a field .no.such");
+        assert_eq!(error.message, "no object has the field .no.such");
     }
 
     #[test]
-    fn what_changes_stands_below_what_was_there() {
+    fn changes_are_aligned_with_the_first_table() {
         let watched = |line: &str| {
             let (out, flags) = (Buffer::default(), flags(line));
             let mut printer = Printer::to(out.clone(), Buffer::default());

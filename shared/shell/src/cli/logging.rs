@@ -1,4 +1,4 @@
-//! Log lines on stderr: for people, or one JSON object a line.
+//! Logging to stderr, as text or as one JSON object per line.
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
@@ -6,26 +6,26 @@ use tracing_subscriber::filter::LevelFilter;
 use super::flags::{LogFlags, LogFormat};
 use crate::visible;
 
-/// The crates whose lines are ours; the others speak from verbosity 6 on, when requests are asked for.
+/// The crates of this project. Other crates log only from verbosity 6 on.
 const OURS: [&str; 2] = ["olm_core", "olm_shell"];
 
-/// What is logged when no verbosity is given.
+/// The log level when no verbosity is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usually {
-    /// Nothing but errors.
+    /// Errors only.
     Errors,
-    /// What needs attention: for commands, which say the rest themselves.
+    /// Warnings: for commands, which report their results by other means.
     Warnings,
-    /// What happens: for controllers, whose log is what they say.
+    /// Events: for controllers, which report by their log.
     Events,
 }
 
-/// Where kube's client logs the bodies of answers, Secrets among them.
+/// The target under which kube's client logs response bodies, including Secrets.
 const BODIES: &str = "kube_client::client";
-/// Where it logs requests: their methods and addresses.
+/// The target under which it logs requests: methods and addresses.
 const REQUESTS: &str = "kube_client::client::builder";
 
-/// Starts logging. `RUST_LOG` in the environment overrules the flags.
+/// Starts logging. The environment variable `RUST_LOG` takes precedence over the flags.
 pub fn start(flags: LogFlags, usually: Usually) {
     let verbosity = flags.verbosity.unwrap_or(match usually {
         Usually::Errors | Usually::Warnings => 0,
@@ -43,14 +43,14 @@ pub fn start(flags: LogFlags, usually: Usually) {
         .with_writer(move || visible::Log::to(std::io::stderr(), is_json))
         .with_ansi(anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never)
         .with_target(verbosity >= 4);
-    // An error says that logging runs already, as when tests share a process.
+    // An error means that logging is already initialized, as in tests that share a process.
     match format {
         LogFormat::Text => lines.try_init().ok(),
         LogFormat::Json => lines.json().flatten_event(true).try_init().ok(),
     };
 }
 
-/// The same without the bodies of answers, whatever is asked for.
+/// Returns the filter without response bodies, whatever it contains.
 fn without_bodies(filter: EnvFilter) -> EnvFilter {
     match format!("{BODIES}=off").parse() {
         Ok(off) => filter.add_directive(off),
@@ -58,8 +58,8 @@ fn without_bodies(filter: EnvFilter) -> EnvFilter {
     }
 }
 
-/// What is logged at a verbosity, in the language of `RUST_LOG`. kubectl's own scale: 2 for what happens, 4 for why, 6
-/// for requests, 8 for everything.
+/// Returns the directives of a verbosity in `RUST_LOG` syntax, on kubectl's scale: 2 for events, 4 for details, 6 for
+/// requests, 8 for everything.
 fn directives(verbosity: u8) -> String {
     let (ours, others) = match verbosity {
         0..=1 => (LevelFilter::WARN, LevelFilter::WARN),
@@ -68,7 +68,7 @@ fn directives(verbosity: u8) -> String {
         6..=7 => (LevelFilter::DEBUG, LevelFilter::DEBUG),
         8.. => (LevelFilter::TRACE, LevelFilter::TRACE),
     };
-    // What its requests meet is told by those who make them; kube would tell it again, as an error.
+    // Callers report failed requests; kube would report them again, as errors.
     let client = match verbosity {
         0..=5 => ",kube_client=off".to_owned(),
         6.. => format!(",{BODIES}=off,{REQUESTS}={others}"),

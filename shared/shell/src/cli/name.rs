@@ -1,13 +1,14 @@
-//! How the user spells this program: usage text and examples say what can be typed again.
+//! The name by which the user called this program, for usage text and examples that can be copied.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 use super::CliError;
 
-/// The words that start this program, from `argv[0]`, by kubectl's rules for plugins: `-` in the file name separates words
-/// and `_` stands for a `-` within a word. `kubectl-olm-run` is `kubectl olm run`, `kubectl-olm-install_plan` is
-/// `kubectl olm install-plan`, and krew's link `kubectl-olm_run` is `kubectl olm-run`. Any other file name is itself.
+/// Returns the command that starts this program, from `argv[0]`, by kubectl's rules for plugins: `-` in the file name
+/// separates words and `_` stands for a `-` within a word. `kubectl-olm-run` is `kubectl olm run`,
+/// `kubectl-olm-install_plan` is `kubectl olm install-plan`, and krew's link `kubectl-olm_run` is `kubectl olm-run`.
+/// Any other file name is returned unchanged.
 pub fn spelled(argv0: &OsStr) -> String {
     let file = Path::new(argv0).file_name().unwrap_or(argv0).to_string_lossy();
     let file = file.strip_suffix(std::env::consts::EXE_SUFFIX).unwrap_or(&file);
@@ -17,8 +18,8 @@ pub fn spelled(argv0: &OsStr) -> String {
     }
 }
 
-/// The file names under which kubectl (and we) look for the plugin that answers `kubectl olm WORD`: kubectl's own
-/// spelling first, then the plain one, then the link that krew makes for a plugin called `olm-WORD`.
+/// Returns the file names of the plugin of `kubectl olm WORD`, in order of precedence: kubectl's own spelling, the
+/// plain one, and the link that krew creates for a plugin named `olm-WORD`.
 pub fn plugin_files(word: &str) -> Vec<String> {
     let suffix = std::env::consts::EXE_SUFFIX;
     let underscored = word.replace('-', "_");
@@ -30,19 +31,19 @@ pub fn plugin_files(word: &str) -> Vec<String> {
     files
 }
 
-/// The word that a plugin file answers to, the reverse of [`plugin_files`]; nothing when the file is no plugin of ours. Files with a dot
-/// in their names are none: a build folder has `kubectl-olm-run.d` beside `kubectl-olm-run`.
+/// Returns the command of a plugin file, the reverse of [`plugin_files`], or `None` if the file is not a plugin. Files
+/// with a dot in their names are not: a build folder has `kubectl-olm-run.d` beside `kubectl-olm-run`.
 pub fn plugin_word(file: &str) -> Option<String> {
     let file = file.strip_suffix(std::env::consts::EXE_SUFFIX)?;
     let word = file.strip_prefix("kubectl-olm-").or_else(|| file.strip_prefix("kubectl-olm_"))?;
     (!word.is_empty() && !word.contains('.')).then(|| word.replace('_', "-"))
 }
 
-/// The name of an object of a kind (in lower case), as kubectl takes and prints it: `NAME`, `installplan/NAME`, `installplans/NAME`,
-/// `installplan.operators.coreos.com/NAME`.
+/// Returns the name in a reference to an object of a kind (in lower case), in the forms of kubectl: `NAME`,
+/// `installplan/NAME`, `installplans/NAME`, `installplan.operators.coreos.com/NAME`.
 ///
 /// # Errors
-/// It is of another kind.
+/// The reference is to another kind.
 pub fn bare<'t>(text: &'t str, kind: &str) -> Result<&'t str, CliError> {
     let Some((resource, name)) = text.split_once('/') else { return Ok(text) };
     let word = resource.split('.').next().unwrap_or_default().to_lowercase();

@@ -1,4 +1,4 @@
-//! The formats of `-o`: the same objects as a table, as data, or as a template.
+//! The formats of `-o`: tables, data and templates.
 
 use std::str::FromStr;
 
@@ -10,8 +10,8 @@ use super::jsonpath::Template;
 use super::table::Table;
 use super::{CliError, Printer};
 
-/// `apiVersion` of documents that are answers of ours and not objects of a cluster, such as `kubectl olm version -o json`.
-/// It changes when a field changes its meaning or goes.
+/// The `apiVersion` of documents that kubectl olm defines, which are not objects of a cluster, such as `kubectl olm
+/// version -o json`. It changes when a field is removed or changes its meaning.
 pub const API_VERSION: &str = "kubectl-olm/v1";
 
 /// A format of `-o`.
@@ -26,7 +26,7 @@ pub enum Output {
     Json,
     /// YAML.
     Yaml,
-    /// `kind/name`, one a line: what the commands beside it take.
+    /// `kind/name`, one per line, as other commands accept it.
     Name,
     /// A template in kubectl's JSONPath.
     JsonPath(Template),
@@ -56,15 +56,15 @@ impl FromStr for Output {
 }
 
 impl Output {
-    /// What can be written behind `-o`; behind an equals sign comes a template.
+    /// The values of `-o`, for completion. A template follows an equals sign.
     pub const FORMS: [&str; 6] = ["json", "yaml", "name", "wide", "jsonpath=", "custom-columns="];
 
-    /// Is the table the wide one?
+    /// Returns whether the format is the wide table.
     pub fn is_wide(&self) -> bool {
         *self == Self::Wide
     }
 
-    /// Prints one object. `table` makes the table form.
+    /// Prints one object. `table` builds the table.
     pub fn object(&self, printer: &mut Printer, object: &Value, table: impl FnOnce() -> Table) -> Result<(), CliError> {
         match self {
             Self::Table | Self::Wide => printer.data(table()),
@@ -76,7 +76,7 @@ impl Output {
         }
     }
 
-    /// Prints several objects: as data they are one `List`, as kubectl has it. `table` makes the table form.
+    /// Prints several objects, as data in one `List`, as kubectl does. `table` builds the table.
     pub fn objects(
         &self,
         printer: &mut Printer,
@@ -95,7 +95,7 @@ impl Output {
     }
 }
 
-/// `kind/name` in lower case, as kubectl and the commands beside this one take it.
+/// Returns `kind/name` in lower case, as kubectl and the other commands accept it.
 pub fn name(object: &Value) -> String {
     format!("{}/{}", object::gvk(object).kind.to_lowercase(), object::name(object))
 }

@@ -1,4 +1,4 @@
-//! Showing that work goes on: nothing for the first second, nothing where nobody looks.
+//! Progress of long operations: a spinner that appears on a terminal after one second.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Work that is over within this time is shown by its result only.
+/// The delay before the spinner appears.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Eight pictures a second look smooth and cost nothing.
+/// The interval between frames: eight per second.
 const TICK: Duration = Duration::from_millis(125);
 
-/// A spinner with what is being done.
+/// Returns a spinner with a message.
 fn spinner(doing: String, target: ProgressDrawTarget) -> ProgressBar {
     ProgressBar::with_draw_target(None, target).with_style(ProgressStyle::default_spinner()).with_message(doing)
 }
@@ -25,7 +25,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts to count; the spinner appears when `doing` takes longer than a second and `visible` is true.
+    /// Starts the delay; the spinner appears after [`PATIENCE`] if `visible`.
     pub(super) fn start(doing: String, visible: bool) -> Self {
         let bar = spinner(doing, ProgressDrawTarget::hidden());
         let (alive, ended) = mpsc::channel();
@@ -41,7 +41,7 @@ impl Progress {
         Self { bar, _alive: alive }
     }
 
-    /// Says what is being done now.
+    /// Replaces the message.
     pub fn doing(&self, what: impl Into<String>) {
         self.bar.set_message(what.into());
     }
@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// A terminal that keeps what it is given to show.
+    /// A terminal that records its output.
     #[derive(Clone, Debug, Default)]
     struct Screen(Arc<Mutex<String>>);
 
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_is_being_done() {
+    fn the_spinner_shows_its_message() {
         let screen = Screen::default();
         let bar = spinner("reading the cluster".to_owned(), ProgressDrawTarget::term_like(Box::new(screen.clone())));
         bar.tick();

@@ -1,4 +1,4 @@
-//! Label queries as kubectl takes them: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
+//! Label queries in kubectl's syntax: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use kube::core::{Expression, Selector, SelectorExt};
 use olm_core::api::object;
 use serde_json::Value;
 
-/// A label query; all its parts must hold.
+/// A label query, a conjunction of requirements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabelQuery(Selector);
 
 impl LabelQuery {
-    /// Does the object have labels as asked for?
+    /// Returns whether the labels of the object match.
     pub fn selects(&self, object: &Value) -> bool {
         let labels = object::entries(object, &["metadata", "labels"]);
         let labels: BTreeMap<String, String> = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
@@ -28,7 +28,7 @@ impl FromStr for LabelQuery {
     }
 }
 
-/// Between commas that are not in parentheses.
+/// Splits at commas outside parentheses.
 fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut depth) = (Vec::new(), 0, 0);
     for (at, c) in text.char_indices() {
@@ -51,7 +51,9 @@ fn expression(part: &str) -> Result<Expression, String> {
         let key = key.trim();
         let of_key = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
         if key.is_empty() || !key.chars().all(of_key) {
-            return Err(format!("{part:?} is no label query; write a=b, a!=b, 'a in (b,c)', 'a notin (b,c)', a or !a"));
+            return Err(format!(
+                "invalid label query {part:?}: write a=b, a!=b, 'a in (b,c)', 'a notin (b,c)', a or !a"
+            ));
         }
         Ok(key.to_owned())
     };

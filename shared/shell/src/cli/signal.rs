@@ -1,30 +1,31 @@
-//! The end of a process that runs until it is told to stop.
+//! Handles SIGINT and SIGTERM in processes that run until they are stopped.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The exit code of what Ctrl-C has ended, in every command: 128 and the number of the signal, as shells have it.
+/// The exit code after Ctrl-C, in every command: 128 plus the number of the signal, as in shells.
 pub const INTERRUPTED: u8 = 130;
 
-/// Was it Ctrl-C? A signal is about the whole process.
+/// Whether SIGINT was received. Global, because a signal concerns the whole process.
 static CTRL_C: AtomicBool = AtomicBool::new(false);
 
-/// How a process is asked to stop.
+/// The signal that stops the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// Ctrl-C.
     Interrupt,
-    /// The usual end of a process that goes on.
+    /// SIGTERM.
     Terminate,
 }
 
-/// Resolves when the process is asked to stop.
+/// Resolves when SIGINT or SIGTERM is received.
 pub async fn stopped() {
     received().await;
 }
 
-/// Resolves when the process is asked to stop, with how. Whoever presses Ctrl-C again does not want to wait for an orderly end.
+/// Resolves to the signal that is received first. A second Ctrl-C ends the process at once, without an orderly
+/// shutdown.
 pub async fn received() -> Signal {
     match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
         (Ok(mut interrupt), Ok(mut terminate)) => {
@@ -40,17 +41,18 @@ pub async fn received() -> Signal {
                 _ = terminate.recv() => Signal::Terminate,
             }
         }
-        // Without handlers the default action of a signal ends the process, which leaves the cluster as clean.
+        // Without handlers the default action of the signal ends the process, which is safe at any time.
         _ => std::future::pending().await,
     }
 }
 
-#[expect(clippy::exit, reason = "somebody has asked for it twice")]
+#[expect(clippy::exit, reason = "a second Ctrl-C requests an immediate exit")]
 fn end_now() {
     std::process::exit(INTERRUPTED.into());
 }
 
-/// Has Ctrl-C been pressed? Where nobody waits for [`stopped`] the process ends by the signal itself, which shells tell by the same code.
+/// Returns whether Ctrl-C was pressed. If no caller waits for [`stopped`], the signal itself ends the process, which
+/// shells report with the same code.
 pub fn was_interrupted() -> bool {
     CTRL_C.load(Ordering::Relaxed)
 }

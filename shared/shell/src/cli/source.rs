@@ -1,4 +1,4 @@
-//! From flags to the state of a cluster, or of files in its place.
+//! Reads the state of a cluster, or of files instead of it, as the flags state.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use crate::image;
 use crate::observe::{self, ClusterState, Overlay, ReadScope};
 
 impl SourceFlags {
-    /// Reads what the flags name: a cluster, or files in its place. `on_top` are files that count as if they had been applied.
+    /// Reads the cluster or the files that the flags name. `on_top` are files whose objects are treated as applied.
     ///
     /// # Errors
-    /// The flags contradict each other, or what they name cannot be read.
+    /// The flags contradict each other, or the source cannot be read.
     pub async fn read(
         &self,
         namespaces: &NamespaceFlags,
@@ -37,10 +37,10 @@ impl SourceFlags {
         read
     }
 
-    /// Reads files alone: without any, nothing is there but the catalogs that are given.
+    /// Reads only files; without any, the state has only the given catalogs.
     ///
     /// # Errors
-    /// Files cannot be read, or the flags name a cluster.
+    /// The files cannot be read, or the flags name a cluster.
     pub fn read_files(
         &self,
         namespaces: &NamespaceFlags,
@@ -49,7 +49,7 @@ impl SourceFlags {
     ) -> Result<ClusterState, CliError> {
         if self.cluster.is_given() {
             return Err(CliError::usage("objects are read from files or from a cluster, not from both")
-                .hint("leave out either --from or --context and its like"));
+                .hint("leave out either --from or the cluster options such as --context"));
         }
         let namespace = if namespaces.all_namespaces { None } else { namespaces.namespace.clone() };
         observe::read_files(&self.from, namespace, &self.overlay(on_top), &mut |words| printer.warn(words))
@@ -60,7 +60,7 @@ impl SourceFlags {
     }
 }
 
-/// Reads the catalogs that are on offer in a namespace, and shows which is being read.
+/// Reads the catalogs that a namespace can use, and reports progress.
 pub(crate) async fn read_catalogs(
     state: &mut ClusterState,
     namespace: &str,
@@ -71,9 +71,9 @@ pub(crate) async fn read_catalogs(
     state.read_catalogs(namespace, images, &|doing| progress.doing(doing)).await;
 }
 
-/// Warns of what could not be read.
+/// Warns of everything that could not be read.
 pub(crate) fn warn_of_gaps(state: &ClusterState, printer: &mut Printer) {
     for gap in &state.gaps {
-        printer.warn(format_args!("{gap}; the answer does without"));
+        printer.warn(format_args!("{gap}; the result is incomplete"));
     }
 }

@@ -52,12 +52,12 @@ pub enum Of {
     Subscription(String),
 }
 
-/// What should become of a plan.
+/// The condition to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Until {
-    /// All its objects are made.
+    /// All its objects are created.
     Complete,
-    /// Somebody has approved it, or nobody has to.
+    /// It is approved, or needs no approval.
     Approved,
     /// It has failed.
     Failed,

@@ -33,13 +33,13 @@ const TRIES: usize = 4;
 /// How many single objects of a kind are named that could not be read.
 const NAMED: usize = 3;
 
-/// Is the API server asked whether it would take the objects?
+/// Whether the objects are sent to the API server as a dry run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum DryRun {
-    /// As far as the rights go.
+    /// As far as your permissions allow.
     #[default]
     Server,
-    /// No: nothing but reads is sent.
+    /// Only read requests are sent.
     None,
 }
 

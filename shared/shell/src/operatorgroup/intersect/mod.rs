@@ -45,15 +45,15 @@ pub struct Options {
     pub format: Format,
 }
 
-/// A form of the answer.
+/// An output format of the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// A table of the groups that intersect, and what comes of every clash.
+    /// A table of the intersecting groups, and the effect of every conflict.
     #[default]
     Text,
-    /// The same, with every namespace, and every pair however many there are.
+    /// As text, with all namespaces and all pairs.
     Wide,
-    /// Every group against every other.
+    /// A matrix of all groups.
     Matrix,
     /// One JSON document.
     Json,

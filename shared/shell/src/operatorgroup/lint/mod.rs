@@ -63,17 +63,17 @@ pub struct Options {
     pub yes: bool,
 }
 
-/// How bad a finding must be for the answer to be no.
+/// The lowest severity of a finding for exit code 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum FailOn {
-    /// An error.
+    /// Errors.
     Error,
-    /// An error or a warning.
+    /// Errors and warnings.
     #[default]
     Warning,
-    /// Anything.
+    /// All findings.
     Info,
-    /// The answer is never no.
+    /// Never fail because of findings.
     Never,
 }
 
