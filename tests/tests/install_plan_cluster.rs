@@ -358,7 +358,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let waiting = |timeout| approve::Options { wait: Some(timeout), ..admin.approval(&first, Terms::default()) };
     let (answer, _, talk) = asked(|printer| approve::run(&waiting(Duration::ZERO), printer));
     assert_eq!(answer, Ok(Outcome::Negative), "{talk}");
-    assert!(talk.contains("not complete: ") && talk.contains("no controller has begun to execute it yet"), "{talk}");
+    assert!(talk.contains("not complete: ") && talk.contains("no controller has started to execute it"), "{talk}");
     assert_eq!(admin.waits(Of::Plan(first.clone()), Until::Approved, Duration::ZERO).0, Ok(Outcome::Done));
 
     // It is watched until it is complete; nothing else can become of it then.

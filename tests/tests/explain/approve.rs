@@ -154,7 +154,7 @@ fn the_end_of_a_plan_is_waited_for_whoever_approved_it() {
     let (mut simulation, (ended, out, err)) = waits(simulation);
     assert_eq!(ended, Ok(Outcome::Negative), "{out}{err}");
     assert!(out.contains(" was approved already"), "{out}");
-    assert!(err.contains("not complete: ") && err.contains("no controller has begun to execute it yet"), "{err}");
+    assert!(err.contains("not complete: ") && err.contains("no controller has started to execute it"), "{err}");
     // It is complete.
     simulation.settle(jiff::SignedDuration::from_mins(5));
     let (mut simulation, (ended, out, err)) = waits(simulation);

@@ -1,5 +1,5 @@
-//! Edits of an InstallPlan's spec that nobody heeds. What counts are its steps, and that `spec.approved` becomes true
-//! (olm-behaviour/installplan.md#phases): who expects more should be told.
+//! Edits of an InstallPlan's spec that OLM ignores, so that users can be told. Only its steps, and setting `spec.approved` to true, have an
+//! effect (olm-behaviour/installplan.md#phases).
 
 use std::collections::BTreeSet;
 
@@ -8,32 +8,32 @@ use serde_json::Value;
 use crate::api::install_plan::{InstallPlan, Phase, Step, is_approved, is_generated};
 use crate::api::subscription::Approval;
 
-/// What the spec says, and nobody heeds: sentences whose subject is the plan, without a full stop.
+/// Returns the parts of the spec that are ignored: sentences about the plan, without a full stop.
 pub fn unheeded(plan: &Value) -> Vec<String> {
     let (view, mut told) = (InstallPlan::of(plan), Vec::new());
     match view.phase() {
         Phase::RequiresApproval if !is_approved(plan) && view.approval() == Approval::Automatic => {
-            told.push("spec.approval is Automatic, but it waits for spec.approved: true all the same".to_owned());
+            told.push("spec.approval is Automatic, but it still waits for spec.approved: true".to_owned());
         }
         Phase::Installing if !is_approved(plan) => {
-            told.push("spec.approved is false, but what has begun is carried out to the end".to_owned());
+            told.push("spec.approved is false, but an execution that has started is completed".to_owned());
         }
         _ => {}
     }
     let (named, brought) = (named(plan), brought(plan));
-    // Who makes a plan by hand names what it is for, and it brings what that needs as well.
+    // The spec of a plan that was created by hand need not name dependencies.
     if is_generated(plan) && !brought.is_empty() && named.iter().collect::<BTreeSet<_>>() != brought.iter().collect() {
         let named = if named.is_empty() { "nothing".to_owned() } else { named.join(", ") };
         let brought = brought.join(", ");
         told.push(format!(
-            "spec.clusterServiceVersionNames names {named}, but what counts are its steps, which bring {brought}"
+            "spec.clusterServiceVersionNames names {named}, which is ignored: the steps install {brought}"
         ));
     }
     told
 }
 
-/// The ClusterServiceVersions that a plan brings: those of its steps, in the spec's order where the spec names the same; before it has
-/// steps, those that the spec names.
+/// Returns the ClusterServiceVersions that a plan installs: those of its steps, in the spec's order if the spec names the same ones; before
+/// it has steps, those that the spec names.
 pub(super) fn csvs(plan: &Value) -> Vec<&str> {
     let (named, brought) = (named(plan), brought(plan));
     let is_same = named.iter().collect::<BTreeSet<_>>() == brought.iter().collect();
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_not_heeded_is_told() {
+    fn only_ignored_fields_are_reported() {
         let names = ["rose", "pot"];
         for (approval, approved, phase) in [
             ("Manual", false, "RequiresApproval"),
@@ -84,16 +84,18 @@ mod tests {
             );
         }
         let told = |approval, phase| unheeded(&plan(approval, false, phase, &names)).join("; ");
-        assert!(told("Automatic", "RequiresApproval").starts_with("spec.approval is Automatic, but it waits for"));
-        assert!(told("Manual", "Installing").starts_with("spec.approved is false, but what has begun"));
+        assert!(
+            told("Automatic", "RequiresApproval").starts_with("spec.approval is Automatic, but it still waits for")
+        );
+        assert!(told("Manual", "Installing").starts_with("spec.approved is false, but an execution"));
     }
 
     #[test]
-    fn steps_count_and_not_names() {
+    fn steps_have_precedence_over_the_names_in_the_spec() {
         let edited = plan("Manual", false, "RequiresApproval", &["tulip"]);
         assert_eq!(csvs(&edited), ["pot", "rose"]);
-        let [told] = &unheeded(&edited)[..] else { panic!("nothing told") };
-        assert!(told.contains("names tulip, but what counts are its steps, which bring pot, rose"), "{told}");
+        let [told] = &unheeded(&edited)[..] else { panic!("nothing is reported") };
+        assert!(told.contains("names tulip, which is ignored: the steps install pot, rose"), "{told}");
         let mut by_hand = plan("Manual", false, "RequiresApproval", &["rose"]);
         by_hand["metadata"] = json!({});
         assert_eq!((csvs(&by_hand), unheeded(&by_hand)), (vec!["pot", "rose"], Vec::new()));

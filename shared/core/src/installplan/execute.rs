@@ -160,8 +160,8 @@ impl Pass {
 /// What a plan waits for that asks.
 fn asked(question: &Question) -> String {
     match question {
-        Question::CheckSchema(fit) => format!("it looks whether every {} fits the new schema of its CRD", fit.kind),
-        _ => "it asks the API server which kinds it serves".to_owned(),
+        Question::CheckSchema(fit) => format!("every {} is validated against the new schema of its CRD", fit.kind),
+        _ => "the kinds that the API server serves are being discovered".to_owned(),
     }
 }
 

@@ -65,11 +65,11 @@ pub(super) fn whole<'p>(
 fn is_approved(plan: &Value, csv: &str, lookup: &Lookup<'_>, content: &BundleContent) -> Result<(), Plan> {
     let digest = content.digest();
     is_approved_content(plan, csv, &digest).map_err(|approved| {
-        let approved = if approved.is_empty() { "cannot be read" } else { &approved };
+        let approved = if approved.is_empty() { "unreadable" } else { &approved };
         let name = object::name(plan);
         let message = format!(
-            "its content is {digest} now, and what was approved is {approved}: delete InstallPlan {name}, then explain and approve the one \
-             that takes its place"
+            "the digest of its content is {digest}, but the approved digest is {approved}: delete InstallPlan {name}, then explain and \
+             approve the one that replaces it"
         );
         let (bundle, image) = (csv.to_owned(), lookup.image.image.clone());
         Plan::wait(Reason::BundleUnpackFailed { bundle, image, message })

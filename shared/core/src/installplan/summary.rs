@@ -1,4 +1,4 @@
-//! Where an InstallPlan stands, as its status tells whoever executes it: for those who only look.
+//! The state of an InstallPlan, derived from its status, for commands that do not execute it.
 
 use std::collections::BTreeSet;
 
@@ -17,58 +17,58 @@ use crate::plan::Reason;
 use crate::settings::Settings;
 use crate::world::{Reader, kind};
 
-/// How a message about a failure that is not the last begins (olm-behaviour/installplan.md#phases).
+/// Prefix of the message about a failure that is retried (olm-behaviour/installplan.md#phases).
 const RETRYING: &str = "retrying execution due to error: ";
 
-/// How OLM says that it found no OperatorGroup to execute the plan with, for more causes than one (olm-behaviour/installplan.md#phases).
+/// OLM's message if it found no OperatorGroup to execute the plan with, which has several causes (olm-behaviour/installplan.md#phases).
 const NO_GROUP: &str = "no operator group found that is managing this namespace";
 
-/// Where an InstallPlan stands.
+/// The state of an InstallPlan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanSummary {
-    /// `status.phase`; empty when nobody has written it.
+    /// `status.phase`; empty if it is not set.
     pub phase: String,
     /// `Automatic` or `Manual`.
     pub approval: String,
-    /// Has somebody approved it?
+    /// Whether it is approved.
     pub approved: bool,
-    /// The ClusterServiceVersions that it brings.
+    /// The ClusterServiceVersions that it installs.
     pub csvs: Vec<Change>,
-    /// How many of its steps are done, and of how many.
+    /// Number of steps that are done, and of all steps.
     pub steps: (usize, usize),
-    /// The step that is to be done next, or that failed, when it is not complete.
+    /// The next step, or the step that failed; `None` if the plan is complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<Step>,
-    /// The plan of the same namespace that came after it.
+    /// The newer plan of the same namespace that supersedes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<String>,
     /// Why it is not complete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
-    /// What its spec says and nobody heeds, in sentences.
+    /// Parts of its spec that are ignored, in sentences.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unheeded: Vec<String>,
 }
 
-/// A ClusterServiceVersion, and the one in whose place it comes.
+/// A ClusterServiceVersion, and the one that it replaces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// What is or was installed; none when there is nothing before it.
+    /// The replaced ClusterServiceVersion, if one is or was installed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// What comes.
+    /// The new ClusterServiceVersion.
     pub to: String,
 }
 
-/// An object that a plan makes.
+/// A step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// Its kind.
+    /// Kind of the object.
     pub kind: String,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// What became of it so far.
+    /// Status of the step.
     pub status: String,
     /// The ClusterServiceVersion of the bundle that it belongs to.
     pub resolving: String,
@@ -85,12 +85,12 @@ impl std::fmt::Display for Change {
 }
 
 impl PlanSummary {
-    /// Will nobody ever change it again by himself?
+    /// Reports whether the phase is terminal.
     pub fn is_final(&self) -> bool {
         Phase::from(self.phase.as_str()).is_final()
     }
 
-    /// Takes it that the OperatorGroups of the namespace could not be read: then it is not known whether there is one.
+    /// Corrects the reason if the OperatorGroups of the namespace could not be read: then it is unknown whether there is one.
     pub fn without_groups(&mut self) {
         if let Some(Reason::NoOperatorGroup { namespace }) = &self.reason {
             let object = format!("the OperatorGroup of namespace {namespace}");
@@ -98,23 +98,23 @@ impl PlanSummary {
         }
     }
 
-    /// Does it wait for somebody's approval? One that a newer plan supersedes should not get it.
+    /// Reports whether it waits for approval. A superseded plan does not, because it should not be approved.
     pub fn is_pending(&self) -> bool {
         self.phase == Phase::RequiresApproval.as_str() && !self.approved && self.superseded_by.is_none()
     }
 }
 
-/// Is the plan made, and not approved yet?
+/// Reports whether the plan waits for approval.
 pub fn waits_for_approval(plan: &Value) -> bool {
     InstallPlan::of(plan).phase() == Phase::RequiresApproval && !is_approved(plan)
 }
 
-/// Is the plan approved, while no controller has begun to execute it?
+/// Reports whether the plan is approved, but no controller has started to execute it.
 pub fn waits_for_execution(plan: &Value) -> bool {
     InstallPlan::of(plan).phase() == Phase::RequiresApproval && is_approved(plan)
 }
 
-/// Where the plan stands. `settings` are those of whoever executes it.
+/// Returns the state of the plan. `settings` are those of the controllers that execute it.
 pub fn summarize(settings: &Settings, world: &Reader<'_>, plan: &Value) -> PlanSummary {
     let steps = InstallPlan::of(plan).steps_json();
     let done = steps.iter().filter(|step| blocking_step::is_done(step)).count();
@@ -161,9 +161,9 @@ fn reason(
             Some(Reason::InstallPlanFailed { namespace, name, message, culprit })
         }
         Phase::None | Phase::Planning if !InstallPlan::of(plan).steps_json().is_empty() => {
-            waits("no controller has begun to execute it yet")
+            waits("no controller has started to execute it")
         }
-        Phase::RequiresApproval if approved => waits("it is approved, and no controller has begun to execute it yet"),
+        Phase::RequiresApproval if approved => waits("it is approved, but no controller has started to execute it"),
         Phase::RequiresApproval => {
             let csvs = edits::csvs(plan).into_iter().map(str::to_owned).collect();
             Some(Reason::ApprovalNeeded { namespace, name, csvs })
@@ -175,12 +175,12 @@ fn reason(
             if let Some(message) = message.strip_prefix(RETRYING) {
                 let message = message.to_owned();
                 let started = InstallPlan::of(plan).started();
-                // What is forbidden is tried for ever.
+                // Forbidden requests are retried without a deadline.
                 let is_final = !message.contains("is forbidden");
                 let ends = |started: Timestamp| started + settings.install_plan_retry_timeout;
                 let fails_at = started.filter(|_| is_final).map(ends);
                 let culprit = blocking_step::of_failed(world, plan);
-                // How often, and when next, only who carries it out knows.
+                // Only the controller that executes the plan knows the number of attempts and the time of the next one.
                 let (attempts, next_at) = (0, None);
                 return Some(Reason::InstallPlanRetries {
                     namespace,
@@ -195,19 +195,19 @@ fn reason(
             let steps = InstallPlan::of(plan).steps_json();
             match (steps.iter().find(|s| object::text(s, &["status"]) == crd::WAITING), step) {
                 (Some(waiting), _) => waits(&crd::waiting(waiting)),
-                (None, Some(Step { kind, name, .. })) => waits(&format!("{kind} {name} comes next")),
-                (None, None) => waits("all its steps are done, and nobody has said so yet"),
+                (None, Some(Step { kind, name, .. })) => waits(&format!("the next step is {kind} {name}")),
+                (None, None) => waits("all steps are done, but its phase is not updated yet"),
             }
         }
         _ => {
             let object = format!("InstallPlan {namespace}/{name}");
-            let message = "it has no steps: OLM carries out what it has planned itself, and nothing else".to_owned();
+            let message = "it has no steps: OLM executes only InstallPlans that it has created itself".to_owned();
             Some(Reason::Invalid { object, message })
         }
     }
 }
 
-/// What keeps all plans of the namespace from being executed.
+/// Returns the reason that blocks all plans of the namespace, if there is one.
 fn unchecked(world: &Reader<'_>, plan: &Value) -> Option<Reason> {
     let failed = Conditions::of(plan).iter().find(|c| c.reason() == install_plan::reason::CHECK_FAILED)?;
     let namespace = object::namespace(plan).to_owned();
@@ -228,7 +228,7 @@ fn unchecked(world: &Reader<'_>, plan: &Value) -> Option<Reason> {
     })
 }
 
-/// What the plan brings, and in whose place.
+/// Returns the ClusterServiceVersions that the plan installs, and those that they replace.
 pub fn changes(world: &Reader<'_>, plan: &Value) -> Vec<Change> {
     edits::csvs(plan)
         .into_iter()
@@ -236,7 +236,7 @@ pub fn changes(world: &Reader<'_>, plan: &Value) -> Vec<Change> {
         .collect()
 }
 
-/// What a ClusterServiceVersion of the plan says that it replaces.
+/// Returns the ClusterServiceVersion that one of the plan replaces.
 fn replaced(plan: &Value, csv: &str) -> Option<String> {
     let lookups = InstallPlan::of(plan).bundle_lookups();
     let lookup = lookups.iter().find(|lookup| object::text(lookup, &["identifier"]) == csv);
@@ -257,7 +257,7 @@ fn replaced(plan: &Value, csv: &str) -> Option<String> {
     of_lookup.filter(|name| !name.is_empty()).or_else(of_step).filter(|name| !name.is_empty())
 }
 
-/// Is or was that ClusterServiceVersion installed? A bundle says what it replaces also where nothing was before.
+/// Reports whether that ClusterServiceVersion is or was installed. A bundle names the one that it replaces even on a first installation.
 fn was_there(world: &Reader<'_>, plan: &Value, csv: &str) -> bool {
     let namespace = object::namespace(plan);
     if world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, csv).is_some() {
@@ -271,16 +271,16 @@ fn generation(plan: &Value) -> i64 {
     InstallPlan::of(plan).generation()
 }
 
-/// The newest plan of the namespace that came after this one. OLM looks at the newest only when it resolves, but still carries out an
-/// old one that somebody approves.
+/// Returns the newest plan of the namespace, if it is newer than this one. OLM's resolution reads only the newest plan, but OLM still
+/// executes an old one that is approved.
 pub fn superseded_by(world: &Reader<'_>, plan: &Value) -> Option<String> {
     let plans = world.in_namespace(&kind::INSTALL_PLAN, object::namespace(plan)).map(|o| o.json());
     let newest = plans.max_by_key(|other| generation(other))?;
-    // Generations count from 1; plans that somebody made, and those of old OLMs, have none.
+    // Generations start at 1; plans that were created by hand or by old versions of OLM have none.
     (generation(plan) > 0 && generation(newest) > generation(plan)).then(|| object::name(newest).to_owned())
 }
 
-/// The Subscriptions that the plan was made for: of its namespace, and with a ClusterServiceVersion of it as their current one.
+/// Returns the Subscriptions of the namespace whose `currentCSV` is a ClusterServiceVersion of the plan.
 pub fn subscriptions<'w>(world: &Reader<'w>, plan: &Value) -> Vec<&'w Value> {
     let csvs: BTreeSet<&str> = edits::csvs(plan).into_iter().collect();
     let all = world.in_namespace(&kind::SUBSCRIPTION, object::namespace(plan)).map(|o| o.json());

@@ -1,4 +1,4 @@
-//! Why nothing is done: typed, so that programs can tell cases apart and people get a sentence and a hint.
+//! Reasons why a plan does nothing (more): typed for programs, with a message and a hint for users.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -7,31 +7,31 @@ use crate::api::cluster_service_version::reason;
 use crate::api::object::{self, ObjectRef};
 use crate::visible::word;
 
-/// How bad it is that nothing is done.
+/// The severity of a reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
     /// Nothing is wrong.
     Settled,
-    /// Something is under way, nobody needs to do anything.
+    /// An operation is in progress; no action is required.
     Waiting,
-    /// Somebody has to do something.
+    /// A user has to act.
     Blocked,
 }
 
-/// The bundle whose step keeps an InstallPlan from going on, and what hangs on it.
+/// The bundle whose step blocks an InstallPlan, and the other bundles that it blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BlockingBundle {
     /// Name of its ClusterServiceVersion.
     pub csv: String,
-    /// The Subscriptions that asked for it.
+    /// The Subscriptions that request it.
     pub subscriptions: Vec<String>,
-    /// The ClusterServiceVersions of other bundles in the same InstallPlan, which it holds up.
+    /// The ClusterServiceVersions of other bundles in the same InstallPlan, which are blocked, too.
     pub others: Vec<String>,
 }
 
 impl std::fmt::Display for BlockingBundle {
-    /// What is to be added to a sentence; nothing when nobody knows whose step it was.
+    /// Formats a suffix for a message; empty if the bundle is unknown.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { csv, subscriptions, others } = self;
         if csv.is_empty() {
@@ -43,12 +43,12 @@ impl std::fmt::Display for BlockingBundle {
             several => format!(" of Subscriptions {}", several.join(", ")),
         };
         let holds_up =
-            if others.is_empty() { String::new() } else { format!(", and it holds up {}", others.join(", ")) };
-        write!(f, " (that is bundle {csv}{of}{holds_up})")
+            if others.is_empty() { String::new() } else { format!(", which also blocks {}", others.join(", ")) };
+        write!(f, " (bundle {csv}{of}{holds_up})")
     }
 }
 
-/// Why a key's plan does nothing (more).
+/// A reason why the plan of a key does nothing (more).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "reason", rename_all_fields = "camelCase")]
 pub enum Reason {
@@ -66,7 +66,7 @@ pub enum Reason {
         /// The OperatorGroups.
         names: Vec<String>,
     },
-    /// A catalog's content is not known yet.
+    /// The content of a catalog is not known yet.
     #[error("catalog {namespace}/{name} is not ready: {state}")]
     CatalogNotReady {
         /// Namespace of the catalog.
@@ -76,7 +76,7 @@ pub enum Reason {
         /// Connection state and error.
         state: String,
     },
-    /// The status of an object is written a moment later.
+    /// The status of an object is not written yet, because it waits for something.
     #[error("{object} waits: {message}")]
     StatusWaits {
         /// The object.
@@ -85,13 +85,13 @@ pub enum Reason {
         message: String,
     },
     /// A namespace is being deleted: the API server refuses to create anything in it.
-    #[error("namespace {namespace} is being deleted, nothing is created in it")]
+    #[error("namespace {namespace} is being deleted, so nothing is created in it")]
     NamespaceTerminating {
         /// The namespace.
         namespace: String,
     },
-    /// A catalog cannot be read: at least one attempt has failed, and it is tried again.
-    #[error("catalog {namespace}/{name} cannot be read: {error}{}", if *stale { "; what was read before is still used" } else { "" })]
+    /// A catalog cannot be read: at least one attempt has failed, and it is retried.
+    #[error("catalog {namespace}/{name} cannot be read: {error}{}", if *stale { "; the content that was read before is still used" } else { "" })]
     CatalogUnavailable {
         /// Namespace of the catalog.
         namespace: String,
@@ -99,12 +99,12 @@ pub enum Reason {
         name: String,
         /// Why the last attempt failed.
         error: String,
-        /// Is there content of before, which is used until then?
+        /// Whether previously read content is used until the catalog can be read.
         stale: bool,
     },
-    /// A catalog was a directory on the machine of whoever ran the controllers, and was not given to these.
+    /// A catalog was served from a local directory by an earlier run of the controllers, and the directory was not passed to this run.
     #[error(
-        "catalog {namespace}/{name} was a directory that is not given now, so {} not updated",
+        "catalog {namespace}/{name} was served from a directory that was not passed, so {} not updated",
         subscriptions_are(subscriptions)
     )]
     CatalogNotGiven {
@@ -112,11 +112,11 @@ pub enum Reason {
         namespace: String,
         /// Name of the catalog.
         name: String,
-        /// The Subscriptions that take from it, `NAMESPACE/NAME`.
+        /// The Subscriptions that use it, `NAMESPACE/NAME`.
         subscriptions: Vec<String>,
-        /// What `--catalog` has to name: `NAME=DIR`, or `NAME.NAMESPACE=DIR`.
+        /// The value for `--catalog`: `NAME=DIR`, or `NAME.NAMESPACE=DIR`.
         flag: String,
-        /// Is everything installed that the Subscriptions of their namespace ask for?
+        /// Whether everything that the Subscriptions of the namespace request is installed.
         installed: bool,
     },
     /// The Subscriptions of a namespace cannot be satisfied.
@@ -124,10 +124,10 @@ pub enum Reason {
     Unsatisfiable {
         /// The namespace.
         namespace: String,
-        /// OLM's sentence.
+        /// OLM's message.
         message: String,
     },
-    /// A bundle exists only as an image, which is not here yet.
+    /// A bundle exists only as an image, which is not pulled yet.
     #[error("bundle {bundle} waits for its image {image}: {message}")]
     BundleUnpacking {
         /// Name of the bundle.
@@ -137,7 +137,7 @@ pub enum Reason {
         /// What it waits for.
         message: String,
     },
-    /// A bundle exists only as an image, which cannot be had.
+    /// A bundle exists only as an image, which cannot be pulled or read.
     #[error("bundle {bundle} cannot be unpacked: {message}")]
     BundleUnpackFailed {
         /// Name of the bundle.
@@ -147,7 +147,7 @@ pub enum Reason {
         /// Why not.
         message: String,
     },
-    /// An InstallPlan waits for somebody's approval.
+    /// An InstallPlan waits for approval.
     #[error("InstallPlan {namespace}/{name} waits for approval{}", of(csvs))]
     ApprovalNeeded {
         /// Namespace of the plan.
@@ -157,7 +157,7 @@ pub enum Reason {
         /// What it installs.
         csvs: Vec<String>,
     },
-    /// An InstallPlan failed for good.
+    /// An InstallPlan failed and is not retried.
     #[error("InstallPlan {namespace}/{name} failed: {message}{culprit}")]
     InstallPlanFailed {
         /// Namespace of the plan.
@@ -166,10 +166,10 @@ pub enum Reason {
         name: String,
         /// Why.
         message: String,
-        /// Whose step it was.
+        /// The bundle whose step failed.
         culprit: BlockingBundle,
     },
-    /// An InstallPlan is complete, but for objects that its bundles call optional.
+    /// An InstallPlan is complete except for objects that its bundles mark as optional.
     #[error("InstallPlan {namespace}/{name} is complete without optional {}", objects.join(", "))]
     OptionalNotCreated {
         /// Namespace of the plan.
@@ -179,7 +179,7 @@ pub enum Reason {
         /// The objects, `Kind name`.
         objects: Vec<String>,
     },
-    /// An InstallPlan waits for something that it did to take effect.
+    /// An InstallPlan waits for its previous actions to take effect.
     #[error("InstallPlan {namespace}/{name} waits: {message}")]
     InstallPlanWaits {
         /// Namespace of the plan.
@@ -189,8 +189,8 @@ pub enum Reason {
         /// What it waits for.
         message: String,
     },
-    /// A step of an InstallPlan failed and is tried again.
-    #[error("InstallPlan {namespace}/{name} tries again: {message}{culprit}{}", tried(*attempts, *next_at))]
+    /// A step of an InstallPlan failed and is retried.
+    #[error("InstallPlan {namespace}/{name} retries: {message}{culprit}{}", tried(*attempts, *next_at))]
     InstallPlanRetries {
         /// Namespace of the plan.
         namespace: String,
@@ -198,30 +198,30 @@ pub enum Reason {
         name: String,
         /// Why the step failed.
         message: String,
-        /// Whose step it is.
+        /// The bundle whose step failed.
         culprit: BlockingBundle,
-        /// How often in a row the API server has refused it; 0 when it was not asked.
+        /// Number of consecutive refusals by the API server; 0 if no request was sent.
         attempts: u32,
-        /// When it is tried, or looked at, again, if nothing changes before.
+        /// Time of the next attempt if nothing changes before.
         next_at: Option<Timestamp>,
-        /// When the plan fails if it goes on like that; some failures never end a plan.
+        /// Time at which the plan fails if the step keeps failing; `None` for failures that never end a plan.
         fails_at: Option<Timestamp>,
     },
-    /// Requirements of a ClusterServiceVersion are missing.
-    #[error("ClusterServiceVersion {namespace}/{name} misses {}", missing.join("; "))]
+    /// Requirements of a ClusterServiceVersion are not met.
+    #[error("ClusterServiceVersion {namespace}/{name} has unmet requirements: {}", missing.join("; "))]
     RequirementsNotMet {
         /// Namespace of the CSV.
         namespace: String,
         /// Name of the CSV.
         name: String,
-        /// What is missing, `Kind name: message`.
+        /// The requirements that are not met, `Kind name: message`.
         missing: Vec<String>,
     },
-    /// The API server's discovery does not say whether kinds are served that a ClusterServiceVersion needs.
+    /// The API server's discovery does not state whether kinds that a ClusterServiceVersion needs are served.
     #[error(
         "it is not known whether the API server serves {}, which ClusterServiceVersion {namespace}/{name} needs: {message}{}",
         apis.join(", "),
-        if *counts { "; it did when that was last known, and that counts" } else { "" }
+        if *counts { "; they were served at the last check, and are assumed to be" } else { "" }
     )]
     ApisUnknown {
         /// Namespace of the CSV.
@@ -230,7 +230,7 @@ pub enum Reason {
         name: String,
         /// The kinds, `Rose (garden.example.com/v1)`.
         apis: Vec<String>,
-        /// Are they taken to be served, because they were when the CSV was last checked?
+        /// Whether they are assumed to be served, because they were when the CSV was last checked.
         counts: bool,
         /// Why it is not known.
         message: String,
@@ -257,7 +257,7 @@ pub enum Reason {
         /// `status.message`
         message: String,
     },
-    /// A ClusterServiceVersion waits for the one it replaces, or that replaces it.
+    /// A ClusterServiceVersion waits for the one that it replaces, or for the one that replaces it.
     #[error("ClusterServiceVersion {namespace}/{name} waits for {other}: {message}")]
     WaitsForCsv {
         /// Namespace of both.
@@ -266,10 +266,10 @@ pub enum Reason {
         name: String,
         /// Name of the other.
         other: String,
-        /// What for.
+        /// What it waits for.
         message: String,
     },
-    /// The spec of an object makes no sense.
+    /// The spec of an object is invalid.
     #[error("{object}: {message}")]
     Invalid {
         /// The object.
@@ -277,25 +277,25 @@ pub enum Reason {
         /// What is wrong.
         message: String,
     },
-    /// A part of an object makes no sense and is left out; all else goes on.
+    /// A part of an object is invalid and ignored; processing continues without it.
     #[error("{object}: {message}")]
     Ignored {
         /// The object.
         object: String,
-        /// What is left out, and why.
+        /// What is ignored, and why.
         message: String,
     },
-    /// Nothing stands for the image of a bundle in a simulation, and nothing will.
+    /// The image of a bundle was not provided to a simulation, and cannot be pulled.
     #[error("bundle {bundle} needs {needs}, which does not exist")]
     BundleNotGiven {
         /// Name of its ClusterServiceVersion.
         bundle: String,
         /// The image.
         image: String,
-        /// What would have to be given.
+        /// What has to be provided.
         needs: String,
     },
-    /// Something that an object refers to is not there.
+    /// Something that an object refers to does not exist.
     #[error("{object} needs {needs}, which does not exist")]
     Missing {
         /// The object.
@@ -303,7 +303,7 @@ pub enum Reason {
         /// What it needs.
         needs: String,
     },
-    /// An object is there and cannot be read, so that nothing is decided that depends on it.
+    /// An object exists but cannot be read, so everything that depends on it waits.
     #[error("{object} cannot be read, so nothing is done that depends on it: {message}")]
     Unreadable {
         /// The object.
@@ -311,31 +311,31 @@ pub enum Reason {
         /// Why it cannot be read.
         message: String,
     },
-    /// A ServiceAccount may not do what is to be done with its rights.
+    /// A ServiceAccount lacks rights for actions that are executed as that ServiceAccount.
     #[error("ServiceAccount {namespace}/{name} may not {}", rights.join("; "))]
     RightsMissing {
         /// Its namespace.
         namespace: String,
         /// Its name.
         name: String,
-        /// All that it may not, each `create roles.rbac.authorization.k8s.io in namespace garden`.
+        /// All missing rights, each as `create roles.rbac.authorization.k8s.io in namespace garden`.
         rights: Vec<String>,
     },
-    /// The API server refused an action; it is tried again.
+    /// The API server refused an action, which is retried.
     #[error("the API server refused to {verb} {target} ({attempts}×): {message}")]
     Refused {
-        /// What was tried.
+        /// The verb of the action.
         verb: String,
-        /// On what.
+        /// The object.
         target: String,
-        /// The API server's sentence.
+        /// The API server's message.
         message: String,
-        /// How often in a row.
+        /// Number of consecutive refusals.
         attempts: u32,
-        /// When it is tried again.
+        /// Time of the next attempt.
         retry_at: Timestamp,
     },
-    /// Planning this key panicked: a bug of ours, contained.
+    /// Planning this key panicked: a bug in kubectl-olm.
     #[error("planning failed inside kubectl-olm: {message}")]
     Panicked {
         /// The panic's text.
@@ -346,11 +346,11 @@ pub enum Reason {
 /// What a reason waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait<'r> {
-    /// Nothing: nothing is wrong.
+    /// Nothing.
     Nothing,
-    /// Something that ends by itself: a Deployment that rolls out, an image that is pulled. Its time is bounded.
+    /// An operation that ends by itself within bounded time, such as a rollout of a Deployment or the pull of an image.
     Progress,
-    /// A catalog that cannot be read, and may never be.
+    /// A catalog that cannot be read; it may stay unreadable.
     Catalog,
     /// Another ClusterServiceVersion of the namespace.
     Csv {
@@ -363,7 +363,7 @@ pub enum Wait<'r> {
     Change,
 }
 
-/// Subject and verb.
+/// Returns the Subscriptions with the matching form of the verb "to be".
 fn subscriptions_are(names: &[String]) -> String {
     match names {
         [one] => format!("Subscription {one} is"),
@@ -371,7 +371,7 @@ fn subscriptions_are(names: &[String]) -> String {
     }
 }
 
-/// How an attempt is told, after a sentence.
+/// Formats the number of attempts and the time of the next one, as a suffix for a message.
 fn tried(attempts: u32, next_at: Option<Timestamp>) -> String {
     let next = next_at.map(|at| format!("next at {}", object::time(at)));
     match (attempts, next) {
@@ -382,42 +382,42 @@ fn tried(attempts: u32, next_at: Option<Timestamp>) -> String {
     }
 }
 
-/// ` of a, b`; nothing for nothing.
+/// Formats ` of a, b`; empty for an empty list.
 fn of(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(" of {}", names.join(", ")) }
 }
 
-/// What helps against a failure of an InstallPlan that is known by its words.
+/// Returns how to fix a failure of an InstallPlan that is recognised by its message.
 fn mend(message: &str) -> Option<&'static str> {
     Some(match message {
         m if m.starts_with("risk of data loss") => {
-            "write every object of the kind once (kubectl get KIND -A -o yaml | kubectl replace -f -), so that it is stored in the \
-             CRD's storage version, then take the old version out of status.storedVersions: kubectl patch crd NAME --subresource \
+            "rewrite every object of the kind (kubectl get KIND -A -o yaml | kubectl replace -f -), so that it is stored in the \
+             CRD's storage version, then remove the old version from status.storedVersions: kubectl patch crd NAME --subresource \
              status --type merge -p '{\"status\":{\"storedVersions\":[...]}}'"
         }
         m if m.starts_with("error validating existing CRs") => {
-            "mend or delete the objects that are named: as long as the plan tries again, it goes on as soon as they fit"
+            "correct or delete these objects; while the plan retries, it continues as soon as they are valid"
         }
         m if m.starts_with("api-server resource not found") => {
-            "install what serves that API, or another version of the operator: a bundle needs all its kinds"
+            "install a component that serves that API, or another version of the operator: all kinds of a bundle have to be served"
         }
         _ => return None,
     })
 }
 
-/// What helps against a failure of an InstallPlan: to mend its cause, or to give up the bundle whose step it is.
+/// Returns the hint for a failure of an InstallPlan: to fix its cause, or to remove the bundle whose step failed.
 fn mend_plan(namespace: &str, plan: &str, message: &str, culprit: &BlockingBundle, failed: bool) -> Option<String> {
     let cause = mend(message);
     let BlockingBundle { csv, subscriptions, others } = culprit;
     let anew = if subscriptions.is_empty() {
-        "then create the plan anew".to_owned()
+        "then create the InstallPlan again".to_owned()
     } else {
-        format!("then kubectl -n {} delete installplan {}: a new plan is made", word(namespace), word(plan))
+        format!("then kubectl -n {} delete installplan {}: OLM creates a new one", word(namespace), word(plan))
     };
     let mended = match (cause, failed) {
         (Some(cause), true) => Some(format!("{cause}; {anew}")),
         (Some(cause), false) => Some(cause.to_owned()),
-        (None, true) => Some(format!("mend the cause, {anew}")),
+        (None, true) => Some(format!("fix the cause, {anew}")),
         (None, false) => None,
     };
     let give_up = format!(
@@ -428,16 +428,16 @@ fn mend_plan(namespace: &str, plan: &str, message: &str, culprit: &BlockingBundl
     match (subscriptions.is_empty(), others.is_empty()) {
         (false, false) => Some(format!(
             "{}, or unsubscribe: {give_up}; then delete the InstallPlan, and the other Subscriptions with their \
-             ClusterServiceVersions, and make those Subscriptions anew",
-            cause.unwrap_or("mend the cause")
+             ClusterServiceVersions, and create those Subscriptions again",
+            cause.unwrap_or("fix the cause")
         )),
-        (false, true) if cause.is_some() => mended.map(|mended| format!("{mended}; or give it up: {give_up}")),
+        (false, true) if cause.is_some() => mended.map(|mended| format!("{mended}; or unsubscribe: {give_up}")),
         _ => mended,
     }
 }
 
 impl Reason {
-    /// How bad it is.
+    /// Returns the severity.
     pub fn severity(&self) -> Severity {
         match self {
             Self::CatalogNotReady { .. }
@@ -457,12 +457,12 @@ impl Reason {
         }
     }
 
-    /// Is it that a ClusterServiceVersion misses something?
+    /// Reports whether requirements of a ClusterServiceVersion are not met, or unknown.
     pub fn is_of_requirements(&self) -> bool {
         matches!(self, Self::RequirementsNotMet { .. } | Self::ApisUnknown { counts: false, .. })
     }
 
-    /// What has to come about before there is something to do again.
+    /// Returns what has to happen before the key can make progress.
     pub fn waits_for(&self) -> Wait<'_> {
         match self {
             Self::CatalogUnavailable { stale: false, .. } => Wait::Catalog,
@@ -475,11 +475,11 @@ impl Reason {
         }
     }
 
-    /// The same in words that stay the same while it is tried again: how often, and when next, is left out.
+    /// Returns the message without the number of attempts and the time of the next one, so that it is stable across retries.
     pub fn cause(&self) -> String {
         match self {
             Self::InstallPlanRetries { namespace, name, message, culprit, .. } => {
-                format!("InstallPlan {namespace}/{name} tries again: {message}{culprit}")
+                format!("InstallPlan {namespace}/{name} retries: {message}{culprit}")
             }
             Self::Refused { verb, target, message, .. } => {
                 format!("the API server refused to {verb} {target}: {message}")
@@ -492,25 +492,25 @@ impl Reason {
         matches!(self, Self::Refused { attempts, .. } if *attempts <= 2)
     }
 
-    /// What a person could do about it.
+    /// Returns a suggested next step, if there is one.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::NoOperatorGroup { namespace } => {
                 format!(
-                    "create an OperatorGroup in namespace {namespace}: it says which namespaces its operators watch"
+                    "create an OperatorGroup in namespace {namespace}: it selects the namespaces that its operators watch"
                 )
             }
             Self::TooManyOperatorGroups { namespace, .. } => {
-                format!("leave one: kubectl -n {namespace} delete operatorgroup NAME")
+                format!("delete all but one: kubectl -n {namespace} delete operatorgroup NAME")
             }
             Self::ApprovalNeeded { namespace, name, .. } => {
-                format!("kubectl olm install-plan approve {name} -n {namespace} says what it would do, and asks")
+                format!("to review and approve it, run kubectl olm install-plan approve {name} -n {namespace}")
             }
             Self::CatalogNotGiven { flag, .. } => {
-                format!("--catalog {flag} serves it from that directory, and updates go on")
+                format!("pass --catalog {flag} to serve it from that directory and resume updates")
             }
             Self::CatalogNotReady { namespace, name, .. } | Self::CatalogUnavailable { namespace, name, .. } => {
-                format!("kubectl -n {namespace} get catalogsource {name} -o yaml shows the address that is dialled")
+                format!("to see the address, run kubectl -n {namespace} get catalogsource {name} -o yaml")
             }
             Self::InstallPlanFailed { namespace, name, message, culprit } => {
                 return mend_plan(namespace, name, message, culprit, true);
@@ -519,30 +519,31 @@ impl Reason {
                 return mend_plan(namespace, name, message, culprit, false);
             }
             Self::OptionalNotCreated { namespace, name, .. } => {
-                format!("the Events of kubectl -n {namespace} describe installplan {name} say why")
+                format!("to see the causes in its Events, run kubectl -n {namespace} describe installplan {name}")
             }
             Self::RightsMissing { namespace, name, .. } => format!(
-                "bind the ServiceAccount to a Role or ClusterRole that has them (what it is to grant it needs to have itself, or the verbs \
-                 escalate and bind for the bundle's roles), or take serviceAccountName out of the OperatorGroup; kubectl auth can-i --list --as {} shows what it may",
+                "bind the ServiceAccount to a Role or ClusterRole with these rights (to grant rights, it needs to have them itself, or the verbs \
+                 escalate and bind for the bundle's roles), or remove serviceAccountName from the OperatorGroup; to see its rights, run \
+                 kubectl auth can-i --list --as {}",
                 word(&format!("system:serviceaccount:{namespace}:{name}"))
             ),
             Self::BundleUnpackFailed { image, .. } => {
                 let image = format!("docker://{image}");
-                format!("skopeo inspect {} shows whether it can be had; it is tried again by itself", word(&image))
+                format!("to check whether the image can be pulled, run skopeo inspect {}; it is retried automatically", word(&image))
             }
             Self::CsvFailed { why, .. } if why == reason::NO_RETRY => {
-                "grant the rights that the message names: it is tried again when a Role, RoleBinding or ServiceAccount of the namespace changes"
+                "grant the rights that the message names; it is retried when a Role, RoleBinding or ServiceAccount of the namespace changes"
                     .to_owned()
             }
             Self::ApisUnknown { .. } => {
-                "kubectl get apiservices shows which aggregated APIs do not answer, and why".to_owned()
+                "run kubectl get apiservices to see which aggregated APIs are unavailable, and why".to_owned()
             }
             Self::Unreadable { .. } => {
-                "kubectl get with -o yaml shows the object: mend or delete it, and what waits for it goes on".to_owned()
+                "inspect the object with kubectl get -o yaml, and correct or delete it".to_owned()
             }
-            Self::Panicked { .. } => "this is a bug of kubectl-olm, please report it with the log".to_owned(),
+            Self::Panicked { .. } => "this is a bug in kubectl-olm; please report it with the log".to_owned(),
             Self::Unsatisfiable { message, .. } if message.contains("no operators found from catalog ") => {
-                "create that CatalogSource, or serve a directory in its place: --catalog NAME[.NAMESPACE]=DIR"
+                "create that CatalogSource, or serve a directory instead: --catalog NAME[.NAMESPACE]=DIR"
                     .to_owned()
             }
             Self::Unsatisfiable { .. }
@@ -562,7 +563,7 @@ impl Reason {
         })
     }
 
-    /// The refusal of an action.
+    /// Creates the reason for a refused action.
     pub fn refused(verb: &str, target: &ObjectRef, message: &str, attempts: u32, retry_at: Timestamp) -> Self {
         Self::Refused {
             verb: verb.to_owned(),

@@ -231,7 +231,7 @@ fn why(summary: &PlanSummary) -> String {
     let told = summary.reason.as_ref().map(|reason| match reason {
         Reason::ApprovalNeeded { .. } => "waits for approval".to_owned(),
         Reason::InstallPlanFailed { message, culprit, .. } => format!("{message}{}", blamed(culprit)),
-        Reason::InstallPlanRetries { message, culprit, .. } => format!("tries again: {message}{}", blamed(culprit)),
+        Reason::InstallPlanRetries { message, culprit, .. } => format!("retries: {message}{}", blamed(culprit)),
         Reason::InstallPlanWaits { message, .. } | Reason::Invalid { message, .. } => message.clone(),
         other => other.to_string(),
     });

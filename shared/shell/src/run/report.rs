@@ -155,7 +155,7 @@ mod tests {
             lines(&report.open).collect::<Vec<_>>(),
             [
                 "blocked: catalog olm/market cannot be read: Connection refused (os error 111); until then nothing is resolved in a, b",
-                "  hint: kubectl -n olm get catalogsource market -o yaml shows the address that is dialled",
+                "  hint: to see the address, run kubectl -n olm get catalogsource market -o yaml",
             ]
         );
     }
@@ -179,8 +179,8 @@ mod tests {
         assert_eq!(
             lines(&report.notes).collect::<Vec<_>>(),
             [
-                "note: catalog olm/market was a directory that is not given now, so Subscriptions new-town/samovar, old-town/tea-house are not updated",
-                "  hint: --catalog market=DIR serves it from that directory, and updates go on",
+                "note: catalog olm/market was served from a directory that was not passed, so Subscriptions new-town/samovar, old-town/tea-house are not updated",
+                "  hint: pass --catalog market=DIR to serve it from that directory and resume updates",
             ]
         );
     }

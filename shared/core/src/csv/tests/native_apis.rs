@@ -104,7 +104,7 @@ fn an_api_that_does_not_answer_unseats_nobody_and_lets_nobody_in() {
     assert_eq!(
         reason.to_string(),
         "it is not known whether the API server serves Rose (garden.example.com/v2), which ClusterServiceVersion \
-         garden/rose needs: service unavailable; it did when that was last known, and that counts"
+         garden/rose needs: service unavailable; they were served at the last check, and are assumed to be"
     );
     let step = next(&world, &csv("Pending", &["v1"]));
     assert_eq!(found(&step), ("Pending", vec!["Present", "NotPresent"]));

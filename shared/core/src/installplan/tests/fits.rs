@@ -135,7 +135,7 @@ fn one_bad_bundle_is_named_with_those_that_it_holds_up() {
     let mut world = world(&[install_plan("Installing", &[done, other, role]), csv(), subscription]);
     let create = plan(&world, at(0)).actions[0].clone();
     refuse(&mut world, &create, 500, "InternalError", "oh");
-    let culprit = " (that is bundle rose.v2.0.0 of Subscription rose, and it holds up pot.v1.0.0)";
+    let culprit = " (bundle rose.v2.0.0 of Subscription rose, which also blocks pot.v1.0.0)";
     let retrying = plan(&world, at(0));
     let told = retrying.reasons[0].to_string();
     assert!(told.ends_with(&format!("{culprit} (1×, next at 2026-11-21T12:00:01Z)")), "{told}");

@@ -44,7 +44,7 @@ fn what_is_installed_stays_as_it_is_and_the_missing_flag_is_named() {
     let [reason] = &reasons(&after)[..] else { panic!("{:?}", reasons(&after)) };
     assert_eq!(
         reason.to_string(),
-        "catalog olm/folder was a directory that is not given now, so Subscription garden/rose is not updated"
+        "catalog olm/folder was served from a directory that was not passed, so Subscription garden/rose is not updated"
     );
     assert_eq!(reason.severity(), crate::plan::Severity::Settled);
     assert!(reason.hint().unwrap().starts_with("--catalog folder=DIR "), "{:?}", reason.hint());
