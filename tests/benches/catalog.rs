@@ -1,5 +1,5 @@
-//! How fast a large catalog is checked, listed and rendered, and in how much memory: 420 packages with 1,266 bundles, made of the
-//! sample data's real ones, as JSON and as YAML. `OLM_BENCH_OPM` names an opm to measure beside.
+//! Time and memory to validate, list and render a large catalog: 420 packages with 1,266 bundles, generated from the real ones
+//! of the sample data, as JSON and as YAML. `OLM_BENCH_OPM` names an opm to measure for comparison.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +15,7 @@ use olm_tests::bench::{release, watch};
 use olm_tests::data;
 use serde_json::{Value, json};
 
-/// The size of the catalog that the peer was measured with.
+/// The size of the catalog that was measured with opm.
 const PACKAGES: usize = 420;
 const BUNDLES: usize = 1266;
 const BYTES: usize = 159_000_000;
@@ -53,11 +53,11 @@ fn as_mb(bytes: u64) -> f64 {
     u32::try_from(bytes / 1000).map_or(f64::MAX, f64::from) / 1000.0
 }
 
-/// Writes the catalog in each format: a file for each package.
+/// Writes the catalog in each format, with a file for each package.
 fn make(data: &Path, to: &Path) -> Result<Vec<(&'static str, PathBuf, usize)>> {
     let mut real = real_bundles(&data.join("bundles"), data)?;
     ensure!(!real.is_empty(), "no bundles in {}", data.display());
-    // Large and small ones in turn.
+    // Alternating between large and small ones.
     real.sort_by_key(|bundle| bundle.to_string().len());
     let (json, yaml) = (to.join("json"), to.join("yaml"));
     let mut sizes = [0, 0];
@@ -109,7 +109,7 @@ fn make(data: &Path, to: &Path) -> Result<Vec<(&'static str, PathBuf, usize)>> {
     Ok(vec![("JSON", json, sizes[0]), ("YAML", yaml, sizes[1])])
 }
 
-/// The blob of a bundle, as one of another package and version.
+/// Returns the blob of a bundle with another package and version.
 fn renamed(bundle: &Value, package: &str, version: &str) -> Value {
     let mut bundle = bundle.clone();
     bundle["name"] = format!("{package}.v{version}").into();
@@ -119,7 +119,7 @@ fn renamed(bundle: &Value, package: &str, version: &str) -> Value {
             property["value"] = json!({"packageName": package, "version": version});
         }
     }
-    // opm takes no catalog with references that are none: URLs, and words that were to be replaced.
+    // opm refuses catalogs with invalid references: URLs, and placeholders.
     let is_none = |image: &str| image.contains("://") || image.contains(|c: char| c.is_ascii_uppercase());
     for image in bundle["relatedImages"].as_array_mut().into_iter().flatten() {
         if image["image"].as_str().is_some_and(is_none) {
@@ -129,7 +129,7 @@ fn renamed(bundle: &Value, package: &str, version: &str) -> Value {
     bundle
 }
 
-/// The blobs of the bundles that can be rendered.
+/// Returns the blobs of the bundles that can be rendered.
 fn real_bundles(folder: &Path, data: &Path) -> Result<Vec<Value>> {
     if !folder.join("manifests").is_dir() {
         let mut blobs = Vec::new();
@@ -156,7 +156,7 @@ fn real_bundles(folder: &Path, data: &Path) -> Result<Vec<Value>> {
     Ok(rendered.into_iter().map(|rendered| rendered.blob("registry.example.com/bundle:v1")).collect())
 }
 
-/// The best time of some runs, and the most memory of any.
+/// Returns the best time of several runs, and the peak memory of any.
 fn measure(program: &Path, words: &[&str], directory: &Path) -> Result<String> {
     let (mut best, mut most) = (Duration::MAX, 0);
     for _ in 0..RUNS {

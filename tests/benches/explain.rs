@@ -1,4 +1,4 @@
-//! How long it takes to say what a large InstallPlan would do, on a cluster that was read already.
+//! Time to explain a large InstallPlan, on a cluster that was already read.
 
 use std::time::Instant;
 
@@ -45,7 +45,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Lets the plan wait for approval, with its kinds in the versions that are served today.
+/// Resets the plan to wait for approval, with its kinds in the API versions that are served today.
 fn reopen(plan: &mut Value) -> Result<()> {
     plan["spec"]["approved"] = false.into();
     plan["spec"]["approval"] = "Manual".into();
@@ -65,7 +65,7 @@ fn reopen(plan: &mut Value) -> Result<()> {
     Ok(())
 }
 
-/// The definition as v1 has it.
+/// Converts the definition to v1.
 fn renew(crd: &mut Value) {
     let spec = object::map_mut(crd, &["spec"]);
     spec.remove("validation");

@@ -1,5 +1,5 @@
-//! What the controllers cost on a cluster with a real catalog of 70 packages: memory, writes and CPU when idle, and how long they
-//! take to start.
+//! Cost of the controllers on a cluster with a real catalog of 70 packages: memory, writes and CPU when idle, and the time to
+//! start.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use olm_tests::bench::live::{Cluster, Controllers, OLM};
 use olm_tests::bench::{Times, catalog, release};
 use olm_tests::data;
 
-/// Starts that are timed.
+/// Number of measured starts.
 const RUNS: usize = 10;
-/// Operators that are installed to see whether memory grows.
+/// Number of operators that are installed to detect growth of memory.
 const INSTALLS: usize = 12;
-/// How long nothing is asked of the controllers while their writes are counted.
+/// How long the controllers are idle while their writes are counted.
 const IDLE: Duration = Duration::from_mins(1);
 
 fn main() -> Result<()> {
@@ -23,7 +23,7 @@ fn main() -> Result<()> {
     let data = data::data().context(data::NO_DATA)?;
     let binary = release("kubectl-olm-run")?;
     let folder = tempfile::tempdir()?;
-    // Samples of test suites, some wrong on purpose.
+    // Samples of test suites are excluded, because some are invalid on purpose.
     catalog::write(&data.join("bundles"), folder.path(), |bundle| !bundle.starts_with("fixtures"))?;
     let packages = registry::dir::load(folder.path())?.snapshot;
     let bundles = packages.entries().count();

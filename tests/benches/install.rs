@@ -1,4 +1,4 @@
-//! How long a Subscription takes until its ClusterServiceVersion has Succeeded, and where the time goes, request by request.
+//! Time from a Subscription to its Succeeded ClusterServiceVersion, with a list of all requests.
 
 use anyhow::{Context, Result};
 use jiff::SignedDuration;
@@ -7,7 +7,7 @@ use olm_tests::bench::live::{Cluster, Controllers, OLM, Request};
 use olm_tests::bench::{Times, release};
 use olm_tests::data;
 
-/// Installs that are timed.
+/// Number of measured installs.
 const RUNS: usize = 10;
 
 fn main() -> Result<()> {
@@ -17,7 +17,7 @@ fn main() -> Result<()> {
     let cluster = Cluster::start()?;
     let _controllers = Controllers::start(&binary, &cluster, &data.join("scenarios/real-etcd/catalogs/main"))?;
     let install = |n: usize| cluster.install(&namespace(n), "etcd", "singlenamespace-alpha");
-    // To warm up.
+    // Warms up.
     install(0)?;
     let runs = (1..=RUNS).map(|n| Ok((install(n)?, n))).collect::<Result<Vec<_>>>()?;
     let times = Times::all(runs.iter().map(|(time, _)| *time).collect());
@@ -57,8 +57,8 @@ fn ms(time: SignedDuration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// From the Subscription's creation until the last write to the ClusterServiceVersion: what was asked in this namespace, and all
-/// that the controllers asked.
+/// Returns the requests from the Subscription's creation to the last write of the ClusterServiceVersion: all requests in this
+/// namespace, and all requests of the controllers.
 fn requests_of(namespace: &str, all: &[Request]) -> Vec<Request> {
     let here = |request: &Request| request.namespace == namespace;
     let from = all.iter().position(|r| here(r) && r.verb == "create" && r.resource == "subscriptions" && r.who != OLM);

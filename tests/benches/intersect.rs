@@ -1,4 +1,4 @@
-//! How long it takes to say which of a thousand OperatorGroups intersect in a thousand namespaces, and which clash.
+//! Time to compute which of a thousand OperatorGroups intersect in a thousand namespaces, and which conflict.
 
 use anyhow::Result;
 use olm_core::operatorgroup::intersection::Intersections;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const GROUPS: usize = 1_000;
 const RUNS: usize = 10;
 
-/// The namespaces that the group of a namespace targets, by their numbers; none: all.
+/// The namespaces that the group of a namespace targets, by index; none means all.
 type Targets<'a> = &'a dyn Fn(usize) -> Vec<usize>;
 
 fn main() -> Result<()> {
@@ -39,7 +39,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Namespaces with a group each that targets these, and a ClusterServiceVersion that provides one of ten APIs.
+/// Returns namespaces with one group each that has these targets, and a ClusterServiceVersion that provides one of ten APIs.
 fn world(targets: Targets<'_>) -> World {
     let mut world = World::new();
     let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];

@@ -1,4 +1,4 @@
-//! How long it takes to find everything that is wrong with a thousand OperatorGroups in a thousand namespaces, with 1,500 operators.
+//! Time to lint a thousand OperatorGroups in a thousand namespaces, with 1,500 operators.
 
 use anyhow::Result;
 use jiff::Timestamp;
@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 
 const GROUPS: usize = 1_000;
 const OPERATORS: usize = 1_500;
-/// How many kinds of operators there are: the fewer, the more of them clash.
+/// The number of different operators: the fewer, the more of them conflict.
 const KINDS: usize = 40;
 const RUNS: usize = 10;
 
-/// What the group of a namespace asks for.
+/// Returns the spec of a namespace's group.
 type Spec<'a> = &'a dyn Fn(usize) -> Value;
 
 fn main() -> Result<()> {
@@ -48,7 +48,7 @@ fn named(numbers: impl IntoIterator<Item = usize>) -> Value {
     json!({ "targetNamespaces": names })
 }
 
-/// Namespaces of fifty teams with a group each, and operators.
+/// Returns the namespaces of fifty teams with one group each, and operators.
 fn world(spec: Spec<'_>) -> World {
     let mut world = World::new();
     let modes = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];

@@ -1,6 +1,7 @@
-//! What operators cost that are offered in every namespace of a large cluster: five of them in 500 namespaces. How long it takes until they run
-//! and until their copies are there, memory, CPU, every write; what it costs when nothing happens; what one more namespace costs. Beside it
-//! the limit: how long such a cluster takes for the same copies from a client that does nothing but write them.
+//! Cost of operators that are offered in every namespace of a large cluster: five of them in 500 namespaces. Measures the time
+//! until they run and until their copies exist, memory, CPU, and every write; the cost when idle; and the cost of an additional
+//! namespace. For comparison the lower bound: how long such a cluster takes to create the same copies for a client that only
+//! writes them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,11 +23,11 @@ const BUNDLES: [&str; 5] = [
     "redis-operator/0.8.0",
     "external-secrets-operator/0.4.4",
 ];
-/// Namespaces besides those that every cluster has, unless an argument says otherwise.
+/// The number of additional namespaces, unless an argument sets it.
 const NAMESPACES: usize = 500;
-/// How long nothing is asked of the controllers while their writes are counted.
+/// How long the controllers are idle while their writes are counted.
 const IDLE: Duration = Duration::from_mins(1);
-/// What the controllers may still be at when the last copy was seen.
+/// How long the controllers may continue to work after the last copy was observed.
 const AFTERWARDS: Duration = Duration::from_secs(5);
 
 fn main() -> Result<()> {
@@ -45,7 +46,7 @@ fn main() -> Result<()> {
         "metadata": { "name": "global-operators", "namespace": "operators" }, "spec": {},
     }))?;
     let copies = packages.len() * (cluster.namespaces()? - 1);
-    // The ServiceAccounts and ConfigMaps that Kubernetes gives every namespace.
+    // The ServiceAccounts and ConfigMaps that Kubernetes creates in every namespace.
     cluster.idle(IDLE / 6);
     let controllers = Controllers::start(&binary, &cluster, folder.path())?;
     printer.line(format_args!(
@@ -99,13 +100,13 @@ fn main() -> Result<()> {
     other.idle(IDLE / 6);
     let limit = other.write_copies(&samples, copies)?;
     printer.line(format_args!(
-        "the limit: the same copies by a client that does nothing else, on a cluster of its own: {limit:.1?}; ours took {:.2} times as long",
+        "lower bound: the same copies by a client that does nothing else, on a separate cluster: {limit:.1?}; the controllers took {:.2} times as long",
         copied_after.as_secs_f64() / limit.as_secs_f64()
     ))?;
     Ok(())
 }
 
-/// A cluster with so many more namespaces.
+/// Starts a cluster with so many additional namespaces.
 fn with_tenants(namespaces: usize) -> Result<Cluster> {
     let cluster = Cluster::start()?;
     for n in 0..namespaces {
@@ -114,7 +115,7 @@ fn with_tenants(namespaces: usize) -> Result<Cluster> {
     Ok(cluster)
 }
 
-/// Tells writes by verb and kind, refused ones apart, and how often something was read.
+/// Prints writes by verb and kind with refused ones separately, and the number of reads.
 fn tell<'a>(printer: &mut Printer, requests: impl Iterator<Item = &'a Request>) -> Result<()> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     let (mut writes, mut reads) = (0, 0);

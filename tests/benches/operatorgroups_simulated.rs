@@ -1,6 +1,6 @@
-//! Fifteen operators that are offered in every one of 2,000 namespaces, in a simulation: how long it takes, and in how much memory. The same
-//! without namespaces, without operators, and without either: what is left is what a copied ClusterServiceVersion takes. Then what it takes
-//! in controllers, which keep less of it, for the simulated cluster has to have it whole.
+//! Time and memory of a simulation of fifteen operators that are offered in each of 2,000 namespaces. The same without
+//! namespaces, without operators, and without both gives the cost of a copied ClusterServiceVersion. Then the memory of a copy
+//! in the controllers, which store less of it than the simulated cluster.
 
 use std::fmt::Write;
 use std::fs;
@@ -16,7 +16,7 @@ use olm_tests::bench::{catalog, release, watch};
 use olm_tests::data;
 use serde_json::json;
 
-/// The operators' bundles: of AllNamespaces, and in need of nothing.
+/// The operators' bundles: AllNamespaces, and without dependencies.
 const BUNDLES: [&str; 15] = [
     "keda/2.6.1",
     "grafana-operator/5.7.0",
@@ -34,10 +34,10 @@ const BUNDLES: [&str; 15] = [
     "skupper-operator/1.9.2",
     "tektoncd-operator/0.75.0",
 ];
-/// Namespaces and operators, unless arguments say otherwise.
+/// Number of namespaces and operators, unless arguments set it.
 const NAMESPACES: usize = 2000;
 const OPERATORS: usize = BUNDLES.len();
-/// Copies that are shown to a World.
+/// Number of copies that are added to a World.
 const COPIES: usize = 30_000;
 
 fn main() -> Result<()> {
@@ -64,7 +64,7 @@ fn main() -> Result<()> {
             .stdout(Stdio::null())
             .spawn()?;
         let (passed, peak) = watch(child)?;
-        ensure!(passed, "the simulation did not end well");
+        ensure!(passed, "the simulation failed");
         printer.line(format_args!(
             "{namespaces} namespaces, {} operators: {:.1} s, {peak} MB",
             packages.len(),
@@ -82,7 +82,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// How many bytes of memory a World takes for a copy of this bundle's ClusterServiceVersion.
+/// Returns how many bytes of memory a World uses for a copy of this bundle's ClusterServiceVersion.
 fn in_a_world(bundle: &Path) -> Result<u64> {
     let manifests = data::files(&bundle.join("manifests"));
     let mut objects = manifests.iter().filter_map(|file| data::documents(file).ok()).flatten();
@@ -104,7 +104,7 @@ fn in_a_world(bundle: &Path) -> Result<u64> {
     Ok(resident()?.saturating_sub(before) / COPIES as u64)
 }
 
-/// This program's memory.
+/// Returns the resident memory of this process.
 fn resident() -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;

@@ -1,4 +1,4 @@
-//! How long one namespace takes to resolve against a large catalog, and what memory that needs.
+//! Time and memory to resolve one namespace against a large catalog.
 
 use anyhow::{Context, Result, ensure};
 use olm_core::api::object::Gvk;
@@ -51,7 +51,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Packages that each need the API of the next and a range of versions of the one after, but for every tenth.
+/// Returns packages that each, except every tenth, need the API of the next and a range of versions of the one after.
 fn catalog() -> Snapshot {
     let mut builder = Builder::default();
     for package in 0..PACKAGES {
@@ -89,7 +89,7 @@ fn bundle(package: usize, channel: &str, version: usize) -> BundleMessage {
     }
 }
 
-/// The most memory that this process has had, in millions of bytes.
+/// Returns the peak memory of this process in millions of bytes.
 fn peak() -> Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).context("no VmHWM")?;

@@ -1,4 +1,4 @@
-//! How fast the front door answers, and how big the plugins are.
+//! Response time of the `kubectl olm` plugin, and the size of all plugins.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use olm_tests::bench::{Times, release};
 use olm_tests::control_plane::{self, ControlPlane, Options};
 use olm_tests::house::manifests;
 
-/// So many that one slow moment of the machine does not show.
+/// Enough runs to hide a single slow one.
 const RUNS: usize = 10;
 
 fn main() -> Result<()> {
@@ -28,20 +28,20 @@ fn main() -> Result<()> {
     if !control_plane::skipped() {
         let plane = ControlPlane::start_with(Options { scheduler: false, kwok: false, ..Options::default() })?;
         let times = Times::of(RUNS, || run(&front_door, &["version"], Some(plane.kubeconfig())))?;
-        printer.line(format_args!("kubectl-olm version, asking a server: {times}"))?;
+        printer.line(format_args!("kubectl-olm version, with a server: {times}"))?;
     }
     Ok(())
 }
 
-/// In millions of bytes.
+/// Returns the size in millions of bytes.
 fn size(file: &Path) -> Result<f64> {
     let bytes = u32::try_from(file.metadata()?.len())?;
     Ok(f64::from(bytes) / 1e6)
 }
 
-/// Runs a program that sees this cluster or none.
+/// Runs a program with this cluster or none.
 fn run(program: &Path, words: &[&str], kubeconfig: Option<&Path>) -> Result<()> {
-    // A file that is not there is no kubeconfig, whatever lies at home.
+    // A missing file is an empty kubeconfig, regardless of the one in the home folder.
     let kubeconfig = kubeconfig.unwrap_or_else(|| "/nowhere".as_ref());
     let mut command = Command::new(program);
     command.args(words).env_clear().env("KUBECONFIG", kubeconfig).stdout(Stdio::null()).stderr(Stdio::null());

@@ -2,19 +2,19 @@
 //! the kubelet of one node, whose pods run as soon as they are scheduled.
 //!
 //! ```text
-//! ControlPlane -> binaries   where they come from: KUBEBUILDER_ASSETS, or built by Go
+//! ControlPlane -> binaries   from KUBEBUILDER_ASSETS, or built by Go
 //!              -> pki        certificates and kubeconfigs
-//!              -> processes  logs, and the end of all of them
-//!              -> audit      who asked the API server to write what
+//!              -> processes  logs, and termination of all processes
+//!              -> audit      writes to the API server with their users
 //! ```
 //!
 //! # Guarantees
-//! * Control planes share nothing but binaries: many can run side by side, in one process or in several.
-//! * No process and no folder outlives the [`ControlPlane`], nor the test process, however that ends.
+//! * Control planes share nothing but binaries: they can run in parallel, in one process or in several.
+//! * No process and no folder outlives the [`ControlPlane`], nor the test process, even if that is killed.
 //!
 //! # Caveats
-//! * Nothing inside a pod ever runs, and a Job's pods succeed at once.
-//! * The garbage collector learns of a new CRD up to 30 s after it is established.
+//! * Nothing inside a pod ever runs, and a Job's pods succeed immediately.
+//! * The garbage collector recognizes a new CRD up to 30 s after it is established.
 
 pub mod audit;
 pub(crate) mod binaries;
@@ -403,7 +403,7 @@ async fn first_end(processes: &RefCell<&mut Processes>) -> anyhow::Error {
     }
 }
 
-/// The last lines of a log: enough to hold a component's last words.
+/// Returns the last lines of a log, enough for the error of a component that failed.
 fn tail(log: &Path) -> String {
     let text = fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<_> = text.lines().collect();

@@ -1,7 +1,7 @@
 //! A simulated cluster behind HTTP, for clients that only know the address of an API server: the plugins.
 //!
 //! ```text
-//!   kubectl-olm-… ── http, no credentials ──▶ SimApi ──▶ Simulation, as a user: its clock stands still, its controllers wait
+//!   kubectl-olm-… ── http, no credentials ──▶ SimApi ──▶ Simulation, as a user: its clock and its controllers are stopped
 //! ```
 //!
 //! *Assumptions*: a single user with all permissions. Lists are not paginated, and a watch returns the writes made while this

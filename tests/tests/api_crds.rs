@@ -1,4 +1,4 @@
-//! The generated CustomResourceDefinitions against those that OLM installs, property by property.
+//! Compares the generated CustomResourceDefinitions with those that OLM installs, property by property.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use olm_core::api::{crd, object};
 use olm_tests::data;
 use serde_json::Value;
 
-/// The differences that are allowed: path, then why.
+/// The permitted differences: path and reason.
 const ALLOWED: &str = include_str!("api_crds.allowed.txt");
 
 #[test]
@@ -23,7 +23,7 @@ fn crds_are_those_of_olm() -> Result<()> {
     for file in data::files(&data.join("crds")).iter().filter(|f| f.extension().is_some_and(|e| e == "yaml")) {
         for theirs in data::documents(file)? {
             let name = object::name(&theirs);
-            let ours = ours.get(name).context("a CRD that we do not have")?;
+            let ours = ours.get(name).context("an unknown CRD")?;
             compare(name, &without_words(ours), &without_words(&theirs), &mut differences);
             compared.insert(name.to_owned());
         }
@@ -37,11 +37,11 @@ fn crds_are_those_of_olm() -> Result<()> {
     let found: BTreeSet<&str> = differences.iter().map(|d: &String| d.split(": ").next().unwrap()).collect();
     let new: Vec<_> = differences.iter().filter(|d| !allowed.contains(d.split(": ").next().unwrap())).collect();
     let gone: Vec<_> = allowed.difference(&found).collect();
-    assert!(new.is_empty() && gone.is_empty(), "new: {new:#?}\nallowed but not there: {gone:#?}");
+    assert!(new.is_empty() && gone.is_empty(), "new: {new:#?}\npermitted but missing: {gone:#?}");
     Ok(())
 }
 
-/// Without what is said to people only.
+/// Returns the schema without descriptions.
 fn without_words(value: &Value) -> Value {
     fn schema(value: &Value, is_map: bool) -> Value {
         match value {

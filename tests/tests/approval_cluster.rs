@@ -1,5 +1,5 @@
-//! Approval against those who write bundles, on a real API server: the policy that is documented approves what is ordinary and refuses what reaches
-//! far whatever it claims, and what is approved is what is installed.
+//! Approval of bundles from untrusted writers on a real API server: the documented policy approves ordinary changes and refuses
+//! far-reaching ones regardless of what a bundle claims, and exactly the approved content is installed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
@@ -22,10 +22,10 @@ use serde_json::{Value, json};
 
 const NAMESPACE: &str = "garden";
 
-/// What controllers do to a small plan takes seconds.
+/// The controllers need seconds for a small plan.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// The policy that the documentation offers, to the letter.
+/// Returns the policy of the documentation, verbatim.
 fn documented_policy() -> String {
     let page = include_str!("../../shared/docs/install-plan.md");
     let (_, rest) = page.split_once("approve --all -A --yes --if '").unwrap();
@@ -48,7 +48,7 @@ fn csv(version: &str, replaces: &str) -> Value {
     })
 }
 
-/// Writes down a bundle.
+/// Writes a bundle.
 fn bundle(catalog: &Path, csv: &Value, others: &[Value]) {
     let folder = catalog.join("bundles").join(csv["metadata"]["name"].as_str().unwrap());
     fs::create_dir_all(folder.join("manifests")).unwrap();
@@ -101,7 +101,7 @@ impl Garden {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// The catalog has that and nothing else.
+    /// Replaces the content of the catalog.
     fn offers(&self, blobs: &str, write: impl Fn(&Path)) {
         let catalog = self.folder.path().join("catalog");
         fs::remove_dir_all(&catalog).unwrap();
@@ -118,7 +118,7 @@ impl Garden {
         ImageFlags { plain_http: self.plain_http.clone(), ..ImageFlags::default() }
     }
 
-    /// Lets the controllers work until nothing is left to do but what waits for somebody; what they say.
+    /// Runs the controllers until nothing is left to do except what waits for approval, and returns their output.
     fn work(&self) -> String {
         let catalog = format!("main={}", self.folder.path().join("catalog").display());
         let timeout = Some(PATIENCE);
@@ -145,7 +145,7 @@ impl Garden {
         said.text()
     }
 
-    /// Approves what waits, on these terms: the answer, and all that was said.
+    /// Approves the waiting plan with these policies, and returns the result and the complete output.
     fn approve(&self, policies: &[String]) -> (Outcome, String) {
         let options = approve::Options {
             cluster: self.cluster(),
@@ -170,7 +170,7 @@ impl Garden {
     }
 }
 
-/// A channel with these versions, each replacing the one before.
+/// Returns a channel with these versions, each replacing the previous one.
 fn channel(versions: &[&str]) -> String {
     let mut blobs =
         "schema: olm.package\nname: rose\ndefaultChannel: stable\n---\nschema: olm.channel\npackage: rose\n\
@@ -198,7 +198,7 @@ fn the_documented_policy_refuses_a_bundle_that_claims_a_group_of_kubernetes() {
     });
     garden.work();
     let policy = [documented_policy()];
-    // Nothing new is installed by it, and that is not why the attack is refused later.
+    // It installs nothing new, and this is not why the attack is refused later.
     let (answer, said) = garden.approve(&policy);
     assert_eq!(answer, Outcome::Negative, "{said}");
     assert_eq!(garden.approve(&[]).0, Outcome::Done);
@@ -236,17 +236,17 @@ fn the_documented_policy_refuses_a_bundle_that_claims_a_group_of_kubernetes() {
     garden.work();
     assert!(!garden.kubectl(&["get", "clusterrolebindings", "-o", "name"]).contains("rose.v1.0.2"));
     assert!(!garden.kubectl(&["get", "crds", "-o", "name"]).contains("xs.rbac"));
-    // A policy reads what reaches far by what it is, too.
+    // A policy also detects a far-reaching effect that is not declared.
     let mut privileged = csv("1.0.2", "rose.v1.0.1");
     privileged["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"]["hostPID"] = true.into();
     assert!(policy[0].contains("verdict.result == \"safe\""), "{}", policy[0]);
     let told = explained(&garden, &privileged);
     assert_eq!((&told["verdict"]["result"], &told["rbac"]["escalates"]), (&json!("needsDecision"), &json!(false)));
-    // Whoever wants it can have it.
+    // A user may permit it explicitly.
     assert_eq!(garden.approve(&["rbac.escalates".to_owned()]).0, Outcome::Done);
 }
 
-/// What a bundle would do.
+/// Explains what a bundle would do.
 fn explained(garden: &Garden, csv: &Value) -> Value {
     use olm_shell::cli::flags::SourceFlags;
     use olm_shell::installplan::explain::{self, Asked, Form};
@@ -271,7 +271,7 @@ fn explained(garden: &Garden, csv: &Value) -> Value {
     serde_json::from_str(&out.text()).unwrap()
 }
 
-/// A bundle in an image, too large for an InstallPlan, so that its steps refer to it.
+/// Returns a bundle in an image, too large for an InstallPlan, so that its steps refer to the image.
 fn image(letter: &str) -> Image {
     let map = |name: &str| {
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name },
@@ -291,7 +291,7 @@ fn image(letter: &str) -> Image {
 }
 
 #[test]
-fn what_a_tag_leads_to_after_approval_is_not_installed() {
+fn content_of_a_tag_moved_after_approval_is_not_installed() {
     if skipped() || registry::skipped() {
         return;
     }
@@ -316,13 +316,13 @@ fn what_a_tag_leads_to_after_approval_is_not_installed() {
     let approved = plan["metadata"]["annotations"]["kubectl-olm/approved-content"].as_str().unwrap_or_default();
     let approved: Value = serde_json::from_str(approved).unwrap_or_else(|_| panic!("{plan}"));
     let digest = approved["rose.v1.0.0"].as_str().unwrap();
-    // Somebody else's content comes under the same name.
+    // Another writer pushes different content to the same tag.
     push("b");
     let said = garden.work();
     assert!(said.contains(&format!("what was approved is {digest}")), "{said}");
     assert_eq!(garden.get(&["clusterserviceversions"])["items"], json!([]));
     assert_ne!(garden.get(&["installplans"])["items"][0]["status"]["phase"], "Complete");
-    // With what was approved it goes on.
+    // The plan continues with the approved content.
     push("a");
     garden.work();
     let map = garden.get(&["configmap", "one"]);

@@ -1,4 +1,4 @@
-//! `kubectl olm catalog` asks a real API server what is installed, and only reads.
+//! `kubectl olm catalog` reads the installed versions from a real API server, without writes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
@@ -32,7 +32,7 @@ metadata: {name: rose.v1.0.0, namespace: garden}
 spec: {displayName: Rose, version: 1.0.0, install: {strategy: deployment}}
 ";
 
-/// A catalog of roses with these entries.
+/// Returns a catalog of roses with these entries.
 fn roses(entries: &[(&str, &str)]) -> String {
     let mut text = "schema: olm.package\nname: rose\ndefaultChannel: stable\n".to_owned();
     let lines: String = entries.iter().map(|(version, edge)| format!("- {{name: rose.v{version}{edge}}}\n")).collect();
@@ -51,7 +51,7 @@ fn flags(kubeconfig: &Path) -> InstalledFrom {
         .unwrap()
 }
 
-/// The answer, and what was printed and said.
+/// Returns the result, standard output and standard error.
 fn asked(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> (Result<Outcome, CliError>, String, String) {
     let (out, err) = (Buffer::default(), Buffer::default());
     let answer = run(&mut Printer::to(out.clone(), err.clone()));

@@ -1,4 +1,4 @@
-//! The real control plane runs pods, bears company, knows who may do what, and leaves nothing behind.
+//! The real control plane runs pods, supports several instances, applies RBAC, and removes everything when it ends.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -10,14 +10,14 @@ use anyhow::{Result, ensure};
 use olm_tests::control_plane::{ControlPlane, Options, skipped};
 use serde_json::json;
 
-/// Whether the process runs. One that has ended but was not yet waited for does not.
+/// Returns whether the process is running. A zombie process is not.
 fn runs(id: u32) -> bool {
-    // The state follows the command's name, which is in parentheses and may hold any character.
+    // The state follows the command's name, which is in parentheses and may contain any character.
     fs::read_to_string(format!("/proc/{id}/stat"))
         .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| !rest.trim_start().starts_with(['Z', 'X'])))
 }
 
-/// What kubectl, which must succeed, prints.
+/// Runs kubectl, which must succeed, and returns its output.
 fn output(command: &mut Command) -> Result<String> {
     let output = command.output()?;
     ensure!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -34,11 +34,11 @@ fn deploy(plane: &ControlPlane, name: &str) -> Result<Duration> {
 }
 
 #[test]
-fn two_run_side_by_side_and_leave_nothing() {
+fn two_run_in_parallel_and_leave_nothing() {
     if skipped() {
         return;
     }
-    // Building the binaries is not what the first start is measured by.
+    // The time to build the binaries is not part of the measurement.
     drop(ControlPlane::start_with(Options { scheduler: false, kwok: false, ..Options::default() }).unwrap());
 
     let start = Instant::now();
@@ -91,7 +91,7 @@ fn users_have_the_rights_that_rbac_grants() {
     assert_eq!(can(Some("viewers")), "yes\n");
 }
 
-/// What kwok's stages and the real scheduler make of pods.
+/// Pods with different results of kwok's stages and the real scheduler.
 const PODS: &str = r"
 apiVersion: v1
 kind: Pod
@@ -153,12 +153,12 @@ fn pods_run_at_once_unless_they_cannot_be_scheduled() {
 
     output(&mut plane.kubectl(["delete", "pod/whole", "pod/nowhere", "--wait=false"])).unwrap();
     wait("delete", "pod/nowhere");
-    // kwok keeps nothing alive, and ends nothing that somebody's finalizer keeps.
+    // kwok does not delete a pod with another component's finalizer, and adds none.
     let finalizers = ["get", "pod/whole", "-o", "jsonpath={.metadata.finalizers}"];
     assert_eq!(output(&mut plane.kubectl(finalizers)).unwrap(), r#"["rose.example/kept"]"#);
 }
 
-/// A kind, one object of it, and one that it owns.
+/// A kind, an object of it, and an object that it owns.
 const OWNED: &str = r"
 apiVersion: v1
 kind: ConfigMap
@@ -167,7 +167,7 @@ metadata:
   ownerReferences: [{ apiVersion: rose.example/v1, kind: Rose, name: red, uid: UID }]
 ";
 
-/// It looks for new kinds only every half minute, so what an object of a given one owns would outlive it that long.
+/// By default it reads new kinds only every 30 seconds, so that dependents of their objects would remain for that long.
 #[test]
 fn the_garbage_collector_knows_the_given_kinds_at_once() {
     if skipped() {
@@ -193,7 +193,7 @@ fn the_garbage_collector_knows_the_given_kinds_at_once() {
     output(&mut plane.kubectl(["wait", "--for=delete", "--timeout=10s", "configmap/thorns"])).unwrap();
 }
 
-/// Not a test by itself: the process that the next test kills.
+/// Not a test by itself: the next test runs and kills it.
 #[test]
 #[ignore = "runs until it is killed"]
 fn killed_by_another_test() {
@@ -222,7 +222,7 @@ fn nothing_is_left_of_a_killed_test() {
 
     holder.kill().unwrap();
     holder.wait().unwrap();
-    // The watchdog has it too: it ends when the watchdog has done its work.
+    // The watchdog holds it, too: it is closed when the watchdog has finished.
     holder.stderr.take().unwrap().read_to_end(&mut Vec::new()).unwrap();
     assert!(!Path::new(logs).exists());
     let killed = Instant::now();

@@ -1,6 +1,7 @@
-//! What InstallPlans would do is told before they do it: plans of the scenarios, one after the other, and those of real operators.
+//! Explanations of InstallPlans before their execution: consecutive plans of scenarios, and plans of real operators.
 //!
-//! Snapshots are what a person reads. Those of real operators are compared where the sample data is; they hold no object of theirs.
+//! Snapshots contain the text output. Those of real operators are compared if the sample data exists; they contain none of
+//! their objects.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -26,7 +27,7 @@ use olm_tests::skip;
 use serde_json::json;
 use tempfile::TempDir;
 
-/// A cluster in memory, in which every plan waits, and the folders of its catalogs.
+/// A cluster in memory in which every plan waits for approval, and the folders of its catalogs.
 struct Garden {
     simulation: Simulation,
     catalogs: Vec<(String, TempDir)>,
@@ -47,7 +48,7 @@ impl Garden {
         Self { simulation, catalogs: Vec::new(), optional_manifests }
     }
 
-    /// With a catalog of a scenario, under that name.
+    /// Adds a catalog of a scenario under that name.
     fn with_catalog(mut self, scenario: &Path, name: &str) -> Self {
         let folder = assemble(&scenario.join("catalogs/main"), data::data().as_deref()).unwrap();
         self.simulation.add_local_catalog("olm", name, Arc::new(load(folder.path()).unwrap()));
@@ -55,7 +56,7 @@ impl Garden {
         self
     }
 
-    /// Applies the objects of a scenario's file; Subscriptions take from that catalog, and ask before they do.
+    /// Applies the objects of a scenario's file; Subscriptions use that catalog and manual approval.
     fn apply(&mut self, scenario: &Path, file: &str, source: &str) {
         for mut object in documents(&scenario.join("objects").join(file)).unwrap() {
             if object::text(&object, &["kind"]) == "Subscription" {
@@ -71,7 +72,7 @@ impl Garden {
         self.simulation.settle(SignedDuration::from_mins(15));
     }
 
-    /// What is told of a Subscription's next plan.
+    /// Returns the explanation of a Subscription's next plan.
     fn told(&self, subscription: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         let items: Vec<_> = self.simulation.api().iter().collect();
@@ -105,7 +106,7 @@ impl Garden {
         told
     }
 
-    /// Approves the plan that waits.
+    /// Approves the waiting plan.
     fn approve(&mut self) {
         let plans = self.simulation.api().list("operators.coreos.com", "InstallPlan", Some("garden"));
         let waiting = plans.filter(|plan| object::text(plan, &["status", "phase"]) == "RequiresApproval");
@@ -130,7 +131,7 @@ fn an_upgrade() {
 }
 
 #[test]
-fn a_stored_version_that_goes() {
+fn a_removed_stored_version() {
     let scenario = checked_in().join("crd-upgrade-stored-version-removed");
     let mut garden = garden(&scenario, "01-install-v1-0-0.yaml");
     garden.approve();
@@ -153,7 +154,7 @@ fn optional_objects_that_are_skipped() {
     insta::assert_snapshot!(garden.told("rose"));
 }
 
-/// A scenario of a real operator.
+/// Returns a scenario of a real operator.
 fn real(name: &str) -> Option<std::path::PathBuf> {
     Some(data::data()?.join("scenarios").join(name))
 }
@@ -177,11 +178,11 @@ fn the_real_kuadrant_with_its_dependencies() {
 }
 
 #[test]
-fn the_real_argocd_whose_definitions_nobody_serves_holds_up_etcd() {
+fn the_real_argocd_with_unserved_definitions_blocks_etcd() {
     let (Some(argocd), Some(etcd)) = (real("real-argocd-v1beta1-crds"), real("real-etcd")) else { skip!("{NO_DATA}") };
     let mut garden = Garden::new(false).with_catalog(&argocd, "main").with_catalog(&etcd, "other");
     let objects = ["01-subscribe.yaml", "01-subscribe-with-startingcsv.yaml"];
-    // Both at once, so that they share a plan.
+    // Both are created before planning, so that they share a plan.
     let both = argocd.join("objects").join(objects[0]);
     for mut object in
         documents(&both).unwrap().into_iter().chain(documents(&etcd.join("objects").join(objects[1])).unwrap())

@@ -1,4 +1,4 @@
-//! The Go encoding, against what the real OLM was recorded to write: hash labels, names made of hashes, published manifests.
+//! Compares the Go encoding with recordings of the real OLM: hash labels, names with hashes, published manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -13,25 +13,25 @@ use olm_tests::scenario::normalise::Normaliser;
 use olm_tests::scenario::{all, catalog};
 use serde_json::{Value, json};
 
-/// A recorded object, when it was new or changed.
+/// A recorded object at a step at which it was created or changed.
 struct Recorded<'a> {
     /// Scenario and object, for messages.
     title: String,
     object: &'a Value,
-    /// All objects of that moment.
+    /// All objects of that step.
     world: &'a BTreeMap<String, Value>,
     /// The bundles of the scenario's catalogs.
     bundles: &'a BTreeMap<String, Bundle>,
 }
 
-/// A ClusterServiceVersion as it is published.
+/// A published ClusterServiceVersion.
 struct Bundle {
     csv: Value,
-    /// What channels say that it replaces.
+    /// The bundles that it replaces in its channels.
     replaces: BTreeSet<String>,
 }
 
-/// Shows every object of every recording.
+/// Calls `see` with every object of every recording.
 fn recorded(mut see: impl FnMut(&Recorded) -> Result<()>) -> Result<()> {
     for (name, scenario) in all()? {
         if scenario.needs_data() && data::data().is_none() {
@@ -85,11 +85,11 @@ fn deployments_carry_the_hash_of_their_spec() -> Result<()> {
         };
         let owner = object::label(deployment, "olm.owner").unwrap_or_default();
         let live = world.get(&format!("ClusterServiceVersion/{}/{owner}", object::namespace(deployment)));
-        // What a Subscription injects is the business of the controller's own tests.
+        // The configuration of Subscriptions is covered by the controller's own tests.
         let Some(live) = live.filter(|_| !title.starts_with("subscription-config")) else { return Ok(()) };
         let mut csv = live.clone();
         if let Some(published) = bundles.get(owner).map(|bundle| &bundle.csv) {
-            // The recording masks times and shortens what is long.
+            // The recording masks times and truncates long values.
             csv["spec"] = published["spec"].clone();
             default(schema, &mut csv);
             for (key, value) in object::entries(published, &["metadata", "annotations"]) {
@@ -106,7 +106,8 @@ fn deployments_carry_the_hash_of_their_spec() -> Result<()> {
     Ok(())
 }
 
-/// The spec of a Deployment as OLM builds it (olm-behaviour/csv.md#deployments), without a Subscription's config and certificates.
+/// Returns the spec of a Deployment as OLM builds it (olm-behaviour/csv.md#deployments), without a Subscription's config and
+/// certificates.
 fn build(csv: &Value, name: &str) -> Option<Value> {
     let deployments = object::list(csv, &["spec", "install", "spec", "deployments"]);
     let mut spec = deployments.iter().find(|d| d["name"] == name)?["spec"].clone();
@@ -122,7 +123,7 @@ fn build(csv: &Value, name: &str) -> Option<Value> {
     Some(spec)
 }
 
-/// The defaults of a schema, as the API server fills them in.
+/// Sets the defaults of a schema, as the API server does.
 fn default(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -145,7 +146,7 @@ fn roles_carry_their_hashes() -> Result<()> {
     let mut equal = 0;
     recorded(|Recorded { title, object: role, bundles, .. }| {
         let Some(expected) = object::label(role, "olm.permissions.hash") else { return Ok(()) };
-        // A copied Role keeps the hash of its original.
+        // A copied Role has the hash of its original.
         if object::label(role, "olm.copiedFrom").is_some() {
             return Ok(());
         }
@@ -166,7 +167,7 @@ fn roles_carry_their_hashes() -> Result<()> {
         let found = if role["roleRef"].is_null() {
             hash::plain_hash(GoType::POLICY_RULES, &permission["rules"])
         } else {
-            // A ClusterRoleBinding made by promotion keeps the hash of the RoleBinding.
+            // A ClusterRoleBinding promoted from a RoleBinding has the hash of that.
             let hashes = ["Role", "ClusterRole"].map(|kind| {
                 let reference =
                     json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": object::name(role)});
@@ -195,14 +196,14 @@ fn published_manifests_are_what_go_writes() -> Result<()> {
             let bundle = bundles.get(name).filter(|_| step["resource"]["kind"] == "ClusterServiceVersion");
             let Some(bundle) = bundle else { continue };
             let namespace = object::namespace(plan);
-            // This annotation is the catalog's affair. The object has it too, when the manifest is shortened.
+            // The catalog sets this annotation. If the manifest is truncated, the object has it, too.
             let live = world.get(&format!("ClusterServiceVersion/{namespace}/{name}"));
             let Some(properties) =
                 [Some(recorded), live].into_iter().flatten().find_map(|o| object::annotation(o, PROPERTIES))
             else {
                 continue;
             };
-            // What a skipRange makes it replace is the resolver's affair.
+            // The resolver sets what a bundle replaces by its skipRange.
             let resolved = object::text(recorded, &["spec", "replaces"]).to_owned();
             let published = bundle.replaces.iter().chain([&resolved]).map(|replaces| {
                 let mut csv = bundle.csv.clone();
@@ -223,14 +224,14 @@ fn published_manifests_are_what_go_writes() -> Result<()> {
 }
 
 #[test]
-fn what_olm_wrote_is_written_the_same_again() -> Result<()> {
+fn text_written_by_olm_is_reproduced() -> Result<()> {
     let mut equal = BTreeMap::<String, usize>::new();
     recorded(|Recorded { title, object, .. }| {
         let kind = object::text(object, &["kind"]);
         let parts = ["ClusterServiceVersionSpec".to_owned(), format!("{kind}Status")];
         for name in parts.into_iter().filter(|name| name.starts_with(kind)) {
             let part = &object[if name.ends_with("Spec") { "spec" } else { "status" }];
-            // An entry that is masked lacks what OLM always writes.
+            // A masked entry lacks fields that OLM always writes.
             let whole = part.is_object() && !part.to_string().contains("<unstable>");
             let go_type = GoType::named(&name).filter(|_| whole && object::gvk(object).group == GROUP);
             let Some(go_type) = go_type else { continue };
@@ -243,7 +244,7 @@ fn what_olm_wrote_is_written_the_same_again() -> Result<()> {
     Ok(())
 }
 
-/// The generated files are what the Go programs print today. Needs Go and the modules, and is skipped without.
+/// The generated files are the current output of the Go programs. Needs Go and the modules, and is skipped otherwise.
 #[test]
 fn generated_files_are_fresh() -> Result<()> {
     let go = |args: &[&str]| {

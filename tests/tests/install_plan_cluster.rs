@@ -1,5 +1,5 @@
-//! `kubectl olm install-plan` on a real API server: looking changes nothing, an approval is bound to what was looked at, and rights
-//! that are missing are told.
+//! `kubectl olm install-plan` on a real API server: reading changes nothing, an approval is bound to the explained plan, and
+//! missing permissions are reported.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
@@ -23,13 +23,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const NAMESPACE: &str = "old-town";
-/// What controllers do to a small plan takes seconds.
+/// The controllers need seconds for a small plan.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What a user asks, as whom.
+/// A user with a kubeconfig.
 struct User(PathBuf);
 
-/// The answer, and what was printed and said.
+/// The result, standard output and standard error.
 type Asked_ = (Result<Outcome, CliError>, String, String);
 
 fn asked(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> Asked_ {
@@ -78,7 +78,7 @@ impl User {
         asked(|printer| explain::run(&options, printer))
     }
 
-    /// What the plan would do.
+    /// Explains the plan.
     fn explains(&self, plan: &str) -> Value {
         let (answer, text, talk) = self.asks(Asked::Plans(vec![plan.to_owned()]));
         assert!(answer.is_ok(), "{answer:?} {talk}");
@@ -112,7 +112,7 @@ impl User {
     }
 }
 
-/// Nobody may make Deployments.
+/// A policy that forbids creating Deployments.
 const GATE: &str = r#"
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
@@ -136,7 +136,7 @@ fn write_down(folder: &TempDir, name: &str, text: &str) -> PathBuf {
     file
 }
 
-/// Lets the controllers work until nothing is left to do but what waits for approval.
+/// Runs the controllers until nothing is left to do except what waits for approval.
 fn work(kubeconfig: &Path) {
     let market = concat!(env!("CARGO_MANIFEST_DIR"), "/quickstart/catalogs/market");
     let options = run::Options {
@@ -160,7 +160,7 @@ fn work(kubeconfig: &Path) {
     assert!(answer.is_ok(), "{answer:?} {talk}");
 }
 
-/// The plan that waits for approval.
+/// Returns the plan that waits for approval.
 fn pending(user: &User) -> String {
     let (answer, text, talk) = user.lists(true, "name");
     assert_eq!(answer, Ok(Outcome::Done), "{talk}");
@@ -194,7 +194,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let (_, table, _) = admin.lists(false, "");
     assert!(table.contains("Manual     RequiresApproval") && table.contains("waits for approval"), "{table}");
 
-    // Who may look looks, and changes nothing.
+    // A user with read permissions can explain, which changes nothing.
     kubectl(&["create", "clusterrole", "reader", "--verb=get,list,watch", "--resource=*.*"]);
     kubectl(&["create", "clusterrolebinding", "reader", "--clusterrole=reader", "--user=reader"]);
     kubectl(&[
@@ -218,7 +218,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let message = read["dryRun"]["message"].as_str().unwrap();
     assert!(message.starts_with("not allowed to create ") && message.ends_with(" more"), "{message}");
 
-    // Who may write has the API server asked, which sees more, and keeps nothing of it.
+    // With write permissions, a dry run on the API server reports more, and stores nothing.
     let tried = admin.explains(&first);
     assert_eq!((&tried["hash"], &tried["verdict"]["result"]), (&read["hash"], &read["verdict"]["result"]));
     let dry_run = &tried["dryRun"];
@@ -268,13 +268,13 @@ fn plans_are_listed_explained_approved_and_awaited() {
             .contains("not allowed to list installplans.operators.coreos.com in namespace old-town")
     );
 
-    // Who may read nothing is told so, and not that there is nothing.
+    // Missing read permissions are reported, rather than an empty list.
     for asked in [Asked::Plans(Vec::new()), Asked::Subscription("tea-house".to_owned())] {
         let refused = nobody.asks(asked).0.unwrap_err();
         assert!(refused.message.starts_with("not allowed to list "), "{refused}");
     }
 
-    // On terms that are not kept nobody approves.
+    // Nothing is approved if a condition does not hold.
     let other = Terms { explained: Some("sha256:0123456789abcdef".to_owned()), ..Terms::default() };
     let only = Terms { only_csvs: vec!["tea-house.v1.0.0".to_owned()], ..Terms::default() };
     for (terms, why) in [
@@ -296,7 +296,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     assert_eq!(answer, Ok(Outcome::Negative));
     assert!(text.contains(r#""phase":"RequiresApproval""#), "{text}");
 
-    // What is written with the rights of a ServiceAccount is asked about with its rights, by those who may impersonate it.
+    // Objects that are written as a ServiceAccount are tried with its permissions, if the user may impersonate it.
     let kept = include_str!("install_plan_cluster/narrow.yaml");
     kubectl(&["apply", "-f", write_down(&folder, "narrow.yaml", kept).to_str().unwrap()]);
     kubectl(&["create", "clusterrole", "mason", "--verb=get,list,watch,create,update", "--resource=*.*"]);
@@ -321,7 +321,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let taken = dry_run["taken"].as_u64().unwrap();
     assert!(0 < taken && taken < whole, "definitions are everybody's: {dry_run}");
 
-    // A plan that changes while somebody reads is not approved.
+    // A plan that changes during the prompt is not approved.
     let kubeconfig = plane.kubeconfig().to_owned();
     let (tool, plan) = (plane.tool("kubectl"), first.clone());
     let touch = move |question: &str| {
@@ -336,7 +336,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     assert_eq!(approve::run(&options, &mut printer), Ok(Outcome::Negative), "{}", err.text());
     assert!(out.text().contains("has changed since it was looked at"), "{}", out.text());
 
-    // Yes to what was explained.
+    // The explained plan is approved.
     let (answer, text, talk) = admin.approves(&first, Terms { explained: Some(hash.clone()), ..Terms::default() });
     assert_eq!(answer, Ok(Outcome::Done), "{text}{talk}");
     assert_eq!(text, format!("installplan.operators.coreos.com/{first} approved\n"));
@@ -354,14 +354,14 @@ fn plans_are_listed_explained_approved_and_awaited() {
     assert_eq!(approved["verdict"]["result"], read["verdict"]["result"]);
     let reasons = approved["verdict"]["reasons"].as_array().unwrap();
     assert!(reasons.iter().any(|because| because["reason"] == "approved"), "{reasons:?}");
-    // Its end is waited for, whoever approved it: nothing executes it now.
+    // Waiting works regardless of who approved the plan: nothing executes it now.
     let waiting = |timeout| approve::Options { wait: Some(timeout), ..admin.approval(&first, Terms::default()) };
     let (answer, _, talk) = asked(|printer| approve::run(&waiting(Duration::ZERO), printer));
     assert_eq!(answer, Ok(Outcome::Negative), "{talk}");
     assert!(talk.contains("not complete: ") && talk.contains("no controller has started to execute it"), "{talk}");
     assert_eq!(admin.waits(Of::Plan(first.clone()), Until::Approved, Duration::ZERO).0, Ok(Outcome::Done));
 
-    // It is watched until it is complete; nothing else can become of it then.
+    // The plan is watched until it is complete, which is a terminal state.
     let (answer, text, talk) = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| admin.waits(Of::Plan(first.clone()), Until::Complete, PATIENCE));
         work(plane.kubeconfig());
@@ -386,7 +386,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
             .contains("there is no InstallPlan")
     );
 
-    // What would fail is refused, and so is what nobody can tell since the OperatorGroups may not be read.
+    // A plan that would fail is refused, and so is one that cannot be checked because OperatorGroups cannot be read.
     let plan = pending(&admin);
     let group =
         "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: { name: second, namespace: old-town }\n";
@@ -401,7 +401,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     assert!(refused.message.starts_with("not allowed to list operatorgroups.operators.coreos.com"), "{refused} {text}");
     assert!(refused.hints.join("; ").contains("--allow-failing"));
 
-    // What comes next, for everything that waits.
+    // The next plans, approved together.
     let second = pending(&admin);
     assert_ne!(first, second);
     let stays = "csvs.all(x, x.from != null && semver(x.to).major() == semver(x.from).major())";

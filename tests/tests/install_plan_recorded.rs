@@ -1,4 +1,4 @@
-//! `kubectl olm install-plan list` of plans that the real OLM made and carried out.
+//! `kubectl olm install-plan list` of plans that the real OLM created and executed.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
@@ -14,7 +14,7 @@ use olm_tests::data::{NO_DATA, data, documents, files};
 use olm_tests::skip;
 use serde_json::{Value, json};
 
-/// What is said of the plans in these files.
+/// Lists the plans in these files.
 fn listed(from: PathBuf) -> Vec<Value> {
     let options = list::Options {
         source: SourceFlags { from: vec![from], ..SourceFlags::default() },
@@ -30,7 +30,7 @@ fn listed(from: PathBuf) -> Vec<Value> {
     list["items"].as_array().unwrap().clone()
 }
 
-/// The objects after each step of a recording.
+/// Returns the objects after each step of a recording.
 fn states(golden: &Path) -> Vec<(String, Vec<Value>)> {
     let recording = documents(golden).unwrap().remove(0);
     let mut objects: BTreeMap<String, Value> = BTreeMap::new();
@@ -57,7 +57,7 @@ fn states(golden: &Path) -> Vec<(String, Vec<Value>)> {
     after.collect()
 }
 
-/// The object with its manifests as text: in recordings they can be read.
+/// Returns the object with its manifests as text, which recordings contain as objects.
 fn as_it_was(mut object: Value) -> Value {
     for step in object.pointer_mut("/status/plan").and_then(Value::as_array_mut).into_iter().flatten() {
         let manifest = &mut step["resource"]["manifest"];
@@ -69,7 +69,7 @@ fn as_it_was(mut object: Value) -> Value {
 }
 
 #[test]
-fn every_recorded_plan_stands_where_its_status_says() {
+fn every_recorded_plan_has_the_state_of_its_status() {
     let Some(data) = data() else { skip!("{NO_DATA}") };
     let goldens = files(&data.join("scenarios")).into_iter().filter(|file| file.ends_with("golden.yaml"));
     let folder = tempfile::tempdir().unwrap();
@@ -84,8 +84,8 @@ fn every_recorded_plan_stands_where_its_status_says() {
                 let reason = plan["reason"]["reason"].as_str().unwrap_or_default();
                 plans += 1;
                 match plan["phase"].as_str().unwrap() {
-                    // Of its steps not all are done: OLM calls a plan complete although a definition was not established the last
-                    // time it looked. And what differed between recordings is no status.
+                    // Not all of its steps are done: OLM marks a plan as complete even if a definition was not established at
+                    // its last check. A value that differed between recordings is not a status.
                     "Complete" => assert!(reason.is_empty(), "{told}"),
                     "RequiresApproval" => assert!(reason == "ApprovalNeeded" && done == 0, "{told}"),
                     "Failed" => {
@@ -105,7 +105,7 @@ fn every_recorded_plan_stands_where_its_status_says() {
 }
 
 #[test]
-fn upgrades_are_told_from_installs() {
+fn upgrades_are_distinguished_from_installs() {
     let Some(data) = data() else { skip!("{NO_DATA}") };
     let folder = tempfile::tempdir().unwrap();
     let changes: Vec<Value> = states(&data.join("scenarios/upgrade-manual-steps/golden.yaml"))
@@ -121,7 +121,7 @@ fn upgrades_are_told_from_installs() {
 }
 
 #[test]
-fn plans_of_older_olms_are_read_from_what_was_gathered() {
+fn plans_of_older_olm_versions_are_read_from_a_must_gather() {
     let Some(data) = data() else { skip!("{NO_DATA}") };
     let plans = listed(data.join("objects/insights-operator"));
     assert!(plans.len() >= 3, "{plans:#?}");

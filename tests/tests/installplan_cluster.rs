@@ -1,4 +1,4 @@
-//! InstallPlans on a real API server that are larger than those of the scenarios: how long they take, and how much memory.
+//! InstallPlans on a real API server that are larger than those of the scenarios: time and memory.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
@@ -15,7 +15,7 @@ use olm_tests::plugin::binary;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-/// What happens within seconds on an idle machine.
+/// Takes seconds on an idle machine.
 const PATIENCE: Duration = Duration::from_mins(2);
 const PLANS: &str = "/apis/operators.coreos.com/v1alpha1/namespaces/garden/installplans";
 const ROSES: &str = "/apis/garden.example.com/v1/namespaces/garden/roses";
@@ -30,14 +30,14 @@ struct Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Both fail only when it has ended already.
+        // Both fail only if the process has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
 impl Cluster {
-    /// With a namespace `garden` that has an OperatorGroup, and these CRDs besides OLM's.
+    /// Starts a cluster with a namespace `garden` that has an OperatorGroup, and these CRDs in addition to OLM's.
     fn start(crds: &[Value]) -> Self {
         let binary = binary("kubectl-olm-run").unwrap();
         let crds = crd::all().into_iter().chain(crds.iter().cloned()).collect();
@@ -78,7 +78,7 @@ impl Cluster {
         self.runtime.block_on(self.client.request::<Value>(request.unwrap())).unwrap();
     }
 
-    /// An InstallPlan with these steps that is to be executed.
+    /// Creates an approved InstallPlan with these steps.
     fn install(&self, steps: &[Value]) {
         let spec = json!({
             "approval": "Automatic", "approved": true, "clusterServiceVersionNames": ["rose.v1.0.0"], "generation": 1,
@@ -92,14 +92,14 @@ impl Cluster {
         self.patch(PLANS, "install-it", "status", &status);
     }
 
-    /// The InstallPlan, once that holds for its status.
+    /// Waits until the condition holds for the InstallPlan's status, and returns the plan.
     fn wait(&self, holds: impl Fn(&Value) -> bool) -> Value {
         let reached = async { tokio::time::timeout(PATIENCE, reached(&self.client, &holds)).await };
         let found = self.runtime.block_on(reached);
         found.unwrap_or_else(|_| panic!("not reached, but {}", self.runtime.block_on(plan(&self.client)).0["status"]))
     }
 
-    /// The most memory that the controllers had so far, in bytes.
+    /// Returns the peak memory of the controllers in bytes.
     fn peak(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -160,7 +160,7 @@ fn csv() -> Value {
     step("operators.coreos.com/v1alpha1", "ClusterServiceVersion", &csv)
 }
 
-/// The CRD of roses, whose spec is to have these fields.
+/// Returns the CRD of roses with these required fields.
 fn roses(required: &[&str]) -> Value {
     let spec = json!({ "type": "object", "required": required, "x-kubernetes-preserve-unknown-fields": true });
     let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } });
@@ -176,7 +176,7 @@ fn roses(required: &[&str]) -> Value {
 }
 
 #[test]
-fn steps_that_do_not_depend_on_each_other_are_done_side_by_side() {
+fn independent_steps_are_executed_in_parallel() {
     if skipped() {
         return;
     }
@@ -200,11 +200,11 @@ fn steps_that_do_not_depend_on_each_other_are_done_side_by_side() {
 }
 
 #[test]
-fn ten_thousand_custom_resources_are_looked_at_page_by_page_and_again_when_one_changes() {
+fn ten_thousand_custom_resources_are_checked_in_pages_and_again_after_a_change() {
     const ROSES_THERE: usize = 10_000;
-    /// Of each, so that all together would be seen.
+    /// The size of each in bytes, large enough for the total to be noticeable.
     const BULK: usize = 4_000;
-    /// How much more memory it may take to look at them.
+    /// The additional memory that the check may use.
     const BOUND: u64 = 48 << 20;
     if skipped() {
         return;
@@ -231,7 +231,7 @@ fn ten_thousand_custom_resources_are_looked_at_page_by_page_and_again_when_one_c
     cluster.install(&[csv(), step("apiextensions.k8s.io/v1", "CustomResourceDefinition", &roses(&["petals"]))]);
     let refused = cluster.wait(|status| status["message"].as_str().is_some_and(|m| m.contains("petals")));
     let grown = cluster.peak() - before;
-    println!("they were looked at in {:?}, with {} MiB more", began.elapsed(), grown >> 20);
+    println!("they were checked in {:?}, with {} MiB more", began.elapsed(), grown >> 20);
     assert!(grown < BOUND, "{} MiB of {} MiB", grown >> 20, (ROSES_THERE * BULK) >> 20);
     let message = refused["status"]["message"].as_str().unwrap();
     for named in ["rose-00000", "rose-00001", "rose-00002", "spec.petals: Required value"] {
@@ -244,5 +244,5 @@ fn ten_thousand_custom_resources_are_looked_at_page_by_page_and_again_when_one_c
         cluster.patch(ROSES, &format!("rose-{n:05}"), "", &json!({ "spec": { "petals": 5 } }));
     }
     cluster.wait(is_complete);
-    println!("when they were mended it went on after {:?}", began.elapsed());
+    println!("after they were fixed it continued within {:?}", began.elapsed());
 }

@@ -1,4 +1,4 @@
-//! `kubectl olm operatorgroup create` and `delete` on a real API server: every branch, and what happens when somebody else is quicker.
+//! `kubectl olm operatorgroup create` and `delete` on a real API server: every branch, and races with other clients.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
@@ -23,10 +23,10 @@ use serde_json::{Value, json};
 
 const LABEL: &str = "kubectl-olm/compiled-by";
 
-/// The answer, what was printed, and what was said.
+/// The result, standard output and standard error.
 type Asked = (Result<Outcome, CliError>, String, String);
 
-/// A user, and how they answer questions.
+/// A user with the answers to prompts.
 struct User {
     kubeconfig: PathBuf,
     answer: Option<bool>,
@@ -70,7 +70,7 @@ impl User {
         }
     }
 
-    /// Creates a group of that name with these targets.
+    /// Creates a group with this name and these targets.
     fn creates(&self, namespace: &str, name: &str, targets: &[&str]) -> Asked {
         asked(self, |printer| create::run(&self.creation(namespace, wish(name, targets)), printer))
     }
@@ -125,7 +125,7 @@ impl Kubectl {
         self.run(&["create", "namespace", name], "");
     }
 
-    /// The groups of a namespace, as `name=label`, and how often they have been written.
+    /// Returns the groups of a namespace as `name=label`, and how many times they were written.
     fn groups(&self, namespace: &str) -> Vec<String> {
         let list: Value =
             serde_json::from_str(&self.run(&["get", "operatorgroups", "-n", namespace, "-o", "json"], "")).unwrap();
@@ -149,7 +149,7 @@ fn group(namespace: &str, name: &str, targets: &[&str], label: Option<&str>) -> 
     })
 }
 
-/// One that supports its own namespace.
+/// Returns a ClusterServiceVersion that supports its own namespace.
 fn csv(namespace: &str) -> Value {
     json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -188,7 +188,7 @@ fn every_branch_of_create_and_delete() {
 }
 
 fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
-    // 3.1: a group that a user has written.
+    // 3.1: a group written by a user.
     kubectl.namespace("written");
     let folder = tempfile::tempdir().unwrap();
     let manifest = folder.path().join("group.yaml");
@@ -202,7 +202,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     );
     assert_eq!(kubectl.groups("written"), ["theirs=user"]);
 
-    // 4.1: it stands in the way of others, and stays as it is. So does one without a label.
+    // 4.1: it blocks other groups, and is left unchanged. So is one without a label.
     kubectl.namespace("plain");
     kubectl.apply(&group("plain", "plain", &["plain"], None));
     for (namespace, name) in [("written", "theirs"), ("plain", "plain")] {
@@ -213,7 +213,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
         assert_eq!((kubectl.groups(namespace).len(), kubectl.get(namespace, name)), (1, before));
     }
 
-    // 3.2: one that is compiled, after trying it out.
+    // 3.2: a compiled group, after a dry run.
     kubectl.namespace("apps");
     for (dry_run, note) in [(DryRun::Client, "created (dry run)"), (DryRun::Server, "created (server dry run)")] {
         let options = create::Options { dry_run, ..admin.creation("apps", wish("apps", &[])) };
@@ -226,7 +226,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     let made = kubectl.get("apps", "apps");
     assert_eq!(made["spec"]["targetNamespaces"], json!(["apps"]));
 
-    // 4.2.2: one with the same targets is there.
+    // 4.2.2: a group with the same targets exists.
     let (answer, text, _) = admin.creates("apps", "another", &["apps"]);
     assert_eq!(
         (answer, text.as_str()),
@@ -234,7 +234,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     );
     assert_eq!(kubectl.get("apps", "apps"), made);
 
-    // 4.2.3: with other targets, in another namespace: when somebody agrees, or says which.
+    // 4.2.3: with other targets, in another namespace: if the user confirms, or names it.
     let (answer, _, talk) = admin.creates("apps", "east", &["east"]);
     assert!(answer.unwrap_err().hints.join("; ").contains("--yes"), "{talk}");
     let (answer, _, talk) = admin.answering(false).creates("apps", "east", &["east"]);
@@ -244,7 +244,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     assert!(!namespaces().contains("apps-east"));
     for (name, targets) in [("east", &["east"][..]), ("more", &["apps", "east"]), ("all", &[""])] {
         let place = format!("apps-{name}");
-        // A document is of the group, also where its namespace is created with it.
+        // A document describes the group, even if its namespace is created with it.
         let (dry_run, output) = (DryRun::Client, "json".parse().unwrap());
         let options = create::Options { dry_run, output, yes: true, ..admin.creation("apps", wish(name, targets)) };
         let (_, text, talk) = asked(admin, |printer| create::run(&options, printer));
@@ -254,7 +254,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
         assert_eq!(answer, Ok(Outcome::Done), "{talk}");
         assert!(text.contains(&format!("namespace/{place} created\n")), "{text}");
         assert_eq!(kubectl.groups(&place), [format!("{name}=kubectl-olm")]);
-        // Asking again leads there again.
+        // A second request selects the same namespace.
         let (answer, text, _) = admin.creates("apps", name, targets);
         assert_eq!(answer, Ok(Outcome::Done));
         assert!(text.contains(&format!("{name} unchanged in namespace {place}")), "{text}");
@@ -277,7 +277,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     let (answer, text, _) = asked(admin, |printer| create::run(&options, printer));
     assert_eq!((answer, text.contains("plain already")), (Ok(Outcome::Negative), true), "{text}");
 
-    // Neither several, nor one that goes, is a place to be.
+    // Neither several groups nor a group that is being deleted is accepted.
     kubectl.namespace("crowd");
     kubectl.apply(&group("crowd", "one", &["crowd"], Some("kubectl-olm")));
     kubectl.apply(&group("crowd", "two", &["crowd"], Some("kubectl-olm")));
@@ -295,7 +295,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     let (answer, text, _) = admin.creates("leaving", "new", &[]);
     assert_eq!((answer, text.contains("is being deleted")), (Ok(Outcome::Negative), true), "{text}");
 
-    // Rights and namespaces that are missing are told.
+    // Missing permissions and namespaces are reported.
     let (answer, _, _) = admin.creates("nowhere", "nowhere", &[]);
     assert!(answer.unwrap_err().hints.join("; ").contains("kubectl create namespace nowhere"));
     kubectl.run(
@@ -319,7 +319,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
             .contains("not allowed to list operatorgroups.operators.coreos.com in namespace plain")
     );
 
-    // All of them, compared: the global one meets every other.
+    // All groups are compared: the global one intersects every other.
     let options = intersect::Options {
         groups: vec!["apps-all/all".to_owned()],
         source: admin.source(),
@@ -336,7 +336,7 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
 }
 
 fn deleting(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
-    // 2: there is none. 3.1: a user's.
+    // 2: no group. 3.1: a user's group.
     kubectl.namespace("empty");
     let (answer, text, talk) = admin.deletes("empty");
     assert_eq!((answer, text.as_str()), (Ok(Outcome::Done), ""));
@@ -349,14 +349,14 @@ fn deleting(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     let (answer, _, _) = admin.deletes("crowd");
     assert!(answer.unwrap_err().hints.join("; ").contains("one and two"));
 
-    // 3.2.3: it has a member.
+    // 3.2.3: a group with a member.
     kubectl.apply(&csv("apps"));
     let (answer, text, _) = admin.deletes("apps");
     assert_eq!((answer, text.contains("without it rose.v1.0.0 would fail")), (Ok(Outcome::Negative), true), "{text}");
     assert_eq!(kubectl.groups("apps").len(), 1);
     kubectl.run(&["delete", "clusterserviceversion", "rose.v1.0.0", "-n", "apps"], "");
 
-    // 3.2.2: it has none. Who waits for an operator is thought of.
+    // 3.2.2: a group without members. Pending Subscriptions are reported.
     kubectl.apply(&subscription("apps"));
     for dry_run in [DryRun::Client, DryRun::Server] {
         let options = delete::Options { dry_run, ..admin.deletion("apps") };
@@ -371,7 +371,7 @@ fn deleting(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     );
     assert_eq!(kubectl.groups("apps").len(), 1);
 
-    // Somebody installs it while the question is asked.
+    // A member is installed during the prompt.
     let (out, err) = (Buffer::default(), Buffer::default());
     let quick = kubectl.clone();
     let mut printer = Printer::to(out.clone(), err.clone()).answered_by(move |_| {
@@ -382,7 +382,7 @@ fn deleting(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     assert!(out.text().contains("without it rose.v1.0.0 would fail"), "{}", out.text());
     kubectl.run(&["delete", "clusterserviceversion", "rose.v1.0.0", "-n", "apps"], "");
 
-    // Who may not see the members does not know whether there are any.
+    // Without permission to list members it is unknown whether there are any.
     kubectl.run(
         &["create", "role", "groups", "-n", "apps", "--verb=*", "--resource=operatorgroups.operators.coreos.com"],
         "",
@@ -399,11 +399,11 @@ fn deleting(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     );
     assert!(kubectl.groups("apps").is_empty());
     let (answer, _, talk) = admin.deletes("apps-east");
-    assert_eq!(answer, Ok(Outcome::Done), "nobody needs it, nobody is asked: {talk}");
+    assert_eq!(answer, Ok(Outcome::Done), "no member, no prompt: {talk}");
 }
 
 fn odd_places(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
-    // A namespace that is being deleted takes nothing, whether that can be seen before or not.
+    // A namespace that is being deleted accepts nothing, whether this is visible in advance or not.
     kubectl.namespace("closing");
     let stays = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -418,7 +418,7 @@ fn odd_places(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     let refused = guest.creates("closing", "closing", &[]).0.unwrap_err();
     assert!(refused.hints.join("; ").contains("kubectl wait --for=delete namespace/closing"), "{}", refused.message);
 
-    // One of ours that has a finalizer goes when that does, and is deleted once.
+    // A compiled group with a finalizer is deleted when that is removed, and only once.
     kubectl.namespace("lasting");
     let mut lasting = group("lasting", "lasting", &["lasting"], Some("kubectl-olm"));
     lasting["metadata"]["finalizers"] = json!(["example.com/stay"]);
@@ -430,17 +430,17 @@ fn odd_places(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     assert_eq!((answer, text.as_str()), (Ok(Outcome::Done), ""));
     assert!(talk.contains("is being deleted already"), "{talk}");
 
-    // What is there does, and is another than the one that was wished for.
+    // An existing group is used, even if it differs from the requested one.
     kubectl.namespace("account");
     assert_eq!(admin.creates("account", "account", &[]).0, Ok(Outcome::Done));
-    let Given::Wish(wanted) = wish("account", &[]) else { panic!("a wish is a wish") };
+    let Given::Wish(wanted) = wish("account", &[]) else { panic!("expected a wish") };
     let given = Given::Wish(Wanted { service_account: Some("installer".to_owned()), ..wanted });
     let options = create::Options { output: "json".parse().unwrap(), ..admin.creation("account", given) };
     let (answer, text, talk) = asked(admin, |printer| create::run(&options, printer));
     assert_eq!((answer, talk.contains("another serviceAccountName")), (Ok(Outcome::Done), true), "{talk}");
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["metadata"]["name"], "account");
 
-    // Programs that wait for an object get nothing else.
+    // Programs that expect an object receive nothing else.
     for output in ["json", "yaml", "name", "jsonpath={.metadata.name}"] {
         let options =
             create::Options { output: output.parse().unwrap(), ..admin.creation("plain", wish("plain", &[])) };
@@ -454,7 +454,7 @@ fn odd_places(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     }
 }
 
-/// The kubeconfig of somebody who may look into these namespaces and change groups there, and no more.
+/// Returns the kubeconfig of a user who may read these namespaces and change groups in them, and nothing else.
 fn guest(plane: &ControlPlane, kubectl: &Kubectl, name: &str, namespaces: &[&str]) -> PathBuf {
     for namespace in namespaces {
         let resources = "operatorgroups,clusterserviceversions,subscriptions".split(',');
@@ -479,17 +479,17 @@ fn narrow_rights(plane: &ControlPlane, kubectl: &Kubectl) {
         let options = create::Options { other_namespace, ..guest.creation("narrow", wish(name, &["east"])) };
         asked(&guest, |printer| create::run(&options, printer))
     };
-    // Whether the other namespace is there is not seen, nor has it to be created.
+    // The existence of the other namespace cannot be read, and it does not have to be created.
     let (answer, text, talk) = into("beside", "moved");
     assert_eq!(answer, Ok(Outcome::Done), "{talk}");
     assert_eq!(text, "operatorgroup.operators.coreos.com/moved created in namespace beside\n");
-    // What is in there is.
+    // An existing group is used.
     let (answer, text, _) = into("beside", "another");
     assert_eq!((answer, text.contains("moved unchanged in namespace beside")), (Ok(Outcome::Done), true), "{text}");
     let refused = into("foreign", "moved").0.unwrap_err();
     let expected = "not allowed to list operatorgroups.operators.coreos.com in namespace foreign: ";
     assert!(refused.message.starts_with(expected), "{refused}");
-    // Nobody deletes a group on whom Subscriptions may wait without being asked.
+    // A group is not deleted without a prompt if Subscriptions may depend on it.
     kubectl.run(&["delete", "role", "neighbour", "-n", "beside"], "");
     let resource = "--resource=operatorgroups.operators.coreos.com,clusterserviceversions.operators.coreos.com";
     kubectl.run(&["create", "role", "neighbour", "-n", "beside", "--verb=*", resource], "");
@@ -498,7 +498,7 @@ fn narrow_rights(plane: &ControlPlane, kubectl: &Kubectl) {
     assert_eq!(guest.deletes("narrow").0, Ok(Outcome::Done));
 }
 
-/// What somebody does in the moment before a request arrives, once for each.
+/// The action of another client immediately before a request arrives, once for each.
 type Interruption = Box<dyn FnMut(&Call) -> bool + Send>;
 
 fn somebody_is_quicker(plane: &ControlPlane, kubectl: &Kubectl) {
@@ -534,7 +534,7 @@ fn somebody_is_quicker(plane: &ControlPlane, kubectl: &Kubectl) {
     let (answer, text, talk) = user.creates("same", "same", &[]);
     assert_eq!((answer, text.contains("unchanged")), (Ok(Outcome::Done), true), "{text}{talk}");
 
-    // A user creates another one.
+    // A user creates another group.
     kubectl.namespace("other");
     let (quick, there) = (kubectl.clone(), group("other", "theirs", &["other"], None));
     let (_proxy, user) = with("create", Box::new(move || quick.apply(&there)));
@@ -543,7 +543,7 @@ fn somebody_is_quicker(plane: &ControlPlane, kubectl: &Kubectl) {
     assert!(talk.contains("ours is taken back"), "{talk}");
     assert_eq!(kubectl.groups("other"), ["theirs="]);
 
-    // Many want a group at once, each by another name.
+    // Many clients create a group at once, each with another name.
     kubectl.namespace("rush");
     let answers: Vec<Asked> = std::thread::scope(|scope| {
         let rush = |n: usize| {
@@ -556,7 +556,7 @@ fn somebody_is_quicker(plane: &ControlPlane, kubectl: &Kubectl) {
     assert!(answers.iter().all(|(answer, ..)| *answer == Ok(Outcome::Done)), "{answers:?}");
     assert_eq!(kubectl.groups("rush").len(), 1, "{answers:?}");
 
-    // The group is written to while it is deleted: that is another one to decide about.
+    // A write during the deletion requires a new decision.
     let quick = kubectl.clone();
     let touch = move || drop(quick.run(&["annotate", "operatorgroup", "same", "-n", "same", "seen=yes"], ""));
     let (_proxy, user) = with("delete", Box::new(touch));
@@ -564,7 +564,7 @@ fn somebody_is_quicker(plane: &ControlPlane, kubectl: &Kubectl) {
     assert_eq!((answer, text.contains("deleted")), (Ok(Outcome::Done), true), "{text}{talk}");
     assert!(kubectl.groups("same").is_empty());
 
-    // It becomes somebody else's.
+    // Ownership of the group changes.
     kubectl.apply(&group("same", "same", &["same"], Some("kubectl-olm")));
     let quick = kubectl.clone();
     let label = format!("{LABEL}=user");
@@ -574,7 +574,7 @@ fn somebody_is_quicker(plane: &ControlPlane, kubectl: &Kubectl) {
     assert_eq!((answer, text.contains("users look after")), (Ok(Outcome::Negative), true), "{text}");
     assert_eq!(kubectl.groups("same"), ["same=user"]);
 
-    // A member comes in the very moment: it gets its group back.
+    // A member is created at that moment: its group is created again.
     kubectl.namespace("member");
     let mut ours = group("member", "ours", &["member"], Some("kubectl-olm"));
     ours["metadata"]["annotations"] = json!({ "kept": "yes" });
@@ -593,7 +593,7 @@ fn somebody_is_quicker(plane: &ControlPlane, kubectl: &Kubectl) {
     assert_eq!(kubectl.groups("member"), ["ours=kubectl-olm"]);
 }
 
-/// An API server that is busy refuses without having looked.
+/// A busy API server refuses a request before executing it.
 fn busy_servers_are_asked_again(plane: &ControlPlane, kubectl: &Kubectl) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let refused: Arc<Mutex<BTreeSet<Call>>> = Arc::default();
@@ -640,7 +640,7 @@ fn what_is_compiled_can_be_applied(kubectl: &Kubectl, admin: &User) {
         let applied = kubectl.run(&["apply", "-f", "-"], &text);
         assert_eq!(applied.lines().count(), 6, "{applied}");
     }
-    // The account may do what it needs, and no more. kubectl ends with 1 when it may not.
+    // The account has the required permissions, and no others. kubectl exits with 1 if an action is not permitted.
     let may = |verb: &str, what: &str| {
         let mut can_i = std::process::Command::new(&kubectl.0);
         let can_i = can_i.arg("--kubeconfig").arg(&kubectl.1).args(["auth", "can-i", verb, what, "-n", "tea"]);

@@ -1,7 +1,7 @@
-//! What is found wrong with OperatorGroups where controllers have ended: in every scenario, as the real OLM left it and as ours does,
-//! and in objects that people wrote. Each finding was looked at, and none is false.
+//! Findings about OperatorGroups in final states: of every scenario, with the real OLM and with this implementation, and of
+//! manifests written by users. Each finding was reviewed, and none is a false positive.
 //!
-//! Snapshots tell the findings of scenarios whose objects are synthetic; of others they tell how many there are.
+//! Snapshots list the findings of scenarios with synthetic objects, and count those of others.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -27,7 +27,7 @@ use olm_tests::scenario::{all, checked_in};
 use olm_tests::skip;
 use serde_json::{Value, json};
 
-/// A time at which nothing in a scenario has just been changed.
+/// A time at which nothing in a scenario has changed recently.
 const LATER: &str = "2030-01-01T00:00:00Z";
 
 fn problems(objects: impl IntoIterator<Item = Value>) -> Vec<Problem> {
@@ -38,7 +38,7 @@ fn problems(objects: impl IntoIterator<Item = Value>) -> Vec<Problem> {
     lint(&world, &Known::everything(), LATER.parse::<Timestamp>().unwrap()).problems
 }
 
-/// What a scenario's cluster holds before its first step, which no recording tells.
+/// Returns the objects of a scenario's cluster before its first step, which recordings do not contain.
 fn before() -> Vec<Value> {
     let namespace = |name: &str| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
     let group = |name: &str, namespace: &str, target: &str| {
@@ -55,13 +55,13 @@ fn before() -> Vec<Value> {
     objects
 }
 
-/// The objects that the real OLM left.
+/// Returns the final objects of the real OLM.
 fn left_by_olm(scenario: &Scenario) -> Vec<Value> {
     let golden = scenario.golden().unwrap();
     before().into_iter().chain(golden.steps.last().unwrap().objects.values().cloned()).collect()
 }
 
-/// The objects that ours leaves.
+/// Returns the final objects of this implementation.
 fn left_by_ours(scenario: &Scenario) -> Vec<Value> {
     let data = data::data();
     let engine = SimEngine::start_for(scenario).unwrap();
@@ -107,7 +107,7 @@ fn the_end_of_every_scenario() {
     insta::assert_snapshot!(text);
 }
 
-/// Reasons with which the real OLM lets ClusterServiceVersions fail because of OperatorGroups.
+/// Reasons with which the real OLM fails ClusterServiceVersions because of OperatorGroups.
 const REASONS: [&str; 6] = [
     "NoOperatorGroup",
     "TooManyOperatorGroups",
@@ -148,7 +148,7 @@ fn the_end_of_scenarios_with_real_operators() {
     }
     let mut text = String::new();
     for (name, scenario) in all().unwrap().into_iter().filter(|(_, scenario)| !is_ours(scenario)) {
-        // Recordings tell no long specs of ClusterServiceVersions.
+        // Recordings do not contain long specs of ClusterServiceVersions.
         let ours = problems(left_by_ours(&scenario));
         writeln!(text, "{name}: {}", counts(ours.iter().map(|problem| problem.rule.code))).unwrap();
     }
@@ -177,7 +177,7 @@ fn linted(path: &Path) -> Value {
 }
 
 #[test]
-fn objects_that_people_wrote() {
+fn objects_written_by_users() {
     let Some(data) = data::data() else { skip!("{NO_DATA}") };
     let mut text = String::new();
     let mut sources: Vec<_> = std::fs::read_dir(data.join("objects")).unwrap().map(|e| e.unwrap().path()).collect();

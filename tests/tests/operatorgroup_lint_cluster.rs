@@ -1,5 +1,5 @@
-//! `kubectl olm operatorgroup lint` on a real API server: what is found there, what is mended when somebody says yes, and what those
-//! are told who may not look everywhere.
+//! `kubectl olm operatorgroup lint` on a real API server: findings, fixes after confirmation, and the report for users who
+//! cannot read all namespaces.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -106,7 +106,7 @@ impl User {
     }
 }
 
-/// The answer, the document, and what was said.
+/// Returns the result, the document, and standard error.
 fn asked(options: &Options, answer: Option<bool>) -> (Result<Outcome, CliError>, Value, String) {
     let (out, err) = (Buffer::default(), Buffer::default());
     let mut printer = Printer::to(out.clone(), err.clone());
@@ -117,14 +117,14 @@ fn asked(options: &Options, answer: Option<bool>) -> (Result<Outcome, CliError>,
     (outcome, serde_json::from_str(&out.text()).unwrap_or_default(), err.text())
 }
 
-/// `OG006 both`, for each finding.
+/// Returns each finding as `OG006 both`.
 fn told(findings: &Value) -> Vec<String> {
     let line = |f: &Value| format!("{} {}", f["code"].as_str().unwrap(), f["object"]["name"].as_str().unwrap());
     findings.as_array().unwrap().iter().map(line).collect()
 }
 
 #[test]
-fn what_is_found_is_mended_when_somebody_says_yes() {
+fn findings_are_fixed_after_confirmation() {
     if skipped() {
         return;
     }
@@ -147,14 +147,14 @@ fn what_is_found_is_mended_when_somebody_says_yes() {
         "OG016 empty",
         "OG020 rose.v0-x",
     ];
-    // The group was written just now: OLM may be about to see that it holds what nobody provides.
+    // The group was written a moment ago: OLM may still be about to notice that it lists APIs without a provider.
     let now: Vec<&str> = all.into_iter().filter(|found| !found.starts_with("OG016")).collect();
     let (outcome, document, talk) = asked(&admin.options(true), None);
     assert_eq!(outcome, Ok(Outcome::Negative), "{talk}");
     assert_eq!(told(&document["findings"]), now);
     assert_eq!(document["unchecked"], Value::Array(Vec::new()));
     let (_, of_garden, _) = asked(&admin.options(false), None);
-    assert!(!told(&of_garden["findings"]).contains(&"OG018 rose.v1".to_owned()), "it is in park");
+    assert!(!told(&of_garden["findings"]).contains(&"OG018 rose.v1".to_owned()), "it exists in park");
 
     let mending = Options { fix: true, ..admin.options(true) };
     let (outcome, document, talk) = asked(&mending, Some(false));
@@ -174,9 +174,13 @@ fn what_is_found_is_mended_when_somebody_says_yes() {
     assert_eq!(told(&document["findings"]), ["OG008 both", "OG017 both"]);
     let group = plane.kubectl(["get", "operatorgroup", "both", "-n", "garden", "-o", "json"]).output().unwrap();
     let group: Value = serde_json::from_slice(&group.stdout).unwrap();
-    assert_eq!(group["spec"]["targetNamespaces"], serde_json::json!(["park", "nowhere"]), "the selector alone went");
+    assert_eq!(
+        group["spec"]["targetNamespaces"],
+        serde_json::json!(["park", "nowhere"]),
+        "only the selector was removed"
+    );
 
-    // What would be, if another group came.
+    // The findings if another group were added.
     let second = folder.path().join("second.yaml");
     let text =
         "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {name: second, namespace: garden}\n";
@@ -192,7 +196,7 @@ fn what_is_found_is_mended_when_somebody_says_yes() {
         (&place.as_str().into(), &1.into())
     );
 
-    // What OLM is about to mend is not told, as soon as it has.
+    // A finding that OLM is about to fix is not reported after OLM has fixed it.
     let copy = folder.path().join("copy.yaml");
     let is_copy = |document: &&str| document.contains("kind: ClusterServiceVersion");
     std::fs::write(&copy, OBJECTS.split("---").find(is_copy).unwrap()).unwrap();
@@ -200,7 +204,10 @@ fn what_is_found_is_mended_when_somebody_says_yes() {
     assert!(plane.kubectl(["apply", "-f", copy]).status().unwrap().success());
     let joe = User { name: Some("joe".to_owned()), kubeconfig: admin.kubeconfig.clone() };
     let (_, document, _) = asked(&joe.options(true), None);
-    assert!(told(&document["findings"]).contains(&"OG018 rose.v1".to_owned()), "who may not watch looks again");
+    assert!(
+        told(&document["findings"]).contains(&"OG018 rose.v1".to_owned()),
+        "without permission to watch it is read again"
+    );
     let began = Instant::now();
     let mut olm = plane.kubectl(["delete", "-f", copy, "--wait=false"]).spawn().unwrap();
     let (_, document, _) = asked(&admin.options(true), None);
@@ -216,5 +223,5 @@ fn what_is_found_is_mended_when_somebody_says_yes() {
         "{talk}"
     );
     let (outcome, _, _) = asked(&jane.options(true), None);
-    assert!(outcome.is_err_and(|error| error.message.contains("operatorgroups")), "she may not look everywhere");
+    assert!(outcome.is_err_and(|error| error.message.contains("operatorgroups")), "she cannot read all namespaces");
 }

@@ -1,4 +1,4 @@
-//! `kubectl olm run` as a process on a simulated cluster behind HTTP: what it says, how it ends, and what it leaves.
+//! `kubectl olm run` as a process on a simulated cluster behind HTTP: its output, its exit codes, and the resulting objects.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
@@ -15,7 +15,7 @@ use olm_tests::plugin::binary;
 use olm_tests::sim_api::SimApi;
 use serde_json::{Value, json};
 
-/// A cluster with these objects, on which Kubernetes works and nobody else.
+/// Starts a cluster with these objects, on which only Kubernetes' controllers run.
 fn cluster(objects: impl IntoIterator<Item = Value>) -> SimApi {
     let now = Timestamp::now();
     let api = ApiServer::with_stock_objects(1, now).with_node("node", now);
@@ -31,7 +31,7 @@ fn namespace(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
 }
 
-/// What a process leaves.
+/// The result of a process.
 #[derive(Debug)]
 struct Ended {
     code: Option<i32>,
@@ -51,17 +51,17 @@ fn run(api: &SimApi, arguments: &str) -> Ended {
     wait(command)
 }
 
-/// The same on a terminal, which `script` makes. What it shows is `out`.
+/// Does the same on a terminal created by `script`. `out` is the terminal's content.
 fn run_on_terminal(api: &SimApi, arguments: &str, seconds: u64) -> Ended {
     let line = format!("{} {arguments}", binary("kubectl-olm-run").unwrap().display());
-    // Ctrl-C comes from the terminal, as it does when a person presses it.
+    // Ctrl-C is sent by the terminal, as if a user pressed it.
     let mut command = Command::new("timeout");
     command.args(["--foreground", "--signal=INT", &seconds.to_string(), "script", "-qec", &line, "/dev/null"]);
     command.env("KUBECONFIG", api.kubeconfig()).current_dir(repository());
     wait(command)
 }
 
-/// The commands of a section of the README, as they stand there.
+/// Returns the commands of a section of the README, verbatim.
 fn commands_of(section: &str) -> Vec<String> {
     let readme = std::fs::read_to_string(repository().join("README.md")).unwrap();
     let (_, rest) = readme.split_once(&format!("\n## {section}\n")).unwrap();
@@ -73,7 +73,7 @@ fn commands_of(section: &str) -> Vec<String> {
         .collect()
 }
 
-/// Does what a command says: those of kubectl itself as far as the README has them.
+/// Executes a command; of kubectl's own commands only those in the README.
 fn typed(api: &SimApi, line: &str) -> Ended {
     let words: Vec<&str> = line.split_whitespace().collect();
     match words[..] {
@@ -88,14 +88,14 @@ fn typed(api: &SimApi, line: &str) -> Ended {
             let target =
                 ObjectRef { gvk: Gvk::new("", "v1", "Namespace"), namespace: String::new(), name: name.to_owned() };
             api.ask(|simulation| simulation.delete(&target)).unwrap();
-            // The namespace controller deletes what is in it.
+            // The namespace controller deletes its content.
             api.wait_until(|s| olm(s, "ClusterServiceVersion").iter().all(object::is_deleting)).unwrap();
             Ended { code: Some(0), out: String::new(), err: String::new() }
         }
         ["kubectl", "get", ..] | ["kubectl", "olm", "version"] => {
             Ended { code: Some(0), out: String::new(), err: String::new() }
         }
-        _ => panic!("what does {line:?} do?"),
+        _ => panic!("unknown command {line:?}"),
     }
 }
 
@@ -111,12 +111,12 @@ fn roles_of_csvs(api: &SimApi) -> usize {
 }
 
 #[test]
-fn what_the_readme_says_works_as_it_stands_there() {
+fn the_commands_of_the_readme_work_verbatim() {
     let api = cluster([]);
     let mut said = String::new();
     for command in commands_of("On a real cluster") {
         if command.starts_with("kubectl delete namespace") {
-            // Controllers that are not given the folder damage nothing.
+            // Controllers without the folder of the catalog cause no damage.
             let Ended { code, err, .. } = run(&api, "--once");
             assert_eq!(code, Some(0), "{err}");
             assert!(err.contains("hint: --catalog market=DIR "), "{err}");
@@ -130,7 +130,7 @@ fn what_the_readme_says_works_as_it_stands_there() {
         let Ended { code, out, err } = typed(&api, &command);
         assert_eq!(code, Some(0), "{command}\n{out}{err}");
         if command.ends_with("--audit --once") {
-            // The API server may be about to tell of a Deployment once more.
+            // The API server may still be about to report a change of a Deployment.
             let is_other = |line: &&str| !line.starts_with("would update status of Operator/");
             assert_eq!(out.lines().filter(is_other).collect::<Vec<_>>(), <[&str; 0]>::default(), "nothing is blocked");
         }
@@ -144,7 +144,7 @@ fn what_the_readme_says_works_as_it_stands_there() {
     assert_eq!(roles_of_csvs(&api), 0);
 }
 
-/// A cluster with a catalog that nobody serves.
+/// Starts a cluster with a catalog that is not served.
 fn with_a_catalog_that_is_away() -> SimApi {
     let catalog = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
@@ -195,7 +195,7 @@ fn once_gives_up_after_its_time() {
 }
 
 #[test]
-fn a_catalog_that_stays_away_is_an_end_and_each_cause_is_said_once() {
+fn an_unavailable_catalog_ends_the_run_and_each_cause_is_reported_once() {
     let api = with_a_catalog_that_is_away();
     let Ended { code, out, err } = run(&api, "--once -v 0");
     assert_eq!(code, Some(1), "{err}");
@@ -242,7 +242,7 @@ fn ctrl_c_ends_it_as_shells_expect() {
     assert_eq!(object::text(&lease, &["spec", "holderIdentity"]), "", "the Lease is free");
 }
 
-/// A ClusterServiceVersion that is being deleted, with a ClusterRole of its own.
+/// Creates a ClusterServiceVersion that is being deleted, with a ClusterRole of its own.
 fn deleted(api: &SimApi) {
     let csv = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -264,7 +264,7 @@ fn deleted(api: &SimApi) {
 }
 
 #[test]
-fn deletions_are_finished_without_controllers_and_not_beside_them() {
+fn deletions_are_finished_only_without_running_controllers() {
     let api = cluster(crd::all().into_iter().chain(["olm", "garden"].map(namespace)));
     let ended = run(&api, "--release-finalizers");
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -276,7 +276,7 @@ fn deletions_are_finished_without_controllers_and_not_beside_them() {
     let ended = run(&api, "--release-finalizers olm");
     assert!(ended.code == Some(0) && ended.err.contains(" in olm: "), "{ended:?}");
     let ended = run(&api, "--release-finalizers");
-    assert!(ended.code == Some(2) && ended.err.contains("--yes"), "nobody can be asked: {ended:?}");
+    assert!(ended.code == Some(2) && ended.err.contains("--yes"), "no terminal for a prompt: {ended:?}");
     let ended = run(&api, "--release-finalizers --dry-run");
     assert_eq!(ended.code, Some(0), "{ended:?}");
     for words in ["would delete ClusterRole/rose", "would remove the finalizer of ClusterServiceVersion/garden/rose"] {
@@ -301,7 +301,7 @@ fn deletions_are_finished_without_controllers_and_not_beside_them() {
     assert!(ended.code == Some(2) && ended.err.contains("a real OLM runs on this cluster"), "{ended:?}");
     api.ask(|simulation| simulation.delete(&target)).unwrap();
 
-    // The other CRDs may be gone already, when OLM is uninstalled.
+    // The other CRDs may already be deleted when OLM is uninstalled.
     for crd in ["subscriptions", "installplans"] {
         let gvk = Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
         let target = ObjectRef { gvk, namespace: String::new(), name: format!("{crd}.operators.coreos.com") };

@@ -1,4 +1,4 @@
-//! The scenario files are as recorded, read as Python reads them, and are judged as the recordings' own programs judge.
+//! The scenario files are unchanged recordings, parsed as by Python, and compared as by the recordings' own programs.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -19,7 +19,7 @@ use olm_tests::skip;
 use serde_json::{Value, json};
 
 #[test]
-fn every_scenario_reads_and_its_golden_equals_itself() {
+fn every_scenario_is_valid_and_its_golden_equals_itself() {
     let scenarios = all().unwrap();
     assert!(scenarios.len() >= 53, "{}", scenarios.len());
     for (name, scenario) in &scenarios {
@@ -41,19 +41,19 @@ fn the_lists_name_scenarios_and_engines_that_exist() {
     let scenarios = all().unwrap();
     let is_known = |name: &String| scenarios.contains_key(name) || (name.starts_with("real-") && data().is_none());
     for (engine, names) in judge::passing().unwrap() {
-        assert!(["sim", "cluster"].contains(&engine.as_str()), "passing.yaml: no engine is called {engine}");
+        assert!(["sim", "cluster"].contains(&engine.as_str()), "passing.yaml: unknown engine {engine}");
         for name in names {
-            assert!(is_known(&name), "passing.yaml: there is no scenario {name}");
+            assert!(is_known(&name), "passing.yaml: unknown scenario {name}");
         }
     }
     for wanted in differences::wanted().unwrap() {
         assert!(wanted.reason.len() > 10, "differences.yaml: a reason is missing: {wanted:?}");
         let known = scenarios.keys().any(|name| wanted.scenario.matches(name));
-        assert!(known || data().is_none(), "differences.yaml: no scenario is called {:?}", wanted.scenario);
+        assert!(known || data().is_none(), "differences.yaml: unknown scenario {:?}", wanted.scenario);
     }
 }
 
-/// A recording is a fact: nobody edits it here.
+/// Recordings are never edited in this repository.
 #[test]
 fn copies_of_scenarios_equal_the_originals() {
     let Some(data) = data() else { skip!("{NO_DATA}") };
@@ -67,7 +67,7 @@ fn copies_of_scenarios_equal_the_originals() {
     }
 }
 
-/// All synthetic scenarios are here; those that name real bundles are not.
+/// All synthetic scenarios are part of the repository; those with real bundles are not.
 #[test]
 fn only_synthetic_scenarios_are_copied() {
     let Some(data) = data() else { skip!("{NO_DATA}") };
@@ -102,7 +102,7 @@ for path in sys.stdin.read().split():
     }
 }
 
-/// Feeds goldens back as recordings with one thing changed, and asks both judges.
+/// Compares goldens with recordings that have one modification, using both implementations.
 #[test]
 fn the_recordings_own_program_finds_the_same_differences() {
     let Some((python, data)) = python_and_data() else { return };
@@ -121,7 +121,7 @@ fn the_recordings_own_program_finds_the_same_differences() {
 #[test]
 fn the_recordings_own_program_finds_the_same_differences_in_a_run() {
     let Some((python, data)) = python_and_data() else { return };
-    // One that passes, and two in which there is more to disagree on.
+    // One that passes, and two with more differences.
     for name in ["csv-simple", "csv-invalid-strategy", "install-automatic"] {
         let scenario = Scenario::read(&data.join("scenarios").join(name)).unwrap();
         let found = Run::new(SimEngine::start().unwrap(), &scenario, Some(&data)).play().unwrap();
@@ -130,7 +130,7 @@ fn the_recordings_own_program_finds_the_same_differences_in_a_run() {
     }
 }
 
-/// What the recordings' own program says of a recording, but for its last line.
+/// Returns the output of the recordings' own program for a recording, without its last line.
 fn tool_prints(python: &str, data: &Path, scenario: &Scenario, found: &Recording) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     recording::write(found, scenario, folder.path()).unwrap();
@@ -148,7 +148,7 @@ fn tool_prints(python: &str, data: &Path, scenario: &Scenario, found: &Recording
     lines
 }
 
-/// The golden, and the golden with one thing changed, each in another way.
+/// Returns the golden, and copies with one modification each.
 fn mutations(golden: &Recording) -> Vec<Recording> {
     let changed = |change: &dyn Fn(&mut Recording)| {
         let mut found = golden.clone();
@@ -190,13 +190,13 @@ fn mutations(golden: &Recording) -> Vec<Recording> {
     ]
 }
 
-/// Our differences as the recordings' own program prints them.
+/// Formats our differences as the recordings' own program does.
 fn as_tool_prints(golden: &Recording, found: &Recording) -> Vec<String> {
     let mut lines = Vec::new();
     let mut at = None;
-    // That program does not say whether a run went well.
+    // That program does not report failures of the run itself.
     for difference in compare(golden, found).into_iter().filter(|d| !matches!(d.what, What::Step(_))) {
-        // That program has an entry for every state that was not seen, and for each object that differs.
+        // That program reports each state that was not observed, and each object that differs.
         let here = (difference.step.clone(), difference.object.clone());
         if matches!(difference.what, What::TransitionMissing(_)) || at.as_ref() != Some(&here) {
             lines.push(format!("[{}] {}", here.0, here.1));
@@ -207,7 +207,7 @@ fn as_tool_prints(golden: &Recording, found: &Recording) -> Vec<String> {
     lines
 }
 
-/// Both normalisers on real CSVs, on what OLM makes of them, and on texts that are meant to be hard.
+/// Compares both normalisers on real CSVs, on objects that OLM derives from them, and on difficult texts.
 #[test]
 fn the_recordings_own_program_normalises_the_same() {
     let Some((python, data)) = python_and_data() else { return };
@@ -255,23 +255,23 @@ print(json.dumps([n.object(o) for o in run['objects']]))
     }
 }
 
-/// The CSVs, CRDs, RBAC and Services of the sample bundles.
+/// Returns the CSVs, CRDs, RBAC and Services of the sample bundles.
 fn real_objects(data: &Path) -> Vec<Value> {
     let packages = ["bundles/etcd", "bundles/prometheus", "bundles/strimzi-kafka-operator", "bundles/camel-k"];
     let files = packages.iter().flat_map(|package| data::files(&data.join(package)));
     let objects =
         files.filter(|path| path.parent().unwrap().ends_with("manifests")).flat_map(|p| documents(&p).unwrap());
-    // v1beta1 CRDs without `versions` cannot come from today's API server.
+    // Current API servers never return v1beta1 CRDs without `versions`.
     objects.filter(|o| o["kind"] != "CustomResourceDefinition" || o["spec"]["versions"].is_array()).collect()
 }
 
-/// The content of every file below a folder, by path relative to it.
+/// Returns the content of every file below a folder, by relative path.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let relative = |path: &Path| path.strip_prefix(folder).unwrap().to_owned();
     data::files(folder).iter().map(|path| (relative(path), fs::read(path).unwrap())).collect()
 }
 
-/// The data folder, and a Python that can read YAML; says so when there is none.
+/// Returns the data folder, and a Python that can read YAML; reports a skipped test if there is none.
 fn python_and_data() -> Option<(&'static str, PathBuf)> {
     let Some(data) = data() else {
         say_skipped(NO_DATA);

@@ -1,6 +1,6 @@
-//! The scenarios against a real control plane, with `kubectl olm run` on it.
+//! The scenarios on a real control plane with `kubectl olm run`.
 //!
-//! A test for each scenario that `passing.yaml` lists for any engine; `OLM_SCENARIOS=a,b` (or `all`) runs others.
+//! One test for each scenario that `passing.yaml` lists for any engine; `OLM_SCENARIOS=a,b` (or `all`) runs others.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use olm_tests::scenario::judge;
 
 fn main() -> Result<ExitCode> {
     let mut arguments = Arguments::from_args();
-    // A control plane keeps a core busy.
+    // A control plane uses a full core.
     arguments.test_threads.get_or_insert(2);
     let trials = if control_plane::skipped() { vec![] } else { judge::trials("cluster", false, ClusterEngine::start)? };
     Ok(libtest_mimic::run(&arguments, trials).exit_code())

@@ -1,6 +1,6 @@
-//! The controllers are killed and started anew, and every step of a scenario ends with the same objects all the same: for each
-//! scenario that passes on `sim`, in one run after every action (what may be in flight together done in the opposite order), and after each action in a run of its own.
-//! What may differ then and only then is in `differences.yaml`, as `engine: crash`.
+//! The controllers are killed and restarted, and every step of a scenario must still end with the same objects: for each
+//! scenario that passes on `sim`, in one run after every action (with each batch executed in reverse order), and after each
+//! action in a separate run. Differences that are permitted only here are in `differences.yaml`, as `engine: crash`.
 
 use std::process::ExitCode;
 
@@ -15,12 +15,13 @@ use olm_tests::scenario::runner::{Run, Went};
 use olm_tests::scenario::sim::SimEngine;
 use olm_tests::scenario::{all, judge};
 
-/// What comes before every scenario is the same for all: the controllers are killed in it for this one only.
+/// The common preparation is equal for all scenarios: the controllers are killed during it only in this one.
 const FROM_THE_BEGINNING: &str = "csv-simple";
 
-/// A run of more actions than this is killed after some of them only, evenly spread: each time costs as much as the rest of the run.
+/// In a run with more actions than this the controllers are killed only after some of them, evenly distributed, because each
+/// kill costs as much as the rest of the run.
 const MANY_ACTIONS: usize = 400;
-/// After so many of them.
+/// The number of kills in such a run.
 const KILLS_OF_MANY: usize = 10;
 
 fn main() -> Result<ExitCode> {
@@ -48,8 +49,9 @@ fn after_every(scenario: &Scenario) -> Result<()> {
     Expected::of(scenario)?.check(Run::new(engine, scenario, data.as_deref()))
 }
 
-/// A run begins where the undisturbed one was before the action. It ends with the step when that leaves the cluster as it was without
-/// the crash, for from there on both would do the same; else it goes on to the end and is held against the recording.
+/// Each run starts in the state of the undisturbed run before the action. It ends with the step if the cluster is then in the
+/// same state as without the crash, because both would continue equally; otherwise it continues to the end and is compared with
+/// the recording.
 fn after_each(scenario: &Scenario) -> Result<()> {
     let data = data();
     let expected = Expected::of(scenario)?;
@@ -63,7 +65,7 @@ fn after_each(scenario: &Scenario) -> Result<()> {
     let all = undisturbed.engine().simulation().actions() - actions;
     let step = if all > MANY_ACTIONS { all / KILLS_OF_MANY } else { 1 };
     loop {
-        // Where the undisturbed run was before each of the actions of a step.
+        // The states of the undisturbed run before each action of a step.
         let mut forks = Vec::new();
         let went = loop {
             let before = run.clone();
@@ -91,14 +93,14 @@ fn after_each(scenario: &Scenario) -> Result<()> {
     expected.check(run)
 }
 
-/// Do the controllers know nothing but what the objects say? What they know beside is when to try again, which is soon.
+/// Returns whether the controllers have no state except the objects and short retries.
 fn remembers_nothing(run: &mut Run<'_, SimEngine>) -> bool {
     let simulation = run.engine().simulation();
     let soon = simulation.now() + SignedDuration::from_hours(24);
     simulation.planner().wakeup().is_none_or(|at| at > soon)
 }
 
-/// What a scenario ends with.
+/// The expected result of a scenario.
 struct Expected<'a> {
     scenario: &'a str,
     golden: Recording,
@@ -110,7 +112,7 @@ impl<'a> Expected<'a> {
         Ok(Self { scenario: &scenario.name, golden: scenario.golden()?, wanted: wanted()? })
     }
 
-    /// Lets the run go on to its end. An error: not all steps ended as recorded.
+    /// Runs the scenario to its end. Returns an error if any step did not end as recorded.
     fn check(&self, mut run: Run<'_, SimEngine>) -> Result<()> {
         let report = judge::end_report(self.scenario, "crash", &self.golden, &run.play()?, &self.wanted);
         anyhow::ensure!(report.is_empty(), "{report}");

@@ -1,6 +1,6 @@
-//! Sick connections lose nothing: an install on a real control plane, in which every other call of the controllers fails, ends with
-//! the same objects all the same. In each run a call fails in another way, so that in the end each has failed in every way.
-//! What may differ then and only then is in `differences.yaml`, as `engine: faults`.
+//! Connection failures lose nothing: an installation on a real control plane in which every other call of the controllers fails
+//! must end with the same objects. In each run a call fails in a different way, so that each call fails in every way.
+//! Differences that are permitted only here are in `differences.yaml`, as `engine: faults`.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -19,10 +19,10 @@ use olm_tests::scenario::{all, judge};
 /// A ClusterServiceVersion with a CRD, RBAC and a Deployment.
 const SCENARIO: &str = "install-automatic";
 
-/// How long an answer is waited for: every silence costs that.
+/// The request timeout, which every call without a response costs.
 const PATIENCE: &str = "--request-timeout=2s";
 
-/// What must have failed at least, or this shows less than it says.
+/// Calls that must have failed, because the test covers less otherwise.
 const FAILS: [(&str, &str); 10] = [
     ("create", "installplans"),
     ("update", "installplans"),
@@ -45,15 +45,15 @@ fn ways() -> [(&'static str, Fault); 6] {
         ("500", refused(500, "InternalError")),
         ("429", refused(429, "TooManyRequests")),
         ("no answer", Fault::Silence { reached: false }),
-        ("no answer to what is done", Fault::Silence { reached: true }),
+        ("executed without a response", Fault::Silence { reached: true }),
         ("dropped", Fault::Drop { reached: false }),
-        ("dropped when done", Fault::Drop { reached: true }),
+        ("dropped after execution", Fault::Drop { reached: true }),
     ]
 }
 
 fn main() -> Result<ExitCode> {
     let mut arguments = Arguments::from_args();
-    // A control plane keeps a core busy.
+    // A control plane uses a full core.
     arguments.test_threads.get_or_insert(2);
     let mut trials = Vec::new();
     if !control_plane::skipped() {
@@ -64,7 +64,7 @@ fn main() -> Result<ExitCode> {
     Ok(libtest_mimic::run(&arguments, trials).exit_code())
 }
 
-/// Which calls have failed, and how often they came. Every call fails the first time and goes through the second, and so on.
+/// The calls with their counts. Every call fails the first time, succeeds the second time, and so on.
 #[derive(Default)]
 struct Seen {
     calls: BTreeMap<Call, usize>,
@@ -73,7 +73,7 @@ struct Seen {
 
 impl Seen {
     fn judge(&mut self, call: &Call, first: usize) -> Option<Fault> {
-        // Controllers that cannot even ask what is served, and who else is there, do not begin.
+        // Controllers do not start without discovery and the Lease.
         self.began |= (call.verb, call.resource.as_str()) == ("list", "clusterserviceversions");
         if !self.began || call.verb.is_empty() {
             return None;
@@ -88,13 +88,13 @@ impl Seen {
 
 fn survives(first: usize) -> Result<()> {
     let mut scenarios = all()?;
-    let scenario = scenarios.remove(SCENARIO).context("there is no such scenario")?;
+    let scenario = scenarios.remove(SCENARIO).context("unknown scenario")?;
     let seen: Arc<Mutex<Seen>> = Arc::default();
     let known = seen.clone();
     let judged = move |call: &Call| known.lock().unwrap_or_else(PoisonError::into_inner).judge(call, first);
     let engine = ClusterEngine::start_faulty(&[PATIENCE.to_owned()], judged)?;
     let mut run = Run::new(engine, &scenario, None);
-    let found = run.play().with_context(|| format!("the controllers' words:\n{}", run.engine().log()))?;
+    let found = run.play().with_context(|| format!("the controllers' log:\n{}", run.engine().log()))?;
     let report = judge::end_report(SCENARIO, "faults", &scenario.golden()?, &found, &wanted()?);
     ensure!(report.is_empty(), "{report}\n{}", run.engine().log());
     let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,11 +1,11 @@
-//! Installs and upgrades every operator of the sample data in simulation, and compares how they end.
+//! Installs and upgrades every operator of the sample data in simulation, and compares the final states.
 //!
-//! * The heads of all channels end as the real OLM ended (`recorded/install-heads.tsv` of the data folder), but for the differences that
-//!   `tests/sweep/differences.yaml` argues.
-//! * Upgrades, and heads that the recording does not have, end as `tests/sweep/ends.tsv` says.
+//! * The heads of all channels end as with the real OLM (`recorded/install-heads.tsv` of the data folder), apart from the
+//!   differences in `tests/sweep/differences.yaml`.
+//! * Upgrades, and heads without a recording, end as listed in `tests/sweep/ends.tsv`.
 //!
-//! Print the tables with `cargo test -p olm-tests --test sweep -- --nocapture`. `OLM_SWEEP=NAME,…` plays only packages or CSVs of these
-//! names, and prints why each ended as it did.
+//! Print the tables with `cargo test -p olm-tests --test sweep -- --nocapture`. `OLM_SWEEP=NAME,…` plays only packages or CSVs
+//! with these names, and prints the reasons of each final state.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,13 +25,13 @@ use olm_tests::sweep::catalog::{Bundles, Served};
 use olm_tests::sweep::each;
 use olm_tests::sweep::judge::{self, Recorded};
 
-/// The bundles, if there is a data folder.
+/// The bundles, if the data folder exists.
 static BUNDLES: LazyLock<Option<Bundles>> = LazyLock::new(|| Some(Bundles::read(&data()?.join("bundles")).unwrap()));
 
 /// The catalog of all packages.
 static CATALOG: LazyLock<Option<Served>> = LazyLock::new(|| Some(BUNDLES.as_ref()?.catalog().unwrap()));
 
-/// Which packages and CSVs are asked for.
+/// The selected packages and CSVs.
 static ASKED: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     let asked = std::env::var("OLM_SWEEP").unwrap_or_default();
     asked.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
@@ -57,7 +57,7 @@ fn heads_of_channels_end_as_recorded() {
 }
 
 #[test]
-fn upgrades_end_as_written_down() {
+fn upgrades_end_as_stored() {
     let Some(bundles) = &*BUNDLES else { skip!("{NO_DATA}") };
     let recorded = judge::recorded(&data().unwrap()).unwrap().unwrap_or_default();
     let upgrades = bundles.edges().into_iter().map(|edge| (edge.by.as_str(), bundles.upgrade(edge)));
@@ -85,10 +85,11 @@ fn is_asked(case: &Case) -> bool {
     ASKED.is_empty() || ASKED.contains(&case.package) || csvs.into_iter().any(|csv| ASKED.contains(csv))
 }
 
-/// Plays every case in a simulated cluster of its own that serves the catalog of all packages, and for an upgrade that of its package.
+/// Plays every case in a separate simulated cluster that serves the catalog of all packages, and for an upgrade also that of
+/// its package.
 fn play(bundles: &Bundles, cases: &[Case]) -> Vec<Outcome> {
     let catalog = CATALOG.as_ref().unwrap();
-    assert_eq!(catalog.left_out, Vec::<String>::new(), "the catalog is sound");
+    assert_eq!(catalog.left_out, Vec::<String>::new(), "the catalog is valid");
     let packages: BTreeSet<&str> =
         cases.iter().filter(|case| case.upgrade.is_some()).map(|case| &*case.package).collect();
     let packages: Vec<&str> = packages.into_iter().collect();

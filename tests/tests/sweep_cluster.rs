@@ -1,7 +1,9 @@
-//! Installs operators of the sample data on a real control plane, and compares how they end with the real OLM's recording.
+//! Installs operators of the sample data on a real control plane, and compares the final states with the recording of the real
+//! OLM.
 //!
-//! A sample is played at once; with `OLM_SWEEP=all` the heads of all channels, one after the other as they were recorded (some twenty
-//! minutes); with `OLM_SWEEP=NAME,…` those of these packages or names. Print the table with `-- --nocapture`.
+//! By default a sample is installed at once; with `OLM_SWEEP=all` the heads of all channels, one after the other as they were
+//! recorded (about twenty minutes); with `OLM_SWEEP=NAME,…` those of these packages or names. Print the table with `--
+//! --nocapture`.
 
 use olm_tests::data::{NO_DATA, data};
 use olm_tests::sweep::case::{Case, Outcome};
@@ -10,8 +12,8 @@ use olm_tests::sweep::judge::{self, Recorded};
 use olm_tests::sweep::live::Live;
 use olm_tests::{control_plane, skip};
 
-/// No two of them own the same API. Own, single and global namespaces; native APIs, odd API versions, dependencies, webhooks; and
-/// some that do not succeed.
+/// No two of them own the same API. They cover own, single and global namespaces, native APIs, unusual API versions,
+/// dependencies, webhooks, and operators that do not succeed.
 const SAMPLE: [&str; 9] = [
     "cert-manager.v1.15.2",
     "compliance-operator.v1.10.0-dev",

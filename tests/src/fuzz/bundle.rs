@@ -1,4 +1,4 @@
-//! Bundles: manifests, annotations, properties, dependencies, and what becomes of them in a catalog and in an InstallPlan.
+//! Bundles: manifests, annotations, properties, dependencies, and their use in catalogs and InstallPlans.
 
 use olm_core::api::go_json::GoType;
 use olm_core::bundle::steps::{self, BundleSource};
@@ -15,10 +15,10 @@ use super::parts::files;
 const SOURCE: BundleSource<'static> =
     BundleSource { catalog: "garden", catalog_namespace: "olm", csv: "rose.v1.0.0", replaces: "rose.v0.9.0" };
 
-/// The files of a bundle directory. What stands alone is the manifest of a ClusterServiceVersion.
+/// Parses the files of a bundle directory. An input without parts is the manifest of a ClusterServiceVersion.
 ///
 /// # Panics
-/// A catalog does not have the bundle that was rendered, or the InstallPlan not its objects.
+/// The catalog does not contain the rendered bundle, or the InstallPlan not its objects.
 pub(super) fn run(bytes: &[u8]) {
     let files = files(bytes, "manifests/csv.yaml");
     if let Unpacked::Content(content) = Unpacked::of_files(&files) {
@@ -45,7 +45,7 @@ pub(super) fn run(bytes: &[u8]) {
     self::content(&rendered.content);
 }
 
-/// What a ClusterServiceVersion says to those who look at it.
+/// Reads all fields of a ClusterServiceVersion.
 fn csv(csv: &Value) {
     let encoded = GoType::CLUSTER_SERVICE_VERSION.encode(csv);
     let read = serde_json::from_str::<Value>(&encoded);
@@ -78,7 +78,7 @@ fn content(content: &BundleContent) {
     assert!(reference::is_reference(&told), "{told}");
 }
 
-/// The schemas of a definition, held against objects.
+/// Validates objects against the schemas of a CustomResourceDefinition.
 fn schemas(crd: &Value) {
     let versions = crd["spec"]["versions"].as_array().cloned().unwrap_or_default();
     for schema in versions.iter().map(|version| &version["schema"]["openAPIV3Schema"]) {

@@ -1,4 +1,4 @@
-//! Catalogs in all their forms: blobs, bundle directories, templates, ConfigMaps.
+//! Catalogs in all formats: blobs, bundle directories, templates, ConfigMaps.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use serde_json::{Value, json};
 
 use super::parts::files;
 
-/// How large the pieces are in which files are read.
+/// The size of the pieces in which files are read.
 const PIECE: usize = 97;
-/// What begins the files that are added to the catalog.
+/// The prefix of files that are added to the catalog.
 const NEW: &str = "new/";
 
-/// Reads a catalog, and does with it what the commands do.
+/// Reads a catalog, and runs the operations of the commands on it.
 ///
 /// # Panics
-/// What is read again is not the same, or findings do not say what is wrong.
+/// Reading it again gives a different result, or findings have no message.
 pub(super) fn run(bytes: &[u8]) {
     let files = files(bytes, "catalog.yaml");
     let (new, files): (Vec<File>, Vec<File>) = files.into_iter().partition(|file| file.path.starts_with(NEW));
@@ -55,7 +55,7 @@ fn check(load: &Loaded) {
         for channel in &package.channels {
             let graph = Graph::of(channel);
             for node in graph.nodes() {
-                assert!(graph.walk(node.point()).hops.len() <= graph.nodes().len(), "the way from {}", node.name);
+                assert!(graph.walk(node.point()).hops.len() <= graph.nodes().len(), "the path from {}", node.name);
             }
             let lanes = Lanes::of(&graph, |_| true);
             assert_eq!(lanes.rows.len(), graph.nodes().len());
@@ -63,17 +63,17 @@ fn check(load: &Loaded) {
         }
     }
     for entry in load.snapshot.entries() {
-        // Objects that cannot be read are none; to look must not hurt.
+        // Objects that cannot be read count as missing; reading them must not panic.
         let _ = load.snapshot.read_bundle(&entry.package, &entry.channel, &entry.name);
     }
 }
 
-/// The same file piece by piece is the same catalog.
+/// Checks that reading the file in pieces gives the same catalog.
 fn pieces(file: &File, load: &Loaded) {
     if !file.bytes.is_empty() && std::str::from_utf8(&file.bytes).is_ok() && file.path.contains('.') {
         let pieces = in_pieces(file, PIECE).load();
         assert_eq!(pieces.snapshot, load.snapshot);
-        // How the rest of a damaged file is called depends on where it is divided.
+        // How the rest of a damaged file is read depends on where it is divided.
         let is_damaged =
             |load: &Loaded| load.findings.iter().any(|f| ["unreadable-file", "not-an-object"].contains(&f.code));
         assert_eq!(is_damaged(&pieces), is_damaged(load));
@@ -109,7 +109,7 @@ fn in_pieces(file: &File, size: usize) -> CatalogIndex {
     loader.finish()
 }
 
-/// What a sound catalog says in one form is a catalog that says the same.
+/// Checks that a valid catalog is unchanged after it was rendered and read again.
 fn rendered(files: &[File], load: &Loaded) {
     for level in [MigrationLevel::None, MigrationLevel::BundleObjectToCsvMetadata] {
         let index = catalog::index_files(files);
@@ -137,7 +137,7 @@ fn names(snapshot: &Snapshot) -> Vec<(&str, &str, &str)> {
     snapshot.entries().map(|e| (e.package.as_str(), e.channel.as_str(), e.name.as_str())).collect()
 }
 
-/// A part of a sound catalog is a sound catalog.
+/// Checks that a part of a valid catalog is a valid catalog.
 fn filtered(files: &[File], load: &Loaded) {
     let Some(package) = load.snapshot.packages().values().next() else { return };
     let channel = package.channels.first().map(|c| c.name.clone());
@@ -170,7 +170,7 @@ fn template(file: &File) {
     }
 }
 
-/// What an image `NAME:VERSION` holds.
+/// Returns the content of the image `NAME:VERSION`.
 fn bundle_of(image: &str) -> Result<Vec<Value>, String> {
     let (name, version) = image.rsplit_once(':').ok_or_else(|| format!("no image {image}"))?;
     let package = name.rsplit('/').next().unwrap_or_default();

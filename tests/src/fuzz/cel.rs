@@ -1,4 +1,4 @@
-//! Rules in the Common Expression Language: read, checked, and evaluated within the work that they may ask for.
+//! Rules in the Common Expression Language: parsed, checked, and evaluated within their cost limit.
 
 use olm_core::bundle::Property;
 use olm_core::constraint::{Candidate, Constraint, Policy, Rule, Work};
@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use super::parts::parts;
 
-/// Longest complaint. A rule has twenty thousand bytes at most.
+/// Maximum length of an error message. A rule has at most twenty thousand bytes.
 const LONGEST: usize = 64 << 10;
 
-/// A rule, and after `>>> properties` a JSON list of properties to evaluate it on; after `>>> constraint` a constraint in JSON.
+/// Evaluates a rule; after `>>> properties` a JSON list of properties to evaluate it on, after `>>> constraint` a constraint in
+/// JSON.
 ///
 /// # Panics
-/// It says one thing today and another tomorrow, or takes more than it may.
+/// The result is not deterministic, or exceeds the cost limit.
 pub(super) fn run(bytes: &[u8]) {
     let (head, parts) = parts(bytes);
     let text = String::from_utf8_lossy(head);
@@ -38,7 +39,7 @@ pub(super) fn run(bytes: &[u8]) {
 
 fn short(error: Option<impl ToString>) {
     let told = error.map(|error| error.to_string()).unwrap_or_default();
-    assert!(told.len() <= LONGEST, "a complaint of {} bytes", told.len());
+    assert!(told.len() <= LONGEST, "an error message of {} bytes", told.len());
 }
 
 fn some_properties() -> Vec<Property> {
@@ -60,7 +61,7 @@ fn constraint(value: &Value, properties: &[Property]) {
             let met = constraint.is_met_within(&candidate, &work);
             assert_eq!(constraint.is_met_by(&candidate), met || work.is_spent() && constraint.is_met_by(&candidate));
             let _ = constraint.to_string();
-            // However often it is asked for: at some time nothing is left, and then the answer is no.
+            // After enough requests the budget is spent, and then the result is no.
             if work.is_spent() {
                 assert!(!constraint.is_met_within(&candidate, &work));
             }
@@ -70,7 +71,7 @@ fn constraint(value: &Value, properties: &[Property]) {
     }
 }
 
-/// The same text as a policy on explanations.
+/// Evaluates the same text as a policy on explanations.
 fn policy(text: &str) {
     let document = serde_json::to_value(Explanation::default()).unwrap_or_default();
     match Policy::compile(text, &document) {

@@ -1,4 +1,4 @@
-//! The controllers themselves, on objects that tenants and operators wrote, in a simulation.
+//! The controllers, on objects that tenants and operators wrote, in a simulation.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 use super::parts::parts;
 
-/// Virtual time.
+/// Virtual time limit.
 const LIMIT: SignedDuration = SignedDuration::from_mins(3);
-/// Most that may happen in it: what never rests is found.
+/// Maximum number of steps, which detects controllers that never settle.
 const STEPS: usize = 4000;
-/// Most objects.
+/// Maximum number of objects.
 const OBJECTS: usize = 30;
-/// What begins the names of parts that are files of the catalog.
+/// The prefix of the names of parts that are files of the catalog.
 const CATALOG: &str = "catalog/";
 
 /// Objects, and the files of a catalog.
@@ -45,15 +45,15 @@ fn is_object(value: &Value) -> bool {
         && !object::name(value).is_empty()
 }
 
-/// When the simulation begins.
+/// Returns the start time of the simulation.
 pub(super) fn beginning() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap_or_default()
 }
 
-/// Lets the controllers work on these objects.
+/// Runs the controllers on these objects.
 ///
 /// # Panics
-/// They never come to rest.
+/// They never settle.
 pub(super) fn run(bytes: &[u8]) {
     let given = Given::read(bytes);
     let api = ApiServer::with_stock_objects(1, beginning()).with_node("node", beginning());
@@ -70,12 +70,12 @@ pub(super) fn run(bytes: &[u8]) {
     let mut steps = 0;
     simulation.settle_while(LIMIT, |simulation| {
         steps += 1;
-        assert!(steps <= STEPS, "they do not rest: {:?}", last(simulation));
+        assert!(steps <= STEPS, "they do not settle: {:?}", last(simulation));
         simulation.take_refusals();
     });
 }
 
-/// What happened last.
+/// Returns the last entries of the timeline.
 fn last(simulation: &Simulation) -> Vec<String> {
     let last = simulation.happenings().iter().rev().take(6);
     last.map(|happening| format!("{:?} {}", happening.actor, object::name(happening.change.object()))).collect()

@@ -1,4 +1,4 @@
-//! YAML and JSON documents: within their budgets, and the same when they are written and read again.
+//! YAML and JSON documents: within their budgets, and unchanged after they were written and read again.
 
 use olm_core::budget;
 use olm_core::yaml::{self, Document, Format, Step};
@@ -9,13 +9,13 @@ use super::shown::harmless;
 
 /// Limits that small inputs exceed.
 const SMALL: budget::Document = budget::Document { nodes: 200, bytes: 2000, depth: 12 };
-/// What aliases may add to the values of a document.
+/// How many values aliases may add to a document.
 const ALIASES: usize = 10_000;
 
 /// Reads documents.
 ///
 /// # Panics
-/// They are more than they may be, or other ones when they are read again.
+/// They exceed a limit, or change when they are read again.
 pub(super) fn run(bytes: &[u8]) {
     let documents = match yaml::documents(bytes) {
         Ok(documents) => documents,
@@ -58,7 +58,7 @@ fn check(document: &Document<'_>) {
     assert!((document.line..=last).contains(&found), "line {found} of {}..={last}", document.line);
 }
 
-/// What is whole at the beginning of a text, and the rest, have the documents of the text.
+/// Checks that the complete documents at the beginning of a text, and its rest, are the documents of the text.
 fn in_two(bytes: &[u8], format: Format, documents: &[Document<'_>]) {
     let cut = yaml::whole(bytes, format);
     assert!(cut <= bytes.len());
@@ -74,7 +74,7 @@ fn in_two(bytes: &[u8], format: Format, documents: &[Document<'_>]) {
     }
 }
 
-/// The value is the same when it is written in any format and read again.
+/// Checks that the value is unchanged after it was written in any format and read again.
 pub(super) fn again(value: &Value) {
     for text in [yaml::to_string(value).unwrap_or_default(), data::yaml(value).unwrap_or_default()] {
         let read = yaml::first(text.as_bytes());
@@ -91,7 +91,7 @@ pub(super) fn again(value: &Value) {
     }
 }
 
-/// The way to some leaf: always the last.
+/// Appends the path to a leaf, following the last entry at each level.
 fn leaf(value: &Value, path: &mut Vec<Step>) {
     match value {
         Value::Array(items) => {
@@ -110,7 +110,7 @@ fn leaf(value: &Value, path: &mut Vec<Step>) {
     }
 }
 
-/// What a value takes.
+/// The size of a value.
 #[derive(Debug, Default)]
 struct Size {
     nodes: usize,

@@ -1,4 +1,4 @@
-//! What an InstallPlan would do, and how that is told in every form.
+//! Explanations of InstallPlans in every output format.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use olm_shell::visible::is_plain;
 use super::controllers::{Given, beginning};
 use super::shown::{Data, harmless, shown, value};
 
-/// More than this is explained of no input.
+/// How many subjects of an input are explained.
 const SUBJECTS: usize = 3;
 
-/// An explanation in JSON, or the objects of a cluster with the files of a catalog.
+/// Explains an explanation in JSON, or the objects of a cluster with the files of a catalog.
 ///
 /// # Panics
-/// What is printed steers a terminal, forges a heading, or is no data where it should be.
+/// The output contains terminal control characters, a forged heading, or invalid data.
 pub(super) fn run(bytes: &[u8]) {
     if let Ok(explanation) = serde_json::from_slice::<Explanation>(bytes) {
-        // The digest is ours, whatever others write.
+        // The digest never contains text of other writers.
         return told(&Explanation { hash: "0".to_owned(), ..explanation });
     }
     let Given { objects, catalog } = Given::read(bytes);
@@ -81,7 +81,7 @@ fn told(explanation: &Explanation) {
     }
 }
 
-/// How many headings outside of fences say that all is safe.
+/// Counts the headings outside of fences that state that the plan is safe.
 fn headings(markdown: &str) -> usize {
     let mut safe = 0;
     let mut fence: Option<String> = None;

@@ -1,4 +1,4 @@
-//! Update graphs and lists of catalogs, in every form.
+//! Update graphs and lists of catalogs, in every format.
 
 use olm_shell::catalog::graph::{self, Format};
 use olm_shell::catalog::{Ref, list, validate};
@@ -10,7 +10,7 @@ use olm_shell::image;
 use super::must_gather::gathered;
 use super::shown::{Data, Shown, shown, value};
 
-/// Every form of a graph, and how it is read again.
+/// Every format of a graph, and how it is parsed.
 const FORMATS: [(Format, Option<Data>); 6] = [
     (Format::Text, None),
     (Format::Dot, None),
@@ -20,10 +20,10 @@ const FORMATS: [(Format, Option<Data>); 6] = [
     (Format::Yaml, Some(Data::Yaml)),
 ];
 
-/// Draws the catalog that a folder holds.
+/// Draws the catalog in a folder.
 ///
 /// # Panics
-/// What is printed steers a terminal, is no data where it should be, or is a drawing with more parts than were drawn.
+/// The output contains terminal control characters, invalid data, or a drawing with additional parts.
 pub(super) fn run(bytes: &[u8]) {
     let folder = gathered(bytes);
     let refs = vec![Ref::Directory(folder.path().to_owned())];
@@ -68,7 +68,7 @@ pub(super) fn run(bytes: &[u8]) {
     }
 }
 
-/// A drawing has the structure of a drawing.
+/// Checks the structure of a drawing.
 fn structure(format: Format, shown: &Shown) {
     let out = &shown.out;
     match format {

@@ -1,4 +1,4 @@
-//! The registry's protocol, both ways: what a server may send to our client, and what clients may ask of our server.
+//! The registry's protocol in both directions: responses of a server to our client, and requests of clients to our server.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -20,27 +20,27 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::hostile::grpc::{Catalog, Hostility};
 
-/// Most bytes of a catalog here, with what they take in memory.
+/// Maximum size of a catalog in bytes, including its size in memory.
 const MOST: usize = 64 << 10;
 
-/// What a server says, and what a client asks for.
+/// Responses of a server, and requests of a client.
 #[derive(Clone, PartialEq, Message)]
 struct Input {
-    /// What the server answers to the list of bundles.
+    /// The server's list of bundles.
     #[prost(message, repeated, tag = "1")]
     bundles: Vec<Bundle>,
-    /// Its packages.
+    /// The server's list of packages.
     #[prost(message, repeated, tag = "2")]
     packages: Vec<Package>,
-    /// Names that a client asks our server for.
+    /// Names that a client requests from our server.
     #[prost(string, repeated, tag = "3")]
     names: Vec<String>,
 }
 
-/// Reads a catalog of that content over gRPC, serves what was read, and reads that again.
+/// Reads a catalog with that content over gRPC, serves the result, and reads that again.
 ///
 /// # Panics
-/// What is read from our server is not what it serves.
+/// The content read from our server is not the content that it serves.
 pub(super) fn run(bytes: &[u8]) {
     let Ok(Input { bundles, packages, names }) = Input::decode(bytes) else { return };
     let both = both();
@@ -48,7 +48,7 @@ pub(super) fn run(bytes: &[u8]) {
     both.round_trip(bundles, packages, &names);
 }
 
-/// A server that says what it is told to, our own, and clients of them.
+/// A server with configured responses, our own server, and a client of each.
 struct Both {
     runtime: Runtime,
     theirs: Catalog,
@@ -92,7 +92,7 @@ impl Both {
         let Ok(snapshot) = read else { return };
         assert!(size <= MOST, "a catalog of {size} bytes was read");
         self.snapshots.send_replace(snapshot.clone());
-        // What is served is larger by a little: dependencies and properties are written anew.
+        // The served catalog is slightly larger, because dependencies and properties are written again.
         let settings = Settings { max_catalog: 100 * MOST, ..settings };
         let again = self.runtime.block_on(client::read(self.our_channel.clone(), &settings));
         assert!(again.is_ok(), "{:?}", again.err());
@@ -105,7 +105,7 @@ impl Both {
     }
 }
 
-/// A catalog that is served is the same catalog; packages without a bundle are not asked for.
+/// Checks that the served catalog is unchanged; packages without a bundle are not requested.
 fn same(snapshot: &Snapshot, again: &Snapshot) {
     for (name, package) in snapshot.packages().iter().filter(|(_, package)| package.entries().next().is_some()) {
         assert_eq!(again.package(name), Some(package));
@@ -120,7 +120,7 @@ fn connect(address: &str) -> anyhow::Result<Channel> {
     Ok(Endpoint::try_from(format!("http://{address}"))?.connect_lazy())
 }
 
-/// Every question about these names. Streams are read to their end.
+/// Sends every request with these names. Streams are read to their end.
 async fn ask(client: &mut RegistryClient<Channel>, snapshot: &Snapshot, names: &[String]) {
     let known = snapshot.entries().flat_map(|e| [e.package.clone(), e.channel.clone(), e.name.clone()]);
     let mut names: Vec<String> = names.iter().cloned().chain(known).take(6).collect();

@@ -1,17 +1,17 @@
-//! Catalog directories: which files count, what ignore files and lists of bundles say, and where links lead.
+//! Catalog directories: which files are used, ignore files, lists of bundles, and symbolic links.
 
 use olm_core::catalog::Loaded;
 use olm_shell::registry::dir;
 
 use super::parts::{folder, link, parts, write};
 
-/// A package that stands outside of the directory, where nothing may be read.
+/// A package outside of the directory, which must not be read.
 const OUTSIDE: &str = "outside-of-the-directory";
 
-/// A directory of the parts: what stands before them is the ignore file. A part `NAME -> TARGET` is a symbolic link.
+/// Loads a directory of the parts; the text before them is the ignore file. A part `NAME -> TARGET` is a symbolic link.
 ///
 /// # Panics
-/// Something outside of the directory is read, or the same directory is read in two ways.
+/// A file outside of the directory is read, or two reads of the directory differ.
 pub(super) fn run(bytes: &[u8]) {
     let folder = folder();
     let root = folder.path().join("a/catalog");
@@ -45,7 +45,7 @@ pub(super) fn run(bytes: &[u8]) {
     if let Ok(again) = dir::load_content(&root) {
         assert_eq!((&again.snapshot, &again.findings), (&load.snapshot, &load.findings));
     }
-    // A directory that the user names may list bundles outside, and finds all that the other one finds.
+    // A directory named by the user may list bundles outside, and contains everything that the other load finds.
     if let Ok(named) = dir::load(&root) {
         assert!(named.findings.iter().all(|finding| finding.code != "bundle-outside" || !finding.hint.is_empty()));
     }

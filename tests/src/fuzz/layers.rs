@@ -1,4 +1,4 @@
-//! Layers of images: tar archives, compressed or not, with whiteouts and links, and what is kept of them.
+//! Image layers: tar archives, compressed or not, with whiteouts and links, and the extracted content.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,11 +20,11 @@ const LABELS: [(&str, &str); 3] = [
 /// Limits that small inputs exceed.
 const LIMITS: [(u64, usize); 2] = [(4096, 12), (1 << 20, 1000)];
 
-/// A bundle image. Without parts the input is its layer, as it stands and compressed. Else each part is an entry: `PATH`,
-/// `PATH/`, `PATH -> TARGET` for a symbolic link, `PATH => TARGET` for a hard link, and `---` begins the next layer.
+/// Pulls a bundle image. Without parts the input is its layer, as it is and compressed. Otherwise each part is an entry:
+/// `PATH`, `PATH/`, `PATH -> TARGET` for a symbolic link, `PATH => TARGET` for a hard link, and `---` starts the next layer.
 ///
 /// # Panics
-/// Something is written outside of the folder for it, a link is left, or more is kept than may be.
+/// A file is written outside of the target folder, a link is left, or a limit is exceeded.
 pub(super) fn run(bytes: &[u8]) {
     let (head, parts) = parts(bytes);
     if parts.is_empty() {
@@ -59,7 +59,7 @@ pub(super) fn run(bytes: &[u8]) {
     }
 }
 
-/// What comes of pulling an image within small limits and within larger ones.
+/// Pulls an image within small and within larger limits.
 fn pulled(image: &Image) -> Option<Content> {
     let folder = folder();
     assert!(image.write_layout(folder.path()).is_ok());
@@ -84,7 +84,7 @@ fn pulled(image: &Image) -> Option<Content> {
     last
 }
 
-/// Is what is kept within its limits, and are there regular files only?
+/// Checks that the content is within its limits and contains only regular files.
 pub(super) fn fits(content: &Content, kept: u64, entries: usize) {
     let files = below(&content.root);
     let other = files.iter().find(|(_, is_file)| !is_file);
@@ -98,12 +98,12 @@ pub(super) fn fits(content: &Content, kept: u64, entries: usize) {
     assert!(folders.iter().all(|name| name == "manifests" || name == "metadata"), "{folders:?}");
 }
 
-/// What is left of simple layers, worked out in the simplest way: by a list of paths.
+/// The expected content of simple layers, computed from a list of paths.
 #[derive(Default)]
 struct Model {
-    /// By path: a file's bytes, or none for a folder, and whether this layer has brought it.
+    /// By path: the bytes of a file, or none for a folder, and whether the current layer contains it.
     nodes: BTreeMap<String, (Option<Vec<u8>>, bool)>,
-    /// Has there been nothing but files, folders and whiteouts, with plain names?
+    /// Whether there were only files, folders and whiteouts with plain names.
     is_plain: bool,
     is_begun: bool,
 }
@@ -130,13 +130,13 @@ impl Model {
             self.nodes.retain(|path, (_, is_new)| *is_new || !within(folder, path));
         } else if let Some(gone) = last.strip_prefix(".wh.") {
             let gone = if folder.is_empty() { gone.to_owned() } else { format!("{folder}/{gone}") };
-            // Names that are whiteouts of whiteouts are not plain.
+            // Whiteouts of whiteouts are not plain.
             self.is_plain &= !gone.is_empty() && !gone.contains(".wh.") && !gone.ends_with('/');
             self.nodes.retain(|path, (_, is_new)| *is_new || *path != gone && !within(&gone, path));
         } else {
             let mut above = path;
             while let Some((parent, _)) = above.rsplit_once('/') {
-                // What is a file cannot have something below it.
+                // A file cannot have entries below it.
                 if self.nodes.get(parent).is_some_and(|(file, _)| file.is_some()) {
                     self.nodes.remove(parent);
                 }
@@ -153,7 +153,7 @@ impl Model {
         }
     }
 
-    /// Are these the files?
+    /// Checks that these are the files.
     fn is(&self, root: &Path) {
         let files = self.nodes.iter().filter_map(|(path, (file, _))| Some((path.as_str(), file.as_deref()?)));
         let wanted: BTreeMap<&str, &[u8]> =

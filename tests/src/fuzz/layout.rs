@@ -9,14 +9,14 @@ use super::parts::{below, folder, parts};
 use super::shown::told;
 use crate::images::digest;
 
-/// Limits of what is read here.
+/// Limits of a layout.
 const LIMITS: (u64, usize) = (1 << 20, 1000);
 
-/// Blobs of a layout. Without parts the input is an archive of a layout. Else each part is a file: `index.json`, or a blob, of which
-/// those after it may give the digest as `sha256:NAME`; the last blob is the manifest when there is no index.
+/// Reads the blobs of a layout. Without parts the input is an archive of a layout. Otherwise each part is a file: `index.json`,
+/// or a blob; later parts may refer to its digest as `sha256:NAME`. Without an index the last blob is the manifest.
 ///
 /// # Panics
-/// Something is left behind or written into the layout.
+/// A temporary file is left, or the layout is changed.
 pub(super) fn run(bytes: &[u8]) {
     let folder = folder();
     let (head, parts) = parts(bytes);

@@ -1,4 +1,4 @@
-//! What is said of OperatorGroups, in every form.
+//! Findings about OperatorGroups, in every output format.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use olm_shell::operatorgroup::{intersect, lint};
 use super::must_gather::{everywhere, gathered, source};
 use super::shown::{Data, shown, value};
 
-/// Every form of findings, and how it is read again.
+/// Every format of findings, and how it is parsed.
 const FORMATS: [(Format, Option<Data>); 5] = [
     (Format::Text, None),
     (Format::Json, Some(Data::Json)),
@@ -18,7 +18,7 @@ const FORMATS: [(Format, Option<Data>); 5] = [
     (Format::Github, None),
 ];
 
-/// Every form of the answer to which groups intersect.
+/// Every format of intersections, and how it is parsed.
 const INTERSECTIONS: [(intersect::Format, Option<Data>); 6] = [
     (intersect::Format::Text, None),
     (intersect::Format::Wide, None),
@@ -28,10 +28,10 @@ const INTERSECTIONS: [(intersect::Format, Option<Data>); 6] = [
     (intersect::Format::Dot, None),
 ];
 
-/// Lints what a folder holds, and looks for groups that intersect.
+/// Lints the content of a folder, and finds groups that intersect.
 ///
 /// # Panics
-/// What is printed steers a terminal, or is no data where it should be.
+/// The output contains terminal control characters, or invalid data.
 pub(super) fn run(bytes: &[u8]) {
     let folder = gathered(bytes);
     linted(folder.path());

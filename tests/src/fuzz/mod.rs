@@ -1,12 +1,13 @@
-//! Whatever bytes others write: one function for each kind of input, which must hold for every input.
+//! Properties of all inputs from untrusted writers: one function for each kind of input.
 //!
 //! ```text
 //!   tests/fuzz            calls them with bytes that a fuzzer makes (cargo-fuzz, a nightly toolchain; its README says how)
-//!   tests/tests/fuzz.rs   calls them with the bytes in tests/fuzz/corpus and tests/fuzz/regressions
+//!   tests/tests/fuzz.rs   calls them with the inputs in tests/fuzz/corpus and tests/fuzz/regressions
 //! ```
 //!
-//! Each asks for more than that nothing panics: budgets hold, what is read, written and read again is the same, and what is printed
-//! steers no terminal. Nothing is asked of a network, and nothing is written but in a temporary folder.
+//! Each checks more than the absence of panics: budgets are respected, data is unchanged after it was written and read again,
+//! and the output contains no terminal control characters. Nothing is sent to a network, and files are written only in a
+//! temporary folder.
 
 mod bundle;
 mod catalog;
@@ -25,10 +26,10 @@ mod parts;
 mod shown;
 mod versions;
 
-/// Something that must hold for all bytes: it panics where it does not.
+/// A property of all inputs, which panics if it is violated.
 pub type Target = fn(&[u8]);
 
-/// All of them, by name.
+/// All targets by name.
 pub const TARGETS: [(&str, Target); 14] = [
     ("bundle", bundle::run),
     ("catalog", catalog::run),
@@ -49,10 +50,10 @@ pub const TARGETS: [(&str, Target); 14] = [
 /// Calls a target.
 ///
 /// # Panics
-/// What must hold does not, or there is no such target.
+/// The property is violated, or the target is unknown.
 pub fn run(target: &str, bytes: &[u8]) {
     let found = TARGETS.iter().find(|(name, _)| *name == target);
-    assert!(found.is_some(), "there is no target {target}");
+    assert!(found.is_some(), "unknown target {target}");
     if let Some((_, target)) = found {
         target(bytes);
     }

@@ -1,4 +1,4 @@
-//! What was gathered from a cluster: folders for `--from`, and what commands say of them.
+//! Must-gather folders for `--from`, and the output of commands that read them.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use super::parts::{folder, parts, write};
 use super::shown::{Data, shown, told, value};
 
-/// The parts as the files of a folder; all of the input as one when it has none.
+/// Writes the parts as files of a folder; an input without parts is a single file.
 pub(super) fn gathered(bytes: &[u8]) -> TempDir {
     let folder = folder();
     let (head, parts) = parts(bytes);
@@ -29,20 +29,20 @@ pub(super) fn gathered(bytes: &[u8]) -> TempDir {
     folder
 }
 
-/// The flags that name such a folder, and no cluster.
+/// Returns the flags that name such a folder, and no cluster.
 pub(super) fn source(folder: &Path) -> SourceFlags {
     SourceFlags { from: vec![folder.to_owned()], ..SourceFlags::default() }
 }
 
-/// All namespaces.
+/// Returns the flags for all namespaces.
 pub(super) fn everywhere() -> NamespaceFlags {
     NamespaceFlags { namespace: None, all_namespaces: true }
 }
 
-/// Looks at a folder.
+/// Reads a folder.
 ///
 /// # Panics
-/// What is printed steers a terminal, or is no data where it should be.
+/// The output contains terminal control characters, or invalid data.
 pub(super) fn run(bytes: &[u8]) {
     let folder = gathered(bytes);
     let source = source(folder.path());
@@ -73,7 +73,7 @@ pub(super) fn run(bytes: &[u8]) {
     }
 }
 
-/// The list of InstallPlans.
+/// Lists the InstallPlans.
 fn plans(source: &SourceFlags, output: &str) {
     let mut list = ListFlags::default();
     list.output.output = output.parse::<Output>().unwrap_or_default();
@@ -87,7 +87,7 @@ fn plans(source: &SourceFlags, output: &str) {
     };
 }
 
-/// Does a shell take a command for one, or several, with words that stand for nothing but themselves?
+/// Returns whether a shell reads the command as one or several commands of literal words.
 fn only_words(command: &str) {
     let mut is_quoted = false;
     let mut rest = command.chars();

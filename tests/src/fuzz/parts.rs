@@ -6,20 +6,20 @@ use std::path::{Component, Path, PathBuf};
 use olm_core::catalog::File;
 use tempfile::TempDir;
 
-/// What begins a part.
+/// The beginning of a part.
 const MARK: &[u8] = b">>> ";
-/// More parts than this find nothing new, and take time.
+/// Maximum number of parts: more of them take time and find nothing new.
 const MOST: usize = 40;
 
 /// A part of an input.
 pub(super) struct Part<'a> {
     /// Its name.
     pub(super) name: &'a str,
-    /// What follows the name's line.
+    /// The bytes after the line of the name.
     pub(super) bytes: &'a [u8],
 }
 
-/// What stands before the first part, and the parts. Of a name that is no text the part is left out.
+/// Returns the bytes before the first part, and the parts. A part whose name is not UTF-8 is ignored.
 pub(super) fn parts(bytes: &[u8]) -> (&[u8], Vec<Part<'_>>) {
     let mut starts = Vec::new();
     let mut at = 0;
@@ -38,7 +38,7 @@ pub(super) fn parts(bytes: &[u8]) -> (&[u8], Vec<Part<'_>>) {
     (head, starts.iter().zip(ends).filter_map(of).take(MOST).collect())
 }
 
-/// The parts as files; all of the input as one when it has none.
+/// Returns the parts as files; an input without parts is a single file.
 pub(super) fn files(bytes: &[u8], alone: &str) -> Vec<File> {
     let (head, parts) = parts(bytes);
     if parts.is_empty() {
@@ -47,24 +47,24 @@ pub(super) fn files(bytes: &[u8], alone: &str) -> Vec<File> {
     parts.iter().map(|part| File::new(part.name, part.bytes)).collect()
 }
 
-/// A temporary folder.
+/// Creates a temporary folder.
 ///
 /// # Panics
-/// There can be none.
+/// It cannot be created.
 pub(super) fn folder() -> TempDir {
     let folder = tempfile::Builder::new().prefix("fuzz-").tempdir();
     assert!(folder.is_ok(), "a temporary folder: {folder:?}");
     folder.unwrap_or_else(|_| unreachable!("it was asserted"))
 }
 
-/// Writes a part below a folder. One whose name leads elsewhere, or where something else stands, is left out.
+/// Writes a part below a folder, unless its name leads outside or the path exists.
 pub(super) fn write(folder: &Path, name: &str, bytes: &[u8]) {
     if let Some(path) = place(folder, name) {
         let _ = fs::write(path, bytes);
     }
 }
 
-/// A symbolic link below a folder, to wherever.
+/// Creates a symbolic link below a folder, to any target.
 #[cfg(unix)]
 pub(super) fn link(folder: &Path, name: &str, target: &str) {
     if let Some(path) = place(folder, name) {
@@ -72,12 +72,12 @@ pub(super) fn link(folder: &Path, name: &str, target: &str) {
     }
 }
 
-/// Where a name is below a folder; its folders are made.
+/// Resolves a name below a folder, and creates its parent folders.
 fn place(folder: &Path, name: &str) -> Option<PathBuf> {
     let inner = Path::new(name);
     let is_plain = |part| matches!(part, Component::Normal(_));
     let is_fine = !name.is_empty() && name.len() < 500 && inner.components().all(is_plain);
-    // What is made so far may have links: nothing is written through them.
+    // The existing content may include links: files are not written through them.
     let through_links =
         inner.ancestors().skip(1).any(|above| folder.join(above).is_symlink() && above != Path::new(""));
     let path = folder.join(inner);
@@ -88,7 +88,7 @@ fn place(folder: &Path, name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Everything below a folder that is not a folder, and whether it is a regular file.
+/// Returns everything below a folder except folders, with whether it is a regular file.
 pub(super) fn below(folder: &Path) -> Vec<(PathBuf, bool)> {
     let mut found = Vec::new();
     let Ok(entries) = fs::read_dir(folder) else { return found };

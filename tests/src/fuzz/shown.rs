@@ -1,4 +1,4 @@
-//! What commands print: harmless for a terminal, and data that can be read again.
+//! The output of commands: without terminal control characters, and with data that can be parsed.
 
 use olm_core::visible::is_harmful;
 use olm_core::yaml;
@@ -6,15 +6,15 @@ use olm_shell::cli::streams::Buffer;
 use olm_shell::cli::{CliError, Printer};
 use serde_json::Value;
 
-/// What a command prints.
+/// The output of a command.
 pub(super) struct Shown {
-    /// Data.
+    /// Standard output: data.
     pub(super) out: String,
-    /// Talk.
+    /// Standard error: messages.
     pub(super) err: String,
 }
 
-/// What is printed, which steers no terminal.
+/// Captures the output, which must not contain terminal control characters.
 ///
 /// # Panics
 /// It does.
@@ -29,35 +29,35 @@ pub(super) fn shown<T>(print: impl FnOnce(&mut Printer) -> T) -> (T, Shown) {
     (result, shown)
 }
 
-/// What an error says, which steers no terminal.
+/// Checks the message of an error, which must not contain terminal control characters.
 ///
 /// # Panics
-/// It does, or it says nothing.
+/// It does, or it is empty.
 pub(super) fn told(error: &CliError) {
     let ((), shown) = shown(|printer| printer.error(error));
     assert!(!shown.err.is_empty() || error.kind == olm_shell::cli::ErrorKind::Closed, "{error:?}");
 }
 
-/// Has a text of several lines harmless characters only?
+/// Checks that a text of several lines contains only harmless characters.
 ///
 /// # Panics
-/// It has others.
+/// It contains others.
 pub(super) fn harmless(text: &str) {
     let found = text.char_indices().find(|(_, c)| is_harmful(*c) && !matches!(c, '\n' | '\t'));
     assert!(found.is_none(), "{found:?} in {text:?}");
 }
 
-/// How data is written.
+/// A data format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Data {
     Json,
     Yaml,
 }
 
-/// The value that a data format shows; null for none.
+/// Parses the value of a data format; null if there is none.
 ///
 /// # Panics
-/// It cannot be read again.
+/// It cannot be parsed.
 pub(super) fn value(shown: &Shown, data: Data) -> Value {
     if shown.out.is_empty() {
         return Value::Null;

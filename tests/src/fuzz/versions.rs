@@ -1,4 +1,4 @@
-//! Short texts that people write: versions, ranges, quantities, durations, sizes, times, references, paths and queries.
+//! Short texts from users: versions, ranges, quantities, durations, sizes, times, references, paths and queries.
 
 use std::cmp::Ordering;
 
@@ -19,13 +19,13 @@ use serde_json::{Value, json};
 
 use super::shown::{harmless, shown, told};
 
-/// More lines than this find nothing new.
+/// Maximum number of lines: more find nothing new.
 const MOST: usize = 12;
 
-/// Reads each line as everything.
+/// Parses each line in every syntax.
 ///
 /// # Panics
-/// What is written of it is read as something else.
+/// The formatted value is parsed as a different one.
 pub(super) fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let texts: Vec<&str> = text.split('\n').take(MOST).collect();
@@ -55,7 +55,7 @@ fn read(text: &str) -> Option<Version> {
     tolerant.ok()
 }
 
-/// Versions have an order.
+/// Checks the order of versions.
 fn order(versions: &[Version]) {
     for a in versions {
         assert_eq!(version::compare(a, a), Ordering::Equal);
@@ -71,14 +71,14 @@ fn order(versions: &[Version]) {
 fn range(text: &str, versions: &[Version]) {
     let Ok(range) = Range::parse(text) else { return };
     assert_eq!(range.as_str(), text);
-    // A comparison without a version at its end is dropped alone, and is none beside others.
+    // A comparison without a version at its end is ignored if it is the only one, and invalid beside others.
     if !text.ends_with(char::is_alphanumeric) {
         return;
     }
     let either = Range::parse(&format!("{text} || {text}"));
     for version in versions {
         let contains = range.contains(version);
-        // What it is, it is twice.
+        // Joining a range with itself changes nothing.
         assert_eq!(either.as_ref().map(|either| either.contains(version)), Ok(contains), "{text:?}");
     }
 }
@@ -125,14 +125,14 @@ fn words(text: &str) {
     match text.parse::<Location>() {
         Ok(location @ Location::Registry(_)) => {
             let written = location.to_string();
-            // A host in capital letters is taken for a part of the path when it is written.
+            // A host in upper case is read as a part of the path when it is formatted.
             if let Ok(again) = written.parse::<Location>() {
                 assert_eq!(again, location, "{text:?}: {written:?}");
             }
         }
         Ok(Location::Layout { .. }) => assert!(text.starts_with("oci")),
         Err(error) => {
-            // What a client of registries reads is less: no addresses of IPv6.
+            // Clients of registries accept less: no IPv6 addresses.
             assert!(!is_reference || text.starts_with('['), "{text:?}: {error}");
             told(&error);
         }
@@ -187,7 +187,7 @@ fn paths(text: &str, objects: &[Value]) {
     }
 }
 
-/// A table of names.
+/// Returns a table of names.
 fn name() -> Columns {
     let columns = "NAME:.metadata.name".parse();
     columns.unwrap_or_else(|why| unreachable!("{why}"))

@@ -1,14 +1,14 @@
 //! The rules of this repository, as functions that return violations. `tests/house.rs` runs them.
 //!
 //! ```text
-//!   sources     the files of the repository, and Rust files parsed
-//!    ├ layers     who may import whom, by `use` and by Cargo.toml
-//!    ├ purity     what the core must not touch
-//!    ├ manifests  Cargo.toml: versions and lints live in the root, and nothing is unused
-//!    ├ words      what text must not say, and what documentation must not promise
-//!    ├ citations  what comments and documents cite exists
-//!    └ generated  files that a program writes are as it would write them today
-//!   descriptions  what `kubectl explain` prints about OLM's kinds says something
+//!   sources     the files of the repository, and parsed Rust files
+//!    ├ layers     permitted imports, by `use` and by Cargo.toml
+//!    ├ purity     no side effects in the core
+//!    ├ manifests  Cargo.toml: versions and lints are defined in the root, and nothing is unused
+//!    ├ words      forbidden text, and documentation of commands that do not exist
+//!    ├ citations  cited documents, headings and files exist
+//!    └ generated  generated files are up to date
+//!   descriptions  useful descriptions for `kubectl explain` of OLM's kinds
 //! ```
 
 pub mod citations;

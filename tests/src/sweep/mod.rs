@@ -6,7 +6,7 @@
 //!      ▼
 //!   case      one namespace, OperatorGroup and Subscription ── drives ──▶ engine (simulation, or a cluster)
 //!      ▼ End
-//!   judge     beside install-heads.tsv (the real OLM), ends.tsv (written down) and differences.yaml (argued)
+//!   judge     beside install-heads.tsv (the real OLM), ends.tsv (stored) and differences.yaml (explained)
 //! ```
 
 pub mod case;

@@ -1,4 +1,4 @@
-//! The real kubectl asks the links, and the real bash runs its script.
+//! Completion with the real kubectl through links, and with the script in the real bash.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::{Home, kubeconfig, said};
 
-/// A cluster with some names, and one that would harm whoever's shell took it for more than a name.
+/// Starts a cluster with some names, and one that would execute a command if a shell expanded it.
 fn cluster() -> SimApi {
     let mut engine = SimEngine::start().unwrap();
     let simulation = engine.simulation();
@@ -36,14 +36,14 @@ fn cluster() -> SimApi {
     SimApi::start(simulation.clone()).unwrap()
 }
 
-/// The words of an answer, without their descriptions and what the shell should do besides.
+/// Returns the completions of an output, without descriptions and the directive for the shell.
 fn words(answer: &str) -> Vec<String> {
     let lines = answer.lines().filter(|line| !line.starts_with(':'));
     lines.map(|line| line.split('\t').next().unwrap_or_default().to_owned()).collect()
 }
 
 #[test]
-fn kubectl_completes_by_the_links() {
+fn kubectl_completes_through_links() {
     if control_plane::skipped() {
         return;
     }
@@ -60,7 +60,7 @@ fn kubectl_completes_by_the_links() {
         let mut command = home.command(&kubectl);
         command.arg("__complete").args(line).env("KUBECONFIG", cluster.kubeconfig());
         let (code, answer, talk) = said(&command.output().unwrap());
-        // kubectl itself says what it does; nothing else is said.
+        // Lines of kubectl itself; there must be no others.
         let is_kubectls =
             |line: &str| line.starts_with("[Debug] ") || line.starts_with("Completion ended with directive");
         assert!(code == 0 && talk.lines().all(is_kubectls), "{talk}");
@@ -91,9 +91,9 @@ fn kubectl_completes_by_the_links() {
 }
 
 #[test]
-fn krews_links_are_completed_by_the_front_door() {
+fn links_of_krew_are_completed_by_the_kubectl_olm_plugin() {
     let (home, cluster) = (Home::new(), cluster());
-    // krew links kubectl-olm_run for olm-run, so that kubectl asks for `kubectl olm run` by way of `kubectl olm`.
+    // krew links kubectl-olm_run for olm-run, so that kubectl completes `kubectl olm run` by calling `kubectl olm`.
     fs::rename(home.path("kubectl-olm-run"), home.path("kubectl-olm_run")).unwrap();
     fs::rename(home.path("kubectl-olm-install_plan"), home.path("kubectl-olm_install_plan")).unwrap();
     assert!(home.command("kubectl-olm").args(["completion", "kubectl"]).output().unwrap().status.success());
@@ -105,15 +105,15 @@ fn krews_links_are_completed_by_the_front_door() {
     };
     assert_eq!(asked("kubectl_complete-olm", &["r"]), ["run"]);
     assert_eq!(asked("kubectl_complete-olm", &["run", "--aud"]), ["--audit"]);
-    // And `kubectl olm-run`, as krew itself would have it.
+    // And `kubectl olm-run`, as krew documents it.
     assert_eq!(asked("kubectl_complete-olm_run", &["--aud"]), ["--audit"]);
     assert_eq!(asked("kubectl_complete-olm_install_plan", &["explain", "-n", "apps", ""]), ["install-a"]);
 }
 
 #[test]
-fn what_cargo_leaves_behind_is_no_plugin() {
+fn files_of_cargo_are_not_plugins() {
     let home = Home::new();
-    // On some file systems every file may be executed.
+    // On some file systems every file is executable.
     let left = home.path("kubectl-olm-run.d");
     fs::write(&left, "kubectl-olm-run: main.rs\n").unwrap();
     fs::set_permissions(&left, fs::Permissions::from_mode(0o755)).unwrap();
@@ -124,7 +124,7 @@ fn what_cargo_leaves_behind_is_no_plugin() {
 }
 
 #[test]
-fn links_that_are_not_ours_stay() {
+fn links_of_other_owners_are_preserved() {
     let home = Home::new();
     let elsewhere = home.path("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
@@ -148,7 +148,7 @@ fn links_that_are_not_ours_stay() {
 }
 
 #[test]
-fn a_server_that_never_answers_is_not_waited_for() {
+fn a_server_that_never_responds_is_not_waited_for() {
     let home = Home::new();
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let server = format!("http://{}", silent.local_addr().unwrap());
@@ -159,11 +159,11 @@ fn a_server_that_never_answers_is_not_waited_for() {
     let began = Instant::now();
     let answer = said(&command.output().unwrap());
     assert_eq!(answer, (0, ":4\n".to_owned(), String::new()));
-    // 300 ms on a machine that does nothing else, which one that runs tests is not.
+    // 300 ms on an idle machine, but tests run in parallel.
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
 }
 
-/// Runs the script of bash as bash would, for a line with the cursor at its end, which bash has split into these words.
+/// Runs bash's script as bash does, for a line with the cursor at its end that bash has split into these words.
 fn in_bash(home: &Home, kubeconfig: &Path, line: &str, words: &[&str]) -> Vec<String> {
     let script = "source <(kubectl-olm completion bash) || exit 9
         COMP_LINE=$1 COMP_POINT=${#1} COMP_CWORD=$(($# - 2)) COMP_WORDBREAKS=$' \\t\\n\"\\'><=;|&(:'
@@ -178,7 +178,7 @@ fn in_bash(home: &Home, kubeconfig: &Path, line: &str, words: &[&str]) -> Vec<St
 }
 
 #[test]
-fn bash_completes_by_its_script() {
+fn bash_completes_with_its_script() {
     let (home, cluster) = (Home::new(), cluster());
     let kubeconfig = cluster.kubeconfig();
     for (line, split, wanted) in [
@@ -194,7 +194,7 @@ fn bash_completes_by_its_script() {
             &["kubectl-olm", "install-plan", "approve", "-n", "apps", ""],
             &["install-a"],
         ),
-        // bash splits words at equals signs and colons, and replaces what is behind them.
+        // bash splits words at equals signs and colons, and replaces only the last part.
         (
             "kubectl-olm install-plan approve --dry-run=cl",
             &["kubectl-olm", "install-plan", "approve", "--dry-run", "=", "cl"],
@@ -210,13 +210,13 @@ fn bash_completes_by_its_script() {
             &["kubectl-olm", "install-plan", "explain", "-n", "=", "apps", "--subscription", "=", "t"],
             &["tea", "trap"],
         ),
-        // What an object is called is never run.
+        // Names of objects are never executed.
         (
             "kubectl-olm install-plan explain -n apps --package ",
             &["kubectl-olm", "install-plan", "explain", "-n", "apps", "--package", ""],
             &["tea-house"],
         ),
-        // Nor is what somebody has typed so far.
+        // Neither is the text typed so far.
         (
             "kubectl-olm version $(touch trap) --clu",
             &["kubectl-olm", "version", "$(touch trap)", "--clu"],

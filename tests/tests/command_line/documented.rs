@@ -1,5 +1,5 @@
-//! What documents show is what commands print: each line below a command in a document is printed by that command, when it runs on the
-//! quickstart, or stands in a test of a plugin.
+//! Documented output is real output: each line below a command in a document is printed by that command on the quickstart, or
+//! occurs in a test of a plugin.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +8,13 @@ use olm_tests::data::{files, repository};
 
 use super::{Home, said};
 
-/// A command in a document, and the lines that are shown below it.
+/// A command in a document, and the output shown below it.
 struct Example {
     command: String,
     shown: Vec<String>,
 }
 
-/// The examples in the blocks of a document that are marked as `console`. A line `…` stands for lines that are left out.
+/// Returns the examples in a document's `console` blocks. A line `…` represents omitted lines.
 fn examples(text: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let mut in_console = false;
@@ -30,7 +30,7 @@ fn examples(text: &str) -> Vec<Example> {
     examples
 }
 
-/// Everything that the tests of plugins compare with.
+/// Returns all expected texts of the plugins' tests.
 fn tests_of_plugins() -> String {
     let tests = files(&repository().join("plugins")).into_iter().filter(|file| {
         let is_test = file.components().any(|folder| folder.as_os_str() == "tests");
@@ -40,7 +40,7 @@ fn tests_of_plugins() -> String {
 }
 
 #[test]
-fn what_documents_show_is_what_commands_print() {
+fn documented_output_is_printed_by_commands() {
     let home = Home::new();
     let compared = tests_of_plugins();
     let mut documents = vec![repository().join("README.md")];
@@ -61,7 +61,7 @@ fn what_documents_show_is_what_commands_print() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a command prints that needs nothing but the files of this repository; nothing for another one.
+/// Returns the output of a command that needs only files of this repository; `None` for any other.
 fn printed(home: &Home, command: &str) -> Option<String> {
     let words = command.strip_prefix("kubectl olm ")?;
     let is_local = words.contains("tests/quickstart") || words == "version --client";

@@ -1,4 +1,4 @@
-//! Every list command of every plugin takes kubectl's flags, and does with them what kubectl does.
+//! Every list command of every plugin accepts kubectl's flags with kubectl's behaviour.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{Home, PROGRAMS, said};
 
-/// Flags that list commands have to take.
+/// Flags that every list command must accept.
 const FLAGS: [&str; 13] = [
     "-w, --watch",
     "--no-headers",
@@ -27,21 +27,21 @@ const FLAGS: [&str; 13] = [
     "custom-columns=TITLE:PATH",
 ];
 
-/// A help page in one line, however it was broken.
+/// Returns a help page as one line, regardless of its wrapping.
 pub(crate) fn help(home: &Home, program: &str, words: &[&str]) -> String {
     let (code, page, _) = said(&home.command(program).args(words).arg("--help").output().unwrap());
     assert_eq!(code, 0, "{program} {words:?}");
     page
 }
 
-/// The sub-commands on a help page.
+/// Returns the subcommands on a help page.
 pub(crate) fn sub_commands(page: &str) -> Vec<String> {
     let listed = page.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let names = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
-/// The list commands: program and sub-command.
+/// Returns the list commands: program and subcommand.
 fn list_commands(home: &Home) -> Vec<&'static str> {
     let has_list = |program: &&str| sub_commands(&help(home, program, &[])).iter().any(|command| command == "list");
     PROGRAMS.into_iter().filter(|program| *program != "kubectl-olm").filter(has_list).collect()
@@ -87,7 +87,7 @@ fn cluster() -> SimApi {
     SimApi::start(engine.simulation().clone()).unwrap()
 }
 
-/// What a list command says of the cluster.
+/// Returns the output of a list command for the cluster.
 fn listed(home: &Home, cluster: &SimApi, program: &str, words: &[&str]) -> (i32, String, String) {
     said(&command(home, cluster, program, words).output().unwrap())
 }
@@ -113,7 +113,7 @@ fn every_list_command_does_what_kubectl_does() {
         };
         let column = "custom-columns=N:.metadata.name";
         let query = format!("is in ({small},{large})");
-        // In kubectl's order of names, digits are numbers.
+        // kubectl's order of names compares numbers by value.
         assert_eq!(out(&["-o", column, "--sort-by", ".metadata.name", "-l", &query]), format!("N\n{small}\n{large}\n"));
         assert_eq!(out(&["-o", column, "--no-headers", small]), format!("{small}\n"));
         assert_eq!(out(&["-o", "jsonpath={.items[*].metadata.name}", large, "--sort-by={.metadata.name}"]), large);
@@ -132,7 +132,7 @@ fn every_list_command_does_what_kubectl_does() {
 }
 
 #[test]
-fn what_changes_is_printed_as_it_happens() {
+fn changes_are_printed_as_they_happen() {
     let (home, cluster) = (Home::new(), cluster());
     for (program, name, object) in [
         ("kubectl-olm-install_plan", "new-plan", plan("new-plan", false)),
@@ -152,7 +152,7 @@ fn what_changes_is_printed_as_it_happens() {
         for _ in 0..there {
             lines.next().unwrap().unwrap();
         }
-        // What is there already stands there once; what comes, and what changes, follows.
+        // Existing objects are printed once; creations and changes follow.
         let write = |verb: &str, object: &Value| {
             let mut api = kubectl_like(&cluster);
             api(verb, object);
@@ -173,7 +173,7 @@ fn what_changes_is_printed_as_it_happens() {
     }
 }
 
-/// Writes to the cluster as another client would.
+/// Returns a function that writes to the cluster as another client.
 fn kubectl_like(cluster: &SimApi) -> impl FnMut(&str, &Value) {
     use kube::config::{Config, KubeConfigOptions, Kubeconfig};
     use olm_shell::cluster::api::Api;

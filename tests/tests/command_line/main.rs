@@ -1,6 +1,6 @@
-//! What all commands have in common, as people and programs meet it: completion, flags, and a server that does not answer.
+//! Common behaviour of all commands: completion, flags, and servers that do not respond.
 
-#![expect(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test fails at the first unexpected error")]
 
 mod completion;
 mod documented;
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 pub(crate) const PROGRAMS: [&str; 5] =
     ["kubectl-olm", "kubectl-olm-catalog", "kubectl-olm-install_plan", "kubectl-olm-operatorgroup", "kubectl-olm-run"];
 
-/// A folder with all programs, as they are unpacked beside each other, and nothing else of this machine.
+/// A folder with all programs, as in an unpacked release, without anything else from this machine.
 pub(crate) struct Home(TempDir);
 
 impl Home {
@@ -36,7 +36,7 @@ impl Home {
         self.0.path().join(file)
     }
 
-    /// A program of the folder, or of the machine when it is named by its whole path.
+    /// Returns a program of the folder, or of the machine if the path is absolute.
     pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(self.path("").join(program));
         command.env_clear().env("HOME", self.0.path()).env("PATH", self.0.path());
@@ -44,18 +44,18 @@ impl Home {
     }
 }
 
-/// Exit code, stdout and stderr.
+/// Returns exit code, stdout and stderr.
 pub(crate) fn said(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap_or(-1), text(&output.stdout), text(&output.stderr))
 }
 
-/// Ctrl-C has ended it: with 130, or by the signal itself, which a shell tells as 130.
+/// Checks that Ctrl-C ended it: with 130, or by the signal itself, which a shell reports as 130.
 pub(crate) fn interrupted(status: ExitStatus) {
     assert!(status.code() == Some(130) || status.signal() == Some(2), "{status}");
 }
 
-/// A kubeconfig with a server and nothing else.
+/// Returns a kubeconfig with only a server.
 pub(crate) fn kubeconfig(server: &str) -> String {
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",

@@ -1,4 +1,4 @@
-//! A server that takes connections and never answers, and Ctrl-C.
+//! Servers that accept connections and never respond, and Ctrl-C.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crate::lists::{help, sub_commands};
 use crate::{Home, PROGRAMS, kubeconfig, said};
 
-/// A command line of each command that asks an API server. `DIR` is a catalog, `PORT` a free one.
+/// A command line of each command that connects to an API server. `DIR` is a catalog, `PORT` a free port.
 const COMMANDS: [(&str, &str); 19] = [
     ("kubectl-olm", "version"),
     ("kubectl-olm-catalog", "diff catalogsource/a/b DIR"),
@@ -35,7 +35,7 @@ const COMMANDS: [(&str, &str); 19] = [
     ("kubectl-olm-run", "--once"),
 ];
 
-/// Everything that is not about one sub-command.
+/// Command lines without a subcommand.
 const OTHERS: [(&str, &str); 2] = [("kubectl-olm-run", "--audit --once"), ("kubectl-olm-run", "--install-crds")];
 
 fn command(home: &Home, config: &Path, program: &str, line: &str) -> Command {
@@ -58,7 +58,7 @@ fn home() -> Home {
 }
 
 #[test]
-fn every_command_that_asks_a_server_is_asked_here() {
+fn every_command_that_connects_to_a_server_is_tested_here() {
     let home = Home::new();
     let mut missing = Vec::new();
     for program in PROGRAMS {
@@ -78,9 +78,9 @@ fn every_command_that_asks_a_server_is_asked_here() {
 }
 
 #[test]
-fn a_server_that_never_answers_is_told_of() {
+fn a_server_that_never_responds_is_reported() {
     let home = home();
-    // Connections wait to be accepted for ever, which to those who make them is the same.
+    // Connections are never accepted, which looks the same to a client.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
     let commands: Vec<_> = COMMANDS.iter().chain(&OTHERS).collect();
@@ -109,12 +109,12 @@ fn a_server_that_never_answers_is_told_of() {
 }
 
 #[test]
-fn ctrl_c_is_130_whatever_is_interrupted() {
+fn ctrl_c_exits_with_130_for_every_command() {
     let home = home();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = home.path("config");
     fs::write(&config, kubeconfig(&format!("http://{}", silent.local_addr().unwrap()))).unwrap();
-    // Each has connected when it is at work.
+    // Each command has connected when it is running.
     let (sender, connections) = mpsc::channel();
     std::thread::spawn(move || silent.incoming().try_for_each(|connection| sender.send(connection)));
     for (program, line) in COMMANDS.iter().chain(&OTHERS) {
@@ -124,13 +124,13 @@ fn ctrl_c_is_130_whatever_is_interrupted() {
         assert!(connected.is_ok(), "{program} {line} asks no server");
         assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
         crate::interrupted(child.wait().unwrap());
-        // Of those who ask several things at a time.
+        // Further connections of commands that send parallel requests.
         while connections.try_recv().is_ok() {}
     }
 }
 
 #[test]
-fn a_catalog_that_is_served_ends_in_order_and_with_130() {
+fn serving_a_catalog_ends_gracefully_and_with_130() {
     let home = home();
     for (signal, code) in [("-INT", 130), ("-TERM", 0)] {
         let mut command =
@@ -144,7 +144,7 @@ fn a_catalog_that_is_served_ends_in_order_and_with_130() {
 }
 
 #[test]
-fn flags_of_every_command_may_stand_before_the_word_of_a_plugin() {
+fn common_flags_are_accepted_before_the_name_of_a_plugin() {
     let home = home();
     let mut command = home.command("kubectl-olm");
     command.args(["-q", "--color=never", "catalog", "list", "DIR"]);
@@ -155,7 +155,7 @@ fn flags_of_every_command_may_stand_before_the_word_of_a_plugin() {
 }
 
 #[test]
-fn colours_where_they_are_asked_for() {
+fn colours_are_printed_on_request() {
     let home = home();
     let broken = home.path("catalog").join("pot.json");
     fs::write(broken, r#"{"schema": "olm.package", "name": "pot", "defaultChannel": "none"}"#).unwrap();

@@ -1,4 +1,4 @@
-//! Approving what was explained, on a simulated cluster whose API server may refuse to answer.
+//! Approval of an explained plan, on a simulated cluster whose API server may fail.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 
 use super::garden;
 
-/// A cluster whose plan waits for approval, and its name.
+/// Returns a cluster whose plan waits for approval, and the plan's name.
 fn waiting() -> (Simulation, ObjectRef) {
     let garden = garden(&checked_in().join("upgrade-manual-steps"), "01-subscribe-with-startingcsv.yaml");
     let plan = garden.simulation.api().list("operators.coreos.com", "InstallPlan", Some("garden")).next().unwrap();
@@ -88,7 +88,7 @@ fn a_plan_that_would_fail_is_not_approved_unless_that_is_allowed() {
 }
 
 #[test]
-fn operator_groups_that_cannot_be_read_are_not_absent() {
+fn unreadable_operator_groups_are_not_treated_as_absent() {
     for (code, reason) in [(403, "Forbidden"), (500, "InternalError")] {
         let (simulation, plan) = waiting();
         let api = SimApi::start(simulation).unwrap();
@@ -107,7 +107,7 @@ fn operator_groups_that_cannot_be_read_are_not_absent() {
         assert!(refused.hints.join("; ").contains("--allow-failing approves all the same"), "{refused:?}");
         let said = format!("{out}{err}{refused}");
         assert!(!said.contains("has no OperatorGroup"), "{said}");
-        // explain cannot answer, and list says of plans what is known.
+        // explain fails, and list reports the known state of plans.
         let source = || SourceFlags { cluster: cluster(faulty.kubeconfig()), ..SourceFlags::default() };
         let explained = explain::Options {
             asked: Asked::Plans(vec![plan.name.clone()]),
@@ -132,7 +132,7 @@ fn operator_groups_that_cannot_be_read_are_not_absent() {
         };
         let (ended, out, err) = answer(|printer| list::run(&listed, printer));
         assert_eq!((ended, out), (Ok(Outcome::Done), format!("installplan/{}\n", plan.name)), "{err}");
-        // Whoever takes the risk may.
+        // A user may accept the risk.
         let (ended, out, err) = approved(faulty.kubeconfig(), &plan, true, None);
         assert_eq!(ended, Ok(Outcome::Done), "{out}{err}");
         assert!(!err.contains("has no OperatorGroup"), "{err}");
@@ -142,7 +142,7 @@ fn operator_groups_that_cannot_be_read_are_not_absent() {
 }
 
 #[test]
-fn the_end_of_a_plan_is_waited_for_whoever_approved_it() {
+fn waiting_for_a_plan_does_not_depend_on_its_approver() {
     let (mut simulation, plan) = waiting();
     simulation.patch(&plan, Patch::Merge(json!({ "spec": { "approved": true } })), None).unwrap();
     let waits = |simulation: Simulation| {

@@ -1,4 +1,5 @@
-//! Text of others in every field, in every output format of the commands: it steers no terminal, and makes no line.
+//! Untrusted text in every field and every output format of the commands: it contains no terminal control characters and adds
+//! no line.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +19,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Fields that say what an object is: with another text there would be another command, or none.
+/// Fields that determine what an object is: another text would change the command, or prevent it.
 const KEPT: [&str; 18] = [
     "apiVersion",
     "kind",
@@ -40,7 +41,7 @@ const KEPT: [&str; 18] = [
     "olm.targetNamespaces",
 ];
 
-/// Fields whose values name others of these objects.
+/// Fields that refer to other objects by name.
 const NAMES: [&str; 9] = [
     "packageName",
     "name",
@@ -53,10 +54,10 @@ const NAMES: [&str; 9] = [
     "namespaces",
 ];
 
-/// A text that does nothing, in no name that Kubernetes takes.
+/// A harmless text that is invalid in Kubernetes names.
 const PLAIN: &str = "~";
 
-/// Puts a text behind every text that others may choose.
+/// Appends a text to every text that other writers may choose.
 fn fill(value: &mut Value, key: &str, text: &str, keeps: &dyn Fn(&str) -> bool) {
     match value {
         Value::String(leaf) if !keeps(key) => leaf.push_str(text),
@@ -109,7 +110,7 @@ fn cluster() -> Vec<Value> {
     ]
 }
 
-/// What a user applies, as the API server takes it.
+/// Returns the objects as the API server stores them after a user applied them.
 fn applied() -> Vec<Value> {
     let metadata = |name: &str| json!({ "name": name, "namespace": "garden", "annotations": { "note": "red" } });
     vec![
@@ -142,7 +143,7 @@ fn catalog() -> Vec<Value> {
     ]
 }
 
-/// The objects and the catalog in files, with that text behind every text; names stay or have it, too.
+/// Writes the objects and the catalog with that text appended to every text, and with `with_names` also to names.
 fn folder(text: &str, with_names: bool) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (place, mut values) in
@@ -153,7 +154,7 @@ fn folder(text: &str, with_names: bool) -> TempDir {
             fill(value, "", text, &keeps);
         }
         if with_names && place.starts_with("catalog") {
-            // The default channel is one of the channels.
+            // The default channel must be one of the channels.
             values[0]["defaultChannel"] = format!("stable{text}").into();
         }
         let path = folder.path().join(place);
@@ -163,7 +164,7 @@ fn folder(text: &str, with_names: bool) -> TempDir {
     folder
 }
 
-/// A command, with what it prints on both streams.
+/// A command that prints on both streams.
 type Command = Box<dyn Fn(&Path, &mut Printer) -> Result<Outcome, CliError>>;
 
 fn everywhere() -> NamespaceFlags {
@@ -180,7 +181,7 @@ fn list_flags(output: &str) -> ListFlags {
     flags
 }
 
-/// Every command that reads files, in every format, by a name for messages.
+/// Returns every command that reads files, in every format, with a label for messages.
 fn commands() -> Vec<(String, Command)> {
     let mut commands: Vec<(String, Command)> = Vec::new();
     use findings::Format as F;
@@ -319,15 +320,15 @@ fn commands() -> Vec<(String, Command)> {
     commands
 }
 
-/// The command whose lines are wrapped: a longer text has more of them, which are indented.
+/// The command whose lines are wrapped: longer texts have more lines, which are indented.
 const SIMULATION: &str = "run --simulate";
 
-/// How many lines there are that a reader takes as one thing each.
+/// Counts the lines that a reader perceives as separate entries.
 fn lines(name: &str, text: &str) -> usize {
     text.lines().filter(|line| !name.starts_with(SIMULATION) || !line.starts_with(' ')).count()
 }
 
-/// What a command prints, data and talk, and how it ends; folders have no names.
+/// Returns standard output and standard error of a command, and its result; paths of folders are removed.
 fn printed(command: &Command, folder: &Path) -> (String, String) {
     let (out, err) = (Buffer::default(), Buffer::default());
     let mut printer = Printer::to(out.clone(), err.clone());
@@ -338,13 +339,13 @@ fn printed(command: &Command, folder: &Path) -> (String, String) {
     (out.text(), err.text())
 }
 
-/// A form in which a text may have lines of its own: they are within its quotes, or indented.
+/// Returns whether a text may have its own lines in this format, within its quotes or indented.
 fn is_data(name: &str) -> bool {
     ["Yaml", "yaml", "jsonpath"].iter().any(|format| name.contains(format))
 }
 
 fn check(text: &str, with_names: bool) {
-    // No name can be either of them.
+    // Both texts are invalid in names.
     let (forged, plain) = (folder(text, with_names), folder(PLAIN, with_names));
     for (name, command) in commands() {
         let ((out, err), (same, said)) = (printed(&command, forged.path()), printed(&command, plain.path()));
@@ -363,23 +364,23 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_text_of_others_forges_an_answer(
+    fn untrusted_text_forges_no_output(
         words in "[#>=\\-+*`|0-9.) a\\n\\r\\t\\x1b\\x07\u{9b}\u{202e}\u{2066}\u{2028}\\[\"'<&;:,\\\\]{1,12}",
         with_names in any::<bool>(),
     ) {
-        // Some names stand in lists, with commas and spaces between them.
+        // Some names occur in lists, separated by commas and spaces.
         let words: String = words.chars().filter(|c| !with_names || !", \t\n\r\u{2028}".contains(*c)).collect();
         check(&format!("{PLAIN}{words}{PLAIN}"), with_names);
     }
 }
 
-/// The commands say something of what is there, or the property would say nothing.
+/// The commands report the objects, because the property would be trivial otherwise.
 #[test]
-fn every_command_has_something_to_say() {
+fn every_command_prints_something() {
     let folder = folder("x", false);
     for (name, command) in commands() {
         let (out, err) = printed(&command, folder.path());
-        // Who validates what is sound says so to people.
+        // Validation of a valid catalog prints only a message.
         assert!(
             !out.is_empty() || name == "catalog validate Text" || name == "catalog validate Github",
             "{name}: {err}"

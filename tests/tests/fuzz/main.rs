@@ -1,6 +1,6 @@
-//! What the fuzzer found, and what it begins with, holds: tests/fuzz/corpus and tests/fuzz/regressions.
+//! Runs all targets on the inputs in tests/fuzz/corpus and tests/fuzz/regressions.
 
-#![expect(clippy::unwrap_used, reason = "a test ends where something is missing")]
+#![expect(clippy::unwrap_used, reason = "a test fails if something is missing")]
 
 mod forgery;
 mod twins;
@@ -15,7 +15,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz")
 }
 
-/// The inputs of a target in a folder, by name.
+/// Returns the inputs of a target in a folder, by name.
 fn inputs(folder: &str, target: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(root().join(folder).join(target)) else { return Vec::new() };
     let mut inputs: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -23,7 +23,7 @@ fn inputs(folder: &str, target: &str) -> Vec<PathBuf> {
     inputs
 }
 
-/// Every input for which a target does not hold.
+/// Returns every input for which a target fails.
 fn broken(folder: &str, target: &str) -> Vec<String> {
     let holds = |input: &PathBuf| {
         let bytes = fs::read(input).unwrap();
@@ -39,19 +39,19 @@ fn every(folder: &str) {
 }
 
 #[test]
-fn what_was_found_once_holds() {
+fn regressions_hold() {
     every("regressions");
 }
 
 #[test]
-fn what_fuzzing_begins_with_holds() {
+fn the_corpus_holds() {
     for (target, _) in TARGETS {
         assert!(!inputs("corpus", target).is_empty(), "tests/fuzz/corpus/{target} is empty");
     }
     every("corpus");
 }
 
-/// Every input that there is belongs to a target, and every target is one of cargo-fuzz.
+/// Every input belongs to a target, and every target is one of cargo-fuzz.
 #[test]
 fn every_target_can_be_run() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
@@ -63,12 +63,12 @@ fn every_target_can_be_run() {
     for folder in ["corpus", "regressions"] {
         for entry in fs::read_dir(root().join(folder)).into_iter().flatten() {
             let name = entry.unwrap().file_name().into_string().unwrap();
-            assert!(TARGETS.iter().any(|(target, _)| *target == name), "there is no target {name}");
+            assert!(TARGETS.iter().any(|(target, _)| *target == name), "unknown target {name}");
         }
     }
 }
 
-/// A repository is no place for what a fuzzer collects in a night.
+/// The collected inputs of a fuzzing run do not belong into the repository.
 #[test]
 fn inputs_are_small() {
     let files = ["corpus", "regressions"].iter().flat_map(|folder| TARGETS.iter().flat_map(|(t, _)| inputs(folder, t)));

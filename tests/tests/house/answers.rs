@@ -1,4 +1,4 @@
-//! What commands answer, held against the schemas that are published.
+//! Output of commands, validated against the published schemas.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,12 +22,12 @@ use olm_shell::{image, run};
 use olm_tests::sim_api::SimApi;
 use serde_json::{Value, json};
 
-/// The flags of a list command that is asked for data.
+/// Returns the flags of a list command with JSON output.
 fn json_list() -> ListFlags {
     ListFlags { output: OutputFlags { output: Output::Json }, ..ListFlags::default() }
 }
 
-/// What a command prints as data.
+/// Returns the parsed output of a command.
 fn answer(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> Value {
     let (out, err) = (Buffer::default(), Buffer::default());
     let ended = run(&mut Printer::to(out.clone(), err.clone()));
@@ -68,7 +68,7 @@ const MARKET: &str = "tests/quickstart/catalogs/market";
 const PLANS: &str = "plugins/kubectl-olm-install_plan/tests/it/garden.yaml";
 const GROUPS: &str = "plugins/kubectl-olm-operatorgroup/tests/it/garden.yaml";
 
-/// What commands print with an event in each line: install-plan wait of a plan that waits for approval, and an audit of its cluster.
+/// Returns event streams of commands: install-plan wait for a plan that waits for approval, and an audit of its cluster.
 pub(crate) fn events() -> Vec<Value> {
     let began = "2026-01-01T00:00:00Z".parse().unwrap();
     let mut simulation = Simulation::new(ApiServer::with_stock_objects(1, began), Settings::default(), began);
@@ -123,7 +123,7 @@ pub(crate) fn events() -> Vec<Value> {
     out.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Answers of all kinds, but the events of those who wait.
+/// Returns documents of all kinds except event streams.
 pub(crate) fn answers() -> Vec<Value> {
     let json = || "json".parse().unwrap();
     let market = path(MARKET);

@@ -1,6 +1,6 @@
-//! The rules of this house. What each one asks for, and why, stands in `olm_tests::house`.
+//! The rules of this repository. `olm_tests::house` describes them.
 
-#![expect(clippy::unwrap_used, reason = "a rule that cannot be checked is broken")]
+#![expect(clippy::unwrap_used, reason = "a rule that cannot be checked fails")]
 
 mod answers;
 mod documents;
@@ -33,18 +33,18 @@ fn imports_go_from_plugins_to_the_shell_to_the_core() {
 }
 
 #[test]
-fn modules_know_what_is_below_them() {
+fn modules_import_only_from_lower_layers() {
     holds(&layers::core_modules(&rust()));
     holds(&layers::shell_modules(&rust()));
 }
 
 #[test]
-fn files_do_not_import_each_other_in_a_circle() {
+fn files_do_not_import_each_other_in_a_cycle() {
     holds(&layers::circles_of_files(&rust(), &layers::WITHOUT_CIRCLES));
 }
 
 #[test]
-fn the_core_touches_nothing() {
+fn the_core_has_no_side_effects() {
     holds(&purity::core(&rust()));
 }
 
@@ -66,7 +66,7 @@ fn there_is_one_tls_and_it_is_ring() {
 }
 
 #[test]
-fn versions_and_lints_are_said_once() {
+fn versions_and_lints_are_defined_once() {
     holds(&manifests::said_outside_the_root().unwrap());
 }
 
@@ -81,22 +81,22 @@ fn no_rust_file_is_too_long() {
 }
 
 #[test]
-fn every_module_says_its_one_job() {
+fn every_module_documents_its_purpose() {
     holds(&words::without_a_job(&rust()));
 }
 
 #[test]
-fn nothing_is_of_one_machine_or_unfinished() {
+fn nothing_is_machine_specific_or_unfinished() {
     holds(&words::forbidden().unwrap());
 }
 
 #[test]
-fn documentation_promises_what_there_is() {
+fn documented_commands_flags_and_packages_exist() {
     holds(&words::promises(&rust()).unwrap());
 }
 
 #[test]
-fn what_is_cited_is_there() {
+fn citations_exist() {
     holds(&citations::broken().unwrap());
 }
 
@@ -115,11 +115,11 @@ fn generated_files_are_fresh() {
 }
 
 #[test]
-fn answers_are_as_their_published_schemas_say() {
+fn output_matches_the_published_schemas() {
     let schemas = documents::schemas();
     let mut kinds: BTreeSet<&str> = BTreeSet::new();
     let (answers, events) = (answers::answers(), answers::events());
-    assert!(events.len() > 1, "the plan, and that time is up");
+    assert!(events.len() > 1, "the plan and the timeout");
     for answer in answers.iter().chain(&events) {
         let kind = answer["kind"].as_str().unwrap();
         let (kind, schema) = schemas.iter().find(|(known, _)| known == kind).unwrap();
@@ -127,22 +127,22 @@ fn answers_are_as_their_published_schemas_say() {
         let faults = validate::faults(schema, answer);
         assert!(faults.is_empty(), "{kind}:\n{}", faults.join("\n"));
     }
-    assert_eq!(kinds.len(), schemas.len(), "every kind is answered: {kinds:?}");
-    // What a schema does not name is noticed, and what it needs.
+    assert_eq!(kinds.len(), schemas.len(), "every kind is printed: {kinds:?}");
+    // Unknown fields and missing required fields are found.
     let (_, schema) = schemas.iter().find(|(kind, _)| kind == "Version").unwrap();
     let wrong = serde_json::json!({ "apiVersion": "kubectl-olm/v1", "kind": "Version", "clientVersion": { "version": 1, "more": 1 } });
     assert_eq!(validate::faults(schema, &wrong).len(), 4);
 }
 
 #[test]
-fn every_crate_is_whole_by_itself() {
+fn every_crate_compiles_by_itself() {
     for member in manifests::members().unwrap() {
         let check = cargo().args(["check", "--quiet", "--package", &member.name]).output().unwrap();
         assert!(check.status.success(), "{}:\n{}", member.name, String::from_utf8_lossy(&check.stderr));
     }
 }
 
-/// The names of all crates that these packages are built with.
+/// Returns the names of all dependencies of these packages.
 fn crates_of(packages: &[&str]) -> Vec<String> {
     let tree = cargo()
         .args(["tree", "--edges", "normal", "--prefix", "none", "--format", "{p}"])
@@ -154,7 +154,7 @@ fn crates_of(packages: &[&str]) -> Vec<String> {
     names.lines().filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect()
 }
 
-/// cargo, with the dependencies that are locked and here.
+/// Returns a cargo command that uses only locked and downloaded dependencies.
 fn cargo() -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(sources::root()).args(["--locked", "--offline"]);

@@ -1,5 +1,5 @@
-//! The schemas that olm-core carries as data: OLM's CustomResourceDefinitions, from its own types, and the types of Kubernetes'
-//! kinds that its simulated API server knows, from k8s-openapi.
+//! The schemas that olm-core embeds: OLM's CustomResourceDefinitions, from its own types, and the types of Kubernetes' kinds
+//! that its simulated API server knows, from k8s-openapi.
 
 use std::path::PathBuf;
 
@@ -18,14 +18,14 @@ pub(crate) fn files() -> Vec<Generated> {
     let crds: Vec<String> = generate().iter().map(Value::to_string).collect();
     let types: Vec<String> = types().iter().map(|(name, type_)| format!("{name:?}:{type_}")).collect();
     let file = |path: &str, text: String| Generated { file: PathBuf::from(path), text };
-    // A line for each: they are embedded as they are, and indentation would be most of them.
+    // One line each: they are embedded as they are, and indentation would be most of their size.
     vec![
         file("shared/core/src/api/crd/crds.json", format!("[\n{}\n]\n", crds.join(",\n"))),
         file("shared/core/src/sim/kubernetes.json", format!("{{\n{}\n}}\n", types.join(",\n"))),
     ]
 }
 
-/// Kubernetes' types by name.
+/// Returns Kubernetes' types by name.
 fn types() -> Map<String, Value> {
     let mut generator: SchemaGenerator = SchemaSettings::draft2020_12().into_generator();
     macro_rules! add {
@@ -76,7 +76,7 @@ fn types() -> Map<String, Value> {
     types
 }
 
-/// Takes away what is said to people.
+/// Removes the descriptions.
 fn drop_words(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

@@ -1,11 +1,11 @@
-//! Holds documents against JSON Schemas, as far as the generated ones go: a keyword that is not known is a fault of the schema. Fields
-//! that the schema does not name are faults, too.
+//! Validates documents against the JSON Schemas that are generated here: an unknown keyword is a fault of the schema. Fields
+//! that the schema does not contain are faults, too.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Keywords that say nothing about a value here.
+/// Keywords without an effect on validation.
 const NOTES: [&str; 12] = [
     "$schema",
     "$defs",
@@ -21,7 +21,7 @@ const NOTES: [&str; 12] = [
     "$comment",
 ];
 
-/// What of the document is not as the schema says.
+/// Returns how the document violates the schema.
 pub(crate) fn faults(schema: &Value, document: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     Validation { root: schema }.value(schema, document, "", &mut faults);
@@ -32,7 +32,7 @@ struct Validation<'s> {
     root: &'s Value,
 }
 
-/// The fields of an object that a schema says something about.
+/// The fields of an object that a schema defines.
 #[derive(Default)]
 struct Named {
     all: bool,

@@ -1,4 +1,4 @@
-//! Bundles in images: unpacked to be installed, and rendered as catalogs have them.
+//! Bundles in images: unpacked for installation, and rendered as in catalogs.
 
 use std::fs;
 use std::path::Path;
@@ -70,14 +70,14 @@ fn is_refused(unpacked: Unpacked, words: &str) {
 
 #[tokio::test]
 async fn a_bundle_is_unpacked_in_the_order_of_its_files() {
-    let Unpacked::Content(content) = unpacked(&rose()).await else { panic!("it is a bundle") };
+    let Unpacked::Content(content) = unpacked(&rose()).await else { panic!("expected a bundle") };
     let name = |json: &str| serde_json::from_str::<Value>(json).unwrap()["metadata"]["name"].clone();
     assert_eq!(name(&content.csv_json), "rose.v1.0.0");
     assert_eq!(content.objects.iter().map(|o| name(o)).collect::<Vec<_>>(), ["rose.v1.0.0", "last"]);
 }
 
 #[tokio::test]
-async fn what_is_no_bundle_is_refused_for_good() {
+async fn an_image_that_is_not_a_bundle_is_refused_permanently() {
     is_refused(unpacked(&Image::catalog(&[("catalog.yaml", "c")])).await, "no bundle (it is a catalog)");
     is_refused(unpacked(&Image::bundle("rose", &ROSE[3..])).await, "manifests");
     let no_csv = Image::bundle("rose", &[ROSE[0], ROSE[3]]);
@@ -92,7 +92,7 @@ async fn what_is_no_bundle_is_refused_for_good() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn faults_that_pass_are_told_from_those_that_do_not() {
+async fn temporary_faults_are_distinguished_from_permanent_ones() {
     let limits = Limits { stall: Duration::from_millis(300), ..small() };
     for (fault, passes) in [
         (Fault::Silent, true),
@@ -119,7 +119,7 @@ async fn faults_that_pass_are_told_from_those_that_do_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn logins_and_names_that_are_missing_are_refused() {
+async fn missing_logins_and_names_are_refused() {
     if skipped() {
         return;
     }
@@ -137,7 +137,7 @@ async fn logins_and_names_that_are_missing_are_refused() {
     is_refused(unpack(&location(&name.replace("rose:1", "rose:2")), &with(PASSWORD)).await, "has no such image");
 }
 
-/// What `kubectl olm catalog render` prints. It blocks, as the command does.
+/// Returns the output of `kubectl olm catalog render`, which blocks like the command.
 fn rendered(named: Ref, options: Options) -> Result<String, CliError> {
     std::thread::spawn(move || {
         let (out, err) = (Buffer::default(), Buffer::default());
@@ -155,7 +155,7 @@ fn rendered(named: Ref, options: Options) -> Result<String, CliError> {
     .unwrap()
 }
 
-/// The blob that is made of the files themselves, which is compared with opm's where bundles are rendered.
+/// Returns the blob computed from the files themselves, which the rendering tests compare with that of opm.
 fn blob(files: &[(String, Vec<u8>)], reference: &str) -> Value {
     let files: Vec<File> = files.iter().map(|(path, bytes)| File::new(path.clone(), bytes.clone())).collect();
     Bundle::read("", &files).unwrap().render().unwrap().blob(reference)
@@ -165,7 +165,7 @@ fn owned(files: &[(&str, &str)]) -> Vec<(String, Vec<u8>)> {
     files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect()
 }
 
-/// The bundles that are rendered: one made here, and real ones where there are any.
+/// Returns the bundles to render: one created here, and real ones if the sample data exists.
 fn bundles() -> Vec<Vec<(String, Vec<u8>)>> {
     let mut bundles = vec![owned(&[ROSE[0], ROSE[1], ROSE[3]])];
     let real = ["etcd/0.9.4", "kuadrant-operator/0.7.2", "prometheus/0.47.0"];
@@ -257,7 +257,7 @@ image: registry.example.com/rose-bundle:1
 properties: [{type: olm.package, value: {packageName: rose, version: 1.0.0}}]
 ";
 
-/// What `kubectl olm run --simulate` answers and prints when that stands for the image.
+/// Returns the result and the output of `kubectl olm run --simulate` with this content for the image.
 fn simulated(given: Option<&Path>) -> (Result<Outcome, CliError>, String) {
     let folder = tempfile::tempdir().unwrap();
     let catalog = folder.path().join("catalogs/main");
@@ -288,7 +288,7 @@ fn simulated(given: Option<&Path>) -> (Result<Outcome, CliError>, String) {
 }
 
 #[test]
-fn a_simulation_is_given_images() {
+fn a_simulation_uses_given_images() {
     let folder = tempfile::tempdir().unwrap();
     let (layout, bundle, damaged) =
         (folder.path().join("layout"), folder.path().join("bundle"), folder.path().join("damaged"));

@@ -1,4 +1,5 @@
-//! Registries that misbehave as a real one cannot be made to: they stall, lie, break off or never end.
+//! Registries with failures that a real one cannot be configured to show: they stall, send wrong content, disconnect or never
+//! end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,29 +13,29 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::{expected, files, pull, refused, small};
 
-/// What is wrong with a registry.
+/// The fault of a registry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Fault {
     None,
-    /// Takes the connection and says nothing.
+    /// Accepts the connection and never responds.
     Silent,
-    /// Sends half of a layer, and then nothing.
+    /// Sends half of a layer, and stalls.
     Stalls,
-    /// Sends half of a layer, and closes.
+    /// Sends half of a layer, and disconnects.
     BreaksOff,
-    /// Sends other bytes of the right length.
+    /// Sends different bytes of the same length.
     Lies,
-    /// Sends more and more.
+    /// Sends an endless body.
     NeverEnds,
-    /// Gives another manifest than the digest asked for.
+    /// Returns a manifest with another digest than the requested one.
     OtherManifest,
-    /// Fails.
+    /// Returns an error.
     Fails,
     /// Is a web server.
     Html,
 }
 
-/// A registry of one image on loopback, for as long as the test's runtime runs.
+/// Starts a registry with one image on loopback that runs as long as the test's runtime.
 pub(super) async fn faulty(image: Image, fault: Fault) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -42,7 +43,7 @@ pub(super) async fn faulty(image: Image, fault: Fault) -> SocketAddr {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let image = image.clone();
-            // A client that goes away is part of the test.
+            // A client that disconnects is part of the test.
             tokio::spawn(async move { drop(answer(stream, &image, fault).await) });
         }
     });
@@ -92,7 +93,7 @@ async fn answer(mut stream: TcpStream, image: &Image, fault: Fault) -> std::io::
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_fault_ends_in_a_sentence_and_in_time() {
+async fn every_fault_ends_with_a_message_and_in_time() {
     let limits = Limits { stall: Duration::from_millis(300), ..small() };
     let image = Image::catalog(&[("catalog.yaml", "some content that is long enough to be cut into two halves")]);
     for (fault, words, kind) in [
@@ -118,7 +119,7 @@ async fn every_fault_ends_in_a_sentence_and_in_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pull_that_is_given_up_leaves_nothing() {
+async fn a_cancelled_pull_leaves_nothing() {
     let cache = tempfile::tempdir().unwrap();
     let image = Image::catalog(&[("catalog.yaml", "c")]);
     let address = faulty(image, Fault::Stalls).await;

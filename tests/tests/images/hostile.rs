@@ -1,4 +1,4 @@
-//! Registries and catalogs that mean harm: each ends in a sentence, and takes no more than its limit.
+//! Hostile registries and catalogs: each ends with an error message, and uses no more than its limit.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{files, pull, refused, small};
 
-/// What may be in the sockets' buffers between a server and a client that hangs up.
+/// How much the sockets' buffers may contain between a server and a client that disconnects.
 const BUFFERS: u64 = 16 << 20;
 
 const CONFIGS: &str = "operators.operatorframework.io.index.configs.v1";
@@ -27,17 +27,17 @@ fn of_layers(layers: Vec<Vec<u8>>) -> Image {
     Image::new(&[(CONFIGS, "/configs")], layers)
 }
 
-/// A layer of a few kilobytes with a file of that many bytes.
+/// Returns a layer of a few kilobytes with a file of that many bytes.
 fn bomb(bytes: usize, compression: Compression) -> Image {
     of_layers(vec![Layer::default().file("configs/catalog.yaml", vec![b' '; bytes]).finish(compression)])
 }
 
-/// The same, with the bytes outside of what is kept.
+/// Does the same, with the bytes outside of the extracted folders.
 fn hidden_bomb(bytes: usize) -> Image {
     of_layers(vec![Layer::default().file("usr/lib", vec![b' '; bytes]).finish(Compression::Gzip)])
 }
 
-/// Credentials for a host.
+/// Returns credentials for a host.
 pub(super) fn login(host: &str) -> Credentials {
     let config = json!({ "auths": { host: { "auth": STANDARD.encode("gardener:secret") } } });
     let secret = json!({ "data": { ".dockerconfigjson": STANDARD.encode(config.to_string()) } });
@@ -45,7 +45,7 @@ pub(super) fn login(host: &str) -> Credentials {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hostile_registry_gets_a_sentence_and_no_more_than_the_limit() {
+async fn a_hostile_registry_ends_with_a_message_within_the_limit() {
     let deep = format!("{{\"a\":{}1{}}}", "[".repeat(20_000), "]".repeat(20_000));
     let token = |token: &str| Hostility::Instead(json!({ "token": token }).to_string().into_bytes());
     let longer = {
@@ -62,7 +62,7 @@ async fn a_hostile_registry_gets_a_sentence_and_no_more_than_the_limit() {
     let nested = (0..6).fold(catalog(), |image, _| Image::index(&[("linux/amd64", &image)]));
     let tags = json!({ "name": "garden/catalog", "tags": (0..100_000).map(|n| n.to_string()).collect::<Vec<_>>() });
     let tags = Hostility::Instead(tags.to_string().into_bytes());
-    // Compressed twice: unpacked once it is no archive.
+    // Compressed twice: after decompression it is not an archive.
     let twice = of_layers(vec![compress(&compress(&vec![0; 8 << 20], Compression::Gzip), Compression::Zstd)]);
     for (name, image, answer, hostility, words) in [
         ("endless manifest", catalog(), Answer::Manifest, Hostility::Endless, "is longer than 65536 bytes"),
@@ -127,7 +127,7 @@ async fn a_hostile_registry_gets_a_sentence_and_no_more_than_the_limit() {
         ),
         ("compressed twice", twice, Answer::Layer, Hostility::None, "not a tar archive"),
     ] {
-        // All others end by what they send, on a machine that is busy, too.
+        // All others end because of their content, even on a busy machine.
         let total = Duration::from_secs(if hostility == Hostility::Slow { 3 } else { 60 });
         let limits = Limits { stall: Duration::from_secs(2), total, ..small() };
         let endless = matches!(
@@ -141,7 +141,7 @@ async fn a_hostile_registry_gets_a_sentence_and_no_more_than_the_limit() {
         let pulled = pull(&format!("{}/garden/catalog:1", registry.address()), &options).await;
         println!("{}, {} bytes sent", cost.told(name), registry.sent());
         if name == "endless version" {
-            // Its body is not looked at.
+            // The body is not read.
             assert!(pulled.is_ok(), "{name}");
         } else {
             assert!(pulled.is_err(), "{name}");
@@ -155,9 +155,9 @@ async fn a_hostile_registry_gets_a_sentence_and_no_more_than_the_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_follow_no_redirect_to_another_host() {
+async fn credentials_are_not_sent_after_a_redirect_to_another_host() {
     for answer in [Answer::Layer, Answer::Manifest, Answer::Token] {
-        // The same image elsewhere, where the redirect leads.
+        // The same image on another host, the target of the redirect.
         let thief = Registry::start(catalog(), Answer::Layer, Hostility::None, false).await.unwrap();
         let elsewhere = Hostility::Redirect(format!("http://{}", thief.address()));
         let registry = Registry::start(catalog(), answer, elsewhere, true).await.unwrap();
@@ -175,7 +175,7 @@ async fn credentials_follow_no_redirect_to_another_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hostile_catalog_gets_a_sentence_and_no_more_than_the_limit() {
+async fn a_hostile_catalog_ends_with_a_message_within_the_limit() {
     use grpc::{Catalog, Hostility as H};
     let settings = Settings { max_catalog: 8 << 20, read_timeout: Duration::from_secs(20), ..Settings::default() };
     let too_much = "has more than 8388608 bytes of bundles and packages";

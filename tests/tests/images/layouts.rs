@@ -1,4 +1,4 @@
-//! OCI layouts and archives: what is kept of an image, and what is refused.
+//! OCI layouts and archives: which content of an image is extracted, and what is refused.
 
 use std::fs;
 use std::io::Write;
@@ -31,7 +31,7 @@ fn image(layers: Vec<Layer>) -> Image {
 }
 
 #[tokio::test]
-async fn only_what_the_label_names_is_kept_whatever_the_compression() {
+async fn only_the_labelled_folder_is_extracted_with_any_compression() {
     for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
         let long = "x/".repeat(60) + "y.yaml";
         let layer = Layer::default()
@@ -50,7 +50,7 @@ async fn only_what_the_label_names_is_kept_whatever_the_compression() {
 }
 
 #[tokio::test]
-async fn a_bundle_has_manifests_and_metadata_wherever_its_labels_say() {
+async fn manifests_and_metadata_are_read_from_the_labelled_folders() {
     let layer = Layer::default().file("m/csv.yaml", "c").file("metadata/annotations.yaml", "a").file("tests/x", "t");
     let content = pull_image(&Image::new(&BUNDLE, vec![layer.finish(Compression::Gzip)]), &options()).await.unwrap();
     assert_eq!(content.kind, Kind::Bundle);
@@ -58,7 +58,7 @@ async fn a_bundle_has_manifests_and_metadata_wherever_its_labels_say() {
 }
 
 #[tokio::test]
-async fn upper_layers_replace_and_delete_what_lower_ones_have() {
+async fn upper_layers_replace_and_delete_files_of_lower_ones() {
     let content = pull_image(
         &image(vec![
             Layer::default()
@@ -72,7 +72,7 @@ async fn upper_layers_replace_and_delete_what_lower_ones_have() {
                 .file("configs/replaced", "2")
                 .file("configs/.wh.gone", "")
                 .file("configs/.wh.folder", "")
-                // The marker may come after what the same layer adds.
+                // The marker may follow the files that the same layer adds.
                 .file("configs/opaque/new", "2")
                 .file("configs/opaque/.wh..wh..opq", "")
                 .file("configs/becomes-folder/file", "2"),
@@ -82,7 +82,7 @@ async fn upper_layers_replace_and_delete_what_lower_ones_have() {
     .await;
     let wanted = [("kept", "1"), ("replaced", "2"), ("opaque/new", "2"), ("becomes-folder/file", "2")];
     assert_eq!(files(&content.unwrap().root), expected(&wanted));
-    // A deleted parent takes everything along.
+    // A deleted folder deletes everything below it.
     let all = image(vec![
         Layer::default().file("configs/old", "1"),
         Layer::default().file(".wh.configs", "").file("configs/new", "2"),
@@ -122,7 +122,7 @@ async fn nothing_is_ever_written_outside() {
         let result = pull_image(&image(vec![Layer::default().file(path, "x")]), &options()).await;
         refused(result, &["leads out of the image", path]);
     }
-    // A file below a link of a lower layer stays where its own name says.
+    // A file below a link of a lower layer is extracted to its own path.
     let content = pull_image(
         &image(vec![
             Layer::default().link("configs/link", "/tmp").file("configs/ok", "1"),
@@ -148,20 +148,20 @@ async fn bombs_are_stopped_early() {
     }
     let many = (0..200).fold(Layer::default(), |layer, n| layer.file(&format!("configs/{n}"), ""));
     refused(pull_image(&image(vec![many]), &options()).await, &["more than 100 files"]);
-    // Copies that links stand for count as well.
+    // Copies made for links count, too.
     let big = vec![b'x'; 300 << 10];
     let links =
         (0..5).fold(Layer::default().file("configs/big", &big), |layer, n| layer.link(&format!("configs/{n}"), "big"));
     refused(pull_image(&image(vec![links]), &options()).await, &["more than 1048576 bytes"]);
     let layers = (0..9).map(|n| Layer::default().file(&format!("configs/{n}"), "")).collect();
     refused(pull_image(&image(layers), &options()).await, &["9 layers"]);
-    // A name of a megabyte is no name.
+    // A name of a megabyte is invalid.
     let named = Layer::default().member("././@LongLink", EntryType::GNULongName, "", &vec![b'n'; 1 << 20]);
     refused(pull_image(&image(vec![named]), &options()).await, &["overlong name"]);
 }
 
 #[tokio::test]
-async fn damaged_layers_are_noticed() {
+async fn damaged_layers_are_refused() {
     let good = Layer::default().file("configs/a", "1").finish(Compression::Gzip);
     let changed = Image::new(&LABELS, vec![good.clone()]);
     for (damage, words) in [
@@ -174,7 +174,7 @@ async fn damaged_layers_are_noticed() {
         image.blobs.insert(digest(&good), damage.to_vec());
         refused(pull_image(&image, &options()).await, &words);
     }
-    // Right digests of wrong things.
+    // Correct digests of invalid content.
     for (layer, words) in [
         (b"this is no tar archive, but long enough to look like one".repeat(20), ["not a tar archive"]),
         (compress(b"nor is this", Compression::Gzip), ["not a tar archive"]),
@@ -184,7 +184,7 @@ async fn damaged_layers_are_noticed() {
 }
 
 #[tokio::test]
-async fn what_is_no_catalog_and_no_bundle_is_told_with_its_labels() {
+async fn an_image_that_is_neither_catalog_nor_bundle_is_reported_with_its_labels() {
     let layer = || vec![Layer::default().file("configs/a", "1").finish(Compression::Gzip)];
     refused(pull_image(&Image::new(&[], layer()), &options()).await, &["neither a catalog nor a bundle", "no labels"]);
     refused(pull_image(&Image::new(&[("color", "red")], layer()), &options()).await, &["its labels are color"]);
@@ -214,14 +214,14 @@ async fn of_an_index_the_image_for_this_machine_is_taken() {
     let content = pull_image(&index, &options()).await.unwrap();
     assert_eq!(files(&content.root), expected(&[("platform", "here")]));
     assert_eq!(content.digest, index.digest());
-    // Catalogs hold no programs: any platform will do.
+    // Catalogs contain no programs: any platform is accepted.
     let other = Image::index(&[("unknown/unknown", &attestation), ("linux/s390x", &of("s390x"))]);
     assert_eq!(files(&pull_image(&other, &options()).await.unwrap().root), expected(&[("platform", "s390x")]));
     refused(pull_image(&Image::index(&[("unknown/unknown", &attestation)]), &options()).await, &["names no image"]);
 }
 
 #[tokio::test]
-async fn an_archive_is_read_as_a_layout_is() {
+async fn an_archive_is_read_like_a_layout() {
     let folder = tempfile::tempdir().unwrap();
     let image = Image::catalog(&[("catalog.yaml", "c")]);
     image.write_layout(folder.path()).unwrap();
@@ -247,7 +247,7 @@ async fn an_archive_is_read_as_a_layout_is() {
 }
 
 #[tokio::test]
-async fn the_cache_is_shared_and_mends_itself() {
+async fn the_cache_is_shared_and_repairs_itself() {
     let folder = tempfile::tempdir().unwrap();
     let cache = tempfile::tempdir().unwrap();
     let image = Image::catalog(&[("catalog.yaml", "c"), ("more.yaml", "m")]);
@@ -261,13 +261,13 @@ async fn the_cache_is_shared_and_mends_itself() {
     assert!(roots.iter().all(|root| root == &roots[0] && root.starts_with(cache.path())));
     assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1, "nothing else is left in the cache");
     assert_eq!(files(&roots[0]), wanted);
-    // The layers are not needed a second time.
+    // The layers are not read a second time.
     let layer = image.blobs.keys().find(|d| image.manifest["layers"][0]["digest"] == **d).unwrap();
     let blob = folder.path().join("blobs/sha256").join(layer.trim_start_matches("sha256:"));
     let bytes = fs::read(&blob).unwrap();
     fs::remove_file(&blob).unwrap();
     assert_eq!(files(&pull(&location, &options).await.unwrap().root), wanted);
-    // What somebody damaged is made anew.
+    // A damaged file is extracted again.
     fs::write(&blob, bytes).unwrap();
     fs::remove_file(roots[0].join("more.yaml")).unwrap();
     assert_eq!(files(&pull(&location, &options).await.unwrap().root), wanted);
@@ -282,14 +282,14 @@ async fn a_refused_image_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn a_catalog_may_lie_elsewhere_than_the_label_says() {
+async fn the_folder_of_a_catalog_overrides_its_label() {
     let layer = Layer::default().file("configs/a.yaml", "a").file("other/b.yaml", "b");
     let image = image(vec![layer]);
     let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     image.write_layout(folder.path()).unwrap();
     let location: Location = format!("oci:{}", folder.path().display()).parse().unwrap();
     let options = Options { cache: Some(cache.path().to_owned()), ..options() };
-    // Each of them has a place of its own in the cache.
+    // Each of them has a separate cache entry.
     for _ in 0..2 {
         for (wanted, expected_files) in
             [(Wanted::Catalog, [("a.yaml", "a")]), (Wanted::CatalogIn("/other".to_owned()), [("b.yaml", "b")])]

@@ -1,4 +1,4 @@
-//! Whose login counts for whose images: who writes a CatalogSource, or a catalog, gets nothing with the login of who looks at it.
+//! Credentials for images: the author of a CatalogSource or a catalog cannot use the credentials of the user who reads it.
 
 use olm_core::api::crd;
 use olm_core::api::object::ObjectRef;
@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 use super::hostile::login;
 use super::small;
 
-/// A catalog with a bundle that is in an image of the same registry.
+/// Returns a catalog with a bundle in an image of the same registry.
 fn catalog(host: &str) -> Image {
     let blobs = [
         json!({ "schema": "olm.package", "name": "rose", "defaultChannel": "stable" }),
@@ -63,7 +63,7 @@ fn cluster(image: &str) -> SimApi {
     SimApi::start(simulation).unwrap()
 }
 
-/// What it says on both streams.
+/// Returns the output on both streams.
 fn said(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> String {
     let out = Buffer::default();
     let answer = run(&mut Printer::to(out.clone(), out.clone()));
@@ -71,7 +71,7 @@ fn said(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> String {
 }
 
 #[test]
-fn images_of_others_are_not_pulled_with_the_login_of_who_looks() {
+fn images_named_by_others_are_not_pulled_with_the_credentials_of_the_user() {
     let runtime = Runtime::new().unwrap();
     let start = |image: Image| runtime.block_on(Registry::start(image, Answer::Layer, Hostility::None, true)).unwrap();
     let bundles = start(catalog("127.0.0.1:1"));
@@ -82,7 +82,7 @@ fn images_of_others_are_not_pulled_with_the_login_of_who_looks() {
     let api = cluster(&image);
     let flags = ClusterFlags { kubeconfig: Some(api.kubeconfig()), ..ClusterFlags::default() };
     let namespaces = NamespaceFlags { namespace: Some("garden".to_owned()), all_namespaces: false };
-    // How often a password was sent to each.
+    // How many times a password was sent to each registry.
     let passwords = || {
         [&registry, &bundles].map(|registry| {
             let asked = registry.asked();
@@ -134,7 +134,7 @@ fn images_of_others_are_not_pulled_with_the_login_of_who_looks() {
     assert_eq!(passwords(), [0, 0], "{told:?}");
     assert!(!registry.asked().paths.is_empty(), "{told:?}");
     assert!(told[1..].iter().all(|told| told.contains("rose") || told.contains("thief")), "{told:?}");
-    // What the user names is another matter, and what the user lends.
+    // Credentials are used for images that the user names, and for those that the user permits.
     let mut known = passwords();
     for ask in 0..4 {
         let told = match ask {

@@ -1,6 +1,6 @@
-//! Images: pulled from a real registry, read from OCI layouts, and refused when they are wrong.
+//! Images: pulled from a real registry, read from OCI layouts, and refused if they are invalid.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot continue has failed")]
 
 mod bundles;
 mod faulty;
@@ -15,7 +15,7 @@ use std::path::Path;
 use olm_shell::cli::CliError;
 use olm_shell::image::{Content, Limits, Location, Options, Wanted};
 
-/// The files of a folder, by their paths, and what is in them.
+/// Returns the files of a folder with their contents, by path.
 fn files(root: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -38,7 +38,7 @@ fn expected(files: &[(&str, &str)]) -> BTreeMap<String, String> {
     files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
 }
 
-/// Limits that a test can reach.
+/// Returns limits that a test can reach.
 fn small() -> Limits {
     Limits { document: 64 << 10, layers: 8, unpacked: 4 << 20, kept: 1 << 20, entries: 100, ..Limits::default() }
 }

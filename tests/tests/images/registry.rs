@@ -1,4 +1,4 @@
-//! A real registry: logins, certificates, names that are not there, damaged blobs, platforms.
+//! A real registry: logins, certificates, missing names, damaged blobs, platforms.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ async fn an_image_is_pulled_by_tag_and_by_digest() {
     let content = pull(&format!("{host}/garden/catalog:1"), &plain(&registry)).await.unwrap();
     assert_eq!(files(&content.root), expected(&[("catalog.yaml", "first")]));
     assert_eq!(content.digest, image.digest());
-    // The tag moves, the digest does not.
+    // The tag is moved, the digest is fixed.
     let second = Image::catalog(&[("catalog.yaml", "second")]);
     second.push(&format!("{host}/garden/catalog:1"), &[]).await.unwrap();
     let location: Location = format!("docker://{host}/garden/catalog:1").parse().unwrap();
@@ -51,21 +51,21 @@ async fn an_image_is_pulled_by_tag_and_by_digest() {
         (content.digest.clone(), files(&content.root)),
         (index.digest(), expected(&[("catalog.yaml", "second")]))
     );
-    // What is not there.
+    // Missing names.
     for (name, words) in [("garden/catalog:2", "has no such image"), ("nothing/there:1", "has no such image")] {
         let error = refused(pull(&format!("{host}/{name}"), &plain(&registry)).await, &[words, name, "hint"]);
         assert_eq!(error.kind, ErrorKind::Input);
     }
     let absent = format!("{host}/garden/catalog@sha256:{}", "0".repeat(64));
     refused(pull(&absent, &plain(&registry)).await, &["has no such image"]);
-    // A bundle is no catalog.
+    // A bundle is not a catalog.
     let location: Location = format!("{host}/garden/catalog:1").parse().unwrap();
     let result = olm_shell::image::pull(&location, Wanted::Bundle, &plain(&registry)).await;
     refused(result, &["no bundle", "it is a catalog"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plain_http_is_refused_unless_asked_for() {
+async fn plain_http_is_refused_unless_requested() {
     if skipped() {
         return;
     }
@@ -95,25 +95,25 @@ async fn logins_come_from_pull_secrets_and_configuration_files() {
     let (wrong, _) = Credentials::of_secrets([&secret(&registry, "wrong")]);
     let content = pull(&name, &with(right.clone())).await.unwrap();
     assert_eq!(files(&content.root), expected(&[("catalog.yaml", "c")]));
-    // One that does not fit does not keep another from being tried.
+    // A wrong login does not prevent the next one from being tried.
     pull(&name, &with(wrong.clone().and(right.clone()))).await.unwrap();
     let denied = refused(pull(&name, &with(wrong)).await, &["does not let us pull", "correct the pull secret"]);
     assert_eq!(denied.kind, ErrorKind::Input);
     refused(pull(&name, &with(Credentials::default())).await, &["does not let us pull", "log in first"]);
-    // A configuration file, with a helper as well.
+    // A configuration file, also with a credential helper.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.json");
     let auth = STANDARD.encode(format!("{USER}:{PASSWORD}"));
     fs::write(&file, json!({ "auths": { format!("https://{}/v2/", registry.host()): { "auth": auth } } }).to_string())
         .unwrap();
     pull(&name, &with(Credentials::of_file(file))).await.unwrap();
-    // An authority that nobody knows.
+    // An unknown certificate authority.
     let unknown = Options { credentials: right, limits: small(), ..Options::default() };
     refused(pull(&name, &unknown).await, &["cannot be reached", "--registry-ca"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_registry_keeps_may_be_damaged() {
+async fn damaged_content_of_the_registry_is_refused() {
     if skipped() {
         return;
     }

@@ -1,5 +1,5 @@
-//! Tenants who mean harm, and what that is to others: nothing. `OLM_FUZZ_SEEDS=N` plays N seeds one after the other, and
-//! `OLM_FUZZ_SEEDS=FROM-TO` those; usually it is one. Print what it costs with `-- --nocapture`.
+//! Hostile tenants do not affect others. `OLM_FUZZ_SEEDS=N` runs N seeds one after the other, and `OLM_FUZZ_SEEDS=FROM-TO`
+//! those of the range; the default is one. Print time and memory with `-- --nocapture`.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -21,13 +21,13 @@ use super::junk::{Harm, NAMESPACES, Random, harm};
 use super::processes::Running;
 use super::town::{Town, namespace};
 
-/// Virtual memory that the controllers may have, in KiB. Each of their threads reserves 64 MiB or more before it uses any.
+/// Limit of the controllers' virtual memory in KiB. Each of their threads reserves 64 MiB or more before it uses any.
 const MOST_KIB: u64 = 2 << 20;
-/// What is done to the cluster for one seed.
+/// Number of hostile requests for each seed.
 const HARMS: usize = 500;
-/// Catalogs that never end, all at the same time.
+/// Number of endless catalogs, all at the same time.
 const ENDLESS: usize = 12;
-/// How much of it at a time.
+/// Number of requests in flight.
 const AT_A_TIME: usize = 8;
 
 fn seeds() -> RangeInclusive<u64> {
@@ -38,7 +38,7 @@ fn seeds() -> RangeInclusive<u64> {
     }
 }
 
-/// Addresses where catalogs should be.
+/// Returns the addresses of broken catalogs.
 async fn sick() -> Vec<String> {
     let mut addresses = vec!["127.0.0.1:1".to_owned(), "olm.hole-1.svc:50051".to_owned()];
     for way in 0..4 {
@@ -49,11 +49,11 @@ async fn sick() -> Vec<String> {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let mut random = Random::new(way);
                 let noise: Vec<u8> = (0..4096).map(|_| u8::try_from(random.below(256)).unwrap_or_default()).collect();
-                // Who is sent this may not want it.
+                // The client may have disconnected.
                 let _ = match way {
                     0 => stream.write_all(&noise).await,
                     1 => stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 99999999\r\n\r\n").await,
-                    // Settings of HTTP/2, and noise after them.
+                    // HTTP/2 settings, followed by noise.
                     2 => stream.write_all(&[&[0, 0, 0, 4, 0, 0, 0, 0, 0], &noise[..]].concat()).await,
                     _ => Ok(()),
                 };
@@ -101,7 +101,7 @@ async fn carry_out(api: &Api, harm: Harm) -> Result<(), Status> {
 }
 
 #[test]
-fn who_means_harm_harms_nobody_else() {
+fn hostile_tenants_do_not_affect_others() {
     if skipped() {
         return;
     }
@@ -113,7 +113,7 @@ fn who_means_harm_harms_nobody_else() {
         town.create(&namespace(name));
     }
     let sick = town.runtime.block_on(sick());
-    // Each alone would be bearable.
+    // A single one would be tolerable.
     let endless = town.runtime.block_on(Catalog::start(Hostility::EndlessProperties)).unwrap();
     for number in 0..ENDLESS {
         let name = format!("endless-{number}");
@@ -147,7 +147,7 @@ fn who_means_harm_harms_nobody_else() {
         let lives = running.is_alive();
         assert!(
             served && lives && panics.is_empty(),
-            "seed {seed}: others are served: {served}; it lives: {lives}; panics: {panics:#?}\n{}",
+            "seed {seed}: others are served: {served}; still running: {lives}; panics: {panics:#?}\n{}",
             tail(&said)
         );
         println!(

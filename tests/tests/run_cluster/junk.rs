@@ -1,9 +1,9 @@
-//! Objects that mean harm, made from a seed: good ones, in which anything was replaced by anything.
+//! Hostile objects generated from a seed: valid ones in which any part was replaced by any value.
 
 use olm_core::api::object::Gvk;
 use serde_json::{Map, Value, json};
 
-/// Numbers that look random, and are the same for the same seed.
+/// Pseudo-random numbers, equal for equal seeds.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -11,24 +11,24 @@ impl Random {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below that.
+    /// Returns a number below `bound`.
     pub(super) fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         usize::try_from(self.0 >> 33).unwrap_or_default() % bound.max(1)
     }
 
-    /// One of these.
+    /// Returns one of these.
     pub(super) fn of<'t, T: ?Sized>(&mut self, all: &[&'t T]) -> &'t T {
         all[self.below(all.len())]
     }
 }
 
-/// The namespaces of who means harm.
+/// The namespaces of the hostile tenants.
 pub(super) const NAMESPACES: [&str; 6] = ["hole-1", "hole-2", "hole-3", "hole-4", "hole-5", "hole-6"];
 
 const NAMES: [&str; 8] = ["a", "b", "c", "rose", "weed.v1.0.0", "main", "weed", "kubectl-olm-run"];
 
-/// Keys that mean something to OLM.
+/// Keys with a meaning for OLM.
 const KEYS: [&str; 24] = [
     "olm.copiedFrom",
     "olm.owner",
@@ -56,7 +56,7 @@ const KEYS: [&str; 24] = [
     "alm-examples",
 ];
 
-/// Texts that something reads as more than text.
+/// Texts that parsers interpret.
 const TEXTS: [&str; 30] = [
     "",
     " ",
@@ -90,12 +90,12 @@ const TEXTS: [&str; 30] = [
     "\u{0}",
 ];
 
-/// Maps in maps.
+/// Returns nested maps.
 fn deep(levels: usize) -> Value {
     (0..levels).fold(json!(1), |inner, _| json!({ "a": inner }))
 }
 
-/// Anything.
+/// Returns any value.
 fn anything(random: &mut Random) -> Value {
     match random.below(16) {
         0 => Value::Null,
@@ -114,7 +114,7 @@ fn anything(random: &mut Random) -> Value {
     }
 }
 
-/// Replaces something in it: deeper down more often than at its top.
+/// Replaces a part of the value, more often a deeper one.
 fn spoil(random: &mut Random, value: &mut Value) {
     let inner = match value {
         Value::Object(fields) if !fields.is_empty() => {
@@ -136,11 +136,11 @@ fn spoil(random: &mut Random, value: &mut Value) {
 /// A request to the API server.
 #[derive(Clone, Debug)]
 pub(super) enum Harm {
-    /// To make an object; its status comes with a request of its own.
+    /// Creates an object; its status is written by a separate request.
     Create(Value),
-    /// To merge that into an object that may be there; into its status when `status`.
+    /// Merges the value into an object that may exist; into its status if `status` is set.
     Patch(Gvk, &'static str, String, String, Value, bool),
-    /// To delete an object that may be there.
+    /// Deletes an object that may exist.
     Delete(Gvk, &'static str, String, String),
 }
 
@@ -148,7 +148,7 @@ fn alpha(kind: &str) -> Gvk {
     Gvk::new("operators.coreos.com", "v1alpha1", kind)
 }
 
-/// The kinds of which anything is changed or deleted.
+/// Returns the kinds of objects that are changed or deleted.
 fn kinds() -> [(Gvk, &'static str); 12] {
     [
         (alpha("ClusterServiceVersion"), "clusterserviceversions"),
@@ -166,7 +166,7 @@ fn kinds() -> [(Gvk, &'static str); 12] {
     ]
 }
 
-/// The next thing that somebody does who means harm. `sick` are addresses where catalogs should be.
+/// Returns the next hostile request. `sick` are the addresses of broken catalogs.
 pub(super) fn harm(random: &mut Random, sick: &[String]) -> Harm {
     let namespace = random.of(&NAMESPACES).to_owned();
     let name = random.of(&NAMES).to_owned();
@@ -202,7 +202,7 @@ pub(super) fn harm(random: &mut Random, sick: &[String]) -> Harm {
     }
 }
 
-/// Labels, annotations, owners and finalizers of others.
+/// Replaces labels, annotations, owners and finalizers.
 fn meddle(random: &mut Random, object: &mut Value) {
     let mut pairs = |most: usize, texts: &[&str]| {
         let count = random.below(most);
@@ -227,7 +227,7 @@ fn meddle(random: &mut Random, object: &mut Value) {
     object["metadata"] = metadata.into();
 }
 
-/// A CustomResourceDefinition with a schema that is hardly one.
+/// Returns a CustomResourceDefinition with a nearly invalid schema.
 fn definition(random: &mut Random) -> Value {
     let plural = random.of(&["weeds", "thorns"]);
     let mut schema = json!({
@@ -260,7 +260,7 @@ fn deployment() -> Value {
     })
 }
 
-/// An object as it should be, but for its metadata.
+/// Returns an object that is valid apart from its metadata.
 fn good(random: &mut Random, kind: &str, sick: &[String]) -> Value {
     let name = random.of(&NAMES).to_owned();
     let namespace = random.of(&NAMESPACES).to_owned();
@@ -369,7 +369,7 @@ fn good(random: &mut Random, kind: &str, sick: &[String]) -> Value {
     }
 }
 
-/// A status as only the controllers should write it.
+/// Returns a status with the fields of the controllers.
 fn status_of(random: &mut Random, kind: &str) -> Value {
     let name = random.of(&NAMES).to_owned();
     match kind {

@@ -1,5 +1,5 @@
-//! One writer at a time, whatever happens to who holds the Lease: processes on a real API server, whose audit log is the witness. Time
-//! decides nothing here but how long a test waits.
+//! A single writer at any time, regardless of what happens to the holder of the Lease: processes on a real API server, verified
+//! by its audit log. Time only determines how long a test waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,8 @@ use super::processes::Running;
 use super::town::{PATIENCE, Town, group, leases, namespace, resource, subscription};
 use super::witness::{WRITER, judge};
 
-/// Ten processes begin at once, and each in turn has to go in the middle of its work. Then one takes over that has not seen yet what was done.
+/// Ten processes start at once, and each in turn is ended during its work. Then one takes over that has not yet observed the
+/// previous writes.
 fn ten_in_turn() {
     let town = Town::new();
     (0..3).for_each(|_| town.subscribe());
@@ -37,7 +38,7 @@ fn ten_in_turn() {
     assert_eq!(terms.len(), 10);
     assert!(terms[..9].iter().all(|term| term.writes > 0), "{terms:?}");
 
-    // It has a Subscription of which it sees no more for now, which nobody can do anything for yet.
+    // It has a Subscription that it does not observe for now, and for which there is nothing to do yet.
     let last = processes.remove(0);
     town.gardens.fetch_add(1, Ordering::Relaxed);
     town.create(&namespace("park"));
@@ -51,7 +52,7 @@ fn ten_in_turn() {
     town.create(&group("park"));
     town.blooms();
     last.end();
-    // What it does is done when it has done this.
+    // All its work is done after this write.
     town.until_held(|now| !now.is_empty() && now != holder);
     town.create(&namespace("field"));
     town.create(&group("field"));
@@ -67,10 +68,11 @@ fn ten_in_turn() {
     town.judge("who has not seen it yet", &[]);
 }
 
-/// The holder stands still, and goes on when it holds the Lease no longer.
+/// The holder is paused, and continues when it no longer holds the Lease.
 fn stopped() {
     let town = Town::new();
-    // Of a process that is stopped between asking whether it may write and writing, nobody could tell. This one has nothing to write.
+    // If a process is paused between its check of the Lease and a write, the outcome is undefined. This one has nothing to
+    // write.
     town.subscribe();
     let (code, said) = town.once(3);
     assert_eq!(code, Some(0), "{said}");
@@ -87,7 +89,7 @@ fn stopped() {
     back(&town, first, second, "stopped", &[3, 1, 2, 1]);
 }
 
-/// The one that had the Lease gets it back, and goes on.
+/// The previous holder acquires the Lease again, and continues.
 fn back(town: &Town, first: Running, second: Running, name: &str, writers: &[usize]) {
     town.blooms();
     second.end();
@@ -98,7 +100,7 @@ fn back(town: &Town, first: Running, second: Running, name: &str, writers: &[usi
     town.judge(name, writers);
 }
 
-/// The holder's calls fail in these ways while work comes in, and until another holds the Lease.
+/// The holder's calls fail in these ways while work is added, until another process holds the Lease.
 fn cut_off(name: &str, way: impl Fn(&Call, usize) -> Fault + Send + 'static) {
     let town = Town::new();
     let is_cut = Arc::new(AtomicBool::new(false));
@@ -120,13 +122,13 @@ fn cut_off(name: &str, way: impl Fn(&Call, usize) -> Fault + Send + 'static) {
     back(&town, first, second, name, &[1, 2, 1]);
 }
 
-/// What becomes of calls between the sides of a partition: some are executed, of which the answer is lost.
+/// Returns the fault of a call during a partition: some calls are executed and lose their response.
 fn partition(call: &Call, number: usize) -> Fault {
     let reached = call.writes() && !call.is_of("Lease") && number.is_multiple_of(3);
     if number.is_multiple_of(2) { Fault::Silence { reached } } else { Fault::Drop { reached } }
 }
 
-/// Somebody deletes the Lease, and another writes nonsense into it, while its holder works and sees nothing of it.
+/// A client deletes the Lease, and another writes invalid values into it, while its holder works and does not observe it.
 fn deleted() {
     let town = Town::new();
     let is_cut = Arc::new(AtomicBool::new(false));
@@ -144,7 +146,7 @@ fn deleted() {
         let lease = ObjectRef { gvk, namespace: "olm".to_owned(), name: "kubectl-olm-run".to_owned() };
         town.runtime.block_on(town.api.delete(&lease, &DeleteParams::default())).unwrap();
         assert_eq!(town.until_held(|_| true), holder, "it is put back as it was");
-        // As by clients whose clocks are wrong.
+        // As written by clients with a wrong clock.
         for time in ["2000-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z", "2000-01-01T00:00:00.000000Z"] {
             let nonsense = json!({ "spec": { "renewTime": time, "acquireTime": time, "leaseDurationSeconds": 1 } });
             town.runtime.block_on(town.api.merge(&lease, &nonsense)).unwrap();
@@ -158,17 +160,17 @@ fn deleted() {
     let writes =
         |entry: &&Entry| entry.user == format!("{WRITER}1") && entry.resource != "leases" && entry.code.is_none();
     let after = entries[deletion..].iter().filter(writes).count();
-    assert!(after > 0, "it wrote, and nobody else");
+    assert!(after > 0, "only the holder wrote");
     back(&town, first, second, "deleted", &[1, 2, 1]);
 }
 
-/// The holder has to go while an answer is missing: what it has asked for may still happen.
+/// The holder is ended while a response is outstanding: its request may still be executed.
 fn unanswered() {
     let town = Town::new();
     let (sender, held) = channel();
     let (first, proxy) = town.start_behind(1, move |call| {
         let is_held = call.verb == "create" && call.is_of("InstallPlan");
-        // Nobody listens after the first.
+        // There is no receiver after the first.
         is_held.then(|| sender.send(()).ok()).map(|_| Fault::Held)
     });
     first.says("the cluster is known");
@@ -187,11 +189,11 @@ fn unanswered() {
 }
 
 #[test]
-fn never_do_two_write_at_a_time() {
+fn two_processes_never_write_at_the_same_time() {
     if skipped() {
         return;
     }
-    // Most of this is waiting, for a minute each.
+    // Each mostly waits, for a minute.
     let scenarios: [(&str, fn()); 6] = [
         ("ten in turn", ten_in_turn),
         ("stopped", stopped),

@@ -1,4 +1,4 @@
-//! `kubectl olm run` as a process on a real API server: one writer, what means harm, and what it says to those who may not.
+//! `kubectl olm run` as a process on a real API server: a single writer, hostile objects, and missing permissions.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "helpers of tests are tests")]
 
@@ -37,11 +37,11 @@ fn one_process_writes_and_others_wait_for_its_end() {
     let (code, said) = ends(kubeconfig, &["--once"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains(&format!("another process writes to this cluster: {held_by} (since 2")), "{said}");
-    // One Lease for a cluster: another namespace of catalogs makes no second writer.
+    // A cluster has one Lease: another namespace of catalogs does not permit a second writer.
     let (code, said) = ends(kubeconfig, &["--once", "--namespace", "default"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains(&format!("another process writes to this cluster: {held_by} (since 2")), "{said}");
-    // Those who do not write, and those who are sure, need not wait.
+    // Processes that do not write, or skip the Lease explicitly, do not wait.
     for arguments in [&["--audit", "--once"][..], &["--once", "--no-lease"]] {
         let (code, said) = ends(kubeconfig, arguments);
         assert_eq!(code, Some(0), "{arguments:?}: {said}");
@@ -50,12 +50,12 @@ fn one_process_writes_and_others_wait_for_its_end() {
     let second = Running::start(kubeconfig, &[]);
     let waits = second.says("holds the Lease");
     assert!(waits.contains(&held_by), "{waits}");
-    // Deleted, it is still its holder's: whoever sees that first puts it back.
+    // A deleted Lease still belongs to its holder: the first process that notices creates it again.
     kubectl(&plane, "delete lease kubectl-olm-run -n olm");
     kubectl(&plane, "wait --for=create lease/kubectl-olm-run -n olm --timeout=60s");
     assert_eq!(holder(&plane), held_by);
     assert_eq!(first.end(), Some(0));
-    // When it was the first to see that the Lease was deleted, it waits for as long as that could have been held.
+    // If it was the first to notice the deletion, it waits for the duration of the Lease.
     second.says_within(3 * PATIENCE, "this process writes from now on");
     assert_ne!(holder(&plane), held_by);
     assert_eq!(second.end(), Some(0));
@@ -65,8 +65,8 @@ fn one_process_writes_and_others_wait_for_its_end() {
     native_apis(&plane);
 }
 
-/// `rose` needs a built-in kind, one that only a subresource has, and one of a CustomResourceDefinition; `fern` needs an aggregated one,
-/// which never answers.
+/// `rose` needs a built-in kind, one that only a subresource has, and one of a CustomResourceDefinition; `fern` needs an
+/// aggregated one, whose server never responds.
 const NATIVE_APIS: &str = r"
 apiVersion: v1
 kind: Namespace
@@ -120,7 +120,7 @@ spec:
   versions: [{ name: v1, served: true, storage: true, schema: { openAPIV3Schema: { type: object } } }]
 ";
 
-/// Discovery decides, whoever serves a kind; as long as it does not answer, what was known counts.
+/// Discovery decides, regardless of who serves a kind; while it fails, the last known result is used.
 fn native_apis(plane: &ControlPlane) {
     let apply = |text: &str| {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -137,11 +137,11 @@ fn native_apis(plane: &ControlPlane) {
     wait("rose", "reason", "RequirementsNotMet");
     apply(ROSES);
     wait("rose", "phase", "Succeeded");
-    // What was there when it was last seen counts: `fern` goes on.
+    // The last known result is used: `fern` continues.
     let known = r#"{"status":{"requirementStatus":[{"group":"away.example.com","version":"v1","kind":"Fern","name":"v1.away.example.com","status":"Present","message":"there"}]}}"#;
     kubectl(plane, &format!("patch csv fern -n garden --subresource=status --type=merge -p {known}"));
     wait("fern", "phase", "Succeeded");
-    // An answer that it is gone is an answer.
+    // A successful discovery without the kind is a result.
     kubectl(plane, "delete apiservice v1.away.example.com");
     wait("fern", "reason", "RequirementsNotMet");
     kubectl(plane, "delete crd roses.garden.example.com");
@@ -149,7 +149,7 @@ fn native_apis(plane: &ControlPlane) {
     assert_eq!(running.end(), Some(0));
 }
 
-/// An object whose `deep` field is nested so many levels deep: 120 are legal in Kubernetes, and too many for who reads them recursively.
+/// Returns an object whose `deep` field has so many levels: 120 are valid in Kubernetes, and too many for recursive parsers.
 fn nested(levels: usize) -> String {
     format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels))
 }
@@ -165,7 +165,7 @@ fn tenant(namespace: &str, levels: usize) -> String {
 }
 
 #[test]
-fn what_cannot_be_read_stops_nobody_else() {
+fn unreadable_objects_do_not_affect_others() {
     if skipped() {
         return;
     }
@@ -185,33 +185,33 @@ fn what_cannot_be_read_stops_nobody_else() {
     let running = Running::start(plane.kubeconfig(), &[]);
     let said = running.says("cannot be read, and is left alone");
     assert!(said.contains("garden/rose") && said.contains("more than 128 levels deep"), "{said}");
-    // Listed: the others are served all the same, and later ones as well.
+    // By a list: the other objects are processed, and later ones as well.
     write("create", &tenant("park", 3));
     has_phase("park");
-    // Watched: a CustomResourceDefinition and another ClusterServiceVersion break no watch.
+    // By a watch: a CustomResourceDefinition and another ClusterServiceVersion do not interrupt any watch.
     let crd = ROSES.replace("{ type: object }", &format!("{{ type: object, example: {} }}", nested(200)));
     write("create", &crd);
     assert!(running.says("cannot be read, and is left alone").contains("roses.garden.example.com"));
     kubectl(&plane, "delete csv rose -n park --wait=false");
     write("create", &tenant("field", 120));
     assert!(running.says("cannot be read, and is left alone").contains("field/rose"));
-    // An Event says it beside the object, once.
+    // An Event reports it for the object, once.
     kubectl(
         &plane,
         "wait event -n field --for=jsonpath={.reason}=Unreadable --field-selector reason=Unreadable --all --timeout=60s",
     );
-    // Nothing was written to it.
+    // Its status was not written.
     let status =
         plane.kubectl(["get", "csv", "rose", "-n", "garden", "-o", "jsonpath={.status.phase}"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&status.stdout), "");
-    // The list of plans has the others, and says what it lacks.
+    // The list of plans contains the others, and reports the missing one.
     binary("kubectl-olm-install_plan").unwrap();
     let mut list = Command::new(binary("kubectl-olm-install_plan").unwrap());
     let list = list.args(["list", "-A"]).env("KUBECONFIG", plane.kubeconfig()).output().unwrap();
     let stderr = String::from_utf8_lossy(&list.stderr);
     assert!(stderr.contains("rose in namespace garden: it is nested more than 128 levels deep"), "{stderr}");
     assert_eq!(list.status.code(), Some(0), "{stderr}");
-    // Mended, it comes back; deleted, it goes, although nobody could read it.
+    // A fixed object is processed again, and an unreadable one can be deleted.
     write("replace", &tenant("garden", 3));
     has_phase("garden");
     kubectl(&plane, "delete csv rose -n field --timeout=60s");
@@ -219,7 +219,7 @@ fn what_cannot_be_read_stops_nobody_else() {
 }
 
 #[test]
-fn who_lacks_rights_is_told_which() {
+fn missing_permissions_are_reported() {
     if skipped() {
         return;
     }

@@ -1,4 +1,4 @@
-//! The controllers as processes, and what is asked of a cluster besides.
+//! The controllers as processes, and further requests to the cluster.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -10,9 +10,9 @@ use olm_tests::control_plane::{ControlPlane, Options};
 use olm_tests::plugin::binary;
 use serde_json::Value;
 
-/// What happens within seconds on an idle machine.
+/// Takes seconds on an idle machine.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
-/// What is asked of the controllers: an end within so long after a signal.
+/// How long the controllers may take to end after a signal.
 const GRACEFUL: Duration = Duration::from_secs(2);
 
 pub(super) fn plane(crds: Vec<Value>) -> ControlPlane {
@@ -26,13 +26,13 @@ pub(super) fn run(kubeconfig: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Exit code and stderr.
+/// Returns exit code and stderr.
 pub(super) fn ends(kubeconfig: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let Output { status, stderr, .. } = run(kubeconfig, arguments).output().unwrap();
     (status.code(), String::from_utf8(stderr).unwrap())
 }
 
-/// Controllers that go on.
+/// Running controllers.
 pub(super) struct Running {
     process: Child,
     lines: Receiver<String>,
@@ -43,7 +43,7 @@ impl Running {
         Self::of(run(kubeconfig, arguments))
     }
 
-    /// The same, with no more virtual memory than so many KiB.
+    /// Does the same, with a limit of virtual memory in KiB.
     pub(super) fn start_within(kib: u64, kubeconfig: &Path, arguments: &[&str]) -> Self {
         let limited = format!("ulimit -v {kib}; exec \"$0\" \"$@\"");
         let mut command = Command::new("sh");
@@ -60,12 +60,12 @@ impl Running {
         Self { process, lines }
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub(super) fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Sends it a signal, as `TERM`.
+    /// Sends a signal, for example `TERM`.
     pub(super) fn signal(&self, name: &str) {
         let kill = Command::new("kill").args([&format!("-{name}"), &self.id().to_string()]).status();
         assert!(kill.unwrap().success());
@@ -76,7 +76,7 @@ impl Running {
         self.says_within(PATIENCE, words)
     }
 
-    /// The same, of what takes longer.
+    /// Does the same with another timeout.
     pub(super) fn says_within(&self, patience: Duration, words: &str) -> String {
         let end = Instant::now() + patience;
         let mut said = Vec::new();
@@ -89,24 +89,24 @@ impl Running {
         panic!("it does not say {words:?}:\n{}", said.join("\n"));
     }
 
-    /// Has it not ended?
+    /// Returns whether it is still running.
     pub(super) fn is_alive(&mut self) -> bool {
         self.process.try_wait().unwrap().is_none()
     }
 
-    /// What it has said since it was last asked.
+    /// Returns the output since the last call.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         self.lines.try_iter()
     }
 
-    /// The most memory that it has had so far, in MB.
+    /// Returns its peak memory in MB.
     pub(super) fn peak(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1000
     }
 
-    /// Asks it to end.
+    /// Ends it gracefully.
     pub(super) fn end(mut self) -> Option<i32> {
         let began = Instant::now();
         self.signal("TERM");
@@ -118,7 +118,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both fail only when it has ended already.
+        // Both fail only if the process has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

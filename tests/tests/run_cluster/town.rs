@@ -1,4 +1,4 @@
-//! A cluster with a catalog of roses and gardens that want one, and an API server that writes down who writes what.
+//! A cluster with a catalog of roses, gardens that subscribe to one, and an API server with an audit log.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,16 +22,16 @@ use tokio::runtime::Runtime;
 use super::processes::{Running, ends};
 use super::witness::{Term, WRITER, judge};
 
-/// Who waits for a holder that does not answer waits a minute; the rest is for machines that are busy.
+/// Waiting for a holder that does not respond takes a minute; the rest is a margin for busy machines.
 pub(super) const PATIENCE: Duration = Duration::from_mins(4);
-/// How often work comes in while something happens to the Lease's holder.
+/// The interval at which work is added during a test of the Lease's holder.
 const PACE: Duration = Duration::from_millis(1500);
 
 const CATALOG: &str = "schema: olm.package\nname: rose\ndefaultChannel: stable\n---\nschema: olm.channel\npackage: rose\n\
      name: stable\nentries: [{name: rose.v1.0.0}]\n---\nschema: olm.bundle\npackage: rose\nname: rose.v1.0.0\nimage: ''\nproperties:\n\
      - {type: olm.package, value: {packageName: rose, version: 1.0.0}}\n";
 
-/// A bundle without anything that needs a pod.
+/// Returns a bundle without anything that needs a pod.
 fn csv() -> Value {
     json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "metadata": { "name": "rose.v1.0.0" },
@@ -46,7 +46,7 @@ pub(super) fn resource(group: &str, version: &str, kind: &str, plural: &str) -> 
     Resource { gvk: Gvk::new(group, version, kind), plural: plural.to_owned(), namespaced: true }
 }
 
-/// A cluster with a catalog of roses, and gardens whose Subscriptions want one each.
+/// A cluster with a catalog of roses, and gardens whose Subscriptions install one each.
 pub(super) struct Town {
     pub(super) plane: ControlPlane,
     pub(super) api: Api,
@@ -77,7 +77,7 @@ impl Town {
         Self { plane, api, runtime, catalog, gardens: Arc::default() }
     }
 
-    /// What tells the process of that number from others in the audit log.
+    /// Returns the kubeconfig that identifies the n-th process in the audit log.
     pub(super) fn kubeconfig(&self, number: usize) -> PathBuf {
         self.plane.kubeconfig_for(&format!("{WRITER}{number}"), Some("system:masters")).unwrap()
     }
@@ -86,7 +86,7 @@ impl Town {
         Running::start(&kubeconfig, &["--catalog", &format!("main={}", self.catalog.path().display())])
     }
 
-    /// A process that ends when nothing is left to do: its exit code, and what it says.
+    /// Runs a process until nothing is left to do, and returns its exit code and output.
     pub(super) fn once(&self, number: usize) -> (Option<i32>, String) {
         let catalog = format!("main={}", self.catalog.path().display());
         ends(&self.kubeconfig(number), &["--once", "--catalog", &catalog])
@@ -96,7 +96,7 @@ impl Town {
         self.run(self.kubeconfig(number))
     }
 
-    /// A process that sees the API server through a proxy.
+    /// Starts a process that connects to the API server through a proxy.
     pub(super) fn start_behind(
         &self,
         number: usize,
@@ -106,12 +106,12 @@ impl Town {
         (self.run(proxy.kubeconfig()), proxy)
     }
 
-    /// Another garden wants a rose.
+    /// Adds a garden with a Subscription.
     pub(super) fn subscribe(&self) {
         self.runtime.block_on(plant(&self.api, &self.gardens));
     }
 
-    /// One garden after the other wants a rose while something is done.
+    /// Adds one garden after the other during `act`.
     pub(super) fn meanwhile(&self, act: impl FnOnce()) {
         let (api, gardens) = (self.api.clone(), self.gardens.clone());
         let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
@@ -119,7 +119,7 @@ impl Town {
             let mut pace = tokio::time::interval(PACE);
             loop {
                 tokio::select! {
-                    // It also ends when the test fails.
+                    // It also ends if the test fails.
                     _ = &mut stopped => return,
                     _ = pace.tick() => {}
                 }
@@ -135,7 +135,7 @@ impl Town {
         self.runtime.block_on(self.api.create(object)).unwrap();
     }
 
-    /// Waits until the objects of a kind, by namespace and name, are as they should be.
+    /// Waits until the condition holds for the objects of a kind, by namespace and name.
     pub(super) fn until(&self, resource: &Resource, are_so: impl Fn(&BTreeMap<(String, String), Value>) -> bool) {
         let key = |object: &Value| (object::namespace(object).to_owned(), object::name(object).to_owned());
         let follow = async {
@@ -179,7 +179,7 @@ impl Town {
         });
     }
 
-    /// Waits until the Lease is so, by its holder.
+    /// Waits until the condition holds for the holder of the Lease.
     pub(super) fn until_held(&self, is_so: impl Fn(&str) -> bool) -> String {
         let held = Mutex::new(String::new());
         self.until(&leases(), |leases| {
@@ -193,7 +193,8 @@ impl Town {
         held.into_inner().unwrap()
     }
 
-    /// Every garden has one InstallPlan, and these have written one after the other. Answers how much.
+    /// Checks that every garden has one InstallPlan, and that these writers wrote one after the other. Prints the number of
+    /// writes.
     pub(super) fn judge(&self, name: &str, writers: &[usize]) {
         let plans = resource("operators.coreos.com", "v1alpha1", "InstallPlan", "installplans");
         let plans = self.runtime.block_on(self.api.list(&ListQuery::all(&plans))).unwrap().objects;

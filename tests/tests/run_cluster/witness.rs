@@ -1,28 +1,28 @@
-//! What the API server's audit log says of who wrote while who held the Lease. Only the order of its lines counts, no clock.
+//! Compares writers with holders of the Lease in the API server's audit log. Only the order of its lines is used, no clock.
 
 use std::collections::BTreeMap;
 
 use olm_core::api::object;
 use olm_tests::control_plane::audit::Entry;
 
-/// Users whose names begin so are controllers.
+/// The prefix of the users of controllers.
 pub(super) const WRITER: &str = "writer-";
 
-/// The time in which one process held the Lease.
+/// The period in which one process held the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Term {
-    /// Who.
+    /// The holder.
     pub(super) writer: String,
-    /// How many writes it began, besides those to the Lease.
+    /// Number of writes that it began, except those to the Lease.
     pub(super) writes: usize,
 }
 
-/// The terms, in the order of time; and whatever was written by somebody whose term it was not, or was still under way when the next
-/// one's began.
+/// Returns the terms in order, and every write that another process began during a term, or that was still in progress when the
+/// next term began.
 pub(super) fn judge(entries: &[Entry]) -> (Vec<Term>, Vec<String>) {
     let mut terms: Vec<Term> = Vec::new();
     let mut complaints = Vec::new();
-    // Who has which name in the Lease.
+    // The name of each user in the Lease.
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     let mut under_way: BTreeMap<&str, &Entry> = BTreeMap::new();
     for entry in entries.iter().filter(|entry| entry.user.starts_with(WRITER)) {
@@ -54,11 +54,11 @@ pub(super) fn judge(entries: &[Entry]) -> (Vec<Term>, Vec<String>) {
     (terms, complaints)
 }
 
-/// Who has taken the Lease, or renewed it, by this write.
+/// Returns who acquired or renewed the Lease by this write.
 fn taken<'n>(entry: &Entry, names: &'n mut BTreeMap<String, String>) -> Option<&'n String> {
     let lease = entry.object.as_ref().filter(|_| matches!(entry.code, Some(200 | 201)))?;
     let name = object::text(lease, &["spec", "holderIdentity"]);
-    // Who puts it back for its holder, and does not know when that one last said something, says so.
+    // A process that recreates the Lease for its holder without knowing its last renewal sets no `renewTime`.
     if name.is_empty() || object::text(lease, &["spec", "renewTime"]).is_empty() {
         return None;
     }
@@ -92,12 +92,12 @@ mod tests {
     }
 
     #[test]
-    fn whoever_writes_out_of_turn_is_seen() {
+    fn writes_outside_of_a_term_are_found() {
         let (began, ended) = (None, Some(201));
         let good = [
             lease("1", "a"),
             write("x", "1", began),
-            // Another asks.
+            // Another process sends a request.
             lease("2", "a"),
             write("x", "1", ended),
             lease("1", ""),

@@ -1,5 +1,5 @@
-//! The in-memory API server tells the truth: the same requests, at it and at a real control plane, get the same answers and
-//! leave the same objects.
+//! Conformance of the in-memory API server: the same requests to it and to a real control plane have the same responses and
+//! result in the same objects.
 //!
 //! ```text
 //!   scripts ── requests ──▶ Server (Sim: olm_core::sim; Cluster: a real control plane)
@@ -24,9 +24,9 @@ use similar::TextDiff;
 use servers::{Cluster, Sim};
 use transcript::Transcript;
 
-/// Every script in a namespace of its own, one after the other on one control plane.
+/// Runs every script in a separate namespace, one after the other on one control plane.
 #[test]
-fn the_same_requests_get_the_same_answers() {
+fn the_same_requests_have_the_same_responses() {
     if skipped() {
         return;
     }
@@ -46,7 +46,7 @@ fn the_same_requests_get_the_same_answers() {
     assert!(told.is_empty(), "{told}");
 }
 
-/// What discovery names otherwise, in a line for each version of a group.
+/// Returns the differences of discovery, one line for each group version.
 fn discovery(plane: &ControlPlane) -> String {
     let get = |path: &str| -> Value {
         let output = plane.kubectl(["get", "--raw", path]).output().unwrap();

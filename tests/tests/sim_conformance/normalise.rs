@@ -1,4 +1,4 @@
-//! What differs between any two servers, taken out: uids, times, resource versions, addresses, random names.
+//! Removes everything that differs between any two servers: uids, times, resource versions, addresses, random names.
 
 use std::sync::LazyLock;
 
@@ -18,8 +18,8 @@ static VERSION: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"((?:ResourceVersion in record|ResourceVersion in the precondition) )\(\d+\)").unwrap()
 });
 
-/// A refusal's sentence: several problems are in no order, and of a whole object that is quoted only the place counts, for
-/// the API server quotes its own Go types.
+/// Normalises an error message: several problems have no order, and a quoted object is reduced to its path, because the API
+/// server quotes its own Go types.
 pub(crate) fn refusal(message: &str) -> String {
     let message = quoted_objects(message);
     match message.split_once("is invalid: [").and_then(|(head, rest)| Some((head, rest.strip_suffix(']')?))) {
@@ -32,7 +32,7 @@ pub(crate) fn refusal(message: &str) -> String {
     }
 }
 
-/// `Invalid value: {…}:` without what is in the braces or brackets.
+/// Removes the content of braces or brackets in `Invalid value: {…}:`.
 fn quoted_objects(message: &str) -> String {
     let mut out = String::new();
     let mut rest = message;
@@ -54,7 +54,7 @@ fn quoted_objects(message: &str) -> String {
     out + rest
 }
 
-/// Numbers the uids and random names in the order in which they are seen.
+/// Numbers uids and random names in the order of their occurrence.
 #[derive(Default)]
 pub(crate) struct Normaliser {
     uids: Vec<String>,
@@ -72,7 +72,7 @@ impl Normaliser {
         }
         let mut object = self.value(object);
         if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
-            // A Job's controller notes it only when it happens to see pods that are not ready yet.
+            // A Job's controller sets it only if it observes pods that are not ready yet.
             status.remove("ready");
         }
         object

@@ -1,4 +1,4 @@
-//! The two servers behind one face.
+//! A common interface of the two servers.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use olm_tests::control_plane::ControlPlane;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-/// The kinds of the scripts that are not in a namespace, and all plurals.
+/// The kinds of the scripts that are cluster-scoped, and all plurals.
 const PLURALS: &[(&str, &str, bool)] = &[
     ("APIService", "apiservices", false),
     ("CatalogSource", "catalogsources", true),
@@ -48,10 +48,10 @@ const PLURALS: &[(&str, &str, bool)] = &[
     ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", false),
 ];
 
-/// How long a real cluster may take to come to what a script waits for.
+/// How long a real cluster may take to reach a state that a script waits for.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What scripts ask of a server.
+/// The operations of a server that scripts use.
 pub(crate) trait Server {
     fn create(&mut self, object: Value) -> Result<Value, Status>;
     fn update(&mut self, object: Value, subresource: Option<&str>) -> Result<Value, Status>;
@@ -63,7 +63,7 @@ pub(crate) trait Server {
         propagation: Propagation,
     ) -> Result<Option<Value>, Status>;
     fn get(&mut self, target: &ObjectRef) -> Option<Value>;
-    /// Waits until the object (null when absent) is as wanted; the object then, or, when that never happens, as an error.
+    /// Waits until the condition holds for the object (null if absent), and returns the object; on a timeout as an error.
     fn wait(&mut self, target: &ObjectRef, wanted: fn(&Value) -> bool) -> Result<Value, Value>;
 }
 
@@ -206,7 +206,7 @@ impl Server for Cluster {
             "preconditions": {"uid": uid, "resourceVersion": resource_version},
         });
         let answer = self.call("DELETE", &path(target, None), "application/json", Some(&options))?;
-        // What is gone is answered with a Status, or with the object that it was.
+        // The response to a completed deletion is a Status, or the deleted object.
         let held = answer["kind"] != "Status" && self.get(target).is_some();
         Ok(held.then_some(answer))
     }
@@ -235,7 +235,7 @@ impl Server for Cluster {
     }
 }
 
-/// The object of that name, where scripts are.
+/// Returns the object with that name in the namespace of the script.
 pub(crate) fn target(object: &Value) -> ObjectRef {
     ObjectRef { name: name(object).to_owned(), ..ObjectRef::of(object) }
 }

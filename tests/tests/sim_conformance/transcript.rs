@@ -1,4 +1,4 @@
-//! What a script asked and what was answered, as text.
+//! The requests and responses of a script, as text.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
@@ -11,22 +11,22 @@ use serde_json::Value;
 use crate::normalise::{Normaliser, refusal};
 use crate::servers::Server;
 
-/// A script: requests, one after the other. It may use what was answered.
+/// A script: a sequence of requests, which may use previous responses.
 pub(crate) type Script = fn(&mut Transcript<'_>);
 
-/// The server that a script talks to, and what was said.
+/// The server of a script, and the transcript so far.
 pub(crate) struct Transcript<'a> {
     server: &'a mut dyn Server,
-    /// The namespace that is the script's own.
+    /// The namespace of the script.
     pub(crate) namespace: String,
-    /// Note only the spec of objects: their controller writes the rest at any time.
+    /// Records only the spec of objects, because their controller may write the rest at any time.
     pub(crate) only_spec: bool,
     normaliser: Normaliser,
     text: String,
 }
 
 impl Transcript<'_> {
-    /// What the server answers to the script.
+    /// Returns the transcript of a script on this server.
     pub(crate) fn of(server: &mut dyn Server, name: &str, script: Script) -> String {
         let namespace = name.replace('_', "-");
         let made = server.create(serde_json::json!({
@@ -55,7 +55,7 @@ impl Transcript<'_> {
         }
     }
 
-    /// Does something that is not noted.
+    /// Executes requests without recording them.
     pub(crate) fn silently(&mut self, something: impl FnOnce(&mut Self)) {
         let length = self.text.len();
         something(self);
@@ -107,7 +107,7 @@ impl Transcript<'_> {
         found
     }
 
-    /// Creates and deletes an object as soon as its kind is served, which is some time after its definition says so.
+    /// Creates and deletes an object as soon as its kind is served, which is some time after its definition is established.
     pub(crate) fn until_served(&mut self, object: &Value) {
         let target = crate::servers::target(object);
         let start = Instant::now();
@@ -118,7 +118,7 @@ impl Transcript<'_> {
         assert!(gone.is_ok(), "{gone:?}");
     }
 
-    /// Waits until the object, null when absent, is as wanted, and notes it.
+    /// Waits until the condition holds for the object (null if absent), and records it.
     pub(crate) fn wait(&mut self, object: &Value, wanted: fn(&Value) -> bool) -> Value {
         let (found, how) = match self.server.wait(&crate::servers::target(object), wanted) {
             Ok(found) => (found, "wait"),

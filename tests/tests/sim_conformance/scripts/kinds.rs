@@ -1,4 +1,4 @@
-//! Kinds: their defaults, their rules, and the definitions of new ones.
+//! Kinds: their defaults, their rules, and the definition of new ones.
 
 use olm_core::sim::{Patch, Propagation};
 use serde_json::{Value, json};
@@ -278,7 +278,7 @@ pub(super) fn custom_resources(t: &mut Transcript<'_>) {
     let defined = t.create(definition("garden.example.com"));
     t.wait(&defined, is_established);
     let rose = |t: &Transcript<'_>, name: &str, spec: Value| json!({"apiVersion": "garden.example.com/v1", "kind": "Rose", "metadata": {"name": name, "namespace": t.namespace}, "spec": spec});
-    // Served a moment after the condition says so.
+    // Served a moment after the condition is set.
     let probe = rose(t, "probe", json!({"colour": "red"}));
     t.until_served(&probe);
     let made =

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::transcript::{Script, Transcript};
 
-/// Every script and the namespace that it gets.
+/// Every script with its namespace.
 pub(crate) const ALL: &[(&str, Script)] = &[
     ("names", requests::names),
     ("conflicts", requests::conflicts),

@@ -1,4 +1,4 @@
-//! Requests as such: names, conflicts, deletions, owners, patches, applies.
+//! Requests of all types: names, conflicts, deletions, owners, patches, applies.
 
 use olm_core::api::object::{owner_reference, uid};
 use olm_core::sim::{Patch, Preconditions, Propagation};

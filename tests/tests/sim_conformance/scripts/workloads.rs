@@ -1,4 +1,4 @@
-//! Deployments and what else makes or guards pods.
+//! Deployments and other kinds that create or protect pods.
 
 use olm_core::sim::{Patch, Propagation};
 use serde_json::{Value, json};
