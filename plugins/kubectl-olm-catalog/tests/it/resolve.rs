@@ -67,7 +67,7 @@ fn no_resolution_and_what_would_help() {
     let folder = folder();
     let (code, text, _) = asked(folder.path(), &["rose@>=3.0.0", "--catalog", "./main"]);
     assert_eq!(code, 1);
-    assert!(text.starts_with("There is no resolution.\nThese cannot hold together:\n"), "{text}");
+    assert!(text.starts_with("There is no resolution.\nThese contradict each other:\n"), "{text}");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn what_is_there_is_upgraded() {
     let (code, text, talk) = with(&[]);
     assert_eq!(code, 0);
     assert_eq!(talk, "./main is taken as CatalogSource market/market, which the Subscriptions name\n");
-    assert!(text.starts_with("rose.v1.1.0 (channel stable of market/market), in place of rose.v1.0.0\n"), "{text}");
+    assert!(text.starts_with("rose.v1.1.0 (channel stable of market/market), replaces rose.v1.0.0\n"), "{text}");
     let (code, text, _) = with(&["--what-if", "channel:mine=fast", "-o", "name"]);
     assert_eq!((code, text.as_str()), (0, "bundle/rose.v2.0.0\n"));
     let (code, text, _) = with(&["-n", "park", "rose", "-o", "name"]);

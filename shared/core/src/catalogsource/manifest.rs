@@ -1,4 +1,4 @@
-//! What the objects that serve a catalog look like (olm-behaviour/catalogsource.md#catalog-pods,
+//! The manifests of the objects that serve a catalog (olm-behaviour/catalogsource.md#catalog-pods,
 //! olm-behaviour/catalogsource.md#catalog-pod-spec, olm-behaviour/catalogsource.md#configmap-catalogs).
 
 use serde_json::{Map, Value, json};
@@ -10,35 +10,35 @@ use crate::api::metadata::Metadata;
 use crate::api::object;
 use crate::settings::CatalogPods;
 
-/// The port of every registry.
+/// The port of all registries.
 pub(super) const PORT: u16 = 50051;
 pub(super) const CATALOG: &str = "olm.catalogSource";
 pub(super) const MANAGED: &str = "olm.managed";
 pub(super) const POD_HASH: &str = "olm.pod-spec-hash";
 pub(super) const SERVICE_HASH: &str = "olm.service-spec-hash";
-/// The revision of the ConfigMap that a pod serves.
+/// The label with the revision of the ConfigMap that a pod serves.
 pub(super) const REVISION: &str = "olm.configMapResourceVersion";
 const PRIORITY_CLASS: &str = "operatorframework.io/priorityclass";
 
-/// How an object belongs to its CatalogSource.
+/// The kind of owner reference to the CatalogSource.
 #[derive(Clone, Copy)]
 enum Owner {
-    /// Controller, and holds up a foreground deletion.
+    /// Controller that blocks a foreground deletion.
     Holding,
     /// Controller.
     Controller,
-    /// Neither.
+    /// Not a controller.
     Loose,
 }
 
-/// What is served: an image, or a revision of a ConfigMap.
+/// The served content: an image, or a revision of a ConfigMap.
 #[derive(Clone, Copy)]
 pub(super) enum Served<'a> {
     Image(&'a str),
     ConfigMap { name: &'a str, revision: &'a str },
 }
 
-/// A CatalogSource whose objects are made.
+/// The manifests for a CatalogSource.
 #[derive(Clone, Copy)]
 pub(super) struct Manifests<'a> {
     pub(super) source: &'a Value,
@@ -64,7 +64,7 @@ impl Manifests<'_> {
         })
     }
 
-    /// The labels by which Service and NetworkPolicy find the pod.
+    /// Returns the labels by which Service and NetworkPolicy select the pod.
     fn pod_labels(&self) -> Map<String, Value> {
         let mut labels =
             Map::from_iter([(CATALOG.to_owned(), self.name().into()), (MANAGED.to_owned(), "true".into())]);
@@ -74,7 +74,7 @@ impl Manifests<'_> {
         labels
     }
 
-    /// Who may talk to the pod, and to whom pods that unpack bundles may talk.
+    /// Returns the policies for traffic to the pod, and for pods that unpack bundles.
     pub(super) fn network_policies(&self) -> [Value; 2] {
         let dns: Vec<Value> = [53, 5353]
             .iter()
@@ -106,7 +106,7 @@ impl Manifests<'_> {
         })
     }
 
-    /// As whom the pod runs.
+    /// Returns the pod's ServiceAccount.
     pub(super) fn service_account(&self) -> Value {
         let labels = [(MANAGED, "true")];
         match self.served {
@@ -127,7 +127,7 @@ impl Manifests<'_> {
         }
     }
 
-    /// What lets the pod read its ConfigMap.
+    /// Returns the Role and RoleBinding with which the pod reads its ConfigMap.
     pub(super) fn access(&self) -> Vec<Value> {
         let Served::ConfigMap { name: config_map, .. } = self.served else { return Vec::new() };
         let labels = [(MANAGED, "true")];
@@ -147,7 +147,7 @@ impl Manifests<'_> {
         vec![role, binding]
     }
 
-    /// The name under which the pod is dialled.
+    /// Returns the name of the Service.
     pub(super) fn service_name(&self) -> String {
         match self.served {
             Served::Image(_) => self.name().replace('.', "-"),
@@ -171,7 +171,7 @@ impl Manifests<'_> {
         service
     }
 
-    /// The pod, given the ServiceAccount as it is, and whether the namespace demands restricted pods.
+    /// Returns the pod, given its existing ServiceAccount, and whether the namespace enforces restricted pods.
     pub(super) fn pod(&self, account: &Value, restricted_namespace: bool) -> Value {
         let config = |path: &[&str]| object::at(self.source, &[&["spec", "grpcPodConfig"], path].concat()).clone();
         let mut spec = self.pod_spec(&config);
@@ -193,7 +193,7 @@ impl Manifests<'_> {
             self.restrict(&mut spec);
         }
         let hash = deep_hash(GoType::POD_SPEC, &spec);
-        // Both come after the hash, which does not cover them.
+        // Both are set after the hash, which does not include them.
         if let Served::ConfigMap { name, .. } = self.served {
             let namespace = object::namespace(self.source);
             spec["containers"][0]["command"] = json!(["configmap-server", "-c", name, "-n", namespace]);
@@ -238,7 +238,7 @@ impl Manifests<'_> {
         });
         if let Some(target) = config(&["memoryTarget"]).as_str().filter(|t| !t.is_empty()) {
             container["resources"]["requests"]["memory"] = target.into();
-            // Go reads the unit with a B at its end.
+            // Go expects the unit with the suffix B.
             container["env"] = json!([{ "name": "GOMEMLIMIT", "value": format!("{target}B") }]);
         }
         let mut spec = json!({
@@ -261,7 +261,7 @@ impl Manifests<'_> {
         spec
     }
 
-    /// The image holds no server: its content is copied out, and served by opm.
+    /// The image contains no server: its content is copied, and served by opm.
     fn extract(&self, spec: &mut Value, image: &str, extract: &Value) {
         let (utilities, content) = ("utilities", "catalog-content");
         let mut volumes =
@@ -274,7 +274,7 @@ impl Manifests<'_> {
         let mut copied =
             vec![format!("--catalog.from={catalog}"), "--catalog.to=/extracted-catalog/catalog".to_owned()];
         let mut served = vec!["serve".to_owned(), "/extracted-catalog/catalog".to_owned()];
-        // The hash covers the order, which is OLM's.
+        // The hash depends on the order, which is OLM's.
         let mut server_mounts = Vec::new();
         if cache.is_empty() {
             volumes.push(json!({ "name": "tmpdir", "emptyDir": {} }));
@@ -323,7 +323,7 @@ impl Manifests<'_> {
     }
 }
 
-/// The image that a pod runs, where its catalog is expected.
+/// Returns whether a pod runs the wanted images.
 pub(super) fn has_images(pod: &Value, wanted: &Value) -> bool {
     let images = |object: &Value, kind: &str| -> Vec<String> {
         object::list(object, &["spec", kind]).iter().map(|c| object::text(c, &["image"]).to_owned()).collect()

@@ -1,15 +1,15 @@
-//! CatalogSources: what is read for them, and what they say about it (olm-behaviour/catalogsource.md#validation).
+//! CatalogSources: the content that is read for them, and their status (olm-behaviour/catalogsource.md#validation).
 //!
 //! ```text
 //!   template   olm.catalogImageTemplate -> spec.image
-//!   poll       when an image's tag is looked at again
+//!   poll       when an image's tag is polled
 //!   pods       --catalog-pods: the objects that serve a catalog as OLM does
-//!     manifest    what they look like
-//!     update      a pod beside the one that serves, to see whether the image's tag has moved
+//!     manifest    their manifests
+//!     update      a pod next to the serving one, which finds out whether the image's tag has moved
 //! ```
 //!
-//! Content is read by the shell and arrives as a fact. Without `--catalog-pods` images and ConfigMaps are read directly, and the
-//! cluster gets no object for them.
+//! The shell reads the content and passes it on as an external fact. Without `--catalog-pods` images and ConfigMaps are
+//! read directly, and no objects are created in the cluster.
 
 mod manifest;
 mod pods;
@@ -50,7 +50,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
         Origin::Address(address) => {
             let target = Target::Address(address.to_owned());
             match &settings.catalog_pods {
-                // With both, there are pods, and what is dialled is the address.
+                // With both an image and an address there are pods, and the address is connected to.
                 Some(pods) if !object::text(source, &["spec", "image"]).is_empty() => {
                     pods::serve(pods, world, &mut work).map(|_| target)
                 }
@@ -78,7 +78,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     }
 }
 
-/// The pull secrets of a catalog: its own, and those that others gave to the ServiceAccount of its pod
+/// Returns the pull secrets of a catalog: its own, and those that were added to the ServiceAccount of its pod
 /// (olm-behaviour/catalogsource.md#catalog-pods).
 fn pull_secrets(world: &Reader<'_>, source: &Value) -> Vec<String> {
     let own = object::list(source, &["spec", "secrets"]).iter().filter_map(Value::as_str);
@@ -98,24 +98,24 @@ fn described(source: &Value) -> String {
     format!("CatalogSource {}/{}", object::namespace(source), object::name(source))
 }
 
-/// A local directory stays, whatever object there is.
+/// A local directory is kept, whether the object exists or not.
 fn disconnect(key: &Key, fact: Option<&CatalogFact>) -> Option<Action> {
     fact.filter(|f| !f.is_local())
         .map(|_| Action::Ask(Question::Disconnect { namespace: key.namespace.clone(), name: key.name.clone() }))
 }
 
-/// The plan for one CatalogSource as it grows.
+/// The plan for one CatalogSource while it is built.
 struct Work<'w> {
     source: &'w Value,
     fact: Option<&'w CatalogFact>,
     now: Timestamp,
     status: Map<String, Value>,
-    /// Before the status is written.
+    /// Actions before the status is written.
     actions: Vec<Action>,
     reasons: Vec<Reason>,
-    /// Is it time to look whether the image's tag has moved?
+    /// Whether polling the image's tag is due.
     due: bool,
-    /// Is the image looked at now?
+    /// Whether the image is polled now.
     refresh: bool,
     again: Option<Timestamp>,
 }
@@ -123,7 +123,7 @@ struct Work<'w> {
 impl<'w> Work<'w> {
     fn new(source: &'w Value, fact: Option<&'w CatalogFact>, now: Timestamp) -> Self {
         let mut status = object::at(source, &["status"]).as_object().cloned().unwrap_or_default();
-        // Both are told anew, or not any more.
+        // Both are set again below, or removed.
         status.remove("reason");
         status.remove("message");
         Self {
@@ -144,7 +144,7 @@ impl<'w> Work<'w> {
         self.status.insert("message".to_owned(), message.into());
     }
 
-    /// What OLM says of an address as soon as it sees it.
+    /// Sets the status that OLM sets as soon as it sees an address.
     fn serviced(&mut self) {
         if object::at(self.source, &["status", "registryService"]).is_null() {
             let service = json!({ "protocol": "grpc", "createdAt": object::time(self.now) });
@@ -152,7 +152,7 @@ impl<'w> Work<'w> {
         }
     }
 
-    /// Looks at the image's tag again when it is time.
+    /// Polls the image's tag when it is due.
     fn poll(&mut self, settings: &Settings) {
         match poll::of(self.source, self.now) {
             poll::Poll::No => {}
@@ -165,7 +165,7 @@ impl<'w> Work<'w> {
                 if !self.due {
                     self.look_again(delay);
                 }
-                // What pods serve is looked at by a pod.
+                // The image of a serving pod is polled with another pod.
                 self.refresh = self.due && settings.catalog_pods.is_none() && self.fact.is_some();
                 if self.refresh {
                     self.polled();
@@ -174,24 +174,24 @@ impl<'w> Work<'w> {
         }
     }
 
-    /// Plans again in that second, for the sake of a time in the status.
+    /// Plans again at that second, because of a timestamp in the status.
     fn wait_for_second(&mut self, second: i64, message: &str) {
         self.look_again(SignedDuration::from_secs(second.saturating_sub(self.now.as_second())));
         self.reasons.push(Reason::StatusWaits { object: described(self.source), message: message.to_owned() });
     }
 
-    /// Plans again after that time, or earlier.
+    /// Plans again after that delay, or earlier.
     fn look_again(&mut self, delay: SignedDuration) {
         let at = self.now.checked_add(delay).ok();
         self.again = self.again.min(at).or(at).or(self.again);
     }
 
-    /// Notes that the image is looked at.
+    /// Records that the image is polled.
     fn polled(&mut self) {
         self.status.insert("latestImageRegistryPoll".to_owned(), object::time(self.now).into());
     }
 
-    /// Has the target read, and tells how that goes.
+    /// Requests that the target be read, and reports its state.
     fn connect(mut self, target: Target) -> Plan {
         let (namespace, name) = (object::namespace(self.source).to_owned(), object::name(self.source).to_owned());
         let known = self.fact.filter(|f| f.is_local() || f.target == target);
@@ -223,10 +223,10 @@ impl<'w> Work<'w> {
         self.finish(known.is_some())
     }
 
-    /// Puts the connection and what is wrong with it into the status.
+    /// Sets the connection and its error in the status.
     fn tell(&mut self, target: &Target, fact: &CatalogFact) {
         match target {
-            // A directory stands in for what the CatalogSource names; nothing of it is known to OLM.
+            // A directory replaces what the CatalogSource specifies; OLM has no status for it.
             Target::Directory => return,
             Target::Address(_) => {}
             Target::Image { .. } => {
@@ -246,12 +246,12 @@ impl<'w> Work<'w> {
         let known = object::at(self.source, &["status", "connectionState"]);
         let (address, state) = (target.to_string(), fact.state.as_str());
         let here = object::text(known, &["address"]) == address;
-        // Controllers that have just started do not know better yet than those before them.
+        // Controllers that were just started do not have a newer state than the status.
         let unknown = fact.snapshot.is_none() && fact.error.is_none() && fact.state <= ConnectionState::Connecting;
         let is_later =
             |at: Timestamp| self.seconds(&["connectionState", "lastConnect"]).is_none_or(|t| t < at.as_second());
         let is_anew = fact.reconnected && fact.state == ConnectionState::Ready && is_later(fact.since);
-        // The time is that of the last change of the rest, or of the connection that was made in place of another.
+        // The time changes with the other fields, and when the connection was replaced.
         if !(here && (unknown || object::text(known, &["lastObservedState"]) == state && !is_anew)) {
             self.connected(&address, state, fact.since);
         }
@@ -265,14 +265,15 @@ impl<'w> Work<'w> {
         self.status.insert("connectionState".to_owned(), connection);
     }
 
-    /// A time in the status as it is to be written, in seconds: it has no fractions of them.
+    /// Returns a timestamp of the status in whole seconds, as it is written.
     fn seconds(&self, path: &[&str; 2]) -> Option<i64> {
         let text = self.status.get(path[0])?.get(path[1])?.as_str()?;
         object::parse_time(text).map(Timestamp::as_second)
     }
 
-    /// Clients wait until `lastConnect` is later than the last change of the ConfigMap, or of the pod that serves it: OLM makes a new
-    /// connection each time. There is none here, so the time alone is written, once, as soon as it is a later one.
+    /// Clients wait until `lastConnect` is later than the last change of the ConfigMap or of the pod that serves it,
+    /// because OLM reconnects each time. Nothing is reconnected here, so the time alone is written, once, as soon as it is
+    /// later.
     fn connect_after_update(&mut self, address: &str, state: &str) {
         let updated = self.seconds(&["configMapReference", "lastUpdateTime"]);
         let Some(updated) = updated.max(self.seconds(&["registryService", "createdAt"])) else { return };
@@ -282,21 +283,21 @@ impl<'w> Work<'w> {
         if self.now.as_second() > updated {
             self.connected(address, state, self.now);
         } else {
-            self.wait_for_second(updated + 1, "lastConnect is to be later than what it connects to");
+            self.wait_for_second(updated + 1, "lastConnect must be later than the last update");
         }
     }
 
-    /// `status.configMapReference`: which revision the content is of.
+    /// Sets `status.configMapReference`: the revision of the content.
     fn refer(&mut self, name: &str, uid: &str, version: &str) {
         let known = object::at(self.source, &["status", "configMapReference"]);
         if object::text(known, &["uid"]) == uid && object::text(known, &["resourceVersion"]) == version {
             return;
         }
-        // Clients wait for a later time, and times have no fractions of seconds.
+        // Clients wait for a later time, and timestamps have a resolution of one second.
         if let Some(last) = self.seconds(&["configMapReference", "lastUpdateTime"])
             && self.now.as_second() == last
         {
-            return self.wait_for_second(last + 1, "lastUpdateTime is to be later than that of the revision before");
+            return self.wait_for_second(last + 1, "lastUpdateTime must be later than that of the previous revision");
         }
         let reference = json!({
             "name": name, "namespace": object::namespace(self.source), "uid": uid, "resourceVersion": version,
@@ -305,13 +306,13 @@ impl<'w> Work<'w> {
         self.status.insert("configMapReference".to_owned(), reference);
     }
 
-    /// The actions so far, with the status when it is to be written.
+    /// Returns the actions so far, with the status if it is written.
     fn finish(mut self, write: bool) -> Plan {
         if write {
             let status = self.write();
             self.actions.extend(status);
         }
-        // After the status, so that a refused status does not look at the registry again and again.
+        // After the status, so that a refused status update does not cause repeated polling.
         if self.refresh {
             let (namespace, name) = (object::namespace(self.source).to_owned(), object::name(self.source).to_owned());
             self.actions.push(Action::Ask(Question::Refresh { namespace, name }));

@@ -1,4 +1,5 @@
-//! The objects that serve a catalog to others as OLM does: made, mended, and replaced when what they serve changes
+//! The objects that serve a catalog to other clients as OLM does: they are created, restored, and replaced when their
+//! content changes
 //! (olm-behaviour/catalogsource.md#catalog-pods, olm-behaviour/catalogsource.md#catalog-pod-spec,
 //! olm-behaviour/catalogsource.md#catalog-polling, olm-behaviour/catalogsource.md#configmap-catalogs).
 
@@ -14,11 +15,11 @@ use crate::plan::{Action, Plan, Propagation};
 use crate::settings::CatalogPods;
 use crate::world::{GroupKind, Reader, kind};
 
-/// Plans the objects. Returns what is to be dialled, or the whole plan when that is not there yet.
+/// Plans the objects. Returns the target to connect to, or the whole plan when the target does not exist yet.
 pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>) -> Result<Target, Plan> {
     let source = work.source;
     let namespace = object::namespace(source);
-    // A ConfigMap is read directly all the same, so its revision is known as soon as it has been read.
+    // The ConfigMap is read directly as well, so its revision is known once it has been read.
     let config_map = match Origin::of(source) {
         Origin::ConfigMap(name) => match work.fact.and_then(|fact| fact.config_map.as_ref()) {
             Some((_, revision)) => Some((name, revision.as_str())),
@@ -32,7 +33,7 @@ pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>)
     };
     let manifests = Manifests { source, served, pods };
     for policy in manifests.network_policies() {
-        // Another rule allows more: all of it counts.
+        // An additional rule would allow more traffic: rules must be equal.
         let differs = |known: &Value| known["spec"] != policy["spec"] || misses_label(known, &policy);
         ensure(world, work, &kind::NETWORK_POLICY, policy.clone(), differs);
     }
@@ -41,7 +42,7 @@ pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>)
     }
     let wanted = manifests.service_account();
     let Some(account) = world.json(&kind::SERVICE_ACCOUNT, namespace, object::name(&wanted)) else {
-        // Others may give it pull secrets, which the pod gets: the pod waits for what it becomes.
+        // Other clients may add pull secrets to the account, which the pod inherits: the pod waits for the created account.
         work.actions.push(Action::Create(wanted));
         return Err(take(work).finish(true));
     };
@@ -59,7 +60,7 @@ pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>)
     let hash = object::label(&service, SERVICE_HASH).map(str::to_owned);
     let spec = service["spec"].clone();
     let differs = |known: &Value| {
-        // OLM trusts the hash alone, which stays when somebody edits the spec.
+        // OLM only compares the hash, which does not change when the spec is edited.
         let leads_elsewhere = known["spec"]["selector"] != spec["selector"] || !object::covers(&known["spec"], &spec);
         object::label(known, SERVICE_HASH).map(str::to_owned) != hash || leads_elsewhere
     };
@@ -79,13 +80,13 @@ pub(super) fn serve(pods: &CatalogPods, world: &Reader<'_>, work: &mut Work<'_>)
     })
 }
 
-/// The work so far, to end with.
+/// Takes the work so far, to finish it.
 fn take<'w>(work: &mut Work<'w>) -> Work<'w> {
     let empty = Work::new(work.source, work.fact, work.now);
     std::mem::replace(work, empty)
 }
 
-/// Creates what is missing; what differs is deleted and made anew.
+/// Creates a missing object. An object that differs is deleted and recreated.
 fn ensure(world: &Reader<'_>, work: &mut Work<'_>, kind: &GroupKind, wanted: Value, differs: impl Fn(&Value) -> bool) {
     match world.json(kind, object::namespace(&wanted), object::name(&wanted)) {
         None => work.actions.push(Action::Create(wanted)),
@@ -97,8 +98,8 @@ fn ensure(world: &Reader<'_>, work: &mut Work<'_>, kind: &GroupKind, wanted: Val
     }
 }
 
-/// Puts the label back on a ServiceAccount that the CatalogSource owns. Its pull secrets are for others to edit, and an account that was
-/// there before the CatalogSource is not changed: deleting the one must not delete the other.
+/// Restores the label of a ServiceAccount that the CatalogSource owns. Its pull secrets may be edited by others. An account
+/// that existed before the CatalogSource is not changed: deleting the CatalogSource must not delete the account.
 fn mend_account(account: &Value, source: &Value) -> Option<Action> {
     let owners = Metadata::of(account).owner_references();
     let is_owned = owners.iter().any(|owner| object::text(owner, &["uid"]) == object::uid(source));
@@ -110,21 +111,21 @@ fn misses_label(known: &Value, wanted: &Value) -> bool {
     object::entries(wanted, &["metadata", "labels"]).any(|(key, value)| object::label(known, key) != Some(value))
 }
 
-/// One pod as it should be, in place of all others. Tells whether one was made.
+/// Replaces all other pods by the wanted one. Returns whether a pod was created.
 fn replace_pods(world: &Reader<'_>, work: &mut Work<'_>, wanted: &Value) -> bool {
     let live = update::labelled(world, work.source, CATALOG);
     let is_right = |pod: &Value| {
         let same = |label| object::label(pod, label) == object::label(wanted, label);
         same(POD_HASH) && same(REVISION) && has_images(pod, wanted)
     };
-    // A pod whose node goes away does not go by itself.
+    // A pod on a lost node is not deleted by itself.
     let is_dead = |pod: &Value| Conditions::of(pod).is_true("DisruptionTarget");
     let (mut good, mut bad): (Vec<&Value>, Vec<&Value>) = live.partition(|pod| is_right(pod) && !is_dead(pod));
-    // The one that has taken over from another is the younger.
+    // The pod that has taken over is the younger one.
     good.sort_by_key(|pod| Metadata::of(pod).created());
     bad.extend(good.drain(..good.len().saturating_sub(1)));
     if good.is_empty() {
-        // The new one comes first: the old ones serve until then.
+        // The new pod is created first: the old ones serve until it exists.
         work.actions.push(Action::Create(wanted.clone()));
     }
     work.actions.extend(bad.into_iter().map(|pod| Action::delete(pod, Propagation::Background)));

@@ -1,4 +1,4 @@
-//! When the registry is asked whether an image's tag has moved: `spec.updateStrategy.registryPoll`
+//! When the registry is checked for a changed image tag: `spec.updateStrategy.registryPoll`
 //! (olm-behaviour/catalogsource.md#catalog-polling).
 
 use jiff::{SignedDuration, Timestamp};
@@ -9,25 +9,25 @@ use crate::go_format::duration;
 
 const DEFAULT: SignedDuration = SignedDuration::from_mins(15);
 
-/// What a CatalogSource asks for.
+/// The polling that a CatalogSource specifies.
 #[derive(Debug, PartialEq)]
 pub(super) enum Poll {
-    /// Nothing.
+    /// No polling.
     No,
-    /// Something that cannot be done.
+    /// An invalid specification.
     Invalid(&'static str),
-    /// From time to time.
+    /// Polling at an interval.
     Every {
-        /// The interval cannot be read, and the default is taken.
+        /// Set when the interval is invalid and the default is used.
         problem: Option<String>,
-        /// When the registry is asked next.
+        /// When the registry is checked next.
         due: Timestamp,
-        /// When to look at the CatalogSource again, from now.
+        /// Delay until the CatalogSource is planned again.
         delay: SignedDuration,
     },
 }
 
-/// What a CatalogSource asks for at this time.
+/// Returns the polling that a CatalogSource specifies, at this time.
 pub(super) fn of(source: &Value, now: Timestamp) -> Poll {
     let poll = object::at(source, &["spec", "updateStrategy", "registryPoll"]);
     let is_image =
@@ -51,7 +51,7 @@ pub(super) fn of(source: &Value, now: Timestamp) -> Poll {
     };
     let time = |path: &[&str]| object::parse_time(object::text(source, path));
     let last = time(&["status", "latestImageRegistryPoll"]).or_else(|| time(&["metadata", "creationTimestamp"]));
-    // A time that is due before all others is due now.
+    // A timestamp that overflows is due now.
     let due = last.unwrap_or(now).checked_add(interval).unwrap_or(now);
     let left = due.duration_since(now);
     let delay = if interval <= DEFAULT { left } else { left.min(DEFAULT) };
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_is_due_an_interval_after_it_was_made_or_looked_at() {
+    fn an_image_is_due_an_interval_after_its_creation_or_last_poll() {
         let now: Timestamp = "2026-01-01T01:00:00Z".parse().unwrap();
         let source = |interval: Value, polled: Option<&str>| {
             json!({

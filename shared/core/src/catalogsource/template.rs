@@ -1,4 +1,4 @@
-//! The annotation `olm.catalogImageTemplate`: the image's reference with the cluster's version in it
+//! The annotation `olm.catalogImageTemplate`: an image reference that contains the cluster's version
 //! (olm-behaviour/catalogsource.md#image-templates).
 
 use serde_json::{Value, json};
@@ -11,10 +11,10 @@ use crate::world::Reader;
 
 const ANNOTATION: &str = "olm.catalogImageTemplate";
 const CONDITIONS: [&str; 2] = ["TemplatesHaveResolved", "ResolvedImage"];
-/// What OLM puts in place of a part of the version that it does not know.
+/// OLM's replacement for an unknown part of the version.
 const MISSING: &str = "missing";
 
-/// Puts the resolved image into the spec, as the update that is returned, or else the conditions into the status.
+/// Sets the resolved image in the spec, as the returned update, or otherwise the conditions in the status.
 pub(super) fn apply(world: &Reader<'_>, work: &mut Work<'_>) -> Option<Action> {
     let Some(template) = object::annotation(work.source, ANNOTATION).filter(|t| !t.is_empty()) else {
         forget(work);
@@ -48,7 +48,7 @@ pub(super) fn apply(world: &Reader<'_>, work: &mut Work<'_>) -> Option<Action> {
     None
 }
 
-/// The template with the parts of a `gitVersion` in place of its variables, and the variables that stay.
+/// Returns the template with its variables replaced by parts of a `gitVersion`, and the unresolved variables.
 fn fill(template: &str, version: &str) -> (String, Vec<String>) {
     let numbers = version.trim_start_matches('v').split(['-', '+']).next().unwrap_or_default();
     let mut numbers = numbers.split('.').map(|n| if n.is_empty() { MISSING } else { n });
@@ -65,7 +65,7 @@ fn fill(template: &str, version: &str) -> (String, Vec<String>) {
     (image, unresolved)
 }
 
-/// Could this be an image's reference?
+/// Returns whether this could be an image reference.
 fn is_reference(image: &str) -> bool {
     let name = image.split(['@']).next().unwrap_or_default();
     !name.is_empty()

@@ -1,5 +1,5 @@
-//! Whether an image's tag has moved, when pods serve it: another pod of the image is started beside the one that serves, and takes its
-//! place when the image that it runs is another one (olm-behaviour/catalogsource.md#catalog-polling).
+//! Detects whether an image's tag has moved, when pods serve the catalog: another pod of the image is started next to the
+//! serving one, and replaces it when its image differs (olm-behaviour/catalogsource.md#catalog-polling).
 
 use serde_json::{Value, json};
 
@@ -10,16 +10,16 @@ use crate::api::object;
 use crate::plan::{Action, Propagation, Reason};
 use crate::world::{Reader, kind};
 
-/// Names the CatalogSource on a pod that may take over, and is empty when it has.
+/// The label of a pod that may take over; its value is the CatalogSource, and empty once the pod has taken over.
 const UPDATE: &str = "catalogsource.operators.coreos.com/update";
 
-/// The pods that a label says to be of the CatalogSource, without those that are going.
+/// Returns the pods that a label assigns to the CatalogSource, without those being deleted.
 pub(super) fn labelled<'w>(world: &Reader<'w>, source: &Value, label: &str) -> impl Iterator<Item = &'w Value> {
     let pods = world.in_namespace(&kind::POD, object::namespace(source)).map(|pod| pod.json());
     pods.filter(move |pod| object::label(pod, label) == Some(object::name(source)) && !object::is_deleting(pod))
 }
 
-/// Starts such a pod when it is time, and decides about one that is there. `wanted` is the pod that serves.
+/// Starts such a pod when polling is due, and decides about an existing one. `wanted` is the serving pod.
 pub(super) fn look(world: &Reader<'_>, work: &mut Work<'_>, wanted: &Value) {
     let candidates: Vec<&Value> = labelled(world, work.source, UPDATE).collect();
     if candidates.is_empty() && work.due {
@@ -35,11 +35,11 @@ pub(super) fn look(world: &Reader<'_>, work: &mut Work<'_>, wanted: &Value) {
     for pod in candidates {
         if let Some(state) = broken(pod) {
             work.actions.push(Action::delete(pod, Propagation::Background));
-            waits(work, format!("the pod {} that looks for a newer image is {state}", object::name(pod)));
+            waits(work, format!("pod {}, which checks for a newer image, is {state}", object::name(pod)));
         } else if !is_ready(pod) {
-            waits(work, format!("the pod {} that looks for a newer image is not ready yet", object::name(pod)));
+            waits(work, format!("pod {}, which checks for a newer image, is not ready yet", object::name(pod)));
         } else if serving.iter().any(|old| is_another_image(old, pod)) {
-            // It first: one of two is deleted by the next plan, should this one end here.
+            // The new pod is labelled first: the next plan deletes one of two, should this one be interrupted.
             let labels = json!({ CATALOG: object::name(work.source), UPDATE: "" });
             work.actions.push(Action::label(pod, labels));
             work.actions.extend(serving.iter().map(|old| Action::delete(old, Propagation::Background)));
@@ -54,7 +54,7 @@ fn waits(work: &mut Work<'_>, state: String) {
     work.reasons.push(Reason::CatalogNotReady { namespace, name, state });
 }
 
-/// What a pod is in that will not become ready.
+/// Returns the state of a pod that will not become ready.
 fn broken(pod: &Value) -> Option<&str> {
     let phase = object::text(pod, &["status", "phase"]);
     if matches!(phase, "Failed" | "Unknown") {
@@ -70,12 +70,13 @@ fn is_ready(pod: &Value) -> bool {
     Conditions::of(pod).is_true(READY)
 }
 
-/// Do both say which image they run, and is it not the same?
+/// Returns whether the images of both pods are known and differ.
 fn is_another_image(old: &Value, new: &Value) -> bool {
     image_id(old).zip(image_id(new)).is_some_and(|(old, new)| old != new)
 }
 
-/// The image of the catalog that a pod runs: of its second init container when opm is extracted into it, else of its only one.
+/// Returns the image of the catalog that a pod runs: that of its second init container when opm is extracted, else of its
+/// only container.
 fn image_id(pod: &Value) -> Option<&str> {
     let of = |field| object::list(pod, &["status", field]);
     let statuses = (of("initContainerStatuses"), of("containerStatuses"));

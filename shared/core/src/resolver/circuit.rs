@@ -1,40 +1,42 @@
-//! Rules as a circuit of "and" gates, the form in which OLM gives them to its engine.
+//! Rules as a circuit of "and" gates, the form that OLM's engine uses.
 //!
-//! The form matters: what an engine notices by propagation alone, and what it learns from a conflict, depends on the gates between
-//! the variables. A "one of" is a chain of gates in the order of preference, an "at most" a sorting network over its members.
+//! The form is relevant: what an engine notices by propagation alone, and what it learns from a conflict, depends on the
+//! gates between the variables. A "one of" is a chain of gates in the order of preference, an "at most" a sorting network
+//! over its members.
 
 use std::collections::BTreeMap;
 
 use super::rule::Says;
 
-/// A variable of the circuit, or its opposite: twice the number of the variable, and one more for the opposite. 0 is none.
+/// A variable of the circuit, or its negation: twice the number of the variable, plus one for the negation. 0 is no
+/// literal.
 pub(super) type Literal = u32;
 
-/// Always true. Its variable is the first.
+/// The constant true, which is the first variable.
 pub(super) const TRUE: Literal = 2;
 const FALSE: Literal = TRUE ^ 1;
 
-/// Variables and gates over them.
+/// Variables, and gates that combine them.
 #[derive(Debug, Default)]
 pub(super) struct Circuit {
-    /// The gates, in the order in which they were made: each is true when both of its inputs are.
+    /// The gates, in the order of creation: a gate is true when both of its inputs are.
     pub(super) gates: Vec<(Literal, [Literal; 2])>,
     by_inputs: BTreeMap<[Literal; 2], Literal>,
     inputs: usize,
 }
 
 impl Circuit {
-    /// A circuit with so many variables; their literals come from [`Circuit::input`].
+    /// Creates a circuit with that many variables; [`Circuit::input`] returns their literals.
     pub(super) fn with_inputs(inputs: usize) -> Self {
         Self { inputs, ..Self::default() }
     }
 
-    /// The literal of a variable of the problem.
+    /// Returns the literal of a variable of the problem.
     pub(super) fn input(variable: usize) -> Literal {
         literal(variable + 2)
     }
 
-    /// What is true exactly when the rule holds.
+    /// Returns a literal that is true exactly when the rule holds.
     pub(super) fn rule(&mut self, says: &Says) -> Literal {
         match says {
             Says::Chosen(variable) => Self::input(*variable),
@@ -51,7 +53,7 @@ impl Circuit {
                 sorted.resize(members.len().next_power_of_two(), TRUE);
                 let end = sorted.len();
                 self.sort(&mut sorted, 0, end);
-                // The members that hold stand last, before those that only fill up.
+                // True members are last, before the padding.
                 sorted[members.len() - 1 - most] ^ 1
             }
         }
@@ -77,7 +79,7 @@ impl Circuit {
         self.and(a ^ 1, b ^ 1) ^ 1
     }
 
-    /// Sorts a part, false before true: Batcher's odd-even merge sort.
+    /// Sorts a part, false before true, with Batcher's odd-even merge sort.
     fn sort(&mut self, literals: &mut [Literal], from: usize, to: usize) {
         if to - from > 1 {
             let middle = from.midpoint(to);
@@ -109,7 +111,7 @@ impl Circuit {
     }
 }
 
-/// The literal of a variable of the circuit. A problem whose circuit has two thousand million gates does not fit into memory.
+/// Returns the literal of a variable of the circuit. A problem with two billion gates does not fit into memory.
 fn literal(variable: usize) -> Literal {
     Literal::try_from(variable * 2).unwrap_or(Literal::MAX ^ 1)
 }
@@ -118,7 +120,7 @@ fn literal(variable: usize) -> Literal {
 mod tests {
     use super::*;
 
-    /// The value of a literal when those variables are chosen.
+    /// Returns the value of a literal when those variables are chosen.
     fn value(circuit: &Circuit, wanted: Literal, chosen: u32) -> bool {
         let mut values = vec![false, true];
         values.extend((0..circuit.inputs).map(|v| chosen & (1 << v) != 0));

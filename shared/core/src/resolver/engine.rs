@@ -1,51 +1,52 @@
-//! An engine that propagates, learns from conflicts and answers in scopes, as OLM's does (gini v1.0.4).
+//! A SAT engine that propagates, learns from conflicts and works in scopes, like that of OLM (gini v1.0.4).
 //!
 //! ```text
-//!   assume, test    opens a scope; says whether propagation alone finds a conflict        -> Answer
-//!   untest          closes it; learns from the conflict, and says whether the scope below still stands
-//!   assume, solve   searches for values of everything
+//!   assume, test    opens a scope; reports whether propagation alone finds a conflict        -> Answer
+//!   untest          closes it; learns from the conflict, and reports whether the scope below still holds
+//!   assume, solve   searches for values of all variables
 //! ```
 //!
-//! [`super::sat`] answers whether rules can hold. This engine is asked when it matters *how early* a conflict is noticed: OLM's search
-//! skips candidates by that. So it propagates in the order of OLM's engine, learns the same clauses, and forgets the same: a learned
-//! clause of one literal does not survive the scope in which it was learned.
+//! [`super::sat`] decides whether rules are satisfiable. This engine is used where it matters *how early* a conflict is
+//! noticed, because OLM's search skips candidates depending on that. So it propagates in the order of OLM's engine, learns
+//! the same clauses, and forgets the same clauses: a learned unit clause does not survive the scope in which it was
+//! learned.
 //!
-//! *Guarantee.* Memory and time are bounded ([`CONFLICTS`], [`ASSIGNMENTS`]): beyond them every answer is [`GaveUp`].
-//! *Caveat.* OLM's engine restarts and forgets clauses after more conflicts than that.
+//! *Guarantee.* Memory and time are bounded ([`CONFLICTS`], [`ASSIGNMENTS`]): beyond the limits every answer is [`GaveUp`].
+//! *Caveat.* OLM's engine restarts and forgets clauses only after more conflicts.
 
 use super::circuit::{Circuit, Literal, TRUE};
 use super::heat::Heat;
 
-/// How many conflicts are learned from.
+/// Maximum number of conflicts.
 const CONFLICTS: usize = 1500;
-/// How many values are given to variables, all in all.
+/// Maximum number of assignments in total.
 const ASSIGNMENTS: usize = 100_000_000;
-/// How deep reasons of reasons are followed.
+/// Maximum depth at which reasons are followed recursively.
 const DEPTH: usize = 5000;
-/// Room for variables at the beginning; it is doubled. The order of guesses depends on it.
+/// Initial capacity for variables, which is doubled when exceeded. The order of guesses depends on it.
 const ROOM: usize = 129;
 
-/// What is known of the rules and assumptions.
+/// The state of the rules and assumptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// All variables have values with which everything holds.
+    /// All variables have values that satisfy everything.
     Holds,
-    /// It is not known yet whether there are such values.
+    /// Not decided yet.
     Unknown,
-    /// There are none.
+    /// Unsatisfiable.
     Conflict,
 }
 
-/// The problem is too large for an exact answer.
+/// The problem exceeds the limits of an exact answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GaveUp;
 
-/// Where a clause begins; its end is a 0.
+/// Index of a clause's first literal; a 0 terminates the clause.
 type Clause = usize;
-/// No clause: the reason of what was assumed or guessed.
+/// No clause: the reason of assumptions and guesses.
 const NONE: Clause = 0;
 
-/// A clause that may be false when a literal is, and another of its literals.
+/// A clause that may be false when a literal is false, and another one of its literals.
 #[derive(Clone, Copy, Debug)]
 struct Watch {
     clause: Clause,
@@ -58,21 +59,21 @@ struct Watch {
 pub(super) struct Engine {
     clauses: Vec<Literal>,
     watches: Vec<Vec<Watch>>,
-    /// By literal: 1 true, -1 false, 0 open.
+    /// By literal: 1 true, -1 false, 0 unassigned.
     values: Vec<i8>,
-    /// By variable: the clause that gave it its value.
+    /// By variable: the clause that implied its value.
     reasons: Vec<Clause>,
-    /// By variable: how many assumptions and guesses its value is based on; none after it was taken back.
+    /// By variable: the decision level of its value; `None` when unassigned.
     levels: Vec<Option<usize>>,
     heat: Heat,
     room: usize,
     last: usize,
-    /// By literal: how many clauses ask for it; short ones count more.
+    /// By literal: number of clauses that contain it, weighted; short ones count more.
     asked: Vec<u64>,
     preferred_for: usize,
-    /// What has a value, in order.
+    /// Assigned literals, in order.
     trail: Vec<Literal>,
-    /// How much of it was propagated.
+    /// Number of propagated literals of the trail.
     head: usize,
     level: usize,
     /// The levels below the open scopes.
@@ -91,7 +92,7 @@ pub(super) struct Engine {
     gave_up: bool,
 }
 
-/// Does a literal of a learned clause follow from the others?
+/// Whether a literal of a learned clause is implied by the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Redundant {
     Open,
@@ -108,7 +109,7 @@ fn is_positive(literal: Literal) -> bool {
 }
 
 impl Engine {
-    /// An engine that knows the gates of a circuit.
+    /// Creates an engine with the gates of a circuit.
     pub(super) fn new(circuit: &Circuit) -> Self {
         let mut engine = Self {
             clauses: vec![0],
@@ -146,13 +147,13 @@ impl Engine {
         engine
     }
 
-    /// Assumes that a literal is true, in the next test or search.
+    /// Assumes a literal in the next test or search.
     pub(super) fn assume(&mut self, literal: Literal) {
         self.make_room(literal);
         self.assumed.push(literal);
     }
 
-    /// Opens a scope with what was assumed, and propagates.
+    /// Opens a scope with the assumptions, and propagates.
     pub(super) fn test(&mut self) -> Result<Answer, GaveUp> {
         if !self.clean_up()? {
             return Err(GaveUp);
@@ -176,7 +177,7 @@ impl Engine {
         Ok(if self.conflict == NONE { Answer::Unknown } else { Answer::Conflict })
     }
 
-    /// Searches for values with which everything holds, within the innermost scope.
+    /// Searches for a solution within the innermost scope.
     pub(super) fn solve(&mut self) -> Result<Answer, GaveUp> {
         let found = self.search();
         self.assumed_level = 0;
@@ -184,7 +185,7 @@ impl Engine {
         Ok(if found? { Answer::Holds } else { Answer::Conflict })
     }
 
-    /// Does the literal follow, as things are?
+    /// Returns whether the literal is true in the current state.
     pub(super) fn is_true(&self, literal: Literal) -> bool {
         self.values.get(literal as usize) == Some(&1)
     }
@@ -214,7 +215,7 @@ impl Engine {
         }
     }
 
-    /// What to guess first of each variable: what more clauses ask for.
+    /// Sets the preferred value of each variable: the one in more clauses.
     fn prefer(&mut self) {
         if self.preferred_for != self.last {
             for v in 1..=self.last {
@@ -224,7 +225,7 @@ impl Engine {
         }
     }
 
-    /// Adds a clause of one to three different literals.
+    /// Adds a clause of one to three distinct literals.
     fn state(&mut self, literals: &[Literal]) {
         for literal in literals {
             self.make_room(*literal);
@@ -284,7 +285,7 @@ impl Engine {
         self.values[literal as usize ^ 1] = -1;
     }
 
-    /// Takes back everything above a level.
+    /// Undoes all assignments above a level.
     fn back(&mut self, level: usize) {
         if self.level <= level {
             return;
@@ -305,7 +306,7 @@ impl Engine {
         self.level = if self.trail.is_empty() { 0 } else { level };
     }
 
-    /// Assumes what was asked for, one after the other. False: that contradicts the clauses.
+    /// Makes the assumptions in order. Returns false if they contradict the clauses.
     fn make_assumptions(&mut self) -> Result<bool, GaveUp> {
         self.assumed_level = self.level;
         let assumed = std::mem::take(&mut self.assumed);
@@ -321,14 +322,14 @@ impl Engine {
                     self.conflict = self.propagate()?;
                 }
                 1 => {}
-                // Nothing is learned from that.
+                // Nothing is learned from this conflict.
                 _ => return Ok(false),
             }
         }
         Ok(self.conflict == NONE)
     }
 
-    /// Goes back to the innermost scope, and learns from the last conflict. False: what was learned contradicts the scope.
+    /// Backtracks to the innermost scope, and learns from the last conflict. Returns false if that contradicts the scope.
     fn clean_up(&mut self) -> Result<bool, GaveUp> {
         while self.conflict != NONE {
             let (clause, unit, level) = self.learn(self.conflict)?;
@@ -348,7 +349,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Gives values that follow. A clause that is false then, or none.
+    /// Propagates. Returns a clause that became false, or `NONE`.
     fn propagate(&mut self) -> Result<Clause, GaveUp> {
         if self.assignments > ASSIGNMENTS {
             return Err(GaveUp);
@@ -368,7 +369,7 @@ impl Engine {
         Ok(NONE)
     }
 
-    /// What becomes of a watched clause when a literal is false. Is it to be watched by that literal still?
+    /// Updates a watched clause after a literal became false. Returns whether the literal is still watched.
     fn visit(&mut self, is_false: Literal, watch: Watch, conflict: &mut Clause) -> bool {
         let Watch { clause, other, is_pair } = watch;
         let mut value = self.values[other as usize];
@@ -394,7 +395,7 @@ impl Engine {
             }
         }
         if is_pair || value == 0 {
-            // What follows stands first in its clause.
+            // The implied literal is the first of its clause.
             self.clauses[clause] = other;
             self.clauses[clause + 1] = is_false;
         }
@@ -406,13 +407,13 @@ impl Engine {
         true
     }
 
-    /// Learns a clause from one that is false: the clause, its first literal, and the highest level of the others.
+    /// Learns a clause from a false one. Returns the clause, its first literal, and the highest level of the others.
     fn learn(&mut self, conflict: Clause) -> Result<(Clause, Literal, usize), GaveUp> {
         self.conflicts += 1;
         if self.conflicts > CONFLICTS {
             return Err(GaveUp);
         }
-        // The first is the one literal of the highest level through which all of the conflict passes.
+        // The first literal is the unique implication point.
         let mut learned: Vec<Literal> = vec![0];
         let mut of_level: Vec<Literal> = Vec::new();
         let (mut target, mut open) = (0, 0_usize);
@@ -471,7 +472,7 @@ impl Engine {
         Ok((self.keep(&learned), unit, target))
     }
 
-    /// Leaves out of a learned clause what follows from its other literals.
+    /// Removes implied literals from a learned clause.
     fn leave_out_redundant(&mut self, learned: &mut Vec<Literal>) {
         for literal in &learned[1..] {
             self.redundant[variable(*literal)] = Redundant::Yes;
@@ -529,7 +530,7 @@ impl Engine {
     }
 }
 
-/// The literal that says that a variable is true.
+/// Returns the positive literal of a variable.
 fn positive(variable: usize) -> Literal {
     Literal::try_from(2 * variable).unwrap_or_default()
 }

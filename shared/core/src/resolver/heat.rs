@@ -1,19 +1,19 @@
-//! Which variable an engine guesses next: the one that took part in most of the latest conflicts.
+//! The variable that an engine guesses next: the one that took part in most of the latest conflicts.
 
-/// A heap of variables by their heat. The order among equals is that of OLM's engine, and so is how heat grows.
+/// A heap of variables by their heat. The order among equals and the growth of heat are those of OLM's engine.
 #[derive(Debug)]
 pub(super) struct Heat {
     heap: Vec<usize>,
     place: Vec<Option<usize>>,
     activity: Vec<f64>,
-    /// The value to guess: the last one, else the one that more clauses ask for.
+    /// The value to guess: the last one, or the one in more clauses.
     guess: Vec<bool>,
     increment: f64,
     conflicts: f64,
     most_decay: f64,
 }
 
-/// How many conflicts the decay is spread over.
+/// Number of conflicts over which the decay is spread.
 const SPREAD: f64 = 1536.0;
 const LEAST_DECAY: f64 = 0.67;
 const FIRST_DECAY: f64 = 0.935;
@@ -35,7 +35,7 @@ impl Default for Heat {
 }
 
 impl Heat {
-    /// Makes room for variables below `top`, all of which can be guessed from then on.
+    /// Adds variables below `top`, all of which can be guessed.
     pub(super) fn grow(&mut self, top: usize) {
         for variable in self.place.len()..=top {
             self.place.push(Some(self.heap.len()));
@@ -49,7 +49,7 @@ impl Heat {
         }
     }
 
-    /// The variable can be guessed again, and would be guessed to have that value.
+    /// Returns a variable to the heap, with the value to guess.
     pub(super) fn push(&mut self, variable: usize, value: bool) {
         self.guess[variable] = value;
         if self.place[variable].is_none() {
@@ -59,12 +59,12 @@ impl Heat {
         }
     }
 
-    /// Says which value to guess first.
+    /// Sets the value to guess first.
     pub(super) fn prefer(&mut self, variable: usize, value: bool) {
         self.guess[variable] = value;
     }
 
-    /// The hottest variable that is open, and the value to guess.
+    /// Removes and returns the hottest unassigned variable, and the value to guess.
     pub(super) fn pop(&mut self, is_open: impl Fn(usize) -> bool) -> Option<(usize, bool)> {
         loop {
             let last = self.heap.len().checked_sub(1)?;
@@ -78,12 +78,12 @@ impl Heat {
         }
     }
 
-    /// Is one of the variables that can be guessed open?
+    /// Returns whether a variable in the heap is unassigned.
     pub(super) fn has(&self, is_open: impl Fn(usize) -> bool) -> bool {
         self.heap.iter().any(|v| is_open(*v))
     }
 
-    /// The variable took part in a conflict.
+    /// Increases the heat of a variable that took part in a conflict.
     pub(super) fn bump(&mut self, variable: usize) {
         self.activity[variable] += self.increment;
         if let Some(at) = self.place[variable] {
@@ -92,13 +92,13 @@ impl Heat {
         }
     }
 
-    /// A search begins.
+    /// Starts a search.
     pub(super) fn begin(&mut self) {
         self.conflicts = 0.0;
         self.most_decay = INERTIA * self.most_decay + (1.0 - INERTIA) * LAST_DECAY;
     }
 
-    /// A conflict is over: later ones weigh more.
+    /// Ends a conflict: later ones weigh more.
     pub(super) fn decay(&mut self) {
         self.conflicts += 1.0;
         let share = (-100.0 * (1.0 - self.conflicts / SPREAD)).exp();

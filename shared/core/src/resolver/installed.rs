@@ -1,4 +1,4 @@
-//! A ClusterServiceVersion that is there, as a catalog would have it (olm-behaviour/subscription.md#installed-csvs).
+//! An existing ClusterServiceVersion as a catalog entry (olm-behaviour/subscription.md#installed-csvs).
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::catalog::Entry;
 use crate::version::{self, Version};
 
 impl Installed {
-    /// Reads a ClusterServiceVersion. `package` is what its Subscriptions say, when they agree. The error is OLM's sentence.
+    /// Reads a ClusterServiceVersion. `package` is that of its Subscriptions, when they agree. The error is OLM's message.
     pub fn of(csv: &Value, package: Option<&str>, subscribed: bool) -> Result<Self, String> {
         Ok(Self { entry: entry(csv, package)?, subscribed })
     }
@@ -17,7 +17,7 @@ impl Installed {
 
 fn entry(csv: &Value, package: Option<&str>) -> Result<Entry, String> {
     let version_text = object::text(csv, &["spec", "version"]);
-    // OLM reads the APIs of one that has the annotation, too.
+    // OLM also reads the APIs of a CSV that has the annotation.
     let mut derived = derived(csv)?;
     let properties = match object::annotation(csv, "operatorframework.io/properties") {
         Some(annotation) => annotated(annotation).map_err(|e| {
@@ -33,7 +33,7 @@ fn entry(csv: &Value, package: Option<&str>) -> Result<Entry, String> {
     Ok(Entry {
         name: object::name(csv).to_owned(),
         package: of_package.map_or("", |p| object::text(&p.value, &["packageName"])).to_owned(),
-        // One without a version is of the lowest, in Go.
+        // As in Go, a missing version is the lowest one.
         version: Some(version::parse_tolerant(version_text).unwrap_or(Version::new(0, 0, 0))),
         version_text: version_text.to_owned(),
         properties: properties.into(),
@@ -50,7 +50,7 @@ fn annotated(annotation: &str) -> Result<Vec<Property>, serde_json::Error> {
     Ok(annotation.unwrap_or_default().properties.unwrap_or_default())
 }
 
-/// The APIs that a CSV owns and requires.
+/// Returns the APIs that a CSV owns and requires.
 fn derived(csv: &Value) -> Result<Vec<Property>, String> {
     let mut properties = Vec::new();
     for (part, type_) in [("owned", property::GVK), ("required", property::GVK_REQUIRED)] {

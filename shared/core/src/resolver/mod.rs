@@ -1,15 +1,15 @@
-//! Which bundles the Subscriptions of a namespace get (olm-behaviour/subscription.md#resolution).
+//! Determines which bundles the Subscriptions of a namespace get (olm-behaviour/subscription.md#resolution).
 //!
 //! ```text
 //!   Inputs { Subscriptions, catalogs, installed CSVs }
 //!     --problem-->  variables and rules   (a bundle may be chosen; a Subscription exists; at most one provider of an API; …)
 //!     --solve-->    the variables chosen, or the rules that contradict each other
-//!     --explain-->  why, and why not                     (and what to change when there is no resolution)
-//!     -->           Resolution { bundles to install } | Failure { OLM's sentences }
+//!     --explain-->  reasons for and against bundles       (and repairs when there is no resolution)
+//!     -->           Resolution { bundles to install } | Failure { OLM's messages }
 //! ```
 //!
-//! `solve` sees numbers and rules, nothing of bundles; `sat` is the seam for another engine. `search`, on a `circuit` and an `engine`
-//! of its own, comes to OLM's choice where choices stand in each other's way.
+//! `solve` works on numbers and rules without knowledge of bundles; `sat` is the interface for another engine. `search`, on
+//! a `circuit` and an `engine` of its own, arrives at OLM's choice where choices conflict.
 
 mod circuit;
 mod engine;
@@ -33,18 +33,18 @@ use self::solve::Unsolved;
 use crate::catalog::{Entry, Snapshot};
 use crate::version::Range;
 
-/// What a resolution is made from.
+/// The inputs of a resolution.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs<'a> {
     /// The namespace.
     pub namespace: &'a str,
     /// Its Subscriptions, by name.
     pub subscriptions: Vec<Wanted<'a>>,
-    /// The catalogs on offer.
+    /// The available catalogs.
     pub catalogs: Vec<Catalog<'a>>,
-    /// Catalogs that cannot be used. One of them, even if nobody asks for it, prevents every resolution, as in OLM.
+    /// Catalogs that cannot be used. Each of them prevents every resolution, even without a Subscription to it, as in OLM.
     pub broken: Vec<Broken<'a>>,
-    /// The ClusterServiceVersions of the namespace that are no copies, by name.
+    /// The ClusterServiceVersions of the namespace that are not copies, by name.
     pub installed: Vec<Installed>,
 }
 
@@ -55,12 +55,12 @@ pub struct Broken<'a> {
     pub name: &'a str,
     /// Its namespace.
     pub namespace: &'a str,
-    /// Why: `failed to list bundles: …`.
+    /// The reason: `failed to list bundles: …`.
     pub why: String,
 }
 
 impl<'a> Broken<'a> {
-    /// What is installed in a namespace, which is a catalog to OLM's resolver.
+    /// Returns the catalog of what is installed in a namespace, as OLM's resolver models it.
     pub fn existing(namespace: &'a str, why: String) -> Self {
         Self { name: "@existing", namespace, why }
     }
@@ -90,19 +90,20 @@ pub struct Wanted<'a> {
     pub starting_csv: &'a str,
     /// `status.installedCSV`
     pub installed_csv: &'a str,
-    /// Versions that a person asks for; a Subscription has no such field.
+    /// Requested version range; a Subscription has no such field.
     pub range: Option<&'a Range>,
-    /// Is its last upgrade still under way, so that it must not be upgraded further?
+    /// Whether its last upgrade is still in progress, so that it must not be upgraded further.
     pub busy: bool,
 }
 
 impl Wanted<'_> {
-    /// Does it take bundles from the catalog of that name and namespace? One that names no catalog takes them from all.
+    /// Returns whether it takes bundles from the catalog of that name and namespace. Without a catalog it takes them from
+    /// all.
     pub fn takes_from(&self, name: &str, namespace: &str) -> bool {
         self.takes_from_all() || self.source == name && self.source_namespace == namespace
     }
 
-    /// Does it name no catalog?
+    /// Returns whether it names no catalog.
     fn takes_from_all(&self) -> bool {
         self.source.is_empty() && self.source_namespace.is_empty()
     }
@@ -121,40 +122,40 @@ pub struct Catalog<'a> {
     pub snapshot: &'a Snapshot,
 }
 
-/// A ClusterServiceVersion that is there.
+/// An existing ClusterServiceVersion.
 #[derive(Clone, Debug)]
 pub struct Installed {
-    /// What it is, as a catalog would have it.
+    /// The ClusterServiceVersion as a catalog entry.
     pub entry: Entry,
-    /// Does a Subscription name it as installed?
+    /// Whether a Subscription names it as installed.
     pub subscribed: bool,
 }
 
 /// What is to be installed, by name.
 #[derive(Debug, Default)]
 pub struct Resolution<'a> {
-    /// The bundles chosen, which may be installed already.
+    /// The bundles chosen, which may already be installed.
     pub bundles: Vec<Chosen<'a>>,
 }
 
-/// A bundle chosen.
+/// A chosen bundle.
 #[derive(Clone, Debug)]
 pub struct Chosen<'a> {
-    /// Where from.
+    /// Its catalog.
     pub catalog: Catalog<'a>,
-    /// What.
+    /// Its entry.
     pub entry: &'a Entry,
-    /// The ClusterServiceVersion that it replaces: the one installed, else what the catalog says; empty when none.
+    /// The ClusterServiceVersion that it replaces: the installed one, or the one in the catalog; empty when none.
     pub replaces: &'a str,
 }
 
 /// Why there is no resolution.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The rules contradict each other: the smallest set of them that does, sorted.
+    /// The rules contradict each other: a minimal set of contradicting rules, sorted.
     #[error("constraints not satisfiable{}{}", if .0.is_empty() { "" } else { ": " }, .0.join(", "))]
     Unsatisfiable(Vec<String>),
-    /// Something could not be read.
+    /// An object could not be read.
     #[error("{0}")]
     Error(String),
 }
@@ -183,7 +184,7 @@ pub fn resolve<'i>(inputs: &'i Inputs<'_>) -> Result<Resolution<'i>, Failure> {
     Ok(Resolution { bundles })
 }
 
-/// Why there is no resolution.
+/// Returns why there is no resolution.
 fn failure(problem: &Problem<'_>, unsolved: &Unsolved) -> Failure {
     match unsolved {
         Unsolved::Contradiction(core) => unsatisfiable(problem, core),
@@ -194,7 +195,7 @@ fn failure(problem: &Problem<'_>, unsolved: &Unsolved) -> Failure {
     }
 }
 
-/// The rules of a contradiction, in OLM's words.
+/// Returns the rules of a contradiction, in OLM's words.
 fn unsatisfiable(problem: &Problem<'_>, core: &[usize]) -> Failure {
     let messages: BTreeSet<&String> = core.iter().map(|rule| &problem.rules[*rule].message).collect();
     Failure::Unsatisfiable(messages.into_iter().cloned().collect())

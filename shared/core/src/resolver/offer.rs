@@ -1,4 +1,4 @@
-//! What catalogs and the namespace have on offer, in the order of preference (olm-behaviour/subscription.md#candidates,
+//! The bundles that catalogs and the namespace offer, in order of preference (olm-behaviour/subscription.md#candidates,
 //! olm-behaviour/subscription.md#channel-order, olm-behaviour/subscription.md#constraints).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,15 +8,15 @@ use crate::catalog::channel::{self, OrderError};
 use crate::catalog::{Channel, Entry, Package};
 use crate::constraint::{Candidate, Constraint, Work};
 
-/// A bundle of a catalog, or a ClusterServiceVersion that is there.
+/// A bundle of a catalog, or an existing ClusterServiceVersion.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offer<'i> {
-    /// The catalog; none for what is there.
+    /// The catalog; `None` for an existing ClusterServiceVersion.
     pub(super) catalog: Option<Catalog<'i>>,
-    /// What is there; none for a bundle of a catalog.
+    /// The existing ClusterServiceVersion; `None` for a bundle of a catalog.
     pub(super) installed: Option<&'i Installed>,
     pub(super) entry: &'i Entry,
-    /// The ClusterServiceVersion whose place it would take.
+    /// The ClusterServiceVersion that it would replace.
     pub(super) over: Option<&'i str>,
 }
 
@@ -29,13 +29,13 @@ impl<'i> Offer<'i> {
         Self { catalog: Some(catalog), installed: None, entry, over: None }
     }
 
-    /// Name and namespace of the catalog.
+    /// Returns name and namespace of the catalog.
     pub(super) fn origin(&self) -> Option<(&'i str, &'i str)> {
         self.catalog.map(|c| (c.name, c.namespace))
     }
 }
 
-/// Bundles on offer, best first.
+/// Offered bundles, best first.
 type Candidates<'i> = Vec<Offer<'i>>;
 
 /// What a Subscription does not find.
@@ -66,14 +66,14 @@ impl Lack {
     }
 }
 
-/// All that is on offer.
+/// All offered bundles.
 pub(super) struct Offers<'i> {
     namespace: &'i str,
     catalogs: &'i [Catalog<'i>],
     installed: &'i [Installed],
-    /// Channels with a bundle that meets a requirement, by catalog, for each requirement that was asked for.
+    /// Channels with a bundle that meets a requirement, by catalog, for each requirement so far.
     channels: BTreeMap<String, Vec<(usize, &'i Channel)>>,
-    /// What is left of the work for constraints.
+    /// Remaining work budget for constraints.
     pub(super) work: Work,
 }
 
@@ -83,7 +83,7 @@ impl<'i> Offers<'i> {
         Self { namespace, catalogs, installed, channels: BTreeMap::new(), work: Work::default() }
     }
 
-    /// The name of what is on offer in OLM's messages.
+    /// Returns the name of an offer in OLM's messages.
     pub(super) fn identifier(&self, offer: Offer<'i>) -> String {
         match offer.catalog {
             Some(catalog) => identifier(catalog, offer.entry),
@@ -91,12 +91,12 @@ impl<'i> Offers<'i> {
         }
     }
 
-    /// The same of a ClusterServiceVersion that is there.
+    /// Returns the name of an existing ClusterServiceVersion in OLM's messages.
     pub(super) fn existing(&self, entry: &Entry) -> String {
         format!("@existing/{}//{}", self.namespace, entry.name)
     }
 
-    /// The bundles that a Subscription may get, best first; or what it does not find.
+    /// Returns the bundles that can satisfy a Subscription, best first; or what it does not find.
     pub(super) fn candidates(
         &self,
         wanted: &Wanted<'i>,
@@ -144,7 +144,7 @@ impl<'i> Offers<'i> {
         if let Some(current) = current {
             ordered.retain(|o| channel::update(o.entry, current.into()).is_some());
         }
-        // A bundle may be had in each of its channels.
+        // A bundle is offered in each of its channels.
         let mut candidates: Candidates<'i> = Vec::new();
         for one in ordered {
             let others = offers.iter().copied().filter(|o| o.entry.name == one.entry.name);
@@ -157,7 +157,7 @@ impl<'i> Offers<'i> {
         Ok(Ok(candidates))
     }
 
-    /// What meets a requirement (in words: `said`) of `needy`, best first.
+    /// Returns the offers that meet a requirement of `needy`, best first; `said` is the requirement in words.
     pub(super) fn providers(
         &mut self,
         requirement: &Constraint,
@@ -175,7 +175,7 @@ impl<'i> Offers<'i> {
             all.iter().enumerate().flat_map(of).collect()
         });
         let mut seen = BTreeSet::new();
-        // Of those of one package that no Subscription names OLM sees the first.
+        // Of the existing CSVs of one package without a Subscription OLM sees only the first.
         let is_seen = |i: &&'i Installed| i.subscribed || seen.insert(&i.entry.package);
         let met = self.installed.iter().filter(|i| is_met_by(requirement, &i.entry, work));
         let installed = met.filter(is_seen).map(Offer::installed);
@@ -197,7 +197,7 @@ impl<'i> Offers<'i> {
         Ok(ordered)
     }
 
-    /// The catalogs, best first for a bundle of `own`.
+    /// Returns the catalogs, best first for a bundle of `own`.
     fn preferred(&self, own: Option<Catalog<'i>>) -> Vec<Catalog<'i>> {
         let mut catalogs = self.catalogs.to_vec();
         catalogs.sort_by_key(|c| {
@@ -208,13 +208,13 @@ impl<'i> Offers<'i> {
     }
 }
 
-/// What is installed has no channel, but one order for each package all the same.
+/// Installed CSVs have no channel, but are ordered within each package.
 fn by_package(mut installed: Vec<Offer<'_>>) -> Vec<Vec<Offer<'_>>> {
     installed.sort_by_key(|o| &o.entry.package);
     installed.chunk_by(|a, b| a.entry.package == b.entry.package).map(<[Offer<'_>]>::to_vec).collect()
 }
 
-/// A channel from its head down the chain of `replaces`.
+/// Orders a channel from its head down the chain of `replaces`.
 fn in_order<'i>(group: &[Offer<'i>]) -> Result<Vec<Offer<'i>>, OrderError> {
     let entries: Vec<&Entry> = group.iter().map(|o| o.entry).collect();
     let chain = channel::order(&entries)?;

@@ -1,4 +1,5 @@
-//! From Subscriptions, catalogs and installed ClusterServiceVersions to variables and rules (olm-behaviour/subscription.md#candidates,
+//! Translates Subscriptions, catalogs and installed ClusterServiceVersions to variables and rules
+//! (olm-behaviour/subscription.md#candidates,
 //! olm-behaviour/subscription.md#constraints).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -11,55 +12,55 @@ use crate::bundle::property;
 use crate::catalog::Entry;
 use crate::constraint::{Constraint, Work};
 
-/// Weight of rules about APIs: what can be told of packages is easier to understand.
+/// Weight of rules about APIs: contradictions about packages are easier to understand and are preferred.
 const TOLD_LATER: u8 = 1;
 
-/// Variables, by number, and what must hold of them.
+/// Variables, by number, and the rules for them.
 #[derive(Debug, Default)]
 pub(super) struct Problem<'i> {
-    /// What each variable stands for.
+    /// The object of each variable.
     pub(super) variables: Vec<Variable<'i>>,
-    /// The rules, in the order in which their variables were met.
+    /// The rules, in the order in which their variables were created.
     pub(super) rules: Vec<Rule>,
-    /// What each rule is about.
+    /// The subject of each rule.
     pub(super) about: Vec<About>,
 }
 
-/// What is chosen or not.
+/// The object that is chosen or not.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Variable<'i> {
-    /// A Subscription, by its place among those of the inputs.
+    /// A Subscription, by index in the inputs.
     Subscription(usize),
-    /// A ClusterServiceVersion that is there.
+    /// An existing ClusterServiceVersion.
     Installed(&'i Installed),
     /// A bundle of a catalog.
     Bundle(Offer<'i>),
 }
 
-/// What a rule is about. Subscriptions are given by their place among those of the inputs, others by their variables.
+/// The subject of a rule. Subscriptions are given by index in the inputs, others by variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum About {
-    /// A Subscription is there.
+    /// A Subscription exists.
     Subscription(usize),
-    /// A Subscription finds nothing: why.
+    /// A Subscription finds nothing, for this reason.
     Nothing(usize, Lack),
     /// A Subscription needs a bundle.
     Needs(usize),
-    /// A ClusterServiceVersion is there, and no Subscription names it as installed.
+    /// A ClusterServiceVersion exists that no Subscription names as installed.
     Unsubscribed(usize),
     /// A bundle is deprecated by its own properties.
     Deprecated(usize),
     /// A bundle requires another one.
     Requires(usize, String),
-    /// The one replaces the other.
+    /// The first replaces the second.
     Replaces(usize, usize),
-    /// An API has one provider.
+    /// An API can have only one provider.
     OneProvider(Gvk),
-    /// A package has one operator.
+    /// A package can have only one operator.
     OnePackage(String),
 }
 
-/// The problem of a namespace.
+/// Builds the problem of a namespace.
 pub(super) fn build<'i>(inputs: &'i Inputs<'_>) -> Result<Problem<'i>, Failure> {
     let mut builder = Builder {
         inputs,
@@ -70,7 +71,7 @@ pub(super) fn build<'i>(inputs: &'i Inputs<'_>) -> Result<Problem<'i>, Failure> 
         open: VecDeque::new(),
         errors: Vec::new(),
     };
-    // What is wrong with what is installed is told alone.
+    // Errors of installed CSVs are reported alone.
     let installed: Vec<usize> = inputs.installed.iter().map(|i| builder.installed(i)).collect();
     builder.requirements();
     builder.told()?;
@@ -97,7 +98,7 @@ pub(super) fn build<'i>(inputs: &'i Inputs<'_>) -> Result<Problem<'i>, Failure> 
     Ok(builder.problem)
 }
 
-/// Errors as Go's Kubernetes library puts them together.
+/// Formats errors as Go's Kubernetes library aggregates them.
 fn aggregate(mut errors: Vec<String>) -> Failure {
     let mut seen = BTreeSet::new();
     errors.retain(|e| seen.insert(e.clone()));
@@ -115,7 +116,7 @@ struct Builder<'i, 'c> {
     known: BTreeMap<String, usize>,
     /// The bundles of variables, for the limits on what they provide.
     entries: Vec<(usize, String, &'i Entry)>,
-    /// Variables of which it is not known yet what they need.
+    /// Variables whose requirements have not been added yet.
     open: VecDeque<(usize, Offer<'i>)>,
     errors: Vec<String>,
 }
@@ -144,7 +145,7 @@ impl<'i> Builder<'i, '_> {
         self.problem.about.push(about);
     }
 
-    /// The Subscription is there, and needs a bundle.
+    /// Adds the rules of a Subscription: it exists, and requires a bundle.
     fn subscription(&mut self, at: usize) {
         let wanted: &'i Wanted<'_> = &self.inputs.subscriptions[at];
         let current = self.inputs.installed.iter().find(|i| i.entry.name == wanted.installed_csv);
@@ -190,7 +191,7 @@ impl<'i> Builder<'i, '_> {
         self.rule(Says::OneOf(subscription, variables), About::Needs(at), message);
     }
 
-    /// The variable of what is on offer.
+    /// Returns the variable of an offer.
     fn offered(&mut self, offer: Offer<'i>) -> usize {
         match offer.installed {
             Some(installed) => self.installed(installed),
@@ -198,7 +199,7 @@ impl<'i> Builder<'i, '_> {
         }
     }
 
-    /// The variable of an installed ClusterServiceVersion.
+    /// Returns the variable of an installed ClusterServiceVersion.
     fn installed(&mut self, installed: &'i Installed) -> usize {
         self.known_or_new(Offer::installed(installed), Variable::Installed(installed))
     }
@@ -219,7 +220,7 @@ impl<'i> Builder<'i, '_> {
         variable
     }
 
-    /// States what the variables met since need, and what that needs in turn.
+    /// Adds the requirements of new variables, transitively.
     fn requirements(&mut self) {
         while let Some((variable, offer)) = self.open.pop_front() {
             if self.offers.work.is_spent() {
@@ -255,7 +256,7 @@ impl<'i> Builder<'i, '_> {
         }
     }
 
-    /// An API has one provider, a package one operator.
+    /// Adds the limits: an API has one provider, a package one operator.
     fn limits(&mut self) {
         let mut apis: BTreeMap<Gvk, BTreeMap<&str, usize>> = BTreeMap::new();
         let mut packages: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();

@@ -1,33 +1,33 @@
-//! The rules of a resolution: what must hold of its variables.
+//! The rules of a resolution: constraints on its variables.
 
-/// Something that must hold, and how to say it.
+/// A rule with its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
-    /// What must hold.
+    /// The constraint.
     pub(super) says: Says,
-    /// In words.
+    /// The message.
     pub(super) message: String,
-    /// Among several contradictions that of rules with less weight is told.
+    /// Of several contradictions the one with rules of less weight is reported.
     pub(super) weight: u8,
 }
 
-/// What must hold of variables.
+/// A constraint on variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Says {
-    /// It is chosen.
+    /// The variable is chosen.
     Chosen(usize),
-    /// It is not chosen.
+    /// The variable is not chosen.
     Never(usize),
-    /// When the first is chosen, so is one of the others; earlier ones are preferred.
+    /// If the first is chosen, so is one of the others; earlier ones are preferred.
     OneOf(usize, Vec<usize>),
-    /// Not both are chosen.
+    /// At most one of both is chosen.
     NotBoth(usize, usize),
-    /// At most so many of them are chosen.
+    /// At most that many of them are chosen.
     AtMost(usize, Vec<usize>),
 }
 
 impl Says {
-    /// Does it hold of that choice?
+    /// Returns whether the constraint holds for that choice.
     pub(super) fn holds(&self, is: impl Fn(&usize) -> bool) -> bool {
         match self {
             Self::Chosen(variable) => is(variable),

@@ -1,8 +1,9 @@
-//! The engine that answers whether clauses can hold together: our own trait, and batsat behind it.
+//! The SAT engine that decides whether clauses are satisfiable: a trait, and its implementation with batsat.
 //!
-//! Only this file knows batsat. Another engine needs nothing but to solve under assumptions.
+//! Only this file depends on batsat. Another engine only needs to solve under assumptions.
 //!
-//! *Guarantee.* An engine does a limited amount of work in all: who writes catalogs and Subscriptions chooses how hard the question is.
+//! *Guarantee.* The total work of an engine is limited, because the authors of catalogs and Subscriptions determine how
+//! hard a problem is.
 
 use std::cell::Cell;
 
@@ -12,50 +13,50 @@ use batsat::{Lit, Solver, SolverInterface, Var, lbool};
 
 use super::engine::GaveUp;
 
-/// Most conflicts that are learnt from. Resolutions of public catalogs need a few hundred at most.
+/// Maximum number of conflicts. Resolutions of public catalogs need a few hundred at most.
 pub(super) const CONFLICTS: u64 = 20_000;
-/// Most decisions. Every question about a catalog takes as many as it has bundles.
+/// Maximum number of decisions. Each question about a catalog takes one per bundle.
 const DECISIONS: u64 = 50_000_000;
 
-/// A variable, which holds or does not.
+/// A boolean variable.
 pub(super) type Variable = usize;
 
-/// A variable, or its opposite.
+/// A variable, or its negation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Literal {
     variable: Variable,
     holds: bool,
 }
 
-/// It holds.
+/// Returns the literal of the variable.
 pub(super) fn yes(variable: Variable) -> Literal {
     Literal { variable, holds: true }
 }
 
-/// It does not hold.
+/// Returns the negated literal of the variable.
 pub(super) fn no(variable: Variable) -> Literal {
     Literal { variable, holds: false }
 }
 
-/// What the search asks of an engine.
+/// The interface of an engine.
 pub(super) trait Sat {
-    /// A new variable; they are numbered from 0.
+    /// Creates a variable; they are numbered from 0.
     fn variable(&mut self) -> Variable;
 
-    /// From now on one of these holds.
+    /// Adds a clause: at least one of the literals holds.
     fn clause(&mut self, literals: &[Literal]);
 
-    /// Can all clauses hold together with these?
+    /// Returns whether all clauses are satisfiable under these assumptions.
     ///
     /// # Errors
-    /// It has done all the work that it may do.
+    /// The work limit is exceeded.
     fn solve(&mut self, assumptions: &[Literal]) -> Result<bool, GaveUp>;
 
-    /// Did the variable hold the last time that [`Sat::solve`] said yes?
+    /// Returns the value of the variable in the last solution of [`Sat::solve`].
     fn held(&self, variable: Variable) -> bool;
 }
 
-/// batsat, a pure CDCL solver. It draws no random numbers: the same calls give the same answers.
+/// batsat, a pure CDCL solver. It is deterministic: the same calls give the same results.
 #[derive(Default)]
 pub(super) struct Batsat {
     solver: Solver<Budget>,
@@ -63,7 +64,7 @@ pub(super) struct Batsat {
     model: Vec<bool>,
 }
 
-/// Counts the work, and says when it is enough.
+/// Counts the work, and stops at the limit.
 #[derive(Default)]
 struct Budget {
     conflicts: u64,
@@ -75,7 +76,7 @@ impl Callbacks for Budget {
         self.conflicts += u64::from(kind == Kind::Learnt);
     }
 
-    /// Asked before each decision.
+    /// Called before each decision.
     fn stop(&self) -> bool {
         self.decisions.set(self.decisions.get() + 1);
         self.conflicts > CONFLICTS || self.decisions.get() > DECISIONS
@@ -96,7 +97,7 @@ impl Sat for Batsat {
 
     fn clause(&mut self, literals: &[Literal]) {
         let mut clause = literals.iter().map(|l| self.literal(l)).collect();
-        // Clauses that contradict each other are told by the next solve.
+        // Contradicting clauses are reported by the next `solve`.
         self.solver.add_clause_reuse(&mut clause);
     }
 

@@ -1,15 +1,16 @@
 //! OLM's search for the preferred choice, step by step (pkg/controller/registry/resolver/solver/search.go of OLM v0.46).
 //!
-//! Choices are made first come first served: first what must be chosen, then each "one of" of what was chosen. Of a choice the next
-//! candidate is assumed in a scope of its own, and the engine propagates. On a conflict the last scope is closed and the choice stands
-//! first in the queue again, with the next candidate.
+//! Choices are processed in FIFO order: first what must be chosen, then each "one of" of what was chosen. The next
+//! candidate of a choice is assumed in a scope of its own, and the engine propagates. On a conflict the last scope is
+//! closed, and the choice returns to the front of the queue with its next candidate.
 //!
-//! Three things make that differ from "the first candidate with which all rules can hold":
-//! * A candidate that was tried stays tried. When an *earlier* choice takes its next candidate, later choices that were there before it
-//!   go on behind the candidates that failed with the former one, though these might do now.
-//! * Closing a scope learns from its conflict. If that contradicts the scope below, it is closed as well, before the other candidates of
-//!   the choice were tried. These stay untried, and can be taken later; the one that failed cannot.
-//! * A choice without candidates left stays open. Whether another choice fulfils it is seen at the end, when all values are searched for.
+//! In three ways this differs from "the first candidate with which all rules are satisfiable":
+//! * A candidate is tried once. When an *earlier* choice takes its next candidate, later choices that existed before
+//!   continue after the candidates that failed with the former one, although these might succeed now.
+//! * Closing a scope learns from its conflict. If that contradicts the scope below, that scope is closed as well, before
+//!   the other candidates of the choice were tried. These can be taken later; the one that failed cannot.
+//! * A choice without remaining candidates stays open. Whether another choice satisfies it is decided at the end, by the
+//!   full search.
 
 use std::collections::VecDeque;
 
@@ -17,14 +18,14 @@ use super::circuit::{Circuit, Literal};
 use super::engine::{Answer, Engine, GaveUp};
 use super::rule::{Rule, Says};
 
-/// How many scopes are opened in all.
+/// Maximum number of scopes in total.
 const GUESSES: usize = 200_000;
 
-/// A choice to be made.
+/// An open choice.
 #[derive(Clone, Copy, Debug)]
 struct Choice<'r> {
     candidates: &'r [usize],
-    /// The next candidate to try.
+    /// Index of the next candidate to try.
     next: usize,
 }
 
@@ -32,13 +33,14 @@ struct Choice<'r> {
 #[derive(Clone, Copy, Debug)]
 struct Guess<'r> {
     choice: Choice<'r>,
-    /// The candidate that was taken; none when one was chosen already, or none is left.
+    /// The candidate; `None` when one was already chosen, or none is left.
     taken: Option<usize>,
-    /// How many choices came with it.
+    /// Number of choices that it added.
     needs: usize,
 }
 
-/// Chooses among `count` variables as OLM does, in the order in which they are chosen. None: OLM finds no choice. There must be one.
+/// Chooses among `count` variables as OLM does, in the order of choice. Returns `None` when OLM finds no choice. The rules
+/// must be satisfiable.
 pub(super) fn choose(rules: &[Rule], count: usize) -> Result<Option<Vec<usize>>, GaveUp> {
     let mut circuit = Circuit::with_inputs(count);
     let holds: Vec<Literal> = rules.iter().map(|rule| circuit.rule(&rule.says)).collect();
@@ -81,7 +83,7 @@ pub(super) fn choose(rules: &[Rule], count: usize) -> Result<Option<Vec<usize>>,
             }
         }
     };
-    // What follows from the rules alone is there as well; all else is left out.
+    // Consequences of the rules alone are chosen as well; everything else is not.
     let mut is_chosen = vec![false; count];
     for variable in &chosen {
         is_chosen[*variable] = true;
@@ -91,7 +93,7 @@ pub(super) fn choose(rules: &[Rule], count: usize) -> Result<Option<Vec<usize>>,
     Ok(hold(rules, count, &chosen).then_some(chosen))
 }
 
-/// Do all rules hold with exactly that choice?
+/// Returns whether all rules hold with exactly that choice.
 pub(super) fn hold(rules: &[Rule], count: usize, chosen: &[usize]) -> bool {
     let mut is_chosen = vec![false; count];
     for variable in chosen {
@@ -102,7 +104,7 @@ pub(super) fn hold(rules: &[Rule], count: usize, chosen: &[usize]) -> bool {
 
 struct Search<'s, 'r> {
     engine: &'s mut Engine,
-    /// The choices that come with each variable.
+    /// The choices that each variable adds.
     needs: &'s [Vec<&'r [usize]>],
     choices: VecDeque<Choice<'r>>,
     guesses: Vec<Guess<'r>>,
@@ -111,7 +113,7 @@ struct Search<'s, 'r> {
 }
 
 impl<'r> Search<'_, 'r> {
-    /// What is chosen. The engine is left in the scope in which the search began.
+    /// Returns what is chosen. The engine is left in the scope in which the search began.
     fn run(mut self) -> Result<Option<Vec<usize>>, GaveUp> {
         let mut opened = 0;
         loop {

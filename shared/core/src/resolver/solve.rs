@@ -1,9 +1,10 @@
-//! The variables to choose, in the order of preference that the rules give, or the rules that contradict each other
+//! Chooses variables in the order of preference that the rules give, or finds the rules that contradict each other
 //! (olm-behaviour/subscription.md#solver).
 //!
-//! Choices are made first come first served: first what must be chosen, then each `OneOf` of what was chosen. When all rules hold with
-//! the first candidate of each, that is the answer. Otherwise there is a conflict somewhere, and the answer is what OLM's own search
-//! comes to ([`super::search`]), which depends on how early each conflict is noticed. Nothing is chosen that no rule asks for.
+//! Choices are processed in FIFO order: first what must be chosen, then each `OneOf` of what was chosen. When all rules
+//! hold with the first candidate of each, that is the answer. Otherwise there is a conflict, and the answer is that of
+//! OLM's own search ([`super::search`]), which depends on how early each conflict is noticed. Nothing is chosen that no
+//! rule requires.
 
 use std::collections::VecDeque;
 
@@ -15,9 +16,9 @@ use super::search;
 /// Why nothing is chosen.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unsolved {
-    /// These rules contradict each other, by their numbers: without any one of them the others could hold.
+    /// These rules contradict each other, by number: without any one of them the others are satisfiable.
     Contradiction(Vec<usize>),
-    /// To find out whether they do takes more work than is allowed.
+    /// The work limit was exceeded.
     GaveUp,
 }
 
@@ -27,7 +28,7 @@ impl From<GaveUp> for Unsolved {
     }
 }
 
-/// The variables to choose among `count`, in the order in which they were chosen.
+/// Returns the chosen variables among `count`, in the order of choice.
 pub(super) fn solve(rules: &[Rule], count: usize) -> Result<Vec<usize>, Unsolved> {
     let first = choose(rules, count, |candidates| candidates.first().copied());
     if search::hold(rules, count, &first) {
@@ -44,8 +45,8 @@ pub(super) fn solve(rules: &[Rule], count: usize) -> Result<Vec<usize>, Unsolved
     if let Ok(Some(chosen)) = search::choose(rules, count) {
         return Ok(chosen);
     }
-    // Too large for OLM's search. Of each choice the first candidate is taken with which all rules can still hold. There is one: they
-    // can hold with what was chosen, and what was chosen needs one of these.
+    // Too large for OLM's search. Of each choice the first candidate is taken with which all rules are still satisfiable.
+    // One exists: the rules are satisfiable with the previous choices, and these require one of the candidates.
     let mut gave_up = false;
     let chosen = choose(rules, count, |candidates| {
         let is_possible = |c: &usize| {
@@ -63,7 +64,7 @@ pub(super) fn solve(rules: &[Rule], count: usize) -> Result<Vec<usize>, Unsolved
     if gave_up { Err(Unsolved::GaveUp) } else { Ok(chosen) }
 }
 
-/// Makes all choices, each by that rule.
+/// Makes all choices with the given function.
 fn choose<'r>(rules: &'r [Rule], count: usize, mut by: impl FnMut(&'r [usize]) -> Option<usize>) -> Vec<usize> {
     let mut needs: Vec<Vec<&[usize]>> = vec![Vec::new(); count];
     let mut choices: VecDeque<&[usize]> = VecDeque::new();
@@ -88,7 +89,7 @@ fn choose<'r>(rules: &'r [Rule], count: usize, mut by: impl FnMut(&'r [usize]) -
     order
 }
 
-/// Clauses for a rule; with `unless` it need not hold when that does.
+/// Adds the clauses of a rule; if `unless` holds, the rule need not.
 fn state(engine: &mut impl Sat, variables: &[Variable], says: &Says, unless: Option<Literal>) {
     let is = |v: &usize| yes(variables[*v]);
     let is_not = |v: &usize| no(variables[*v]);
@@ -104,7 +105,7 @@ fn state(engine: &mut impl Sat, variables: &[Variable], says: &Says, unless: Opt
         }
         Says::NotBoth(a, b) => clause(engine, vec![is_not(a), is_not(b)]),
         Says::AtMost(most, members) => {
-            // `counted[n]`: of the members so far, more than n are chosen.
+            // `counted[n]`: more than n of the members so far are chosen.
             let mut counted: Vec<Variable> = Vec::new();
             for member in members {
                 let mut next = Vec::new();
@@ -127,8 +128,8 @@ fn state(engine: &mut impl Sat, variables: &[Variable], says: &Says, unless: Opt
     }
 }
 
-/// A smallest set of rules that cannot hold together, by their numbers. It does not depend on the order of the rules, but for
-/// rules of the same words.
+/// Returns a minimal set of rules that contradict each other, by number. It does not depend on the order of the rules,
+/// except for rules with equal messages.
 fn contradiction(rules: &[Rule], count: usize) -> Result<Vec<usize>, GaveUp> {
     let mut engine = Batsat::default();
     let variables: Vec<Variable> = (0..count).map(|_| engine.variable()).collect();
@@ -144,13 +145,13 @@ fn contradiction(rules: &[Rule], count: usize) -> Result<Vec<usize>, GaveUp> {
     descending.sort_by(|a, b| {
         rules[*a].weight.cmp(&rules[*b].weight).then_with(|| rules[*b].message.cmp(&rules[*a].message))
     });
-    // Each order leads to a set from which nothing can be left out. One may be smaller than the other.
+    // Each order leads to a minimal set. One may be smaller than the other.
     let one = first_contradiction(&mut engine, &holds, ascending)?;
     let other = first_contradiction(&mut engine, &holds, descending)?;
     Ok(if other.len() < one.len() { other } else { one })
 }
 
-/// The contradiction that comes first in an order of rules: it ends as early as any does, and so do its parts.
+/// Returns the first contradiction in an order of rules: it ends as early as possible, and so do its parts.
 fn first_contradiction(engine: &mut impl Sat, holds: &[Literal], mut order: Vec<usize>) -> Result<Vec<usize>, GaveUp> {
     let mut core: Vec<usize> = Vec::new();
     let mut contradict = |core: &[usize], others: &[usize]| {
@@ -158,7 +159,7 @@ fn first_contradiction(engine: &mut impl Sat, holds: &[Literal], mut order: Vec<
         engine.solve(&assumptions).map(|can| !can)
     };
     while !contradict(&core, &[])? {
-        // The fewest of the rules left that contradict the core.
+        // The smallest prefix of the remaining rules that contradicts the core.
         let (mut too_few, mut enough) = (0, order.len());
         while enough - too_few > 1 {
             let middle = too_few.midpoint(enough);

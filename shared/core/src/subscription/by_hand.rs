@@ -1,7 +1,7 @@
-//! InstallPlans that people make: they name ClusterServiceVersions, and get the steps for those and for what those need, as if
-//! somebody subscribed to them. OLM's design has them; OLM itself leaves them alone
-//! (olm-behaviour/README.md#design-and-code). So other programs may make one and then write its steps themselves, in a second request: a
-//! new one is left to them for a moment.
+//! InstallPlans that users create: they name ClusterServiceVersions, and get the steps for those and their dependencies, as
+//! if subscribed to. OLM's design includes them; OLM itself ignores them (olm-behaviour/README.md#design-and-code). Other
+//! programs may therefore create one and write its steps themselves, in a second request: a new one is not changed for a
+//! moment.
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -22,10 +22,10 @@ use crate::settings::Settings;
 use crate::unpack::{Images, Patience};
 use crate::world::Reader;
 
-/// How long another program has to write the steps of a new one.
+/// How long another program has to write the steps of a new InstallPlan.
 const LEFT_ALONE: SignedDuration = SignedDuration::from_secs(2);
 
-/// Those of a namespace's InstallPlans that somebody made and that have no steps yet.
+/// Returns the InstallPlans of a namespace that users created and that have no steps yet.
 pub(super) fn unresolved<'w>(plans: &[&'w Value]) -> impl Iterator<Item = &'w Value> {
     plans.iter().copied().filter(|plan| {
         let has_steps = !InstallPlan::of(plan).steps_json().is_empty();
@@ -40,7 +40,7 @@ fn named(plan: &Value) -> Vec<&str> {
     InstallPlan::of(plan).csv_names().collect()
 }
 
-/// Gives the plan its steps, or says why it has none.
+/// Writes the steps of the plan, or why it has none.
 pub(super) fn resolve(
     settings: &Settings,
     world: &Reader<'_>,
@@ -52,7 +52,7 @@ pub(super) fn resolve(
     let made = object::parse_time(Metadata::of(plan).created());
     if let Some(until) = made.map(|made| made + LEFT_ALONE).filter(|until| now < *until) {
         let object = format!("InstallPlan {namespace}/{}", object::name(plan));
-        let message = "it is new, and the program that created it may write its steps".to_owned();
+        let message = "it is new, and its creator may still write its steps".to_owned();
         return Plan::wait(Reason::StatusWaits { object, message }).again_at(until);
     }
     if group.count > 1 {
@@ -103,8 +103,8 @@ pub(super) fn resolve(
     Plan { reasons, ..Plan::act(vec![Action::UpdateStatus(install.filled(plan, !is_approved(plan)))]) }
 }
 
-/// A Subscription, which is never written, to the bundle of that name: of the catalog that the plan names, or else of the best that
-/// has it.
+/// Returns a Subscription, which is never written, to the bundle of that name: from the catalog that the plan names, or
+/// else from the best that contains it.
 fn wish(plan: &Value, csv: &str, catalogs: &[Catalog<'_>]) -> Option<Value> {
     let [source, of] = ["source", "sourceNamespace"].map(|key| object::text(plan, &["spec", key]));
     let is_meant = |c: &&Catalog<'_>| (source.is_empty() || c.name == source) && (of.is_empty() || c.namespace == of);
@@ -123,7 +123,7 @@ fn wish(plan: &Value, csv: &str, catalogs: &[Catalog<'_>]) -> Option<Value> {
     }))
 }
 
-/// Says in the plan that it cannot be resolved.
+/// Reports in the plan that it cannot be resolved.
 fn failed(plan: &Value, failure: &Failure, now: jiff::Timestamp) -> Plan {
     let message = failure.to_string();
     let known = Conditions::of(plan).iter().any(|c| c.message() == message);

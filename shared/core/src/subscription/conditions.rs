@@ -18,12 +18,12 @@ pub(super) fn condition(kind: &str, status: bool, reason: &str, message: &str) -
     condition
 }
 
-/// Sets a condition, with the time of its last change. One that says the same stays as it is.
+/// Sets a condition, with the time of its last change. An equal condition is not changed.
 pub(super) fn set(status: &mut Value, condition: Map<String, Value>, now: Timestamp) {
     put(status, condition, Some(now));
 }
 
-/// Sets a condition without a time: so OLM writes those about resolution.
+/// Sets a condition without a time, as OLM writes those about resolution.
 pub(super) fn set_timeless(status: &mut Value, condition: Map<String, Value>) {
     put(status, condition, None);
 }

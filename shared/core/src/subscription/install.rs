@@ -1,4 +1,5 @@
-//! From a resolution to an InstallPlan, and from an InstallPlan back to its Subscriptions (olm-behaviour/subscription.md#solution-to-steps,
+//! Creates an InstallPlan from a resolution, and links Subscriptions to it
+//! (olm-behaviour/subscription.md#solution-to-steps,
 //! olm-behaviour/subscription.md#bundle-lookups, olm-behaviour/installplan.md#creation).
 
 use std::collections::BTreeSet;
@@ -20,7 +21,8 @@ use crate::plan::Reason;
 use crate::resolver::{Chosen, Failure, Resolution};
 use crate::unpack::{Images, Pending};
 
-/// Most bytes of manifests in one InstallPlan. etcd takes objects of 1.5 MiB, in which the quotes of manifests are escaped.
+/// Maximum size of the manifests in one InstallPlan, in bytes. etcd limits objects to 1.5 MiB, in which the quotes of
+/// manifests are escaped.
 const LARGEST_PLAN: usize = 900_000;
 
 /// What is to be installed.
@@ -30,26 +32,26 @@ pub(super) struct Install {
     steps: Vec<Value>,
     /// The bundles that were unpacked from their images.
     lookups: Vec<Value>,
-    /// Those of them that Jobs have unpacked, by their ClusterServiceVersions: the steps refer to what the Job has made.
+    /// Those of them that Jobs have unpacked, by ClusterServiceVersion: the steps refer to the Job's ConfigMap.
     referred: BTreeSet<String>,
-    /// The images that some of it is in.
+    /// The images that contain parts of it.
     pub(super) images: BTreeSet<BundleImage>,
-    /// The bundles whose images are not here: without them nothing is installed.
+    /// The bundles whose images are missing: nothing is installed without them.
     pub(super) pending: Vec<Pending>,
-    /// Which Subscription gets which new ClusterServiceVersion.
+    /// The new ClusterServiceVersion of each Subscription.
     updates: Vec<(String, String)>,
-    /// Why some of it cannot be installed.
+    /// Why parts of it cannot be installed.
     pub(super) reasons: Vec<Reason>,
 }
 
 /// A bundle to install.
 pub(super) struct Need<'n, 'i, 's> {
     pub(super) chosen: &'n Chosen<'i>,
-    /// The Subscriptions that it is for. None: it is a dependency and gets one of its own.
+    /// The Subscriptions that it is for; empty for a dependency, which gets a Subscription of its own.
     pub(super) matches: Vec<&'n Subscription<'s>>,
 }
 
-/// What of a resolution is not there yet.
+/// Returns the parts of a resolution that do not exist yet.
 pub(super) fn needs<'n, 'i, 's>(
     resolution: &'n Resolution<'i>,
     subscriptions: &'n [Subscription<'s>],
@@ -71,7 +73,7 @@ pub(super) fn needs<'n, 'i, 's>(
     resolution.bundles.iter().filter_map(need).collect()
 }
 
-/// The next thing to do for an InstallPlan.
+/// The next action for an InstallPlan.
 pub(super) enum Make {
     /// Create it.
     Create(Value),
@@ -80,8 +82,8 @@ pub(super) enum Make {
 }
 
 impl Install {
-    /// The steps for what a resolution chose and is not there yet; those that their bundle calls optional are marked so when
-    /// `optional_manifests`.
+    /// Returns the steps for the parts of a resolution that do not exist yet. With `optional_manifests`, those that their
+    /// bundle declares optional are marked.
     pub(super) fn of(
         namespace: &str,
         resolution: &Resolution<'_>,
@@ -127,7 +129,7 @@ impl Install {
         Ok(install)
     }
 
-    /// The steps of a bundle from its image; nothing as long as that is not here.
+    /// Returns the steps of a bundle from its image; `None` as long as the image is missing.
     fn unpack(
         &mut self,
         source: &BundleSource<'_>,
@@ -144,7 +146,7 @@ impl Install {
         };
         let steps = images.content(&entry.name, &image).and_then(|content| {
             let steps = steps::of_content(source, namespace, &content, properties).and_then(|steps| {
-                // What the Subscription waits for would never appear.
+                // The CSV that the Subscription waits for would never exist.
                 match steps.first().map_or("", |s| Step::of(s).name()) {
                     name if name == entry.name => Ok(steps),
                     other => Err(format!("it holds {other}, where its catalog says {}", entry.name)),
@@ -175,13 +177,13 @@ impl Install {
         }
     }
 
-    /// Names of the ClusterServiceVersions, in the order of the steps.
+    /// Returns the names of the ClusterServiceVersions, in the order of the steps.
     fn csv_names(&self) -> Vec<&str> {
         let is_csv = |s: &&Value| Step::of(s).is_csv();
         self.steps.iter().filter(is_csv).map(|s| Step::of(s).name()).collect()
     }
 
-    /// The InstallPlan to create, or the one that was created and has no status yet.
+    /// Returns the InstallPlan to create, or the one that was created and has no status yet.
     pub(super) fn make(&self, namespace: &str, subscriptions: &[Subscription<'_>], plans: &[&Value]) -> Option<Make> {
         if self.updates.is_empty() {
             return None;
@@ -215,7 +217,7 @@ impl Install {
         })))
     }
 
-    /// Lets the Subscriptions refer to the InstallPlan that was made for them.
+    /// Links the Subscriptions to the InstallPlan that was created for them.
     pub(super) fn link(&self, subscriptions: &mut [Subscription<'_>], plan: &Value) {
         for (name, csv) in &self.updates {
             if let Some(subscription) = subscriptions.iter_mut().find(|s| s.name() == name) {
@@ -224,12 +226,12 @@ impl Install {
         }
     }
 
-    /// Is there nothing to install?
+    /// Returns whether there is nothing to install.
     pub(super) fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// The InstallPlan with its first status.
+    /// Returns the InstallPlan with its first status.
     pub(super) fn filled(&self, plan: &Value, manual: bool) -> Value {
         let catalogs: BTreeSet<&str> = self.steps.iter().map(|s| Step::of(s).source()).collect();
         let mut plan = plan.clone();
@@ -247,8 +249,8 @@ impl Install {
 }
 
 impl Install {
-    /// Has the steps refer to the manifests that Jobs have put into ConfigMaps, as OLM's do; and to those that images hold, when the
-    /// InstallPlan would be too large with them.
+    /// Makes the steps refer to the manifests that Jobs have put into ConfigMaps, as OLM's do; and to those in images, when
+    /// the InstallPlan would be too large with them.
     fn refer(&self, plan: &mut Value) {
         let size = |step: &Value| Step::of(step).manifest().len();
         let is_large = self.steps.iter().map(size).sum::<usize>() > LARGEST_PLAN;
@@ -265,7 +267,7 @@ impl Install {
             };
             let manifest = reference::to_manifest(text(&["path"]), &source, text(&["properties"]));
             for step in plan["status"]["plan"].as_array_mut().into_iter().flatten() {
-                // The Subscription of a dependency is of our own making; what is optional may be made long after.
+                // The Subscription of a dependency is generated here; optional objects may be created much later.
                 let is_subscription = Step::of(step).kind() == "Subscription";
                 let stays = is_subscription || Step::of(step).is_optional();
                 if Step::of(step).resolving() == source.csv && !stays {
@@ -276,10 +278,10 @@ impl Install {
     }
 }
 
-/// The objects of a bundle that its catalog carries; `None`: at most its image has them.
+/// Returns the objects of a bundle that its catalog contains; `None` if only its image can contain them.
 fn inline(Chosen { catalog, entry, .. }: &Chosen<'_>) -> Option<BundleContent> {
     let content = catalog.snapshot.bundle(&entry.package, &entry.channel, &entry.name)?;
-    // A catalog of images may carry a stand-in, for people to look at.
+    // A catalog of images may contain a generated CSV, for display.
     let is_whole = || {
         let csv: Value = serde_json::from_str(&content.csv_json).unwrap_or_default();
         !object::at(&csv, &["spec", "install", "spec", "deployments"]).is_null()
@@ -287,7 +289,7 @@ fn inline(Chosen { catalog, entry, .. }: &Chosen<'_>) -> Option<BundleContent> {
     (entry.bundle_path.is_empty() || is_whole()).then_some(content)
 }
 
-/// The properties of a bundle, once each: the resolver's list has some requirements twice.
+/// Returns the properties of a bundle without duplicates: the resolver's list contains some requirements twice.
 fn properties(entry: &Entry) -> Vec<&Property> {
     let mut properties: Vec<&Property> = Vec::new();
     for property in entry.properties.iter() {
@@ -298,7 +300,7 @@ fn properties(entry: &Entry) -> Vec<&Property> {
     properties
 }
 
-/// Marks the steps that the bundle calls optional, and says what of that cannot be read.
+/// Marks the steps that the bundle declares optional. Returns what cannot be read of the declaration.
 fn mark_optional(steps: &mut [Value], Chosen { catalog, entry, .. }: &Chosen<'_>) -> Vec<Reason> {
     let properties: Vec<Value> = entry.properties.iter().map(|p| json!(p)).collect();
     let object = format!("bundle {} of catalog {}/{}", entry.name, catalog.namespace, catalog.name);
@@ -318,15 +320,15 @@ fn is_owned(plan: &Value, subscription: &Subscription<'_>) -> bool {
     owners.iter().any(|o| object::text(o, &["uid"]) == object::uid(subscription.json))
 }
 
-/// Lets Subscriptions refer to the InstallPlans that made them, and to one that was made for them and that they do not know of
-/// yet: a crash, or a conflict, came between.
+/// Links Subscriptions to the InstallPlans that created them, and to one that was created for them and is not recorded yet,
+/// because of a crash or a conflict.
 pub(super) fn link(subscriptions: &mut [Subscription<'_>], plans: &[&Value]) {
     for subscription in subscriptions.iter_mut() {
         subscription.link_to_maker(plans);
     }
     let written = plans.iter().filter(|p| InstallPlan::of(p).phase() != Phase::None);
     let Some(plan) = written.max_by_key(|p| generation(p)) else { return };
-    // Several Subscriptions are written one after the other: some may know of it, others not.
+    // Several Subscriptions are written one after another: some may have recorded it, others not.
     let unaware = |s: &Subscription<'_>| s.plan_generation() < generation(plan) && is_owned(plan, s);
     if !subscriptions.iter().any(unaware) {
         return;
@@ -347,7 +349,7 @@ pub(super) fn link(subscriptions: &mut [Subscription<'_>], plans: &[&Value]) {
     }
 }
 
-/// The package that the CSV in a manifest, or a reference to it, says it is of.
+/// Returns the package that the CSV in a manifest, or a reference to it, belongs to.
 fn package_of(manifest: &str) -> Option<String> {
     let properties = reference::properties(manifest).or_else(|| {
         let csv: Value = serde_json::from_str(manifest).ok()?;

@@ -1,4 +1,4 @@
-//! The ClusterServiceVersions of a namespace, as the resolver sees them (olm-behaviour/subscription.md#installed-csvs).
+//! The ClusterServiceVersions of a namespace, as input of the resolver (olm-behaviour/subscription.md#installed-csvs).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::membership;
 use crate::resolver::{Broken, Installed};
 use crate::world::Reader;
 
-/// The ClusterServiceVersions of a namespace that are no copies, by name.
+/// The ClusterServiceVersions of a namespace that are not copies, by name.
 pub(super) struct Namespace<'w> {
     csvs: BTreeMap<&'w str, &'w Value>,
 }
@@ -22,7 +22,7 @@ impl<'w> Namespace<'w> {
         Self { csvs: membership::originals(world, namespace).map(|csv| (object::name(csv), csv)).collect() }
     }
 
-    /// What the CSV of that name replaces, directly or not, as far as it is there.
+    /// Returns the existing CSVs that the CSV of that name replaces, directly or indirectly.
     fn predecessors(&self, name: &str) -> BTreeSet<&'w str> {
         let mut found = BTreeSet::new();
         let mut next = self.csvs.get(name).map(|c| Csv::of(c).replaces());
@@ -35,8 +35,8 @@ impl<'w> Namespace<'w> {
         found
     }
 
-    /// What is about to go because the CSV of that name takes its place. Nothing is while one of them or the InstallPlan has
-    /// failed, except that fail-forward leaves failures behind.
+    /// Returns the CSVs that are about to be deleted because the CSV of that name replaces them. There are none while one
+    /// of them or the InstallPlan has failed, unless the namespace fails forward.
     pub(super) fn leaving(&self, name: &str, plan: Option<&Value>, fail_forward: bool) -> BTreeSet<&'w str> {
         let predecessors = self.predecessors(name);
         let failed = |name: &str| self.csvs.get(name).is_some_and(|c| Csv::of(c).phase() == Phase::Failed);
@@ -46,8 +46,8 @@ impl<'w> Namespace<'w> {
         if stuck && !fail_forward { BTreeSet::new() } else { predecessors }
     }
 
-    /// What was left behind by an upgrade that failed: the CSVs being replaced whose last successor has failed. Fail-forward goes
-    /// on without them.
+    /// Returns the CSVs that a failed upgrade left behind: those being replaced whose last successor has failed.
+    /// Fail-forward continues without them.
     pub(super) fn left_behind(&self) -> BTreeSet<&'w str> {
         let ends = self.csvs.iter().filter(|(name, csv)| {
             let is_replaced = |c: &Value| Csv::of(c).replaces() == **name;
@@ -59,10 +59,10 @@ impl<'w> Namespace<'w> {
             .collect()
     }
 
-    /// Is the CSV of that name still being installed, or what it replaces still there?
+    /// Returns whether the CSV of that name is still being installed, or what it replaces still exists.
     ///
-    /// OLM lets the next upgrade begin as soon as a CSV exists, stops in the middle with an unsatisfiable resolution, and goes on
-    /// at its next resync. Here the next upgrade waits.
+    /// OLM starts the next upgrade as soon as a CSV exists, stops halfway with an unsatisfiable resolution, and continues at
+    /// its next resync. Here the next upgrade waits.
     pub(super) fn is_busy(&self, name: &str, plan: Option<&Value>, fail_forward: bool) -> bool {
         let Some(csv) = self.csvs.get(name) else { return false };
         let csv = Csv::of(csv);
@@ -78,7 +78,7 @@ impl<'w> Namespace<'w> {
         starting || installing || !failed && !self.leaving(name, plan, fail_forward).is_empty()
     }
 
-    /// Whether the last upgrade of each Subscription is under way, and the CSVs that are about to go.
+    /// Returns whether the last upgrade of each Subscription is in progress, and the CSVs that are about to be deleted.
     pub(super) fn under_way(
         &self,
         subscriptions: &[Subscription<'_>],
@@ -99,13 +99,13 @@ impl<'w> Namespace<'w> {
         (busy, leaving)
     }
 
-    /// Does a CSV of that name exist?
+    /// Returns whether a CSV of that name exists.
     pub(super) fn has(&self, name: &str) -> bool {
         self.csvs.contains_key(name)
     }
 
-    /// The CSVs as the resolver takes them, without those that are leaving. One that cannot be read, or more or fewer OperatorGroups
-    /// than one, prevent every resolution, as a catalog does that cannot be used.
+    /// Returns the CSVs as input of the resolver, without those that are about to be deleted. A CSV that cannot be read, or
+    /// a number of OperatorGroups other than one, prevents every resolution, as an unusable catalog does.
     pub(super) fn installed<'n>(
         &self,
         namespace: &'n str,

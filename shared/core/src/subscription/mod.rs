@@ -1,19 +1,19 @@
-//! The Subscriptions of a namespace: their whole status, and the InstallPlans that resolving them asks for
+//! The Subscriptions of a namespace: their whole status, and the InstallPlans that result from resolving them
 //! (olm-behaviour/subscription.md#sync-order).
 //!
 //! ```text
-//!   offer       the catalogs, and whether they can be used now
-//!   directory   catalogs that are directories, which the cluster knows nothing of
+//!   offer       the catalogs, and whether they can be used
+//!   directory   catalogs that are directories, without an object in the cluster
 //!   status      each Subscription: its CSV, its InstallPlan, health of catalogs, deprecations
-//!   installed   the CSVs that are there, and which of them are about to go
+//!   installed   the existing CSVs, and which of them are about to be deleted
 //!   install     resolution -> InstallPlan, and Subscriptions -> the InstallPlan that was made for them
-//!   by_hand     InstallPlans that people make, naming ClusterServiceVersions
-//!   there       the same, for those who only ask what would be installed
+//!   by_hand     InstallPlans that users create, naming ClusterServiceVersions
+//!   there       the inputs of a resolution, for commands that only show what would be installed
 //! ```
 //!
-//! One key is one namespace, for resolution is about all of its Subscriptions, and every field of a status has one writer.
-//! *Guarantees*: all is recomputed from the World. An InstallPlan that was made before a crash is recognised by its generation,
-//! which no Subscription has recorded yet.
+//! The key is a namespace, because a resolution covers all of its Subscriptions, and every field of a status has one
+//! writer. *Guarantees*: everything is recomputed from the World. An InstallPlan that was created before a crash is
+//! recognized by its generation, which no Subscription has recorded yet.
 
 mod by_hand;
 mod conditions;
@@ -49,9 +49,9 @@ use crate::world::{Reader, kind};
 
 pub use resolution_input::NamespaceState;
 
-/// How many InstallPlans of a namespace are kept (olm-behaviour/installplan.md#garbage-collection).
+/// Number of InstallPlans of a namespace that are retained (olm-behaviour/installplan.md#garbage-collection).
 const KEPT_PLANS: usize = 5;
-/// What OLM advises when the Job of a bundle has failed (olm-behaviour/subscription.md#namespace-resolution).
+/// OLM's advice when the Job of a bundle has failed (olm-behaviour/subscription.md#namespace-resolution).
 const JOB_FAILED: &str = "Auto-retry in ~5 min after job cleanup (TTL). Common causes: Missing ICSP (ppc64le/s390x/arm64), auth failure, \
      invalid image. Manual retry: in the CatalogSource namespace, run `kubectl get jobs -l operatorframework.io/bundle-unpack-ref` and \
      delete the specific failing job.";
@@ -102,7 +102,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     made_by_hand(settings, world, namespace, &plans, now, pass.finish())
 }
 
-/// The plan, and what is to be done about InstallPlans that people have made.
+/// Returns the plan, and what to do about InstallPlans that users created.
 fn made_by_hand(
     settings: &Settings,
     world: &Reader<'_>,
@@ -122,11 +122,11 @@ fn made_by_hand(
     plan
 }
 
-/// What the OperatorGroup of the namespace says about resolution.
+/// What the OperatorGroup of the namespace specifies about resolution.
 struct Group<'w> {
-    /// The only one, if it is.
+    /// The OperatorGroup, if there is exactly one.
     object: Option<&'w Value>,
-    /// How many there are.
+    /// Number of OperatorGroups.
     count: usize,
     fail_forward: bool,
     excludes_global: bool,
@@ -149,15 +149,16 @@ impl<'w> Group<'w> {
     }
 }
 
-/// The oldest InstallPlans, beyond those kept. Unlike OLM's choice it spares those that a Subscription refers to, and those that people
-/// or other programs made and that are not at an end: they have no generation, so OLM deletes them first, executed or not.
+/// Deletes the oldest InstallPlans beyond the limit. Unlike OLM it spares those that a Subscription refers to, and
+/// unfinished ones that users or other programs created: they have no generation, so OLM deletes them first, executed or
+/// not.
 fn collect(plans: &[&Value], subscriptions: &[Subscription<'_>]) -> Vec<Action> {
     let created = |p: &Value| Metadata::of(p).created().to_owned();
     let counted = |p: &Value| object::at(p, &["spec", "generation"]).as_i64().filter(|generation| *generation > 0);
     let mut by_age = plans.to_vec();
     by_age.sort_by_cached_key(|p| (created(p), counted(p).is_none(), counted(p), object::name(p).to_owned()));
     let mut newest = 0;
-    // One without a generation is as old as the plans that were made before it.
+    // An InstallPlan without a generation is ordered after the plans that were created before it.
     let with_generation = |p| {
         let generation = counted(p).unwrap_or(newest);
         newest = newest.max(generation);
@@ -174,7 +175,7 @@ fn collect(plans: &[&Value], subscriptions: &[Subscription<'_>]) -> Vec<Action> 
     surplus.map(|p| Action::delete(p, Propagation::Background)).collect()
 }
 
-/// Bundle images are forgotten that neither a resolution nor an InstallPlan needs any more.
+/// Releases bundle images that neither a resolution nor an InstallPlan needs.
 fn forget(world: &Reader<'_>, namespace: &str, plans: &[&Value], needed: &BTreeSet<BundleImage>) -> Vec<Action> {
     let known = world.bundles_of(namespace);
     if known.is_empty() || by_hand::unresolved(plans).next().is_some() {
@@ -187,13 +188,13 @@ fn forget(world: &Reader<'_>, namespace: &str, plans: &[&Value], needed: &BTreeS
     unneeded.map(|image| Action::Ask(Question::Forget(image.clone()))).collect()
 }
 
-/// What OLM says of a Job that failed: its own words of help come after those of the Job.
+/// Returns OLM's message for a failed Job: OLM's advice follows the Job's message.
 fn job_failed(reason: &str, message: &str) -> String {
     let helps = message.contains("Auto-retry") || message.contains("Common causes");
     if helps { format!("{reason}: {message}") } else { format!("{reason}: {message}. {JOB_FAILED}") }
 }
 
-/// One plan in the making.
+/// A plan while it is built.
 struct Pass<'w, 'r> {
     settings: &'w Settings,
     world: &'r Reader<'w>,
@@ -210,7 +211,7 @@ struct Pass<'w, 'r> {
 }
 
 impl<'w> Pass<'w, '_> {
-    /// Resolves, and makes an InstallPlan of what is new.
+    /// Resolves, and creates an InstallPlan for what is new.
     fn resolve(&mut self) {
         let namespace = Namespace::read(self.world, &self.key.name);
         let (busy, leaving) = namespace.under_way(&self.subscriptions, &self.plans, self.group.fail_forward);
@@ -223,7 +224,7 @@ impl<'w> Pass<'w, '_> {
             return;
         }
         let resolution = self.resolution(&namespace, &leaving, &busy);
-        // That a catalog is not here yet says nothing about them.
+        // A catalog that has not been read yet has no effect on them.
         if !matches!(resolution, Err(Unusable::NotYet(_))) {
             self.world.note_resolution(resolution.is_ok());
         }
@@ -265,7 +266,7 @@ impl<'w> Pass<'w, '_> {
             self.subscriptions.iter().any(wanted)
         };
         let (catalogs, mut broken) = offer::catalogs(&sources, is_named)?;
-        // This is only asked where there is one OperatorGroup.
+        // This is only called with exactly one OperatorGroup.
         let installed = namespace.installed(name, 1, &self.subscriptions, leaving).unwrap_or_else(|existing| {
             broken.push(existing);
             Vec::new()
@@ -284,10 +285,10 @@ impl<'w> Pass<'w, '_> {
         Ok(install)
     }
 
-    /// Asks for the images that are not here, and says in all Subscriptions how it stands with them.
+    /// Requests missing images, and reports their state in all Subscriptions.
     fn wait_for(&mut self, pending: &[Pending]) {
         let (mut failed, mut reason, mut error) = (Vec::new(), condition_type::BUNDLE_UNPACK_FAILED.to_owned(), None);
-        // Of several, as in OLM, the first.
+        // Of several Jobs the first, as in OLM.
         let mut job = None;
         for Pending { image, state, actions, again, .. } in pending {
             self.actions.extend(actions.iter().cloned());
@@ -331,7 +332,7 @@ impl<'w> Pass<'w, '_> {
         }
     }
 
-    /// Says that images are under way, and why the last attempt to pull one failed.
+    /// Reports that images are being unpacked, and why the last attempt to pull one failed.
     fn tell_of_unpacking(&mut self, error: Option<String>, pending: &[Pending]) {
         let message = error
             .or_else(|| self.known(condition_type::BUNDLE_UNPACKING, pending).map(|(_, message)| message))
@@ -345,8 +346,8 @@ impl<'w> Pass<'w, '_> {
         }
     }
 
-    /// What the Subscriptions say of an image that is tried again, reason and message: it stands until the attempt has ended, and
-    /// controllers that have just started do not know better.
+    /// Returns reason and message about an image that is retried: they stay until the attempt has ended. Controllers that
+    /// were just started have no newer state.
     fn known(&self, kind: &str, pending: &[Pending]) -> Option<(String, String)> {
         let waits =
             |message: &str| pending.iter().any(|p| matches!(p.state, State::Waits(_)) && message.contains(&p.image));
@@ -373,7 +374,7 @@ impl<'w> Pass<'w, '_> {
                     }
                     self.write_statuses();
                 }
-                // The Subscriptions are written when they can refer to it.
+                // The Subscriptions are written once they can refer to it.
                 self.subscriptions.clear();
                 self.actions.push(Action::Create(plan));
             }
@@ -385,7 +386,7 @@ impl<'w> Pass<'w, '_> {
         }
     }
 
-    /// Says in all Subscriptions, and in an Event, that they cannot be resolved.
+    /// Reports in all Subscriptions, and in an Event, that they cannot be resolved.
     fn fail(&mut self, failure: &Failure) {
         let message = failure.to_string();
         let namespace = self.key.name.clone();
@@ -416,7 +417,7 @@ impl<'w> Pass<'w, '_> {
         self.reasons.push(Reason::Unsatisfiable { namespace, message });
     }
 
-    /// A CSV that was installed and is gone is not installed again, as in OLM, until its InstallPlan is deleted too.
+    /// A CSV that was installed and deleted is not installed again until its InstallPlan is deleted too, as in OLM.
     fn tell_of_lost_csvs(&mut self, namespace: &Namespace<'_>) {
         for subscription in &self.subscriptions {
             let current = subscription.status("currentCSV");

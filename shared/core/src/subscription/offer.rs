@@ -1,4 +1,4 @@
-//! The catalogs that are on offer in a namespace: its own and the global ones.
+//! The catalogs that are available in a namespace: its own and the global ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,18 +20,18 @@ pub(super) struct Source<'w> {
     pub(super) name: &'w str,
     pub(super) object: Option<&'w Value>,
     fact: Option<&'w CatalogFact>,
-    /// Why there is nothing of it: it was a directory, as Subscriptions say that were resolved with it.
+    /// Set when its content is missing because it was a directory, according to Subscriptions that were resolved with it.
     not_given: Option<Reason>,
 }
 
-/// What a catalog is good for now.
+/// Whether a catalog can be used now.
 enum Use<'w> {
     Content(&'w Snapshot),
     NotYet(Reason),
     Broken(Broken<'w>),
 }
 
-/// The catalogs on offer, by namespace and name.
+/// Returns the available catalogs, by namespace and name.
 pub(super) fn sources<'w>(
     world: &Reader<'w>,
     settings: &'w Settings,
@@ -64,7 +64,8 @@ pub(super) fn sources<'w>(
     sources
 }
 
-/// The catalogs that were directories when the Subscriptions of a namespace were resolved, and of which nothing `is_known`.
+/// Returns the catalogs that were directories when the Subscriptions of a namespace were resolved, and that are not in
+/// `is_known`.
 fn not_given<'w>(
     world: &Reader<'w>,
     settings: &Settings,
@@ -92,10 +93,11 @@ fn not_given<'w>(
 }
 
 impl<'w> Source<'w> {
-    /// Could the catalog be read, as far as its spec tells (olm-behaviour/subscription.md#catalog-health)? While that is being found out,
-    /// as when controllers start, it is what it was before; one that is new is not healthy.
+    /// Returns whether the catalog can be read, as far as its spec determines that
+    /// (olm-behaviour/subscription.md#catalog-health). While this is not decided, as when controllers start, the previous
+    /// value is used; a new catalog is not healthy.
     pub(super) fn is_healthy(&self, before: bool) -> bool {
-        // Of a directory that is not given nothing is known that would speak against it.
+        // A missing directory is not considered unhealthy.
         let Some(object) = self.object else { return true };
         match Origin::of(object) {
             _ if self.is_local() => true,
@@ -109,7 +111,7 @@ impl<'w> Source<'w> {
         }
     }
 
-    /// Its content, if it has any.
+    /// Returns its content, if it has any.
     pub(super) fn content(&self) -> Option<&'w Snapshot> {
         match self.usable() {
             Use::Content(snapshot) => Some(snapshot),
@@ -129,24 +131,24 @@ impl<'w> Source<'w> {
         let broken = |why: String| Use::Broken(Broken { name, namespace, why });
         let fact = match self.object.map(Origin::of) {
             _ if self.is_local() => self.fact,
-            // What is known of another address is not what is asked for.
+            // A connection to another address is ignored.
             Some(Origin::Address(address)) => {
                 self.fact.filter(|f| matches!(&f.target, Target::Address(known) if known == address))
             }
             Some(Origin::Invalid(_)) => {
                 return broken(format!("no registry client established for catalogsource {namespace}/{name}"));
             }
-            // The content of before counts until there is a newer one.
+            // The previous content is used until there is a newer one.
             Some(Origin::Image(_) | Origin::ConfigMap(_)) | None => self.fact,
         };
         match fact {
             Some(CatalogFact { snapshot: Some(snapshot), .. }) => Use::Content(snapshot),
-            // Nothing was given that stands for it, and nothing will come.
+            // No content was given for it, and none will arrive.
             Some(CatalogFact { state: ConnectionState::Shutdown, error: Some(error), .. }) => {
                 let object = format!("CatalogSource {namespace}/{name}");
                 Use::NotYet(Reason::Missing { object, needs: error.clone() })
             }
-            // Also while the next attempt is under way.
+            // Also while the next attempt is in progress.
             Some(CatalogFact { error: Some(error), .. }) => broken(format!("failed to list bundles: {error}")),
             _ => {
                 let state = fact.map_or("not connected yet", |f| f.state.as_str()).to_owned();
@@ -158,14 +160,13 @@ impl<'w> Source<'w> {
 
 /// Why the catalogs cannot be used.
 pub(super) enum Unusable {
-    /// They will be, or cannot be by this version: nothing is said in the Subscriptions.
+    /// They will be usable later, or are not supported by this version: the Subscriptions do not report it.
     NotYet(Vec<Reason>),
-    /// What there is prevents every resolution.
+    /// The error prevents every resolution.
     Broken(Failure),
 }
 
-/// The catalogs as the resolver takes them. Catalogs that nothing stands for matter only to those who name
-/// them.
+/// Returns the catalogs as input of the resolver. Catalogs without content only affect Subscriptions that name them.
 pub(super) fn catalogs<'w>(
     sources: &[Source<'w>],
     is_named: impl Fn(&Source<'w>) -> bool,

@@ -1,4 +1,5 @@
-//! What a namespace brings to its resolution, catalogs aside: for those who ask what would be installed, and install nothing.
+//! The inputs of a namespace to its resolution, without catalogs, for commands that show what would be installed without
+//! installing it.
 
 use serde_json::Value;
 
@@ -9,21 +10,21 @@ use crate::membership;
 use crate::resolver::{Failure, Installed, Wanted};
 use crate::world::{GroupKind, Reader, kind};
 
-/// The Subscriptions and ClusterServiceVersions of a namespace, as the controllers would give them to the resolver now.
+/// The Subscriptions and ClusterServiceVersions of a namespace, as the controllers would pass them to the resolver now.
 #[derive(Debug)]
 pub struct NamespaceState<'w> {
     subscriptions: Vec<Subscription<'w>>,
     busy: Vec<bool>,
-    /// What is installed, without what is about to go.
+    /// What is installed, without what is about to be deleted.
     pub installed: Vec<Installed>,
-    /// How many OperatorGroups there are. OLM resolves nothing unless there is one.
+    /// Number of OperatorGroups. OLM resolves nothing unless there is exactly one.
     pub operator_groups: usize,
-    /// The namespaces that the OperatorGroup targets, as its members' annotation has them; none when it is not known.
+    /// The target namespaces of the OperatorGroup, as in the annotation of its members; `None` when unknown.
     pub targets: Option<String>,
 }
 
 impl<'w> NamespaceState<'w> {
-    /// What is in the namespace. The error is what a ClusterServiceVersion has that cannot be read.
+    /// Reads the namespace. The error states which part of a ClusterServiceVersion cannot be read.
     pub fn read(world: &Reader<'w>, namespace: &str) -> Result<Self, Failure> {
         let of = |kind: &GroupKind| world.in_namespace(kind, namespace).map(|o| o.json()).collect::<Vec<&Value>>();
         let (plans, groups) = (of(&kind::INSTALL_PLAN), of(&kind::OPERATOR_GROUP));
@@ -36,7 +37,7 @@ impl<'w> NamespaceState<'w> {
         }
         let csvs = Namespace::read(world, namespace);
         let (busy, leaving) = csvs.under_way(&subscriptions, &plans, group.fail_forward);
-        // How many OperatorGroups there are is for the caller to judge: files need not have any.
+        // The caller checks the number of OperatorGroups: files need not contain any.
         let installed = csvs.installed(namespace, 1, &subscriptions, &leaving);
         let installed = installed.map_err(|existing| Failure::Error(existing.to_string()))?;
         let targets = match groups[..] {
@@ -49,7 +50,7 @@ impl<'w> NamespaceState<'w> {
         Ok(Self { subscriptions, busy, installed, operator_groups: groups.len(), targets })
     }
 
-    /// The Subscriptions, by name.
+    /// Returns the Subscriptions, by name.
     pub fn wanted(&self) -> Vec<Wanted<'_>> {
         self.subscriptions.iter().zip(&self.busy).map(|(subscription, busy)| subscription.wanted(*busy)).collect()
     }

@@ -1,4 +1,4 @@
-//! The status of one Subscription, but for what resolution says of it (olm-behaviour/subscription.md#plan-conditions,
+//! The status of one Subscription, without what resolution reports (olm-behaviour/subscription.md#plan-conditions,
 //! olm-behaviour/subscription.md#catalog-health, olm-behaviour/subscription.md#deprecations, olm-behaviour/subscription.md#state).
 
 use jiff::Timestamp;
@@ -17,7 +17,7 @@ use crate::api::subscription::{self, Approval, State};
 use crate::resolver::Wanted;
 use crate::world::{Reader, kind};
 
-/// A Subscription with the status that it is going to have.
+/// A Subscription with its new status.
 #[derive(Clone, Debug)]
 pub(super) struct Subscription<'w> {
     pub(super) json: &'w Value,
@@ -41,12 +41,12 @@ impl<'w> Subscription<'w> {
         object::text(&self.status, &[key])
     }
 
-    /// Name of the InstallPlan it refers to; empty when none.
+    /// Returns the name of the InstallPlan that it refers to; empty when none.
     pub(super) fn plan_name(&self) -> &str {
         object::text(&self.status, &["installPlanRef", "name"])
     }
 
-    /// `status.state`, as it is going to be.
+    /// Returns the new `status.state`.
     pub(super) fn state(&self) -> State {
         self.status("state").into()
     }
@@ -60,7 +60,7 @@ impl<'w> Subscription<'w> {
         object::at(&self.status, &["installPlanGeneration"]).as_i64().unwrap_or_default()
     }
 
-    /// As the resolver sees it.
+    /// Returns the Subscription as input of the resolver.
     pub(super) fn wanted(&self, busy: bool) -> Wanted<'_> {
         Wanted {
             name: self.name(),
@@ -75,7 +75,7 @@ impl<'w> Subscription<'w> {
         }
     }
 
-    /// The whole object to write; `None` when its status is what it should be.
+    /// Returns the whole object to write; `None` when its status is up to date.
     pub(super) fn changed(&self, now: Timestamp) -> Option<Value> {
         let unchanged = self.json.get("status").map_or_else(|| false, |s| *s == self.status);
         if unchanged {
@@ -95,7 +95,7 @@ impl<'w> Subscription<'w> {
         object::map_mut(&mut self.status, &[]).remove(key);
     }
 
-    /// Refers to the InstallPlan that brings `csv`.
+    /// Refers to the InstallPlan that installs `csv`.
     pub(super) fn link(&mut self, plan: &Value, csv: &str) {
         let [api_version, kind, name] = ["apiVersion", "kind", "name"].map(|key| match key {
             "name" => object::name(plan).to_owned(),
@@ -110,13 +110,13 @@ impl<'w> Subscription<'w> {
         self.put("state", State::UpgradePending);
     }
 
-    /// Refers to the InstallPlan that was made for it among others, with its generation.
+    /// Refers to the InstallPlan that was created for this Subscription and others, with its generation.
     pub(super) fn link_generation(&mut self, plan: &Value, csv: &str) {
         self.link(plan, csv);
         self.put("installPlanGeneration", object::at(plan, &["spec", "generation"]).clone());
     }
 
-    /// A Subscription that an InstallPlan made refers to that plan from the start.
+    /// Refers to the InstallPlan that created the Subscription.
     pub(super) fn link_to_maker(&mut self, plans: &[&Value]) {
         let Some(maker) = object::annotation(self.json, "olm.generated-by") else { return };
         let Some(plan) = plans.iter().find(|p| object::name(p) == maker) else { return };
@@ -125,7 +125,7 @@ impl<'w> Subscription<'w> {
         }
     }
 
-    /// Follows what happened to its CSV.
+    /// Updates the status for the state of its CSV.
     pub(super) fn follow(&mut self, world: &Reader<'_>, plans: &[&Value], fail_forward: bool) {
         let current = self.status("currentCSV").to_owned();
         if current.is_empty() {
@@ -140,7 +140,7 @@ impl<'w> Subscription<'w> {
         let plan_failed = plan.is_some_and(|p| InstallPlan::of(p).phase() == Phase::Failed);
         self.put("state", if fail_forward && plan_failed { State::Failed } else { State::UpgradePending });
         if !self.plan_name().is_empty() && plan.is_none() && self.state() == State::UpgradePending {
-            // The way back for people: without its plan it is resolved anew.
+            // Users can recover by deleting the plan: the Subscription is then resolved again.
             remove(&mut self.status, &[PENDING, FAILED]);
             for key in ["installPlanRef", "installplan", "currentCSV", "state"] {
                 self.forget(key);
@@ -148,7 +148,7 @@ impl<'w> Subscription<'w> {
         }
     }
 
-    /// What became of its InstallPlan.
+    /// Reports the state of its InstallPlan.
     pub(super) fn tell_of_plan(&mut self, plans: &[&Value], now: Timestamp) {
         if self.plan_name().is_empty() {
             return;
@@ -177,7 +177,7 @@ impl<'w> Subscription<'w> {
         set(&mut self.status, condition(kind, true, reason, message), now);
     }
 
-    /// Notes whether its catalog is a directory. Of a catalog that is not here nothing new is known.
+    /// Records whether its catalog is a directory. Without the catalog the record does not change.
     pub(super) fn note_directory(&mut self, sources: &[Source<'_>], now: Timestamp) {
         let (name, namespace) = (self.spec("source"), self.spec("sourceNamespace"));
         let source = sources.iter().find(|s| (s.name, s.namespace) == (name, namespace));
@@ -191,7 +191,7 @@ impl<'w> Subscription<'w> {
         }
     }
 
-    /// The health of the catalogs on offer.
+    /// Reports the health of the available catalogs.
     pub(super) fn tell_of_catalogs(&mut self, sources: &[Source<'_>], now: Timestamp) {
         let known = object::list(&self.status, &["catalogHealth"]).to_vec();
         let summary = |entry: &Value| (entry["catalogSourceRef"]["uid"].clone(), entry["healthy"].clone());
@@ -235,7 +235,7 @@ impl<'w> Subscription<'w> {
         set(&mut self.status, condition(condition_type::CATALOG_SOURCES_UNHEALTHY, status, reason, &message), now);
     }
 
-    /// What its catalog says against what is installed. Without an entry for that nothing is known, and nothing changes.
+    /// Reports deprecations of what is installed. Without a catalog entry nothing is known, and nothing changes.
     pub(super) fn tell_of_deprecations(&mut self, sources: &[Source<'_>], now: Timestamp) {
         let (package, channel) = (self.spec("name"), self.spec("channel"));
         let is_target = |s: &&Source<'_>| (s.name, s.namespace) == (self.spec("source"), self.spec("sourceNamespace"));
@@ -278,7 +278,7 @@ impl<'w> Subscription<'w> {
     }
 }
 
-/// A whole `ObjectReference`.
+/// Returns a complete `ObjectReference`.
 fn reference(object: &Value) -> Value {
     json!({
         "apiVersion": object::text(object, &["apiVersion"]),

@@ -1,4 +1,4 @@
-//! The times in the status: what clients compare.
+//! The timestamps in the status, which clients compare.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn at(second: i64) -> Timestamp {
     now() + SignedDuration::from_secs(second)
 }
 
-/// What a ConfigMap of that revision holds, read at that second.
+/// A read ConfigMap of that revision, read at that second.
 fn read(revision: &str, second: i64) -> CatalogFact {
     CatalogFact {
         snapshot: Some(Arc::new(Snapshot::default())),
@@ -27,7 +27,7 @@ fn plan_at(source: &Value, fact: &CatalogFact, now: Timestamp) -> Plan {
     )
 }
 
-/// The object with the status that was written, and when to look again.
+/// Returns the object with the status that was written, and when to plan again.
 fn written(plan: &Plan) -> (Option<Value>, Option<Timestamp>) {
     let object = plan.actions.iter().find_map(|action| match action {
         Action::UpdateStatus(object) => Some(object.clone()),
@@ -47,7 +47,7 @@ fn a_config_map_is_connected_to_after_it_was_updated() {
     let (first, again) = written(&plan_at(&source, &read("7", 0), at(0)));
     let first = first.unwrap();
     assert_eq!(times(&first), ("2026-11-21T12:00:00Z", "2026-11-21T12:00:00Z"));
-    assert_eq!(again, Some(at(1)), "clients that compare do not see that yet");
+    assert_eq!(again, Some(at(1)), "clients that compare the times do not see it yet");
     let plan = plan_at(&first, &read("7", 0), at(0));
     assert!(
         plan.actions.is_empty() && plan.reasons.iter().all(|r| r.severity() == crate::plan::Severity::Waiting),
@@ -57,21 +57,21 @@ fn a_config_map_is_connected_to_after_it_was_updated() {
     let connected = connected.unwrap();
     assert_eq!((times(&connected), again), (("2026-11-21T12:00:00Z", "2026-11-21T12:00:01Z"), None));
     assert_eq!(plan_at(&connected, &read("7", 0), at(2)), Plan::nothing(), "once");
-    assert_eq!(plan_at(&connected, &read("7", 90), at(90)), Plan::nothing(), "nor when the controllers start anew");
+    assert_eq!(plan_at(&connected, &read("7", 90), at(90)), Plan::nothing(), "nor after a restart of the controllers");
 
     let (updated, again) = written(&plan_at(&connected, &read("8", 0), at(60)));
     let updated = updated.unwrap();
     assert_eq!((times(&updated), again), (("2026-11-21T12:01:00Z", "2026-11-21T12:00:01Z"), Some(at(61))));
     let (connected, _) = written(&plan_at(&updated, &read("8", 0), at(61)));
     assert_eq!(times(&connected.unwrap()), ("2026-11-21T12:01:00Z", "2026-11-21T12:01:01Z"));
-    // Two revisions within a second have two times.
+    // Two revisions within a second get different times.
     let plan = plan_at(&updated, &read("9", 0), at(60));
     assert_eq!(written(&plan), (None, Some(at(61))), "{plan:?}");
     let (later, _) = written(&plan_at(&updated, &read("9", 0), at(61)));
     let later = later.unwrap();
     assert_eq!(times(&later).0, "2026-11-21T12:01:01Z");
     assert_eq!(later["status"]["configMapReference"]["resourceVersion"], "9");
-    // As long as it cannot be read there is no connection.
+    // While it cannot be read there is no connection.
     let lost =
         CatalogFact { state: ConnectionState::TransientFailure, error: Some("gone".to_owned()), ..read("8", 62) };
     let (lost, again) = written(&plan_at(&updated, &lost, at(62)));
@@ -79,12 +79,12 @@ fn a_config_map_is_connected_to_after_it_was_updated() {
 }
 
 #[test]
-fn a_connection_in_place_of_another_is_told() {
+fn a_replaced_connection_is_reported() {
     let ready =
         |second, reconnected| CatalogFact { since: at(second), reconnected, ..fact(ADDRESS, ConnectionState::Ready) };
     let (known, _) = written(&plan_at(&grpc(ADDRESS), &ready(0, false), at(0)));
     let known = known.unwrap();
-    assert_eq!(written(&plan_at(&known, &ready(30, false), at(30))).0, None, "the controllers have started anew");
+    assert_eq!(written(&plan_at(&known, &ready(30, false), at(30))).0, None, "the controllers were restarted");
     let (anew, _) = written(&plan_at(&known, &ready(30, true), at(31)));
     let anew = anew.unwrap();
     assert_eq!(times(&anew).1, "2026-11-21T12:00:30Z");

@@ -1,14 +1,14 @@
-//! What people edit of the objects that serve a catalog.
+//! Edits of the objects that serve a catalog.
 
 use super::*;
 
 type Objects = std::collections::BTreeMap<String, Value>;
 
-/// What is written when the objects were changed like that, but for the status: `verb Kind`, and the plan.
+/// Returns what is written when the objects were changed, without the status: `verb Kind`, and the plan.
 fn after(change: impl Fn(&mut Objects)) -> (Vec<String>, Plan) {
     let settings = Settings { catalog_pods: Some(CatalogPods::default()), ..Settings::default() };
     let (mut objects, mut world) = (with_pods(pictures(), Some(unreachable())), World::new());
-    // That of the owner of all of them.
+    // The owner of all of them.
     if let Some(source) = objects.get_mut("CatalogSource/pictures") {
         source["metadata"]["uid"] = "u".into();
     }
@@ -38,10 +38,10 @@ fn edit(id: &str, pointer: &str, value: Value) -> Vec<String> {
 }
 
 #[test]
-fn edits_that_matter_are_put_back() {
+fn relevant_edits_are_reverted() {
     let anew = |kind: &str| [format!("delete {kind}"), format!("create {kind}")];
     assert_eq!(after(|_| {}).0, [""; 0]);
-    // Rules that allow more than ours.
+    // Rules that allow more than the generated ones.
     let policy = "NetworkPolicy/pictures-grpc-server";
     let rule = json!([{ "ports": [{ "port": "foobar", "protocol": "TCP" }] }]);
     assert_eq!(edit(policy, "/spec/egress", rule.clone()), anew("NetworkPolicy"));
@@ -55,7 +55,7 @@ fn edits_that_matter_are_put_back() {
     assert_eq!(edit(service, "/spec/ports/0/targetPort", 1.into()), anew("Service"));
     assert_eq!(edit(service, "/metadata/labels/olm.service-spec-hash", Value::Null), anew("Service"));
     assert_eq!(edit(service, "/spec/ports/0/protocol", "TCP".into()), [""; 0], "a default");
-    assert_eq!(edit(service, "/spec/clusterIP", "10.0.0.1".into()), [""; 0], "what the API server adds");
+    assert_eq!(edit(service, "/spec/clusterIP", "10.0.0.1".into()), [""; 0], "set by the API server");
 
     let pod = "Pod/pictures-x";
     assert_eq!(edit(pod, "/spec/containers/0/image", "mine:1".into()), ["create Pod", "delete Pod"]);
@@ -64,10 +64,10 @@ fn edits_that_matter_are_put_back() {
 
     let account = "ServiceAccount/pictures";
     assert_eq!(edit(account, "/metadata/labels/olm.managed", Value::Null), ["patch ServiceAccount"]);
-    // Pull secrets are for others to give; the pod gets them.
+    // Pull secrets may be added by others; the pod gets them.
     let secrets = json!([{ "name": "mine" }]);
     assert_eq!(edit(account, "/imagePullSecrets", secrets), ["create Pod", "delete Pod"]);
-    // One that was there before the catalog stays as it is.
+    // An account that existed before the catalog is not changed.
     let theirs = after(|objects| {
         let metadata = objects.get_mut(account).unwrap()["metadata"].as_object_mut().unwrap();
         metadata.retain(|key, _| key.starts_with("name"));
@@ -84,7 +84,7 @@ fn edits_that_matter_are_put_back() {
 }
 
 #[test]
-fn content_is_extracted_by_olms_pod() {
+fn content_is_extracted_as_in_olms_pod() {
     let pod = |cache: &str, image: &str| {
         let mut source = pictures();
         source["spec"]["image"] = image.into();
@@ -96,7 +96,7 @@ fn content_is_extracted_by_olms_pod() {
     assert_eq!(
         (&server["image"], &server["imagePullPolicy"]),
         (&"quay.io/operator-framework/opm:latest".into(), &"Always".into()),
-        "the policy goes by the image that the container runs"
+        "the policy depends on the image of the container"
     );
     assert_eq!(spec["initContainers"][1]["imagePullPolicy"], "IfNotPresent");
     assert_eq!(
@@ -104,7 +104,7 @@ fn content_is_extracted_by_olms_pod() {
         json!(["--catalog.from=/configs", "--catalog.to=/extracted-catalog/catalog"])
     );
     assert_eq!(server["args"], json!(["serve", "/extracted-catalog/catalog"]));
-    // In this order, which the hash covers.
+    // The order is part of the hash.
     assert_eq!(
         server["volumeMounts"],
         json!([{ "name": "tmpdir", "mountPath": "/tmp/" }, { "name": "catalog-content", "mountPath": "/extracted-catalog" }])
@@ -120,7 +120,7 @@ fn content_is_extracted_by_olms_pod() {
 }
 
 #[test]
-fn content_is_read_from_the_folder_that_is_named() {
+fn content_is_read_from_the_specified_folder() {
     let mut source = source(json!({ "sourceType": "grpc", "image": "registry.example.com/catalog:1" }));
     let folder = |source: &Value| match asked(&plan(Some(source), None)) {
         Some(Target::Image { catalog_dir, .. }) => catalog_dir.clone(),
@@ -130,5 +130,5 @@ fn content_is_read_from_the_folder_that_is_named() {
     source["spec"]["grpcPodConfig"] = json!({ "extractContent": { "catalogDir": "/configs/garden" } });
     assert_eq!(folder(&source).as_deref(), Some("/configs/garden"));
     source["spec"]["grpcPodConfig"] = json!({ "extractContent": { "cacheDir": "/tmp/cache" } });
-    assert_eq!(folder(&source), None, "the label of the image counts");
+    assert_eq!(folder(&source), None, "the label of the image is used");
 }

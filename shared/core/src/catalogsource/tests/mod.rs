@@ -59,7 +59,7 @@ fn disconnect() -> Action {
 }
 
 #[test]
-fn an_address_is_dialled_and_its_state_told() {
+fn an_address_is_connected_to_and_its_state_reported() {
     use ConnectionState::{Ready, TransientFailure};
     let grpc = grpc(ADDRESS);
     assert_eq!(plan(Some(&grpc), None).actions, [connect(ADDRESS)]);
@@ -77,12 +77,12 @@ fn an_address_is_dialled_and_its_state_told() {
     let [Action::UpdateStatus(lost_source)] = &lost.actions[..] else { panic!("{lost:?}") };
     assert_eq!(object::text(lost_source, &["status", "connectionState", "lastObservedState"]), "TRANSIENT_FAILURE");
     assert!(matches!(lost.reasons[..], [Reason::CatalogNotReady { .. }]));
-    // Another address in the spec: what is known of the old one no longer counts.
+    // Another address in the spec: the state of the old one is ignored.
     assert_eq!(plan(Some(&grpc), Some(fact("elsewhere:1", Ready))).actions, [connect(ADDRESS)]);
 }
 
 #[test]
-fn what_was_told_stands_until_a_connection_anew_has_an_outcome() {
+fn the_status_stays_until_a_new_connection_has_an_outcome() {
     use ConnectionState::{Connecting, Idle, Ready, TransientFailure};
     let told = plan(Some(&grpc(ADDRESS)), Some(fact(ADDRESS, Ready)));
     let [Action::UpdateStatus(ready)] = &told.actions[..] else { panic!("{told:?}") };
@@ -92,29 +92,29 @@ fn what_was_told_stands_until_a_connection_anew_has_an_outcome() {
     }
     let refused = CatalogFact { error: Some("connection refused".to_owned()), ..later(TransientFailure) };
     assert_eq!(plan(Some(ready), Some(refused.clone())).actions.len(), 1);
-    // It fails again and again, which is told once.
+    // Repeated failures are reported once.
     let told = plan(Some(ready), Some(refused.clone()));
     let [Action::UpdateStatus(failed)] = &told.actions[..] else { panic!("{told:?}") };
     assert_eq!(plan(Some(failed), Some(refused)).actions, []);
-    // A connection that stood and is lost is news.
+    // A lost connection is reported.
     let lost = CatalogFact { snapshot: Some(Arc::new(Snapshot::default())), ..later(Idle) };
     assert_eq!(plan(Some(ready), Some(lost)).actions.len(), 1);
-    // Where nothing was told yet, this is.
+    // Without a previous status, the state is reported.
     assert_eq!(plan(Some(&grpc(ADDRESS)), Some(later(Connecting))).actions.len(), 1);
 }
 
 #[test]
-fn a_catalog_that_is_gone_is_forgotten_but_not_a_local_directory() {
+fn a_deleted_catalog_is_disconnected_but_not_a_local_directory() {
     assert_eq!(plan(None, Some(fact(ADDRESS, ConnectionState::Ready))).actions, [disconnect()]);
     assert_eq!(plan(None, Some(fact("", ConnectionState::Ready))), Plan::nothing());
     assert_eq!(plan(None, None), Plan::nothing());
-    // It stands in for what its CatalogSource names.
+    // A directory replaces what its CatalogSource specifies.
     let told = plan(Some(&grpc(ADDRESS)), Some(fact("", ConnectionState::Ready)));
     assert!(matches!(told.actions[..], [Action::UpdateStatus(_)]), "{told:?}");
 }
 
 #[test]
-fn specs_that_make_no_sense_are_told_once() {
+fn invalid_specs_are_reported_once() {
     for (spec, message) in [
         (json!({ "sourceType": "configmap" }), "configmap name unset: must be set for sourcetype: configmap"),
         (json!({ "sourceType": "internal" }), "configmap name unset: must be set for sourcetype: internal"),
@@ -127,7 +127,7 @@ fn specs_that_make_no_sense_are_told_once() {
         let again = plan(Some(invalid), None);
         assert!(again.actions.is_empty(), "{again:?}");
         assert!(matches!(again.reasons[..], [Reason::Invalid { .. }]));
-        // Mended, the complaint goes away.
+        // Once fixed, the error is removed.
         let mut mended = invalid.clone();
         mended["spec"] = json!({ "sourceType": "grpc", "address": ADDRESS });
         let told = plan(Some(&mended), Some(fact(ADDRESS, ConnectionState::Ready)));
@@ -172,7 +172,7 @@ fn images_and_config_maps_are_read_without_an_object() {
             "address": "registry.example.com/catalog:1", "lastObservedState": "READY", "lastConnect": "2026-11-21T12:00:00Z",
         } })
     );
-    // What cannot be pulled any more is told; what was read stays in use.
+    // A failed pull is reported; the content that was read stays in use.
     let lost = CatalogFact { error: Some("no answer".to_owned()), state: ConnectionState::TransientFailure, ..ready };
     let told = plan(Some(&image), Some(lost));
     assert_eq!(status(&told)["reason"], "RegistryServerError");
@@ -207,7 +207,7 @@ fn images_and_config_maps_are_read_without_an_object() {
 }
 
 #[test]
-fn a_tag_is_looked_at_again_when_its_interval_has_passed() {
+fn a_tag_is_polled_again_after_its_interval() {
     let polled = |interval: Value, last: &str| {
         let mut polled = source(json!({
             "sourceType": "grpc", "image": "i:1", "updateStrategy": { "registryPoll": interval },
@@ -226,7 +226,7 @@ fn a_tag_is_looked_at_again_when_its_interval_has_passed() {
         panic!("{due:?}")
     };
     assert_eq!(object::text(written, &["status", "latestImageRegistryPoll"]), "2026-11-21T12:00:00Z");
-    // Then it waits for the next time, and does nothing else.
+    // Until the next time nothing else is done.
     let waits = plan(Some(written), Some(fact.clone()));
     assert!(waits.actions.is_empty(), "{waits:?}");
     assert_eq!(waits.again, Some("2026-11-21T12:10:00Z".parse().unwrap()));
@@ -271,7 +271,7 @@ fn a_template_is_filled_with_the_clusters_version() {
         unknown[0]["message"],
         "cannot construct catalog image reference, because variable(s) \"kube_major_version\", \"kube_minor_version\" could not be resolved"
     );
-    // Without the annotation nothing is said.
+    // Without the annotation nothing is reported.
     let mut plain = changed.clone();
     plain["status"] = json!({ "conditions": conditions });
     plain["metadata"]["annotations"] = Value::Null;
@@ -293,12 +293,12 @@ fn pictures() -> Value {
     })
 }
 
-/// What is seen of its Service where its name means nothing.
+/// The state of its Service where the Service's name cannot be resolved.
 fn unreachable() -> CatalogFact {
     fact("pictures.olm.svc:50051", ConnectionState::TransientFailure)
 }
 
-/// Plans and executes against a World until nothing is left to do; the objects by kind and name.
+/// Plans and executes against a World until no action is left; returns the objects by kind and name.
 fn with_pods(source: Value, fact: Option<CatalogFact>) -> std::collections::BTreeMap<String, Value> {
     let settings = Settings { catalog_pods: Some(CatalogPods::default()), ..Settings::default() };
     let (name, mut world, mut made) =
@@ -329,11 +329,11 @@ fn with_pods(source: Value, fact: Option<CatalogFact>) -> std::collections::BTre
             }
         }
     }
-    panic!("it does not come to rest: {made:?}")
+    panic!("the plan does not become empty: {made:?}")
 }
 
 #[test]
-fn pods_and_what_belongs_to_them_are_olms() {
+fn pods_and_their_objects_equal_olms() {
     let made = with_pods(pictures(), Some(unreachable()));
     let names: Vec<&str> = made.keys().map(String::as_str).collect();
     assert_eq!(
@@ -347,7 +347,7 @@ fn pods_and_what_belongs_to_them_are_olms() {
             "ServiceAccount/pictures",
         ]
     );
-    // The hashes that OLM gives them.
+    // The hashes are those of OLM.
     let label = |id: &str, key: &str| object::label(&made[id], key).unwrap_or_default().to_owned();
     assert_eq!(label("Service/pictures", "olm.service-spec-hash"), "bKPyWN4uCmpgKY62ttxyzo72XGkbAjSj9rUGI7");
     assert_eq!(label("Pod/pictures-x", "olm.pod-spec-hash"), "2lWx3YxPecam6Pm0zh7Jdh1354KlV1GP80wAtf");
@@ -378,11 +378,11 @@ fn a_config_map_gets_its_server_when_it_has_been_read() {
     let pod = &made["Pod/a.map-x"];
     assert_eq!(object::label(pod, "olm.configMapResourceVersion"), Some("7"));
     assert_eq!(pod["spec"]["containers"][0]["command"], json!(["configmap-server", "-c", "bundles", "-n", "olm"]));
-    assert_eq!(with_pods(source, None).len(), 0, "nothing is known of it yet");
+    assert_eq!(with_pods(source, None).len(), 0, "its state is unknown");
 }
 
 #[test]
-fn drift_of_what_serves_a_catalog_is_undone() {
+fn drift_of_a_catalogs_objects_is_reverted() {
     let settings = Settings { catalog_pods: Some(CatalogPods::default()), ..Settings::default() };
     let made = with_pods(pictures(), Some(unreachable()));
     let key = Key::new(Controller::CatalogSource, "olm", "pictures");
@@ -415,7 +415,7 @@ fn drift_of_what_serves_a_catalog_is_undone() {
     assert_eq!(after(&|o| o.get_mut("Pod/pictures-x").unwrap()["status"] = dead.clone()), ["create Pod", "delete Pod"]);
 }
 
-/// What is done with pods when it is time to look for another image: `DELETE name`, `CREATE of TAKES-OVER`, `LABEL name`.
+/// Returns the actions on pods when a poll is due: `DELETE name`, `CREATE of TAKES-OVER`, `LABEL name`.
 fn looks(pods: &[Value]) -> Vec<String> {
     let settings = Settings { catalog_pods: Some(CatalogPods::default()), ..Settings::default() };
     let mut source = pictures();
@@ -466,8 +466,8 @@ fn a_pod_of_a_newer_image_takes_over() {
     };
     let old = pod("old", "sha256:1", "True");
     assert_eq!(looks(std::slice::from_ref(&old)), ["CREATE \"\" of pictures"]);
-    assert_eq!(looks(&[old.clone(), new("", "False")]), [""; 0], "it is waited for");
-    assert_eq!(looks(&[old.clone(), new("sha256:1", "True")]), ["DELETE new"], "nothing has moved");
+    assert_eq!(looks(&[old.clone(), new("", "False")]), [""; 0], "the new pod is not ready");
+    assert_eq!(looks(&[old.clone(), new("sha256:1", "True")]), ["DELETE new"], "the image is the same");
     let taken = r#"LABEL new {"catalogsource.operators.coreos.com/update":"","olm.catalogSource":"pictures"}"#;
     assert_eq!(looks(&[old.clone(), new("sha256:2", "True")]), [taken, "DELETE old"]);
     let mut crashing = new("", "False");
@@ -475,5 +475,5 @@ fn a_pod_of_a_newer_image_takes_over() {
     assert_eq!(looks(&[old.clone(), crashing]), ["DELETE new"]);
     let mut taken_over = new("sha256:2", "True");
     taken_over["metadata"]["labels"] = json!({ "catalogsource.operators.coreos.com/update": "" });
-    assert_eq!(looks(&[old, taken_over])[..1], ["DELETE old"], "of two that serve the younger stays");
+    assert_eq!(looks(&[old, taken_over])[..1], ["DELETE old"], "of two serving pods the younger stays");
 }

@@ -1,4 +1,4 @@
-//! Why each bundle was chosen, and why not a newer one or another catalog's.
+//! Explains why each bundle was chosen, and why newer bundles or those of other catalogs were not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::membership;
 
-/// How many bundles that were passed over are told for one that was chosen.
+/// Maximum number of bundles that were not chosen, for each chosen one.
 const TOLD: usize = 8;
 
-/// The bundles of a solution.
+/// Explains the bundles of a solution.
 pub(super) fn explain(context: &Context<'_, '_>, order: &[usize]) -> Vec<Explained> {
     let mut explained: Vec<Explained> = order
         .iter()
@@ -46,7 +46,7 @@ fn one<'i>(
         let Some(position) = candidates.iter().position(|c| *c == variable).filter(|_| order.contains(needy)) else {
             continue;
         };
-        // A requirement may stand twice in a bundle.
+        // A bundle may declare a requirement twice.
         let told = reason(context, about, offer);
         if !because.contains(&told) {
             because.push(told);
@@ -86,29 +86,29 @@ fn reason(context: &Context<'_, '_>, about: &About, offer: &Offer<'_>) -> Said {
             let how = match current {
                 Some(current) => update(offer.entry, &current.entry),
                 None if wanted.starting_csv == offer.entry.name => "it is the startingCSV".to_owned(),
-                None => "it is the first in its channel that can be installed".to_owned(),
+                None => "it is the first installable bundle of its channel".to_owned(),
             };
-            Said::new(Why::Subscription, format!("{who} wants {wish}; {how}"))
+            Said::new(Why::Subscription, format!("{who} requires {wish}; {how}"))
         }
         About::Requires(needy, what) => {
             Said::new(Why::Requires, format!("{} requires an operator {what}", context.name(*needy)))
         }
-        _ => Said::new(Why::Candidates, "it is asked for"),
+        _ => Said::new(Why::Candidates, "it is required"),
     }
 }
 
-/// Why a candidate that comes first was not chosen: what it would contradict.
+/// Returns why a preferred candidate was not chosen: what it would contradict.
 fn contradiction(context: &Context<'_, '_>, before: &[usize], better: usize) -> Said {
     let problem = context.problem;
     let mut rules = problem.rules.clone();
     let forced = |variable: usize, message: String| Rule { says: Says::Chosen(variable), message, weight: 0 };
-    // What was chosen before it, its own kind of rule last so that rules of the problem are told rather than it.
+    // The previous choices, with their own kind of rule last, so that rules of the problem are reported first.
     rules.push(forced(better, String::new()));
     for chosen in before {
-        rules.push(forced(*chosen, format!("{} was chosen before", context.name(*chosen))));
+        rules.push(forced(*chosen, format!("{} was chosen earlier", context.name(*chosen))));
     }
     match solve::solve(&rules, problem.variables.len()) {
-        Ok(_) | Err(Unsolved::GaveUp) => Said::new(Why::LessPreferred, "another choice came first"),
+        Ok(_) | Err(Unsolved::GaveUp) => Said::new(Why::LessPreferred, "another choice has precedence"),
         Err(Unsolved::Contradiction(core)) => {
             if let Some(About::Deprecated(_)) =
                 core.iter().filter_map(|r| problem.about.get(*r)).find(|a| **a == About::Deprecated(better))
@@ -123,7 +123,7 @@ fn contradiction(context: &Context<'_, '_>, before: &[usize], better: usize) -> 
     }
 }
 
-/// Why a bundle of the same package, that is newer or another catalog's, was not taken.
+/// Returns why another bundle of the same package, which is newer or of another catalog, was not chosen.
 fn not_taken<'i>(context: &Context<'_, 'i>, about: &About, chosen: &Offer<'i>, other: &Offer<'i>) -> Option<Said> {
     let prefers = |other: &Offer<'_>| {
         let entry = chosen.entry;
@@ -139,16 +139,16 @@ fn not_taken<'i>(context: &Context<'_, 'i>, about: &About, chosen: &Offer<'i>, o
                 _ => false,
             };
             if needs_it {
-                format!("catalog {catalog} comes first: it is that of the bundle that requires it")
+                format!("catalog {catalog} has precedence: it contains the bundle that requires it")
             } else if first > second {
-                format!("catalog {catalog} comes first: its priority is {first}, not {second}")
+                format!("catalog {catalog} has precedence: its priority is {first}, not {second}")
             } else {
-                format!("catalog {catalog} comes first")
+                format!("catalog {catalog} has precedence")
             }
         } else if entry.is_default_channel && !other.entry.is_default_channel {
             format!("channel {} is the default channel of package {}", entry.channel, entry.package)
         } else {
-            format!("{} comes first", name(chosen))
+            format!("{} has precedence", name(chosen))
         };
         Said::new(Why::LessPreferred, why)
     };
@@ -173,14 +173,14 @@ fn not_taken<'i>(context: &Context<'_, 'i>, about: &About, chosen: &Offer<'i>, o
             }
             Some(
                 super::skipper(other)
-                    .unwrap_or_else(|| Said::new(Why::DoesNotMeet, format!("what is required is an operator {what}"))),
+                    .unwrap_or_else(|| Said::new(Why::DoesNotMeet, format!("required is an operator {what}"))),
             )
         }
         _ => None,
     }
 }
 
-/// Chosen bundles that the OperatorGroup does not let run.
+/// Reports chosen bundles whose install modes do not support the OperatorGroup.
 pub(super) fn warnings(context: &Context<'_, '_>, order: &[usize], targets: &str) -> Vec<Said> {
     let mut warnings = Vec::new();
     for variable in order {

@@ -1,4 +1,4 @@
-//! Why there is no resolution: the derivation, what was left out, and what would help.
+//! Explains a failed resolution: the derivation, excluded bundles, and repairs.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use super::{
     Context, Excluded, Explanation, Failure, Inputs, Offer, Said, Says, Variable, Why, bundle, repair, shortened,
 };
 
-/// How many bundles that were left out are told.
+/// Maximum number of excluded bundles.
 const TOLD: usize = 20;
 
-/// The rules of a contradiction.
+/// Explains a contradiction by its rules.
 pub(super) fn contradiction(context: &Context<'_, '_>, core: &[usize]) -> Explanation {
     let abouts: Vec<&About> = core.iter().map(|rule| &context.problem.about[*rule]).collect();
     let mut because: Vec<Said> = core.iter().map(|rule| sentence(context, *rule)).collect();
@@ -51,7 +51,7 @@ pub(super) fn contradiction(context: &Context<'_, '_>, core: &[usize]) -> Explan
     }
 }
 
-/// What could not be read.
+/// Explains what could not be read.
 pub(super) fn unreadable(inputs: &Inputs<'_>, failure: &Failure) -> Explanation {
     let mut because: Vec<Said> = inputs
         .broken
@@ -76,7 +76,7 @@ pub(super) fn unreadable(inputs: &Inputs<'_>, failure: &Failure) -> Explanation 
     }
 }
 
-/// A rule for people.
+/// Renders a rule.
 fn sentence(context: &Context<'_, '_>, rule: usize) -> Said {
     let candidates = || match &context.problem.rules[rule].says {
         Says::OneOf(_, candidates) => candidates.clone(),
@@ -85,15 +85,15 @@ fn sentence(context: &Context<'_, '_>, rule: usize) -> Said {
     };
     match &context.problem.about[rule] {
         About::Subscription(s) => {
-            Said::new(Why::Subscription, format!("{} wants {}", context.subscription(*s), context.wish(*s)))
+            Said::new(Why::Subscription, format!("{} requires {}", context.subscription(*s), context.wish(*s)))
         }
         About::Nothing(s, lack) => nothing(context, *s, *lack),
         About::Needs(s) => {
             let can = context.names(candidates(), "or");
-            Said::new(Why::Candidates, format!("{} can only be met by {can}", context.subscription(*s)))
+            Said::new(Why::Candidates, format!("{} can only be satisfied by {can}", context.subscription(*s)))
         }
         About::Unsubscribed(v) => {
-            let text = format!("{} must stay, for no Subscription manages it", context.name(*v));
+            let text = format!("{} must stay, because no Subscription manages it", context.name(*v));
             Said::new(Why::Unsubscribed, text)
         }
         About::Deprecated(v) => {
@@ -102,27 +102,29 @@ fn sentence(context: &Context<'_, '_>, rule: usize) -> Said {
         }
         About::Requires(v, what) => {
             let providers = match candidates() {
-                none if none.is_empty() => "which nothing on offer is".to_owned(),
-                some => format!("which only {} can be", context.names(some, "or")),
+                none if none.is_empty() => "which no catalog offers".to_owned(),
+                some => format!("which only {} provides", context.names(some, "or")),
             };
             Said::new(Why::Requires, format!("{} requires an operator {what}, {providers}", context.name(*v)))
         }
         About::Replaces(a, b) => {
-            Said::new(Why::Replaces, format!("{} would take the place of {}", context.name(*a), context.name(*b)))
+            Said::new(Why::Replaces, format!("{} would replace {}", context.name(*a), context.name(*b)))
         }
         About::OneProvider(api) => {
             let (kind, group, version) = (&api.kind, &api.group, &api.version);
             let members = context.names(candidates(), "and");
             Said::new(
                 Why::OneProvider,
-                format!("of {members} only one may be there, for they all provide {kind} ({group}/{version})"),
+                format!(
+                    "only one of {members} can be installed, because all of them provide {kind} ({group}/{version})"
+                ),
             )
         }
         About::OnePackage(package) => {
             let members = context.names(candidates(), "and");
             Said::new(
                 Why::OnePackage,
-                format!("of {members} only one may be there, for they are all of package {package}"),
+                format!("only one of {members} can be installed, because all of them belong to package {package}"),
             )
         }
     }
@@ -136,12 +138,12 @@ fn nothing(context: &Context<'_, '_>, subscription: usize, lack: Lack) -> Said {
     let package = mine.clone().find_map(|c| c.snapshot.package(wanted.package));
     let there = |names: Vec<String>| match names {
         none if none.is_empty() => String::new(),
-        names => format!("; there is {}", shortened(&names, "and")),
+        names => format!("; available: {}", shortened(&names, "and")),
     };
     match lack {
         Lack::Catalog => {
             let known = context.inputs.catalogs.iter().map(|c| format!("{}/{}", c.namespace, c.name)).collect();
-            Said::new(Why::NoCatalog, format!("catalog {catalog} is not there or is empty{}", there(known)))
+            Said::new(Why::NoCatalog, format!("catalog {catalog} does not exist or is empty{}", there(known)))
         }
         Lack::Package => {
             let similar = packages.filter(|p| repair::is_similar(p, wanted.package)).cloned().collect();
@@ -165,12 +167,12 @@ fn nothing(context: &Context<'_, '_>, subscription: usize, lack: Lack) -> Said {
             Said::new(Why::NoStartingCsv, text)
         }
         Lack::Candidates => {
-            Said::new(Why::Candidates, format!("{} can be met by nothing", context.subscription(subscription)))
+            Said::new(Why::Candidates, format!("no bundle satisfies {}", context.subscription(subscription)))
         }
     }
 }
 
-/// Bundles of the package of a Subscription that are no candidates.
+/// Lists bundles of the package of a Subscription that are not candidates.
 fn left_out(context: &Context<'_, '_>, subscription: usize, excluded: &mut Vec<Excluded>) {
     for offer in context.of_package(context.wanted(subscription).package) {
         if let Some(because) = context.exclusion(subscription, &offer) {
@@ -179,7 +181,7 @@ fn left_out(context: &Context<'_, '_>, subscription: usize, excluded: &mut Vec<E
     }
 }
 
-/// Bundles of a package that a requirement names and that do not meet it.
+/// Lists bundles of a package that a requirement names and that do not meet it.
 fn near_misses(context: &Context<'_, '_>, what: &str, excluded: &mut Vec<Excluded>) {
     let Some(rest) = what.strip_prefix("with package: ") else { return };
     let Some((package, _)) = rest.split_once(" and with version in range: ") else { return };
@@ -188,7 +190,7 @@ fn near_misses(context: &Context<'_, '_>, what: &str, excluded: &mut Vec<Exclude
     };
     for offer in context.of_package(package).into_iter().filter(|o| !is_candidate(o)) {
         let because = super::skipper(&offer)
-            .unwrap_or_else(|| Said::new(Why::DoesNotMeet, format!("what is required is an operator {what}")));
+            .unwrap_or_else(|| Said::new(Why::DoesNotMeet, format!("required is an operator {what}")));
         excluded.push(Excluded { bundle: bundle(&offer), because });
     }
 }

@@ -1,12 +1,12 @@
-//! Why a resolution came out as it did: as data, and in sentences.
+//! Explains the result of a resolution, as data and as text.
 //!
 //! ```text
 //!   Inputs --explain--> Explanation
-//!     chosen    each bundle: who asked for it, what newer or other bundle was passed over, and why
-//!     failure   the rules that contradict each other as a derivation, what was left out and by what, and repairs
+//!     chosen    each bundle: what requires it, which newer or other bundle was not chosen, and why
+//!     failure   the rules that contradict each other as a derivation, excluded bundles with reasons, and repairs
 //! ```
 //!
-//! *Guarantees*: whatever is said to be impossible was tried, and so was every repair that is offered.
+//! *Guarantees*: everything that is reported as impossible was tried, and so was every suggested repair.
 
 mod chosen;
 mod failed;
@@ -25,32 +25,32 @@ use crate::catalog::{Entry, Package};
 
 pub use repair::{Edit, Repair, apply};
 
-/// What a resolution comes to.
+/// The result of a resolution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "result", rename_all = "camelCase")]
 pub enum Explanation {
-    /// There is one.
+    /// A resolution exists.
     Resolved {
-        /// The bundles chosen, by name; those that are installed already are not among them.
+        /// The bundles chosen, by name, without those that are already installed.
         bundles: Vec<Explained>,
-        /// What will not work all the same.
+        /// Problems that the chosen bundles will have.
         warnings: Vec<Said>,
     },
-    /// There is none.
+    /// No resolution exists.
     Failed {
-        /// What the Subscriptions say of it: OLM's sentence.
+        /// The message on the Subscriptions, in OLM's words.
         message: String,
-        /// The derivation: these cannot hold together.
+        /// The derivation: these contradict each other.
         because: Vec<Said>,
-        /// What might have been chosen, and why it was left out.
+        /// Bundles that might have been chosen, and why they were excluded.
         excluded: Vec<Excluded>,
-        /// Changes with which there is a resolution. Each was tried.
+        /// Changes that make a resolution possible. Each was tried.
         repairs: Vec<Repair>,
     },
 }
 
 impl Explanation {
-    /// Is there a resolution?
+    /// Returns whether a resolution exists.
     pub fn is_resolved(&self) -> bool {
         matches!(self, Self::Resolved { .. })
     }
@@ -64,11 +64,11 @@ pub struct Bundle {
     pub package: String,
     /// Name.
     pub name: String,
-    /// Version, as the catalog has it.
+    /// Version, as in the catalog.
     pub version: String,
-    /// Channel; empty for a ClusterServiceVersion that is there.
+    /// Channel; empty for an existing ClusterServiceVersion.
     pub channel: String,
-    /// Name of the catalog; empty for a ClusterServiceVersion that is there.
+    /// Name of the catalog; empty for an existing ClusterServiceVersion.
     pub catalog: String,
     /// Namespace of the catalog.
     pub catalog_namespace: String,
@@ -81,11 +81,11 @@ pub struct Explained {
     /// The bundle.
     #[serde(flatten)]
     pub bundle: Bundle,
-    /// The installed ClusterServiceVersion whose place it takes; empty when none.
+    /// The installed ClusterServiceVersion that it replaces; empty when none.
     pub replaces: String,
-    /// Who asked for it.
+    /// What requires it.
     pub because: Vec<Said>,
-    /// What was not chosen in its place.
+    /// Bundles that were not chosen instead.
     pub passed_over: Vec<Excluded>,
 }
 
@@ -96,14 +96,14 @@ pub struct Excluded {
     /// The bundle.
     #[serde(flatten)]
     pub bundle: Bundle,
-    /// Why not.
+    /// The reason.
     pub because: Said,
 }
 
-/// A reason, for programs and for people.
+/// A machine-readable reason with its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Said {
-    /// What it is.
+    /// The kind of reason.
     pub reason: Why,
     /// A sentence without a full stop.
     pub text: String,
@@ -115,15 +115,15 @@ impl Said {
     }
 }
 
-/// Kinds of reasons, in the order in which a derivation tells them.
+/// Kinds of reasons, in the order of a derivation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Why {
     /// A catalog cannot be used.
     BrokenCatalog,
-    /// Something in a catalog or in the namespace cannot be read.
+    /// An object of a catalog or of the namespace cannot be read.
     Unreadable,
-    /// A Subscription wants it.
+    /// A Subscription requires it.
     Subscription,
     /// A Subscription names a catalog that offers nothing.
     NoCatalog,
@@ -133,46 +133,46 @@ pub enum Why {
     NoChannel,
     /// A Subscription names a startingCSV that its channel does not have.
     NoStartingCsv,
-    /// What a Subscription may get.
+    /// The candidates of a Subscription.
     Candidates,
-    /// A ClusterServiceVersion is there and nothing manages it.
+    /// A ClusterServiceVersion exists that no Subscription manages.
     Unsubscribed,
     /// A bundle requires another one.
     Requires,
     /// A bundle is deprecated by its own properties.
     Deprecated,
-    /// A bundle takes the place of an installed one.
+    /// A bundle replaces an installed one.
     Replaces,
-    /// A package has one operator.
+    /// A package can have only one operator.
     OnePackage,
-    /// An API has one provider.
+    /// An API can have only one provider.
     OneProvider,
-    /// It is in another channel than the one wanted.
+    /// It is not in the required channel.
     WrongChannel,
-    /// It is in another catalog than the one wanted.
+    /// It is not in the required catalog.
     WrongCatalog,
-    /// A Subscription begins with another one.
+    /// A Subscription starts with another one.
     NotStartingCsv,
-    /// It does not take the place of what is installed.
+    /// It does not update what is installed.
     NoPath,
-    /// Its version is not asked for.
+    /// Its version is not requested.
     WrongVersion,
     /// Another entry of its channel skips it.
     Skipped,
     /// It does not meet the requirement.
     DoesNotMeet,
-    /// It can be had, but what was chosen comes first.
+    /// It is available, but the chosen one is preferred.
     LessPreferred,
-    /// Choosing it would break a rule.
+    /// Choosing it would violate a rule.
     Contradiction,
-    /// The last upgrade is still under way.
+    /// The last upgrade is still in progress.
     Busy,
-    /// The OperatorGroup asks for an install mode that it does not support.
+    /// The OperatorGroup requires an install mode that it does not support.
     InstallModes,
 }
 
-/// Explains what [`super::resolve`] says of these inputs. `targets`, the value of the annotation `olm.targetNamespaces`, are
-/// those of the OperatorGroup, where it is known.
+/// Explains the result of [`super::resolve`] for these inputs. `targets` is the OperatorGroup's value of the annotation
+/// `olm.targetNamespaces`, if known.
 pub fn explain(inputs: &Inputs<'_>, targets: Option<&str>) -> Explanation {
     let problem = match problem::build(inputs) {
         Ok(problem) => problem,
@@ -190,7 +190,7 @@ pub fn explain(inputs: &Inputs<'_>, targets: Option<&str>) -> Explanation {
     }
 }
 
-/// What there is to explain.
+/// The inputs of an explanation.
 struct Context<'e, 'i> {
     inputs: &'i Inputs<'i>,
     problem: &'e Problem<'i>,
@@ -201,12 +201,12 @@ impl<'i> Context<'_, 'i> {
         &self.inputs.subscriptions[subscription]
     }
 
-    /// The Subscription as people know it.
+    /// Returns the Subscription for messages.
     fn subscription(&self, subscription: usize) -> String {
         format!("Subscription {}/{}", self.inputs.namespace, self.wanted(subscription).name)
     }
 
-    /// A variable as people know it.
+    /// Returns a variable for messages.
     fn name(&self, variable: usize) -> String {
         match self.problem.variables[variable] {
             Variable::Subscription(subscription) => self.subscription(subscription),
@@ -225,12 +225,12 @@ impl<'i> Context<'_, 'i> {
         shortened(&names, word)
     }
 
-    /// What a Subscription wants, in words.
+    /// Returns what a Subscription requires, in words.
     fn wish(&self, subscription: usize) -> String {
         let Wanted { package, channel, source, source_namespace, starting_csv, .. } = *self.wanted(subscription);
         let mut wish = format!("package {package}");
         if let Some(range) = self.wanted(subscription).range {
-            wish += &format!(" in versions {range}");
+            wish += &format!(" in version range {range}");
         }
         if !channel.is_empty() {
             wish += &format!(" from channel {channel}");
@@ -239,70 +239,67 @@ impl<'i> Context<'_, 'i> {
             wish += &format!(" of catalog {source_namespace}/{source}");
         }
         if !starting_csv.is_empty() {
-            wish += &format!(", beginning with {starting_csv}");
+            wish += &format!(", starting with {starting_csv}");
         }
         wish
     }
 
-    /// Why a bundle of its package is no candidate of a Subscription; `None` when it is one.
+    /// Returns why a bundle of its package is not a candidate of a Subscription; `None` when it is one.
     fn exclusion(&self, subscription: usize, offer: &Offer<'i>) -> Option<Said> {
         let wanted = self.wanted(subscription);
         let entry = offer.entry;
         let catalog = offer.catalog?;
         let who = self.subscription(subscription);
         if !wanted.takes_from(catalog.name, catalog.namespace) {
-            let text = format!("{who} takes bundles from catalog {}/{} only", wanted.source_namespace, wanted.source);
+            let text = format!("{who} is restricted to catalog {}/{}", wanted.source_namespace, wanted.source);
             return Some(Said::new(Why::WrongCatalog, text));
         }
         if !wanted.channel.is_empty() && entry.channel != wanted.channel {
-            return Some(Said::new(Why::WrongChannel, format!("{who} follows channel {}", wanted.channel)));
+            return Some(Said::new(Why::WrongChannel, format!("{who} is restricted to channel {}", wanted.channel)));
         }
         if let Some(range) = wanted.range.filter(|r| !entry.version.as_ref().is_some_and(|v| r.contains(v))) {
-            return Some(Said::new(Why::WrongVersion, format!("versions {range} are asked for")));
+            return Some(Said::new(Why::WrongVersion, format!("the requested version range is {range}")));
         }
         let installed = self.inputs.installed.iter().find(|i| i.entry.name == wanted.installed_csv);
         let Some(installed) = installed else {
             if !wanted.starting_csv.is_empty() && entry.name != wanted.starting_csv {
-                let text = format!("{who} begins with {} (spec.startingCSV)", wanted.starting_csv);
+                let text = format!("{who} starts with {} (spec.startingCSV)", wanted.starting_csv);
                 return Some(Said::new(Why::NotStartingCsv, text));
             }
             return skipper(offer);
         };
         let current = &installed.entry;
         if wanted.busy {
-            let text = format!("the upgrade to {} is still under way", current.name);
+            let text = format!("the upgrade to {} is still in progress", current.name);
             return Some(Said::new(Why::Busy, text));
         }
         if channel::update(entry, current.into()).is_none() {
-            let text = format!(
-                "it neither replaces nor skips {}, which is installed{}",
-                current.name,
-                Self::hop(offer, current)
-            );
+            let text =
+                format!("it neither replaces nor skips the installed {}{}", current.name, Self::hop(offer, current));
             return Some(Said::new(Why::NoPath, text));
         }
         skipper(offer)
     }
 
-    /// The way from what is installed to an entry, when there is one with several hops.
+    /// Describes the path from the installed version to an entry, when it has several hops.
     fn hop(offer: &Offer<'_>, current: &Entry) -> String {
         let found = offer.catalog.and_then(|c| c.snapshot.channel(&offer.entry.package, &offer.entry.channel));
         let Some(known) = found else { return String::new() };
         let mut next = Some(offer.entry);
-        // A channel is walked at most once.
+        // A path has at most as many hops as the channel has entries.
         for _ in &known.entries {
             let Some(replaced) = next.and_then(|e| e.replaces.as_deref()).and_then(|name| known.entry(name)) else {
                 break;
             };
             if channel::update(replaced, current.into()).is_some() {
-                return format!("; {} comes first", replaced.name);
+                return format!("; {} has to be installed first", replaced.name);
             }
             next = Some(replaced);
         }
         String::new()
     }
 
-    /// All bundles of a package in all catalogs, newest first.
+    /// Returns all bundles of a package in all catalogs, newest first.
     fn of_package(&self, package: &str) -> Vec<Offer<'i>> {
         let mut offers: Vec<Offer<'i>> = Vec::new();
         for catalog in &self.inputs.catalogs {
@@ -321,7 +318,7 @@ fn newest_first(a: &Entry, b: &Entry) -> std::cmp::Ordering {
     }
 }
 
-/// A bundle as people know it: where it is from, and its name.
+/// Returns a bundle for messages: its name and origin.
 fn name(offer: &Offer<'_>) -> String {
     let entry = offer.entry;
     match offer.catalog {
@@ -345,21 +342,21 @@ fn bundle(offer: &Offer<'_>) -> Bundle {
     }
 }
 
-/// How an update is made, in words.
+/// Describes an update.
 fn update(entry: &Entry, current: &Entry) -> String {
     let name = &current.name;
     match channel::update(entry, current.into()) {
-        Some(Update::Replaces) => format!("it replaces {name}, which is installed"),
-        Some(Update::Skips) => format!("it skips {name}, which is installed"),
+        Some(Update::Replaces) => format!("it replaces the installed {name}"),
+        Some(Update::Skips) => format!("it skips the installed {name}"),
         Some(Update::SkipRange) => {
             let range = entry.skip_range.as_deref().unwrap_or_default();
-            format!("its skipRange {range:?} covers {name}, which is installed")
+            format!("its skipRange {range:?} covers the installed {name}")
         }
         None => format!("{name} is installed"),
     }
 }
 
-/// Names in a sentence; of many only the first.
+/// Joins names; of many only the first ones.
 fn shortened(names: &[String], word: &str) -> String {
     const SHOWN: usize = 6;
     if names.len() <= SHOWN + 1 {
@@ -368,7 +365,7 @@ fn shortened(names: &[String], word: &str) -> String {
     format!("{} {word} {} more", names[..SHOWN].join(", "), names.len() - SHOWN)
 }
 
-/// The entry of its channel that skips it, when one does.
+/// Returns the entry of its channel that skips it, if any.
 fn skipper(offer: &Offer<'_>) -> Option<Said> {
     let entry = offer.entry;
     let channel = offer.catalog?.snapshot.channel(&entry.package, &entry.channel)?;

@@ -1,4 +1,4 @@
-//! Changes with which there is a resolution. Each is tried before it is offered.
+//! Changes that make a resolution possible. Each is tried before it is suggested.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use super::super::{Inputs, resolve};
 
-/// How many changes are tried.
+/// Maximum number of changes that are tried.
 const TRIED: usize = 150;
 
-/// How many are offered.
+/// Maximum number of changes that are suggested.
 const OFFERED: usize = 6;
 
-/// A change to what a resolution is made from.
+/// A change of the inputs of a resolution.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(tag = "change", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Edit {
@@ -45,19 +45,19 @@ pub enum Edit {
         /// Name of the Subscription.
         subscription: String,
     },
-    /// A CatalogSource that cannot be used goes away.
+    /// Removes a CatalogSource that cannot be used.
     DeleteCatalog {
         /// Name.
         name: String,
         /// Namespace.
         namespace: String,
     },
-    /// A ClusterServiceVersion goes away.
+    /// Removes a ClusterServiceVersion.
     DeleteCsv {
         /// Name.
         name: String,
     },
-    /// A Subscription goes away.
+    /// Removes a Subscription.
     DeleteSubscription {
         /// Name.
         name: String,
@@ -72,7 +72,7 @@ impl FromStr for Edit {
     fn from_str(text: &str) -> Result<Self, String> {
         let unknown = || {
             format!(
-                "{text:?} is no change: there are channel:SUBSCRIPTION=CHANNEL, package:SUBSCRIPTION=PACKAGE, \
+                "invalid change {text:?}: expected channel:SUBSCRIPTION=CHANNEL, package:SUBSCRIPTION=PACKAGE, \
                  source:SUBSCRIPTION=NAMESPACE/CATALOG, no-starting-csv:SUBSCRIPTION, delete-subscription:NAME, \
                  delete-csv:NAME and delete-catalog:NAMESPACE/NAME"
             )
@@ -98,17 +98,17 @@ impl FromStr for Edit {
     }
 }
 
-/// Changes with which there is a resolution.
+/// Changes that make a resolution possible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Repair {
     /// The changes.
     pub edits: Vec<Edit>,
-    /// Names of the bundles that are chosen then.
+    /// Names of the bundles that are chosen with the changes.
     pub then: Vec<String>,
 }
 
-/// Repairs for Subscriptions, by their places, and for ClusterServiceVersions that nothing manages.
+/// Finds repairs for Subscriptions, by index, and for ClusterServiceVersions without a Subscription.
 pub(super) fn find(inputs: &Inputs<'_>, subscriptions: &BTreeSet<usize>, unsubscribed: &BTreeSet<&str>) -> Vec<Repair> {
     let edits = edits(inputs, subscriptions, unsubscribed);
     let singles = edits.iter().map(|e| vec![e.clone()]);
@@ -116,7 +116,7 @@ pub(super) fn find(inputs: &Inputs<'_>, subscriptions: &BTreeSet<usize>, unsubsc
     let mut found: Vec<Repair> = Vec::new();
     for edits in singles.chain(pairs).take(TRIED) {
         let is_more_than_needed = found.iter().any(|f| f.edits.iter().all(|e| edits.contains(e)));
-        // What one change can do is not offered as two.
+        // Two changes are not suggested when one suffices.
         if is_more_than_needed || edits.len() > 1 && !found.is_empty() && found[0].edits.len() == 1 {
             continue;
         }
@@ -130,12 +130,12 @@ pub(super) fn find(inputs: &Inputs<'_>, subscriptions: &BTreeSet<usize>, unsubsc
     found
 }
 
-/// Are two names so much alike that one may be a slip for the other?
+/// Returns whether one name is probably a misspelling of the other.
 pub(super) fn is_similar(a: &str, b: &str) -> bool {
     strsim::damerau_levenshtein(a, b) <= 1 + b.len() / 4
 }
 
-/// Changes that may help, the smaller ones first.
+/// Returns changes that may help, the smaller ones first.
 fn edits(inputs: &Inputs<'_>, subscriptions: &BTreeSet<usize>, unsubscribed: &BTreeSet<&str>) -> Vec<Edit> {
     let mut edits = Vec::new();
     for broken in &inputs.broken {
@@ -175,7 +175,7 @@ fn edits(inputs: &Inputs<'_>, subscriptions: &BTreeSet<usize>, unsubscribed: &BT
     edits
 }
 
-/// Names of the bundles chosen after the changes; `None` when there is still no resolution.
+/// Returns the names of the bundles chosen after the changes; `None` when there is still no resolution.
 fn attempt(inputs: &Inputs<'_>, edits: &[Edit]) -> Option<Vec<String>> {
     let mut changed = inputs.clone();
     for edit in edits {
@@ -185,7 +185,7 @@ fn attempt(inputs: &Inputs<'_>, edits: &[Edit]) -> Option<Vec<String>> {
     Some(resolution.bundles.iter().map(|b| b.entry.name.clone()).collect())
 }
 
-/// Makes a change.
+/// Applies a change.
 pub fn apply<'a>(inputs: &mut Inputs<'a>, edit: &'a Edit) {
     let mut change = |name: &str, change: &dyn Fn(&mut super::Wanted<'a>)| {
         inputs.subscriptions.iter_mut().filter(|s| s.name == name).for_each(change);
@@ -207,7 +207,7 @@ pub fn apply<'a>(inputs: &mut Inputs<'a>, edit: &'a Edit) {
                 inputs.subscriptions.iter().filter(|s| s.name == name).map(|s| s.installed_csv).collect();
             inputs.subscriptions.retain(|s| s.name != name);
             let still: Vec<&str> = inputs.subscriptions.iter().map(|s| s.installed_csv).collect();
-            // What it managed stays, and nothing manages it then.
+            // What it managed stays, without a Subscription.
             for installed in inputs.installed.iter_mut().filter(|i| gone.contains(&i.entry.name.as_str())) {
                 installed.subscribed = still.contains(&installed.entry.name.as_str());
             }

@@ -1,4 +1,4 @@
-//! An explanation for people.
+//! Renders an explanation as text.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ impl fmt::Display for Explanation {
         match self {
             Self::Resolved { bundles, warnings } => {
                 if bundles.is_empty() {
-                    writeln!(f, "Nothing to install: what is wanted is there.")?;
+                    writeln!(f, "Nothing to install: all required bundles are installed.")?;
                 }
                 for bundle in bundles {
                     chosen(f, bundle)?;
@@ -18,10 +18,10 @@ impl fmt::Display for Explanation {
             }
             Self::Failed { because, excluded, repairs, .. } => {
                 writeln!(f, "There is no resolution.")?;
-                section(f, "These cannot hold together", because)?;
-                left_out(f, "Left out", excluded)?;
+                section(f, "These contradict each other", because)?;
+                left_out(f, "Excluded", excluded)?;
                 if !repairs.is_empty() {
-                    writeln!(f, "Any of these would help (each was tried):")?;
+                    writeln!(f, "Each of these changes makes a resolution possible:")?;
                 }
                 repairs.iter().try_for_each(|r| writeln!(f, "  - {r}"))
             }
@@ -31,7 +31,7 @@ impl fmt::Display for Explanation {
 
 fn chosen(f: &mut fmt::Formatter<'_>, explained: &Explained) -> fmt::Result {
     let Explained { bundle, replaces, because, passed_over } = explained;
-    let over = if replaces.is_empty() { String::new() } else { format!(", in place of {replaces}") };
+    let over = if replaces.is_empty() { String::new() } else { format!(", replaces {replaces}") };
     writeln!(f, "{bundle}{over}")?;
     for said in because {
         writeln!(f, "  because {}", said.text)?;
@@ -74,9 +74,9 @@ impl fmt::Display for Repair {
         let edits: Vec<String> = self.edits.iter().map(ToString::to_string).collect();
         f.write_str(&edits.join(", and "))?;
         if self.then.is_empty() {
-            f.write_str("; nothing is installed then")
+            f.write_str("; then nothing is installed")
         } else {
-            write!(f, "; installed then: {}", self.then.join(", "))
+            write!(f, "; then these are installed: {}", self.then.join(", "))
         }
     }
 }
@@ -85,16 +85,16 @@ impl fmt::Display for Edit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Package { subscription, package } => {
-                write!(f, "let Subscription {subscription} name package {package}")
+                write!(f, "set the package of Subscription {subscription} to {package}")
             }
             Self::Channel { subscription, channel } => {
-                write!(f, "let Subscription {subscription} follow channel {channel}")
+                write!(f, "set the channel of Subscription {subscription} to {channel}")
             }
             Self::Source { subscription, source, source_namespace } => {
-                write!(f, "let Subscription {subscription} take from catalog {source_namespace}/{source}")
+                write!(f, "set the catalog of Subscription {subscription} to {source_namespace}/{source}")
             }
             Self::NoStartingCsv { subscription } => write!(f, "remove startingCSV from Subscription {subscription}"),
-            Self::DeleteCatalog { name, namespace } => write!(f, "repair or delete CatalogSource {namespace}/{name}"),
+            Self::DeleteCatalog { name, namespace } => write!(f, "fix or delete CatalogSource {namespace}/{name}"),
             Self::DeleteCsv { name } => write!(f, "delete ClusterServiceVersion {name}"),
             Self::DeleteSubscription { name } => write!(f, "delete Subscription {name}"),
         }

@@ -1,4 +1,4 @@
-//! Explanations, word for word.
+//! Explanations, compared as text.
 
 use super::*;
 use crate::resolver::explain::{Explanation, explain};
@@ -16,7 +16,7 @@ fn told(catalogs: &[Given], there: &[&str], subscriptions: &[&str]) -> String {
     })
 }
 
-/// A case: what it is about, catalogs, what is there, Subscriptions.
+/// A case: its description, catalogs, installed CSVs, Subscriptions.
 type Case = (&'static str, &'static [Given], Lines, Lines);
 
 const MAIN: Lines = &[
@@ -47,16 +47,16 @@ const CASES: &[Case] = &[
     ("nothing to do", ONE, &["rose.v2.0.0 x"], &["rose rose stable at=rose.v2.0.0"]),
     ("ranges that exclude each other", ONE, &[], &["tulip tulip stable", "daisy daisy stable"]),
     ("nothing provides an API", ONE, &[], &["lily lily stable"]),
-    ("a slip in the package", ONE, &[], &["lily lilly stable"]),
+    ("a misspelled package", ONE, &[], &["lily lilly stable"]),
     ("no such channel", ONE, &[], &["pot pot slow"]),
     ("no such startingCSV", ONE, &[], &["pot pot fast starting=pot.v1.0.0"]),
     ("no such catalog", TWO, &[], &["rose rose stable from=mane"]),
-    ("what nobody manages is in the way", ONE, &["pot.v1.0.0 x api=Pot"], &["daisy daisy stable"]),
+    ("an unmanaged operator is in the way", ONE, &["pot.v1.0.0 x api=Pot"], &["daisy daisy stable"]),
 ];
 
-/// The words are in a file beside this one, to be read as a whole.
+/// The expected text is in a file next to this one, so that it can be read as a whole.
 #[test]
-fn in_words() {
+fn explanations_as_text() {
     let mut all = String::new();
     for (title, catalogs, there, subscriptions) in CASES {
         all += &format!("# {title}\n{}\n", told(catalogs, there, subscriptions));

@@ -1,4 +1,4 @@
-//! Resolutions of small catalogs, a line per bundle.
+//! Resolutions of small catalogs, one line for each bundle.
 
 mod explain;
 mod skipped;
@@ -64,7 +64,7 @@ fn catalog(lines: &[&str]) -> Snapshot {
                         .collect::<Vec<_>>() } }),
                 )),
                 "costly" => {
-                    // Nearly as much as one rule may ask for, of each bundle of the catalog.
+                    // Nearly the work limit of one rule, for each bundle of the catalog.
                     let loops = "false && properties.all(a, properties.all(b, properties.all(c, a != b || b != c)))";
                     for n in 0..10 {
                         message.properties.push(Property::new("note", json!(n)));
@@ -106,7 +106,7 @@ fn wanted<'a>(lines: &[&'a str]) -> Vec<Wanted<'a>> {
     lines.iter().map(|l| read(l)).collect()
 }
 
-/// Installed CSVs are given as lines of a catalog; those that a Subscription is at are subscribed.
+/// Installed CSVs are given as lines of a catalog; those to which a Subscription is pinned with `at=` are subscribed.
 fn installed(lines: &[&str], wanted: &[Wanted<'_>]) -> Vec<Installed> {
     let snapshot = catalog(lines);
     let installed = snapshot
@@ -115,7 +115,7 @@ fn installed(lines: &[&str], wanted: &[Wanted<'_>]) -> Vec<Installed> {
     installed.collect()
 }
 
-/// A catalog whose constraints ask for work without end ends a resolution with a reason.
+/// A catalog whose constraints are too costly ends a resolution with a reason.
 #[test]
 fn costly_constraints_end_a_resolution() {
     let line = |n: usize| format!("rose.v1.{}.0 stable replaces=rose.v1.{n}.0 costly={n}", n + 1);
@@ -132,7 +132,7 @@ fn costly_constraints_end_a_resolution() {
         resolve(&inputs).map(|_| ()).map_err(|failure| failure.to_string())
     };
     assert_eq!(resolution("stable"), Err(crate::constraint::Work::SPENT.to_owned()));
-    // Those who do not ask for its bundles go on.
+    // Subscriptions that do not require its bundles are resolved.
     assert!(resolution("fast").unwrap_err().starts_with("constraints not satisfiable"));
 }
 
@@ -140,7 +140,7 @@ fn costly_constraints_end_a_resolution() {
 type Given = (&'static str, &'static str, i64, Lines);
 type Lines = &'static [&'static str];
 
-/// Resolves what lines say, and tells `f` of it.
+/// Resolves the given lines, and calls `f` with the inputs.
 fn with_inputs<T>(catalogs: &[Given], there: &[&str], subscriptions: &[&str], f: impl FnOnce(&Inputs<'_>) -> T) -> T {
     let snapshots: Vec<_> = catalogs.iter().map(|(n, ns, p, lines)| (*n, *ns, *p, catalog(lines))).collect();
     let subscriptions = wanted(subscriptions);
@@ -157,7 +157,7 @@ fn with_inputs<T>(catalogs: &[Given], there: &[&str], subscriptions: &[&str], f:
     f(&inputs)
 }
 
-/// What is chosen: `catalog/channel/bundle [replaces]`, or the failure.
+/// Returns what is chosen: `catalog/channel/bundle [replaces]`, or the failure.
 fn outcome(catalogs: &[Given], there: &[&str], subscriptions: &[&str]) -> String {
     let is_there = |name: &str| there.iter().any(|line| line.split(' ').next() == Some(name));
     with_inputs(catalogs, there, subscriptions, |inputs| match resolve(inputs) {
@@ -192,7 +192,7 @@ fn within_one_package() {
         // The head of the channel.
         (CHAIN, &[], &["rose rose stable"], "main/stable/rose.v2.0.0"),
         (CHAIN, &[], &["rose rose stable starting=rose.v1.0.0"], "main/stable/rose.v1.0.0"),
-        // One hop at a time; the starting point no longer counts.
+        // One hop at a time; startingCSV is ignored.
         (
             CHAIN,
             &["rose.v1.0.0 x api=Rose"],
@@ -200,9 +200,9 @@ fn within_one_package() {
             "main/stable/rose.v1.1.0 over rose.v1.0.0",
         ),
         (CHAIN, &["rose.v2.0.0 x"], &["rose rose stable at=rose.v2.0.0"], ""),
-        // The last upgrade is still under way.
+        // The last upgrade is still in progress.
         (CHAIN, &["rose.v1.0.0 x"], &["rose rose stable at=rose.v1.0.0 busy"], ""),
-        // Installed, but gone: from the start.
+        // Installed, but deleted: from the start.
         (CHAIN, &[], &["rose rose stable at=rose.v1.1.0 starting=rose.v1.0.0"], "main/stable/rose.v1.0.0"),
         (ranged, &["rose.v1.2.3 x"], &["rose rose stable at=rose.v1.2.3"], "main/stable/rose.v2.0.0 over rose.v1.2.3"),
         (
@@ -256,7 +256,7 @@ fn within_one_package() {
             "a unique replacement chain within a channel is required to determine the relative order between channel entries, \
              but 2 replacement chains were found in channel \"stable\" of package \"rose\": rose.v2.0.0...rose.v1.0.0, rose.v3.0.0",
         ),
-        // One of two is not subscribed to.
+        // One of two has no Subscription.
         (
             CHAIN,
             &["rose.v1.0.0 x api=Rose", "rose.v2.0.0 x api=Rose"],
@@ -297,7 +297,7 @@ fn with_dependencies() {
         (prior, &[], &["daisy daisy stable"], "main/alpha/clay.v0.1.0; main/stable/daisy.v1.0.0; main/stable/pot.v1.0.0"),
         // What is installed comes first.
         (one, &["urn.v9.0.0 x api=Pot"], &["rose rose stable"], "main/stable/rose.v1.0.0"),
-        // rose alone would get pot 1; with tulip both get pot 2.
+        // rose alone gets pot 1; with tulip both get pot 2.
         (one, &[], &["rose rose stable", "tulip tulip stable"], "main/alpha/clay.v0.1.0; main/fast/pot.v2.0.0; main/stable/rose.v1.0.0; main/stable/tulip.v1.0.0"),
         (one, &[], &["moss moss stable"],
             "constraints not satisfiable: bundle moss.v1.0.0 requires an operator with package: nowhere and with version in \

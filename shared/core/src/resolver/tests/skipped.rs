@@ -1,5 +1,5 @@
-//! Choices of OLM's search that are not "the first candidate with which all rules can hold". Each was found by comparing 300,000 made-up
-//! problems with OLM's own solver (v0.46, gini v1.0.4), and made small; the answers are OLM's.
+//! Choices of OLM's search that are not "the first candidate with which all rules are satisfiable". Each was found by
+//! comparing 300,000 generated problems with OLM's own solver (v0.46, gini v1.0.4), and minimized; the answers are OLM's.
 
 use crate::resolver::rule::{Rule, Says};
 use crate::resolver::search;
@@ -28,8 +28,8 @@ const G: usize = 8;
 const H: usize = 9;
 const I: usize = 10;
 
-/// S wants A or B, and T wants E or F. A leads to D, and D excludes E and F: when E is tried, all of A's scope is closed, before F was
-/// tried. T's choice goes on with F under B, though E would do as well.
+/// S requires A or B, and T requires E or F. A leads to D, and D excludes E and F: when E is tried, all of A's scope is
+/// closed, before F was tried. T's choice continues with F under B, although E would be possible as well.
 #[test]
 fn a_candidate_that_failed_under_another_choice_is_not_tried_again() {
     let says = [
@@ -45,10 +45,10 @@ fn a_candidate_that_failed_under_another_choice_is_not_tried_again() {
     assert_eq!(chosen(&says, 8), [S, T, B, F]);
 }
 
-/// S needs A, which wants F or G; T wants B or C, and B leads to a contradiction by two ways. Both ways are tried below F before B is
-/// left. Then A's choice stands behind F, though F had no part in it.
+/// S requires A, which requires F or G; T requires B or C, and B leads to a contradiction in two ways. Both are tried below
+/// F before B is abandoned. Then A's choice continues after F, although F was not involved.
 #[test]
-fn a_choice_goes_on_behind_its_last_candidate_when_an_earlier_one_changes() {
+fn a_choice_continues_after_its_last_candidate_when_an_earlier_one_changes() {
     let says = [
         Says::Chosen(S),
         Says::OneOf(S, vec![A]),
@@ -64,7 +64,7 @@ fn a_choice_goes_on_behind_its_last_candidate_when_an_earlier_one_changes() {
     assert_eq!(chosen(&says, 11), [S, T, A, C, G]);
 }
 
-/// A network of hundreds, and a chain of hundreds: an exact answer.
+/// A network and a chain of several hundred variables are solved exactly.
 #[test]
 fn large_problems_are_answered_exactly() {
     let (members, end) = (300, 900);
@@ -77,9 +77,9 @@ fn large_problems_are_answered_exactly() {
     assert_eq!(search::choose(&rules(&says), end + 1), Ok(Some(vec![0, last - 1])));
 }
 
-/// Pigeons and holes: OLM's engine works for hours. This one gives up, and the answer is a choice all the same.
+/// A pigeonhole problem, for which OLM's engine takes hours. This engine gives up, and the solver still finds a choice.
 #[test]
-fn what_takes_too_long_is_given_up() {
+fn problems_that_take_too_long_are_given_up() {
     const HOLES: usize = 9;
     let pigeon = |p: usize, h: usize| 2 + p * HOLES + h;
     let count = 2 + (HOLES + 1) * HOLES;
@@ -95,9 +95,9 @@ fn what_takes_too_long_is_given_up() {
     assert!(search::choose(&rules(&says), count + 1).is_err());
 }
 
-/// The same where there is no other choice, and more of them: nobody waits for an answer.
+/// A larger pigeonhole problem without another choice ends with an error.
 #[test]
-fn questions_that_are_too_hard_are_not_answered() {
+fn problems_that_are_too_hard_are_an_error() {
     const HOLES: usize = 15;
     let pigeon = |p: usize, h: usize| 1 + p * HOLES + h;
     let count = 1 + (HOLES + 1) * HOLES;

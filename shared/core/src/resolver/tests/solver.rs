@@ -1,4 +1,4 @@
-//! The solver by itself: against the recorded answers of OLM's, and against one that tries everything.
+//! The solver in isolation: against recorded answers of OLM's solver, and against an exhaustive one.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,7 +10,7 @@ use crate::resolver::rule::{Rule, Says};
 use crate::resolver::solve::{Unsolved, solve};
 use crate::testing;
 
-/// A problem as the recording has it.
+/// A problem of the recording.
 #[derive(Deserialize)]
 struct Problem {
     id: String,
@@ -53,7 +53,7 @@ enum Outcome {
     Error(String),
 }
 
-/// The problem in our words. `None`: it refers to a variable that is not there, or has one twice, which numbers cannot.
+/// Converts the problem to rules. `None`: it refers to a missing variable, or has one twice, which numbers cannot express.
 fn rules(variables: &[Variable]) -> Option<Vec<Rule>> {
     let numbers: BTreeMap<&str, usize> = variables.iter().enumerate().map(|(i, v)| (v.id.as_str(), i)).collect();
     if numbers.len() < variables.len() {
@@ -88,10 +88,10 @@ fn rules(variables: &[Variable]) -> Option<Vec<Rule>> {
     Some(rules)
 }
 
-/// What is wrong with our answer; none when it is the recorded one.
+/// Returns what is wrong with the answer; `None` when it is the recorded one.
 fn fault(problem: &Problem) -> Option<String> {
     let Some(rules) = rules(&problem.variables) else {
-        return (problem.family != "faulty").then(|| "it refers to what is not there".to_owned());
+        return (problem.family != "faulty").then(|| "it refers to a missing variable".to_owned());
     };
     let name = |i: &usize| problem.variables[*i].id.clone();
     match (solve(&rules, problem.variables.len()), &problem.result) {
@@ -101,13 +101,13 @@ fn fault(problem: &Problem) -> Option<String> {
             (&chosen != expected).then(|| format!("{chosen:?} instead of {expected:?}"))
         }
         (Err(Unsolved::Contradiction(core)), Outcome::Unsat(_)) => {
-            // OLM does not always tell the same contradiction; ours need not be among those it told.
+            // OLM's choice among contradictions varies; the one found need not be among those recorded.
             let core: Vec<Rule> = core.iter().map(|i| rules[*i].clone()).collect();
             let messages: BTreeSet<String> = core.iter().map(|rule| rule.message.clone()).collect();
             let told = Outcome::Unsat(messages.into_iter().collect());
             let is_recorded = told == problem.result || problem.distinct_results.contains(&told);
             let is_one = is_recorded || solve(&core, problem.variables.len()).is_err();
-            (!is_one).then(|| format!("{told:?} is no contradiction"))
+            (!is_one).then(|| format!("{told:?} is not a contradiction"))
         }
         (ours, theirs) => Some(format!("{ours:?} instead of {theirs:?}")),
     }
@@ -123,17 +123,17 @@ fn chooses_as_the_real_solver() {
     checked.end();
 }
 
-/// Do the rules hold when exactly these are chosen?
+/// Returns whether the rules hold when exactly these are chosen.
 fn hold(rules: &[&Rule], chosen: u32) -> bool {
     rules.iter().all(|rule| rule.says.holds(|v| chosen & (1 << v) != 0))
 }
 
-/// Can the rules hold when at least those are chosen? Tries everything.
+/// Returns whether the rules can hold when at least those are chosen, by exhaustive search.
 fn can_hold(rules: &[&Rule], count: usize, at_least: u32) -> bool {
     (0..1_u32 << count).any(|chosen| chosen & at_least == at_least && hold(rules, chosen))
 }
 
-/// Of every choice the first candidate that is there; none when a choice has no candidates.
+/// Chooses the first candidate of every choice; `None` when a choice has no candidates.
 fn first_candidates(rules: &[&Rule]) -> Option<u32> {
     let (mut chosen, mut choices) = (0, VecDeque::new());
     choices.extend(rules.iter().filter_map(|r| if let Says::Chosen(v) = &r.says { Some(vec![*v]) } else { None }));
@@ -151,7 +151,7 @@ fn first_candidates(rules: &[&Rule]) -> Option<u32> {
     Some(chosen)
 }
 
-/// What must be chosen, or is a candidate of something chosen.
+/// Returns what must be chosen, or is a candidate of something chosen.
 fn needed(rules: &[&Rule], chosen: u32) -> u32 {
     rules.iter().fold(0, |needed, rule| match &rule.says {
         Says::Chosen(v) => needed | 1 << v,
@@ -160,7 +160,7 @@ fn needed(rules: &[&Rule], chosen: u32) -> u32 {
     })
 }
 
-/// Most variables of a problem made up: all their combinations are tried.
+/// Maximum number of variables of a generated problem: all combinations are tried.
 const MOST: usize = 9;
 
 fn some_problem() -> impl Strategy<Value = (usize, Vec<Says>)> {
@@ -177,7 +177,7 @@ fn some_problem() -> impl Strategy<Value = (usize, Vec<Says>)> {
     })
 }
 
-/// The problem as a line of the recording, for a failing case to be kept.
+/// Returns the problem as a line of the recording, to preserve a failing case.
 fn as_recorded(count: usize, rules: &[Rule]) -> Value {
     let name = |v: &usize| format!("v{v}");
     let names = |vs: &mut dyn Iterator<Item = &usize>| vs.map(name).collect::<Vec<_>>();
@@ -203,7 +203,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn is_judged_by_one_that_tries_everything((count, says) in some_problem()) {
+    fn agrees_with_an_exhaustive_solver((count, says) in some_problem()) {
         let rules: Vec<Rule> =
             says.into_iter().enumerate().map(|(i, says)| Rule { says, message: format!("rule {i:02}"), weight: 0 }).collect();
         let all: Vec<&Rule> = rules.iter().collect();
@@ -214,21 +214,21 @@ proptest! {
             Ok(chosen) => {
                 let chosen = chosen.iter().fold(0, |all, c| all | 1 << c);
                 prop_assert!(hold(&all, chosen), "the choice breaks rules: {}", scenario);
-                prop_assert_eq!(chosen & !needed(&all, chosen), 0, "nobody needs what is chosen: {}", scenario);
+                prop_assert_eq!(chosen & !needed(&all, chosen), 0, "an unneeded variable is chosen: {}", scenario);
                 if let Some(preferred) = first_candidates(&all).filter(|first| hold(&all, *first)) {
                     prop_assert_eq!(chosen, preferred, "not the preferred choice: {}", scenario);
                 }
             }
             Err(Unsolved::GaveUp) => prop_assert!(false, "it gave up: {}", scenario),
             Err(Unsolved::Contradiction(core)) => {
-                prop_assert!(!can_hold(&all, count, 0), "there is a choice: {}", scenario);
+                prop_assert!(!can_hold(&all, count, 0), "a choice exists: {}", scenario);
                 let core: Vec<&Rule> = core.iter().map(|i| &rules[*i]).collect();
-                prop_assert!(!can_hold(&core, count, 0), "the core can hold: {}", scenario);
+                prop_assert!(!can_hold(&core, count, 0), "the core is satisfiable: {}", scenario);
                 for at in 0..core.len() {
                     let without: Vec<&Rule> = core.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, r)| *r).collect();
                     prop_assert!(can_hold(&without, count, 0), "the core is not minimal: {}", scenario);
                 }
-                // The contradiction told does not depend on the order of the rules.
+                // The reported contradiction does not depend on the order of the rules.
                 let mut reversed = rules.clone();
                 reversed.reverse();
                 let messages = |rules: &[Rule]| -> Option<BTreeSet<String>> {

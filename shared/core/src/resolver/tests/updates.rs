@@ -1,4 +1,4 @@
-//! The graph of a channel and the resolver judge each other: where the one says that OLM goes, the other goes.
+//! The graph of a channel and the resolver agree on each update.
 
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn edges() -> impl Strategy<Value = Vec<Edges>> {
     prop::collection::vec(one, 1..7)
 }
 
-/// Mostly chains, for of random edges few have one head.
+/// Turns most edges into chains, because few random graphs have one head.
 fn chained(mut edges: Vec<Edges>) -> Vec<Edges> {
     for (n, (replaces, ..)) in edges.iter_mut().enumerate() {
         *replaces = u8::try_from(n).ok().and_then(|n| n.checked_sub(1));

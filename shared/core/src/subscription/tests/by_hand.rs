@@ -1,4 +1,4 @@
-//! InstallPlans that somebody makes.
+//! InstallPlans that users create.
 
 use super::*;
 
@@ -27,13 +27,13 @@ fn pots() -> Vec<BundleMessage> {
 }
 
 #[test]
-fn they_get_steps_for_what_they_name_and_for_what_that_needs() {
+fn they_get_steps_for_named_csvs_and_their_dependencies() {
     let mut simulation = cluster(catalog(pots()));
     make(&mut simulation, &["pot.v1.0.0"], false);
     assert_eq!(story(&simulation), "RequiresApproval: pot.v1.0.0");
     approve(&mut simulation);
     rest(&mut simulation);
-    // Nobody has subscribed to pots, so there are no newer ones.
+    // There is no Subscription to pots, so they are not updated.
     assert_eq!(
         story(&simulation),
         "pot.v1.0.0 Succeeded; rose.v1.1.0 Succeeded; Complete: pot.v1.0.0; \
@@ -42,7 +42,7 @@ fn they_get_steps_for_what_they_name_and_for_what_that_needs() {
 }
 
 #[test]
-fn what_cannot_be_resolved_is_told_and_resolved_later() {
+fn a_failed_resolution_is_reported_and_retried() {
     let mut simulation = cluster(chain());
     make(&mut simulation, &["pot.v1.0.0"], true);
     assert_eq!(story(&simulation), "Planning: pot.v1.0.0");
@@ -56,7 +56,7 @@ fn what_cannot_be_resolved_is_told_and_resolved_later() {
 }
 
 #[test]
-fn one_with_automatic_approval_needs_no_other() {
+fn automatic_approval_suffices() {
     let mut simulation = cluster(chain());
     let mut plan = made("mine", &["rose.v2.0.0"]);
     plan["spec"]["approval"] = "Automatic".into();
@@ -72,7 +72,7 @@ fn a_program_has_time_to_write_the_steps_of_its_own_plan() {
     plan["spec"]["approved"] = true.into();
     simulation.apply(plan).unwrap();
     simulation.settle(SignedDuration::from_millis(500));
-    assert_eq!(story(&simulation), ": rose.v9.0.0", "nobody else writes its status");
+    assert_eq!(story(&simulation), ": rose.v9.0.0", "no other client writes its status");
     let manifest = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "rose" } });
     let step = json!({
         "resolving": "", "status": "Unknown",
@@ -87,7 +87,7 @@ fn a_program_has_time_to_write_the_steps_of_its_own_plan() {
     assert_eq!(story(&simulation), "Complete: rose.v9.0.0");
 }
 
-/// A plan of that age and phase; those with a generation were made for a Subscription.
+/// A plan of that age and phase; those with a generation were created for a Subscription.
 fn aged(name: &str, second: u8, phase: &str, generation: Option<u8>) -> Value {
     let mut plan = made(name, &["rose.v1.0.0"]);
     plan["metadata"]["creationTimestamp"] = format!("2026-11-21T12:00:0{second}Z").into();
@@ -101,14 +101,14 @@ fn aged(name: &str, second: u8, phase: &str, generation: Option<u8>) -> Value {
 }
 
 #[test]
-fn none_is_deleted_before_it_is_at_an_end() {
+fn unfinished_plans_are_not_deleted() {
     let others: Vec<Value> = (1..=5).map(|n| aged(&format!("install-{n}"), n, "Complete", Some(n))).collect();
     for (phase, second, expected) in [
         ("", 9, vec!["install-1"]),
         ("Planning", 9, vec!["install-1"]),
         ("RequiresApproval", 9, vec!["install-1"]),
         ("Installing", 9, vec!["install-1"]),
-        // It counts with the plans that were made before it.
+        // It is ordered after the plans that were created before it.
         ("Complete", 9, vec!["install-1"]),
         ("Complete", 3, vec!["install-1"]),
         ("Failed", 0, vec!["mine"]),

@@ -1,4 +1,4 @@
-//! Catalogs that are directories: controllers that are not given one leave alone what was installed from it.
+//! Catalogs that are directories: controllers without the directory do not change what was installed from it.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn from(package: &str, source: &str, starting: &str) -> Value {
     subscription
 }
 
-/// The same cluster under controllers that were not given the directory.
+/// The same cluster with controllers that were not given the directory.
 fn without_directory(simulation: &Simulation) -> Simulation {
     let mut fresh = Simulation::new(simulation.api().clone(), Settings::default(), simulation.now());
     fresh.serve(ADDRESS, catalog(vec![bundle("tulip", "1.0.0", "", "")]));
@@ -35,7 +35,7 @@ fn reasons(simulation: &Simulation) -> Vec<Reason> {
 }
 
 #[test]
-fn what_is_installed_stays_as_it_is_and_the_missing_flag_is_named() {
+fn installed_operators_are_unchanged_and_the_missing_flag_is_named() {
     let before = installed();
     let after = without_directory(&before);
     assert_eq!(story(&after), story(&before));
@@ -51,7 +51,7 @@ fn what_is_installed_stays_as_it_is_and_the_missing_flag_is_named() {
 }
 
 #[test]
-fn who_is_new_to_the_namespace_is_blocked_and_told_why() {
+fn new_subscriptions_of_the_namespace_are_blocked_with_a_reason() {
     let mut before = installed();
     before.apply(from("tulip", "main", "")).unwrap();
     let after = without_directory(&before);
@@ -79,7 +79,7 @@ fn a_catalog_that_was_never_a_directory_fails_as_in_olm() {
 }
 
 #[test]
-fn a_catalog_source_of_that_name_takes_the_place_of_the_directory() {
+fn a_catalog_source_of_that_name_replaces_the_directory() {
     let mut after = without_directory(&installed());
     after.serve("folder:1", chain());
     let source = json!({

@@ -1,4 +1,4 @@
-//! Subscriptions from nothing to installed, in simulation, and single plans where a simulation does not tell enough.
+//! Subscriptions from creation to installation, in simulation, and single plans where a simulation is not specific enough.
 
 mod by_hand;
 mod directory;
@@ -26,7 +26,8 @@ fn start() -> Timestamp {
     "2026-11-21T12:00:00Z".parse().unwrap()
 }
 
-/// A bundle that owns the API of its package, with a Role for its account; it replaces `replaces` and needs the API `needs`.
+/// A bundle that owns the API of its package, with a Role for its account; it replaces `replaces` and requires the API
+/// `needs`.
 fn bundle(package: &str, version: &str, replaces: &str, needs: &str) -> BundleMessage {
     let name = format!("{package}.v{version}");
     let kind = format!("{}{}", package[..1].to_uppercase(), &package[1..]);
@@ -118,7 +119,7 @@ fn subscription(name: &str, approval: &str, starting: &str) -> Value {
     })
 }
 
-/// A cluster with a catalog and an OperatorGroup in `garden`, at rest.
+/// A cluster with a catalog and an OperatorGroup in `garden`, in its final state.
 fn cluster(snapshot: Arc<Snapshot>) -> Simulation {
     cluster_with(snapshot, Settings::default())
 }
@@ -150,13 +151,13 @@ fn cluster_with(snapshot: Arc<Snapshot>, settings: Settings) -> Simulation {
     simulation
 }
 
-/// Lets everything come to rest. The next plan is empty then, also after a restart.
+/// Runs until the state is final. The next plan is then empty, also after a restart.
 fn rest(simulation: &mut Simulation) {
-    assert!(simulation.settle(SignedDuration::from_mins(10)), "it does not come to rest");
+    assert!(simulation.settle(SignedDuration::from_mins(10)), "the cluster does not settle");
     let actions = simulation.actions();
     simulation.restart();
     assert!(simulation.settle(SignedDuration::from_mins(10)));
-    // A restart asks for the catalogs again, which is no write.
+    // A restart requests the catalogs again, which is not a write.
     let asked = simulation.api().list("operators.coreos.com", "CatalogSource", None).count();
     assert!(simulation.actions() - actions <= asked, "the next plan is not empty");
 }
@@ -210,7 +211,7 @@ fn a_chain_is_walked_to_its_head() {
 }
 
 #[test]
-fn manual_approval_is_asked_for_every_hop() {
+fn manual_approval_is_required_for_every_hop() {
     let mut simulation = cluster(chain());
     simulation.apply(subscription("rose", "Manual", "rose.v1.0.0")).unwrap();
     rest(&mut simulation);
@@ -237,7 +238,7 @@ fn a_dependency_gets_a_subscription_of_its_own() {
 }
 
 #[test]
-fn what_cannot_be_resolved_is_said_and_unsaid() {
+fn a_failed_resolution_is_reported_and_cleared() {
     let mut simulation = cluster(chain());
     simulation.apply(subscription("rose", "Automatic", "rose.v9.0.0")).unwrap();
     rest(&mut simulation);
@@ -276,7 +277,7 @@ fn five_install_plans_are_kept() {
     assert!(story(&simulation).starts_with("rose.v1.7.0 Succeeded; Complete: rose.v1.3.0;"), "{}", story(&simulation));
 }
 
-/// The process is killed after every single action of ours; a new one ends where an undisturbed one does.
+/// The process is killed after every action; a new one reaches the same state as an undisturbed one.
 #[test]
 fn a_crash_anywhere_changes_nothing_in_the_end() {
     let mut simulation = cluster(catalog(vec![
@@ -305,7 +306,7 @@ fn a_crash_anywhere_changes_nothing_in_the_end() {
     }
 }
 
-/// The Subscriptions are written one after the other: the second of them must not get an InstallPlan of its own.
+/// The Subscriptions are written one after another: the second one must not get an InstallPlan of its own.
 #[test]
 fn a_crash_between_two_subscriptions_of_one_install_plan_makes_no_second_plan() {
     let mut simulation = cluster(chain());
@@ -362,7 +363,7 @@ fn group(name: &str) -> Value {
 }
 
 #[test]
-fn nothing_is_installed_before_group_and_catalog_are_there() {
+fn nothing_is_installed_before_group_and_catalog_exist() {
     use ConnectionState::{Connecting, Ready, TransientFailure};
     let subscribed = || subscription("rose", "Automatic", "");
     let failed = |plan: &crate::plan::Plan| {
@@ -383,7 +384,7 @@ fn nothing_is_installed_before_group_and_catalog_are_there() {
     }
     let plan = plan_of(&world(vec![subscribed(), group("a")], Some((TransientFailure, None))));
     assert!(failed(&plan), "{:?}", plan.actions);
-    // The last good content is good enough.
+    // The last valid content is used.
     let plan = plan_of(&world(vec![subscribed(), group("a")], Some((TransientFailure, Some(chain())))));
     assert_eq!(creates(&plan), 1, "{:?}", plan.reasons);
 }
@@ -404,7 +405,8 @@ fn a_copy_that_lost_its_label_enters_no_resolution() {
     assert_eq!(there.installed.iter().map(|i| i.entry.name.as_str()).collect::<Vec<_>>(), ["rose.v1.0.0"]);
 }
 
-/// What a plan writes about the health of the catalog of a Subscription: whether it is healthy, and whether any is unhealthy.
+/// Returns what a plan writes about the health of a Subscription's catalog: whether it is healthy, and whether any is
+/// unhealthy.
 fn health(before: Option<bool>, fact: Option<CatalogFact>) -> (Value, Value) {
     let source = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
@@ -442,7 +444,7 @@ fn a_catalog_that_is_not_read_yet_is_as_healthy_as_it_was() {
     for fact in [None, Some(reading())] {
         assert_eq!(health(Some(true), fact.clone()), (json!(true), json!("False")));
         assert_eq!(health(Some(false), fact.clone()), (json!(false), json!("True")));
-        assert_eq!(health(None, fact), (json!(false), json!("True")), "nothing speaks for one that is new");
+        assert_eq!(health(None, fact), (json!(false), json!("True")), "a new catalog is not healthy");
     }
     assert_eq!(health(Some(true), Some(failed())), (json!(false), json!("True")));
 }

@@ -12,7 +12,7 @@ use crate::settings::CatalogPods;
 
 const IMAGE: &str = "registry.example.com/rose-bundle:1.0.0";
 
-/// A bundle whose objects are in the image only, and these.
+/// Returns a message for a bundle whose objects are only in the image, and these objects.
 fn in_image(mut message: BundleMessage, image: &str) -> (BundleMessage, BundleContent) {
     let content = message.content.take().unwrap().read().unwrap();
     image.clone_into(&mut message.bundle_path);
@@ -55,7 +55,7 @@ fn reasons(simulation: &Simulation) -> Vec<String> {
 }
 
 #[test]
-fn what_an_image_holds_is_installed_as_what_a_catalog_holds() {
+fn a_bundle_in_an_image_is_installed_like_one_in_a_catalog() {
     let mut inline = cluster(catalog(vec![bundle("rose", "1.0.0", "", "")]));
     inline.apply(subscription("rose", "Automatic", "")).unwrap();
     rest(&mut inline);
@@ -76,7 +76,7 @@ fn what_an_image_holds_is_installed_as_what_a_catalog_holds() {
                            \"version\":\"v1\"}},{\"type\":\"olm.package\",\"value\":{\"packageName\":\"rose\",\"version\":\"1.0.0\"}}]}",
         }])
     );
-    // What is installed needs no image any more.
+    // Installed bundles do not need their image.
     let world = simulation.planner().world();
     assert!(Reader::new(world).bundles_of("garden").is_empty());
 }
@@ -89,14 +89,14 @@ fn an_image_and_a_catalog_may_serve_one_install_plan() {
     simulation.apply(subscription("rose", "Automatic", "")).unwrap();
     simulation.give_bundle(pots, later());
     pass(&mut simulation, 1);
-    assert_eq!(story(&simulation), "rose   BundleUnpacking", "half of it is not installed");
+    assert_eq!(story(&simulation), "rose   BundleUnpacking", "nothing is installed partially");
     simulation.give_bundle(pots, Unpacked::Content(content));
     rest(&mut simulation);
     assert!(story(&simulation).starts_with("pot.v1.0.0 Succeeded; rose.v1.0.0 Succeeded; Complete: "));
 }
 
 #[test]
-fn what_is_not_given_to_a_simulation_is_waited_for() {
+fn a_simulation_waits_for_a_missing_image() {
     let mut simulation = cluster(catalog(vec![rose().0]));
     simulation.apply(subscription("rose", "Automatic", "")).unwrap();
     rest(&mut simulation);
@@ -107,7 +107,7 @@ fn what_is_not_given_to_a_simulation_is_waited_for() {
 }
 
 #[test]
-fn what_cannot_succeed_fails_at_once_and_is_tried_again_later() {
+fn permanent_errors_fail_at_once_and_are_retried_later() {
     let mut simulation = subscribed(refused());
     pass(&mut simulation, 4);
     assert_eq!(story(&simulation), "rose   BundleUnpackFailed");
@@ -116,7 +116,7 @@ fn what_cannot_succeed_fails_at_once_and_is_tried_again_later() {
     );
     assert_eq!(said(&simulation, "BundleUnpackFailed"), failure);
     assert_eq!(reasons(&simulation), ["bundle rose.v1.0.0 cannot be unpacked: registry.example.com has no such image"]);
-    // Told once, though it is tried again, also by controllers that have just started.
+    // Reported once, although it is retried, also by restarted controllers.
     simulation.restart();
     pass(&mut simulation, 20);
     let events =
@@ -129,7 +129,7 @@ fn what_cannot_succeed_fails_at_once_and_is_tried_again_later() {
 }
 
 #[test]
-fn what_may_pass_is_tried_again_until_the_deadline() {
+fn transient_errors_are_retried_until_the_deadline() {
     let mut simulation = subscribed(later());
     pass(&mut simulation, 9);
     assert_eq!(
@@ -143,7 +143,7 @@ fn what_may_pass_is_tried_again_until_the_deadline() {
         Reader::new(s.planner().world()).bundle(&image).unwrap().attempts
     };
     assert_eq!(simulation.replan(), []);
-    // 1 + 2 + 4 + … + 64 seconds, then every 64: no more than a dozen questions in nine minutes.
+    // 1 + 2 + 4 + … + 64 seconds, then every 64: at most a dozen requests in nine minutes.
     assert_eq!(attempts(&simulation), 14);
     pass(&mut simulation, 2);
     let failure = format!(
@@ -152,7 +152,7 @@ fn what_may_pass_is_tried_again_until_the_deadline() {
     );
     assert_eq!(story(&simulation), "rose   BundleUnpackFailed");
     assert_eq!(said(&simulation, "BundleUnpackFailed"), failure);
-    // A new row of attempts does not take the failure back, nor does a new process.
+    // Neither a new series of attempts nor a new process reverts the failure.
     pass(&mut simulation, 7);
     assert!(attempts(&simulation) < 12, "{}", attempts(&simulation));
     assert_eq!(said(&simulation, "BundleUnpackFailed"), failure);
@@ -167,7 +167,7 @@ fn what_may_pass_is_tried_again_until_the_deadline() {
     assert_eq!(story(&simulation), "rose.v1.0.0 Succeeded; Complete: rose.v1.0.0; rose AtLatestKnown rose.v1.0.0");
 }
 
-/// A World in which the bundle is subscribed to, with these annotations on the OperatorGroup and the fact of its image.
+/// A World with a Subscription to the bundle, these annotations of the OperatorGroup, and the fact of its image.
 fn waiting(annotations: &Value, fact: Option<Unpacking>) -> World {
     let mut group = group("garden");
     group["metadata"]["annotations"] = annotations.clone();
@@ -194,7 +194,7 @@ fn unpacking(since: i64, ended: Option<(i64, Unpacked)>) -> Unpacking {
     Unpacking { secrets: Vec::new(), since: seconds_ago(since), attempts: 1, running: false, ended }
 }
 
-/// The attempt that is begun now, if one is, when to look again in seconds, and how it is called in the Subscription.
+/// Returns the attempt that begins now, if any, when to plan again in seconds, and the Subscription's message.
 fn judged(annotations: &Value, fact: Option<Unpacking>) -> (Option<Unpacking>, Option<i64>, String) {
     let plan = plan_of(&waiting(annotations, fact));
     let begun = plan.actions.iter().find_map(|a| match a {
@@ -216,7 +216,7 @@ fn judged(annotations: &Value, fact: Option<Unpacking>) -> (Option<Unpacking>, O
 }
 
 #[test]
-fn annotations_say_how_long_to_wait_and_when_to_try_again() {
+fn annotations_set_timeout_and_retry_interval() {
     let none = json!({});
     let begun = Unpacking { running: true, ..unpacking(0, None) };
     assert_eq!(judged(&none, None), (Some(begun.clone()), None, "BundleUnpacking ".to_owned()));
@@ -236,7 +236,7 @@ fn annotations_say_how_long_to_wait_and_when_to_try_again() {
     }
     let reasons = plan_of(&waiting(&timeout("soon"), running(10))).reasons;
     assert!(reasons.iter().any(|r| r.to_string().contains("invalid duration \"soon\"")), "{reasons:?}");
-    // A failure is as old as its last attempt.
+    // The age of a failure is that of its last attempt.
     let failed = |ago| Some(unpacking(ago, Some((ago, refused()))));
     let retry = json!({ "operatorframework.io/bundle-unpack-min-retry-interval": "30s" });
     assert_eq!(judged(&none, failed(100)).1, Some(200));
@@ -245,14 +245,14 @@ fn annotations_say_how_long_to_wait_and_when_to_try_again() {
     let ended = Some((seconds_ago(30), refused()));
     assert_eq!(asked, Some(Unpacking { ended, ..begun.clone() }));
     assert!(said.starts_with("BundleUnpackFailed "), "{said}");
-    // Of a row of attempts the next is one more.
+    // The next attempt of a series increments the count.
     let (asked, _, _) = judged(&none, Some(unpacking(20, Some((5, later())))));
     let ended = Some((seconds_ago(5), later()));
     assert_eq!(asked, Some(Unpacking { since: seconds_ago(20), attempts: 2, ended, ..begun }));
 }
 
 #[test]
-fn other_pull_secrets_are_tried_at_once() {
+fn changed_pull_secrets_are_tried_at_once() {
     let mut world = waiting(&json!({}), Some(unpacking(10, Some((10, refused())))));
     world.apply(json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
@@ -267,7 +267,7 @@ fn other_pull_secrets_are_tried_at_once() {
 }
 
 #[test]
-fn an_image_must_hold_what_the_catalog_says() {
+fn an_image_must_contain_the_bundle_of_the_catalog() {
     let other = in_image(bundle("rose", "2.0.0", "", ""), IMAGE).1;
     let bad = BundleContent { csv_json: "{}".into(), objects: [].into() };
     for (content, words) in [
@@ -287,7 +287,7 @@ fn an_image_must_hold_what_the_catalog_says() {
     }
 }
 
-/// A ConfigMap that makes a bundle so large that etcd would not take an InstallPlan with it.
+/// Adds a ConfigMap that makes a bundle so large that etcd would reject an InstallPlan with it.
 fn large(content: &BundleContent) -> BundleContent {
     let text = "x".repeat(1_000_000);
     let large =
@@ -297,7 +297,7 @@ fn large(content: &BundleContent) -> BundleContent {
 }
 
 #[test]
-fn what_is_too_large_for_an_install_plan_is_referred_to() {
+fn large_manifests_are_referenced_by_the_install_plan() {
     let (rose, content) = in_image(bundle("rose", "1.0.0", "", "Pot"), IMAGE);
     let pots = "registry.example.com/pot-bundle:1";
     let (pot, small) = in_image(bundle("pot", "1.0.0", "", ""), pots);
@@ -330,7 +330,7 @@ fn what_is_too_large_for_an_install_plan_is_referred_to() {
 }
 
 #[test]
-fn what_a_tag_leads_to_is_installed_only_if_it_was_approved() {
+fn the_content_of_a_tag_is_installed_only_if_approved() {
     let explained = large(&rose().1);
     let mut moved = explained.clone();
     moved.objects = moved.objects.iter().map(|o| o.replace("xxx", "yyy").into()).collect();
@@ -349,7 +349,7 @@ fn what_a_tag_leads_to_is_installed_only_if_it_was_approved() {
     let told = reasons(&simulation).join("; ");
     assert!(told.contains(&format!("what was approved is {}", explained.digest())), "{told}");
     assert_eq!(simulation.replan(), []);
-    // The same content in another order is the same.
+    // The same content in another order is equal.
     let objects: Vec<_> = explained.objects.iter().rev().cloned().collect();
     simulation.give_bundle(IMAGE, Unpacked::Content(BundleContent { objects: objects.into(), ..explained }));
     simulation.restart();
@@ -363,7 +363,7 @@ fn an_install_plan_of_olm_is_taken_over() {
     simulation.apply(subscription("rose", "Manual", "")).unwrap();
     simulation.give_bundle(IMAGE, Unpacked::Content(large(&rose().1)));
     rest(&mut simulation);
-    // As OLM leaves it: with a ConfigMap that is gone, and a registry that does not answer yet.
+    // As OLM leaves it: with a deleted ConfigMap, and a registry that does not respond yet.
     simulation.give_bundle(IMAGE, later());
     approve(&mut simulation);
     pass(&mut simulation, 2);
@@ -381,7 +381,7 @@ fn an_install_plan_of_olm_is_taken_over() {
 }
 
 #[test]
-fn what_nobody_wants_any_more_is_forgotten() {
+fn unneeded_images_are_released() {
     let mut simulation = subscribed(later());
     pass(&mut simulation, 1);
     let known = |s: &Simulation| Reader::new(s.planner().world()).bundles_of("garden").len();
@@ -391,7 +391,7 @@ fn what_nobody_wants_any_more_is_forgotten() {
     assert_eq!(known(&simulation), 0);
 }
 
-/// The process is killed after every single action of ours; a new one ends where an undisturbed one does.
+/// The process is killed after every action; a new one reaches the same state as an undisturbed one.
 #[test]
 fn a_crash_anywhere_while_unpacking_changes_nothing_in_the_end() {
     let (rose, content) = rose();
@@ -412,7 +412,7 @@ fn a_crash_anywhere_while_unpacking_changes_nothing_in_the_end() {
     }
 }
 
-/// A cluster in which Jobs unpack, with the Subscription; and the name of what they make.
+/// A cluster in which Jobs unpack, with the Subscription, and the name of the Job and ConfigMap.
 fn with_jobs() -> (Simulation, String) {
     let settings = Settings { catalog_pods: Some(CatalogPods::default()), ..Settings::default() };
     let mut simulation = cluster_with(catalog(vec![rose().0]), settings);
@@ -426,7 +426,7 @@ fn in_olm<'s>(simulation: &'s Simulation, group: &str, kind: &str) -> Vec<&'s Va
     simulation.api().list(group, kind, Some("olm")).collect()
 }
 
-/// The ConfigMap of that name when its Job has delivered the bundle.
+/// Returns the ConfigMap of that name once its Job has written the bundle.
 fn delivered(simulation: &Simulation, name: &str) -> Value {
     let mut delivered =
         in_olm(simulation, "", "ConfigMap").into_iter().find(|o| object::name(o) == name).unwrap().clone();
@@ -445,7 +445,7 @@ fn delivered(simulation: &Simulation, name: &str) -> Value {
 }
 
 #[test]
-fn what_a_job_has_unpacked_is_installed() {
+fn a_bundle_unpacked_by_a_job_is_installed() {
     let (mut simulation, name) = with_jobs();
     assert_eq!(story(&simulation), "rose   BundleUnpacking");
     let rbac = "rbac.authorization.k8s.io";
@@ -462,7 +462,7 @@ fn what_a_job_has_unpacked_is_installed() {
     simulation.apply(delivered).unwrap();
     rest(&mut simulation);
     assert_eq!(story(&simulation), "rose.v1.0.0 Succeeded; Complete: rose.v1.0.0; rose AtLatestKnown rose.v1.0.0");
-    // Programs read where the manifests are.
+    // Other programs read the location of the manifests.
     let steps = of_kind(&simulation, "InstallPlan")[0]["status"]["plan"].as_array().unwrap().clone();
     assert!(steps.len() > 1);
     for step in steps {
@@ -480,7 +480,7 @@ fn what_a_job_has_unpacked_is_installed() {
 }
 
 #[test]
-fn what_a_job_has_unpacked_is_installed_when_the_job_is_gone() {
+fn a_bundle_unpacked_by_a_job_is_installed_after_the_job_is_deleted() {
     let (mut simulation, name) = with_jobs();
     let mut manual = of_kind(&simulation, "Subscription")[0].clone();
     manual["spec"]["installPlanApproval"] = "Manual".into();
@@ -488,7 +488,7 @@ fn what_a_job_has_unpacked_is_installed_when_the_job_is_gone() {
     simulation.apply(delivered(&simulation, &name)).unwrap();
     simulation.settle(SignedDuration::from_secs(10));
     assert!(story(&simulation).contains("RequiresApproval"), "{}", story(&simulation));
-    // It goes five minutes after it has ended.
+    // The Job is deleted five minutes after its end.
     let job = object::ObjectRef::of(in_olm(&simulation, "batch", "Job")[0]);
     simulation.delete(&job).unwrap();
     let mut plan = of_kind(&simulation, "InstallPlan")[0].clone();
@@ -496,11 +496,11 @@ fn what_a_job_has_unpacked_is_installed_when_the_job_is_gone() {
     simulation.apply(plan).unwrap();
     rest(&mut simulation);
     assert!(story(&simulation).starts_with("rose.v1.0.0 Succeeded; Complete: rose.v1.0.0"), "{}", story(&simulation));
-    assert_eq!(in_olm(&simulation, "batch", "Job").len(), 0, "none is needed");
+    assert_eq!(in_olm(&simulation, "batch", "Job").len(), 0, "no Job is needed");
 }
 
 #[test]
-fn a_job_that_failed_says_why_and_gets_another_where_the_group_says_so() {
+fn a_failed_job_is_reported_and_retried_as_the_group_specifies() {
     let (mut simulation, name) = with_jobs();
     let mut group = of_kind(&simulation, "OperatorGroup")[0].clone();
     group["metadata"]["annotations"] = json!({ "operatorframework.io/bundle-unpack-min-retry-interval": "1m" });

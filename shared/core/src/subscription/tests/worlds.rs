@@ -1,4 +1,4 @@
-//! The recorded worlds: the real resolver's choice behind real listers, and what it makes of that choice.
+//! The recorded worlds: the real resolver's choice with real listers, and what OLM does with that choice.
 
 use std::collections::BTreeSet;
 
@@ -30,9 +30,9 @@ struct Outcome {
     steps: Value,
 }
 
-/// Worlds of which something else is said here, and why.
+/// Worlds with a different expected result, and why.
 const DEVIATIONS: &[(&str, &str)] = &[
-    ("w-069", "which of two broken channels is told is random in OLM"),
+    ("w-069", "which of two broken channels is reported is random in OLM"),
     ("w-287", "the head is in two channels; which of them is random in OLM, and five runs agreed by chance"),
 ];
 
@@ -135,7 +135,7 @@ fn subscription(subscription: &Value, namespace: &str) -> Value {
     })
 }
 
-/// What we resolve, and make of it, in the words of the recording.
+/// Returns our resolution and its result, in the form of the recording.
 fn ours(world: &Value) -> (Result<Value, Failure>, Value) {
     let text = |key: &str| object::text(world, &[key]);
     let (namespace, global) = (text("namespace"), text("globalCatalogNamespace"));
@@ -203,7 +203,7 @@ fn ours(world: &Value) -> (Result<Value, Failure>, Value) {
         })
     });
     let bundles: Value = bundles.collect();
-    // Like OLM's, this looks for any CSV of the name, and a copy is one.
+    // Like OLM, this looks for any CSV of the name, including copies.
     let exists = |name: &str| object::list(world, &["csvs"]).iter().any(|c| c["name"] == name);
     let (mut lookups, mut new, mut updated) = (Vec::new(), Vec::new(), Vec::new());
     for Need { chosen, matches } in needs(&resolution, &subscriptions, exists) {
@@ -224,7 +224,7 @@ fn sorted(mut list: Vec<Value>) -> Vec<Value> {
     list
 }
 
-/// The recorded steps in the same words.
+/// Returns the recorded steps in the same form.
 fn their_steps(steps: &Value) -> Value {
     let all = |key: &str, fields: &[&[&str]]| {
         let one = |v: &Value| fields.iter().map(|path| json!(object::text(v, path))).collect::<Value>();
@@ -250,14 +250,14 @@ fn their_bundles(resolve: &Value) -> Value {
     bundles
 }
 
-/// Errors that join several come in any order.
+/// The order of joined errors is arbitrary.
 fn words(text: &str) -> Vec<&str> {
     let mut words: Vec<&str> = text.split([' ', ',', '[', ']', '"']).collect();
     words.sort_unstable();
     words
 }
 
-/// What is wrong with our answer to a world; none when it is one of the recorded ones.
+/// Returns what is wrong with the answer for a world; `None` when it is one of the recorded ones.
 fn fault(Line { id: _, world, result, distinct_results }: &Line) -> Option<String> {
     let recorded: Vec<&Outcome> = distinct_results.iter().chain([result]).collect();
     let (resolved, steps) = ours(world);
@@ -266,7 +266,7 @@ fn fault(Line { id: _, world, result, distinct_results }: &Line) -> Option<Strin
             recorded.iter().any(|o| their_bundles(&o.resolve) == *bundles)
                 && recorded.iter().any(|o| their_steps(&o.steps) == steps)
         }
-        // Which of several contradictions is told is not always the same.
+        // Which of several contradictions is reported varies.
         Err(Failure::Unsatisfiable(_)) => recorded.iter().all(|o| !o.resolve["unsatisfied"].is_null()),
         Err(Failure::Error(message)) => {
             recorded.iter().any(|o| words(object::text(&o.resolve, &["error"])) == words(message))
@@ -286,9 +286,9 @@ fn worlds_as_recorded() {
     checked.end();
 }
 
-/// Two OperatorGroups, a CSV that cannot be read, and a catalog that does not answer: OLM tells them together.
+/// Two OperatorGroups, an unreadable CSV, and a catalog that does not respond: OLM reports them together.
 #[test]
-fn what_is_wrong_with_several_sources_is_told_together() {
+fn errors_of_several_sources_are_reported_together() {
     let catalog = |name: &str| json!({ "name": name, "namespace": "olm", "packages": [], "bundles": [], "listBundlesError": "refused" });
     let world = |groups: u64, csvs: Value, catalogs: Value| {
         json!({ "namespace": "app", "globalCatalogNamespace": "olm", "operatorGroups": groups, "csvs": csvs,
