@@ -278,9 +278,9 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let other = Terms { explained: Some("sha256:0123456789abcdef".to_owned()), ..Terms::default() };
     let only = Terms { only_csvs: vec!["tea-house.v1.0.0".to_owned()], ..Terms::default() };
     for (terms, why) in [
-        (other, "what it would do is not what was explained"),
-        (only, "it brings more than tea-house.v1.0.0: samovar.v2.3.0"),
-        (policy("size(csvs) == 1"), "it does not hold that size(csvs) == 1"),
+        (other, "its effect has changed since it was explained"),
+        (only, "it installs more than tea-house.v1.0.0: samovar.v2.3.0"),
+        (policy("size(csvs) == 1"), "the policy does not hold: size(csvs) == 1"),
     ] {
         let (answer, text, talk) = admin.approves(&first, terms);
         assert_eq!(answer, Ok(Outcome::Negative), "{text}{talk}");
@@ -316,7 +316,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let dry_run = &told["dryRun"];
     assert_eq!(
         dry_run["message"],
-        "not allowed to impersonate ServiceAccount narrow/keeper, with whose rights the plan is executed"
+        "not allowed to impersonate ServiceAccount narrow/keeper, whose rights are used to execute the plan"
     );
     let taken = dry_run["taken"].as_u64().unwrap();
     assert!(0 < taken && taken < whole, "definitions are everybody's: {dry_run}");
@@ -334,7 +334,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
     let mut printer = Printer::to(out.clone(), err.clone()).answered_by(touch);
     let options = approve::Options { yes: false, ..admin.approval(&first, Terms::default()) };
     assert_eq!(approve::run(&options, &mut printer), Ok(Outcome::Negative), "{}", err.text());
-    assert!(out.text().contains("has changed since it was looked at"), "{}", out.text());
+    assert!(out.text().contains("has changed since it was read"), "{}", out.text());
 
     // The explained plan is approved.
     let (answer, text, talk) = admin.approves(&first, Terms { explained: Some(hash.clone()), ..Terms::default() });

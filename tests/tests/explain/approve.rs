@@ -78,7 +78,7 @@ fn a_plan_that_would_fail_is_not_approved_unless_that_is_allowed() {
     let (ended, out, err) = approved(api.kubeconfig(), &plan, false, None);
     assert_eq!(ended, Ok(Outcome::Negative), "{out}{err}");
     assert!(out.contains("not approved: it would fail: namespace garden has several OperatorGroups"), "{out}");
-    assert!(err.contains("--allow-failing approves it all the same"), "{err}");
+    assert!(err.contains("to approve it anyway, pass --allow-failing"), "{err}");
     let simulation = api.stop();
     assert!(!is_approved(&simulation, &plan));
     let api = SimApi::start(simulation).unwrap();
@@ -104,7 +104,7 @@ fn unreadable_operator_groups_are_not_treated_as_absent() {
             refused.message.contains("to list operatorgroups.operators.coreos.com in namespace garden"),
             "{refused}"
         );
-        assert!(refused.hints.join("; ").contains("--allow-failing approves all the same"), "{refused:?}");
+        assert!(refused.hints.join("; ").contains("to approve them anyway, pass --allow-failing"), "{refused:?}");
         let said = format!("{out}{err}{refused}");
         assert!(!said.contains("has no OperatorGroup"), "{said}");
         // explain fails, and list reports the known state of plans.

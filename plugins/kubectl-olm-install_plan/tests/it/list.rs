@@ -45,7 +45,7 @@ fn some_of_them() {
     let (code, table, talk) = listed(&["-n", "nowhere"]);
     assert_eq!(
         (code, table.as_str(), talk.as_str()),
-        (0, "", "No InstallPlans found in nowhere namespace: -A looks in all\n")
+        (0, "", "No InstallPlans found in nowhere namespace; -A lists all namespaces\n")
     );
 }
 

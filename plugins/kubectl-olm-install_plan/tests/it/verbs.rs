@@ -42,5 +42,5 @@ fn a_server_that_does_not_answer() {
     }
     // Who waits asks again, and looks once when there is no time.
     let talk = refused(&["wait", "install-a", "--timeout", "0", "--server", "http://127.0.0.1:1"]);
-    assert!(talk.contains("it is asked again") && talk.contains("error: no answer from the server: "), "{talk}");
+    assert!(talk.contains("retrying") && talk.contains("error: no answer from the server: "), "{talk}");
 }

@@ -139,7 +139,7 @@ impl Lister<'_> {
         if listing.entries.is_empty() && names.is_empty() && list.wants_table() {
             printer.talk(match self.place.as_str() {
                 "" => "No CatalogSources found".to_owned(),
-                namespace => format!("No CatalogSources found in {namespace} namespace: -A looks in all"),
+                namespace => format!("No CatalogSources found in {namespace} namespace; -A lists all namespaces"),
             });
             return Ok(Outcome::Done);
         }

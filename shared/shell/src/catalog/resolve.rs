@@ -226,8 +226,8 @@ impl Asked {
                 let exact = olm_core::version::parse_tolerant(range).is_ok();
                 let range = if exact { format!("={range}") } else { range.to_owned() };
                 let read = Range::parse(&range).map_err(|e| {
-                    let refused = CliError::usage(format!("{range:?} is no range of versions: {e}"));
-                    refused.hint("write it as catalogs do: >=1.2.0 <2.0.0")
+                    let refused = CliError::usage(format!("invalid version range {range:?}: {e}"));
+                    refused.hint("write a range as in catalogs: >=1.2.0 <2.0.0")
                 })?;
                 (package, Some(read))
             }

@@ -1,11 +1,11 @@
-//! `kubectl olm install-plan approve`: yes to exactly what was explained.
+//! `kubectl olm install-plan approve`: approves exactly the plan that was explained.
 //!
 //! ```text
-//!   plans --standing--> not for approval? --explain--> terms kept? --summary, question--> still the same? --patch--> approved
+//! plans --state--> cannot be approved? --explain--> terms met? --summary, prompt--> unchanged? --patch--> approved
 //! ```
 //!
-//! *Guarantees*: what is approved is the plan at the resourceVersion that was looked at, and what it would do was looked at last
-//! before anybody was asked, and again after the answer. A plan that changed in between is not approved.
+//! *Guarantees*: the plan is approved at the resourceVersion that was read. Its effect is computed before the prompt,
+//! and again after the answer. A plan that changes in between is not approved.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,37 +33,37 @@ use crate::cluster::api::Api;
 use crate::image;
 use crate::observe::{ClusterState, ReadScope};
 
-/// Who has approved a plan, when, and the hash of the explanation of what it would do.
+/// The annotations for the user who approved a plan, the time, and the hash of the explanation.
 const APPROVED_BY: &str = "kubectl-olm/approved-by";
 const APPROVED_AT: &str = "kubectl-olm/approved-at";
 const APPROVED_HASH: &str = "kubectl-olm/approved-hash";
 
-/// What to approve, and on which terms.
+/// What to approve, and under which conditions.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The cluster.
     pub cluster: ClusterFlags,
     /// The namespaces.
     pub namespaces: NamespaceFlags,
-    /// The plans; none: all that wait for approval.
+    /// The plans; empty means all that wait for approval.
     pub plans: Vec<String>,
-    /// Of all, those with these labels.
+    /// The labels to select by among all plans.
     pub selector: Option<LabelQuery>,
-    /// What is asked of them.
+    /// The conditions that they must meet.
     pub terms: Terms,
-    /// Go ahead without asking?
+    /// Whether to skip the prompt.
     pub yes: bool,
-    /// Only say what would be done.
+    /// Whether to print only what would be done.
     pub dry_run: DryRun,
-    /// Wait until they are complete, at most so long.
+    /// How long to wait until they are complete.
     pub wait: Option<Duration>,
     /// How images of bundles are pulled.
     pub images: image::Options,
-    /// Do the controllers go on without optional objects?
+    /// Whether the controllers skip optional objects that cannot be created.
     pub optional_manifests: bool,
 }
 
-/// A plan that may be approved, as it was looked at.
+/// A plan that may be approved, as it was read.
 struct Candidate {
     target: ObjectRef,
     uid: String,
@@ -71,28 +71,28 @@ struct Candidate {
     explanation: Explanation,
 }
 
-/// What became of one.
+/// The result for one plan.
 enum Said {
     Approved,
-    /// There is nothing to approve: how the plan stands.
+    /// Nothing to approve, with the state of the plan.
     Already(String),
     Refused(Refusal),
     Failed(CliError),
 }
 
-/// Approves.
+/// Approves the plans.
 ///
 /// # Errors
-/// There is no such plan, it cannot be explained, or the server refuses.
+/// A plan does not exist, cannot be explained, or the server refuses the request.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let terms = options.terms.understood()?;
     if options.terms.explained.is_some() && options.plans.len() != 1 {
         return Err(
-            CliError::usage("--explained is the hash of one explanation").hint("name the one plan that it is of")
+            CliError::usage("--explained is the hash of one explanation").hint("name the plan of this explanation")
         );
     }
     if options.namespaces.all_namespaces && !options.plans.is_empty() {
-        return Err(CliError::usage("a plan that is named is of one namespace").hint("-A goes with --all"));
+        return Err(CliError::usage("-A cannot be combined with plan names").hint("use -n NAMESPACE, or -A with --all"));
     }
     block_on(approve(options, &terms, printer))
 }
@@ -108,7 +108,7 @@ async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -
     }
     let mut told: Vec<(ObjectRef, Said)> = Vec::new();
     let mut candidates = Vec::new();
-    // Whose end is waited for, whoever approved them.
+    // The plans to wait for, including those approved before.
     let mut approved = Vec::new();
     for target in plans {
         match examine(&mut seen, &target, terms, &options.images, printer).await {
@@ -133,7 +133,7 @@ async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -
             printer.talk("Nothing was approved");
             return Ok(Outcome::Negative);
         }
-        // Reading takes a while.
+        // The state may have changed since it was read.
         seen = read_state(options, printer).await?;
         vital(&seen, terms)?;
     }
@@ -167,14 +167,14 @@ async fn approve(options: &Options, terms: &Understood, printer: &mut Printer) -
     }
 }
 
-/// An error when something could not be read without which no plan should be approved.
+/// Returns an error if objects could not be read that an approval requires.
 fn vital(seen: &ClusterState, terms: &Understood) -> Result<(), CliError> {
     let find = |asked: &Asked| seen.gaps.iter().find(|gap| explain::is_vital(gap, asked));
     match find(&Asked::Plans(Vec::new())) {
-        // Whether the plans would fail is not known then.
+        // Without OperatorGroups it is unknown whether the plans would fail.
         Some(gap) if gap.is_of("installplans") => Err(CliError::from(gap)),
         Some(gap) if !terms.allow_failing => {
-            let hint = "without it nobody can tell whether plans would fail; --allow-failing approves all the same";
+            let hint = "without this permission it is unknown whether plans would fail; to approve them anyway, pass --allow-failing";
             Err(CliError::from(gap).hint(hint))
         }
         _ => Ok(()),
@@ -188,7 +188,7 @@ async fn read_state(options: &Options, printer: &mut Printer) -> Result<ClusterS
     Ok(seen)
 }
 
-/// The plans that are meant.
+/// Returns the selected plans.
 fn chosen(options: &Options, seen: &ClusterState) -> Result<Vec<ObjectRef>, CliError> {
     let world = Reader::new(&seen.world);
     let namespace = seen.namespace.as_deref().unwrap_or_default();
@@ -212,7 +212,7 @@ fn chosen(options: &Options, seen: &ClusterState) -> Result<Vec<ObjectRef>, CliE
     Ok(targets)
 }
 
-/// Looks whether a plan may be approved, and what it would do.
+/// Explains a plan, and checks whether it may be approved.
 async fn examine(
     seen: &mut ClusterState,
     target: &ObjectRef,
@@ -257,7 +257,7 @@ async fn explained(
     explain(seen, &subject, images, dry_run, printer).await
 }
 
-/// Is the plan as it was, and would it do the same?
+/// Returns whether the plan and its effect are unchanged.
 async fn is_same(
     seen: &mut ClusterState,
     candidate: &Candidate,
@@ -273,10 +273,7 @@ async fn is_same(
 }
 
 fn changed() -> Refusal {
-    Refusal::new(
-        "it, or what it would do, has changed since it was looked at",
-        "run the command again, and look at it again",
-    )
+    Refusal::new("the plan or its effect has changed since it was read", "run the command again and review the plan")
 }
 
 fn question(candidates: &[Candidate]) -> String {
@@ -286,7 +283,7 @@ fn question(candidates: &[Candidate]) -> String {
     }
 }
 
-/// Approves one plan, at the version that was looked at.
+/// Approves one plan, at the resourceVersion that was read.
 async fn give(api: &Api, candidate: &Candidate, who: Option<&str>, dry_run: DryRun) -> Said {
     let Candidate { target, uid, resource_version, explanation } = candidate;
     let mut annotations = json!({ APPROVED_AT: object::time(Timestamp::now()), APPROVED_HASH: explanation.hash });
@@ -327,14 +324,14 @@ fn is_approved(plan: &Value) -> bool {
     object::at(plan, &["spec", "approved"]) == &Value::Bool(true)
 }
 
-/// ` by jane at 2026-…`, as far as the plan says.
+/// Returns ` by jane at 2026-…`, as far as the annotations of the plan contain it.
 fn by_whom(plan: &Value) -> String {
     let said =
         |key, word: &str| object::annotation(plan, key).map(|text| format!(" {word} {text}")).unwrap_or_default();
     said(APPROVED_BY, "by") + &said(APPROVED_AT, "at")
 }
 
-/// `was approved already by jane at 2026-…, it is Complete`
+/// Returns `was approved already by jane at 2026-…, it is Complete`.
 fn already(plan: &Value, summary: &PlanSummary) -> String {
     let approved = if summary.approved { "was approved already" } else { "needs no approval" };
     let phase = match summary.phase.as_str() {
@@ -344,7 +341,7 @@ fn already(plan: &Value, summary: &PlanSummary) -> String {
     format!("{approved}{}{phase}", by_whom(plan))
 }
 
-/// As whom the server knows us.
+/// Returns the user name by which the server authenticates this client.
 async fn who(api: &Api, printer: &mut Printer) -> Option<String> {
     let review = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
     match api.create(&review).await {
@@ -352,13 +349,13 @@ async fn who(api: &Api, printer: &mut Printer) -> Option<String> {
             Some(object::text(&answer, &["status", "userInfo", "username"]).to_owned()).filter(|n| !n.is_empty())
         }
         Err(Status { message, .. }) => {
-            printer.warn(format_args!("the server does not say who approves, so it is not noted: {message}"));
+            printer.warn(format_args!("the annotation kubectl-olm/approved-by is not set, because the server does not report the user name: {message}"));
             None
         }
     }
 }
 
-/// Tells of each plan in a line.
+/// Prints one line for each plan.
 fn tell(told: Vec<(ObjectRef, Said)>, options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let mut outcome = Outcome::Done;
     let alone = told.len() == 1;
@@ -393,7 +390,7 @@ fn tell(told: Vec<(ObjectRef, Said)>, options: &Options, printer: &mut Printer) 
         }
     }
     if failures > 0 {
-        return Err(CliError::new(ErrorKind::Api, format!("{failures} of the plans could not be approved")));
+        return Err(CliError::new(ErrorKind::Api, format!("{failures} plans could not be approved")));
     }
     Ok(outcome)
 }
@@ -407,7 +404,7 @@ mod tests {
     use super::*;
     use crate::cluster::api::Resource;
 
-    /// An API server that answers PATCH with a code, and GET with the plan; and what it was sent.
+    /// Returns an API server that responds to PATCH with a code and to GET with the plan, and the requests that it receives.
     async fn server(code: u16, plan: Value) -> (Api, Arc<Mutex<Vec<String>>>) {
         let sent = Arc::new(Mutex::new(Vec::new()));
         let log = sent.clone();
@@ -453,7 +450,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_approved_is_the_version_that_was_looked_at() {
+    async fn a_plan_is_approved_at_the_version_that_was_read() {
         let (said, sent) = given(200, true).await;
         assert!(matches!(said, Said::Approved));
         let patch: Value = serde_json::from_str(&sent[0]).unwrap();
@@ -465,7 +462,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_plan_that_changed_is_not_approved_unless_somebody_else_did() {
+    async fn a_changed_plan_is_not_approved_unless_another_user_approved_it() {
         let (said, sent) = given(409, false).await;
         assert!(matches!(said, Said::Refused(_)));
         assert_eq!(sent.len(), 2, "{sent:?}");

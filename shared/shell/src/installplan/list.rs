@@ -1,4 +1,4 @@
-//! `kubectl olm install-plan list`: where the plans stand, and what each waits for.
+//! `kubectl olm install-plan list`: the state of plans, and what each waits for.
 
 use std::time::Duration;
 
@@ -20,35 +20,35 @@ use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::cluster::backoff::Backoff;
 use crate::observe::{ClusterState, Gap, ReadScope};
 
-/// So much of a reason is shown in a table that is not wide.
+/// The maximum length, in characters, of a reason in a table that is not wide.
 const SHORT: usize = 100;
 
 /// Which plans to list.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where they are.
+    /// The source of the objects.
     pub source: SourceFlags,
     /// Their namespaces.
     pub namespaces: NamespaceFlags,
-    /// Their names; none for all.
+    /// Their names; empty means all.
     pub names: Vec<String>,
-    /// Only those that wait for approval?
+    /// Whether to list only plans that wait for approval.
     pub pending: bool,
-    /// Which of them, and the form of the answer.
+    /// The selection and the output format.
     pub list: ListFlags,
 }
 
-/// A plan, and where it stands.
+/// A plan, and its state.
 struct Listed<'w> {
     plan: &'w Value,
     summary: PlanSummary,
     subscriptions: Vec<&'w str>,
 }
 
-/// Lists plans. The answer is no when a plan that is named is not there.
+/// Lists plans. The outcome is negative if a named plan does not exist.
 ///
 /// # Errors
-/// They cannot be read, or one of those that are asked for. The others are printed.
+/// The plans cannot be read, or one that was named; the others are printed.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     if !options.source.from.is_empty() {
         options.list.refuse_to_watch("a file")?;
@@ -83,8 +83,8 @@ async fn read_state(options: &Options, printer: &mut Printer) -> Result<ClusterS
     options.source.read(&options.namespaces, &[], ReadScope::Plans, printer).await
 }
 
-/// Lists plans, and goes on with what changes until somebody stops it. An API server ends a watch after some minutes: then it is looked at
-/// again, and only what is different is printed.
+/// Lists plans, and prints changes until the process is stopped. An API server ends a watch after some minutes: then
+/// the plans are listed again, and only differences are printed.
 async fn watch(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let (mut watched, mut backoff) = (Watched::default(), Backoff::new());
     loop {
@@ -118,7 +118,7 @@ async fn watch(options: &Options, printer: &mut Printer) -> Result<Outcome, CliE
     }
 }
 
-/// The plans that are asked for, as they are now.
+/// Returns the selected plans in their current state.
 fn listing(seen: &ClusterState, options: &Options) -> Listing {
     let world = Reader::new(&seen.world);
     let mut listed = Vec::new();
@@ -149,8 +149,7 @@ fn is_named(plan: &Value, names: &[String]) -> bool {
     names.is_empty() || names.iter().any(|name| name == object::name(plan))
 }
 
-/// The names of which there is no plan.
-/// Plans that are asked for, are there, and cannot be read.
+/// Returns the selected plans that exist but cannot be read.
 fn unreadable<'s>(seen: &'s ClusterState, options: &Options) -> Vec<&'s Gap> {
     let is_asked = |gap: &&Gap| options.names.is_empty() || options.names.contains(&gap.name);
     seen.gaps.iter().filter(|gap| gap.is_unreadable_of("installplans")).filter(is_asked).collect()
@@ -193,11 +192,11 @@ fn none(seen: &ClusterState, pending: bool) -> String {
     let what = if pending { "No InstallPlans that wait for approval" } else { "No InstallPlans" };
     match &seen.namespace {
         None => format!("{what} found"),
-        Some(namespace) => format!("{what} found in {namespace} namespace: -A looks in all"),
+        Some(namespace) => format!("{what} found in {namespace} namespace; -A lists all namespaces"),
     }
 }
 
-/// A plan as a row, and as data.
+/// Returns a plan as a row, and as data.
 fn entry(listed: &Listed<'_>, seen: &ClusterState, is_wide: bool) -> Entry {
     let Listed { plan, summary, subscriptions } = listed;
     let mut cells = Vec::new();
@@ -221,12 +220,12 @@ fn entry(listed: &Listed<'_>, seen: &ClusterState, is_wide: bool) -> Entry {
         subscriptions.join(","),
         if is_wide { why } else { shortened(&why) },
     ]);
-    // Of several namespaces each line is what goes behind a command: xargs -L1 kubectl olm install-plan approve
+    // With all namespaces a line is an argument list: xargs -L1 kubectl olm install-plan approve
     let place = seen.namespace.is_none().then(|| format!(" -n {}", object::namespace(plan)));
     Entry { object: document(listed), cells, name: format!("{}{}", output::name(plan), place.unwrap_or_default()) }
 }
 
-/// What a plan waits for, beside its name.
+/// Returns what a plan waits for, without its name.
 fn why(summary: &PlanSummary) -> String {
     let told = summary.reason.as_ref().map(|reason| match reason {
         Reason::ApprovalNeeded { .. } => "waits for approval".to_owned(),
@@ -239,7 +238,7 @@ fn why(summary: &PlanSummary) -> String {
     superseded.into_iter().chain(told).chain(summary.unheeded.iter().cloned()).collect::<Vec<_>>().join("; ")
 }
 
-/// Whose step it is, when there are several.
+/// Returns the bundle whose step it is, if the plan has several.
 fn blamed(culprit: &BlockingBundle) -> String {
     if culprit.others.is_empty() { String::new() } else { format!(" ({})", culprit.csv) }
 }
@@ -251,7 +250,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// A plan as data.
+/// Returns a plan as data.
 fn document(Listed { plan, summary, subscriptions }: &Listed<'_>) -> Value {
     let metadata = object::at(plan, &["metadata"]);
     let mut of_metadata = json!({ "namespace": object::namespace(plan), "name": object::name(plan) });

@@ -1,4 +1,4 @@
-//! Which InstallPlans are meant, and how they are told from each other.
+//! Finds InstallPlans, and reports missing ones.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use crate::cluster::api::Api;
 use crate::cluster::request_error::RequestError;
 use crate::observe::{ClusterState, Gap};
 
-/// What nobody knows.
+/// The cell of an unknown age.
 const UNKNOWN: &str = "<unknown>";
 
-/// A connection to the cluster, and the namespace to work in.
+/// Connects to the cluster, and returns the namespace to work in.
 pub(super) async fn connect(cluster: &ClusterFlags, namespace: Option<&str>) -> Result<(Api, String), CliError> {
     connect::connect_in(cluster, namespace).await
 }
 
-/// Where a plan stands, as far as what was seen tells.
+/// Returns the state of a plan, as far as the objects that were read show it.
 pub(super) fn summary_in(seen: &ClusterState, plan: &Value) -> PlanSummary {
     let mut summary = summary::summarize(&seen.settings, &Reader::new(&seen.world), plan);
     let namespace = object::namespace(plan);
@@ -35,32 +35,32 @@ pub(super) fn summary_in(seen: &ClusterState, plan: &Value) -> PlanSummary {
     summary
 }
 
-/// The InstallPlan of that name.
+/// Returns a reference to the InstallPlan of that name.
 pub(super) fn plan_ref(namespace: &str, name: &str) -> ObjectRef {
     let gvk = Gvk::new("operators.coreos.com", "v1alpha1", "InstallPlan");
     ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
-/// There is none.
+/// Returns the error for an object that does not exist.
 pub(super) fn not_found(what: &str, name: &str, namespace: &str) -> CliError {
     CliError::new(ErrorKind::Api, format!("there is no {what} {name:?} in namespace {namespace}"))
         .hint(whereabouts(what))
 }
 
-/// How to find one.
+/// Returns a hint on how to find objects of the kind.
 pub(super) fn whereabouts(what: &str) -> &'static str {
     match what {
         "InstallPlan" => "kubectl olm install-plan list -A lists the plans of all namespaces",
-        _ => "kubectl get subscriptions.operators.coreos.com -A lists those of all namespaces",
+        _ => "kubectl get subscriptions.operators.coreos.com -A lists the Subscriptions of all namespaces",
     }
 }
 
-/// InstallPlans, or Subscriptions, cannot be read or written.
+/// Returns the error for InstallPlans or Subscriptions that cannot be read or written.
 pub(super) fn refused(status: &Status, verb: &'static str, plural: &str, namespace: &str) -> CliError {
     RequestError::new(verb, format!("{plural}.operators.coreos.com"), namespace, status.clone()).into()
 }
 
-/// How long an object has been there, as kubectl shows it.
+/// Returns the age of an object in kubectl's format.
 pub(super) fn age(object: &Value, now: Timestamp) -> String {
     let created = object::parse_time(object::text(object, &["metadata", "creationTimestamp"]));
     let since = created.and_then(|at| Duration::try_from(now.duration_since(at)).ok());

@@ -1,11 +1,9 @@
-//! The verbs of `kubectl olm install-plan`.
+//! The commands of `kubectl olm install-plan`.
 //!
 //! ```text
-//!   observe --ClusterState--> list      where the plans stand, and what each waits for
-//!                     explain   what they would do
-//!                     approve   yes to what was explained   --> policy    may it be approved?
-//!                     wait      until a plan is complete, approved or failed
-//!                     named     which plans are meant, and why nobody may look at them
+//! observe --ClusterState--> list      the state of plans, and what each waits for explain   what plans would do
+//! approve   approves what was explained   --> policy    may a plan be approved? wait      waits until a plan is
+//! complete, approved or failed lookup    finds plans, and reports missing ones
 //! ```
 
 pub mod approve;

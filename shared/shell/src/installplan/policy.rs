@@ -1,4 +1,4 @@
-//! May a plan be approved? What is asked of it, besides that somebody wants it.
+//! The conditions under which a plan may be approved.
 
 use olm_core::constraint::Policy;
 use olm_core::explain::{Explanation, Outcome};
@@ -9,22 +9,22 @@ use serde_json::Value;
 
 use crate::cli::CliError;
 
-/// What is asked of a plan.
+/// The conditions that a plan must meet.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
-    /// The hash of the explanation that somebody has read, or the beginning of it.
+    /// The hash of the explanation that was reviewed, or a prefix of it.
     pub explained: Option<String>,
-    /// May operators ride along that nobody asked about?
+    /// Whether the plan may contain unrelated operators that were not requested.
     pub allow_bystanders: bool,
-    /// May plans be approved that would fail, or of which nobody can tell since OperatorGroups may not be read?
+    /// Whether plans may be approved that would fail, or whose result is unknown because OperatorGroups cannot be read.
     pub allow_failing: bool,
-    /// What has to hold of the explanation, in CEL.
+    /// CEL expressions over the explanation that must be true.
     pub policies: Vec<String>,
-    /// The only ClusterServiceVersions that it may bring; none: any.
+    /// The only ClusterServiceVersions that the plan may install; empty means any.
     pub only_csvs: Vec<String>,
 }
 
-/// Why a plan is not approved, and what to do about it.
+/// Why a plan is not approved, and a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) why: String,
@@ -37,16 +37,16 @@ impl Refusal {
     }
 }
 
-/// So many characters of a hash tell explanations apart.
+/// The minimum length of a hash prefix, which is enough to be unique.
 const HASH: usize = 12;
 
-/// What makes a policy undecidable most often.
-const NULL: &str = "x.from is null for an operator that is new, which x.from == null tells";
+/// Hint about the most frequent cause of evaluation errors.
+const NULL: &str = "x.from is null for a new operator; test it with x.from == null";
 
-/// Reads policies about explanations.
+/// Compiles policies over explanations.
 ///
 /// # Errors
-/// One of them is none.
+/// A policy is invalid.
 pub(super) fn policies(texts: &[String]) -> Result<Vec<Policy>, CliError> {
     let example = serde_json::to_value(Explanation::default()).unwrap_or_default();
     let policies = texts.iter().map(|text| {
@@ -58,22 +58,22 @@ pub(super) fn policies(texts: &[String]) -> Result<Vec<Policy>, CliError> {
     policies.collect()
 }
 
-/// What comes of a policy that is tried.
+/// The result of evaluating a policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Tried {
     /// The policy as it was written.
     pub policy: String,
-    /// Does it hold? `null`: that cannot be told.
+    /// Whether the policy holds; `null` if it cannot be evaluated.
     pub holds: Option<bool>,
-    /// The part that does not hold: of rules that are joined with `&&` the first; empty when it holds.
+    /// The part that does not hold: the first operand of `&&` that is false; empty if the policy holds.
     pub failing: String,
-    /// Why it cannot be told whether it holds; empty otherwise.
+    /// The evaluation error; empty if there is none.
     pub message: String,
 }
 
 impl Tried {
-    /// Tries a policy on an explanation.
+    /// Evaluates a policy on an explanation.
     pub(super) fn new(policy: &Policy, explanation: &Value) -> Self {
         let tried =
             Self { policy: policy.text().to_owned(), holds: None, failing: String::new(), message: String::new() };
@@ -91,13 +91,13 @@ impl std::fmt::Display for Tried {
         match holds {
             Some(true) => write!(f, "holds: {policy}"),
             Some(false) if failing == policy => write!(f, "does not hold: {policy}"),
-            Some(false) => write!(f, "does not hold: {failing} (a part of {policy})"),
-            None => write!(f, "cannot be told: {policy}: {message}"),
+            Some(false) => write!(f, "does not hold: {failing} (part of {policy})"),
+            None => write!(f, "cannot be evaluated: {policy}: {message}"),
         }
     }
 }
 
-/// The terms, understood.
+/// Parsed [`Terms`].
 pub(super) struct Understood {
     explained: Option<String>,
     allow_bystanders: bool,
@@ -107,18 +107,18 @@ pub(super) struct Understood {
 }
 
 impl Terms {
-    /// Reads them.
+    /// Parses the terms.
     ///
     /// # Errors
-    /// A policy or the hash is not one.
+    /// A policy or the hash is invalid.
     pub(super) fn understood(&self) -> Result<Understood, CliError> {
         let policies = policies(&self.policies)?;
         let explained = self.explained.as_deref().map(|hash| hash.strip_prefix("sha256:").unwrap_or(hash));
         if let Some(hash) = explained
             && (hash.len() < HASH || !hash.chars().all(|c| c.is_ascii_hexdigit()))
         {
-            return Err(CliError::usage(format!("--explained {hash:?} is no hash of an explanation"))
-                .hint(format!("explain prints it; its first {HASH} characters are enough")));
+            return Err(CliError::usage(format!("--explained {hash:?} is not the hash of an explanation"))
+                .hint(format!("explain prints the hash; its first {HASH} characters are enough")));
         }
         Ok(Understood {
             explained: explained.map(str::to_owned),
@@ -130,23 +130,24 @@ impl Terms {
     }
 }
 
-/// Can nobody approve it, as it stands?
+/// Returns why the plan in its current state cannot be approved, if so.
 pub(super) fn summary_refusal(name: &str, summary: &PlanSummary) -> Option<Refusal> {
     if let Some(newer) = &summary.superseded_by {
-        let hint = format!("it would install what is out of date; look at {newer} instead, and delete {name}");
+        let hint = format!("it would install outdated versions; use {newer} instead, and delete {name}");
         return Some(Refusal::new(format!("superseded by {newer}"), hint));
     }
     (summary.phase != "RequiresApproval").then(|| {
-        let why = summary.reason.as_ref().map_or_else(|| "it waits for nobody".to_owned(), ToString::to_string);
-        Refusal::new(why, "only plans that OLM has made and that wait can be approved")
+        let why =
+            summary.reason.as_ref().map_or_else(|| "it does not wait for approval".to_owned(), ToString::to_string);
+        Refusal::new(why, "only plans that were created by OLM and wait for approval can be approved")
     })
 }
 
 impl Understood {
-    /// What the plan would do that it may not; none when it may be approved.
+    /// Returns which condition the plan does not meet; `None` if it may be approved.
     ///
     /// # Errors
-    /// A policy has no answer for it.
+    /// A policy cannot be evaluated.
     pub(super) fn refusal(
         &self,
         summary: &PlanSummary,
@@ -155,10 +156,10 @@ impl Understood {
         if let Some(hash) = &self.explained
             && !explanation.hash.trim_start_matches("sha256:").starts_with(hash.as_str())
         {
-            let why = format!("what it would do is not what was explained: it is {} now", explanation.hash);
+            let why = format!("its effect has changed since it was explained; the hash is now {}", explanation.hash);
             return Ok(Some(Refusal::new(
                 why,
-                "explain it again, and see what has changed; with other rights to read, other things are known, and the hash differs",
+                "explain it again and review the changes; the hash also differs between users with different read permissions",
             )));
         }
         if let Some(refusal) = failing(explanation).filter(|_| !self.allow_failing) {
@@ -167,15 +168,14 @@ impl Understood {
         let others = summary.csvs.iter().map(|csv| csv.to.as_str());
         let others: Vec<&str> = others.filter(|csv| !self.only_csvs.iter().any(|only| only == csv)).collect();
         if !self.only_csvs.is_empty() && !others.is_empty() {
-            let why = format!("it brings more than {}: {}", self.only_csvs.join(", "), others.join(", "));
-            return Ok(Some(Refusal::new(why, "name these as well with --only-csv, if they may come")));
+            let why = format!("it installs more than {}: {}", self.only_csvs.join(", "), others.join(", "));
+            return Ok(Some(Refusal::new(why, "to allow these, name them with --only-csv as well")));
         }
         let riding = explanation.csvs.iter().filter(|csv| csv.bystander).map(|csv| csv.name.as_str());
         let riding: Vec<&str> = riding.filter(|csv| !self.only_csvs.iter().any(|only| only == csv)).collect();
         if !riding.is_empty() && !self.allow_bystanders {
-            let why = format!("operators that do not need each other ride along: {}", riding.join(", "));
-            let hint =
-                "OLM approves all of a plan or nothing: --allow-bystanders takes them all, --only-csv names them";
+            let why = format!("it contains operators that do not depend on each other: {}", riding.join(", "));
+            let hint = "a plan is approved as a whole; allow all its operators with --allow-bystanders, or name them with --only-csv";
             return Ok(Some(Refusal::new(why, hint)));
         }
         if self.policies.is_empty() {
@@ -187,11 +187,14 @@ impl Understood {
                 Ok(None) => {}
                 Ok(Some(part)) => {
                     let hint = if part == policy.text() {
-                        "explain --if tries a policy, and shows what the plan would do".to_owned()
+                        "explain --if evaluates a policy, and prints what the plan would do".to_owned()
                     } else {
-                        format!("that is a part of {}; explain --if tries a policy", policy.text())
+                        format!("this is part of {}; explain --if evaluates a policy", policy.text())
                     };
-                    return Ok(Some(Refusal::new(format!("it does not hold that {part}{}", marks(explanation)), hint)));
+                    return Ok(Some(Refusal::new(
+                        format!("the policy does not hold: {part}{}", marks(explanation)),
+                        hint,
+                    )));
                 }
                 Err(error) => {
                     return Err(
@@ -204,14 +207,14 @@ impl Understood {
     }
 }
 
-/// What speaks against the plan, to go behind the policy that it does not meet.
+/// Returns the findings about the plan, to append to the policy that it does not meet.
 fn marks(explanation: &Explanation) -> String {
     let reasons = explanation.verdict.reasons.iter().filter(|because| because.result != Outcome::Safe);
     let messages: Vec<&str> = reasons.map(|because| because.message.as_str()).collect();
     if messages.is_empty() { String::new() } else { format!(": {}", messages.join("; ")) }
 }
 
-/// Would the plan fail?
+/// Returns a refusal if the plan would fail.
 fn failing(explanation: &Explanation) -> Option<Refusal> {
     let verdict = &explanation.verdict;
     if verdict.result != Outcome::WouldFail {
@@ -221,7 +224,7 @@ fn failing(explanation: &Explanation) -> Option<Refusal> {
     let (message, hint) = worst.map_or(("", ""), |because| (&because.message, &because.hint));
     let why = format!("it would fail: {message}");
     let hint = if hint.is_empty() { String::new() } else { format!("{hint}; ") };
-    Some(Refusal::new(why.trim_end_matches(": "), format!("{hint}--allow-failing approves it all the same")))
+    Some(Refusal::new(why.trim_end_matches(": "), format!("{hint}to approve it anyway, pass --allow-failing")))
 }
 
 #[cfg(test)]
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn some_plans_are_not_for_approval() {
+    fn plans_that_cannot_be_approved_are_refused() {
         assert_eq!(summary_refusal("install-1", &standing_of("RequiresApproval", false)), None);
         let refused = summary_refusal("install-1", &standing_of("RequiresApproval", true)).unwrap();
         assert_eq!(refused.why, "superseded by install-2");
@@ -276,21 +279,21 @@ mod tests {
     }
 
     #[test]
-    fn the_terms_are_kept() {
+    fn every_term_is_checked() {
         let own = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
         let none = Terms::default();
         for (terms, bystander, why) in [
             (none.clone(), false, None),
-            (none.clone(), true, Some("ride along: rose, pot")),
+            (none.clone(), true, Some("do not depend on each other: rose, pot")),
             (Terms { allow_bystanders: true, ..none.clone() }, true, None),
             (Terms { only_csvs: own(&["rose", "pot"]), ..none.clone() }, true, None),
-            (Terms { only_csvs: own(&["rose"]), ..none.clone() }, false, Some("it brings more than rose: pot")),
+            (Terms { only_csvs: own(&["rose"]), ..none.clone() }, false, Some("it installs more than rose: pot")),
             (Terms { explained: Some("sha256:0123456789abcdef".to_owned()), ..none.clone() }, false, None),
             (Terms { explained: Some("0123456789ab".to_owned()), ..none.clone() }, false, None),
             (
                 Terms { explained: Some("ffffffffffff".to_owned()), ..none.clone() },
                 false,
-                Some("not what was explained"),
+                Some("has changed since it was explained"),
             ),
             (Terms { policies: own(&["rbac.escalates == false"]), ..none.clone() }, false, None),
             (
@@ -299,7 +302,7 @@ mod tests {
                     ..none.clone()
                 },
                 false,
-                Some("it does not hold that csvs.all"),
+                Some("the policy does not hold: csvs.all"),
             ),
         ] {
             let told =
@@ -326,12 +329,12 @@ mod tests {
             |terms: Terms| terms.understood().unwrap().refusal(&standing_of("RequiresApproval", false), &failing);
         let refused = answer(Terms::default()).unwrap().unwrap();
         assert_eq!(refused.why, "it would fail: namespace garden has several OperatorGroups: a, b");
-        assert_eq!(refused.hint, "delete one; --allow-failing approves it all the same");
+        assert_eq!(refused.hint, "delete one; to approve it anyway, pass --allow-failing");
         assert_eq!(answer(Terms { allow_failing: true, ..Terms::default() }).unwrap(), None);
     }
 
     #[test]
-    fn terms_that_make_no_sense_are_refused() {
+    fn invalid_terms_are_refused() {
         let own = |text: &str| vec![text.to_owned()];
         assert!(Terms { policies: own("csv.all(x, true)"), ..Terms::default() }.understood().is_err());
         assert!(Terms { explained: Some("yes".to_owned()), ..Terms::default() }.understood().is_err());

@@ -1,7 +1,7 @@
-//! `kubectl olm install-plan wait`: until a plan is complete, approved or failed, or cannot become so any more.
+//! `kubectl olm install-plan wait`: waits until a plan is complete, approved or failed, or can no longer become so.
 //!
 //! ```text
-//!   Subscription --names--> plan --PlanSummary--> judge: reached | never, for this cause | not yet
+//! Subscription --names--> plan --PlanSummary--> judge: reached | never, with the cause | not yet
 //! ```
 
 use std::time::Duration;
@@ -26,29 +26,29 @@ use crate::cluster::api::Api;
 use crate::cluster::follow::{self, Sight, follow};
 use crate::observe::{self, ReadScope};
 
-/// What is waited for, and how long.
+/// What to wait for, and how long.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The cluster.
     pub cluster: ClusterFlags,
-    /// The namespace; the context's, when there is none.
+    /// The namespace; that of the context if `None`.
     pub namespace: Option<String>,
-    /// Whose plan.
+    /// The plan to wait for.
     pub of: Of,
-    /// What should become of it.
+    /// The condition.
     pub until: Until,
-    /// How long; nothing: look once.
+    /// How long to wait; zero checks once.
     pub timeout: Duration,
-    /// A JSON document in a line for every change, instead of words?
+    /// Whether to print every change as one line of JSON instead of text.
     pub json: bool,
 }
 
-/// Which plan.
+/// Selects a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Of {
-    /// The one of this name.
+    /// The plan of this name.
     Plan(String),
-    /// The one that this Subscription's status names, and the next when it names another.
+    /// The plan that the status of this Subscription names, followed when the status names another.
     Subscription(String),
 }
 
@@ -73,14 +73,14 @@ impl Until {
     }
 }
 
-/// What the server has of a name.
+/// The object that the server has, if any.
 struct Seen(Option<Value>);
 
-/// Has it come to pass?
+/// Whether the condition is met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Judgement {
     Reached,
-    /// It will not any more, for this cause.
+    /// The condition can no longer be met, for this cause.
     Never(String),
     NotYet,
 }
@@ -99,10 +99,10 @@ fn judge(until: Until, summary: &PlanSummary) -> Judgement {
     }
 }
 
-/// Waits, and says how it ended: with what was waited for, or (the answer no) with what cannot pass any more, or out of time.
+/// Waits for the condition. The outcome is negative if the condition can no longer be met, or the time is up.
 ///
 /// # Errors
-/// There is no such plan or Subscription, nobody may look at it, or somebody stopped the waiting.
+/// The plan or Subscription does not exist, cannot be read, or the wait was interrupted.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let of = match &options.of {
         Of::Plan(name) => Of::Plan(bare(name, "installplan")?.to_owned()),
@@ -114,7 +114,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     })
 }
 
-/// The same for those who are connected already.
+/// Waits for the condition on an existing connection.
 pub(super) async fn plan(
     api: &Api,
     namespace: &str,
@@ -125,7 +125,7 @@ pub(super) async fn plan(
     printer: &mut Printer,
 ) -> Result<Outcome, CliError> {
     let mut world = World::new();
-    // What is said besides the plan itself is better with its surroundings, and possible without.
+    // Related objects improve the reported reasons, but are not required.
     let gaps = observe::list(api, namespace, ReadScope::Resolution, &mut world).await;
     let knows_groups = gaps.is_ok_and(|gaps| !gaps.iter().any(|gap| gap.is_of("operatorgroups")));
     let mut waiting =
@@ -163,7 +163,7 @@ pub(super) async fn plan(
     }
 }
 
-/// The next sight of what is followed, if anything is.
+/// Returns the next state of the followed object; pending if none is followed.
 async fn next(followed: &mut Option<UnboundedReceiver<Sight>>) -> Option<Sight> {
     match followed {
         Some(receiver) => receiver.recv().await,
@@ -175,28 +175,28 @@ struct Waiting<'a> {
     namespace: &'a str,
     until: Until,
     json: bool,
-    /// The plan and its surroundings, as they were when the waiting began.
+    /// The plan, and the related objects as of the start.
     world: World,
-    /// Are its OperatorGroups among them?
+    /// Whether the OperatorGroups could be read.
     knows_groups: bool,
-    /// What was told last, so that it is told once.
+    /// The event reported last, to report each only once.
     told: Option<Value>,
-    /// Where the plan stood last.
+    /// The last state of the plan.
     last: Option<(String, PlanSummary)>,
-    /// The trouble of the server that was told last.
+    /// The server error reported last.
     trouble: Option<String>,
-    /// Has everything been looked at that there is to see?
+    /// Whether the objects were read at least once.
     looked: bool,
 }
 
 impl Waiting<'_> {
-    /// From now on this plan is followed.
+    /// Follows this plan from now on.
     fn turn_to(&self, api: &Api, name: &str, plan: &mut Option<String>) -> UnboundedReceiver<Sight> {
         *plan = Some(name.to_owned());
         follow(api, plan_ref(self.namespace, name))
     }
 
-    /// The plan that the Subscription names now.
+    /// Returns the plan that the Subscription names now.
     fn subscription(&mut self, of: &Of, sight: Sight, printer: &mut Printer) -> Result<Option<String>, CliError> {
         let (Of::Subscription(name) | Of::Plan(name)) = of;
         let Some(Seen(seen)) = self.seen(sight, "subscriptions", printer)? else { return Ok(None) };
@@ -224,14 +224,14 @@ impl Waiting<'_> {
         Ok(plan.map(str::to_owned))
     }
 
-    /// Looks at the plan.
+    /// Evaluates the state of the plan.
     fn plan(&mut self, name: &str, of: &Of, sight: Sight, printer: &mut Printer) -> Result<Option<Outcome>, CliError> {
         let Some(Seen(seen)) = self.seen(sight, "installplans", printer)? else { return Ok(None) };
         let Some(plan) = seen else {
             let was_there = self.last.as_ref().is_some_and(|(last, _)| last == name);
             return match of {
                 Of::Plan(_) if was_there => {
-                    let why = "it was deleted while it was waited for";
+                    let why = "it was deleted";
                     self.tell(
                         json!({ "name": name, "deleted": true, "message": why }),
                         &format!("{name}: {why}"),
@@ -240,7 +240,7 @@ impl Waiting<'_> {
                     Ok(Some(Outcome::Negative))
                 }
                 Of::Plan(_) => Err(lookup::not_found("InstallPlan", name, self.namespace)),
-                // Its Subscription will name another.
+                // The Subscription will name another plan.
                 Of::Subscription(_) => {
                     self.looked = true;
                     Ok(None)
@@ -276,7 +276,7 @@ impl Waiting<'_> {
         }
     }
 
-    /// What there is to see; nothing while the server is in trouble, of which it is told once.
+    /// Returns the state; `None` on a server error, which is reported once.
     fn seen(&mut self, sight: Sight, plural: &str, printer: &mut Printer) -> Result<Option<Seen>, CliError> {
         match sight {
             Ok(seen) => {
@@ -287,7 +287,7 @@ impl Waiting<'_> {
             Err(refusal) => {
                 self.looked = true;
                 if self.trouble.as_ref() != Some(&refusal.message) {
-                    printer.warn(format_args!("no answer from the server, it is asked again: {}", refusal.message));
+                    printer.warn(format_args!("no answer from the server, retrying: {}", refusal.message));
                     self.trouble = Some(refusal.message);
                 }
                 Ok(None)
@@ -317,7 +317,7 @@ impl Waiting<'_> {
         self.tell(told, &format!("{name}: {phase}, {done} of {all} steps{why}"), printer)
     }
 
-    /// Tells a change: as a line of JSON on stdout, or in words on stderr.
+    /// Reports a change: as a line of JSON on stdout, or as text on stderr.
     fn tell(&mut self, what: Value, words: &str, printer: &mut Printer) -> Result<(), CliError> {
         if self.told.as_ref() == Some(&what) {
             return Ok(());
@@ -337,11 +337,11 @@ impl Waiting<'_> {
             event.extend(what);
         }
         printer.line(event)?;
-        // Whoever reads along should not wait for the next one.
+        // Readers of the stream get every event at once.
         printer.flush()
     }
 
-    /// How it stood when nobody waited any longer.
+    /// Returns the last state of the plan, for errors.
     fn stands(&self) -> String {
         match &self.last {
             None => "no InstallPlan was seen".to_owned(),
@@ -372,7 +372,10 @@ impl Waiting<'_> {
     }
 
     fn interrupted(&self) -> CliError {
-        CliError::new(ErrorKind::Unreachable, format!("stopped before it was {}: {}", self.until.word(), self.stands()))
+        CliError::new(
+            ErrorKind::Unreachable,
+            format!("interrupted before the plan was {}: {}", self.until.word(), self.stands()),
+        )
     }
 }
 
@@ -390,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn terminal_states_end_the_waiting_whatever_was_hoped_for() {
+    fn terminal_phases_end_the_wait() {
         use Until::{Approved, Complete, Failed};
         for (until, phase, approved, reached) in [
             (Complete, "RequiresApproval", false, None),

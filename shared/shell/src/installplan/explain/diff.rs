@@ -1,12 +1,12 @@
-//! What changes in an object, line by line.
+//! The changes of an object, as a diff.
 
 use serde_json::Value;
 use similar::TextDiff;
 
-/// How many lines are shown around what changes.
+/// The number of context lines around a change.
 const AROUND: usize = 3;
 
-/// The change as a unified diff of YAML, without a header.
+/// Returns the change as a unified diff of YAML, without a header.
 pub(super) fn lines(before: &Value, after: &Value) -> String {
     let text = |value: &Value| match value {
         Value::Null => String::new(),

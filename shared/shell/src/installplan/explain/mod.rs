@@ -1,16 +1,16 @@
-//! `kubectl olm install-plan explain`: what a plan would do, before it does it.
+//! `kubectl olm install-plan explain`: reports what a plan would do before it is executed.
 //!
 //! ```text
-//!   observe --ClusterState--> read      what the explanation needs, and what the first attempt at it asks for
+//! observe --ClusterState--> read      what the explanation needs, and what the first attempt requests
 //!                        |
-//!              olm_core::explain::Explainer    tries the plan out on a copy
+//! olm_core::explain::Explainer    executes the plan on a copy
 //!                        |
-//!                   rehearse    asks the API server whether it would take the objects
+//! rehearse    sends the objects to the API server as a dry run
 //!                        |
-//!                     report    sections of lines --> text for people, markdown for reviews; or the document itself
+//! report    sections of lines --> text, Markdown for reviews; or the document itself
 //! ```
 //!
-//! *Guarantee*: nothing is written to the cluster: what it is asked to take it is asked with `dryRun=All`, where rights allow that.
+//! *Guarantee*: nothing is written to the cluster. Writes are sent only with `dryRun=All`, where permissions allow it.
 
 mod diff;
 mod read;
@@ -43,28 +43,28 @@ use crate::image::{self, Location, Wanted};
 use crate::observe::{ClusterState, Gap, ReadScope};
 use crate::registry;
 
-/// Namespace of what is asked about when nothing names one.
+/// The namespace to work in if none is given.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// What is asked about.
+/// The subject of the explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// These plans; none: those that wait for approval, or are approved and not executed yet.
+    /// These plans; if empty, those that wait for approval, or are approved and not executed yet.
     Plans(Vec<String>),
-    /// What this Subscription gets next.
+    /// The next upgrade of this Subscription.
     Subscription(String),
-    /// What this bundle would do: a directory, an image, an OCI layout.
+    /// The installation of this bundle: a directory, an image or an OCI layout.
     Bundle(String),
-    /// What subscribing to a package would do: `PACKAGE` or `PACKAGE@RANGE`.
+    /// A subscription to this package: `PACKAGE` or `PACKAGE@RANGE`.
     Package(String),
 }
 
 /// The form of the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Form {
-    /// Sentences, for the terminal.
+    /// Text, for the terminal.
     Text,
-    /// Sentences, for reviews.
+    /// Markdown, for reviews.
     Markdown,
     /// The document.
     Document(Output),
@@ -87,35 +87,35 @@ impl FromStr for Form {
     }
 }
 
-/// What is asked, of whom, and how it is told.
+/// The options of the command.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What is asked about.
+    /// The subject of the explanation.
     pub asked: Asked,
-    /// Where it is read.
+    /// The source of the objects.
     pub source: SourceFlags,
-    /// In which namespace.
+    /// The namespace.
     pub namespaces: NamespaceFlags,
-    /// Files that count as if they had been applied.
+    /// Files with objects to treat as applied.
     pub on_top: Vec<PathBuf>,
     /// How images are pulled.
     pub images: image::Options,
-    /// Do the controllers go on without optional objects?
+    /// Whether the controllers skip optional objects that cannot be created.
     pub optional_manifests: bool,
-    /// Is the API server asked whether it would take the objects?
+    /// Whether the objects are sent to the API server as a dry run.
     pub dry_run: DryRun,
-    /// Policies to try on it, in CEL.
+    /// CEL policies to evaluate on the explanation.
     pub policies: Vec<String>,
-    /// Is everything told, with what changes line by line?
+    /// Whether to print all objects and their diffs.
     pub details: bool,
     /// The form of the answer.
     pub form: Form,
 }
 
-/// Explains, and says whether all would go well.
+/// Prints the explanations. The outcome is that of the worst verdict.
 ///
 /// # Errors
-/// What is asked about is not there, or nothing can be said of it.
+/// A subject does not exist or cannot be explained.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let policies = policy::policies(&options.policies)?;
     let (explanations, gaps) = block_on(explanations(options, printer))?;
@@ -124,8 +124,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     }
     let is_list = matches!(&options.asked, Asked::Plans(names) if names.len() != 1);
     if explanations.is_empty() && !matches!(options.form, Form::Document(_)) {
-        printer
-            .talk("No InstallPlan waits for approval. What would come next is told with --subscription or --package.");
+        printer.talk("No InstallPlan waits for approval. Use --subscription or --package to explain a future plan.");
         return Ok(Outcome::Done);
     }
     let tried = |explanation: &Explanation| -> Vec<Tried> {
@@ -151,10 +150,10 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     })
 }
 
-/// Prints explanations, each with what came of policies; as data they are one `List` when that was asked for.
+/// Prints explanations, each with the results of policies; as data they are one `List` if `is_list`.
 ///
 /// # Errors
-/// They cannot be written.
+/// The output cannot be written.
 pub fn print(
     explanations: &[(Explanation, Vec<Tried>)],
     is_list: bool,
@@ -192,7 +191,7 @@ pub fn print(
     }
 }
 
-/// The explanation as a document of its own.
+/// Returns the explanation as a document with `apiVersion` and `kind`.
 pub fn document(explanation: &Explanation) -> Value {
     let mut document = json!({ "apiVersion": API_VERSION, "kind": "InstallPlanExplanation" });
     if let (Some(document), Ok(Value::Object(told))) = (document.as_object_mut(), serde_json::to_value(explanation)) {
@@ -206,7 +205,7 @@ async fn explanations(options: &Options, printer: &mut Printer) -> Result<(Vec<E
     let mut seen = source.read(namespaces, on_top, ReadScope::Planning, printer).await?;
     seen.settings.optional_manifests = *optional_manifests;
     if let Some(vital) = seen.gaps.iter().find(|gap| is_vital(gap, asked)) {
-        // Whoever asks for rights should ask once.
+        // Report all missing permissions at once.
         seen.gaps.iter().filter(|gap| *gap != vital && gap.forbidden).for_each(|gap| printer.warn(gap));
         return Err(CliError::from(vital));
     }
@@ -218,9 +217,9 @@ async fn explanations(options: &Options, printer: &mut Printer) -> Result<(Vec<E
     Ok((explanations, untold))
 }
 
-/// Can nothing be said without what could not be read?
+/// Returns whether no explanation is possible without what could not be read.
 pub(super) fn is_vital(gap: &Gap, asked: &Asked) -> bool {
-    // Without its OperatorGroup every plan of a namespace would fail.
+    // Without its OperatorGroup every plan of a namespace would appear to fail.
     gap.is_of("operatorgroups")
         || match asked {
             Asked::Plans(_) => gap.is_of("installplans"),
@@ -229,7 +228,7 @@ pub(super) fn is_vital(gap: &Gap, asked: &Asked) -> bool {
         }
 }
 
-/// What is asked about, in the namespace that is looked at.
+/// Returns the subjects to explain, in the selected namespace.
 async fn subjects(asked: &Asked, seen: &ClusterState, images: &image::Options) -> Result<Vec<Subject>, CliError> {
     let namespace = || seen.namespace.clone().or_else(|| only_namespace(seen));
     let namespace = || namespace().unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned());
@@ -267,7 +266,7 @@ async fn subjects(asked: &Asked, seen: &ClusterState, images: &image::Options) -
     })
 }
 
-/// The namespace that has all Subscriptions and InstallPlans.
+/// Returns the only namespace with Subscriptions, InstallPlans or OperatorGroups, if there is exactly one.
 fn only_namespace(seen: &ClusterState) -> Option<String> {
     let world = Reader::new(&seen.world);
     let all = [kind::SUBSCRIPTION, kind::INSTALL_PLAN, kind::OPERATOR_GROUP];
@@ -278,23 +277,22 @@ fn only_namespace(seen: &ClusterState) -> Option<String> {
     if let [only] = namespaces[..] { Some(only.to_owned()) } else { None }
 }
 
-/// `PACKAGE` or `PACKAGE@RANGE`.
 pub(crate) fn package(text: &str) -> Result<(String, Option<Range>), CliError> {
     let text = text.strip_prefix("package/").unwrap_or(text);
     let Some((package, range)) = text.split_once('@') else { return Ok((text.to_owned(), None)) };
     let exact = version::parse_tolerant(range).is_ok();
     let range = if exact { format!("={range}") } else { range.to_owned() };
     let read = Range::parse(&range).map_err(|e| {
-        CliError::usage(format!("{range:?} is no range of versions: {e}"))
-            .hint("write it as catalogs do: >=1.2.0 <2.0.0")
+        CliError::usage(format!("invalid version range {range:?}: {e}"))
+            .hint("write a range as in catalogs: >=1.2.0 <2.0.0")
     })?;
     Ok((package.to_owned(), Some(read)))
 }
 
-/// The bundle in a directory or an image.
+/// Reads the bundle in a directory or an image.
 pub(crate) async fn bundle(reference: &str, images: &image::Options) -> Result<Bundle, CliError> {
     let folder = PathBuf::from(reference);
-    // The content is there for as long as it is held.
+    // The content exists as long as this value does.
     let pulled = if folder.join("manifests").is_dir() {
         None
     } else {

@@ -1,8 +1,8 @@
-//! Reads what an explanation needs, and explains.
+//! Reads the objects that an explanation needs, and explains.
 //!
-//! What a plan touches is known when it was tried out. So it is tried out on what was seen, then what it would touch is looked at,
-//! and so on until nothing new is asked for: objects that it would create may be there, custom resources may not fit, the content
-//! of bundles may be elsewhere.
+//! The objects that a plan touches are known only after it was executed on a copy. So it is executed repeatedly: after
+//! each attempt the objects that it requested are read (existing objects that it would create, custom resources to
+//! validate, the content of bundles), until it requests nothing new.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,10 +27,10 @@ use crate::image;
 use crate::observe::{ClusterState, Gap, KINDS, STALE};
 use crate::registry;
 
-/// How often it is tried out at most: objects, then custom resources and bundles, then what these bring.
+/// The maximum number of attempts: objects, then custom resources and bundles, then what these add.
 const TRIES: usize = 4;
 
-/// How many single objects of a kind are named that could not be read.
+/// The maximum number of unreadable objects of a kind to name.
 const NAMED: usize = 3;
 
 /// Whether the objects are sent to the API server as a dry run.
@@ -43,10 +43,10 @@ pub enum DryRun {
     None,
 }
 
-/// Explains one plan of what was seen, and looks at more of the cluster where that is needed.
+/// Explains one subject on the state that was read, and reads more of the cluster where needed.
 ///
 /// # Errors
-/// What is asked about is not there, or in no catalog that is known.
+/// The subject does not exist, or no known catalog offers it.
 pub async fn explain(
     seen: &mut ClusterState,
     subject: &Subject,
@@ -56,7 +56,7 @@ pub async fn explain(
 ) -> Result<Explanation, CliError> {
     let (_, mut explanation, asks) = tried_out(seen, subject, images, printer).await?;
     if dry_run == DryRun::Server {
-        let progress = printer.progress("asking the API server whether it would take the objects");
+        let progress = printer.progress("sending the objects to the API server as a dry run");
         let (heard, missing) = rehearse(seen, asks.writes).await;
         drop(progress);
         explanation.hear(heard, missing, seen.settings.optional_manifests);
@@ -64,7 +64,7 @@ pub async fn explain(
     Ok(explanation)
 }
 
-/// The same with the copy of the cluster that it was tried out on.
+/// Explains without a dry run, and also returns the copy of the cluster.
 pub(crate) async fn explainer(
     seen: &mut ClusterState,
     subject: &Subject,
@@ -106,15 +106,15 @@ fn unexplained(error: &Error, seen: &ClusterState) -> CliError {
             let unread = if unread.is_empty() { String::new() } else { format!("; {}", unread.join("; ")) };
             let told = CliError::new(ErrorKind::Input, format!("{error}{unread}"));
             if catalogs.is_empty() && seen.api().is_none() {
-                told.hint("give one: --catalog NAME[.NAMESPACE]=DIR")
+                told.hint("specify a catalog with --catalog NAME[.NAMESPACE]=DIR")
             } else {
-                told.hint("kubectl olm catalog list shows what a catalog has; --catalog NAME[.NAMESPACE]=DIR stands in for one")
+                told.hint("kubectl olm catalog list prints the packages of a catalog; --catalog NAME[.NAMESPACE]=DIR replaces one")
             }
         }
     }
 }
 
-/// Is something to be resolved? A plan that is there says all that it does.
+/// Returns whether the subject must be resolved. An existing plan contains all its steps.
 fn needs_catalogs(seen: &ClusterState, subject: &Subject) -> bool {
     let Subject::Subscription { namespace, name } = subject else {
         return !matches!(subject, Subject::Plan { .. });
@@ -128,7 +128,7 @@ fn needs_catalogs(seen: &ClusterState, subject: &Subject) -> bool {
     })
 }
 
-/// What is known of the content of catalogs that are on offer in a namespace.
+/// Returns the known content of the catalogs that a namespace can use.
 pub(crate) fn catalogs(seen: &ClusterState, namespace: &str) -> BTreeMap<(String, String), Arc<Snapshot>> {
     let world = Reader::new(&seen.world);
     let global = seen.settings.global_catalog_namespace.as_str();
@@ -145,7 +145,7 @@ pub(crate) fn catalogs(seen: &ClusterState, namespace: &str) -> BTreeMap<(String
     catalogs
 }
 
-/// The cluster as it is to be copied.
+/// Returns the input of the explainer.
 fn cluster(seen: &ClusterState, namespace: &str, more: &More) -> Cluster {
     let world = Reader::new(&seen.world);
     let kinds = seen.served.kinds().map(|gvk| (gvk.clone(), seen.served.is_namespaced(gvk)));
@@ -163,7 +163,7 @@ fn cluster(seen: &ClusterState, namespace: &str, more: &More) -> Cluster {
     }
 }
 
-/// What could not be read. Single objects of a kind are one matter.
+/// Returns what could not be read. Single objects of a kind are combined.
 pub(super) fn unread(gaps: &[Gap]) -> Vec<Unread> {
     let mut told: Vec<(&Gap, Vec<&str>)> = Vec::new();
     let parts = |gap: &Gap| (gap.verb, gap.resource.clone(), gap.namespace.clone(), gap.forbidden);
@@ -183,22 +183,22 @@ pub(super) fn unread(gaps: &[Gap]) -> Vec<Unread> {
     told.into_iter().map(named).collect()
 }
 
-/// What was looked at besides, because an explanation asked for it.
+/// What was read in addition, because an explanation requested it.
 #[derive(Default)]
 struct More {
     objects: BTreeSet<ObjectRef>,
-    /// What was found of custom resources, by the name of their definition and the question's digest; none when they could not be
-    /// read.
+    /// The results for custom resources, by the name of the CRD and the digest of the check; `None` if they could not
+    /// be read.
     fits: BTreeMap<(String, String), Option<SchemaCheckResult>>,
     /// The content of bundles by their images.
     bundles: BTreeMap<String, Unpacked>,
 }
 
 impl More {
-    /// Looks at what the explanation touches and was not looked at. `false`: there is nothing.
+    /// Reads what the explanation requests and was not read before. Returns `false` if there is nothing.
     ///
     /// # Errors
-    /// The API server is in trouble: what would be said of the rest would not be true.
+    /// The API server failed, so that the explanation would be wrong.
     async fn read(
         &mut self,
         seen: &mut ClusterState,
@@ -240,7 +240,7 @@ impl More {
     }
 }
 
-/// Looks whether custom resources fit, page by page. What may not be read is a gap.
+/// Checks custom resources against a schema, page by page. Records what cannot be read as a gap.
 async fn check_custom_resources(
     seen: &mut ClusterState,
     question: &SchemaCheck,
@@ -261,11 +261,11 @@ async fn check_custom_resources(
         code: refusal.code,
         is_namespaced: question.namespaced,
     });
-    // What was found before that is certain all the same.
+    // Findings from pages before the error are still valid.
     (found.misfits > 0 || found.losses > 0).then_some(found)
 }
 
-/// The content of a bundle: from the ConfigMap that OLM keeps it in, else from its image.
+/// Returns the content of a bundle: from the ConfigMap into which OLM unpacked it, else from its image.
 async fn unpack(seen: &ClusterState, bundle: &Bundle, images: &image::Options, printer: &Printer) -> Unpacked {
     if let (Some(api), Some((namespace, _))) = (seen.api(), bundle.catalog.split_once('/')) {
         let target = ObjectRef {
@@ -303,7 +303,7 @@ async fn unpack(seen: &ClusterState, bundle: &Bundle, images: &image::Options, p
     unpacked
 }
 
-/// The pull secrets of the CatalogSource that a bundle is from, and their namespace.
+/// Returns the pull secrets of the CatalogSource of a bundle, and their namespace.
 fn secrets<'b>(seen: &ClusterState, bundle: &'b Bundle) -> (&'b str, Vec<String>) {
     let Some((namespace, name)) = bundle.catalog.split_once('/') else { return ("", Vec::new()) };
     let world = Reader::new(&seen.world);

@@ -1,8 +1,8 @@
-//! Asks the API server whether it would take what a plan writes (`dryRun=All`): nothing is kept, and who may not write is not in
-//! the way, for it is asked first what may be written.
+//! Sends the writes of a plan to the API server as dry runs (`dryRun=All`), which store nothing. Permissions are
+//! checked first, so that missing ones are not mistaken for refusals.
 //!
 //! ```text
-//!   Write, … --olm_core: is it worth asking?--> may it be written? --dry run--> olm_core: what does that say? --> Heard, …
+//! Write, … --olm_core: can it be sent?--> is it permitted? --dry run--> olm_core: interpret --> Heard, …
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,13 +19,13 @@ use crate::cluster::api::Api;
 use crate::cluster::certificate;
 use crate::observe::ClusterState;
 
-/// How many requests are under way at a time.
+/// The number of concurrent requests.
 const REQUESTS: usize = 16;
 
-/// How many missing rights are named.
+/// The maximum number of missing permissions to name.
 const NAMED: usize = 3;
 
-/// What somebody needs to be allowed: `create deployments.apps in namespace garden`.
+/// A permission, such as `create deployments.apps in namespace garden`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Right {
     verb: &'static str,
@@ -35,15 +35,15 @@ struct Right {
     account: Option<(String, String)>,
 }
 
-/// What is known of a right.
+/// Whether a permission is granted.
 enum May {
     Yes,
     No,
-    /// The API server does not say, for that reason.
+    /// Unknown, for that reason.
     Unknown(String),
 }
 
-/// Asks about all of them; and says which rights were missing for that, a sentence without a full stop.
+/// Sends all writes, and returns the results and a phrase that names the missing permissions.
 pub(super) async fn rehearse(seen: &ClusterState, writes: Vec<Write>) -> (Vec<Heard>, String) {
     let Some(api) = seen.api() else { return (Vec::new(), String::new()) };
     let knows_namespaces = !seen.gaps.iter().any(|gap| gap.resource == "namespaces");
@@ -121,7 +121,7 @@ async fn right(api: &Api, target: &ObjectRef, write: &Write) -> Result<Right, St
     })
 }
 
-/// May who asks write that, or the ServiceAccount with whose rights it is written?
+/// Checks whether the caller, or the ServiceAccount whose permissions are used, is allowed to write.
 async fn may(api: &Api, right: &Right) -> May {
     let Right { verb, group, resource, namespace, account } = right;
     let review = json!({
@@ -135,10 +135,10 @@ async fn may(api: &Api, right: &Right) -> May {
         Ok(review) if object::at(&review, &["status", "allowed"]) == &Value::Bool(true) => May::Yes,
         Ok(_) => May::No,
         Err(refusal) if refusal.is_forbidden() && account.is_some() => May::Unknown(format!(
-            "not allowed to impersonate ServiceAccount {}, with whose rights the plan is executed",
+            "not allowed to impersonate ServiceAccount {}, whose rights are used to execute the plan",
             right.owner()
         )),
-        Err(refusal) => May::Unknown(format!("it does not say what is allowed: {}", refusal.message)),
+        Err(refusal) => May::Unknown(format!("the API server does not report permissions: {}", refusal.message)),
     }
 }
 
@@ -162,7 +162,7 @@ async fn ask(api: &Api, seen: &ClusterState, target: &ObjectRef, write: Write) -
         api.rehearse_create(&object).await
     };
     answer.map(|mut kept| {
-        // The answer may be in words of the API server's own choice: it is the object that was asked about.
+        // The response may be in another version; it is the object that was sent.
         for field in ["apiVersion", "kind"] {
             object::map_mut(&mut kept, &[]).insert(field.to_owned(), object[field].clone());
         }
@@ -170,7 +170,7 @@ async fn ask(api: &Api, seen: &ClusterState, target: &ObjectRef, write: Write) -
     })
 }
 
-/// Gives what carries the certificate of an authority that is made only when the plan is executed a real one: API servers look.
+/// Replaces the placeholder of a CA certificate that is only created on execution by a valid one, since API servers validate it.
 fn certify(value: &mut Value, authority: &mut Option<String>) {
     match value {
         Value::Object(map) => {
@@ -190,7 +190,7 @@ fn certify(value: &mut Value, authority: &mut Option<String>) {
 }
 
 impl Right {
-    /// `garden/rose-sa`
+    /// Returns the ServiceAccount as `garden/rose-sa`.
     fn owner(&self) -> String {
         self.account.as_ref().map(|(namespace, name)| format!("{namespace}/{name}")).unwrap_or_default()
     }
@@ -205,18 +205,18 @@ impl std::fmt::Display for Right {
     }
 }
 
-/// What was missing to ask.
+/// The permissions missing for dry runs.
 #[derive(Default)]
 struct Missing {
     rights: BTreeSet<Right>,
-    /// Roles whose rights who asks does not have.
+    /// Roles that contain permissions which the caller does not have.
     grants: BTreeSet<String>,
-    /// In words.
+    /// Other reasons, as text.
     others: BTreeSet<String>,
 }
 
 impl std::fmt::Display for Missing {
-    /// `not allowed to create clusterroles.rbac.authorization.k8s.io, … and 2 more`
+    /// Writes `not allowed to create clusterroles.rbac.authorization.k8s.io, … and 2 more`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { rights, grants, others } = self;
         let mut sentences: Vec<String> = others.iter().cloned().collect();

@@ -1,4 +1,4 @@
-//! How questions are read, and what could not be read is told.
+//! Tests of argument parsing and of reports about unreadable objects.
 
 use olm_core::api::object::{Gvk, ObjectRef};
 use olm_core::api::status::Status;
@@ -43,7 +43,7 @@ fn single_objects_of_a_kind_are_one_matter() {
     );
 }
 
-/// An explanation that has one of everything, with that text in every field that has a text of others.
+/// Returns an explanation with every kind of entry, and the text in every field that other users can write.
 fn filled(text: &str) -> (Explanation, Vec<Tried>) {
     let mut explanation = Explanation::default();
     explanation.plan.exists = true;
@@ -113,7 +113,7 @@ fn fill(value: &mut Value, text: &str) {
     }
 }
 
-/// How many headings, and quotes and lists of ours, a Markdown text has.
+/// Returns the number of headings, quotes and lists, and the number of lines, of a Markdown text.
 fn structure(markdown: &str) -> (usize, usize) {
     let bare = |line: &str| line.trim_start_matches(['-', '+', '*', ' ']).to_owned();
     (markdown.lines().filter(|line| bare(line).starts_with(['#', '>', '='])).count(), markdown.lines().count())

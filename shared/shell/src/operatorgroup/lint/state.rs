@@ -100,7 +100,7 @@ pub(super) async fn matrices(
         };
         let message = format!("none of the catalogs {whose} has package {package} ({known})");
         return Err(CliError::new(ErrorKind::Input, message)
-            .hint("give one: --catalog NAME[.NAMESPACE]=DIR; without a namespace all see it"));
+            .hint("specify a catalog with --catalog NAME[.NAMESPACE]=DIR; without a namespace it is global"));
     }
     linted.problems.extend(problems);
     Ok(found
