@@ -1,7 +1,7 @@
-//! The documents that commands print with `-o json` and `-o yaml`, as JSON Schemas: written into `shared/docs/schemas`, and held against
-//! real answers (`answers`).
+//! JSON Schemas of the documents that commands print with `-o json` and `-o yaml`: written to `shared/docs/schemas`, and
+//! compared with real output (`answers`).
 //!
-//! The types say the form only. Where a document is a type of the code its schema is that type's own.
+//! The types only define the form. If a document is a type of the code, that type's own schema is used.
 
 #![allow(dead_code, reason = "only the form of these types matters")]
 
@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// Defines types of which only the schema is used.
+/// Defines types that are only used for their schema.
 macro_rules! forms {
     ($($(#[$meta:meta])* $name:ident { $($(#[$of_field:meta])* $field:ident: $type:ty,)* })+) => {
         $(
@@ -30,29 +30,29 @@ macro_rules! forms {
 }
 
 forms! {
-    /// What an InstallPlan would do: install-plan explain.
+    /// The effects of an InstallPlan: install-plan explain.
     InstallPlanExplanation {
         #[schemars(flatten)] explanation: Explanation,
-        /// What comes of the policies that were given with --if.
+        /// The results of the policies given with --if.
         policies: Option<Vec<Tried>>,
     }
-    /// Where InstallPlans stand: install-plan list.
+    /// The states of InstallPlans: install-plan list.
     InstallPlanList { items: Vec<InstallPlanState>, }
-    /// Where an InstallPlan stands.
+    /// The state of an InstallPlan.
     InstallPlanState {
         metadata: Metadata,
         /// spec.generation
         generation: Option<i64>,
         #[schemars(flatten)] standing: PlanSummary,
-        /// The Subscriptions that it was made for.
+        /// The Subscriptions that it was created for.
         subscriptions: Vec<String>,
-        /// Why it is not complete, in a sentence.
+        /// Why it is not complete, as text.
         message: Option<String>,
-        /// What a person could do about that.
+        /// How a user can resolve it.
         hint: Option<String>,
         steps: Steps,
     }
-    /// What is shown of an object's metadata.
+    /// The printed fields of an object's metadata.
     Metadata {
         namespace: String,
         name: String,
@@ -61,35 +61,35 @@ forms! {
         annotations: Option<Map<String, Value>>,
         resource_version: Option<String>,
     }
-    /// As a plan's status tells it.
+    /// The state of a plan, from its status.
     PlanSummary {
-        /// status.phase; empty when nothing has written it.
+        /// status.phase; empty if it is not set.
         phase: String,
         /// Automatic or Manual.
         approval: String,
         approved: bool,
-        /// The ClusterServiceVersions that it brings, and those that they replace.
+        /// The ClusterServiceVersions that it installs, and those that they replace.
         csvs: Vec<Replacement>,
-        /// The step that is to be done next, or that failed.
+        /// The next step, or the failed one.
         step: Option<Step>,
-        /// The newer plan of the namespace.
+        /// The newer plan of the namespace, if there is one.
         superseded_by: Option<String>,
-        /// Why it is not complete: the field `reason` names the kind, the others depend on it.
+        /// Why it is not complete: the field `reason` contains the code, the other fields depend on it.
         reason: Option<Map<String, Value>>,
-        /// What its spec says and OLM does not go by.
+        /// Fields of its spec that OLM ignores.
         unheeded: Option<Vec<String>>,
     }
     Replacement { from: Option<String>, to: String, }
     Step { kind: String, name: String, status: String, resolving: String, }
-    /// How many steps are done.
+    /// The number of completed steps.
     Steps { done: u64, all: u64, }
-    /// A change while install-plan wait waits, one a line.
+    /// A change that install-plan wait reports, one per line.
     InstallPlanEvent {
         time: String,
         namespace: String,
         /// The plan.
         name: Option<String>,
-        /// The Subscription, while it has no plan.
+        /// The Subscription, as long as it has no plan.
         subscription: Option<String>,
         phase: Option<String>,
         approval: Option<String>,
@@ -101,23 +101,23 @@ forms! {
         reason: Option<Map<String, Value>>,
         unheeded: Option<Vec<String>>,
         message: Option<String>,
-        /// Has it come to what was waited for?
+        /// Whether the awaited state was reached.
         reached: Option<bool>,
-        /// Is this the last event?
+        /// Whether this is the last event.
         r#final: Option<bool>,
         deleted: Option<bool>,
         timed_out: Option<bool>,
     }
-    /// What runs here and on the server: version.
+    /// The versions of the client and the server: version.
     Version { client_version: Client, server_version: Option<Server>, }
     Client { version: String, olm_version: String, platform: String, }
     Server {
         kubernetes_version: String,
         /// Served versions of OLM's API group.
         api_versions: Vec<String>,
-        /// Deployments of a real OLM; absent when they may not be listed.
+        /// Deployments of a real OLM; absent without permission to list them.
         controllers: Option<Vec<Controller>>,
-        /// Leases of kubectl olm run that are held; absent when they may not be listed.
+        /// Held Leases of kubectl olm run; absent without permission to list them.
         leases: Option<Vec<HeldLease>>,
     }
     Controller { namespace: String, name: String, image: String, }
@@ -126,7 +126,7 @@ forms! {
     Package { #[schemars(flatten)] package: PackageItem, }
     /// Packages of a catalog: catalog list.
     PackageList {
-        /// Packages that are broken and left out.
+        /// Invalid packages, which are not served.
         set_aside: Vec<String>,
         items: Vec<PackageItem>,
     }
@@ -140,7 +140,7 @@ forms! {
         name: String,
         head: Option<String>,
         deprecation: Option<String>,
-        /// The newest first.
+        /// The versions, newest first.
         entries: Option<Vec<PackageEntry>>,
     }
     PackageEntry {
@@ -152,11 +152,11 @@ forms! {
         image: Option<String>,
         deprecation: Option<String>,
     }
-    /// What is wrong with a catalog: catalog validate.
+    /// The findings about a catalog: catalog validate.
     CatalogValidation {
         passed: bool,
         strict: bool,
-        /// How many packages are served.
+        /// The number of served packages.
         packages: u64,
         bundles: u64,
         set_aside: Vec<String>,
@@ -164,7 +164,7 @@ forms! {
     }
     Finding {
         file: String,
-        /// From 1; 0 when not known.
+        /// The line, from 1; 0 if unknown.
         line: u64,
         severity: Severity,
         code: String,
@@ -172,7 +172,7 @@ forms! {
         message: String,
         hint: String,
     }
-    /// What changes from one catalog to another: catalog diff.
+    /// The differences between two catalogs: catalog diff.
     CatalogDiff { packages: Vec<ChangedPackage>, stranded: Vec<Stranded>, }
     ChangedPackage {
         name: String,
@@ -185,7 +185,7 @@ forms! {
     ChangedEntry { name: String, change: CatalogChange, fields: Vec<ChangedField>, }
     ChangedBundle { name: String, version: String, change: CatalogChange, fields: Vec<ChangedField>, }
     ChangedField { field: String, old: Vec<String>, new: Vec<String>, }
-    /// A version whose updates came to the head of its channel, and no longer do.
+    /// A version from which updates no longer lead to the head of its channel.
     Stranded {
         package: String,
         channel: String,
@@ -195,7 +195,7 @@ forms! {
         namespace: Option<String>,
         subscription: Option<String>,
     }
-    /// Bundles that were added to a catalog: catalog add.
+    /// The bundles added to a catalog: catalog add.
     CatalogAddition { dry_run: bool, bundles: Vec<AddedBundle>, files: Vec<String>, }
     AddedBundle {
         name: String,
@@ -206,7 +206,7 @@ forms! {
         file: String,
     }
     AddedTo { name: String, head: bool, replaces: String, skips: Vec<String>, skip_range: String, }
-    /// The ways from version to version: catalog graph.
+    /// The update graph: catalog graph.
     UpdateGraph { packages: Vec<GraphPackage>, }
     GraphPackage { name: String, default_channel: String, channels: Vec<GraphChannel>, }
     GraphChannel {
@@ -230,7 +230,7 @@ forms! {
         deprecation: Option<String>,
     }
     GraphNext { name: String, by: String, }
-    /// The way from one version: catalog graph --from.
+    /// The update path from one version: catalog graph --from.
     UpdatePath {
         package: String,
         channel: String,
@@ -242,12 +242,12 @@ forms! {
         other_channels: Vec<String>,
     }
     Hop { from: String, to: String, version: String, by: String, skip_range: Option<String>, }
-    /// What OLM would install, and why: catalog resolve.
+    /// The bundles that OLM would install, with reasons: catalog resolve.
     Resolution {
         result: ResolutionResult,
         bundles: Option<Vec<ChosenBundle>>,
         warnings: Option<Vec<Said>>,
-        /// OLM's sentence.
+        /// The message of OLM.
         message: Option<String>,
         because: Option<Vec<Said>>,
         excluded: Option<Vec<ExcludedBundle>>,
@@ -269,17 +269,17 @@ forms! {
         catalog_namespace: String,
     }
     Said { reason: String, text: String, }
-    /// Images of a catalog: catalog render --images -o yaml.
+    /// The images of a catalog: catalog render --images -o yaml.
     ImageList { images: Vec<CatalogImage>, }
     CatalogImage { image: String, bundles: Vec<String>, }
-    /// What is wrong with OperatorGroups: operatorgroup lint.
+    /// The findings about OperatorGroups: operatorgroup lint.
     OperatorGroupLint {
-        /// How many there are.
+        /// The number of checked OperatorGroups.
         operator_groups: u64,
         findings: Vec<GroupFinding>,
-        /// How many findings are in the baseline, and left out.
+        /// The number of findings that the baseline excludes.
         in_baseline: u64,
-        /// What could be checked only in part.
+        /// The rules that could be checked only in part.
         unchecked: Vec<UncheckedRules>,
         fixed: Option<Vec<GroupFinding>>,
         packages: Option<Vec<PackageMatrix>>,
@@ -302,7 +302,7 @@ forms! {
     Reference { api_version: String, kind: String, name: String, namespace: Option<String>, }
     Fix {
         what: String,
-        /// May --fix do it?
+        /// Whether --fix applies it.
         safe: bool,
         command: Option<String>,
         patch: Option<Map<String, Value>>,
@@ -318,11 +318,11 @@ forms! {
         would_fit: Vec<String>,
     }
     MatrixFit { group: String, fits: Option<bool>, message: Option<String>, }
-    /// Which OperatorGroups intersect: operatorgroup intersect.
+    /// The intersections of OperatorGroups: operatorgroup intersect.
     OperatorGroupIntersections {
         groups: Vec<IntersectingGroup>,
         intersections: Vec<Intersection>,
-        /// How many of the intersections are clashes.
+        /// The number of intersections with conflicting APIs.
         clashes: u64,
     }
     IntersectingGroup {
@@ -330,7 +330,7 @@ forms! {
         name: String,
         created: Option<String>,
         global: bool,
-        /// null: all namespaces.
+        /// The namespaces; null means all.
         target_namespaces: Option<Vec<String>>,
         r#static: bool,
         #[schemars(rename = "providedAPIs")] provided_apis: Vec<String>,
@@ -349,7 +349,7 @@ forms! {
     GroupName { namespace: String, name: String, }
     Intersection {
         groups: Vec<GroupName>,
-        /// null: all namespaces.
+        /// The namespaces; null means all.
         namespaces: Option<Vec<String>>,
         first: Option<GroupName>,
         apis: Vec<ContestedApi>,
@@ -383,7 +383,7 @@ enum ResolutionResult {
     Failed,
 }
 
-/// The schema of a document of that kind.
+/// Returns the schema of a document of that kind.
 fn schema<T: JsonSchema>(kind: &str) -> (String, Value) {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<T>().to_value();
@@ -395,7 +395,7 @@ fn schema<T: JsonSchema>(kind: &str) -> (String, Value) {
     (kind.to_owned(), schema)
 }
 
-/// The schemas by the kinds of the documents.
+/// Returns the schemas by document kind.
 pub(crate) fn schemas() -> Vec<(String, Value)> {
     macro_rules! of {
         ($($type:ident,)+) => { vec![$(schema::<$type>(stringify!($type)),)+] };
@@ -437,7 +437,7 @@ This page is generated: `OLM_GENERATE=1 cargo test -p olm-tests generated`.
 | --- | --- | --- |
 ";
 
-/// The page of the fields that policies are about.
+/// Returns the page of the fields that policies can use.
 fn policies(schema: &Value) -> String {
     let mut lines = Vec::new();
     fields(schema, schema, "", &mut lines);
@@ -451,7 +451,7 @@ fn policies(schema: &Value) -> String {
     )
 }
 
-/// A line for every field below this one.
+/// Appends a line for every field below this one.
 fn fields(root: &Value, schema: &Value, path: &str, lines: &mut Vec<String>) {
     let mut known: BTreeSet<&str> = BTreeSet::new();
     for (name, field) in schema["properties"].as_object().into_iter().flatten().filter(|(name, _)| known.insert(name)) {
@@ -491,7 +491,7 @@ fn type_of(schema: &Value) -> String {
     }
 }
 
-/// The values of an enumeration, and what each means.
+/// Returns the values of an enumeration with their descriptions.
 fn values(schema: &Value) -> Vec<String> {
     let of_const = |one: &Value| {
         let value = one["const"].as_str()?;
