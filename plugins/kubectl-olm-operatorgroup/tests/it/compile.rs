@@ -84,5 +84,5 @@ fn what_the_operator_does_not_support_is_a_negative_answer() {
 fn without_a_kubeconfig_the_namespace_has_to_be_named() {
     let (code, _, err) = said(&market(), &["compile"]);
     assert_eq!(code, 2);
-    assert!(err.contains("name it: -n NAMESPACE"), "{err}");
+    assert!(err.contains("specify it with -n NAMESPACE"), "{err}");
 }

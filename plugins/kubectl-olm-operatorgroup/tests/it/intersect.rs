@@ -86,7 +86,7 @@ fn a_group_that_would_be_refused_is_told() {
     std::fs::write(garden.path().join("carol.yaml"), format!("{group}spec: {{targetNamespace: [east]}}\n")).unwrap();
     let (_, _, err) = said(garden.path(), &["intersect", "--from", "garden.yaml", "-f", "carol.yaml"]);
     assert!(
-        err.contains("OperatorGroup carol/carol would be refused: there is no field spec.targetNamespace\n"),
+        err.contains("the API server would reject OperatorGroup carol/carol: there is no field spec.targetNamespace\n"),
         "{err}"
     );
 }
@@ -111,7 +111,7 @@ fn some_of_the_groups() {
 fn questions_that_cannot_be_answered() {
     for (arguments, words) in [
         (&["carol"][..], "there is no OperatorGroup \"carol\""),
-        (&["east/bob"], "other namespaces have one of that name: bob/bob"),
+        (&["east/bob"], "other namespaces have a group of that name: bob/bob"),
         (&["bob/robert"], "there is bob"),
         (&["bob/bob", "bob"], "named twice"),
         (&["-o", "svg"], "invalid value"),

@@ -184,7 +184,7 @@ fn groups_are_held_against_the_catalogs_that_their_namespaces_see() {
         &["lint", "--from", "manifests", "-n", "park", "--package", "rose", "--catalog", "tea.garden=catalog"],
     );
     assert_eq!(code, 2);
-    assert!(err.contains("none of the catalogs that namespace park sees has package rose"), "{err}");
+    assert!(err.contains("no catalog that namespace park can use has package rose"), "{err}");
 }
 
 #[test]

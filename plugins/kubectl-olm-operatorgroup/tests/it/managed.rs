@@ -87,7 +87,7 @@ fn a_manifest_comes_from_standard_input_too() {
             &nameless.replace("{generateName: og-}", "{name: og, namespace: east}\nspec: {targetNamespace: [east]}"),
             "there is no field spec.targetNamespace\n",
         ),
-        ("", "one OperatorGroup is expected"),
+        ("", "expected exactly one OperatorGroup"),
     ] {
         let mut create = super::operatorgroup(&["create", "--from", "garden.yaml", "--dry-run", "-f", "-"]);
         let refused = create.current_dir(garden.path()).write_stdin(manifest).assert().code(2);

@@ -1,14 +1,14 @@
-//! `kubectl olm operatorgroup compile`: the OperatorGroup that an operator needs, and the rights that come of it.
+//! `kubectl olm operatorgroup compile`: generates the OperatorGroup that an operator needs, and reports the permissions
+//! that it leads to.
 //!
 //! ```text
-//!   install mode, namespaces --olm_core compile--> OperatorGroup
-//!   bundle or package --operator--> does it support them?
+//! install mode, namespaces --olm_core compile--> OperatorGroup bundle or package --operator--> are they supported?
 //!        |
-//!        +--tried out in a copy--> the rights of the operator, and the least of who installs it
+//! +--simulated installation--> the permissions of the operator, and the minimal ones of the installing ServiceAccount
 //! ```
 //!
-//! *Guarantees*: nothing is written to a cluster; stdout is what `kubectl apply -f -` takes. An operator that does not support the namespaces
-//! is a negative answer, and what makes no sense whatever the operator an error.
+//! *Guarantees*: nothing is written to a cluster; stdout can be piped to `kubectl apply -f -`. An operator that does
+//! not support the namespaces is a negative result; arguments that are invalid for any operator are an error.
 
 use std::collections::BTreeSet;
 
@@ -31,47 +31,47 @@ use crate::image;
 use crate::installplan::explain::{self, summary};
 use crate::observe::{ClusterState, ReadScope};
 
-/// What to compile.
+/// The group to generate.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// The group's name; none: that of the package, else of the namespace.
+    /// The name; if `None`, that of the package, else of the namespace.
     pub name: Option<String>,
-    /// The operator's namespace; none: the context's.
+    /// The operator's namespace; if `None`, that of the context.
     pub namespace: Option<String>,
     /// The install mode.
     pub mode: Option<InstallMode>,
     /// The namespaces to watch.
     pub targets: Vec<String>,
-    /// The operator that is to be a member.
+    /// The operator that the group is for.
     pub operator: Option<Operator>,
-    /// The ServiceAccount with whose rights it is installed.
+    /// The ServiceAccount whose permissions are used to install it.
     pub service_account: Option<String>,
 }
 
-/// What to compile, from what, and how it is told.
+/// The options of the command.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The group.
     pub wanted: Wanted,
-    /// Where catalogs are.
+    /// The source of catalogs.
     pub source: SourceFlags,
     /// How images are pulled.
     pub images: image::Options,
-    /// Tell the rights that come of it?
+    /// Whether to report the permissions that the group leads to.
     pub rbac: bool,
     /// The form of the answer.
     pub format: DataFormat,
 }
 
-/// What came of compiling.
+/// The result of compiling.
 pub(super) enum Answer {
     /// A group.
     Made(Box<Made>),
-    /// None: the operator cannot be a member of a group of that name.
+    /// No group: the operator does not support one of that name.
     Unfit(String, Refused),
 }
 
-/// A group that was compiled, and what for.
+/// A generated group, and its operator.
 pub(super) struct Made {
     pub(super) compiled: Compiled,
     pub(super) namespace: String,
@@ -79,10 +79,10 @@ pub(super) struct Made {
     seen: ClusterState,
 }
 
-/// Compiles. The answer is no when the operator supports no group with these targets.
+/// Generates the group. The outcome is negative if the operator does not support its targets.
 ///
 /// # Errors
-/// The namespaces do not fit the install mode, or the operator cannot be read.
+/// The namespaces contradict the install mode, or the operator cannot be read.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     block_on(emit(options, printer))
 }
@@ -90,7 +90,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 async fn emit(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Options { wanted, source, images, rbac, format } = options;
     if *rbac && wanted.operator.is_none() {
-        return Err(CliError::usage("--rbac tells the rights of an operator").hint("name it: --bundle or --package"));
+        return Err(CliError::usage("--rbac requires an operator").hint("specify it with --bundle or --package"));
     }
     let Made { compiled, namespace, operator, seen } = match make(wanted, source, images, printer).await? {
         Answer::Made(made) => *made,
@@ -112,7 +112,9 @@ async fn emit(options: &Options, printer: &mut Printer) -> Result<Outcome, CliEr
             comments = rights.render(mode, printer).await?;
         }
     } else if wanted.service_account.is_some() {
-        printer.talk("Which rights the ServiceAccount needs depends on the operator: --bundle or --package names it");
+        printer.talk(
+            "The rights that the ServiceAccount needs depend on the operator: specify it with --bundle or --package",
+        );
     }
     objects.push(group);
     match format {
@@ -139,7 +141,7 @@ async fn emit(options: &Options, printer: &mut Printer) -> Result<Outcome, CliEr
     Ok(Outcome::Done)
 }
 
-/// Compiles a group, and checks it against the operator.
+/// Generates a group, and checks that the operator supports it.
 pub(super) async fn make(
     wanted: &Wanted,
     source: &SourceFlags,
@@ -149,7 +151,7 @@ pub(super) async fn make(
     let Wanted { name, mode, targets, operator, service_account, .. } = wanted;
     let namespace = namespace(wanted.namespace.as_deref(), source).await?;
     let namespaces = NamespaceFlags { namespace: Some(namespace.clone()), all_namespaces: false };
-    // Catalogs of a cluster are needed for packages only, and then only when no others are given.
+    // Catalogs of a cluster are only needed for packages, if no others are given.
     let is_asked = operator.as_ref().is_some_and(Operator::is_package) && source.from.is_empty();
     let mut seen = if is_asked && (source.catalogs.is_empty() || source.cluster.is_given()) {
         source.read(&namespaces, &[], ReadScope::Planning, printer).await?
@@ -179,30 +181,30 @@ pub(super) async fn make(
     Ok(Answer::Made(Box::new(Made { compiled, namespace, operator, seen })))
 }
 
-/// As people are told.
+/// Converts a refusal to an error.
 pub(super) fn refused(Refused { message, hint }: Refused) -> CliError {
     CliError::usage(message).hint(hint)
 }
 
-/// The operator's namespace: the one that is named, or the context's.
+/// Returns the operator's namespace: the given one, or that of the context.
 pub(super) async fn namespace(named: Option<&str>, source: &SourceFlags) -> Result<String, CliError> {
     if let Some(named) = named {
         return Ok(named.to_owned());
     }
     if !source.from.is_empty() {
-        return Err(CliError::usage("files do not say which namespace is meant").hint("name it: -n NAMESPACE"));
+        return Err(CliError::usage("a namespace is required with --from").hint("specify it with -n NAMESPACE"));
     }
     match source.cluster.config().await {
         Ok(config) => Ok(config.default_namespace),
         Err(error) if error.kind == crate::cli::ErrorKind::NoCluster => {
-            Err(CliError::usage("the operator's namespace is not known: there is no kubeconfig that says one")
-                .hint("name it: -n NAMESPACE"))
+            Err(CliError::usage("the namespace of the operator is unknown: there is no kubeconfig")
+                .hint("specify it with -n NAMESPACE"))
         }
         Err(error) => Err(error),
     }
 }
 
-/// What an operator in a group may do, and who installs it, tried out in a copy.
+/// The permissions of an operator in a group, and of its installation, determined by a simulated installation.
 struct Rights<'a> {
     seen: &'a ClusterState,
     known: &'a Known,
@@ -211,7 +213,7 @@ struct Rights<'a> {
 }
 
 impl Rights<'_> {
-    /// A cluster in which there is the group and nothing else.
+    /// Returns a simulated cluster with only the group.
     fn place(&self, with: &[Value]) -> ClusterState {
         let namespace = object::namespace(self.group);
         let targets = object::list(self.group, &["spec", "targetNamespaces"]).iter().filter_map(Value::as_str);
@@ -223,12 +225,12 @@ impl Rights<'_> {
         objects.push(self.group.clone());
         objects.extend(with.iter().cloned());
         let mut place = self.seen.sandbox(objects, explain::catalogs(self.seen, namespace));
-        // Whether the cluster has these kinds is another question.
+        // Whether the cluster serves these kinds is not checked here.
         place.serve(self.known.objects.iter().map(object::gvk));
         place
     }
 
-    /// The least that a ServiceAccount needs to install the operator.
+    /// Returns the minimal RBAC objects that a ServiceAccount needs to install the operator.
     async fn installer(&self, account: &Account, printer: &mut Printer) -> Result<Vec<Value>, CliError> {
         let mut place = self.place(&unlimited(account));
         let subject = &self.known.subject;
@@ -237,7 +239,7 @@ impl Rights<'_> {
         found.ok_or_else(|| untold(&explanation))
     }
 
-    /// The rights that come of the group and the operator, for people.
+    /// Returns the permissions that the group and the operator lead to, as text.
     async fn render(&self, mode: InstallMode, printer: &mut Printer) -> Result<Vec<String>, CliError> {
         let mut group = self.group.clone();
         object::map_mut(&mut group, &["spec"]).remove("serviceAccountName");
@@ -247,16 +249,18 @@ impl Rights<'_> {
             return Err(untold(&explanation));
         }
         let rbac = &explanation.rbac;
-        let mut lines =
-            vec![format!("{} as {mode}: OLM gives these rights, nothing here does.", object::name(&self.known.csv))];
+        let mut lines = vec![format!(
+            "{} as {mode}: these rights are granted by OLM, not by this manifest.",
+            object::name(&self.known.csv)
+        )];
         let accounts: BTreeSet<&str> = rbac.gained.iter().map(|right| right.account.as_str()).collect();
         for account in accounts {
-            lines.push(format!("ServiceAccount {account} may"));
+            lines.push(format!("ServiceAccount {account}:"));
             let rights = rbac.gained.iter().filter(|right| right.account == account);
             lines.extend(rights.map(|right| format!("  {}", explain::right(right))));
         }
         if !rbac.aggregated.is_empty() {
-            lines.push("People who have one of these ClusterRoles get rights on the operator's APIs:".to_owned());
+            lines.push("Users with one of these ClusterRoles get rights on the APIs of the operator:".to_owned());
             lines.extend(rbac.aggregated.iter().map(|role| format!("  {role}")));
         }
         lines.push(String::new());
@@ -264,12 +268,12 @@ impl Rights<'_> {
     }
 }
 
-/// Why nothing can be said of rights.
+/// Returns the error if permissions cannot be determined.
 fn untold(explanation: &Explanation) -> CliError {
     let why = summary(explanation);
     CliError::input(format!(
-        "which rights are needed cannot be told, for the operator would not be installed: {}",
+        "the required rights cannot be determined, because the operator would not be installed: {}",
         why.trim_end()
     ))
-    .hint("what it depends on has to be known, too: --catalog NAME=DIR")
+    .hint("the dependencies of the operator must be known, too; add their catalog with --catalog NAME=DIR")
 }

@@ -1,12 +1,12 @@
-//! `kubectl olm operatorgroup create`: the OperatorGroup that is needed, where it can be.
+//! `kubectl olm operatorgroup create`: creates an OperatorGroup, unless it conflicts with existing ones.
 //!
 //! ```text
-//!   manifest, or wish --compile--> group --look, olm_core managed--> here, there already, elsewhere, or theirs to settle
-//!                                    ^                                 |
-//!                                    +---- somebody else was quicker --+--> POST --> was it the first?
+//! manifest, or wish --compile--> group --read, olm_core managed--> here, exists already, elsewhere, or user-managed ^
+//! | +---- another client was first ---+--> POST --> was it the first?
 //! ```
 //!
-//! *Guarantees*: groups that users look after are never touched; no namespace gets a second group from us, or it is taken back.
+//! *Guarantees*: user-managed groups are never changed. A namespace gets no second group: if two are created at the
+//! same time, the later one is deleted again.
 
 use std::path::PathBuf;
 
@@ -38,9 +38,9 @@ use crate::observe::{ClusterState, Gap, files};
 /// The group to create.
 #[derive(Clone, Debug)]
 pub enum Given {
-    /// One that the user has written.
+    /// One from a manifest.
     Manifest(PathBuf),
-    /// One that is compiled.
+    /// One to generate.
     Wish(Wanted),
 }
 
@@ -49,30 +49,31 @@ pub enum Given {
 pub struct Options {
     /// The group.
     pub given: Given,
-    /// Its namespace; none: the manifest's, or the context's.
+    /// Its namespace; if `None`, that of the manifest, or of the context.
     pub namespace: Option<String>,
-    /// The namespace for it if another group of ours stands in its way; none: one that follows from the group, when somebody agrees.
+    /// The namespace for it if another generated group is in the way; if `None`, one derived from the group, after a
+    /// prompt.
     pub other_namespace: Option<String>,
-    /// Go ahead without asking?
+    /// Whether to skip the prompt.
     pub yes: bool,
-    /// Only say what would be done.
+    /// Whether to print only what would be done.
     pub dry_run: DryRun,
-    /// The form of the answer; a table stands for a line of words.
+    /// The output format; a table stands for one line of text.
     pub output: Output,
-    /// The cluster, and catalogs. Files instead of a cluster can only be looked at.
+    /// The cluster, and catalogs. Files instead of a cluster only allow a dry run.
     pub source: SourceFlags,
     /// How images are pulled.
     pub images: image::Options,
 }
 
-/// The group that is wished for, labelled, and the operator that is to be in it.
+/// The requested group, labelled, and its operator.
 struct Wished {
     group: Value,
     operator: Option<Known>,
 }
 
 impl Wished {
-    /// The namespace for it if it cannot be in its own.
+    /// Returns the namespace for the group if it cannot be in its own.
     fn place(&self, world: &Reader<'_>, named: Option<&str>) -> String {
         let targets = intersection::targets(world, Group::of(&self.group));
         let following = || managed::other_namespace(object::namespace(&self.group), &self.group, &targets);
@@ -80,11 +81,11 @@ impl Wished {
     }
 }
 
-/// What to do.
+/// The decision.
 enum Decided {
-    /// Nothing: one like it is there.
+    /// Nothing: an equivalent group exists.
     There(Value),
-    /// Nothing: it cannot be, for what is in a namespace.
+    /// Nothing: existing groups are in the way.
     Refused { place: String, why: String, hint: String },
     /// Create it.
     Create { group: Value },
@@ -92,14 +93,15 @@ enum Decided {
     Elsewhere { group: Value, with_namespace: bool, why: String },
 }
 
-/// Creates a group. The answer is no when a group stands in its way that is not ours, or the namespace that is left is taken, too.
+/// Creates a group. The outcome is negative if a user-managed group is in the way, or the other namespace is not
+/// available either.
 ///
 /// # Errors
-/// The group makes no sense, what decides cannot be read, or the server refuses.
+/// The group is invalid, the groups of the namespace cannot be read, or the server refuses the request.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     if !options.source.from.is_empty() && options.dry_run != DryRun::Client {
         return Err(
-            CliError::usage("nothing can be created in files").hint("say --dry-run=client to see what would be done")
+            CliError::usage("nothing can be created in files").hint("use --dry-run=client to print what would be done")
         );
     }
     if let Some(other) = &options.other_namespace {
@@ -125,7 +127,7 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
                 let differing = managed::differing(&group, &wished.group);
                 if !differing.is_empty() {
                     printer.warn(format_args!(
-                        "it has another {} than the one that was wished for: kubectl edit operatorgroup {} -n {}",
+                        "its {} differs from the requested group; to change it: kubectl edit operatorgroup {} -n {}",
                         listed(&differing),
                         object::name(&group),
                         object::namespace(&group),
@@ -157,7 +159,7 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
                         printer.talk("Nothing was created");
                         return Ok(Outcome::Negative);
                     }
-                    // The same question is not asked twice.
+                    // Do not prompt twice.
                     agreed = true;
                     continue;
                 }
@@ -172,14 +174,11 @@ async fn create(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         }
     }
     let namespace = object::namespace(&wished.group);
-    Err(CliError::new(
-        ErrorKind::Api,
-        format!("somebody else creates OperatorGroups in namespace {namespace} all the time"),
-    )
-    .hint(format!("kubectl get operatorgroups -n {namespace} shows them")))
+    Err(CliError::new(ErrorKind::Api, format!("another client keeps creating OperatorGroups in namespace {namespace}"))
+        .hint(format!("kubectl get operatorgroups -n {namespace} lists them")))
 }
 
-/// Looks at what decides. Who may not look into all namespaces looks into the other one, too, when it comes to that.
+/// Reads the groups that the decision depends on. Without permission for all namespaces, the other namespace is read separately.
 async fn seen(options: &Options, wished: &Wished, printer: &mut Printer) -> Result<ClusterState, CliError> {
     let namespace = object::namespace(&wished.group);
     let mut seen = read_state(&options.source, namespace, printer).await?;
@@ -202,7 +201,7 @@ async fn seen(options: &Options, wished: &Wished, printer: &mut Printer) -> Resu
     Ok(seen)
 }
 
-/// Are there several groups in the namespace, and one of them is new? Who came second takes theirs back.
+/// Returns whether the namespace has several groups, one of them new, of which the later one is about to be deleted.
 fn is_settling(seen: &ClusterState, namespace: &str) -> bool {
     let world = Reader::new(&seen.world);
     let created = |group: &Value| object::parse_time(object::text(group, &["metadata", "creationTimestamp"]));
@@ -211,7 +210,7 @@ fn is_settling(seen: &ClusterState, namespace: &str) -> bool {
     ages.len() > 1 && ages.iter().any(|age| *age < SETTLES)
 }
 
-/// The group: as it is written, or compiled; or its name, and why the operator cannot be in it.
+/// Returns the group, read or generated; or its name, and why the operator does not support it.
 async fn wished(options: &Options, printer: &mut Printer) -> Result<Result<Wished, (String, Refused)>, CliError> {
     let wanted = match &options.given {
         Given::Manifest(file) => return written(file, options).await.map(Ok),
@@ -239,7 +238,7 @@ async fn written(file: &PathBuf, options: &Options) -> Result<Wished, CliError> 
             && ["v1", "v1alpha2"].contains(&version.as_str())
     };
     let (Some(only), None) = (given.pop(), given.pop()) else {
-        return Err(CliError::input("one OperatorGroup is expected").at(file.display()));
+        return Err(CliError::input("expected exactly one OperatorGroup").at(file.display()));
     };
     if !is_group(&only.object) {
         return Err(
@@ -248,7 +247,7 @@ async fn written(file: &PathBuf, options: &Options) -> Result<Wished, CliError> 
     }
     if object::name(&only.object).is_empty() {
         return Err(CliError::input("the OperatorGroup has no name")
-            .hint("give it one, metadata.name: with generateName nobody could tell whether it is there already")
+            .hint("set metadata.name; with generateName it cannot be checked whether the group exists")
             .at(only.place));
     }
     let mut group = only.object;
@@ -257,9 +256,7 @@ async fn written(file: &PathBuf, options: &Options) -> Result<Wished, CliError> 
     Named::OperatorGroup.check(object::name(&group)).map_err(refused)?;
     let namespace = match (&options.namespace, said.as_str()) {
         (Some(named), said) if !said.is_empty() && named != said => {
-            return Err(
-                CliError::usage(format!("the OperatorGroup is of namespace {said}, not of {named}")).at(only.place)
-            );
+            return Err(CliError::usage(format!("the OperatorGroup has namespace {said}, not {named}")).at(only.place));
         }
         (None, said) if !said.is_empty() => said.to_owned(),
         (named, _) => compile::namespace(named.as_deref(), &options.source).await?,
@@ -279,10 +276,10 @@ async fn written(file: &PathBuf, options: &Options) -> Result<Wished, CliError> 
     Ok(Wished { group, operator: None })
 }
 
-/// Decides, and says why.
+/// Decides what to do, with the reason.
 ///
 /// # Errors
-/// The namespace is not there.
+/// The namespace does not exist.
 fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<Decided, CliError> {
     let Wished { group, operator } = wished;
     let world = Reader::new(&seen.world);
@@ -300,15 +297,15 @@ fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<D
         Creation::Same(there) => Ok(Decided::There(there.json.clone())),
         Creation::UserManaged(there) => refused(
             format!(
-                "namespace {namespace} has OperatorGroup {}, which users look after: {}",
+                "namespace {namespace} has OperatorGroup {}, which is managed by users: {}",
                 names(&there),
                 unlabelled()
             ),
-            "use that group, or another namespace (-n); what users have made is theirs to change".to_owned(),
+            "use that group, or another namespace (-n); kubectl olm does not change groups managed by users".to_owned(),
         ),
         Creation::Several(there) => refused(
             format!(
-                "namespace {namespace} has several OperatorGroups already ({}): no operator runs in it",
+                "namespace {namespace} already has several OperatorGroups ({}): OLM installs no operator in it",
                 names(&there)
             ),
             format!("delete all but one: kubectl olm operatorgroup delete NAME -n {namespace}"),
@@ -316,7 +313,7 @@ fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<D
         Creation::Leaving(there) => refused(
             format!("OperatorGroup {} is being deleted", there.name()),
             format!(
-                "when it is gone, try again: kubectl wait --for=delete operatorgroup/{} -n {namespace}",
+                "wait until it is deleted, and try again: kubectl wait --for=delete operatorgroup/{} -n {namespace}",
                 there.name()
             ),
         ),
@@ -331,7 +328,7 @@ fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<D
             let members: Vec<&str> = members.into_iter().map(object::name).collect();
             let of = if members.is_empty() { "has no members".to_owned() } else { format!("has {}", listed(&members)) };
             let why = format!(
-                "Namespace {namespace} has OperatorGroup {}, which {of}, and {}. A namespace has one group only.",
+                "Namespace {namespace} has OperatorGroup {}, which {of}, and {}. A namespace can have only one group.",
                 there.name(),
                 related(relation),
             );
@@ -348,12 +345,12 @@ fn decide(seen: &ClusterState, wished: &Wished, other: Option<&str>) -> Result<D
     }
 }
 
-/// The same question for the other namespace.
+/// Decides for the other namespace.
 fn elsewhere(seen: &ClusterState, group: Value, why: String) -> Decided {
     let world = Reader::new(&seen.world);
     let place = object::namespace(&group).to_owned();
     let taken = |how: String| Decided::Refused {
-        why: format!("namespace {place}, where it would be instead, {how}"),
+        why: format!("the other namespace {place} {how}"),
         hint: "name another namespace: --other-namespace NAMESPACE".to_owned(),
         place: place.clone(),
     };
@@ -370,7 +367,7 @@ fn elsewhere(seen: &ClusterState, group: Value, why: String) -> Decided {
     }
 }
 
-/// Is the namespace not there, as far as that can be seen?
+/// Returns whether the namespace is known not to exist.
 fn is_absent(seen: &ClusterState, namespace: &str) -> bool {
     let is_unseen = |gap: &Gap| gap.verb == "get" && gap.resource == "Namespace" && gap.name == namespace;
     Reader::new(&seen.world).json(&kind::NAMESPACE, "", namespace).is_none() && !seen.gaps.iter().any(is_unseen)
@@ -384,13 +381,13 @@ fn related(relation: Relation) -> &'static str {
     match relation {
         Relation::Same => "it targets the same namespaces",
         Relation::Apart => "it targets other namespaces",
-        Relation::Within => "it targets more namespaces than are wanted",
-        Relation::Around => "it targets fewer namespaces than are wanted",
-        Relation::Partly => "it targets only some of the namespaces that are wanted, and others",
+        Relation::Within => "it targets more namespaces than requested",
+        Relation::Around => "it targets fewer namespaces than requested",
+        Relation::Partly => "it targets only some of the requested namespaces, and others",
     }
 }
 
-/// Tells of groups that claim what the operator provides in the same namespaces.
+/// Warns about groups that provide the operator's APIs in the same namespaces.
 fn warn(seen: &ClusterState, group: &Value, operator: Option<&Known>, printer: &mut Printer) {
     let Some(known) = operator else { return };
     let (namespace, name) = (object::namespace(group), object::name(group));
@@ -404,8 +401,8 @@ fn warn(seen: &ClusterState, group: &Value, operator: Option<&Known>, printer: &
         let other = if clash.pair.a == ours { clash.pair.b } else { clash.pair.a };
         let other = all.scopes()[other].group;
         printer.warn(format_args!(
-            "in namespaces that both target, OperatorGroup {}/{} claims {}, too, and one of the operators will fail: kubectl olm \
-             operatorgroup intersect {}/{} {namespace}/{name} tells what would help",
+            "OperatorGroup {}/{} also provides {} in the common namespaces, so one of the operators will fail; to resolve this: \
+             kubectl olm operatorgroup intersect {}/{} {namespace}/{name}",
             other.namespace(),
             other.name(),
             listed(&clash.apis),
@@ -415,7 +412,7 @@ fn warn(seen: &ClusterState, group: &Value, operator: Option<&Known>, printer: &
     }
 }
 
-/// Of what was created, what a format shows: documents are of the OperatorGroup, whether or not its namespace had to be created.
+/// Returns what a format prints of the created objects: documents contain only the OperatorGroup, not a created namespace.
 fn only_the_group(mut made: Vec<Value>, output: &Output, created: &str, printer: &mut Printer) -> Vec<Value> {
     if !matches!(output, Output::Table | Output::Wide | Output::Name) && made.len() > 1 {
         for namespace in made.drain(..made.len() - 1) {
@@ -425,7 +422,7 @@ fn only_the_group(mut made: Vec<Value>, output: &Output, created: &str, printer:
     made
 }
 
-/// Creates it. `None`: somebody else was quicker.
+/// Creates the group. Returns `None` if another client was first.
 async fn make(
     seen: &ClusterState,
     options: &Options,
@@ -449,21 +446,19 @@ async fn make(
             Err(refusal) if refusal.is_already_exists() => {}
             Err(refusal) if refusal.is_forbidden() => {
                 return Err(refused(&refusal, "create", "namespaces", &namespace)
-                    .hint("name one that is there: --other-namespace NAMESPACE"));
+                    .hint("specify an existing namespace with --other-namespace NAMESPACE"));
             }
             Err(refusal) => return Err(refused(&refusal, "create", "namespaces", &namespace)),
         }
         if is_rehearsal {
-            printer.talk(format_args!(
-                "The server cannot say whether it would take the group: namespace {namespace} is not there"
-            ));
+            printer.talk(format_args!("The server cannot dry-run the group: namespace {namespace} does not exist"));
             made.push(group);
             return Ok(Some(made));
         }
     }
     let answer = if is_rehearsal { rehearse(api, &group).await } else { create_first(api, &group, printer).await };
     if !matches!(answer, Ok(Some(_))) && !made.is_empty() {
-        printer.talk(format_args!("Namespace {namespace} was created for it, and stays"));
+        printer.talk(format_args!("Namespace {namespace} was created for it and is not deleted"));
     }
     Ok(answer?.map(|group| {
         made.push(group);
@@ -471,7 +466,7 @@ async fn make(
     }))
 }
 
-/// What the server would make of it. `None`: somebody else was quicker.
+/// Creates the group as a dry run. Returns `None` if another client was first.
 async fn rehearse(api: &Api, group: &Value) -> Result<Option<Value>, CliError> {
     match api.rehearse_create(group).await {
         Ok(group) => Ok(Some(group)),

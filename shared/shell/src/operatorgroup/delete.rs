@@ -1,11 +1,12 @@
-//! `kubectl olm operatorgroup delete`: away with an OperatorGroup that we compiled and nobody needs.
+//! `kubectl olm operatorgroup delete`: deletes a generated OperatorGroup that no operator needs.
 //!
 //! ```text
-//!   look --olm_core managed--> a user's, in use: it stays      ours, no members --question--> look again --> DELETE --> really nobody?
+//! read --olm_core managed--> user-managed or in use: keep      generated, no members --prompt--> read again --> DELETE
+//! --> still no members?
 //! ```
 //!
-//! *Guarantees*: groups that users look after are never touched. What is deleted is the group as it was looked at; a member that
-//! appears in the very moment gets it back.
+//! *Guarantees*: user-managed groups are never changed. The group is deleted at the resourceVersion that was read. If a
+//! member appears during the deletion, the group is created again.
 
 use kube::api::{DeleteParams, Preconditions};
 use olm_core::api::object::{self, Gvk, ObjectRef};
@@ -30,38 +31,38 @@ use crate::observe::ClusterState;
 /// What to delete.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The group's name; none: the one of the namespace.
+    /// The name; if `None`, the only group of the namespace.
     pub name: Option<String>,
-    /// Its namespace; none: the context's.
+    /// The namespace; if `None`, that of the context.
     pub namespace: Option<String>,
-    /// Go ahead without asking?
+    /// Whether to skip the prompt.
     pub yes: bool,
-    /// Only say what would be done.
+    /// Whether to print only what would be done.
     pub dry_run: DryRun,
-    /// The form of the answer; a table stands for a line of words.
+    /// The output format; a table stands for one line of text.
     pub output: Output,
-    /// The cluster. Files instead of it can only be looked at.
+    /// The cluster. Files instead of it only allow a dry run.
     pub source: SourceFlags,
 }
 
-/// What to do.
+/// The decision.
 enum Decided {
-    /// Nothing, and why.
+    /// Nothing, with the reason.
     Nothing { why: String },
-    /// It stays.
+    /// Keep the group.
     Stays { group: Value, why: String, hint: String },
-    /// It goes, and nothing comes of these Subscriptions.
+    /// Delete the group; these Subscriptions can then not be resolved.
     Goes { group: Value, subscriptions: Vec<String> },
 }
 
-/// Deletes a group. The answer is no when it stays because users look after it, or because it has members.
+/// Deletes a group. The outcome is negative if it is kept because users manage it, or because it has members.
 ///
 /// # Errors
-/// There are several, what decides cannot be read, or the server refuses.
+/// There are several groups, they cannot be read, or the server refuses the request.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     if !options.source.from.is_empty() && options.dry_run != DryRun::Client {
         return Err(
-            CliError::usage("nothing can be deleted in files").hint("say --dry-run=client to see what would be done")
+            CliError::usage("nothing can be deleted in files").hint("use --dry-run=client to print what would be done")
         );
     }
     block_on(remove(options, printer))
@@ -96,7 +97,7 @@ async fn remove(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
                 printer.talk("Nothing was deleted");
                 return Ok(Outcome::Negative);
             }
-            // While somebody thought about it things may have changed.
+            // The state may have changed during the prompt.
             agreed = true;
             continue;
         }
@@ -113,7 +114,7 @@ async fn remove(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         let params = DeleteParams { dry_run, preconditions: Some(preconditions), ..DeleteParams::default() };
         let left = match api.delete(&ObjectRef::of(&group), &params).await {
             Ok(left) => left,
-            // It has changed, or is gone: that is another question.
+            // It has changed or is deleted: decide again.
             Err(refusal) if refusal.is_conflict() || refusal.is_not_found() => continue,
             Err(refusal) => return Err(refused(&refusal, "delete", GROUPS, &place)),
         };
@@ -124,28 +125,29 @@ async fn remove(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
         let finalizers = left.iter().flat_map(|left| object::list(left, &["metadata", "finalizers"]));
         let finalizers: Vec<&str> = finalizers.filter_map(Value::as_str).collect();
         if !finalizers.is_empty() {
-            printer.talk(format_args!("It is gone when its finalizers are: {}", listed(&finalizers)));
+            printer.talk(format_args!("The group stays until its finalizers are removed: {}", listed(&finalizers)));
         }
         return Ok(Outcome::Done);
     }
-    Err(CliError::new(ErrorKind::Api, format!("the OperatorGroup of namespace {place} changes all the time"))
-        .hint(format!("kubectl get operatorgroups -n {place} -o yaml --watch shows who writes to it")))
+    Err(CliError::new(ErrorKind::Api, format!("the OperatorGroup of namespace {place} keeps changing")).hint(format!(
+        "kubectl get operatorgroups -n {place} -o yaml --show-managed-fields shows which clients write to it"
+    )))
 }
 
-/// Who may wait for an operator that needs the group; nothing, when that is nobody.
+/// Returns a message about Subscriptions that need the group; empty if there are none.
 fn who_waits(seen: &ClusterState, group: &Value, subscriptions: &[String]) -> String {
     let (namespace, name) = (object::namespace(group), object::name(group));
     match gap(seen, "subscriptions.operators.coreos.com", namespace) {
-        Some(gap) => format!("Whether Subscriptions need OperatorGroup {name} is not known: {gap}"),
+        Some(gap) => format!("Whether Subscriptions need OperatorGroup {name} is unknown: {gap}"),
         None if subscriptions.is_empty() => String::new(),
         None => format!(
-            "Without OperatorGroup {name} nothing comes of the Subscriptions of namespace {namespace}: {}",
+            "Without OperatorGroup {name} these Subscriptions of namespace {namespace} are not resolved: {}",
             listed(subscriptions)
         ),
     }
 }
 
-/// A name, also as kubectl prints it, with its kind.
+/// Parses a name, also with its kind as kubectl prints it.
 fn named(name: &str) -> Result<&str, CliError> {
     let bare = match name.split_once('/') {
         Some((kind, bare)) if kind.starts_with("operatorgroup") => bare,
@@ -164,21 +166,21 @@ fn decide(world: &Reader<'_>, namespace: &str, name: Option<&str>) -> Result<Dec
                 others => format!("; there is {}", names(others)),
             };
             Decided::Nothing {
-                why: format!("No OperatorGroup{which} found in {namespace} namespace: nothing to delete{others}"),
+                why: format!("No OperatorGroup{which} found in {namespace} namespace, nothing to delete{others}"),
             }
         }
         Deletion::Leaving(group) => Decided::Nothing {
-            why: format!("OperatorGroup {} of namespace {namespace} is being deleted already", group.name()),
+            why: format!("OperatorGroup {} of namespace {namespace} is already being deleted", group.name()),
         },
         Deletion::Several(groups) => {
             return Err(CliError::usage(format!("namespace {namespace} has several OperatorGroups"))
-                .hint(format!("name one: {}", names(&groups))));
+                .hint(format!("specify one of: {}", names(&groups))));
         }
         Deletion::UserManaged(group) => Decided::Stays {
             group: group.json.clone(),
-            why: format!("users look after it: {}", unlabelled()),
+            why: format!("it is managed by users: {}", unlabelled()),
             hint: format!(
-                "what users have made is theirs to delete: kubectl delete operatorgroup {} -n {namespace}",
+                "kubectl olm does not delete groups managed by users; to delete it: kubectl delete operatorgroup {} -n {namespace}",
                 group.name()
             ),
         },
@@ -186,7 +188,7 @@ fn decide(world: &Reader<'_>, namespace: &str, name: Option<&str>) -> Result<Dec
             let members: Vec<&str> = members.into_iter().map(object::name).collect();
             Decided::Stays {
                 group: group.json.clone(),
-                why: format!("without it {} would fail", listed(&members)),
+                why: format!("{} would fail without it", listed(&members)),
                 hint: uninstall(namespace),
             }
         }
@@ -197,7 +199,7 @@ fn decide(world: &Reader<'_>, namespace: &str, name: Option<&str>) -> Result<Dec
     })
 }
 
-/// Has a member appeared while the group was deleted? Then it gets its group back, unless somebody gave it another.
+/// Creates the group again if a member appeared during the deletion, unless another client created one.
 async fn given_back(
     api: &Api,
     group: &Value,
@@ -233,13 +235,13 @@ async fn given_back(
     }
     let what = match create_first(api, &again, printer).await? {
         Some(_) => "it was created again",
-        None => "there is another one now",
+        None => "another one exists now",
     };
-    let said = format!("{} not deleted: {} came meanwhile, and {what}", label(name), listed(&members));
+    let said = format!("{} not deleted: {} appeared in the meantime, and {what}", label(name), listed(&members));
     refuse(&options.output, &said, &uninstall(namespace), printer).map(Some)
 }
 
-/// What to do about members.
+/// Returns the hint about members.
 fn uninstall(namespace: &str) -> String {
-    format!("uninstall its members first: kubectl get clusterserviceversions -n {namespace} lists them")
+    format!("uninstall its members first; to list them: kubectl get clusterserviceversions -n {namespace}")
 }

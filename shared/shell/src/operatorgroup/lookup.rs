@@ -1,11 +1,11 @@
-//! Which OperatorGroup is meant.
+//! Finds OperatorGroups by name.
 
 use olm_core::operatorgroup::intersection::Intersections;
 
 use crate::cli::{CliError, ErrorKind};
 use crate::observe::ClusterState;
 
-/// The group of that name, `NAME` in the namespace that is looked at, or `NAMESPACE/NAME`.
+/// Returns the group of that name, `NAME` in the selected namespace, or `NAMESPACE/NAME`.
 pub(super) fn group(all: &Intersections<'_>, seen: &ClusterState, name: &str) -> Result<usize, CliError> {
     let (namespace, name) = match name.split_once('/') {
         // kubectl prints names with their kinds.
@@ -20,7 +20,7 @@ pub(super) fn group(all: &Intersections<'_>, seen: &ClusterState, name: &str) ->
             [(only, _)] => Ok(only),
             [] => Err(CliError::new(ErrorKind::Api, format!("there is no OperatorGroup {name:?}"))),
             _ => Err(CliError::usage(format!("several namespaces have an OperatorGroup {name:?}")).hint(format!(
-                "name one of them: {}",
+                "specify one of: {}",
                 labels(of_that_name().map(|(_, scope)| scope.group.namespace()), name)
             ))),
         };
@@ -30,10 +30,10 @@ pub(super) fn group(all: &Intersections<'_>, seen: &ClusterState, name: &str) ->
             CliError::new(ErrorKind::Api, format!("there is no OperatorGroup {name:?} in namespace {namespace}"));
         match labels(of_that_name().map(|(_, scope)| scope.group.namespace()), name).as_str() {
             "" => match labels_of(all, namespace).as_str() {
-                "" => missing.hint("kubectl get operatorgroups -A lists those of all namespaces"),
-                there => missing.hint(format!("there is {there}")),
+                "" => missing.hint("kubectl get operatorgroups -A lists the groups of all namespaces"),
+                there => missing.hint(format!("the namespace has {there}")),
             },
-            others => missing.hint(format!("other namespaces have one of that name: {others}")),
+            others => missing.hint(format!("other namespaces have a group of that name: {others}")),
         }
     })
 }

@@ -1,4 +1,4 @@
-//! What creating and deleting OperatorGroups have in common.
+//! Shared code of creating and deleting OperatorGroups.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,18 +20,18 @@ use crate::cluster::api::{Api, ListQuery, Page, Resource, WatchEvent};
 use crate::cluster::request_error::{Place, RequestError};
 use crate::observe::{ClusterState, Gap, ReadScope};
 
-/// So often is a decision made again because somebody else was quicker.
+/// The maximum number of decisions when other clients write at the same time.
 pub(super) const ATTEMPTS: usize = 5;
-/// So long at most is waited for a watch to show what has happened already, and for others to take back what came second: that takes
-/// them two requests.
+/// How long to wait for a watch to show past events, and for another client to delete a group that was created second,
+/// which takes two requests.
 pub(super) const SETTLES: Duration = Duration::from_secs(5);
 
-/// How messages and gaps name OperatorGroups.
+/// The name of OperatorGroups in messages and gaps.
 pub(super) const GROUPS: &str = "operatorgroups.operators.coreos.com";
-/// And ClusterServiceVersions.
+/// The name of ClusterServiceVersions in messages and gaps.
 pub(super) const CSVS: &str = "clusterserviceversions.operators.coreos.com";
 
-/// Looks at the groups, and what belongs to them. What decides has to be seen.
+/// Reads the groups, and the objects that a decision depends on.
 ///
 /// # Errors
 /// OperatorGroups or ClusterServiceVersions of the namespace cannot be listed.
@@ -46,7 +46,7 @@ pub(super) async fn read_state(
     Ok(seen)
 }
 
-/// Was everything seen in a namespace that decides?
+/// Checks that all objects of a namespace that a decision depends on could be listed.
 pub(super) fn decides(seen: &ClusterState, namespace: &str) -> Result<(), CliError> {
     match [GROUPS, CSVS].into_iter().find_map(|resource| gap(seen, resource, namespace)) {
         None => Ok(()),
@@ -54,17 +54,17 @@ pub(super) fn decides(seen: &ClusterState, namespace: &str) -> Result<(), CliErr
     }
 }
 
-/// What could not be listed in a namespace, or, when it is empty, in all of them.
+/// Returns the gap of a resource that could not be listed in a namespace, or, if it is empty, in all namespaces.
 pub(super) fn gap<'s>(seen: &'s ClusterState, resource: &str, namespace: &str) -> Option<&'s Gap> {
     seen.gaps.iter().find(|gap| gap.verb == "list" && gap.resource == resource && gap.namespace == namespace)
 }
 
-/// How kubectl names a group.
+/// Returns the name of a group as kubectl prints it.
 pub(super) fn label(name: &str) -> String {
     format!("operatorgroup.operators.coreos.com/{name}")
 }
 
-/// `a, b and c`
+/// Joins names as in `a, b and c`.
 pub(super) fn listed<S: AsRef<str>>(names: &[S]) -> String {
     match names {
         [] => String::new(),
@@ -76,17 +76,17 @@ pub(super) fn listed<S: AsRef<str>>(names: &[S]) -> String {
     }
 }
 
-/// The names of groups.
+/// Returns the names of groups.
 pub(super) fn names(groups: &[Group<'_>]) -> String {
     listed(&groups.iter().map(|group| group.name()).collect::<Vec<_>>())
 }
 
-/// Why a group is not ours.
+/// Returns why a group counts as user-managed.
 pub(super) fn unlabelled() -> String {
     format!("it has no label {COMPILED_BY}={}", Origin::Ours.label())
 }
 
-/// Tells what was done to objects, or shows them as kubectl does.
+/// Prints what was done to objects, or the objects in a format.
 pub(super) fn tell(
     output: &Output,
     mut objects: Vec<Value>,
@@ -112,7 +112,7 @@ pub(super) fn tell(
     }
 }
 
-/// The answer no. It is told where the answer would be, but not to programs that expect an object there.
+/// Reports a negative outcome: on stdout for text, on stderr for formats that print objects on stdout.
 pub(super) fn refuse(output: &Output, said: &str, hint: &str, printer: &mut Printer) -> Result<Outcome, CliError> {
     if matches!(output, Output::Table | Output::Wide) {
         printer.line(said)?;
@@ -123,11 +123,11 @@ pub(super) fn refuse(output: &Output, said: &str, hint: &str, printer: &mut Prin
     Ok(Outcome::Negative)
 }
 
-/// Creates a group where none is. The API server shows everybody the same order in which groups came: whoever was not the first
-/// takes theirs back. `None`: somebody else was quicker.
+/// Creates a group in a namespace that has none. All watchers see the same order of creations: a client whose group was
+/// not the first deletes it again. Returns `None` if another client was first.
 ///
 /// # Errors
-/// The server refuses, or does not tell who was first.
+/// The server refuses a request, or does not send the events that show the order.
 pub(super) async fn create_first(api: &Api, group: &Value, printer: &mut Printer) -> Result<Option<Value>, CliError> {
     let namespace = object::namespace(group);
     let query = ListQuery::all(&groups()).within(namespace);
@@ -147,27 +147,27 @@ pub(super) async fn create_first(api: &Api, group: &Value, printer: &mut Printer
         Ok(Some(false)) => {}
         Ok(None) | Err(_) => {
             let message = format!(
-                "OperatorGroup {} was created, but the server does not tell whether it is the only one of namespace {namespace}",
+                "OperatorGroup {} was created, but whether it is the only one of namespace {namespace} could not be checked",
                 object::name(&made)
             );
             return Err(CliError::new(ErrorKind::Unreachable, message)
-                .hint(format!("there must not be another: kubectl get operatorgroups -n {namespace}")));
+                .hint(format!("check that there is no other: kubectl get operatorgroups -n {namespace}")));
         }
     }
     printer.talk(format_args!(
-        "Meanwhile somebody else created an OperatorGroup in namespace {namespace}: ours is taken back"
+        "Another client created an OperatorGroup in namespace {namespace} at the same time: deleting ours again"
     ));
     let preconditions = Preconditions { uid: Some(object::uid(&made).to_owned()), resource_version: None };
     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
     match api.delete(&ObjectRef::of(&made), &params).await {
         Ok(_) => Ok(None),
-        // Somebody else has deleted it.
+        // Another client has deleted it.
         Err(refusal) if refusal.is_not_found() || refusal.is_conflict() => Ok(None),
         Err(refusal) => Err(cannot("delete")(refusal)),
     }
 }
 
-/// Was no other group there when that one came? `None`: the server does not tell.
+/// Returns whether the group was the first; `None` if the events end early.
 async fn is_first(events: impl Stream<Item = Result<WatchEvent, Status>>, uid: &str) -> Option<bool> {
     let mut events = std::pin::pin!(events);
     let mut there = BTreeSet::new();
@@ -180,10 +180,10 @@ async fn is_first(events: impl Stream<Item = Result<WatchEvent, Status>>, uid: &
     None
 }
 
-/// Waits until no more than one group is left in a namespace, a moment at most.
+/// Waits briefly until the namespace has at most one group.
 ///
 /// # Errors
-/// The server refuses.
+/// The server refuses a request.
 pub(super) async fn settled(api: &Api, namespace: &str) -> Result<(), CliError> {
     let cannot = |verb: &'static str| move |refusal: Status| refused(&refusal, verb, GROUPS, namespace);
     let query = ListQuery::all(&groups()).within(namespace);
@@ -197,7 +197,7 @@ pub(super) async fn settled(api: &Api, namespace: &str) -> Result<(), CliError> 
             take_in(event, &mut there);
         }
     };
-    // Who waited in vain is told what is there.
+    // After a timeout, the caller reports the groups that exist.
     timeout(SETTLES, settles).await.ok();
     Ok(())
 }
@@ -222,7 +222,7 @@ fn groups() -> Resource {
     Resource { gvk, plural: "operatorgroups".to_owned(), namespaced: true }
 }
 
-/// The API server refuses something.
+/// Converts a refusal of the API server to an error.
 pub(super) fn refused(status: &Status, verb: &'static str, resource: &str, namespace: &str) -> CliError {
     let error = RequestError::new(verb, resource, namespace, status.clone());
     if resource == "namespaces" { RequestError { place: Place::Cluster, ..error }.into() } else { error.into() }

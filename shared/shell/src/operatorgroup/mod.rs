@@ -1,13 +1,11 @@
-//! The verbs of `kubectl olm operatorgroup`.
+//! The commands of `kubectl olm operatorgroup`.
 //!
 //! ```text
-//!   observe --ClusterState--> intersect   which groups get into each other's way
-//!                     compile     the group that an operator needs, and its rights   <-- operator    a bundle, or a package of a catalog
+//! observe --ClusterState--> intersect   which groups conflict compile     generates the group that an operator needs
+//! <-- operator    a bundle, or a package of a catalog
 //!                       |
-//!                     create      where it can be     --+
-//!                     delete      what nobody needs   --+--> managed    what both go by, and say
-//!                     lint        everything that is wrong with groups
-//!                     named       which group is meant
+//! create      creates it where possible    --+ delete      deletes an unused group      --+--> managed    shared by
+//! both lint        checks groups for problems lookup      finds groups
 //! ```
 
 pub mod compile;

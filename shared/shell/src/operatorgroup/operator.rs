@@ -1,4 +1,4 @@
-//! The operator that is to be installed: a bundle, or what a catalog has of a package.
+//! Reads the operator to install: a bundle, or a package of a catalog.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::installplan::explain;
 use crate::observe::ClusterState;
 use crate::registry;
 
-/// Which operator.
+/// Selects an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operator {
     /// A bundle: a directory, an image, an OCI layout.
@@ -25,26 +25,26 @@ pub enum Operator {
     Package(String),
 }
 
-/// What is known of an operator.
+/// An operator that was read.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     /// Its package.
     pub(super) package: String,
     /// Its ClusterServiceVersion.
     pub(super) csv: Value,
-    /// What the bundle holds.
+    /// The objects of the bundle.
     pub(super) objects: Vec<Value>,
-    /// The same as a question to the explainer.
+    /// The operator as a subject for the explainer.
     pub(super) subject: Subject,
 }
 
 impl Operator {
-    /// Can nothing be said of it without a catalog?
+    /// Returns whether a catalog is needed to read it.
     pub(super) fn is_package(&self) -> bool {
         matches!(self, Self::Package(_))
     }
 
-    /// Reads it, for a namespace. Catalogs are those that were seen.
+    /// Reads the operator for a namespace, from the catalogs of the state.
     pub(super) async fn read(
         &self,
         seen: &mut ClusterState,
@@ -85,7 +85,7 @@ impl Operator {
     }
 }
 
-/// The catalogs in the order in which a new Subscription prefers them.
+/// Returns the catalogs in order of preference for a new Subscription.
 fn offers<'c>(
     catalogs: &'c BTreeMap<(String, String), Arc<Snapshot>>,
     namespace: &str,
@@ -94,7 +94,7 @@ fn offers<'c>(
     own.into_iter().chain(others).map(|(_, catalog)| catalog)
 }
 
-/// The objects of an entry: inline, or in the image that the catalog names.
+/// Returns the content of an entry: inline, or from the image that the catalog names.
 pub(super) async fn content(
     catalog: &Snapshot,
     entry: &Entry,
@@ -115,16 +115,16 @@ pub(super) async fn content(
 
 fn not_offered(wanted: &str, catalogs: &BTreeMap<(String, String), Arc<Snapshot>>, seen: &ClusterState) -> CliError {
     let names: Vec<String> = catalogs.keys().map(|(namespace, name)| format!("{namespace}/{name}")).collect();
-    let known = if names.is_empty() { "there are none".to_owned() } else { names.join(", ") };
-    let error = CliError::input(format!("none of the catalogs that are known has {wanted}: {known}"));
+    let known = if names.is_empty() { "there are no catalogs".to_owned() } else { names.join(", ") };
+    let error = CliError::input(format!("no known catalog has {wanted}: {known}"));
     match seen.gaps.first() {
         Some(gap) => error.hint(gap.to_string()),
-        None => error.hint("name one: --catalog NAME=DIR; kubectl olm catalog list shows what it has"),
+        None => error.hint("specify a catalog with --catalog NAME=DIR; kubectl olm catalog list prints its packages"),
     }
 }
 
 impl Known {
-    /// The ClusterServiceVersion as it would be in a namespace.
+    /// Returns the ClusterServiceVersion with a namespace.
     pub(super) fn csv_in(&self, namespace: &str) -> Value {
         let mut csv = self.csv.clone();
         object::map_mut(&mut csv, &["metadata"]).insert("namespace".to_owned(), namespace.into());

@@ -1,4 +1,4 @@
-//! What is told to programs.
+//! Output for programs: JSON, YAML and Graphviz.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{Answer, text};
 use crate::cli::output::API_VERSION;
 
-/// Everything as one document.
+/// Returns the report as one document.
 pub(super) fn document(answer: &Answer<'_, '_>) -> Value {
     let involved: BTreeSet<usize> = answer.pairs.iter().flat_map(|pair| [pair.a, pair.b]).collect();
     let asked = answer.asked.clone().unwrap_or_else(|| (0..answer.all.scopes().len()).collect());
@@ -68,7 +68,7 @@ fn group(answer: &Answer<'_, '_>, at: usize) -> Value {
 fn intersection(answer: &Answer<'_, '_>, pair: Pair) -> Value {
     let mut document = json!({
         "groups": [named(answer, pair.a), named(answer, pair.b)],
-        // Null: all.
+        // `null` means all namespaces.
         "namespaces": answer.all.shared(pair),
         "first": answer.all.first(pair).map(|at| named(answer, at)),
         "apis": [],
@@ -90,7 +90,7 @@ fn intersection(answer: &Answer<'_, '_>, pair: Pair) -> Value {
     document
 }
 
-/// A picture: groups, and between those that intersect a line, a red one where they clash.
+/// Returns a graph of the groups: intersecting groups are connected, in red if they conflict.
 pub(super) fn dot(answer: &Answer<'_, '_>) -> String {
     let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
     let mut dot = String::from("graph operatorgroups {\n  node [shape=box];\n");

@@ -1,7 +1,8 @@
-//! What Subscriptions that are given and not installed yet would install: their operators count as members.
+//! Resolves the given Subscriptions that are not installed yet: the operators that they would install count as members.
 //!
 //! ```text
-//!   Subscription --its CatalogSource--> catalogs --the controllers' resolver--> bundles --content--> ClusterServiceVersions
+//! Subscription --its CatalogSource--> catalogs --the controllers' resolver--> bundles --content-->
+//! ClusterServiceVersions
 //! ```
 
 use std::collections::BTreeSet;
@@ -19,7 +20,7 @@ use crate::cli::{CliError, Printer};
 use crate::image;
 use crate::observe::ClusterState;
 
-/// Adds the ClusterServiceVersions to what was seen, and says of what is not known why. `false`: something is not known.
+/// Adds the ClusterServiceVersions to the state, and warns about unknown ones. Returns `false` if there are any.
 pub(super) async fn add(
     seen: &mut ClusterState,
     images: &image::Options,
@@ -49,7 +50,7 @@ pub(super) async fn add(
             Err(why) => {
                 is_complete = false;
                 printer.warn(format_args!(
-                    "what the Subscriptions of namespace {namespace} would install is not known, and is left out: {why}"
+                    "the Subscriptions of namespace {namespace} could not be resolved and are ignored: {why}"
                 ));
             }
         }
@@ -57,7 +58,7 @@ pub(super) async fn add(
     Ok(is_complete)
 }
 
-/// The Subscriptions that are given and have nothing installed.
+/// Returns the given Subscriptions without an installed ClusterServiceVersion.
 fn given(seen: &ClusterState) -> Vec<&Value> {
     let world = Reader::new(&seen.world);
     let is_subscription = |target: &&ObjectRef| target.gvk.kind == "Subscription";
@@ -66,7 +67,7 @@ fn given(seen: &ClusterState) -> Vec<&Value> {
     given.filter(|subscription| object::text(subscription, &["status", "installedCSV"]).is_empty()).collect()
 }
 
-/// The ClusterServiceVersions that the Subscriptions of a namespace would install now.
+/// Returns the ClusterServiceVersions that the Subscriptions of a namespace would install now.
 async fn resolved(seen: &ClusterState, namespace: &str, images: &image::Options) -> Result<Vec<Value>, String> {
     let world = Reader::new(&seen.world);
     let there = NamespaceState::read(&world, namespace).map_err(|failure| failure.to_string())?;
@@ -90,7 +91,7 @@ async fn resolved(seen: &ClusterState, namespace: &str, images: &image::Options)
     if let Some(wanted) = subscriptions.iter().find(|wanted| !is_known(wanted.source_namespace, wanted.source)) {
         let (place, name) = (wanted.source_namespace, wanted.source);
         return Err(format!(
-            "the content of catalog {place}/{name} is not known (--catalog {name}.{place}=DIR stands in)"
+            "the content of catalog {place}/{name} is unknown; specify it with --catalog {name}.{place}=DIR"
         ));
     }
     let inputs = Inputs { namespace, subscriptions, catalogs, broken: Vec::new(), installed: there.installed.clone() };
@@ -105,7 +106,7 @@ async fn resolved(seen: &ClusterState, namespace: &str, images: &image::Options)
     Ok(csvs)
 }
 
-/// The ClusterServiceVersion of a bundle, as it would be in the namespace.
+/// Returns the ClusterServiceVersion of a bundle, with the namespace.
 async fn csv(inputs: &Inputs<'_>, bundle: &Bundle, images: &image::Options) -> Result<Value, CliError> {
     let is_of =
         |catalog: &&Catalog<'_>| (catalog.namespace, catalog.name) == (&*bundle.catalog_namespace, &*bundle.catalog);
@@ -117,7 +118,7 @@ async fn csv(inputs: &Inputs<'_>, bundle: &Bundle, images: &image::Options) -> R
         ))
     });
     let Some((snapshot, entry)) = entry else {
-        return Err(CliError::input(format!("bundle {} is in no catalog that is known", bundle.name)));
+        return Err(CliError::input(format!("no known catalog contains bundle {}", bundle.name)));
     };
     let content = operator::content(snapshot, entry, images).await?;
     let mut csv: Value = serde_json::from_str(&content.csv_json)

@@ -1,10 +1,9 @@
-//! `kubectl olm operatorgroup intersect`: which groups get into each other's way.
+//! `kubectl olm operatorgroup intersect`: reports which groups intersect and conflict.
 //!
 //! ```text
-//!   observe --ClusterState--> install   what the Subscriptions that are given would install
+//! observe --ClusterState--> install   resolves the given Subscriptions
 //!                       |
-//!                 Intersections --chosen--> Answer --> text      sentences, a table, a matrix
-//!                                                  --> document  json, yaml, dot
+//! Intersections --chosen--> Answer --> text      sentences, a table, a matrix --> document  json, yaml, dot
 //! ```
 
 mod document;
@@ -33,11 +32,11 @@ use crate::observe::{ClusterState, Gap, ReadScope};
 pub struct Options {
     /// OperatorGroups, `NAME` or `NAMESPACE/NAME`; one is compared with all others, several with each other.
     pub groups: Vec<String>,
-    /// Where they are.
+    /// The source of the objects.
     pub source: SourceFlags,
-    /// Without names: the groups of this namespace.
+    /// The namespaces whose groups to compare, without names.
     pub namespaces: NamespaceFlags,
-    /// Files that count as if they had been applied; without names: the groups that they are about.
+    /// Files with objects to treat as applied; without names, the groups that they affect are compared.
     pub on_top: Vec<PathBuf>,
     /// How images of catalogs and bundles are pulled.
     pub images: image::Options,
@@ -63,27 +62,27 @@ pub enum Format {
     Dot,
 }
 
-/// What is to be told.
+/// The content of the report.
 struct Answer<'a, 'w> {
     world: &'a Reader<'w>,
     all: &'a Intersections<'w>,
-    /// The groups that were asked about; none: all.
+    /// The selected groups; `None` means all.
     asked: Option<BTreeSet<usize>>,
-    /// The pairs of these that intersect.
+    /// The intersecting pairs of these.
     pairs: Vec<Pair>,
-    /// And the APIs on which they clash.
+    /// The APIs on which pairs conflict.
     clashes: BTreeMap<Pair, Vec<String>>,
-    /// Is it about two groups that were named?
+    /// The pair, if exactly two groups were named.
     is_one_pair: Option<Pair>,
-    /// Could everything be read that it rests on?
+    /// Whether all relevant objects could be read.
     is_complete: bool,
 }
 
-/// Compares groups. The answer is no when groups that intersect claim the same APIs; it is not known when none do as far as could be
-/// read, and not everything could be.
+/// Compares groups. The outcome is negative if intersecting groups provide the same APIs, and unknown if none do but
+/// not all objects could be read.
 ///
 /// # Errors
-/// OperatorGroups cannot be read, or there is none of that name.
+/// OperatorGroups cannot be read, or a named one does not exist.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let Options { groups, source, namespaces, on_top, images, format } = options;
     let (seen, is_complete) = block_on(async {
@@ -98,7 +97,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     for group in all.scopes().iter().map(|scope| scope.group) {
         for fault in form::faults(group.json) {
             printer.warn(format_args!(
-                "OperatorGroup {}/{} would be refused: {}",
+                "the API server would reject OperatorGroup {}/{}: {}",
                 group.namespace(),
                 group.name(),
                 fault.what
@@ -120,7 +119,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     })
 }
 
-/// Does what could not be read say which groups there are, which namespaces they select, or what their members provide?
+/// Returns whether the unreadable objects may contain groups, namespaces that they select, or APIs of their members.
 fn hides_claims(gap: &Gap) -> bool {
     gap.is_of("operatorgroups") || gap.is_of("clusterserviceversions") || gap.resource == "namespaces"
 }
@@ -136,11 +135,12 @@ fn answer<'a, 'w>(
     let asked = match named.len() {
         0 => about(all, seen, options),
         1 if names.len() > 1 => {
-            return Err(CliError::usage("the same OperatorGroup is named twice").hint("name two, or one against all"));
+            return Err(CliError::usage("the same OperatorGroup is named twice")
+                .hint("name two groups, or one to compare it with all others"));
         }
         _ => Some(named),
     };
-    // One is compared with all others, several with each other, and what a namespace or a file has with everything.
+    // One group is compared with all others, several with each other, and those of a namespace or a file with all.
     let among = names.len() > 1;
     let is_asked = |pair: &Pair| match &asked {
         None => true,
@@ -163,7 +163,7 @@ fn answer<'a, 'w>(
     })
 }
 
-/// Without names: the groups that the files on top are about, else those of the namespace; none stands for all.
+/// Returns the groups to compare without names: those that the files affect, else those of the namespace; `None` means all.
 fn about(all: &Intersections<'_>, seen: &ClusterState, options: &Options) -> Option<BTreeSet<usize>> {
     if options.namespaces.all_namespaces {
         return None;
@@ -188,13 +188,13 @@ fn about(all: &Intersections<'_>, seen: &ClusterState, options: &Options) -> Opt
 }
 
 impl Answer<'_, '_> {
-    /// `NAMESPACE/NAME`
+    /// Returns `NAMESPACE/NAME` of a group.
     fn label(&self, at: usize) -> String {
         let group = self.all.scopes()[at].group;
         format!("{}/{}", group.namespace(), group.name())
     }
 
-    /// The name of the ClusterServiceVersion with its namespace.
+    /// Returns the name of the ClusterServiceVersion with its namespace.
     fn csv(&self, at: usize, csv: &serde_json::Value) -> String {
         format!("{}/{}", self.all.scopes()[at].group.namespace(), object::name(csv))
     }

@@ -1,4 +1,4 @@
-//! What is told to people.
+//! Output as text.
 
 use std::fmt::Write as _;
 
@@ -14,12 +14,12 @@ use crate::cli::{CliError, Printer};
 use crate::observe::ClusterState;
 use crate::visible::one_line;
 
-/// So many namespaces, or APIs, are shown in a table that is not wide.
+/// The maximum number of namespaces, or APIs, per cell of a table that is not wide.
 const SHORT: usize = 3;
-/// So many pairs that do not clash are shown in a table that is not wide, and of so many clashes is told what comes of them.
+/// The maximum number of pairs without conflicts in a table that is not wide, and of conflicts that are described.
 const MANY: usize = 40;
 
-/// Tells everything: who meets where, and what comes of it.
+/// Prints the report.
 pub(super) fn tell(
     answer: &Answer<'_, '_>,
     seen: &ClusterState,
@@ -43,13 +43,13 @@ pub(super) fn tell(
     if shown.len() < answer.pairs.len() {
         let n = answer.pairs.len() - shown.len();
         printer.talk(format_args!(
-            "{n} more pairs intersect, and claim no API both: -o wide shows them, -o matrix all at once"
+            "{n} more pairs intersect without a conflict; -o wide lists them, -o matrix shows all groups"
         ));
     }
     for (told, (pair, apis)) in answer.clashes.iter().enumerate() {
         if told == MANY && !is_wide {
             let n = answer.clashes.len() - told;
-            printer.talk(format_args!("{n} more clash: -o wide tells what comes of them, too"));
+            printer.talk(format_args!("{n} more conflicts; -o wide describes all of them"));
             break;
         }
         printer.line("")?;
@@ -58,7 +58,7 @@ pub(super) fn tell(
     Ok(())
 }
 
-/// Why there is nothing to tell.
+/// Returns the message for an empty report.
 fn nothing(answer: &Answer<'_, '_>, seen: &ClusterState) -> String {
     if let Some(pair) = answer.is_one_pair {
         let [a, b] = [pair.a, pair.b].map(|at| answer.label(at));
@@ -66,13 +66,13 @@ fn nothing(answer: &Answer<'_, '_>, seen: &ClusterState) -> String {
         let both = if apis.is_empty() {
             String::new()
         } else {
-            format!(" Both claim {}, each in namespaces of its own.", listed(&apis))
+            format!(" Both provide {}, in different namespaces.", listed(&apis))
         };
         return format!("{a} and {b} have no namespace in common.{both}");
     }
     match (&answer.asked, &seen.namespace) {
         (Some(asked), Some(namespace)) if asked.is_empty() => {
-            format!("No OperatorGroups found in {namespace} namespace: -A compares all")
+            format!("No OperatorGroups found in {namespace} namespace; -A compares all namespaces")
         }
         (Some(asked), _) => {
             let names: Vec<String> = asked.iter().map(|at| answer.label(*at)).collect();
@@ -80,8 +80,8 @@ fn nothing(answer: &Answer<'_, '_>, seen: &ClusterState) -> String {
             let others = if answer.is_complete {
                 "another OperatorGroup"
             } else {
-                "the OperatorGroups that you may read. Whether there are others cannot be known: \
-                 kubectl olm operatorgroup intersect -A tells those who may list them in all namespaces"
+                "the OperatorGroups that you can read. There may be others: to check all, run \
+                 kubectl olm operatorgroup intersect -A with permission to list OperatorGroups in all namespaces"
             };
             format!("{} {verb} no namespace in common with {others}", listed(&names))
         }
@@ -90,7 +90,7 @@ fn nothing(answer: &Answer<'_, '_>, seen: &ClusterState) -> String {
 }
 
 fn table(answer: &Answer<'_, '_>, pairs: &[Pair], is_wide: bool) -> Table {
-    let mut table = Table::new(["GROUP", "OTHER", "NAMESPACES", "CLASHES", "FIRST", "HOLDER"]);
+    let mut table = Table::new(["GROUP", "OTHER", "NAMESPACES", "CONFLICTS", "FIRST", "HOLDER"]);
     for pair in pairs {
         let namespaces = match answer.all.shared(*pair) {
             None => "<all>".to_owned(),
@@ -118,11 +118,11 @@ fn holder(answer: &Answer<'_, '_>, pair: Pair, api: &str) -> String {
     match answer.all.holder(pair, api) {
         Holder::One(at) => answer.label(at),
         Holder::Both => "<both>".to_owned(),
-        Holder::Nobody => "<nobody>".to_owned(),
+        Holder::Nobody => "<none>".to_owned(),
     }
 }
 
-/// `a, b and c`
+/// Joins names as in `a, b and c`.
 fn listed(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -131,7 +131,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// What comes of a clash, and what would help.
+/// Describes the effect of a conflict, and possible fixes.
 fn clash(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> String {
     let [a, b] = [pair.a, pair.b].map(|at| answer.label(at));
     let place = match answer.all.shared(pair).as_deref() {
@@ -139,7 +139,7 @@ fn clash(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> String {
         Some([one]) => format!("namespace {one}"),
         Some(many) => format!("{} namespaces", many.len()),
     };
-    let mut text = format!("{}:\n", one_line(&format!("{a} and {b} clash in {place} on {}", listed(apis))));
+    let mut text = format!("{}:\n", one_line(&format!("{a} and {b} conflict in {place} on {}", listed(apis))));
     let mut line = |words: String| writeln!(text, "  {}", one_line(&words)).unwrap_or_default();
     if let Some(first) = answer.all.first(pair) {
         let created = answer.all.scopes()[first].created.map(|at| format!(", at {}", object::time(at)));
@@ -150,7 +150,7 @@ fn clash(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> String {
     }
     let clash = Clash { pair, apis: apis.to_vec() };
     let remedies = remedy::remedies(answer.world, answer.all, &clash);
-    line("What would help, one of:".to_owned());
+    line("To resolve the conflict, do one of:".to_owned());
     for remedy in &remedies {
         line(format!("- {}", remedy.says));
         if !remedy.command.is_empty() {
@@ -163,7 +163,7 @@ fn clash(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> String {
     text
 }
 
-/// Who holds what, and the row of the table that holds for each member.
+/// Returns which group has which API in its annotation, and the effect on each member.
 pub(super) fn verdicts(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> Vec<String> {
     let mut told = Vec::new();
     let mut by_holder: Vec<(Holder, Vec<String>)> = Vec::new();
@@ -187,22 +187,22 @@ pub(super) fn verdicts(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> 
             Holder::One(at) => {
                 let group = &answer.all.scopes()[at];
                 let kind = if group.group.is_static() { ", and is static" } else { "" };
-                format!("{} has {what} in its olm.providedAPIs{kind}: OLM goes by that", answer.label(at))
+                format!("{} has {what} in its olm.providedAPIs{kind}, which decides for OLM", answer.label(at))
             }
             Holder::Both if fates.is_empty() => {
-                format!("both have {what} in their olm.providedAPIs; no member provides {it}, so nothing comes of it yet")
+                format!("both have {what} in their olm.providedAPIs; no member provides {it}, so there is no effect yet")
             }
             Holder::Both => {
-                format!("both have {what} in their olm.providedAPIs: the one whose member OLM looks at first gives {it} up")
+                format!("both have {what} in their olm.providedAPIs: the one whose member OLM processes first loses {it}")
             }
             Holder::Nobody => format!(
-                "nobody has {what} in its olm.providedAPIs yet: the one whose member OLM looks at first gets {it}, and members of the \
-                 other fail (InterOperatorGroupOwnerConflict)"
+                "neither has {what} in its olm.providedAPIs yet: the one whose member OLM processes first gets {it}, and members \
+                 of the other fail (InterOperatorGroupOwnerConflict)"
             ),
         });
     }
     for fate in fates {
-        // Whoever comes second has another fate, which was told.
+        // This is the case of the first; the second fails, as reported above.
         if matches!(fate.row, ApiConflict::Add | ApiConflict::Continue) {
             continue;
         }
@@ -216,7 +216,7 @@ pub(super) fn verdicts(answer: &Answer<'_, '_>, pair: Pair, apis: &[String]) -> 
     told
 }
 
-/// Every group against every other.
+/// Returns a matrix of all groups.
 pub(super) fn matrix(answer: &Answer<'_, '_>) -> String {
     let shown: Vec<usize> = match &answer.asked {
         None => (0..answer.all.scopes().len()).collect(),
@@ -241,6 +241,6 @@ pub(super) fn matrix(answer: &Answer<'_, '_>) -> String {
         }
         text.push_str(" -\n");
     }
-    text.push_str("columns are rows by number; o: namespaces in common, X: the same APIs, too\n");
+    text.push_str("columns are rows by number; o: namespaces in common, X: conflict on APIs\n");
     text
 }

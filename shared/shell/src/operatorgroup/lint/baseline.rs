@@ -1,4 +1,4 @@
-//! Findings that somebody knows of and lives with: a file that is kept beside what is linted.
+//! The baseline: a file of known findings to omit.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,15 +13,15 @@ use crate::cli::{CliError, ErrorKind};
 
 const KIND: &str = "LintBaseline";
 
-/// What is known.
+/// The known findings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Baseline(BTreeSet<Fingerprint>);
 
-/// What became of it.
+/// The result of applying a baseline.
 pub(super) struct Known {
-    /// How many findings it left out.
+    /// The number of omitted findings.
     pub(super) left_out: usize,
-    /// What it knows and is no longer found.
+    /// Known findings that no longer occur.
     pub(super) gone: Vec<Fingerprint>,
 }
 
@@ -47,23 +47,25 @@ impl Baseline {
         let bytes = std::fs::read(file).map_err(|e| {
             CliError::new(ErrorKind::Io, format!("cannot read: {e}"))
                 .at(file.display())
-                .hint("--create-baseline writes it")
+                .hint("create it with --create-baseline")
         })?;
         let wrong =
-            |message: String| CliError::input(message).at(file.display()).hint("--create-baseline writes it anew");
+            |message: String| CliError::input(message).at(file.display()).hint("recreate it with --create-baseline");
         let documents = yaml::documents(&bytes).map_err(|e| wrong(e.message))?;
         let [document] = &documents[..] else { return Err(wrong("this is not a baseline".to_owned())) };
         let value = document.value().map_err(|e| wrong(e.message))?;
         let File { api_version, kind, findings } =
             serde_json::from_value(value).map_err(|e| wrong(format!("this is not a baseline: {e}")))?;
         if (api_version.as_str(), kind.as_str()) != (API_VERSION, KIND) {
-            return Err(wrong(format!("this is a {kind} of {api_version}, and no {KIND} of {API_VERSION}")));
+            return Err(wrong(format!(
+                "expected kind {KIND} of apiVersion {API_VERSION}, found {kind} of {api_version}"
+            )));
         }
         let known = findings.into_iter().map(|Entry { code, object, also }| Fingerprint { code, object, also });
         Ok(Self(known.collect()))
     }
 
-    /// Leaves out what is known.
+    /// Removes known findings.
     pub(super) fn take_out(self, problems: &mut Vec<Problem>) -> Known {
         let before = problems.len();
         let found: BTreeSet<Fingerprint> = problems.iter().map(Problem::fingerprint).collect();
@@ -72,7 +74,7 @@ impl Baseline {
     }
 }
 
-/// Writes down what is found.
+/// Writes the findings as a baseline.
 pub(super) fn write(file: &Path, problems: &[Problem]) -> Result<(), CliError> {
     let found: BTreeSet<Fingerprint> = problems.iter().map(Problem::fingerprint).collect();
     let entry = |Fingerprint { code, object, also }| Entry { code, object, also };

@@ -1,4 +1,5 @@
-//! Mends what can be mended without taking away what somebody may want: one request each, bound to the object that was looked at.
+//! Fixes findings that can be fixed without losing an intended setting, with one request each, bound to the
+//! resourceVersion that was read.
 
 use kube::api::{DeleteParams, Preconditions};
 use olm_core::api::object::{self, ObjectRef};
@@ -14,19 +15,19 @@ use crate::cli::{CliError, Printer};
 use crate::cluster::api::Api;
 use crate::observe::ClusterState;
 
-/// What was mended.
+/// A fixed finding.
 pub(super) struct Fixed {
     pub(super) problem: Problem,
     pub(super) command: String,
 }
 
-/// `OperatorGroup garden/all`
+/// Returns a name such as `OperatorGroup garden/all`.
 pub(super) fn subject(object: &ObjectRef) -> String {
     let ObjectRef { gvk, namespace, name } = object;
     if namespace.is_empty() { format!("{} {name}", gvk.kind) } else { format!("{} {namespace}/{name}", gvk.kind) }
 }
 
-/// Mends the problems that can be mended, and takes those out that were.
+/// Fixes problems, and removes the fixed ones from the list.
 pub(super) async fn fix(
     api: &Api,
     seen: &ClusterState,
@@ -49,13 +50,13 @@ pub(super) async fn fix(
         let command = fix.command().unwrap_or_default();
         let object = subject(&problem.object);
         if let Err(refusal) = request.send(api, true).await {
-            printer.warn(format_args!("{object} cannot be mended: the server would refuse it: {}", refusal.message));
+            printer.warn(format_args!("{object} cannot be fixed: the server refuses the change: {}", refusal.message));
             left.push(problem);
             continue;
         }
         printer.talk(format_args!("{object}: {} [{}]", problem.message, problem.rule.code));
         printer.talk(format_args!("  {command}"));
-        if !confirm(printer, "Do it?", options.yes)? {
+        if !confirm(printer, "Apply this fix?", options.yes)? {
             left.push(problem);
             continue;
         }
@@ -67,8 +68,9 @@ pub(super) async fn fix(
                 fixed.push(Fixed { problem, command });
             }
             Err(refusal) => {
-                let why = if refusal.is_conflict() { "it has changed meanwhile" } else { refusal.message.as_str() };
-                printer.warn(format_args!("{object} was not mended: {why}"));
+                let why =
+                    if refusal.is_conflict() { "it has changed in the meantime" } else { refusal.message.as_str() };
+                printer.warn(format_args!("{object} was not fixed: {why}"));
                 left.push(problem);
             }
         }
@@ -77,12 +79,12 @@ pub(super) async fn fix(
     Ok(fixed)
 }
 
-/// A change of one object at the version that was looked at.
+/// A change of one object at the resourceVersion that was read.
 struct Request<'a> {
     target: &'a ObjectRef,
     uid: String,
     resource_version: String,
-    /// A merge patch; none: it goes.
+    /// A merge patch; `None` deletes the object.
     patch: Option<&'a Value>,
 }
 
@@ -110,7 +112,7 @@ impl<'a> Request<'a> {
                 Preconditions { uid: Some(uid.clone()), resource_version: Some(resource_version.clone()) };
             let params = DeleteParams { dry_run, preconditions: Some(preconditions), ..DeleteParams::default() };
             return match api.delete(target, &params).await {
-                // Somebody else was quicker.
+                // Another client deleted it first.
                 Err(refusal) if refusal.is_not_found() => Ok(()),
                 answer => answer.map(drop),
             };

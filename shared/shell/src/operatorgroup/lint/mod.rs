@@ -1,15 +1,13 @@
-//! `kubectl olm operatorgroup lint`: everything that is wrong with OperatorGroups.
+//! `kubectl olm operatorgroup lint`: checks OperatorGroups for problems.
 //!
 //! ```text
-//!   look  what there is, and what may be concluded from it --> core::lint --> problems
-//!                              of those that OLM may be about to mend: what is left of them after a moment of watching
-//!                                                                 baseline: those that are known are left out
-//!                                                                 fix: those that may be mended are, one by one
-//!                                                                 report: text, data, SARIF, annotations
+//! state  reads the objects, and what may be concluded from them --> core::lint --> problems those that OLM may be
+//! about to fix: only those that remain after a short watch baseline: omits known findings fix: fixes findings, one by
+//! one report: text, data, SARIF, annotations
 //! ```
 //!
-//! *Guarantees*: without `--fix` nothing is ever written. With it each fix is one request, bound to the object that was looked at, and
-//! tried out on the server first.
+//! *Guarantees*: without `--fix` nothing is written. With it each fix is one request, bound to the resourceVersion that
+//! was read, and sent as a server dry run first.
 
 mod baseline;
 mod fix;
@@ -34,32 +32,32 @@ use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
 use crate::observe::ClusterState;
 
-/// What to look at, and what to make of it.
+/// The options of the command.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// A cluster, or files.
+    /// The source of the objects.
     pub source: SourceFlags,
     /// The namespaces.
     pub namespaces: NamespaceFlags,
-    /// Files that count as if they had been applied.
+    /// Files with objects to treat as applied.
     pub on_top: Vec<PathBuf>,
-    /// Do the files hold all there is?
+    /// Whether objects missing from the files do not exist.
     pub complete: bool,
-    /// A package to hold against the groups.
+    /// A package to check against the groups.
     pub package: Option<String>,
-    /// How catalogs are pulled.
+    /// How images of catalogs are pulled.
     pub images: image::Options,
-    /// The form of the answer.
+    /// The output format.
     pub format: Format,
-    /// Findings that are known.
+    /// The file of known findings.
     pub baseline: Option<PathBuf>,
-    /// Write what is found there instead.
+    /// Whether to write the findings to this file instead.
     pub create_baseline: bool,
-    /// From when on the answer is no.
+    /// The lowest severity for a negative outcome.
     pub fail_on: FailOn,
-    /// Mend what can be mended.
+    /// Whether to fix findings.
     pub fix: bool,
-    /// Without asking.
+    /// Whether to skip prompts.
     pub yes: bool,
 }
 
@@ -88,13 +86,13 @@ impl FailOn {
     }
 }
 
-/// How long OLM gets to do what it may be about to do, before it is said that it does not. It acts on what it watches: a second is long.
+/// How long to wait for OLM to fix a finding that it may be about to fix. OLM reacts to watches: one second is long.
 const MOMENT: Duration = Duration::from_secs(5);
 
-/// Lints.
+/// Checks OperatorGroups.
 ///
 /// # Errors
-/// What is asked for cannot be looked at, or a file cannot be read or written.
+/// The objects cannot be read, or a file cannot be read or written.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     check(options)?;
     block_on(answer(options, printer))
@@ -102,18 +100,18 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 
 fn check(options: &Options) -> Result<(), CliError> {
     if options.fix && !options.source.from.is_empty() {
-        return Err(CliError::usage("files are never changed: --fix mends what is in a cluster")
-            .hint("each finding says what to change; or lint the cluster itself"));
+        return Err(CliError::usage("--fix cannot be combined with --from: it changes a cluster, not files")
+            .hint("apply the fix of each finding to the files, or run lint on the cluster"));
     }
     if options.fix && !options.on_top.is_empty() {
-        return Err(CliError::usage("--fix mends what is in a cluster, and -f asks what would be")
-            .hint("leave out one of them"));
+        return Err(CliError::usage("--fix cannot be combined with -f: the objects of -f are not on the cluster")
+            .hint("leave out one of the flags"));
     }
     if options.complete && options.source.from.is_empty() {
-        return Err(CliError::usage("--complete says something about files").hint("it goes with --from"));
+        return Err(CliError::usage("--complete requires --from").hint("add --from, or leave out --complete"));
     }
     if options.create_baseline && options.baseline.is_none() {
-        return Err(CliError::usage("--create-baseline needs --baseline FILE, which it writes"));
+        return Err(CliError::usage("--create-baseline requires --baseline FILE"));
     }
     Ok(())
 }
@@ -143,7 +141,7 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
     let known = baseline.take_out(&mut linted.problems);
     let asked = |gone: &&Fingerprint| seen.namespace.as_deref().is_none_or(|asked| gone.is_in(asked));
     for gone in known.gone.iter().filter(asked) {
-        printer.talk(format_args!("no longer found, and still in the baseline: {} {}", gone.code, gone.object));
+        printer.talk(format_args!("obsolete in the baseline: {} {}", gone.code, gone.object));
     }
     let fixed = match seen.api() {
         Some(api) if options.fix => fix::fix(api, &seen, &mut linted.problems, options, printer).await?,
@@ -158,7 +156,7 @@ async fn answer(options: &Options, printer: &mut Printer) -> Result<Outcome, Cli
     Ok(if is_no { Outcome::Negative } else { Outcome::Done })
 }
 
-/// What is wrong with what was seen, as far as somebody asked about it.
+/// Returns the findings for the selected namespaces.
 fn found(seen: &ClusterState, options: &Options) -> Linted {
     let mut linted = lint(&seen.world, &state::known(seen, options), seen.at);
     let asked = |problem: &Problem| seen.namespace.as_deref().is_none_or(|asked| problem.namespaces().contains(asked));
@@ -166,7 +164,7 @@ fn found(seen: &ClusterState, options: &Options) -> Linted {
     linted
 }
 
-/// Keeps of what OLM may be about to do what it has not done a moment later. Who may not watch it looks again.
+/// Removes findings that OLM fixes within [`MOMENT`]. Without permission to watch, the objects are read again.
 async fn follow(
     options: &Options,
     mut seen: ClusterState,
@@ -177,7 +175,7 @@ async fn follow(
         first.problems.iter().filter(|problem| problem.may_be_under_way()).map(Problem::fingerprint).collect();
     let is_suspect = |problem: &Problem| suspects.contains(&problem.fingerprint());
     let end = Instant::now() + MOMENT;
-    let progress = printer.progress("giving OLM a moment");
+    let progress = printer.progress("waiting for OLM");
     let followed = seen.follow(MOMENT, |seen| !found(seen, options).problems.iter().any(is_suspect)).await;
     if followed.is_err() {
         tokio::time::sleep_until(end).await;
@@ -189,10 +187,10 @@ async fn follow(
     Ok((seen, linted))
 }
 
-/// Says what a rule finds, and why that is wrong; without a name lists all rules.
+/// Prints the explanation of a rule; without a name, lists all rules.
 ///
 /// # Errors
-/// There is no such rule.
+/// The rule does not exist.
 pub fn explain(name: &str, printer: &mut Printer) -> Result<Outcome, CliError> {
     if name.is_empty() {
         let mut table = Table::new(["CODE", "NAME", "SEVERITY", "FINDS"]);
@@ -203,7 +201,7 @@ pub fn explain(name: &str, printer: &mut Printer) -> Result<Outcome, CliError> {
         return Ok(Outcome::Done);
     }
     let rule = rule(name).ok_or_else(|| {
-        CliError::usage(format!("there is no rule {name:?}")).hint("--explain without a code lists all of them")
+        CliError::usage(format!("unknown rule {name:?}")).hint("--explain without a value lists all rules")
     })?;
     printer.data(rule.explanation())?;
     Ok(Outcome::Done)

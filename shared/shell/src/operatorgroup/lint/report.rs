@@ -1,4 +1,4 @@
-//! Tells what was found.
+//! Prints the findings.
 
 use olm_core::api::cluster_service_version::deletion_note;
 use olm_core::finding::{Finding, Severity};
@@ -16,21 +16,21 @@ use crate::cli::{CliError, Printer};
 use crate::observe::ClusterState;
 use crate::visible::one_line;
 
-/// So many groups have a column each.
+/// The maximum number of groups with a column each.
 const COLUMNS: usize = 5;
 
-/// What is told.
+/// The content of the report.
 pub(super) struct Told<'a> {
     pub(super) linted: &'a Linted,
     pub(super) seen: &'a ClusterState,
-    /// By catalog.
+    /// The matrices by catalog.
     pub(super) matrices: &'a [(String, Matrix)],
-    /// How many findings the baseline left out.
+    /// The number of findings that the baseline omitted.
     pub(super) known: usize,
     pub(super) fixed: &'a [Fixed],
 }
 
-/// `3 findings`
+/// Returns a count such as `3 findings`.
 pub(super) fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
@@ -61,7 +61,7 @@ pub(super) fn tell(told: &Told<'_>, options: &Options, printer: &mut Printer) ->
     }
     for unchecked in &linted.unchecked {
         printer.warn(format_args!(
-            "{}: checked only as far as is known: {}",
+            "{}: these rules were checked only in part: {}",
             unchecked.why,
             unchecked.codes.join(", ")
         ));
@@ -73,12 +73,12 @@ pub(super) fn tell(told: &Told<'_>, options: &Options, printer: &mut Printer) ->
     printer.talk(summary(told));
     let worst = linted.problems.iter().min_by_key(|problem| problem.severity);
     if let Some(worst) = worst.filter(|_| options.format == Format::Text) {
-        printer.talk(format_args!("{} says more about {}", worst.rule.command(), worst.rule.code));
+        printer.talk(format_args!("run {} for more about {}", worst.rule.command(), worst.rule.code));
     }
     Ok(())
 }
 
-/// File and line of a problem: those of its object, or else of another that it is about.
+/// Returns file and line of a problem: those of its object, or else of another that it concerns.
 fn place<'a>(seen: &'a ClusterState, problem: &Problem) -> (&'a str, usize) {
     let mut objects = std::iter::once(&problem.object).chain(&problem.also);
     let place = objects.find_map(|object| seen.places.get(object)).map_or("", String::as_str);
@@ -96,21 +96,21 @@ fn finding(told: &Told<'_>, problem: &Problem) -> Finding {
     finding
 }
 
-/// Where the object is that the fix changes, when it was given on top: no command changes it there.
+/// Returns the place of the object that the fix changes if it is from a file of `-f`, where no command changes it.
 fn given<'a>(told: &Told<'a>, fix: &Fix) -> Option<&'a str> {
     let target = fix.target().filter(|target| told.seen.on_top.contains(target))?;
     Some(told.seen.places.get(target).map_or("", String::as_str))
 }
 
-/// What to change there.
+/// Describes the change of the file.
 fn change_of_file(place: &str, fix: &Fix) -> String {
     match &fix.change {
         Some(Change::Patch(_, patch)) => format!("in {place}: {patch}"),
-        _ => format!("leave it out of {place}"),
+        _ => format!("remove it from {place}"),
     }
 }
 
-/// What to do, with the command for it.
+/// Returns the fix with its command.
 fn advice(told: &Told<'_>, fix: &Fix) -> String {
     if let Some(place) = given(told, fix) {
         return format!("{}: {}", fix.what, change_of_file(place, fix));
@@ -151,7 +151,7 @@ fn summary(told: &Told<'_>) -> String {
     let counts = [(of(Severity::Error), "error"), (of(Severity::Warning), "warning"), (of(Severity::Info), "note")];
     let mut parts: Vec<String> = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| count(*n, what)).collect();
     if parts.is_empty() {
-        parts.push("nothing is wrong".to_owned());
+        parts.push("no findings".to_owned());
     }
     if !fixed.is_empty() {
         parts.push(format!("{} fixed", fixed.len()));
@@ -206,7 +206,7 @@ fn document(told: &Told<'_>) -> Value {
     document
 }
 
-/// Versions against groups.
+/// Returns a table of versions and groups.
 fn table(catalog: &str, matrix: &Matrix) -> String {
     let names: Vec<String> = matrix.groups.iter().map(|group| format!("{}/{}", group.namespace, group.name)).collect();
     let has_columns = names.len() <= COLUMNS;
@@ -239,7 +239,7 @@ fn table(catalog: &str, matrix: &Matrix) -> String {
     format!("\nPackage {} in catalog {}:\n{table}", one_line(&matrix.package), one_line(catalog))
 }
 
-/// As many as there are columns for groups.
+/// Returns one item for each column of groups.
 fn headers_between(has_columns: bool, groups: usize) -> impl Iterator<Item = ()> {
     std::iter::repeat_n((), if has_columns { groups } else { 1 })
 }

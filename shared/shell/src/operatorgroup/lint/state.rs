@@ -1,4 +1,4 @@
-//! The state that rules are checked against, and what may be concluded from it.
+//! Reads the state that rules are checked against, and determines what may be concluded from it.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::cli::source::read_catalogs;
 use crate::cli::{CliError, ErrorKind, Printer};
 use crate::observe::{ClusterState, Gap, KINDS, ReadScope};
 
-/// Reads everything that rules are checked against.
+/// Reads all objects that rules are checked against.
 pub(super) async fn read(options: &Options, printer: &mut Printer) -> Result<ClusterState, CliError> {
     let Options { source, namespaces, on_top, .. } = options;
     let need = if options.package.is_some() { ReadScope::Offers } else { ReadScope::Tenancy };
@@ -30,7 +30,7 @@ pub(super) async fn read(options: &Options, printer: &mut Printer) -> Result<Clu
     Ok(seen)
 }
 
-/// What may be concluded from what is not there.
+/// Returns which objects are known not to exist if they are missing from the state.
 pub(super) fn known(seen: &ClusterState, options: &Options) -> Known {
     if seen.api().is_none() {
         let known = if options.complete { Known::everything() } else { Known::of_files(&seen.world) };
@@ -42,7 +42,7 @@ pub(super) fn known(seen: &ClusterState, options: &Options) -> Known {
         let resource = of_kind.resource();
         let gaps: Vec<&Gap> = seen.gaps.iter().filter(|gap| gap.verb == "list" && gap.resource == resource).collect();
         let Some(first) = gaps.first() else { continue };
-        // What may not be listed in all namespaces was listed in the one that is asked about.
+        // A resource that cannot be listed in all namespaces was listed in the selected one.
         let in_one = of_kind.namespaced && !asked.is_empty() && !gaps.iter().any(|gap| gap.namespace == asked);
         let within = if in_one { BTreeSet::from([asked.to_owned()]) } else { BTreeSet::new() };
         known.limit(GroupKind::new(of_kind.group, of_kind.name), within, first.to_string());
@@ -50,7 +50,7 @@ pub(super) fn known(seen: &ClusterState, options: &Options) -> Known {
     known.about(seen.namespace.as_deref())
 }
 
-/// Is it certain that there is no such namespace, nor anything in it?
+/// Returns whether the namespace is known not to exist, nor any object in it.
 pub(super) fn is_missing(seen: &ClusterState, options: &Options, namespace: &str) -> bool {
     let world = Reader::new(&seen.world);
     let kinds = [kind::OPERATOR_GROUP, kind::CLUSTER_SERVICE_VERSION, kind::SUBSCRIPTION];
@@ -58,7 +58,7 @@ pub(super) fn is_missing(seen: &ClusterState, options: &Options, namespace: &str
         && kinds.iter().all(|gk| world.in_namespace(gk, namespace).next().is_none())
 }
 
-/// Holds a package of every catalog that has it against the groups whose namespaces see it; each with the name of the catalog.
+/// Checks a package of every catalog against the groups whose namespaces can use it. Returns the matrices with the names of the catalogs.
 pub(super) async fn matrices(
     seen: &mut ClusterState,
     options: &Options,
@@ -72,7 +72,7 @@ pub(super) async fn matrices(
         read_catalogs(seen, namespace, &options.images, printer).await;
     }
     let places: BTreeSet<&str> = namespaces.iter().map(String::as_str).chain([global.as_str()]).collect();
-    // Who may not list those of all namespaces may list those that count.
+    // A failure to list all namespaces does not matter if the relevant ones could be listed.
     let counts = |gap: &&Gap| seen.namespace.is_none() || !gap.namespace.is_empty();
     let unread = seen.gaps.iter().filter(|gap| gap.verb == "get" || gap.is_of_catalogs()).filter(counts);
     unread.for_each(|gap| printer.warn(format_args!("{gap}")));
@@ -93,12 +93,12 @@ pub(super) async fn matrices(
     let (found, problems) = matrices_of(&seen.world, &known, &offers, package, seen.namespace.as_deref());
     if found.is_empty() {
         let catalogs: Vec<String> = names.iter().map(|(namespace, name)| format!("{namespace}/{name}")).collect();
-        let known = if catalogs.is_empty() { "there are none".to_owned() } else { catalogs.join(", ") };
+        let known = if catalogs.is_empty() { "there are no catalogs".to_owned() } else { catalogs.join(", ") };
         let whose = match &seen.namespace {
-            Some(asked) => format!("that namespace {asked} sees"),
-            None => "that namespaces with OperatorGroups see".to_owned(),
+            Some(asked) => format!("that namespace {asked} can use"),
+            None => "that namespaces with OperatorGroups can use".to_owned(),
         };
-        let message = format!("none of the catalogs {whose} has package {package} ({known})");
+        let message = format!("no catalog {whose} has package {package} ({known})");
         return Err(CliError::new(ErrorKind::Input, message)
             .hint("specify a catalog with --catalog NAME[.NAMESPACE]=DIR; without a namespace it is global"));
     }
@@ -109,7 +109,7 @@ pub(super) async fn matrices(
         .collect())
 }
 
-/// The namespaces whose catalogs count: the one that is asked about, or all that have a group, or are about to.
+/// Returns the namespaces whose catalogs are relevant: the selected one, or all with a group or a Subscription.
 fn asking(seen: &ClusterState) -> BTreeSet<String> {
     match &seen.namespace {
         Some(asked) => BTreeSet::from([asked.clone()]),
