@@ -1,4 +1,4 @@
-//! The ServiceAccount with whose rights an OperatorGroup's members are installed.
+//! Checks the ServiceAccount with whose rights the members of an OperatorGroup are installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,15 +44,15 @@ fn account_ref(namespace: &str, name: &str) -> ObjectRef {
 fn missing(group: Group<'_>, tenant: &Tenant<'_>, name: &str) -> Problem {
     let namespace = tenant.namespace;
     let message =
-        format!("ServiceAccount {name} does not exist in namespace {namespace}, so nothing is installed here");
+        format!("ServiceAccount {name} does not exist in namespace {namespace}, so no operator is installed there");
     let account =
         json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name, "namespace": namespace } });
     Problem::new(&ACCOUNT_MISSING, group.json, message)
         .also([account_ref(namespace, name)])
-        .propose("create it, and give it the rights that installing takes", Change::Apply(vec![account]))
+        .propose("create it, and grant it the rights to install the operators", Change::Apply(vec![account]))
 }
 
-/// Is everything known that grants rights in a namespace?
+/// Reports whether all roles and bindings that grant rights in a namespace are known.
 fn knows_rights(look: &Look<'_>, namespace: &str) -> bool {
     let within = [&kind::ROLE, &kind::ROLE_BINDING];
     let all = [&kind::CLUSTER_ROLE, &kind::CLUSTER_ROLE_BINDING];
@@ -90,18 +90,16 @@ fn lacks_rights(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, account: &Accou
         return None;
     }
     let names = listed(wanted_by.iter().map(|object| format!("{} {}", object.gvk.kind, object.name)));
-    let message = format!("ServiceAccount {} may not do what {names} takes: {}", account.name, listed(&told));
+    let message = format!("ServiceAccount {} lacks rights for {names}: {}", account.name, listed(&told));
     let mut problem = Problem::new(&ACCOUNT_LACKS_RIGHTS, group.json, message).also([account_ref(owner.0, owner.1)]);
     problem.also.extend(wanted_by);
-    Some(
-        problem.propose(
-            "give it these rights, if it is meant to install them",
-            Change::Apply(roles(look, account, &lacking)),
-        ),
-    )
+    Some(problem.propose(
+        "grant it these rights, if it is intended to install them",
+        Change::Apply(roles(look, account, &lacking)),
+    ))
 }
 
-/// The members whose Deployments are not all there: making them takes rights.
+/// Returns the members with missing Deployments, which have to be created with the ServiceAccount's rights.
 fn without_deployments<'a>(look: &Look<'_>, tenant: &Tenant<'a>, at: usize) -> Vec<&'a Value> {
     let targets = look.targets(at);
     let carried = carried(targets);
@@ -117,7 +115,7 @@ fn without_deployments<'a>(look: &Look<'_>, tenant: &Tenant<'a>, at: usize) -> V
     tenant.csvs.iter().filter(lacks).copied().collect()
 }
 
-/// What every ServiceAccount of a namespace may do, by the groups that it is in.
+/// The rights that every ServiceAccount of a namespace has through its groups.
 struct ByGroups<'a> {
     within: Granted<'a>,
     everywhere: Granted<'a>,
@@ -156,7 +154,8 @@ impl<'a> ByGroups<'a> {
     }
 }
 
-/// The Role, the ClusterRole, and their bindings, that grant what is lacking. What those that were applied before grant stays.
+/// Returns the Role, the ClusterRole, and their bindings that grant the missing rights. Rules of a previously applied role of the same name
+/// are preserved.
 fn roles(look: &Look<'_>, account: &Account, lacking: &[Lacking]) -> Vec<Value> {
     let name = format!("{}-installs", account.name);
     let mut by_place: BTreeMap<Option<&str>, Vec<&Value>> = BTreeMap::new();
@@ -169,7 +168,7 @@ fn roles(look: &Look<'_>, account: &Account, lacking: &[Lacking]) -> Vec<Value> 
         let prefix = if namespace.is_some() { "" } else { "Cluster" };
         let metadata = match namespace {
             Some(namespace) => json!({ "name": name, "namespace": namespace }),
-            // Other namespaces may have an account of the same name.
+            // Other namespaces may have a ServiceAccount of the same name.
             None => json!({ "name": format!("{}-{name}", account.namespace) }),
         };
         let role = format!("{prefix}Role");
@@ -189,7 +188,7 @@ fn roles(look: &Look<'_>, account: &Account, lacking: &[Lacking]) -> Vec<Value> 
 /// API groups and the names of objects that a rule is about.
 type About = (Vec<String>, Vec<String>);
 
-/// The same rules in fewer: verbs of the same resources together, then resources with the same verbs.
+/// Merges rules: first the verbs of the same resources, then the resources with the same verbs.
 fn merged(rules: &[&Value]) -> Vec<Value> {
     let texts = |rule: &Value, field: &str| -> Vec<String> {
         object::list(rule, &[field]).iter().filter_map(Value::as_str).map(str::to_owned).collect()

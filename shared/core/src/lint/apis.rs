@@ -1,4 +1,4 @@
-//! APIs that several OperatorGroups provide to the same namespaces, and static groups that do not name those of their members.
+//! Finds APIs that several OperatorGroups provide to the same namespaces, and static groups that do not name the APIs of their members.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,8 @@ pub(super) fn check(look: &Look<'_>, found: &mut Vec<Problem>) {
 enum Claim {
     /// A member provides it.
     Member,
-    /// It is static and names it; or an operator that is no member at the moment provides it, so that OLM leaves it in the annotation.
+    /// The annotation of the group names it, and OLM keeps it there: the group is static, or an operator that is currently not a member
+    /// provides the API.
     Annotation,
 }
 
@@ -42,12 +43,12 @@ fn claim(look: &Look<'_>, at: usize, api: &str) -> Option<Claim> {
         let mut csvs = membership::originals(&look.world, scope.group.namespace());
         csvs.any(|csv| Apis::of(csv).0.contains(api))
     };
-    // What nobody provides any more OLM takes out: that is another finding.
+    // OLM removes APIs that no operator provides any longer; another rule reports these.
     let stays = || scope.group.is_static() || !is_pruned(look, scope) || is_provided();
     (scope.annotated.0.contains(api) && stays()).then_some(Claim::Annotation)
 }
 
-/// Does OLM take out of its annotation what nobody provides? Not while it cannot tell what the group targets.
+/// Reports whether OLM removes APIs that no operator provides from the annotation. It does not while it cannot determine the targets.
 fn is_pruned(look: &Look<'_>, Scope { group, asked, .. }: &Scope<'_>) -> bool {
     let account = group.service_account();
     let has_account =
@@ -70,22 +71,24 @@ fn clashes(look: &Look<'_>, clash: &Clash) -> Option<Problem> {
     let loser = match (holder, with_members.iter().next()) {
         (Holder::One(holder), _) => other_than(holder),
         (_, Some(only)) if with_members.len() == 1 => *only,
-        // Whoever came later, as far as that is known.
+        // The newer group, if that is known.
         _ => look.all.first(clash.pair).map_or(b, other_than),
     };
     let winner = other_than(loser);
     let [won, lost] = [winner, loser].map(|at| look.group(at));
     let won_name = format!("OperatorGroup {}/{}", won.namespace(), won.name());
     let consequence = match holder {
-        _ if with_members.is_empty() => "no operator that provides them can run in either".to_owned(),
+        _ if with_members.is_empty() => "no operator that provides them can run in either group".to_owned(),
         Holder::One(_) => {
             let members = look.scope(loser).members.iter();
             let concerned = members.filter(|member| claimed.iter().any(|api| member.provides.0.contains(*api)));
             let csvs: Vec<&Value> = concerned.map(|member| member.csv).collect();
-            format!("that one was first, so {} with InterOperatorGroupOwnerConflict", fail(&csvs))
+            format!("that group was first, so {} with InterOperatorGroupOwnerConflict", fail(&csvs))
         }
-        Holder::Both => "both name them, and members of the one that OLM looks at first fail".to_owned(),
-        Holder::Nobody => "members of the one that OLM looks at first get them, those of the other fail".to_owned(),
+        Holder::Both => "both name them, and members of the group that OLM processes first fail".to_owned(),
+        Holder::Nobody => {
+            "members of the group that OLM processes first get them, members of the other group fail".to_owned()
+        }
     };
     let place = match look.all.shared(clash.pair).as_deref() {
         None => "all namespaces".to_owned(),
@@ -97,7 +100,7 @@ fn clashes(look: &Look<'_>, clash: &Clash) -> Option<Problem> {
     let problem = Problem::new(&APIS_CLASH, lost.json, message).also([ObjectRef::of(won.json)]).severity(severity);
     let apis = claimed.into_iter().map(str::to_owned).collect();
     let remedies = remedy::remedies(&look.world, &look.all, &Clash { pair: clash.pair, apis });
-    let what = "give them targets that have no namespace in common, or remove one of the operators";
+    let what = "give the groups targets that have no namespace in common, or remove one of the operators";
     Some(match remedies.into_iter().find(|remedy| !remedy.command.is_empty()) {
         Some(Remedy { says, command }) => {
             problem.propose(format!("{what}; for example, {says}"), Change::Command(command))
@@ -114,7 +117,7 @@ fn static_lacks(look: &Look<'_>, at: usize) -> Vec<Problem> {
         .filter(|(provides, _)| !provides.0.is_subset(&annotated.0))
         .map(|(provides, fate)| {
             let missing = Apis(provides.0.difference(&annotated.0).cloned().collect());
-            // As long as another group provides them it fails because of that.
+            // While another group provides them, the ClusterServiceVersion fails because of that.
             let fails = if fate.row == ApiConflict::Conflict { "would fail" } else { "fails" };
             let message = format!(
                 "OperatorGroup {} is static and does not name {}, so it {fails} with CannotModifyStaticOperatorGroupProvidedAPIs",
@@ -125,7 +128,10 @@ fn static_lacks(look: &Look<'_>, at: usize) -> Vec<Problem> {
             let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: all } } });
             Problem::new(&STATIC_LACKS_API, fate.csv, message)
                 .also([ObjectRef::of(group.json)])
-                .propose("name them, if the operator is meant to be here", Change::Patch(ObjectRef::of(group.json), patch))
+                .propose(
+                    "name them, if the operator is intended to run in this namespace",
+                    Change::Patch(ObjectRef::of(group.json), patch),
+                )
         })
         .collect()
 }

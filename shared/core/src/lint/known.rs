@@ -1,4 +1,4 @@
-//! What may be concluded from what is not there: a list that is not complete proves nothing to be missing.
+//! Tracks which kinds are completely known: an object that an incomplete list does not contain is not proven to be missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,11 +6,11 @@ use super::{RULES, Rule};
 use crate::api::object;
 use crate::world::{GroupKind, Reader, World, kind};
 
-/// Of which kinds all objects are known, and of which only some.
+/// The kinds of which all objects are known, and those of which only some are.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     limits: BTreeMap<GroupKind, Limit>,
-    /// The namespace that is asked about, if it is one.
+    /// The namespace that is checked; `None` for all.
     asked: Option<String>,
 }
 
@@ -19,16 +19,16 @@ pub struct Known {
 struct Limit {
     /// The namespaces in which all of them are known.
     within: BTreeSet<String>,
-    /// Are others there for sure that nobody may see?
+    /// Whether the objects of other namespaces could not be read.
     hides: bool,
-    /// Why not the others, a sentence without a full stop.
+    /// Why the others are not known, a sentence without a full stop.
     why: String,
 }
 
-/// Why files do not tell what is missing.
-const FILES: &str = "the files do not say whether they hold all there is (--complete says so)";
+/// Why nothing can be concluded from objects that are missing in files.
+const FILES: &str = "the files may not contain all objects of the cluster (--complete states that they do)";
 
-/// The kinds that rules conclude from.
+/// The kinds whose completeness rules depend on.
 const KINDS: [GroupKind; 11] = [
     kind::OPERATOR_GROUP,
     kind::CLUSTER_SERVICE_VERSION,
@@ -44,13 +44,14 @@ const KINDS: [GroupKind; 11] = [
 ];
 
 impl Known {
-    /// All objects of every kind.
+    /// All objects of every kind are known.
     pub fn everything() -> Self {
         Self::default()
     }
 
-    /// What files tell that somebody put together: that they hold all Namespaces when those that every cluster has are among them,
-    /// and of other kinds all objects of the namespaces in which they hold any.
+    /// Derives what is known from files of unknown completeness. All Namespaces are known if `kube-system` is among them, and all
+    /// ClusterRoles and their bindings if `cluster-admin` is. Of other kinds, all objects are known in each namespace in which the files
+    /// contain at least one.
     pub fn of_files(world: &World) -> Self {
         let reader = Reader::new(world);
         let mut known = Self::default();
@@ -64,7 +65,7 @@ impl Known {
             if complete {
                 continue;
             }
-            // Who has an account of his own in a file need not have the default one there.
+            // Manifests may contain a ServiceAccount of their own without the default one.
             let counts = |name: &str| gk != kind::SERVICE_ACCOUNT || name == "default";
             let all = reader.all(&gk).map(|o| o.json()).filter(|o| counts(object::name(o)));
             let within = all.map(|o| object::namespace(o).to_owned()).filter(|namespace| !namespace.is_empty());
@@ -74,18 +75,18 @@ impl Known {
         known
     }
 
-    /// Of this kind objects could be read only within those namespaces.
+    /// Notes that objects of this kind could be read only within those namespaces.
     pub fn limit(&mut self, kind: GroupKind, within: BTreeSet<String>, why: impl Into<String>) {
         self.limits.insert(kind, Limit { within, hides: true, why: why.into() });
     }
 
-    /// Only what concerns this namespace is asked.
+    /// Limits the check to this namespace.
     #[must_use]
     pub fn about(self, namespace: Option<&str>) -> Self {
         Self { asked: namespace.map(str::to_owned), ..self }
     }
 
-    /// The rules that are checked only in part, by the reason for that.
+    /// Returns the rules that are checked only in part, by the reason for that.
     pub(super) fn in_part(&self) -> BTreeMap<&str, BTreeSet<&'static str>> {
         let mut by_reason: BTreeMap<&str, BTreeSet<&'static str>> = BTreeMap::new();
         for (gk, Limit { within, hides, why }) in &self.limits {
@@ -100,17 +101,17 @@ impl Known {
         by_reason
     }
 
-    /// Is it certain that no object of that kind and name is there?
+    /// Reports whether it is certain that no object of that kind and name exists.
     pub fn has_none(&self, world: &World, kind: &GroupKind, namespace: &str, name: &str) -> bool {
         self.within(kind, namespace) && Reader::new(world).json(kind, namespace, name).is_none()
     }
 
-    /// Are all objects of that kind known?
+    /// Reports whether all objects of that kind are known.
     pub(super) fn all(&self, kind: &GroupKind) -> bool {
         !self.limits.contains_key(kind)
     }
 
-    /// Are all objects of that kind known that are in the namespace?
+    /// Reports whether all objects of that kind in the namespace are known.
     pub(super) fn within(&self, kind: &GroupKind, namespace: &str) -> bool {
         self.limits.get(kind).is_none_or(|limit| limit.within.contains(namespace))
     }

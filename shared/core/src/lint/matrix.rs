@@ -1,6 +1,6 @@
-//! Which versions of a package fit which OperatorGroups, and which targets would fit a version.
+//! Determines which versions of a package support the targets of which OperatorGroups, and which targets a version would support.
 //!
-//! A group is held against the catalogs that its namespace sees: its own, and the global ones.
+//! A group is compared with the catalogs that are visible in its namespace: those of the namespace, and the global ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::membership;
 use crate::version;
 use crate::world::{Reader, World};
 
-/// Versions of a package against OperatorGroups.
+/// The versions of a package, compared with OperatorGroups.
 #[derive(Clone, Debug, Default)]
 pub struct Matrix {
     /// The package.
@@ -34,7 +34,7 @@ pub struct Column {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// Its targets, as people say them.
+    /// Its targets, in words.
     pub targets: String,
 }
 
@@ -45,17 +45,17 @@ pub struct Line {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// The channels that have it.
+    /// The channels that contain it.
     pub channels: Vec<String>,
-    /// Does it fit each of the groups? The errors say why not.
+    /// Whether it supports the targets of each group; an error states why not.
     pub fits: Vec<Result<(), String>>,
-    /// Which targets would fit it.
+    /// The kinds of targets that it supports.
     pub would_fit: Vec<&'static str>,
-    /// Why nothing is known of its install modes.
+    /// Why its install modes are unknown.
     pub unknown: Option<String>,
 }
 
-/// Kinds of targets: the words, and an example for an operator in namespace `own`.
+/// Kinds of targets: a description, and an example for an operator in namespace `own`.
 const SHAPES: [(&str, &[&str]); 5] = [
     ("its own namespace", &["own"]),
     ("one other namespace", &["other"]),
@@ -67,11 +67,11 @@ const SHAPES: [(&str, &[&str]); 5] = [
 /// A catalog that may have the package.
 #[derive(Clone, Copy, Debug)]
 pub struct Offer<'a> {
-    /// Its namespace, which sees it.
+    /// Its namespace, in which it is visible.
     pub namespace: &'a str,
     /// Its name.
     pub name: &'a str,
-    /// Do all others see it, too?
+    /// Whether it is visible in all namespaces.
     pub is_global: bool,
     /// Its content.
     pub snapshot: &'a Snapshot,
@@ -83,9 +83,9 @@ impl Offer<'_> {
     }
 }
 
-/// Holds a package of these catalogs against the OperatorGroups of a namespace, or of all: a matrix for every catalog that has it, and a
-/// problem for each group that no version fits of those that its namespace sees. Groups that have no targets, and those that are not alone
-/// in their namespace, are left out.
+/// Compares a package of these catalogs with the OperatorGroups of one or all namespaces. Returns a matrix for every catalog that has the
+/// package, and a problem for each group whose targets no visible version supports. Groups without targets, and groups that are not the
+/// only one of their namespace, are omitted.
 pub fn matrices<'o>(
     world: &World,
     known: &Known,
@@ -98,7 +98,7 @@ pub fn matrices<'o>(
     let asked = tenants.iter().filter(|tenant| namespace.is_none_or(|asked| asked == tenant.namespace));
     let groups: Vec<usize> = asked.filter_map(Tenant::the_group).filter(|at| !look.targets(*at).is_empty()).collect();
     let mut found: Vec<(Offer<'o>, Matrix)> = Vec::new();
-    // Of each group: does a version fit it, and which targets would fit one?
+    // For each group: whether a version supports it, and the targets that versions support.
     let mut fits: BTreeMap<usize, bool> = BTreeMap::new();
     let mut fitting: BTreeMap<usize, BTreeSet<&'static str>> = BTreeMap::new();
     for offer in offers.iter().filter(|offer| namespace.is_none_or(|asked| offer.is_for(asked))) {
@@ -141,7 +141,7 @@ fn matrix(look: &Look<'_>, snapshot: &Snapshot, package: &Package, groups: &[usi
     Matrix { package: package.name.clone(), groups: columns.collect(), versions }
 }
 
-/// A version, for groups of these namespaces with these targets.
+/// Returns the line of a version, for groups of these namespaces with these targets.
 fn line(snapshot: &Snapshot, entries: &[&Entry], groups: &[(&str, String)]) -> Line {
     let entry = entries[0];
     let csv = csv(snapshot, entry);
@@ -160,10 +160,10 @@ fn line(snapshot: &Snapshot, entries: &[&Entry], groups: &[(&str, String)]) -> L
     }
 }
 
-/// The ClusterServiceVersion of a bundle, or what stands in for it.
+/// Returns the ClusterServiceVersion of a bundle, or the stub that represents it.
 fn csv(snapshot: &Snapshot, entry: &Entry) -> Result<Value, String> {
     let content = snapshot.read_bundle(&entry.package, &entry.channel, &entry.name)?;
-    let content = content.ok_or("the catalog does not say which install modes it supports")?;
+    let content = content.ok_or("the catalog does not state which install modes it supports")?;
     serde_json::from_str(&content.csv_json)
         .map_err(|error| format!("its ClusterServiceVersion cannot be read: {error}"))
 }
@@ -173,9 +173,9 @@ fn does_not_fit(look: &Look<'_>, package: &str, fitting: &BTreeSet<&str>, at: us
     let targets = said(group.namespace(), look.targets(at));
     let message = format!("no version of package {package} supports its targets, {targets}");
     let what = match fitting.len() {
-        0 => "no targets fit any of its versions".to_owned(),
+        0 => "its versions support no targets at all".to_owned(),
         _ => format!(
-            "a group that targets {} would fit",
+            "use a group that targets {}",
             listed(SHAPES.iter().map(|(words, _)| *words).filter(|w| fitting.contains(w)))
         ),
     };
@@ -183,7 +183,7 @@ fn does_not_fit(look: &Look<'_>, package: &str, fitting: &BTreeSet<&str>, at: us
 }
 
 impl Matrix {
-    /// As data.
+    /// Returns the matrix as a JSON document.
     pub fn document(&self) -> Value {
         let groups: Vec<Value> = self
             .groups

@@ -1,4 +1,4 @@
-//! Who is a member of which OperatorGroup, and who cannot be.
+//! Checks which ClusterServiceVersions are members of which OperatorGroup, and which cannot be.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use crate::membership::{self, Apis, OPERATOR_GROUP};
 use crate::visible::word;
 use crate::world::kind;
 
-/// Groups that come with OLM, for what people install later.
+/// Groups that are installed with OLM, for operators that are installed later.
 const STOCK: [&str; 2] = ["global-operators", "olm-operators"];
 
 pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
@@ -39,7 +39,7 @@ fn several_groups(look: &Look<'_>, tenant: &Tenant<'_>, several: &[usize], found
     };
     let created = |at: &usize| {
         let time = Metadata::of(look.group(*at).json).created();
-        // What is not there yet comes last.
+        // Groups that do not exist yet sort last.
         (time.is_empty(), time)
     };
     let Some(kept) = several.iter().min_by_key(|at| (Reverse(users(at)), created(at))).copied() else { return };
@@ -54,18 +54,18 @@ fn several_groups(look: &Look<'_>, tenant: &Tenant<'_>, several: &[usize], found
         let why = match users(&kept) {
             0 if created(&kept) < created(at) => ", which was first,",
             0 => "",
-            _ => ", which operators there name,",
+            _ => ", which its operators name,",
         };
         let message =
             format!("there is also OperatorGroup {first}{why} in namespace {}: {consequence}", tenant.namespace);
-        let what = format!("keep one of them: {first}, unless this one is meant");
+        let what = format!("keep only one of them: {first}, unless this one is intended");
         let delete = Change::Delete(vec![ObjectRef::of(group.json)]);
         let also = [ObjectRef::of(look.group(kept).json)];
         found.push(Problem::new(&SEVERAL_GROUPS, group.json, message).also(also).propose(what, delete));
     }
 }
 
-/// `ClusterServiceVersion a fails`
+/// Formats `ClusterServiceVersion a fails`.
 pub(super) fn fail(csvs: &[&Value]) -> String {
     let names = listed(csvs.iter().map(|csv| object::name(csv)));
     match csvs {
@@ -74,7 +74,7 @@ pub(super) fn fail(csvs: &[&Value]) -> String {
     }
 }
 
-/// `Subscription a is`
+/// Formats `Subscription a is`.
 fn are(objects: &[&Value], kind: &str) -> String {
     let names = listed(objects.iter().map(|object| object::name(object)));
     match objects {
@@ -126,11 +126,11 @@ fn install_modes(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, found: &mut Ve
     let group = look.group(at);
     let targets = look.targets(at);
     if targets.is_empty() || look.scope(at).asked.is_err() {
-        // There are other findings about that.
+        // Other rules report that.
         return;
     }
     if has_selector(group) && !look.known.all(&kind::NAMESPACE) && group.targets().is_empty() {
-        // Nobody knows which namespaces there are.
+        // The namespaces that match the selector are unknown.
         return;
     }
     let namespace = tenant.namespace;
@@ -160,21 +160,21 @@ fn install_modes(look: &Look<'_>, tenant: &Tenant<'_>, at: usize, found: &mut Ve
             }
             None => problem.advise(match alone() {
                 Some(targets) => format!(
-                    "give it a namespace of its own: it supports {}, which others in this namespace do not",
+                    "move it to a namespace of its own: it supports {}, which other operators in this namespace do not",
                     said(namespace, &targets)
                 ),
-                None => format!("no targets fit it: its install modes support {}", modes(csv)),
+                None => format!("it supports no targets: its install modes support {}", modes(csv)),
             }),
         });
     }
 }
 
-/// What a member carries in `olm.targetNamespaces`.
+/// Returns the value of `olm.targetNamespaces` for a member of a group with these targets.
 pub(super) fn carried(targets: &BTreeSet<String>) -> String {
     targets.iter().map(String::as_str).collect::<Vec<_>>().join(",")
 }
 
-/// The targets nearest to these that all of the operators support; rather some for which no other group provides the same APIs.
+/// Returns the targets closest to these that all of the operators support, preferably targets to which no other group provides the same APIs.
 fn fitting(
     look: &Look<'_>,
     at: Option<usize>,
@@ -206,7 +206,7 @@ fn fitting(
     (!fitting.is_empty()).then(|| fitting.swap_remove(peaceful))
 }
 
-/// Targets as people say them.
+/// Describes targets in words.
 pub(super) fn said(namespace: &str, targets: &BTreeSet<String>) -> String {
     if targets.contains("") {
         return "all namespaces".to_owned();
@@ -218,13 +218,13 @@ pub(super) fn said(namespace: &str, targets: &BTreeSet<String>) -> String {
     format!("{what} {}", listed(targets))
 }
 
-/// The install modes that are supported, as people say them.
+/// Lists the install modes that are supported.
 fn modes(csv: &Value) -> String {
     let names = listed(membership::supported_modes(csv));
     if names.is_empty() { "nothing".to_owned() } else { names }
 }
 
-/// The member supports the targets only because a mode that it lists implies one that it does not, which not everybody infers.
+/// Returns a problem if the member supports the targets only through a mode that is implied, not listed. OLM does not infer modes.
 fn inferred(look: &Look<'_>, at: usize, csv: &Value, carried: &str) -> Option<Problem> {
     let group = look.group(at);
     let namespace = group.namespace();
@@ -232,12 +232,12 @@ fn inferred(look: &Look<'_>, at: usize, csv: &Value, carried: &str) -> Option<Pr
     let is_refused =
         Csv::of(csv).reason() == reason::UNSUPPORTED_OPERATOR_GROUP && Csv::of(csv).phase() == Phase::Failed;
     let message = format!(
-        "it supports {}, the targets of OperatorGroup {}, only since an install mode that it lists implies one that it does not: \
-         OLM's own controllers do not infer that, and let it fail with UnsupportedOperatorGroup: {why}",
+        "it supports {}, the targets of OperatorGroup {}, only because an install mode that it lists implies one that it does not list: \
+         OLM's own controllers do not infer modes, and fail it with UnsupportedOperatorGroup: {why}",
         said(namespace, look.targets(at)),
         group.name()
     );
-    let what = "take a version that lists the mode; or run the controllers of kubectl olm, which infer it";
+    let what = "use a version that lists the mode; or run the controllers of kubectl olm, which infer it";
     let severity = if is_refused { Severity::Warning } else { Severity::Info };
     Some(Problem::new(&INSTALL_MODES, csv, message).severity(severity).also([ObjectRef::of(group.json)]).advise(what))
 }
@@ -249,11 +249,14 @@ fn unused(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
         && tenant.subscriptions.is_empty()
         && look.known.within(&kind::CLUSTER_SERVICE_VERSION, namespace)
         && membership::originals(&look.world, namespace).next().is_none();
-    // What it holds is said elsewhere.
+    // Other rules report groups that reserve APIs.
     if !nobody || group.is_static() || !group.provided().0.is_empty() || STOCK.contains(&group.name()) {
         return None;
     }
-    let message = format!("no operator is in namespace {namespace}, and none is on its way");
+    let message = format!("namespace {namespace} has no operator, and none is being installed");
     let delete = Change::Delete(vec![ObjectRef::of(group.json)]);
-    Some(Problem::new(&UNUSED, group.json, message).propose("delete it, if nothing is to be installed there", delete))
+    Some(
+        Problem::new(&UNUSED, group.json, message)
+            .propose("delete it, if no operator will be installed in the namespace", delete),
+    )
 }

@@ -1,17 +1,17 @@
-//! Everything that is wrong with OperatorGroups, found in one pass over what is known of a cluster.
+//! Finds problems with OperatorGroups, in one pass over what is known of a cluster.
 //!
 //! ```text
 //!   World, Known --> Look -- of each namespace --> targets, members, account, stale --+
 //!                     |----- of pairs of groups -> apis                              +--> Linted { problems, unchecked }
-//!                     '----- of what is left over > orphans -------------------------+
+//!                     '----- of leftover objects -> orphans -------------------------+
 //!   rule      the table of rules, with their documentation
-//!   known     what may be concluded from what is not there
-//!   problem   what is wrong, and the smallest change that mends it
-//!   matrix    which versions of a package fit which groups
+//!   known     which kinds are completely known
+//!   problem   a problem, and the smallest change that fixes it
+//!   matrix    which versions of a package support the targets of which groups
 //! ```
 //!
-//! *Guarantees*: without errors among the problems, and with everything known, no member fails because of OperatorGroups. The order of
-//! problems is that of namespaces, objects and codes.
+//! *Guarantees*: if there are no errors among the problems and everything is known, no member fails because of OperatorGroups. Problems
+//! are sorted by namespace, object and code.
 
 mod account;
 mod apis;
@@ -41,18 +41,18 @@ use crate::membership::Group;
 use crate::operatorgroup::intersection::{Clash, Intersections, Scope};
 use crate::world::{GroupKind, Reader, World, kind};
 
-/// What was found.
+/// The result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Linted {
-    /// By namespace, object and code.
+    /// The problems, sorted by namespace, object and code.
     pub problems: Vec<Problem>,
-    /// What could not be checked in full.
+    /// The rules that could not be checked in full.
     pub unchecked: Vec<Unchecked>,
-    /// How many OperatorGroups were looked at.
+    /// Number of OperatorGroups that were checked.
     pub groups: usize,
 }
 
-/// Rules that were checked only as far as is known.
+/// Rules that were checked only in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unchecked {
     /// Codes of the rules.
@@ -61,7 +61,7 @@ pub struct Unchecked {
     pub why: String,
 }
 
-/// Looks for everything that is wrong.
+/// Checks all rules.
 pub fn lint(world: &World, known: &Known, now: Timestamp) -> Linted {
     let reader = Reader::new(world);
     let look = Look::new(reader, known, now);
@@ -81,8 +81,8 @@ pub fn lint(world: &World, known: &Known, now: Timestamp) -> Linted {
     Linted { groups: look.all.scopes().len(), problems: found, unchecked }
 }
 
-/// The namespaces whose InstallPlans matter: they say what is to be installed with a group's ServiceAccount, and what is not orphaned, since
-/// it has been made for a ClusterServiceVersion that is still to come.
+/// Returns the namespaces whose InstallPlans have to be read: they contain what is installed with a group's ServiceAccount, and the rights
+/// that were created for ClusterServiceVersions that do not exist yet and so are not orphaned.
 pub fn namespaces_of_plans(world: &World) -> BTreeSet<String> {
     let world = Reader::new(world);
     let mut namespaces = orphans::owners(&world);
@@ -90,14 +90,14 @@ pub fn namespaces_of_plans(world: &World) -> BTreeSet<String> {
     namespaces
 }
 
-/// The namespaces whose group names a ServiceAccount: there its rights, and what is installed with them, matter.
+/// Returns the namespaces whose group names a ServiceAccount, for which rights and InstallPlans have to be read.
 pub fn namespaces_of_accounts(world: &Reader<'_>) -> BTreeSet<String> {
     let groups = world.all(&kind::OPERATOR_GROUP).map(|o| o.json());
     let named = groups.filter(|group| !OperatorGroup::of(group).service_account().is_empty());
     named.map(|group| object::namespace(group).to_owned()).collect()
 }
 
-/// What is looked at.
+/// The input of the checks.
 struct Look<'a> {
     world: Reader<'a>,
     all: Intersections<'a>,
@@ -106,12 +106,12 @@ struct Look<'a> {
     now: Timestamp,
 }
 
-/// A namespace in which there are OperatorGroups, operators, or Subscriptions.
+/// A namespace that has OperatorGroups, operators, or Subscriptions.
 struct Tenant<'a> {
     namespace: &'a str,
-    /// Its OperatorGroups, by their places among all.
+    /// Its OperatorGroups, as indices into all groups.
     groups: Vec<usize>,
-    /// Its ClusterServiceVersions that are not copies and not on their way out.
+    /// Its ClusterServiceVersions that are neither copies nor being deleted.
     csvs: Vec<&'a Value>,
     subscriptions: Vec<&'a Value>,
 }
@@ -149,21 +149,21 @@ impl<'a> Look<'a> {
         self.scope(at).group
     }
 
-    /// The namespaces that a group is going to target; exactly `""` when it is global.
+    /// Returns the namespaces that a group is going to target; only `""` if it is global.
     fn targets(&self, at: usize) -> &BTreeSet<String> {
         let Scope { asked, targets, .. } = self.scope(at);
-        // Where all namespaces are known, those of its status that do not match any more do not count.
+        // If all namespaces are known, those of its status that no longer match are omitted.
         asked.as_ref().ok().filter(|_| self.known.all(&kind::NAMESPACE)).unwrap_or(targets)
     }
 
-    /// Is it certain that no object of that kind and name is there?
+    /// Reports whether it is certain that no object of that kind and name exists.
     fn is_missing(&self, gk: &GroupKind, namespace: &str, name: &str) -> bool {
         self.known.within(gk, namespace) && self.world.json(gk, namespace, name).is_none()
     }
 }
 
 impl Tenant<'_> {
-    /// The OperatorGroup, when there is exactly one.
+    /// Returns the OperatorGroup if there is exactly one.
     fn the_group(&self) -> Option<usize> {
         match self.groups[..] {
             [only] => Some(only),
@@ -172,9 +172,9 @@ impl Tenant<'_> {
     }
 }
 
-/// Names joined for a sentence: `a, b and c`; of many the first few.
+/// Joins names for a sentence: `a, b and c`; of many only the first ones.
 fn listed<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> String {
-    /// More are not read.
+    /// Maximum number of names that are listed.
     const MOST: usize = 8;
     let names: Vec<T> = names.into_iter().collect();
     let first: Vec<&str> = names.iter().take(MOST).map(AsRef::as_ref).collect();

@@ -1,4 +1,4 @@
-//! What OLM made for somebody who is gone.
+//! Finds objects that OLM created for owners that no longer exist.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ fn copy(look: &Look<'_>, copy: &Value, source: &str) -> Option<Problem> {
         return Some(delete(&ORPHANED_COPY, copy, message));
     }
     let original = look.world.json(&kind::CLUSTER_SERVICE_VERSION, source, name)?;
-    // As the group's status says: until that is written its spec has no effect.
+    // Uses the group's status: until it is written, the spec has no effect.
     let group = membership::group_of(&look.world, original)?;
     let targets = group.targets();
     if targets.contains("") || targets.contains(object::namespace(copy)) {
@@ -55,7 +55,7 @@ fn copy(look: &Look<'_>, copy: &Value, source: &str) -> Option<Problem> {
     Some(delete(&ORPHANED_COPY, copy, message).also([ObjectRef::of(original)]))
 }
 
-/// The namespaces of ClusterServiceVersions that rights were made for, and that are not there.
+/// Returns the namespaces of missing ClusterServiceVersions for which roles or bindings exist.
 pub(super) fn owners(world: &Reader<'_>) -> BTreeSet<String> {
     let all = RBAC.into_iter().flat_map(|gk| world.all(&gk)).map(|o| o.json());
     let missing = all.filter_map(|object| match owner(object)? {
@@ -67,13 +67,13 @@ pub(super) fn owners(world: &Reader<'_>) -> BTreeSet<String> {
     missing.collect()
 }
 
-/// Kind, namespace and name of the owner that an object's labels name.
+/// Returns kind, namespace and name of the owner that the labels of an object name.
 fn owner(object: &Value) -> Option<(&str, &str, &str)> {
     let [kind, namespace, name] = [OWNER_KIND, OWNER_NAMESPACE, OWNER].map(|key| object::label(object, key));
     Some((kind?, namespace?, name?))
 }
 
-/// What grants rights for an owner that is gone.
+/// Returns the problem of a role or binding whose owner does not exist.
 fn rights(look: &Look<'_>, object: &Value) -> Option<Problem> {
     let (kind, namespace, owner) = owner(object)?;
     match kind {
@@ -98,12 +98,12 @@ fn of_group(look: &Look<'_>, role: &Value, namespace: &str, group: &str) -> Prob
     if bound.is_empty() {
         return delete(&ORPHANED_GROUP_ROLE, role, message).also([also]);
     }
-    let what = format!("delete it, and what binds it: {}", listed(bound.iter().map(ToString::to_string)));
+    let what = format!("delete it, and its bindings: {}", listed(bound.iter().map(ToString::to_string)));
     let change = Change::Delete(bound.into_iter().chain([ObjectRef::of(role)]).collect());
     Problem::new(&ORPHANED_GROUP_ROLE, role, message).also([also]).propose(what, change)
 }
 
-/// What binds a ClusterRole.
+/// Returns the bindings of a ClusterRole.
 fn bound(look: &Look<'_>, role: &str) -> Vec<ObjectRef> {
     let binds = |binding: &&Value| {
         object::text(binding, &["roleRef", "kind"]) == "ClusterRole"
@@ -117,7 +117,7 @@ fn of_csv(look: &Look<'_>, object: &Value, namespace: &str, csv: &str) -> Option
     let gk = GroupKind::of(object);
     let is_of_cluster = gk == kind::CLUSTER_ROLE || gk == kind::CLUSTER_ROLE_BINDING;
     let is_copied = object::label(object, COPIED_FROM).is_some();
-    // Others go with the ClusterServiceVersion that owns them: Kubernetes sees to that.
+    // Kubernetes garbage-collects all others with the ClusterServiceVersion that owns them.
     let is_olms = is_of_cluster || is_copied;
     if !is_olms
         || !look.is_missing(&kind::CLUSTER_SERVICE_VERSION, namespace, csv)
@@ -134,7 +134,7 @@ fn csv_ref(namespace: &str, name: &str) -> ObjectRef {
     ObjectRef { gvk, namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
-/// Is the ClusterServiceVersion about to be made? An InstallPlan may write its rights first.
+/// Reports whether the ClusterServiceVersion is about to be created. An InstallPlan may create its roles first.
 fn is_on_its_way(look: &Look<'_>, namespace: &str, csv: &str) -> bool {
     let subscribed = look.world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|o| o.json());
     let current: BTreeSet<&str> = subscribed.map(|s| Subscription::of(s).current_csv()).collect();

@@ -1,4 +1,4 @@
-//! What is wrong, and the smallest change that mends it.
+//! A problem, and the smallest change that fixes it.
 
 use std::collections::BTreeSet;
 
@@ -13,31 +13,31 @@ use crate::finding::Severity;
 use crate::visible::word;
 use crate::yaml;
 
-/// Something that is wrong.
+/// A problem that a rule has found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// The rule that says so.
+    /// The rule.
     pub rule: &'static Rule,
-    /// How bad it is here.
+    /// Severity of this problem.
     pub severity: Severity,
-    /// The object that it is about, and that would have to change.
+    /// The object that has the problem, and would have to change.
     pub object: ObjectRef,
-    /// Other objects that it is about.
+    /// Other objects that are involved.
     pub also: Vec<ObjectRef>,
     /// What is wrong, a clause without a full stop.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub fix: Option<Fix>,
 }
 
-/// What to do about a problem.
+/// How to fix a problem.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fix {
     /// In words, an imperative without a full stop.
     pub what: String,
-    /// As a change of the cluster, where there is one.
+    /// As a change of the cluster, if there is one.
     pub change: Option<Change>,
-    /// Does it take nothing away that somebody may want? Only then may a program do it.
+    /// Whether the change removes nothing that a user may want. Only safe changes may be applied automatically.
     pub is_safe: bool,
 }
 
@@ -46,15 +46,15 @@ pub struct Fix {
 pub enum Change {
     /// A JSON merge patch of one object.
     Patch(ObjectRef, Value),
-    /// Objects go, in this order.
+    /// Deletion of objects, in this order.
     Delete(Vec<ObjectRef>),
-    /// Objects are applied.
+    /// Objects to apply.
     Apply(Vec<Value>),
-    /// Whatever else a command does.
+    /// Any other command.
     Command(String),
 }
 
-/// What stays the same about a problem from one look to the next, however it is worded: what a baseline notes.
+/// The identity of a problem, which is independent of its message. A baseline stores fingerprints.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fingerprint {
     /// The rule's code.
@@ -66,7 +66,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Is one of its objects that namespace, or in it?
+    /// Reports whether one of its objects is that namespace, or in it.
     pub fn is_in(&self, namespace: &str) -> bool {
         let is_in = |object: &String| match object.split('/').collect::<Vec<_>>()[..] {
             ["Namespace", name] => name == namespace,
@@ -78,12 +78,12 @@ impl Fingerprint {
 }
 
 impl Problem {
-    /// A problem of an object, as bad as the rule says.
+    /// Creates a problem of an object, with the severity of the rule.
     pub(super) fn new(rule: &'static Rule, object: &Value, message: impl Into<String>) -> Self {
         Self::of(rule, ObjectRef::of(object), message)
     }
 
-    /// The same, of an object that need not be there.
+    /// Creates a problem of an object that may not exist, with the severity of the rule.
     pub(super) fn of(rule: &'static Rule, object: ObjectRef, message: impl Into<String>) -> Self {
         Self { rule, severity: rule.severity, object, also: Vec::new(), message: message.into(), fix: None }
     }
@@ -97,34 +97,34 @@ impl Problem {
         self
     }
 
-    /// What to do, in words only.
+    /// Adds a fix in words only.
     pub(super) fn advise(self, what: impl Into<String>) -> Self {
         Self { fix: Some(Fix { what: what.into(), change: None, is_safe: false }), ..self }
     }
 
-    /// A change that somebody has to decide on.
+    /// Adds a change that a user has to decide on.
     pub(super) fn propose(self, what: impl Into<String>, change: Change) -> Self {
         Self { fix: Some(Fix { what: what.into(), change: Some(change), is_safe: false }), ..self }
     }
 
-    /// A change that takes nothing away that somebody may want.
+    /// Adds a change that removes nothing that a user may want.
     pub(super) fn mend(self, what: impl Into<String>, change: Change) -> Self {
         Self { fix: Some(Fix { what: what.into(), change: Some(change), is_safe: true }), ..self }
     }
 
-    /// The namespaces that it concerns.
+    /// Returns the namespaces of its objects.
     pub fn namespaces(&self) -> BTreeSet<&str> {
         let objects = std::iter::once(&self.object).chain(&self.also);
         objects.map(namespace_of).filter(|namespace| !namespace.is_empty()).collect()
     }
 
-    /// By what problems are sorted: namespace, object, code.
+    /// Returns the key by which problems are sorted: namespace, object, code.
     pub(super) fn place_among_others(&self) -> impl Ord + use<> {
         let ObjectRef { gvk, name, .. } = self.object.clone();
         (namespace_of(&self.object).to_owned(), gvk.kind, name, self.rule.code, self.also.clone())
     }
 
-    /// What stays the same about it.
+    /// Returns the identity of the problem.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint {
             code: self.rule.code.to_owned(),
@@ -133,8 +133,8 @@ impl Problem {
         }
     }
 
-    /// May it be about what OLM is doing at this moment? What follows from an object that was deleted tells nobody since when; of what
-    /// follows from changes alone is nothing said before OLM had its time.
+    /// Reports whether the problem may be caused by an operation of OLM that is in progress. These rules may follow from the deletion of an
+    /// object, whose time is unknown. Other rules report nothing until OLM had the time to react to a change.
     pub fn may_be_under_way(&self) -> bool {
         const AFTER_DELETIONS: [&Rule; 7] = [
             &STALE_MEMBER,
@@ -148,7 +148,7 @@ impl Problem {
         AFTER_DELETIONS.iter().any(|rule| rule.code == self.rule.code)
     }
 
-    /// The problem as data.
+    /// Returns the problem as a JSON document.
     pub fn document(&self) -> Value {
         let mut document = json!({
             "code": self.rule.code, "rule": self.rule.name, "severity": self.severity,
@@ -179,7 +179,7 @@ fn reference(object: &ObjectRef) -> Value {
 }
 
 impl Fix {
-    /// The object that it changes, when it is a single one that is there.
+    /// Returns the object that it changes, if it is a single existing one.
     pub fn target(&self) -> Option<&ObjectRef> {
         match self.change.as_ref()? {
             Change::Patch(target, _) => Some(target),
@@ -191,7 +191,7 @@ impl Fix {
         }
     }
 
-    /// The command that does it, for a shell. What is applied is its input, see [`Fix::manifest`].
+    /// Returns the shell command that applies the change. Objects to apply are its input, see [`Fix::manifest`].
     pub fn command(&self) -> Option<String> {
         self.change.as_ref().map(|change| match change {
             Change::Patch(target, patch) => {
@@ -217,7 +217,7 @@ impl Fix {
         })
     }
 
-    /// The objects that are applied, as YAML.
+    /// Returns the objects to apply, as YAML.
     pub fn manifest(&self) -> Option<String> {
         match &self.change {
             Some(Change::Apply(objects)) if self.command().is_some_and(|command| command.ends_with('-')) => {

@@ -1,8 +1,8 @@
-//! What OLM writes, and has not written although it had the time.
+//! Finds fields that OLM maintains and has not updated although it had the time.
 //!
-//! One look cannot tell whether OLM is about to write something. So a difference counts when the objects that it follows from were
-//! not changed lately, which their `managedFields` tell; where these are missing it is for information, and just after a change
-//! nothing is said, unless a member has lost an annotation: OLM writes these at once.
+//! A single observation cannot show whether OLM is about to write something. So a difference is a warning if the objects that it follows
+//! from were not changed recently, according to their `managedFields`. If these are missing, the severity is info. Just after a change
+//! nothing is reported, unless a member has lost an annotation, because OLM writes these at once.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ use crate::membership::{self, Apis, Group, PROVIDED_APIS};
 use crate::operatorgroup::intersection::{ApiConflict, Fate, Pair};
 use crate::world::kind;
 
-/// Within this time OLM looks at every OperatorGroup again (olm-behaviour/operatorgroup.md#target-namespaces).
+/// Maximum time until OLM processes every OperatorGroup again (olm-behaviour/operatorgroup.md#target-namespaces).
 const RESYNC: SignedDuration = SignedDuration::from_mins(15);
 
 pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Problem>) {
@@ -39,7 +39,7 @@ pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Proble
     }
 }
 
-/// How bad it is that what follows from these objects is not there. None: they have just changed.
+/// Returns the severity of a difference that follows from these objects; `None` if they have just changed.
 fn severity<'a>(look: &Look<'_>, objects: impl IntoIterator<Item = &'a Value>) -> Option<Severity> {
     let mut changed = Vec::new();
     for object in objects {
@@ -63,22 +63,22 @@ fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
     }
     let wanted = look.scope(at).asked.as_ref().ok()?;
     if object::at(group.json, &["status", "lastUpdated"]).is_null() {
-        // A file may be of no cluster at all.
+        // Objects in files need not be of a cluster.
         let is_there = look.known.all(&kind::OPERATOR_GROUP);
         let created = object::parse_time(Metadata::of(group.json).created())?;
         let is_old = look.now.duration_since(created) > RESYNC;
-        let message = "OLM has never looked at it";
+        let message = "OLM has never processed it";
         return (is_there && is_old).then(|| Problem::new(&STALE_STATUS, group.json, message).advise(RUNNING));
     }
     let recorded: BTreeSet<String> = group.targets().into_iter().map(str::to_owned).collect();
     let message = if recorded != *wanted {
         let is = if recorded.is_empty() { "no namespace".to_owned() } else { said(tenant.namespace, &recorded) };
         let asks = if wanted.is_empty() { "no namespace".to_owned() } else { said(tenant.namespace, wanted) };
-        format!("its status says that it targets {is}, its spec asks for {asks}")
+        format!("its status states that it targets {is}, but its spec selects {asks}")
     } else if tenant.groups.len() == 1 && has_condition(group, condition::MULTIPLE) {
-        "its status says that there are several OperatorGroups in its namespace, and it is the only one".to_owned()
+        "its status states that there are several OperatorGroups in its namespace, but it is the only one".to_owned()
     } else if has_condition(group, condition::SERVICE_ACCOUNT) {
-        "its status says that its ServiceAccount is not there, and it is".to_owned()
+        "its status states that its ServiceAccount does not exist, but it does".to_owned()
     } else {
         return None;
     };
@@ -88,7 +88,7 @@ fn status(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
     Some(Problem::new(&STALE_STATUS, group.json, message).severity(severity).advise(RUNNING))
 }
 
-const RUNNING: &str = "see that OLM runs";
+const RUNNING: &str = "make sure that OLM is running";
 
 fn has_condition(group: Group<'_>, of_type: &str) -> bool {
     Conditions::of(group.json).is_true(of_type)
@@ -105,17 +105,17 @@ fn member(look: &Look<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
     let [(key, value), ..] = different[..] else { return None };
     let is = object::annotation(csv, key).map_or_else(|| "is missing".to_owned(), |text| format!("is {text:?}"));
     let others = if different.len() > 1 {
-        format!(", and so on: {}", listed(different[1..].iter().map(|(key, _)| key)))
+        format!("; also different: {}", listed(different[1..].iter().map(|(key, _)| key)))
     } else {
         String::new()
     };
-    let message = format!("its annotation {key} {is}, and OperatorGroup {} wants {value:?}{others}", group.name());
-    // A member has them from the beginning. One that is missing was taken away, and operators without targets watch all namespaces:
-    // that does not wait.
+    let message = format!("its annotation {key} {is}, but OperatorGroup {} requires {value:?}{others}", group.name());
+    // A member has the annotations from the beginning. A missing one was removed, and operators without targets watch all namespaces, so
+    // it is reported at once.
     let is_missing = different.iter().any(|(key, _)| object::annotation(csv, key).is_none());
     let severity = severity(look, [csv, group.json]).or_else(|| is_missing.then_some(Severity::Warning))?;
     let patch = Change::Patch(ObjectRef::of(csv), json!({ "metadata": { "annotations": wanted } }));
-    let what = "see that OLM runs; or write what it would write, upon which its Deployments are rolled out anew";
+    let what = "make sure that OLM is running; or write the annotations yourself, after which the Deployments are rolled out again";
     Some(
         Problem::new(&STALE_MEMBER, csv, message)
             .severity(severity)
@@ -124,7 +124,7 @@ fn member(look: &Look<'_>, group: Group<'_>, csv: &Value) -> Option<Problem> {
     )
 }
 
-/// Is `olm.providedAPIs` what the operators of the namespace provide?
+/// Compares `olm.providedAPIs` with what the operators of the namespace provide.
 fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> {
     let scope = look.scope(at);
     let group = scope.group;
@@ -139,10 +139,11 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
     let blocked = blocked(look, at, &extra);
     if originals.is_empty() && !extra.is_empty() {
         let message =
-            format!("it holds {}, though no operator is in namespace {}{blocked}", listed(&extra), tenant.namespace);
+            format!("it reserves {}, but namespace {} has no operator{blocked}", listed(&extra), tenant.namespace);
         let severity = if blocked.is_empty() { severity(look, [group.json])? } else { Severity::Warning };
         let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: null } } });
-        let what = "remove the annotation; or set spec.staticProvidedAPIs, if the group is to protect these APIs";
+        let what =
+            "remove the annotation; or set spec.staticProvidedAPIs, if the group is intended to reserve these APIs";
         let problem = Problem::new(&EMPTY_HOLDS_APIS, group.json, message).severity(severity);
         return Some(problem.mend(what, Change::Patch(ObjectRef::of(group.json), patch)));
     }
@@ -153,11 +154,11 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
     let message = match (extra.is_empty(), lacked.is_empty()) {
         (true, true) => return None,
         (false, true) => {
-            format!("it names {}, which nobody in its namespace provides any more{blocked}", listed(&extra))
+            format!("it names {}, which no operator in its namespace provides any longer{blocked}", listed(&extra))
         }
         (true, false) => format!("it does not name {}, which its members provide", listed(&lacked)),
         (false, false) => format!(
-            "it names {}, which nobody in its namespace provides any more{blocked}, and does not name {}, which its members provide",
+            "it names {}, which no operator in its namespace provides any longer{blocked}, and does not name {}, which its members provide",
             listed(&extra),
             listed(&lacked)
         ),
@@ -168,10 +169,15 @@ fn provided(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Problem> 
     let wanted: BTreeSet<String> = kept.chain(lacked.iter().copied()).cloned().collect();
     let patch = json!({ "metadata": { "annotations": { PROVIDED_APIS: carried(&wanted) } } });
     let problem = Problem::new(&STALE_APIS, group.json, message).severity(severity);
-    Some(problem.mend("write what OLM would write", Change::Patch(ObjectRef::of(group.json), patch)))
+    Some(
+        problem.mend(
+            "set the annotation to the value that OLM would write",
+            Change::Patch(ObjectRef::of(group.json), patch),
+        ),
+    )
 }
 
-/// Whom it keeps from providing these APIs.
+/// Returns a suffix that names the operators which the group prevents from providing these APIs.
 fn blocked(look: &Look<'_>, holder: usize, apis: &BTreeSet<&String>) -> String {
     if apis.is_empty() {
         return String::new();
@@ -188,5 +194,5 @@ fn blocked(look: &Look<'_>, holder: usize, apis: &BTreeSet<&String>) -> String {
     let fates = rivals.flat_map(|rival| look.all.fates(rival)).filter(held);
     let others = fates.map(|fate| format!("{}/{}", object::namespace(fate.csv), object::name(fate.csv)));
     let others: Vec<String> = others.collect();
-    if others.is_empty() { String::new() } else { format!(", which keeps {} from running", listed(&others)) }
+    if others.is_empty() { String::new() } else { format!(", which prevents {} from running", listed(&others)) }
 }

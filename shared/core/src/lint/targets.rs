@@ -1,4 +1,4 @@
-//! The targets that an OperatorGroup asks for: whether they make sense, and whether there are such namespaces.
+//! Checks the targets of OperatorGroups: whether they are valid, and whether the namespaces exist.
 
 use serde_json::{Value, json};
 
@@ -23,8 +23,7 @@ pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Proble
         if !named.is_empty() && has_selector(group) {
             let message = "spec.selector is ignored, as spec.targetNamespaces names namespaces";
             let patch = Change::Patch(ObjectRef::of(group.json), json!({ "spec": { "selector": null } }));
-            let what =
-                "remove the selector, which changes nothing; or remove spec.targetNamespaces, if the selector is meant";
+            let what = "remove the selector, which has no effect; or remove spec.targetNamespaces, if the selector is intended";
             found.push(Problem::new(&TARGETS_AND_SELECTOR, group.json, message).mend(what, patch));
         }
         match &look.scope(*at).asked {
@@ -36,19 +35,19 @@ pub(super) fn check(look: &Look<'_>, tenant: &Tenant<'_>, found: &mut Vec<Proble
     }
 }
 
-/// The namespaces that the spec names.
+/// Returns the namespaces that the spec names.
 fn named(group: Group<'_>) -> Vec<&str> {
     group.wanted_namespaces().collect()
 }
 
-/// Is there a selector that asks for something?
+/// Reports whether there is a selector that is not empty.
 pub(super) fn has_selector(group: Group<'_>) -> bool {
     let selector = group.selector();
     object::entries(selector, &["matchLabels"]).next().is_some()
         || !object::list(selector, &["matchExpressions"]).is_empty()
 }
 
-/// The patch with which a group targets exactly these, `""` for all.
+/// Returns the patch that makes a group target exactly these namespaces, `""` for all.
 pub(super) fn retarget(group: Group<'_>, targets: impl IntoIterator<Item = impl AsRef<str>>) -> Change {
     let names: Vec<String> =
         targets.into_iter().map(|name| name.as_ref().to_owned()).filter(|name| !name.is_empty()).collect();
@@ -64,23 +63,25 @@ fn invalid(group: Group<'_>, named: &[&str], message: &str) -> Problem {
     if named.is_empty() {
         let (kind, name, namespace) = ("operatorgroup.operators.coreos.com", group.name(), group.namespace());
         let edit = Change::Command(format!("kubectl edit {kind} {} -n {}", word(name), word(namespace)));
-        return Problem::new(&INVALID_TARGETS, group.json, message)
-            .propose("correct the selector: In and NotIn take values, Exists and DoesNotExist take none", edit);
+        return Problem::new(&INVALID_TARGETS, group.json, message).propose(
+            "correct the selector: In and NotIn require values, Exists and DoesNotExist must not have any",
+            edit,
+        );
     }
     if names.len() == named.len() {
         let single: Vec<&str> = names.iter().flat_map(|name| name.split(',')).map(str::trim).collect();
-        let what = format!("name them one by one: {}", listed(&single));
+        let what = format!("list each namespace as an item of its own: {}", listed(&single));
         return Problem::new(&INVALID_TARGETS, group.json, message).propose(what, retarget(group, single));
     }
-    let beside = if names.is_empty() { String::new() } else { format!(" beside {}", listed(&names)) };
+    let beside = if names.is_empty() { String::new() } else { format!(" in addition to {}", listed(&names)) };
     let problem = Problem::new(
         &INVALID_TARGETS,
         group.json,
         format!("spec.targetNamespaces has an empty name{beside}: {message}"),
     );
     let what = match &names[..] {
-        [] => "name no namespace at all, if all are meant".to_owned(),
-        names => format!("name {} only; or no namespace at all, if all are meant", listed(names)),
+        [] => "to target all namespaces, name none".to_owned(),
+        names => format!("name only {}; or none, to target all namespaces", listed(names)),
     };
     problem.propose(what, retarget(group, names))
 }
@@ -106,11 +107,13 @@ fn missing(look: &Look<'_>, group: Group<'_>, named: &[&str]) -> Option<Problem>
     Some(match (&absent[..], similar(look, first, named)) {
         ([_], Some(other)) => {
             let names = named.iter().map(|name| if *name == first { other } else { name });
-            problem
-                .propose(format!("name {other} instead, if that is meant; or create {first}"), retarget(group, names))
+            problem.propose(
+                format!("name {other} instead, if that is intended; or create {first}"),
+                retarget(group, names),
+            )
         }
         _ if !impossible.is_empty() => {
-            problem.advise(format!("correct {}: no namespace can be called that", listed(&impossible)))
+            problem.advise(format!("correct {}: not a valid name of a namespace", listed(&impossible)))
         }
         ([_], None) => problem.propose("create it, or correct its name", Change::Apply(vec![namespace(&first)])),
         _ => problem
@@ -119,19 +122,19 @@ fn missing(look: &Look<'_>, group: Group<'_>, named: &[&str]) -> Option<Problem>
 }
 
 fn leaves(group: Group<'_>, named: &[&str], leaving: &[&str], how: &str) -> Problem {
-    let message = format!("{} {how}, and a target all the same", listed(leaving));
+    let message = format!("{} {how}, but still a target", listed(leaving));
     let problem = Problem::new(&TARGET_MISSING, group.json, message);
     let rest: Vec<&&str> = named.iter().filter(|name| !leaving.contains(name)).collect();
-    let what = format!("take {} out of spec.targetNamespaces, unless created again", listed(leaving));
-    // Without any name it would target all namespaces.
+    let what = format!("remove {} from spec.targetNamespaces, unless it is created again", listed(leaving));
+    // Without any name the group would target all namespaces.
     if rest.is_empty() { problem.advise(what) } else { problem.propose(what, retarget(group, rest)) }
 }
 
-/// A namespace that could be meant, as its name is nearly the same.
+/// Returns a namespace with a similar name, which may be the intended one.
 fn similar<'a>(look: &Look<'a>, name: &str, named: &[&str]) -> Option<&'a str> {
     let known = look.world.all(&kind::NAMESPACE).map(|o| object::name(o.json())).filter(|known| !named.contains(known));
     let close = known.map(|known| (strsim::damerau_levenshtein(known, name), known)).filter(|(d, _)| *d <= 2);
-    // Short names are all alike.
+    // Short names are too similar to each other to suggest one.
     close.filter(|(d, _)| d * 3 < name.len()).min().map(|(_, known)| known)
 }
 
@@ -155,7 +158,7 @@ fn selects_nothing(look: &Look<'_>, tenant: &Tenant<'_>, at: usize) -> Option<Pr
     })
 }
 
-/// What makes a selector match, with the command where its labels say all.
+/// Returns the fix for a selector without matches, with a command if the selector has only `matchLabels`.
 fn label(group: Group<'_>) -> String {
     let selector = group.selector();
     let labels: Vec<String> = object::entries(selector, &["matchLabels"])
@@ -164,5 +167,5 @@ fn label(group: Group<'_>) -> String {
     let is_all = object::list(selector, &["matchExpressions"]).is_empty();
     let command =
         if is_all { format!(" (kubectl label namespace NAMESPACE {})", labels.join(" ")) } else { String::new() };
-    format!("label the namespaces that are meant{command}, or correct the selector")
+    format!("label the intended namespaces{command}, or correct the selector")
 }

@@ -1,8 +1,8 @@
-//! What OLM has not written, or not taken away.
+//! Tests of the rules about objects that OLM has not updated, or not deleted.
 
 use super::*;
 
-/// A group and its member as OLM leaves them.
+/// A group and its member in the state in which OLM leaves them.
 const SETTLED: &str = "
 kind: OperatorGroup
 metadata:
@@ -32,7 +32,7 @@ kind: Namespace
 metadata: {name: field}
 ";
 
-/// With a part replaced: then, when it was changed just now, and when nothing tells when.
+/// Replaces a part, and returns the findings if the change is old, if it was made just now, and if its time is unknown.
 #[track_caller]
 fn changed(from: &str, to: &str) -> [Vec<String>; 3] {
     assert!(SETTLED.contains(from), "{from}");
@@ -43,7 +43,7 @@ fn changed(from: &str, to: &str) -> [Vec<String>; 3] {
     [text, just_now, untold].map(|text| found(&text))
 }
 
-/// A warning; nothing as long as it may be about to be mended; for information when nobody knows.
+/// A warning if the change is old; nothing if OLM may be about to react; info if the time of the change is unknown.
 fn grows(code: &str, object: &str) -> [Vec<String>; 3] {
     [vec![format!("{code} warning {object}")], vec![], vec![format!("{code} info {object}")]]
 }
@@ -52,25 +52,25 @@ const GROUP: &str = "OperatorGroup/garden/all";
 const MEMBER: &str = "ClusterServiceVersion/garden/rose.v1";
 
 #[test]
-fn what_is_settled_is_fine() {
+fn nothing_is_found_in_a_settled_namespace() {
     assert_eq!(found(SETTLED), [""; 0]);
 }
 
 #[test]
-fn members_carry_what_their_group_says() {
+fn annotations_of_members_that_differ_from_the_group_are_reported() {
     assert_eq!(changed("'field,garden'", "field"), grows("OG013", MEMBER));
-    // What a member had, and has no more, is said at once.
+    // An annotation that was removed is reported at once.
     let at_once =
         [format!("OG013 warning {MEMBER}"), format!("OG013 warning {MEMBER}"), format!("OG013 info {MEMBER}")];
     for annotation in ["olm.operatorGroup: all, ", ", olm.targetNamespaces: 'field,garden'"] {
         assert_eq!(changed(annotation, ""), at_once.clone().map(|finding| vec![finding]), "{annotation}");
     }
     let text = SETTLED.replace("'field,garden'", "field").replace("{phase: Succeeded}", "{}");
-    assert_eq!(found(&text), [""; 0], "OLM has not seen it");
+    assert_eq!(found(&text), [""; 0], "OLM has not processed it");
 }
 
 #[test]
-fn the_status_follows_the_spec() {
+fn a_stale_status_is_reported() {
     let text = SETTLED.replace("spec: {targetNamespaces: [field, garden]}", "spec: {targetNamespaces: [garden]}");
     assert_eq!(found(&text), ["OG014 warning OperatorGroup/garden/all"]);
     let lags = changed("namespaces: [garden, field]", "namespaces: [garden]");
@@ -78,11 +78,11 @@ fn the_status_follows_the_spec() {
     assert_eq!(
         lags[0],
         [member, format!("OG014 warning {GROUP}")],
-        "and the member does not carry what the status says"
+        "and the annotations of the member differ from the status"
     );
     assert_eq!(lags[1], [""; 0]);
     let never = SETTLED.replace("status: {lastUpdated: '2026-01-01T00:00:00Z', namespaces: [garden, field]}", "");
-    assert_eq!(found(&never), ["OG014 warning OperatorGroup/garden/all"], "OLM has never looked at it");
+    assert_eq!(found(&never), ["OG014 warning OperatorGroup/garden/all"], "OLM has never processed it");
     let from_a_file = never.replace("creationTimestamp: '2026-01-01T00:00:00Z'", "generation: 1");
     assert_eq!(found(&from_a_file), [""; 0]);
     let condition = "lastUpdated: '2026-01-01T00:00:00Z', conditions: [{type: MultipleOperatorGroup, status: 'True'}]";
@@ -90,13 +90,13 @@ fn the_status_follows_the_spec() {
 }
 
 #[test]
-fn a_group_provides_what_its_members_do() {
+fn stale_provided_apis_are_reported() {
     let with = |apis: &str| changed("olm.providedAPIs: Rose.v1.example.com", &format!("olm.providedAPIs: '{apis}'"));
     assert_eq!(with("Rose.v1.example.com,Tulip.v1.example.com"), grows("OG015", GROUP));
     assert_eq!(with(""), grows("OG015", GROUP));
     let arriving =
         SETTLED.replace("phase: Succeeded", "phase: Pending").replace("Rose.v1.example.com", "Tulip.v1.example.com");
-    assert_eq!(found(&arriving), [""; 0], "as long as one arrives nothing is taken out");
+    assert_eq!(found(&arriving), [""; 0], "OLM removes nothing while an operator is being installed");
     let too_many = SETTLED.replace("Rose.v1.example.com", "'Rose.v1.example.com,Tulip.v1.example.com'");
     let is_static = too_many.replace("spec: {target", "spec: {staticProvidedAPIs: true, target");
     assert_eq!(found(&is_static), [""; 0]);
@@ -105,20 +105,20 @@ fn a_group_provides_what_its_members_do() {
 }
 
 #[test]
-fn nobody_holds_apis_for_nothing() {
+fn groups_that_reserve_apis_without_an_operator_are_reported() {
     let empty = SETTLED.replace("kind: ClusterServiceVersion", "kind: Subscription");
     let problem = only(&empty);
     assert_eq!(told(std::slice::from_ref(&problem)), ["OG016 warning OperatorGroup/garden/all"]);
     assert!(command(&problem).contains(r#"{"olm.providedAPIs":null}"#));
     assert_eq!(found(&empty.replace("spec: {target", "spec: {staticProvidedAPIs: true, target")), [""; 0]);
-    // Somebody else waits for them.
+    // Another operator provides the APIs.
     let other = SETTLED
         .replace("garden", "park")
         .replace("olm.providedAPIs: Rose.v1.example.com", "a: b")
         .replace("Succeeded", "Failed");
     let problem = only(&format!("{}\n---\n{other}", empty.replace("managedFields", "x")));
     assert_eq!(told(std::slice::from_ref(&problem)), ["OG016 warning OperatorGroup/garden/all"]);
-    assert!(problem.message.ends_with(", which keeps park/rose.v1 from running"), "{}", problem.message);
+    assert!(problem.message.ends_with(", which prevents park/rose.v1 from running"), "{}", problem.message);
 }
 
 const COPY: &str = "
@@ -128,7 +128,7 @@ metadata: {name: rose.v1, namespace: field, labels: {olm.copiedFrom: garden}}
 ";
 
 #[test]
-fn copies_have_an_original_that_targets_their_namespace() {
+fn orphaned_copies_are_reported() {
     assert_eq!(found(&format!("{SETTLED}{COPY}")), [""; 0]);
     let orphan = format!("{SETTLED}{}", COPY.replace("rose.v1", "tulip.v1"));
     let problem = only(&orphan);
@@ -142,7 +142,7 @@ fn copies_have_an_original_that_targets_their_namespace() {
 }
 
 #[test]
-fn roles_of_groups_go_with_them() {
+fn orphaned_roles_of_groups_are_reported() {
     let role = |group: &str| {
         format!(
             "{SETTLED}---\nkind: ClusterRole\nmetadata: {{name: olm.og.{group}.admin-x, labels: {{olm.owner: {group}, olm.owner.namespace: garden, olm.owner.kind: OperatorGroup}}}}\n"
@@ -155,7 +155,7 @@ fn roles_of_groups_go_with_them() {
     assert_eq!(problem.namespaces().into_iter().collect::<Vec<_>>(), ["garden"]);
     let bound = "---\nkind: ClusterRoleBinding\nmetadata: {name: jane}\nroleRef: {kind: ClusterRole, name: olm.og.old.admin-x}\n";
     let problem = only(&format!("{}{bound}", role("old")));
-    assert!(!fix(&problem).is_safe, "jane would lose something");
+    assert!(!fix(&problem).is_safe, "jane would lose rights");
     assert!(fix(&problem).what.ends_with("ClusterRoleBinding/jane"), "{}", fix(&problem).what);
     assert_eq!(
         command(&problem),
@@ -165,7 +165,7 @@ fn roles_of_groups_go_with_them() {
 }
 
 #[test]
-fn rights_of_operators_go_with_them() {
+fn orphaned_roles_of_operators_are_reported() {
     let rights = |kind: &str, csv: &str, more: &str| {
         format!(
             "{SETTLED}---\nkind: {kind}\nmetadata: {{name: x, labels: {{olm.owner: {csv}, olm.owner.namespace: garden, olm.owner.kind: ClusterServiceVersion{more}}}}}\n"
@@ -175,7 +175,7 @@ fn rights_of_operators_go_with_them() {
     assert_eq!(found(&rights("ClusterRole", "rose.v0", "")), ["OG020 warning ClusterRole/x"]);
     assert_eq!(found(&rights("ClusterRoleBinding", "rose.v0", "")), ["OG020 warning ClusterRoleBinding/x"]);
     assert_eq!(found(&rights("Role", "rose.v0", ", olm.copiedFrom: park")), ["OG020 warning Role/x"]);
-    assert_eq!(found(&rights("Role", "rose.v0", "")), [""; 0], "Kubernetes collects it");
+    assert_eq!(found(&rights("Role", "rose.v0", "")), [""; 0], "Kubernetes garbage-collects it");
     let plan = "---\nkind: InstallPlan\nmetadata: {name: a, namespace: garden}\nspec: {clusterServiceVersionNames: [rose.v0]}\n";
     let on_its_way =
         |phase: &str| found(&format!("{}{plan}status: {{phase: {phase}}}\n", rights("ClusterRole", "rose.v0", "")));
@@ -184,7 +184,7 @@ fn rights_of_operators_go_with_them() {
 }
 
 #[test]
-fn what_is_not_known_counts_only_where_it_matters() {
+fn only_rules_that_depend_on_unknown_objects_are_unchecked() {
     let world = world(SETTLED);
     let checked_in_part = |within: &[&str], asked: Option<&str>| -> Vec<&'static str> {
         let mut known = Known::everything().about(asked);
@@ -194,16 +194,16 @@ fn what_is_not_known_counts_only_where_it_matters() {
         linted.unchecked.into_iter().flat_map(|unchecked| unchecked.codes).collect()
     };
     let by_others = ["OG009", "OG018", "OG020"];
-    assert_eq!(checked_in_part(&["garden"], Some("garden")), by_others, "the rest is seen");
+    assert_eq!(checked_in_part(&["garden"], Some("garden")), by_others, "the other rules are checked");
     let none = checked_in_part(&[], Some("garden"));
     for code in ["OG002", "OG003", "OG004", "OG010", "OG013", "OG015"] {
-        assert!(none.contains(&code), "{code} finds nothing in what nobody may see: {none:?}");
+        assert!(none.contains(&code), "{code} cannot check objects that may not be read: {none:?}");
     }
     assert_eq!(checked_in_part(&["garden"], None), none);
 }
 
 #[test]
-fn plans_say_what_is_still_to_come() {
+fn namespaces_whose_plans_have_to_be_read() {
     use crate::lint::namespaces_of_plans;
     let names = |text: &str| namespaces_of_plans(&world(text)).into_iter().collect::<Vec<_>>();
     assert_eq!(names(SETTLED), [""; 0]);
@@ -219,7 +219,7 @@ fn plans_say_what_is_still_to_come() {
 }
 
 #[test]
-fn what_is_not_known_is_not_missing() {
+fn unknown_objects_are_not_reported_as_missing() {
     let text = format!("{SETTLED}{}", COPY.replace("rose.v1", "tulip.v1")).replace(
         "targetNamespaces: [field, garden]",
         "targetNamespaces: [field, garden, meadow], serviceAccountName: a",

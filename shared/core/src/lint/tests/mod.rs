@@ -1,4 +1,4 @@
-//! Every rule finds what it should, and not what is nearly the same.
+//! Tests of the rules: each finds its problem, and does not report similar objects without a problem.
 
 mod left_over;
 mod property;
@@ -12,10 +12,10 @@ use super::{Fix, Known, Linted, Problem, RULES, lint, rule};
 use crate::world::World;
 use crate::yaml;
 
-/// The time at which everything is looked at.
+/// The time at which the rules are checked.
 const NOW: &str = "2026-01-01T12:00:00Z";
 
-/// A World of these objects, in YAML.
+/// Returns a World of these objects, in YAML.
 fn world(text: &str) -> World {
     let mut world = World::new();
     for document in yaml::documents(text.as_bytes()).unwrap() {
@@ -38,7 +38,7 @@ fn linted(text: &str) -> Linted {
     lint(&world(text), &Known::everything(), NOW.parse().unwrap())
 }
 
-/// `OG001 error OperatorGroup/garden/all`, for each finding.
+/// Formats each finding as `OG001 error OperatorGroup/garden/all`.
 fn told(problems: &[Problem]) -> Vec<String> {
     let line = |p: &Problem| format!("{} {} {}", p.rule.code, p.severity, p.object);
     problems.iter().map(line).collect()
@@ -48,7 +48,7 @@ fn found(text: &str) -> Vec<String> {
     told(&linted(text).problems)
 }
 
-/// The only finding.
+/// Returns the only finding.
 #[track_caller]
 fn only(text: &str) -> Problem {
     let mut problems = linted(text).problems;
@@ -81,7 +81,7 @@ fn rules_have_codes_in_order_and_names_of_their_own() {
 }
 
 #[test]
-fn a_thousand_groups_take_no_time() {
+fn a_thousand_groups_are_checked_in_seconds() {
     let mut world = World::new();
     for n in 0..1000 {
         let labels = json!({ "team": format!("t{}", n % 50) });
@@ -111,12 +111,12 @@ fn a_thousand_groups_take_no_time() {
     let linted = lint(&world, &Known::everything(), NOW.parse().unwrap());
     eprintln!("{} problems in {:?}", linted.problems.len(), began.elapsed());
     assert!(linted.problems.len() > 100);
-    // Unoptimised, and beside other work.
+    // The limit is for an unoptimised build on a busy machine.
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
 }
 
 #[test]
-fn nothing_is_wrong_with_nothing() {
+fn an_empty_world_has_no_problems() {
     let Linted { problems, unchecked, groups } = linted("");
     assert_eq!((problems, unchecked, groups), (vec![], vec![], 0));
 }

@@ -1,5 +1,5 @@
-//! What is found agrees with what the controllers come to: an operator that fails because of OperatorGroups has an error in its
-//! namespace, and an error has somebody who fails.
+//! A property test: findings agree with the controllers. If an operator fails because of OperatorGroups, there is an error in its
+//! namespace; and for each error, an operator fails.
 
 use std::collections::BTreeSet;
 
@@ -56,7 +56,7 @@ struct SomeOperator {
     kind: usize,
     provides: bool,
     modes: BTreeSet<usize>,
-    /// Is it there whether there is a group or not?
+    /// Whether it exists independently of a group.
     is_stray: bool,
 }
 
@@ -110,7 +110,7 @@ fn names(of: &BTreeSet<usize>) -> Vec<&'static str> {
     of.iter().map(|at| NAMESPACES[*at]).collect()
 }
 
-/// What every cluster has here.
+/// Returns the objects that every generated cluster has.
 fn ground() -> Vec<Value> {
     let mut objects = vec![
         json!({
@@ -194,7 +194,7 @@ fn operator(operator: &SomeOperator) -> Value {
     })
 }
 
-/// Who fails, or comes to nothing, because of OperatorGroups: the namespaces, and the objects.
+/// Returns the objects that fail or make no progress because of OperatorGroups, with their namespaces.
 fn troubles(simulation: &Simulation) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let olm = |kind| simulation.api().list("operators.coreos.com", kind, None);
@@ -247,7 +247,7 @@ proptest! {
         }
         let problems = lint(&world, &Known::everything(), began).problems;
         let errors: Vec<_> = problems.into_iter().filter(|problem| problem.severity == Severity::Error).collect();
-        // What is refused is tried again for ever.
+        // Refused requests are retried without end.
         simulation.settle(SignedDuration::from_mins(30));
         let troubles = troubles(&simulation);
         for (namespace, who) in &troubles {
@@ -256,7 +256,7 @@ proptest! {
         }
         for error in &errors {
             let has_reason = troubles.iter().any(|(namespace, _)| error.namespaces().contains(namespace.as_str()));
-            prop_assert!(has_reason, "nobody fails: {} {} ({:?})", error.object, error.message, troubles);
+            prop_assert!(has_reason, "nothing fails: {} {} ({:?})", error.object, error.message, troubles);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What is wrong with groups and their members.
+//! Tests of the rules about groups and their members.
 
 use super::*;
 
-/// An operator that can do everything.
+/// An operator that supports every install mode.
 const ROSE: &str = "
 ---
 kind: ClusterServiceVersion
@@ -47,18 +47,18 @@ fn of_several_groups_the_one_in_use_is_kept() {
     let problem = only(&all_of(&[&both, &named]));
     assert_eq!(told(std::slice::from_ref(&problem)), ["OG001 error OperatorGroup/garden/one"]);
     assert_eq!(command(&problem), "kubectl delete operatorgroup.operators.coreos.com one -n garden");
-    assert!(!fix(&problem).is_safe, "which one is meant nobody knows");
+    assert!(!fix(&problem).is_safe, "which one is intended is unknown");
     assert_eq!(found(&all_of(&[&both, ROSE])), ["OG001 error OperatorGroup/garden/two"], "by name");
     let older = both.replacen("name: two", "name: two, creationTimestamp: '2026-01-01T11:59:00Z'", 1);
-    assert_eq!(found(&all_of(&[&older, ROSE])), ["OG001 error OperatorGroup/garden/one"], "what is there comes first");
+    assert_eq!(found(&all_of(&[&older, ROSE])), ["OG001 error OperatorGroup/garden/one"], "existing groups sort first");
     let elsewhere =
         both.replacen("namespace: garden", "namespace: field", 1).replace("{}", "{targetNamespaces: [garden]}");
     assert_eq!(found(&all_of(&[GARDEN, &elsewhere, ROSE])), ["OG017 info OperatorGroup/field/one"]);
 }
 
-/// Tenants choose names and values of fields, and administrators copy commands.
+/// Tenants choose names and values of fields, and administrators copy the commands.
 #[test]
-fn words_of_others_are_no_commands() {
+fn untrusted_names_are_quoted_in_commands() {
     let named = group("all", "{targetNamespaces: [garden], serviceAccountName: \"x; id #\"}");
     let problem = |text: &str, code: &str| linted(text).problems.into_iter().find(|p| p.rule.code == code).unwrap();
     let of_account = problem(&all_of(&[GARDEN, &named]), "OG011");
@@ -87,7 +87,7 @@ fn operators_need_a_group() {
 }
 
 #[test]
-fn what_the_api_server_would_refuse_is_told() {
+fn fields_that_the_api_server_would_refuse_are_reported() {
     let cases = [
         ("{targetNamespaces: garden}", "spec.targetNamespaces in body must be of type array", "correct it"),
         ("{targetNamespace: [garden]}", "there is no field spec.targetNamespace", "write spec.targetNamespaces, if"),
@@ -120,18 +120,18 @@ fn what_the_api_server_would_refuse_is_told() {
 }
 
 #[test]
-fn targets_that_cannot_be_are_not_to_be_created() {
+fn invalid_namespace_names_are_not_proposed_for_creation() {
     let problems = |spec: &str| linted(&all_of(&[GARDEN, &group("all", spec)])).problems;
     let found = problems("{targetNamespaces: ['garden, field']}");
     assert_eq!(found[0].rule.code, "OG005");
-    assert_eq!(fix(&found[0]).what, "name them one by one: garden and field");
+    assert_eq!(fix(&found[0]).what, "list each namespace as an item of its own: garden and field");
     assert!(command(&found[0]).contains(r#"["garden","field"]"#), "{}", command(&found[0]));
     let found = problems("{targetNamespaces: [Meadow_1]}");
     assert_eq!((found[0].rule.code, fix(&found[0]).command()), ("OG008", None));
     let found = problems("{targetNamespaces: [meadow, Meadow_1]}");
     assert_eq!(
         (fix(&found[0]).what.as_str(), fix(&found[0]).command()),
-        ("correct Meadow_1: no namespace can be called that", None)
+        ("correct Meadow_1: not a valid name of a namespace", None)
     );
 }
 
@@ -153,7 +153,7 @@ fn members_support_the_targets() {
         ),
         ("{targetNamespaces: [field]}", &["AllNamespaces"], Some(("OG003", r#"{"spec":{"targetNamespaces":null}}"#))),
         ("{targetNamespaces: [field, garden]}", &["MultiNamespace", "OwnNamespace"], None),
-        // The own namespace is inferred, by our controllers.
+        // The controllers of kubectl-olm infer that its own namespace is supported.
         ("{targetNamespaces: [field, garden]}", &["MultiNamespace", "SingleNamespace"], Some(("OG003", ""))),
         (
             "{selector: {matchLabels: {team: roses}}}",
@@ -176,12 +176,12 @@ fn members_support_the_targets() {
 }
 
 #[test]
-fn what_only_we_infer_is_told() {
+fn targets_that_are_supported_only_by_inference_are_reported() {
     let group = group("all", "{targetNamespaces: [field]}");
     let csv = rose(&["MultiNamespace"]);
     let problem = only(&all_of(&[GARDEN, &group, &csv]));
     assert_eq!(told(std::slice::from_ref(&problem)), ["OG003 info ClusterServiceVersion/garden/rose.v1"]);
-    assert!(problem.message.contains("OLM's own controllers do not infer that"), "{}", problem.message);
+    assert!(problem.message.contains("OLM's own controllers do not infer modes"), "{}", problem.message);
     let refused = format!("{csv}status: {{phase: Failed, reason: UnsupportedOperatorGroup}}\n");
     assert_eq!(
         found(&all_of(&[GARDEN, &group, &refused])),
@@ -191,7 +191,7 @@ fn what_only_we_infer_is_told() {
 }
 
 #[test]
-fn targets_that_are_proposed_do_not_clash_where_others_would_do() {
+fn proposed_targets_avoid_clashes() {
     let modes = ROSE.replace("{type: MultiNamespace, supported: true}", "{type: MultiNamespace, supported: false}");
     let group = group("all", "{targetNamespaces: [field, garden]}");
     let alone = only(&all_of(&[GARDEN, &modes, &group]));
@@ -202,15 +202,15 @@ fn targets_that_are_proposed_do_not_clash_where_others_would_do() {
 }
 
 #[test]
-fn what_fits_one_member_need_not_fit_the_other() {
+fn targets_that_not_all_members_support_are_not_proposed() {
     let other = rose(&["AllNamespaces"]).replace("rose.v1", "tulip.v1");
     let problem = only(&all_of(&[&group("all", "{}"), &rose(&["OwnNamespace"]), &other]));
     assert_eq!((problem.rule.code, fix(&problem).command()), ("OG003", None));
-    assert!(fix(&problem).what.starts_with("give it a namespace of its own: it supports its own namespace"));
+    assert!(fix(&problem).what.starts_with("move it to a namespace of its own: it supports its own namespace"));
 }
 
 #[test]
-fn targets_make_sense() {
+fn invalid_targets_are_reported() {
     let member = all_of(&[GARDEN, ROSE]);
     let case = |spec: &str| found(&all_of(&[&member, &group("all", spec)]));
     assert_eq!(case("{targetNamespaces: ['']}"), ["OG005 error OperatorGroup/garden/all"]);
@@ -220,7 +220,11 @@ fn targets_make_sense() {
         ["OG005 error OperatorGroup/garden/all"]
     );
     let empty = only(&all_of(&[&member, &group("all", "{targetNamespaces: ['', garden]}")]));
-    assert!(empty.message.starts_with("spec.targetNamespaces has an empty name beside garden: "), "{}", empty.message);
+    assert!(
+        empty.message.starts_with("spec.targetNamespaces has an empty name in addition to garden: "),
+        "{}",
+        empty.message
+    );
     let selector = only(&all_of(&[&member, &group("all", "{selector: {matchExpressions: [{key: a, operator: In}]}}")]));
     assert_eq!(command(&selector), "kubectl edit operatorgroup.operators.coreos.com all -n garden");
     assert_eq!(case("{selector: {matchExpressions: [{key: a, operator: DoesNotExist}]}}"), [""; 0]);
@@ -228,17 +232,17 @@ fn targets_make_sense() {
 }
 
 #[test]
-fn targets_and_a_selector_contradict_each_other() {
+fn targets_in_addition_to_a_selector_are_reported() {
     let case = |spec: &str| linted(&all_of(&[GARDEN, ROSE, &group("all", spec)])).problems;
     let problems = case("{targetNamespaces: [field], selector: {matchLabels: {team: roses}}}");
     assert_eq!(told(&problems), ["OG006 warning OperatorGroup/garden/all"]);
     assert!(fix(&problems[0]).is_safe);
     assert!(command(&problems[0]).ends_with(r#"-p '{"spec":{"selector":null}}'"#));
-    assert_eq!(told(&case("{targetNamespaces: [field], selector: {}}")), [""; 0], "an empty one says nothing");
+    assert_eq!(told(&case("{targetNamespaces: [field], selector: {}}")), [""; 0], "an empty one selects nothing");
 }
 
 #[test]
-fn a_selector_matches_something() {
+fn selectors_without_matches_are_reported() {
     let selector = group("all", "{selector: {matchLabels: {team: roses}}}");
     assert_eq!(found(&all_of(&[GARDEN, ROSE, &selector])), [""; 0]);
     let nothing = selector.replace("roses", "tulips");
@@ -246,13 +250,13 @@ fn a_selector_matches_something() {
     let what = fix(&only(&all_of(&[GARDEN, ROSE, &nothing]))).what.clone();
     assert!(what.contains("(kubectl label namespace NAMESPACE team=tulips)"), "{what}");
     let unused = ["OG007 warning OperatorGroup/garden/all", "OG017 info OperatorGroup/garden/all"];
-    assert_eq!(found(&all_of(&[GARDEN, &nothing])), unused, "nobody is there to fail");
+    assert_eq!(found(&all_of(&[GARDEN, &nothing])), unused, "there is no operator that fails");
     let leaving = GARDEN.replace("name: field", "name: field, deletionTimestamp: '2026-01-01T00:00:00Z'");
     assert_eq!(found(&all_of(&[&leaving, ROSE, &selector])), ["OG007 warning OperatorGroup/garden/all"]);
 }
 
 #[test]
-fn targets_exist() {
+fn missing_target_namespaces_are_reported() {
     let case = |spec: &str| linted(&all_of(&[GARDEN, ROSE, &group("all", spec)])).problems;
     assert_eq!(told(&case("{targetNamespaces: [field, garden]}")), [""; 0]);
     let missing = case("{targetNamespaces: [filed, garden]}");
@@ -267,7 +271,7 @@ fn targets_exist() {
     assert!(both.contains("name: meadow") && both.contains("name: moor"), "{both}");
     let leaving = GARDEN.replace("name: field", "name: field, deletionTimestamp: '2026-01-01T00:00:00Z'");
     let problem = only(&all_of(&[&leaving, ROSE, &group("all", "{targetNamespaces: [field]}")]));
-    assert_eq!(problem.message, "field is being deleted, and a target all the same");
+    assert_eq!(problem.message, "field is being deleted, but still a target");
     assert_eq!(fix(&problem).command(), None, "without a name it would target all namespaces");
     let problem = only(&all_of(&[&leaving, ROSE, &group("all", "{targetNamespaces: [field, garden]}")]));
     assert!(command(&problem).contains(r#"["garden"]"#), "{}", command(&problem));
@@ -283,14 +287,14 @@ fn rival(spec: &str, apis: &str) -> String {
 }
 
 #[test]
-fn two_groups_do_not_provide_the_same() {
+fn groups_that_provide_the_same_apis_are_reported() {
     let case = |own: &str, rival: &str| linted(&all_of(&[GARDEN, ROSE, &group("all", own), rival])).problems;
     const API: &str = "Rose.v1.example.com";
     let clash = case("{targetNamespaces: [field]}", &rival("{targetNamespaces: [field]}", API));
     assert_eq!(told(&clash), ["OG009 error OperatorGroup/garden/all"]);
     assert_eq!(
         clash[0].message,
-        "OperatorGroup park/rival also provides Rose.v1.example.com to namespace field: that one was first, so \
+        "OperatorGroup park/rival also provides Rose.v1.example.com to namespace field: that group was first, so \
          ClusterServiceVersion rose.v1 fails with InterOperatorGroupOwnerConflict"
     );
     let narrower = case("{targetNamespaces: [field, garden]}", &rival("{targetNamespaces: [field]}", API));
@@ -299,7 +303,11 @@ fn two_groups_do_not_provide_the_same() {
         r#"kubectl patch operatorgroup all -n garden --type merge -p '{"spec":{"targetNamespaces":["garden"]}}'"#
     );
     let nobody = case("{targetNamespaces: [field]}", &rival("{}", ""));
-    assert_eq!(told(&nobody), ["OG009 error OperatorGroup/park/rival"], "by name, as nothing tells who was first");
+    assert_eq!(
+        told(&nobody),
+        ["OG009 error OperatorGroup/park/rival"],
+        "by name, as it is unknown which one was first"
+    );
     assert!(nobody[0].message.contains("namespaces field and garden"), "the own one counts: {}", nobody[0].message);
     let own = case("{targetNamespaces: [field]}", &rival("{targetNamespaces: [garden]}", ""));
     assert_eq!(told(&own), ["OG009 error OperatorGroup/park/rival"], "the group's own namespace counts");
@@ -311,7 +319,7 @@ fn two_groups_do_not_provide_the_same() {
 }
 
 #[test]
-fn static_groups_keep_apis_for_themselves() {
+fn static_groups_reserve_apis() {
     let protects = |spec: &str| {
         format!(
             "---\nkind: OperatorGroup\nmetadata: {{name: guard, namespace: park, annotations: {{olm.providedAPIs: Rose.v1.example.com}}}}\nspec: {spec}\n"
@@ -320,16 +328,16 @@ fn static_groups_keep_apis_for_themselves() {
     let case = |other: &str| found(&all_of(&[GARDEN, ROSE, &group("all", "{targetNamespaces: [field]}"), other]));
     assert_eq!(case(&protects("{staticProvidedAPIs: true}")), ["OG009 error OperatorGroup/garden/all"]);
     let empty = ["OG016 warning OperatorGroup/park/guard"];
-    assert_eq!(case(&protects("{}")), empty, "it is not static, so that OLM takes the API from it");
+    assert_eq!(case(&protects("{}")), empty, "it is not static, so OLM removes the API from its annotation");
     let two = all_of(&[
         &protects("{staticProvidedAPIs: true}"),
         &protects("{staticProvidedAPIs: true}").replace("namespace: park", "namespace: yard"),
     ]);
-    assert_eq!(found(&two), ["OG009 warning OperatorGroup/yard/guard"], "nobody can run in either");
+    assert_eq!(found(&two), ["OG009 warning OperatorGroup/yard/guard"], "no operator can run in either");
 }
 
 #[test]
-fn static_groups_name_what_their_members_provide() {
+fn static_groups_that_lack_an_api_of_a_member_are_reported() {
     let case = |apis: &str| {
         let group = group("all", "{staticProvidedAPIs: true}");
         linted(&all_of(&[
@@ -346,7 +354,7 @@ fn static_groups_name_what_their_members_provide() {
 }
 
 #[test]
-fn unused_groups_are_told() {
+fn unused_groups_are_reported() {
     assert_eq!(found(&group("all", "{}")), ["OG017 info OperatorGroup/garden/all"]);
     for used in ["kind: Subscription\nmetadata: {name: rose, namespace: garden}", ROSE] {
         assert_eq!(found(&all_of(&[&group("all", "{}"), "---", used])), [""; 0]);
@@ -358,12 +366,12 @@ fn unused_groups_are_told() {
 const ACCOUNT: &str = "---\nkind: ServiceAccount\nmetadata: {name: installer, namespace: garden}\n";
 
 #[test]
-fn the_service_account_is_there() {
+fn missing_service_accounts_are_reported() {
     let named = group("all", "{serviceAccountName: installer}");
     let problem = only(&all_of(&[ROSE, &named]));
     assert_eq!(problem.rule.code, "OG011");
     assert_eq!(command(&problem), "kubectl create serviceaccount installer -n garden");
-    assert_eq!(found(&all_of(&[ROSE, &named, ACCOUNT])), [""; 0], "it has no Deployments that take rights");
+    assert_eq!(found(&all_of(&[ROSE, &named, ACCOUNT])), [""; 0], "it has no Deployments that require rights");
     let elsewhere = ACCOUNT.replace("namespace: garden", "namespace: field");
     assert_eq!(found(&all_of(&[ROSE, &named, &elsewhere])), ["OG011 error OperatorGroup/garden/all"]);
 }
@@ -399,14 +407,14 @@ roleRef: {kind: ClusterRole, name: everything}
 ";
 
 #[test]
-fn the_service_account_has_the_rights_that_installing_takes() {
+fn missing_rights_of_service_accounts_are_reported() {
     let deployment =
         ROSE.replace("  installModes:", "  install: {spec: {deployments: [{name: rose}]}}\n  installModes:");
     let text = all_of(&[&deployment, &group("all", "{serviceAccountName: installer}"), ACCOUNT, PLAN]);
     let problem = only(&text);
     assert_eq!(
         problem.message,
-        "ServiceAccount installer may not do what InstallPlan install-a and ClusterServiceVersion rose.v1 takes: \
+        "ServiceAccount installer lacks rights for InstallPlan install-a and ClusterServiceVersion rose.v1: \
          create clusterroles.rbac.authorization.k8s.io in the cluster, create deployments.apps in namespace garden, \
          create roles.rbac.authorization.k8s.io in namespace garden and grant get pods in namespace garden"
     );
@@ -414,11 +422,11 @@ fn the_service_account_has_the_rights_that_installing_takes() {
     for part in ["kind: Role\n", "kind: ClusterRole\n", "name: garden-installer-installs", "- deployments", "- pods"] {
         assert!(manifest.contains(part), "{part}: {manifest}");
     }
-    // What it asks for is enough.
+    // The proposed roles are sufficient.
     let applied = world(&all_of(&[&text, "---", &manifest]));
     let again = lint(&applied, &Known::everything(), NOW.parse().unwrap());
     assert_eq!(told(&again.problems), [""; 0]);
-    // What was applied for something else before stays granted.
+    // Rules of a previously applied role are preserved.
     let role = "---\nkind: Role\nmetadata: {name: installer-installs, namespace: garden}\nrules: [{apiGroups: [''], resources: [secrets], verbs: [get]}]\n";
     let manifest = fix(&only(&all_of(&[&text, role]))).manifest().unwrap();
     assert!(manifest.contains("- secrets") && manifest.contains("- deployments"), "{manifest}");
