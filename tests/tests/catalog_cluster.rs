@@ -121,8 +121,8 @@ fn what_is_installed_is_read_from_the_cluster() {
     assert_eq!(answer, Ok(Outcome::Done));
     assert!(talk.starts_with("warning: there are no such Subscriptions"), "{talk}");
 
-    let nobody = plane.kubeconfig_for("nobody", Some("system:authenticated")).unwrap();
-    for answer in [resolved(flags(&nobody)).0, compared(flags(&nobody), Some("garden")).0] {
+    let unprivileged = plane.kubeconfig_for("nobody", Some("system:authenticated")).unwrap();
+    for answer in [resolved(flags(&unprivileged)).0, compared(flags(&unprivileged), Some("garden")).0] {
         let refused = answer.unwrap_err();
         assert!(
             refused.message.starts_with("not allowed to list subscriptions.operators.coreos.com in namespace garden: "),

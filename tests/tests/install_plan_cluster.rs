@@ -258,9 +258,9 @@ fn plans_are_listed_explained_approved_and_awaited() {
         text.contains(&first) && talk.contains("not allowed to list subscriptions.operators.coreos.com in namespace"),
         "{talk}"
     );
-    let nobody = User(plane.kubeconfig_for("nobody", None).unwrap());
+    let unprivileged = User(plane.kubeconfig_for("nobody", None).unwrap());
     assert!(
-        nobody
+        unprivileged
             .lists(false, "")
             .0
             .unwrap_err()
@@ -270,7 +270,7 @@ fn plans_are_listed_explained_approved_and_awaited() {
 
     // Missing read permissions are reported, rather than an empty list.
     for asked in [Asked::Plans(Vec::new()), Asked::Subscription("tea-house".to_owned())] {
-        let refused = nobody.asks(asked).0.unwrap_err();
+        let refused = unprivileged.asks(asked).0.unwrap_err();
         assert!(refused.message.starts_with("not allowed to list "), "{refused}");
     }
 

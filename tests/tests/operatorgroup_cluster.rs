@@ -182,7 +182,7 @@ fn every_branch_of_create_and_delete() {
     deleting(&plane, &kubectl, &admin);
     odd_places(&plane, &kubectl, &admin);
     narrow_rights(&plane, &kubectl);
-    somebody_is_quicker(&plane, &kubectl);
+    other_clients_are_faster(&plane, &kubectl);
     busy_servers_are_asked_again(&plane, &kubectl);
     what_is_compiled_can_be_applied(&kubectl, &admin);
 }
@@ -307,11 +307,11 @@ fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
     let (answer, _, _) = clerk.creates("plain", "ours", &[]);
     assert!(
         answer.unwrap_err().message.contains("not allowed to list clusterserviceversions"),
-        "what decides cannot be read"
+        "the members cannot be read"
     );
-    let nobody = User::of(&plane.kubeconfig_for("nobody", None).unwrap());
+    let unprivileged = User::of(&plane.kubeconfig_for("nobody", None).unwrap());
     assert!(
-        nobody
+        unprivileged
             .creates("plain", "ours", &[])
             .0
             .unwrap_err()
@@ -501,7 +501,7 @@ fn narrow_rights(plane: &ControlPlane, kubectl: &Kubectl) {
 /// The action of another client immediately before a request arrives, once for each.
 type Interruption = Box<dyn FnMut(&Call) -> bool + Send>;
 
-fn somebody_is_quicker(plane: &ControlPlane, kubectl: &Kubectl) {
+fn other_clients_are_faster(plane: &ControlPlane, kubectl: &Kubectl) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
     let through = |mut interrupts: Interruption| {
         let judge = move |call: &Call| {

@@ -101,7 +101,7 @@ fn survives(first: usize) -> Result<()> {
     for (verb, resource) in FAILS {
         ensure!(
             seen.calls.keys().any(|c| c.verb == verb && c.resource == resource),
-            "nothing failed to {verb} {resource}"
+            "no call to {verb} {resource} failed"
         );
     }
     Ok(())

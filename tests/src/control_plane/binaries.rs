@@ -137,7 +137,7 @@ fn given(folder: PathBuf, wanted: &[&str]) -> Result<PathBuf> {
     let missing: Vec<_> = wanted.iter().copied().filter(|name| !folder.join(name).is_file()).collect();
     ensure!(
         missing.is_empty(),
-        "KUBEBUILDER_ASSETS={} has no {}\nhint: put them there, or unset KUBEBUILDER_ASSETS to have all of them built by Go",
+        "KUBEBUILDER_ASSETS={} has no {}\nhint: add them, or unset KUBEBUILDER_ASSETS to build all of them with Go",
         folder.display(),
         missing.join(", ")
     );

@@ -22,7 +22,7 @@ pub fn assemble(directory: &Path, data: Option<&Path>) -> Result<TempDir> {
     }
     fs::remove_file(out.path().join("bundles.txt"))?;
     let data =
-        data.with_context(|| format!("{} names bundles of the data folder, which is not there", named.display()))?;
+        data.with_context(|| format!("{} names bundles of the data folder, which does not exist", named.display()))?;
     let text = read(&named)?;
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         // Named after package and version, as the folders of the data are.

@@ -46,7 +46,7 @@ pub trait Engine {
 
     /// Calls `_run` with an administrator's kubeconfig that is valid during the call.
     fn command<T>(&mut self, _run: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
-        bail!("{} has no address that a command could be given", self.name())
+        bail!("{} has no address for commands", self.name())
     }
 
     /// Makes the API server refuse requests of the controllers.

@@ -300,7 +300,7 @@ impl Recording {
         let file: File = read_yaml(objects)?;
         let saw: Transitions = read_yaml(transitions)?;
         if !file.steps.iter().map(|s| &s.name).eq(saw.steps.iter().map(|s| &s.name)) {
-            bail!("{} and {} have other steps", objects.display(), transitions.display());
+            bail!("{} and {} have different steps", objects.display(), transitions.display());
         }
         let mut state = BTreeMap::new();
         let steps = file.steps.into_iter().zip(saw.steps).map(|(step, saw)| {

@@ -47,7 +47,7 @@ pub fn report(scenario: &str, engine: &str, golden: &Recording, found: &Recordin
         let file = differences::path();
         let _ = writeln!(
             out,
-            "{scenario}: a difference that {} wants did not occur: [{}] {} {} ({})\n    hint: remove it, or say `sometimes: true` if it depends on timing",
+            "{scenario}: a difference expected by {} did not occur: [{}] {} {} ({})\n    hint: remove it, or set `sometimes: true` if it depends on timing",
             file.file_name().unwrap_or_default().to_string_lossy(),
             wanted.step,
             wanted.object,
@@ -59,7 +59,7 @@ pub fn report(scenario: &str, engine: &str, golden: &Recording, found: &Recordin
         let wanted = differences.len() - unwanted.len();
         let _ = writeln!(
             out,
-            "{scenario} on {engine}: {equal} of {total} object states equal; {} differences, {wanted} of them wanted",
+            "{scenario} on {engine}: {equal} of {total} object states equal; {} differences, {wanted} of them expected",
             differences.len()
         );
     }

@@ -160,12 +160,12 @@ pub fn ends(found: &[(Written, Vec<String>)], written: &[Written]) -> String {
         let Written { package, from, to, .. } = found;
         if (&known.by, &known.install, &known.end) != (&found.by, &found.install, &found.end) {
             let line = |w: &Written| format!("{} from {} to {}", w.by, w.install, w.end);
-            let _ = writeln!(out, "{package} {from} -> {to}: written down {}, found {}", line(known), line(found));
+            let _ = writeln!(out, "{package} {from} -> {to}: stored {}, found {}", line(known), line(found));
             for line in because {
                 let _ = writeln!(out, "    {line}");
             }
         } else if known.why.is_empty() && !known.end.starts_with("Succeeded/") {
-            let _ = writeln!(out, "{package} {from} -> {to}: {}, and ends.tsv does not say why", known.end);
+            let _ = writeln!(out, "{package} {from} -> {to}: {}, without a reason in ends.tsv", known.end);
         }
     }
     out
@@ -191,7 +191,7 @@ pub fn table_of_ends(found: &[(Written, Vec<String>)], written: &[Written]) -> S
         if known.is_some() {
             let _ = writeln!(out, "{line}");
         } else {
-            let _ = writeln!(out, "# not written down: {line}");
+            let _ = writeln!(out, "# not stored: {line}");
             for line in because.iter().filter(|_| !found.end.starts_with("Succeeded/")) {
                 let _ = writeln!(out, "#     {line}");
             }

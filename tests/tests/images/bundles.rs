@@ -114,8 +114,8 @@ async fn temporary_faults_are_distinguished_from_permanent_ones() {
             other => panic!("{fault:?}: {other:?}"),
         }
     }
-    let nobody = "127.0.0.1:1/garden/rose:1".parse().unwrap();
-    assert!(matches!(unpack(&nobody, &Options::default()).await, Unpacked::Later(_)));
+    let closed_port = "127.0.0.1:1/garden/rose:1".parse().unwrap();
+    assert!(matches!(unpack(&closed_port, &Options::default()).await, Unpacked::Later(_)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

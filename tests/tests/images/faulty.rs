@@ -132,7 +132,7 @@ async fn a_cancelled_pull_leaves_nothing() {
     };
     let error = refused(pull(&format!("{address}/garden/catalog:1"), &options).await, &["was not pulled within"]);
     assert_eq!(error.kind, ErrorKind::Unreachable);
-    let nobody = "127.0.0.1:1/garden/catalog:1";
-    refused(pull(nobody, &options).await, &["cannot be reached"]);
+    let closed_port = "127.0.0.1:1/garden/catalog:1";
+    refused(pull(closed_port, &options).await, &["cannot be reached"]);
     assert_eq!(files(cache.path()), expected(&[]));
 }

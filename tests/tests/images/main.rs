@@ -51,7 +51,7 @@ async fn pull(location: &str, options: &Options) -> Result<Content, CliError> {
 #[track_caller]
 fn refused(result: Result<Content, CliError>, words: &[&str]) -> CliError {
     match result {
-        Ok(content) => panic!("it was accepted: {:?}", files(&content.root)),
+        Ok(content) => panic!("the image was accepted: {:?}", files(&content.root)),
         Err(error) => {
             let told = error.render();
             for word in words {

@@ -151,7 +151,7 @@ fn hostile_tenants_do_not_affect_others() {
             tail(&said)
         );
         println!(
-            "seed {seed}: answers {answers:?} in {harmed:.1?}, others served after {:.1?}; {} lines; peak {} MB",
+            "seed {seed}: responses {answers:?} in {harmed:.1?}, others served after {:.1?}; {} lines; peak {} MB",
             began.elapsed().saturating_sub(harmed),
             said.len(),
             running.peak()

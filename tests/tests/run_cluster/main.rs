@@ -225,16 +225,16 @@ fn missing_permissions_are_reported() {
     }
     let plane = plane(crd::all());
     kubectl(&plane, "create namespace olm");
-    let nobody = plane.kubeconfig_for("nobody", Some("system:authenticated")).unwrap();
-    let (code, said) = ends(&nobody, &["--audit", "--once"]);
+    let unprivileged = plane.kubeconfig_for("nobody", Some("system:authenticated")).unwrap();
+    let (code, said) = ends(&unprivileged, &["--audit", "--once"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("error: not allowed to list "), "{said}");
     assert!(said.contains("hint: the controllers need to read this kind in all namespaces"), "{said}");
 
     kubectl(&plane, "create clusterrole reader --verb=get,list,watch --resource=*.*");
     kubectl(&plane, "create clusterrolebinding reader --clusterrole=reader --user=nobody");
-    assert_eq!(ends(&nobody, &["--audit", "--once"]).0, Some(0));
-    let (code, said) = ends(&nobody, &["--once"]);
+    assert_eq!(ends(&unprivileged, &["--audit", "--once"]).0, Some(0));
+    let (code, said) = ends(&unprivileged, &["--once"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("error: cannot hold the Lease olm/kubectl-olm-run"), "{said}");
     assert!(said.contains("--no-lease"), "{said}");

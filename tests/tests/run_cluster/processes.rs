@@ -86,7 +86,7 @@ impl Running {
             }
             said.push(line);
         }
-        panic!("it does not say {words:?}:\n{}", said.join("\n"));
+        panic!("it does not print {words:?}:\n{}", said.join("\n"));
     }
 
     /// Returns whether it is still running.

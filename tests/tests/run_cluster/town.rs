@@ -160,7 +160,7 @@ impl Town {
             }
         };
         let waited = self.runtime.block_on(async { tokio::time::timeout(PATIENCE, follow).await });
-        waited.unwrap_or_else(|_| panic!("{} are never so", resource.plural));
+        waited.unwrap_or_else(|_| panic!("{} do not reach the expected state", resource.plural));
     }
 
     /// Waits until every garden has an InstallPlan.

@@ -120,8 +120,8 @@ pub(super) fn owners(t: &mut Transcript<'_>) {
     t.wait(&parent, is_absent);
     t.get(&orphan);
 
-    let stranger = with(parent.clone(), json!({"metadata": {"uid": "11111111-1111-4111-8111-111111111111"}}));
-    let child = t.create(owned(t, "child", &[&stranger]));
+    let other_parent = with(parent.clone(), json!({"metadata": {"uid": "11111111-1111-4111-8111-111111111111"}}));
+    let child = t.create(owned(t, "child", &[&other_parent]));
     t.wait(&child, is_absent);
 }
 

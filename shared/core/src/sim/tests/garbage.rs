@@ -25,9 +25,9 @@ fn deleting_the_last_owner_deletes_the_dependents() {
 fn an_owner_with_another_uid_is_ignored() {
     let mut server = server();
     let owner = create(&mut server, config_map("owner", &[]));
-    let mut stranger = owner.clone();
-    stranger["metadata"]["uid"] = "11111111-1111-4111-8111-111111111111".into();
-    let child = create(&mut server, config_map("child", &[&stranger]));
+    let mut other = owner.clone();
+    other["metadata"]["uid"] = "11111111-1111-4111-8111-111111111111".into();
+    let child = create(&mut server, config_map("child", &[&other]));
     settle(&mut server, now());
     assert!(!is_there(&server, &child) && is_there(&server, &owner));
 }

@@ -184,7 +184,7 @@ fn check(simulation: &Simulation) -> Result<(), TestCaseError> {
         prop_assert!(provided.0.is_subset(&group.provided().0), "{} is not named by its group", object::name(csv));
         for (other, others) in running.iter().filter(|(_, others)| others.namespace() != group.namespace()) {
             let both = provided.clone().intersection(&Apis::of(other));
-            prop_assert!(both == Apis::default() || !group.intersects(*others), "{csv} and {other} clash");
+            prop_assert!(both == Apis::default() || !group.intersects(*others), "{csv} and {other} conflict");
         }
         let mut offered: BTreeSet<&str> = group.targets();
         if offered.remove("") {
