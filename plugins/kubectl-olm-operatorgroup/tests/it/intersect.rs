@@ -86,7 +86,7 @@ fn a_group_that_would_be_refused_is_told() {
     std::fs::write(garden.path().join("carol.yaml"), format!("{group}spec: {{targetNamespace: [east]}}\n")).unwrap();
     let (_, _, err) = said(garden.path(), &["intersect", "--from", "garden.yaml", "-f", "carol.yaml"]);
     assert!(
-        err.contains("the API server would reject OperatorGroup carol/carol: there is no field spec.targetNamespace\n"),
+        err.contains("the API server would reject OperatorGroup carol/carol: unknown field spec.targetNamespace\n"),
         "{err}"
     );
 }

@@ -80,12 +80,12 @@ fn a_manifest_comes_from_standard_input_too() {
     let nameless = "apiVersion: operators.coreos.com/v1\nkind: OperatorGroup\nmetadata: {generateName: og-}\n";
     for (manifest, why) in [
         (nameless, "the OperatorGroup has no name"),
-        (&nameless.replace("generateName: og-", "name: '../og'"), "cannot be the name of an OperatorGroup"),
-        (&nameless.replace("generateName: og-", "name: og, namespace: '../x'"), "cannot be the name of a namespace"),
+        (&nameless.replace("generateName: og-", "name: '../og'"), "is not a valid name of an OperatorGroup"),
+        (&nameless.replace("generateName: og-", "name: og, namespace: '../x'"), "is not a valid name of a namespace"),
         (&nameless.replace("com/v1", "com/v3"), "this is not an OperatorGroup of apiVersion"),
         (
             &nameless.replace("{generateName: og-}", "{name: og, namespace: east}\nspec: {targetNamespace: [east]}"),
-            "there is no field spec.targetNamespace\n",
+            "unknown field spec.targetNamespace\n",
         ),
         ("", "expected exactly one OperatorGroup"),
     ] {

@@ -1,4 +1,5 @@
-//! APIs that an operator serves itself: their APIServices, whose they are, and whether they answer (olm-behaviour/csv.md#serving-checks,
+//! APIs that an operator serves itself: their APIServices, the owners of these, and their availability
+//! (olm-behaviour/csv.md#serving-checks,
 //! olm-behaviour/csv.md#apiservices).
 
 use serde_json::{Value, json};
@@ -13,11 +14,11 @@ use crate::plan::certificate::AUTHORITY_HASH;
 use crate::plan::{Action, Key, Propagation};
 use crate::world::{GroupKind, IndexKey, Reader, kind};
 
-/// What OLM gives every APIService: the groups of Kubernetes come first.
+/// The group priority of every APIService of OLM: the groups of Kubernetes have precedence.
 const GROUP_PRIORITY: i64 = 2000;
 const VERSION_PRIORITY: i64 = 15;
 
-/// The name of the APIService of a description.
+/// Returns the name of the APIService of a description.
 pub(super) fn name(description: &Value) -> String {
     format!("{}.{}", object::text(description, &["version"]), object::text(description, &["group"]))
 }
@@ -26,13 +27,14 @@ fn live<'w>(world: &Reader<'w>, description: &Value) -> Option<&'w Value> {
     world.json(&kind::API_SERVICE, "", &name(description))
 }
 
-/// An APIService that this ClusterServiceVersion owns by its spec and must not take: it is not OLM's, or another's.
+/// Returns an APIService that this ClusterServiceVersion declares and must not take over: it belongs neither to OLM nor to
+/// this CSV.
 pub(super) fn unadoptable(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
     let taken = |d: &&Value| live(world, d).is_some_and(|service| !is_adoptable(world, csv, service));
     csv.owned_api_services().iter().find(taken).map(name)
 }
 
-/// Is it this ClusterServiceVersion's, of the one that it replaces, or of one that goes?
+/// Returns whether it belongs to this ClusterServiceVersion, to the one that it replaces, or to one that is being deleted.
 fn is_adoptable(world: &Reader<'_>, csv: Csv<'_>, service: &Value) -> bool {
     let label = |key| object::label(service, key).unwrap_or_default();
     let (owner, namespace) = (label(labels::OWNER), label(labels::OWNER_NAMESPACE));
@@ -46,7 +48,7 @@ fn is_adoptable(world: &Reader<'_>, csv: Csv<'_>, service: &Value) -> bool {
     owner.is_none_or(|owner| matches!(owner.phase(), Phase::Replacing | Phase::Deleting))
 }
 
-/// Writes that bring the APIServices about. Servers without a certificate are left out.
+/// Returns the writes that create or update the APIServices. Servers without a certificate are left out.
 pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
     let wanted = csv.owned_api_services().iter().filter_map(|description| {
         let server = Server::named(csv, description)?;
@@ -79,13 +81,13 @@ fn reference(csv: Csv<'_>, server: Server<'_>, description: &Value) -> Value {
     json!({ "namespace": csv.namespace(), "name": server.service(), "port": serving::port(description) })
 }
 
-/// Deletes what OLM made for owned APIServices when it named that after them, not after their Deployments: the APIServices lead elsewhere by
-/// now. Only what the labels say to be of this ClusterServiceVersion goes.
+/// Deletes what OLM created for owned APIServices when it named objects after these instead of their Deployments, once the
+/// APIServices use the new names. Only objects with the labels of this ClusterServiceVersion are deleted.
 pub(super) fn clear_old_names(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
     let old = csv.owned_api_services().iter().flat_map(|description| {
         let (name, service) = (name(description), Server::named(csv, description).map(Server::service));
         let old_service = name.replace('.', "-");
-        // An API `service` of a group that is named as its Deployment: the old name is the new one.
+        // An API `service` of a group with its Deployment's name: the old name equals the new one.
         let is_new = service.is_none_or(|service| service == old_service);
         let cert = format!("{name}-cert");
         let here = csv.namespace();
@@ -104,7 +106,7 @@ pub(super) fn clear_old_names(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
     ours.map(|object| Action::delete(object, Propagation::Background)).collect()
 }
 
-/// What is wrong with the APIServices and with what serves them, in OLM's words; empty when nothing is.
+/// Returns what is wrong with the APIServices and with what serves them, in OLM's words; empty when nothing is.
 pub(super) fn problems(world: &Reader<'_>, csv: Csv<'_>) -> Vec<String> {
     let mut problems = Vec::new();
     for description in csv.owned_api_services() {
@@ -144,7 +146,7 @@ pub(super) fn problems(world: &Reader<'_>, csv: Csv<'_>) -> Vec<String> {
     problems
 }
 
-/// An owned API that is not there, or does not answer, and why.
+/// Returns why an owned API does not exist or does not respond.
 pub(super) fn unavailable(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
     csv.owned_api_services().iter().find_map(|description| {
         let Some(service) = live(world, description) else {
@@ -159,7 +161,8 @@ pub(super) fn unavailable(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
     })
 }
 
-/// Deletes the APIServices of a ClusterServiceVersion that is gone: its finalizer was taken off by hand (olm-behaviour/csv.md#deletion).
+/// Deletes the APIServices of a deleted ClusterServiceVersion: its finalizer was removed by hand
+/// (olm-behaviour/csv.md#deletion).
 pub(super) fn orphans(world: &Reader<'_>, key: &Key) -> Vec<Action> {
     let owned = world.indexed(IndexKey::OwnerLabels {
         kind: "ClusterServiceVersion".to_owned(),

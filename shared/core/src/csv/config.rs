@@ -1,4 +1,4 @@
-//! What a Subscription wants of the pods of its operator: `spec.config` (olm-behaviour/csv.md#subscription-config).
+//! The settings of a Subscription for the pods of its operator: `spec.config` (olm-behaviour/csv.md#subscription-config).
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ use crate::world::{Reader, kind};
 pub(super) struct Config<'a>(&'a Value);
 
 impl<'a> Config<'a> {
-    /// That of the Subscription that installed the ClusterServiceVersion.
+    /// Returns the config of the Subscription that installed the ClusterServiceVersion.
     pub(super) fn of(world: &Reader<'a>, csv: Csv<'_>) -> Option<Self> {
         let installed = |s: &&Value| Subscription::of(s).installed_csv() == csv.name();
         let subscription =
@@ -20,12 +20,12 @@ impl<'a> Config<'a> {
         Some(object::at(subscription, &["spec", "config"])).filter(|config| config.is_object()).map(Self)
     }
 
-    /// Annotations for Deployments, their pods, and APIServices.
+    /// Returns annotations for Deployments, their pods, and APIServices.
     pub(super) fn annotations(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         object::entries(self.0, &["annotations"])
     }
 
-    /// Puts it into the spec of a Deployment. Init containers stay as they are.
+    /// Applies the config to the spec of a Deployment. Init containers are not changed.
     pub(super) fn inject(self, spec: &mut Value) {
         let annotations = object::map_mut(spec, &["template", "metadata", "annotations"]);
         for (key, value) in self.annotations() {
@@ -60,7 +60,7 @@ fn same_name(a: &Value, b: &Value) -> bool {
     a["name"] == b["name"]
 }
 
-/// Puts entries into a list, each in the place of one like it, or at the end.
+/// Merges entries into a list: each replaces an equal one, or is appended.
 pub(super) fn merge(
     object: &mut Map<String, Value>,
     field: &str,
@@ -83,7 +83,7 @@ pub(super) fn merge(
     }
 }
 
-/// `{}` takes away what it stands for: all affinity, or one kind of it. (OLM takes all away for an empty `podAntiAffinity`.)
+/// Removes affinities: `{}` removes all of it, or one kind of it. (OLM removes all of it for an empty `podAntiAffinity`.)
 fn affinity(pod: &mut Map<String, Value>, wanted: &Map<String, Value>) {
     let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
     let mut new = match pod.remove("affinity") {

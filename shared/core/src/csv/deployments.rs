@@ -1,4 +1,4 @@
-//! The Deployments of an install strategy: what they should be, and whether they are (olm-behaviour/csv.md#deployments,
+//! The Deployments of an install strategy: their desired state, and whether they have it (olm-behaviour/csv.md#deployments,
 //! olm-behaviour/csv.md#deployment-check).
 
 use serde_json::{Value, json};
@@ -15,21 +15,21 @@ use crate::api::{hash, labels};
 use crate::plan::{Action, Propagation};
 use crate::world::{IndexKey, Reader, kind};
 
-/// Environment variable by which an operator finds its OperatorCondition.
+/// Environment variable with the name of an operator's OperatorCondition.
 const CONDITION_ENV: &str = "OPERATOR_CONDITION_NAME";
 
-/// Why a Deployment is not as it should be (olm-behaviour/csv.md#strategy-errors).
+/// Why a Deployment is not as desired (olm-behaviour/csv.md#strategy-errors).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unhealthy {
-    /// It has to be written again: missing, or of another spec.
+    /// It has to be written again: missing, or with another spec.
     Changed(String),
-    /// It is not there.
+    /// It does not exist.
     Missing(String),
-    /// It is on its way.
+    /// It is not available yet.
     Waiting(String),
     /// It exceeded its progress deadline.
     Timeout(String),
-    /// Nobody can tell what it should be: the certificate that it serves with is missing.
+    /// The desired state is unknown: the serving certificate is missing.
     Unknown,
 }
 
@@ -42,8 +42,8 @@ impl Unhealthy {
     }
 }
 
-/// The Deployment for an entry of the strategy; the ClusterServiceVersion is its only owner. `None`: it serves with a certificate that
-/// there is not.
+/// Returns the Deployment for an entry of the strategy; the ClusterServiceVersion is its only owner. `None` if its serving
+/// certificate does not exist.
 fn desired(world: &Reader<'_>, csv: Csv<'_>, entry: &Value) -> Option<Value> {
     let name = object::text(entry, &["name"]);
     let mut spec = object::at(entry, &["spec"]).clone();
@@ -88,8 +88,8 @@ fn desired(world: &Reader<'_>, csv: Csv<'_>, entry: &Value) -> Option<Value> {
     Some(deployment)
 }
 
-/// Writes that bring the Deployments of the strategy about, in the strategy's order, and remove those it no longer names. Those whose
-/// certificate is missing are left as they are.
+/// Returns the writes that create or update the Deployments of the strategy, in its order, and delete those that it no
+/// longer contains. Deployments whose certificate is missing are not changed.
 pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
     let mut actions = Vec::new();
     let mut names = Vec::new();
@@ -112,7 +112,8 @@ pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
     actions
 }
 
-/// The live Deployment with the desired spec, owner and labels; what others put into its metadata stays. `None`: it is so.
+/// Returns the live Deployment with the desired spec, owner and labels; other metadata is preserved. `None` if nothing
+/// changes.
 fn overwrite(live: &Value, desired: &Value) -> Option<Value> {
     let mut new = live.clone();
     overlay::take_over(&mut new, desired);
@@ -125,8 +126,8 @@ fn overwrite(live: &Value, desired: &Value) -> Option<Value> {
     Some(new)
 }
 
-/// Is all that a Deployment's spec says beyond what is desired of it what the API server adds? Else it was edited. To take
-/// one of its defaults for an edit does no harm: the Deployment is written once more, to no effect.
+/// Returns whether the fields of a Deployment's spec that are not desired are defaults of the API server. Otherwise it was
+/// edited. If a default is mistaken for an edit, the Deployment is written once more without effect.
 fn adds_only_defaults(live: &Value, desired: &Value) -> bool {
     match (live, desired) {
         (Value::Object(live), _) => live.iter().all(|(key, value)| match desired.get(key) {
@@ -140,7 +141,7 @@ fn adds_only_defaults(live: &Value, desired: &Value) -> bool {
 
 fn is_default(field: &str, value: &Value) -> bool {
     let default = match field {
-        // They follow from others.
+        // Derived from other fields.
         "serviceAccount" | "imagePullPolicy" | "hostPort" | "requests" => return true,
         "replicas" | "timeoutSeconds" | "successThreshold" => json!(1),
         "failureThreshold" => json!(3),
@@ -168,7 +169,8 @@ fn is_default(field: &str, value: &Value) -> bool {
     }
 }
 
-/// The annotations of a Subscription's config, in place of those that an earlier one gave to the Deployment and its pods.
+/// Sets the annotations of a Subscription's config, instead of those that a previous config set on the Deployment and its
+/// pods.
 fn set_annotations(new: &mut Value, live: &Value, desired: &Value) {
     let wanted = Metadata::of(desired).annotations();
     for (key, value) in object::entries(live, &["metadata", "annotations"]) {
@@ -182,10 +184,11 @@ fn set_annotations(new: &mut Value, live: &Value, desired: &Value) {
     }
 }
 
-/// Are all Deployments of the strategy there, as desired, and available? The first that is not says why.
+/// Checks that all Deployments of the strategy exist, are as desired, and available. The error is that of the first one
+/// that is not.
 ///
-/// Unlike OLM this looks at what a Deployment *should* be before it looks at whether it is available: a broken Deployment whose
-/// ClusterServiceVersion was mended is written again instead of being waited for.
+/// Unlike OLM this compares a Deployment with its desired state before it checks its availability: an unavailable
+/// Deployment whose ClusterServiceVersion was fixed is written again instead of being waited for.
 pub(super) fn check(world: &Reader<'_>, csv: Csv<'_>) -> Result<(), Unhealthy> {
     for entry in csv.deployments() {
         let desired = desired(world, csv, entry).ok_or(Unhealthy::Unknown)?;

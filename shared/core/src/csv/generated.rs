@@ -1,5 +1,4 @@
-//! What OLM itself writes into objects for what serves webhooks and APIs, and writes anew with every certificate: exactly which fields of
-//! exactly which objects.
+//! The fields that OLM itself writes into objects for webhooks and APIs, and rewrites with every certificate.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +11,10 @@ use crate::api::labels;
 use crate::api::object;
 use crate::plan::certificate::{AUTHORITY, AUTHORITY_HASH, CERTIFICATE, KEY};
 
-/// Stands for what is made anew each time.
+/// Placeholder for generated values.
 const GENERATED: &str = "(generated)";
 
-/// The annotation of newer OLMs on what mounts a certificate.
+/// The annotation of newer OLM versions on objects that mount a certificate.
 const CERTIFICATE_HASH: &str = "olm.certificate-hash";
 
 /// What is generated for some ClusterServiceVersions.
@@ -27,9 +26,9 @@ pub struct Generated {
     deployments: BTreeSet<(String, String)>,
     /// APIServices.
     services: BTreeSet<String>,
-    /// CustomResourceDefinitions whose objects are converted.
+    /// CustomResourceDefinitions with a conversion webhook.
     definitions: BTreeSet<String>,
-    /// Namespace and name of the ClusterServiceVersions, of which configurations of webhooks say that they are theirs.
+    /// Namespace and name of the ClusterServiceVersions, which are the owners in configurations of webhooks.
     owners: BTreeSet<(String, String)>,
 }
 
@@ -48,17 +47,17 @@ impl Generated {
         self.owners.insert(here(csv.name().to_owned()));
     }
 
-    /// Takes a Secret out: not OLM makes it.
+    /// Removes a Secret that OLM does not create.
     pub fn forget_secret(&mut self, namespace: &str, name: &str) {
         self.secrets.remove(&(namespace.to_owned(), name.to_owned()));
     }
 
-    /// Is that value of that Secret generated?
+    /// Returns whether that value of that Secret is generated.
     pub fn is_value(&self, secret: &Value, key: &str) -> bool {
         self.secrets.contains(&place(secret)) && [AUTHORITY, CERTIFICATE, KEY].contains(&key)
     }
 
-    /// Puts the same text in the place of everything in an object that is generated, but for the values of Secrets.
+    /// Replaces everything that is generated in an object by the placeholder, except the values of Secrets.
     pub fn stand_in(&self, json: &mut Value) {
         let name = object::name(json).to_owned();
         let put = |json: &mut Value, path: &str| {
@@ -102,7 +101,7 @@ impl Generated {
     }
 }
 
-/// The text that stands for what is generated.
+/// Returns the placeholder for generated values.
 pub fn generated() -> Value {
     GENERATED.into()
 }
@@ -137,7 +136,7 @@ mod tests {
         generated
     }
 
-    /// The object with everything that is generated replaced.
+    /// Returns the object with everything generated replaced.
     fn replaced(api_version: &str, kind: &str, name: &str, fields: &Value) -> Value {
         let mut object = fields.clone();
         object["apiVersion"] = api_version.into();
@@ -193,6 +192,6 @@ mod tests {
         assert!(gate.is_value(&ours, "tls.key") && gate.is_value(&ours, "olmCAKey"));
         assert!(!gate.is_value(&ours, "password") && !gate.is_value(&theirs, "tls.key"));
         gate.forget_secret("garden", "gate-service-cert");
-        assert!(!gate.is_value(&ours, "tls.key"), "a bundle ships it");
+        assert!(!gate.is_value(&ours, "tls.key"), "the bundle contains it");
     }
 }

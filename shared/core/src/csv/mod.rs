@@ -1,23 +1,23 @@
 //! The state machine of a ClusterServiceVersion (olm-behaviour/csv.md#phases).
 //!
 //! ```text
-//!   "" -> Pending -> InstallReady -> Installing -> Succeeded -> Replacing -> Deleting -> gone
+//!   "" -> Pending -> InstallReady -> Installing -> Succeeded -> Replacing -> Deleting -> deleted
 //!          ^  requirements   deployments    check     |
 //!          +---------------- Failed <-----------------+
 //!
-//!   gates         what must hold in every phase: one OperatorGroup, supported install modes, no API clash
-//!   requirements  CRDs, APIs, ServiceAccounts and their rights
-//!   deployments   what the install strategy makes, and whether it is there and available
-//!     config      what a Subscription wants of them
-//!   serving       Service, certificate and rights of Deployments that the API server calls
+//!   gates         preconditions of every phase: one OperatorGroup, supported install modes, no API conflict
+//!   requirements  CRDs, APIs, ServiceAccounts and their permissions
+//!   deployments   the Deployments of the install strategy, and their availability
+//!     config      the settings of a Subscription for them
+//!   serving       Service, certificate and permissions of Deployments that the API server calls
 //!     pair        reading a certificate
 //!   apiservices   APIs that they serve
 //!   webhooks      admission and conversion
-//!   generated     what of all that is written anew with every certificate
+//!   generated     the fields that are rewritten with every certificate
 //!   status        recording a transition
 //! ```
 //!
-//! One plan makes one transition; the next is planned when its write was observed.
+//! One plan makes one transition; the next is planned once its write was observed.
 
 mod apiservices;
 mod config;
@@ -48,7 +48,7 @@ use crate::membership;
 use crate::plan::{Action, Key, Plan, Propagation, Reason};
 use crate::world::{IndexKey, Reader, kind};
 
-/// The Secrets with the certificates that OLM makes for a ClusterServiceVersion, by name: they are in its namespace.
+/// Returns the names of the Secrets with certificates that OLM creates for a ClusterServiceVersion in its namespace.
 pub fn certificates(csv: &Value) -> Vec<String> {
     serving::Server::all(Csv::of(csv)).map(serving::Server::secret).collect()
 }
@@ -59,7 +59,7 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
         return Plan::act(apiservices::orphans(world, key));
     };
     let csv = Csv::of(json);
-    // One with the label of a copy is not whole here, and not for this controller as long as it has it.
+    // A CSV with the label of a copy is trimmed, and ignored by this controller as long as it has the label.
     if csv.copied_from().is_some() {
         return Plan::nothing();
     }
@@ -74,7 +74,7 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
         return Plan::act(vec![write]);
     }
     if csv.reason() == reason::NO_RETRY {
-        // What was refused before rights changed says nothing about the next try.
+        // Refusals from before the permissions changed are irrelevant to the next attempt.
         let plan = transition::refused_for_good(world, csv, &groups).into_plan(csv, now);
         return Plan { forgets: !plan.actions.is_empty(), ..plan };
     }
@@ -85,8 +85,8 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     scoped(step, &groups).into_plan(csv, now)
 }
 
-/// What a ClusterServiceVersion installs is written with the rights of the ServiceAccount that its OperatorGroup names, if it names one
-/// (olm-behaviour/operatorgroup.md#serviceaccount): all that comes before its own status, but for what is noted in the OperatorGroup.
+/// Makes all writes of a step before its own status use the permissions of the ServiceAccount that the OperatorGroup names,
+/// if any (olm-behaviour/operatorgroup.md#serviceaccount), except writes to the OperatorGroup.
 fn scoped(mut step: Step, groups: &[membership::Group<'_>]) -> Step {
     let [group] = groups else { return step };
     let installs = |action: &Action| {
@@ -109,20 +109,20 @@ fn scoped(mut step: Step, groups: &[membership::Group<'_>]) -> Step {
     }
 }
 
-/// What one pass over the state machine comes to.
+/// The result of one pass of the state machine.
 #[derive(Debug, Default, PartialEq)]
 struct Step {
-    /// Writes that come before the status.
+    /// Writes before the status.
     before: Vec<Action>,
-    /// The phase to go to.
+    /// The next phase.
     transition: Option<status::Transition>,
-    /// `status.requirementStatus`, when it was looked at.
+    /// `status.requirementStatus`, if checked.
     requirements: Option<Vec<Value>>,
-    /// Since when certificates are valid and when they are made anew, when they were installed.
+    /// Since when certificates are valid and when they are renewed, if they were installed.
     certificates: Option<(Timestamp, Timestamp)>,
-    /// Why it goes no further.
+    /// Why it does not continue.
     reasons: Vec<Reason>,
-    /// When to look again.
+    /// When to plan again.
     again: Option<Timestamp>,
 }
 
@@ -167,8 +167,8 @@ impl Step {
     }
 }
 
-/// The write that makes the ClusterServiceVersion ours: the finalizer, and the OperatorGroup it is a member of. Like OLM's, it
-/// leaves the object as Go writes it; an object that needs neither is not touched.
+/// Returns the write that takes ownership of the ClusterServiceVersion: the finalizer, and the OperatorGroup that it is a
+/// member of. Like OLM's write, it formats the object as Go does; an object that needs neither is not written.
 fn own(csv: Csv<'_>, groups: &[membership::Group<'_>]) -> Option<Action> {
     let mut new = csv.json.clone();
     if !object::has_finalizer(csv.json, FINALIZER) {

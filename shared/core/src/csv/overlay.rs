@@ -1,4 +1,4 @@
-//! Bringing objects about that somebody else may have made, or written to.
+//! Updates objects that other clients may have created or changed.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::api::metadata::Metadata;
 use crate::api::object;
 use crate::plan::Action;
 
-/// The write that makes an object say what is desired; what others put into it stays. `None`: it does.
+/// Returns the write that sets the desired fields of an object; other fields are preserved. `None` if they are already set.
 pub(super) fn overlay(live: Option<&Value>, desired: Value) -> Option<Action> {
     let Some(live) = live else { return Some(Action::Create(desired)) };
     let new = overlaid(live, &desired);
@@ -37,7 +37,8 @@ fn overlaid(live: &Value, desired: &Value) -> Value {
     new
 }
 
-/// Does a field say what is wanted? Defaults are no difference; but a selector that asks for more selects something else.
+/// Returns whether a field has the wanted value. Defaults are not a difference, except in a selector, where they change the
+/// selection.
 fn says(actual: &Value, field: &str, wanted: &Value) -> bool {
     match (actual, wanted) {
         _ if field.to_ascii_lowercase().ends_with("selector") => actual == wanted,
@@ -51,7 +52,7 @@ fn says(actual: &Value, field: &str, wanted: &Value) -> bool {
     }
 }
 
-/// Gives an object the desired labels, and the desired owner in place of another ClusterServiceVersion: the one that was replaced.
+/// Sets the desired labels, and replaces an owner ClusterServiceVersion, the replaced one, by the desired owner.
 pub(super) fn take_over(object: &mut Value, desired: &Value) {
     for (key, value) in object::entries(desired, &["metadata", "labels"]) {
         object::set_label(object, key, value);
@@ -63,7 +64,7 @@ pub(super) fn take_over(object: &mut Value, desired: &Value) {
     }
 }
 
-/// The owners of an object, these in place of ClusterServiceVersions.
+/// Returns the owners of an object, with these instead of ClusterServiceVersions.
 pub(super) fn with_owners(object: &Value, owners: &[Value]) -> Vec<Value> {
     let others = Metadata::of(object).owner_references().iter().filter(|o| !is_csv(o));
     others.chain(owners).cloned().collect()

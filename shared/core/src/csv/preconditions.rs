@@ -1,5 +1,5 @@
-//! What must hold in every phase before the state machine moves (olm-behaviour/csv.md#preconditions): one OperatorGroup whose targets the
-//! install modes support, and no other group that provides the same APIs to the same namespaces.
+//! Preconditions of the state machine, checked in every phase (olm-behaviour/csv.md#preconditions): one OperatorGroup whose
+//! targets the install modes support, and no other group that provides the same APIs to the same namespaces.
 
 use super::{Step, transition::failed};
 use crate::api::cluster_service_version::{Csv, Phase, reason};
@@ -8,12 +8,12 @@ use crate::membership::{self, Group, Provision};
 use crate::plan::{Action, Propagation, Reason};
 use crate::world::{Reader, kind};
 
-/// May the state machine move?
+/// Whether the state machine may continue.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// Yes.
     Pass,
-    /// No: this is all that is done.
+    /// No: only this step is done.
     Stop(Step),
 }
 
@@ -79,7 +79,7 @@ fn only_group<'a>(csv: Csv<'_>, groups: &[Group<'a>]) -> Result<Group<'a>, Box<S
     }
 }
 
-/// An operator that may not run is stopped: its Deployments go, what it made stays.
+/// Stops an operator that may not run: its Deployments are deleted, objects that it created are not.
 fn delete_deployments(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
     csv.deployments()
         .iter()

@@ -1,4 +1,4 @@
-//! What a ClusterServiceVersion needs before it can be installed, and whether it is there (olm-behaviour/csv.md#requirements).
+//! The requirements of a ClusterServiceVersion, and whether they are met (olm-behaviour/csv.md#requirements).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::rbac;
 use crate::version::Version;
 use crate::world::{Discovery, IndexKey, Object, Reader, kind};
 
-/// The outcome of a check: `status.requirementStatus`, and whether all of it is met.
+/// The result of a check: `status.requirementStatus`, and whether all requirements are met.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Requirements {
     pub(super) statuses: Vec<Value>,
     pub(super) unmet: Vec<String>,
-    /// What has to be asked before the check says anything.
+    /// Requests for external facts without which the check is inconclusive.
     pub(super) questions: Vec<Action>,
-    /// What the API server's discovery does not say: by the error, and whether it counts as it was last known, the kinds.
+    /// Kinds that the API server's discovery does not report: by the error, and whether their last known state is used.
     unknown: BTreeMap<(String, bool), BTreeSet<String>>,
 }
 
@@ -35,7 +35,7 @@ impl Requirements {
         self.unmet.is_empty() && self.unknown.keys().all(|(_, counts)| *counts)
     }
 
-    /// What is missing, and what is not known.
+    /// Returns what is missing, and what is unknown.
     pub(super) fn reasons(&self, csv: Csv<'_>) -> Vec<Reason> {
         let (namespace, name) = (csv.namespace().to_owned(), csv.name().to_owned());
         let unknown = self.unknown.iter().map(|((message, counts), apis)| Reason::ApisUnknown {
@@ -77,7 +77,7 @@ fn with_uuid(mut entry: Value, object: &Value) -> Value {
     entry
 }
 
-/// Checks all requirements. An error is a permission rule that makes no sense.
+/// Checks all requirements. An error is an invalid permission rule.
 pub(super) fn check(world: &Reader<'_>, csv: Csv<'_>) -> Result<Requirements, rbac::InvalidRule> {
     let mut found = Requirements::default();
     min_kube_version(world, csv, &mut found);
@@ -145,8 +145,8 @@ fn crd_requirement(world: &Reader<'_>, csv: Csv<'_>, wanted: CrdDescription<'_>,
     }
 }
 
-/// The ClusterServiceVersions that the CRD was installed alongside, that this one replaces, and that are still there: until its
-/// own InstallPlan has written the CRD, the CRD is theirs.
+/// Returns the ClusterServiceVersions that the CRD was installed alongside, that this one replaces, and that still exist:
+/// until its own InstallPlan has written the CRD, the CRD belongs to them.
 fn older_owners(world: &Reader<'_>, csv: Csv<'_>, crd: &Value) -> Vec<String> {
     let alongside: Vec<&str> = object::entries(crd, &["metadata", "annotations"])
         .filter(|(key, _)| key.starts_with(labels::INSTALLED_ALONGSIDE))
@@ -183,7 +183,7 @@ fn api_services(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) {
         let available = world.json(&kind::API_SERVICE, "", &name).filter(|s| is_available(s));
         let service = available.filter(|_| {
             let [group, version, kind] = ["group", "version", "kind"].map(|key| object::text(description, &[key]));
-            // One that is available and was not heard of yet counts.
+            // An available API that was not discovered yet is accepted.
             discovery(world, group, version, found).is_none_or(|discovery| discovery.serves(kind) != Ok(false))
         });
         match service {
@@ -203,8 +203,8 @@ fn is_available(api_service: &Value) -> bool {
     Conditions::of(api_service).is_true(AVAILABLE)
 }
 
-/// Kinds that have to be served, whoever serves them. When the API server's discovery has no answer, what the ClusterServiceVersion's
-/// own status says counts: an aggregated API that is away for a while unseats no operator.
+/// Checks kinds that have to be served, by any server. Without a response of the API server's discovery, the
+/// ClusterServiceVersion's own status is used: an aggregated API that is temporarily unavailable fails no operator.
 fn native_apis(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) {
     for api in csv.native_apis() {
         let Some(discovery) = discovery(world, &api.group, &api.version, found) else { continue };
@@ -227,7 +227,7 @@ fn native_apis(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) {
     }
 }
 
-/// What discovery says of a version of a group. It is asked when that is not known.
+/// Returns the discovery of a version of a group. It is requested when unknown.
 fn discovery<'w>(world: &Reader<'w>, group: &str, version: &str, found: &mut Requirements) -> Option<&'w Discovery> {
     let known = world.discovery(group, version);
     let question = || Action::Ask(Question::Discover { group: group.to_owned(), version: version.to_owned() });
@@ -237,7 +237,7 @@ fn discovery<'w>(world: &Reader<'w>, group: &str, version: &str, found: &mut Req
     known
 }
 
-/// Was the native API there when the requirements were last checked?
+/// Returns whether the native API existed when the requirements were last checked.
 fn was_present(csv: Csv<'_>, api: &Gvk) -> bool {
     object::list(csv.json, &["status", "requirementStatus"]).iter().any(|known| {
         let text = |key| object::text(known, &[key]);
@@ -300,8 +300,8 @@ fn service_accounts(world: &Reader<'_>, csv: Csv<'_>, found: &mut Requirements) 
     Ok(())
 }
 
-/// Did the InstallPlan make a Role of just these rules for the ServiceAccount, and its binding? Then, as in OLM, nothing has to be
-/// evaluated, and the rules do not appear in the status.
+/// Returns whether the InstallPlan created a Role with exactly these rules for the ServiceAccount, and its binding. Then,
+/// as in OLM, nothing is evaluated, and the rules are not in the status.
 fn is_made(made: &[&Arc<Object>], csv: Csv<'_>, account: &str, rules: &Value) -> bool {
     let in_namespace = |kind: &str| {
         let kind = kind.to_owned();

@@ -1,12 +1,12 @@
-//! What a Deployment needs to serve webhooks or APIs: a Service, a certificate in a Secret, and rights (olm-behaviour/csv.md#certificates,
-//! olm-behaviour/csv.md#serving-objects).
+//! What a Deployment needs to serve webhooks or APIs: a Service, a certificate in a Secret, and permissions
+//! (olm-behaviour/csv.md#certificates, olm-behaviour/csv.md#serving-objects).
 //!
 //! ```text
 //!   Service D-service  <- API server          Secret D-service-cert: tls.crt, tls.key, olmCAKey
-//!                                               -> volumes of the pods; olmCAKey -> caBundle of who calls
+//!                                               -> volumes of the pods; olmCAKey -> caBundle of clients
 //!   Role, RoleBinding D-service-cert                                 its pods may read the Secret
-//!   ClusterRoleBinding D-service-system:auth-delegator               and ask who a caller is
-//!   RoleBinding kube-system/D-service-auth-reader                    and whom the API server trusts
+//!   ClusterRoleBinding D-service-system:auth-delegator               and authenticate callers
+//!   RoleBinding kube-system/D-service-auth-reader                    and read the API server's trusted CAs
 //! ```
 
 use jiff::Timestamp;
@@ -25,9 +25,9 @@ use crate::plan::certificate::AUTHORITY_HASH;
 use crate::plan::{Action, Certificate, Propagation};
 use crate::world::{GroupKind, Reader, kind};
 
-/// The port of a description that names none.
+/// The default port of a description.
 const DEFAULT_PORT: i64 = 443;
-/// Where Kubernetes keeps what it trusts.
+/// The namespace with the API server's trusted CAs.
 pub(super) const KUBE_SYSTEM: &str = "kube-system";
 
 /// A Deployment of the install strategy that serves webhooks or APIs.
@@ -38,12 +38,12 @@ pub(super) struct Server<'a> {
     entry: &'a Value,
 }
 
-/// What the API server calls: descriptions of owned APIServices, then of webhooks.
+/// Returns the descriptions of owned APIServices, then those of webhooks.
 fn descriptions(csv: Csv<'_>) -> impl Iterator<Item = &Value> {
     csv.owned_api_services().iter().chain(csv.webhooks())
 }
 
-/// The port that the API server is to dial for a description.
+/// Returns the port to which the API server connects for a description.
 pub(super) fn port(description: &Value) -> i64 {
     match object::at(description, &["containerPort"]).as_i64() {
         None | Some(0) => DEFAULT_PORT,
@@ -52,18 +52,18 @@ pub(super) fn port(description: &Value) -> i64 {
 }
 
 impl<'a> Server<'a> {
-    /// The servers of a ClusterServiceVersion, in the order of its strategy.
+    /// Returns the servers of a ClusterServiceVersion, in the order of its strategy.
     pub(super) fn all(csv: Csv<'a>) -> impl Iterator<Item = Self> {
         csv.deployments().iter().filter_map(move |entry| Self::of(csv, entry))
     }
 
-    /// The Deployment as a server; `None` when nothing is called in it.
+    /// Returns the Deployment as a server; `None` when no description names it.
     pub(super) fn of(csv: Csv<'a>, entry: &'a Value) -> Option<Self> {
         let server = Self { csv, entry };
         server.descriptions().next().is_some().then_some(server)
     }
 
-    /// The server that a description names.
+    /// Returns the server that a description names.
     pub(super) fn named(csv: Csv<'a>, description: &Value) -> Option<Self> {
         let name = object::text(description, &["deploymentName"]);
         csv.deployments().iter().find(|d| object::text(d, &["name"]) == name).map(|entry| Self { csv, entry })
@@ -73,17 +73,17 @@ impl<'a> Server<'a> {
         descriptions(self.csv).filter(move |d| object::text(d, &["deploymentName"]) == self.name())
     }
 
-    /// The Deployment's name.
+    /// Returns the Deployment's name.
     pub(super) fn name(self) -> &'a str {
         object::text(self.entry, &["name"])
     }
 
-    /// The Service's name. Names of Services have no dots: with them OLM's is refused.
+    /// Returns the Service's name. OLM's name contains dots, which the API server rejects for Services.
     pub(super) fn service(self) -> String {
         format!("{}-service", self.name().replace('.', "-"))
     }
 
-    /// The name of the Secret, and of who may read it.
+    /// Returns the name of the Secret, and of the Role that may read it.
     pub(super) fn secret(self) -> String {
         format!("{}-cert", self.service())
     }
@@ -93,7 +93,7 @@ impl<'a> Server<'a> {
         ["", ".svc", ".svc.cluster.local"].map(|domain| format!("{host}{domain}")).to_vec()
     }
 
-    /// The certificate that the Secret holds, if it is one.
+    /// Returns the certificate in the Secret, if it is valid.
     pub(super) fn pair<'w>(self, world: &Reader<'w>) -> Option<ServingCertificate<'w>> {
         let secret = world.json(&kind::SECRET, self.csv.namespace(), &self.secret())?;
         ServingCertificate::read(secret, &self.hosts()).filter(|_| !object::is_deleting(secret))
@@ -132,7 +132,7 @@ impl<'a> Server<'a> {
         })
     }
 
-    /// What is found by one name in the namespace: Service, Role and RoleBinding.
+    /// Returns the objects with names that are unique in the namespace: Service, Role and RoleBinding.
     fn in_namespace(self) -> [Value; 3] {
         let mut service = self.object("v1", "Service", &self.service());
         service["spec"] = json!({
@@ -150,7 +150,7 @@ impl<'a> Server<'a> {
         [service, role, binding]
     }
 
-    /// What is found by one name in the whole cluster: several ClusterServiceVersions may share it.
+    /// Returns the objects with names that are unique in the cluster: several ClusterServiceVersions may share them.
     fn shared(self) -> [Value; 2] {
         let mut delegator = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
@@ -174,8 +174,8 @@ impl<'a> Server<'a> {
         [delegator, reader]
     }
 
-    /// The Secret: made with a certificate unless it has a good one, and taken over from the ClusterServiceVersion that was replaced.
-    /// One that goes is waited for.
+    /// Creates the Secret unless its certificate is valid, and takes it over from a replaced ClusterServiceVersion. If the
+    /// Secret is being deleted, waits for that.
     fn certify(self, world: &Reader<'_>, now: Timestamp) -> Option<Action> {
         let live = world.json(&kind::SECRET, self.csv.namespace(), &self.secret());
         if live.is_some_and(object::is_deleting) {
@@ -201,7 +201,7 @@ impl<'a> Server<'a> {
         Some(Action::Certify(certificate, Box::new(Action::Update(secret))))
     }
 
-    /// Writes that bring all of it about.
+    /// Returns the writes that create or update all objects.
     fn prepare(self, world: &Reader<'_>, now: Timestamp) -> Vec<Action> {
         let [service, role, binding] = self.in_namespace();
         let plain = |object: Value| overlay(live(world, &object), object);
@@ -212,7 +212,7 @@ impl<'a> Server<'a> {
         actions
     }
 
-    /// What is not there, in the words of Kubernetes' clients.
+    /// Returns what is missing, in the words of Kubernetes' clients.
     pub(super) fn problems(self, world: &Reader<'_>) -> Vec<String> {
         let mut problems = Vec::new();
         for wanted in self.in_namespace().iter().chain(&self.shared()) {
@@ -228,7 +228,8 @@ impl<'a> Server<'a> {
         problems
     }
 
-    /// What is left of it elsewhere when the ClusterServiceVersion goes: its pods' rights in kube-system, which OLM leaves.
+    /// Returns the removal of objects elsewhere when the ClusterServiceVersion is deleted: the permissions in kube-system,
+    /// which OLM leaves.
     fn retreat(self, world: &Reader<'_>) -> Option<Action> {
         let [_, reader] = self.shared();
         let live = live(world, &reader).filter(|live| object::label(live, labels::MANAGED) == Some("true"))?;
@@ -245,7 +246,7 @@ impl<'a> Server<'a> {
     }
 }
 
-/// The message of a lister that finds nothing.
+/// Returns the message of a lister that finds nothing.
 pub(super) fn not_found(object: &Value) -> String {
     let ObjectRef { gvk, name, .. } = ObjectRef::of(object);
     let kind = gvk.kind.to_lowercase();
@@ -261,8 +262,8 @@ fn is_owned_by_csv(object: &Value) -> bool {
     Metadata::of(object).owner_references().iter().any(|o| object::kind(o) == "ClusterServiceVersion")
 }
 
-/// Takes a Secret over from another ClusterServiceVersion, whose end would be the Secret's. The private key is not known here, so it is
-/// patched.
+/// Takes a Secret over from another ClusterServiceVersion, whose deletion would delete the Secret. The private key is
+/// unknown here, so the Secret is patched.
 fn adopt(secret: &Value, owner: Value) -> Option<Action> {
     let owners = with_owners(secret, &[owner]);
     if !is_owned_by_csv(secret) || owners == Metadata::of(secret).owner_references() {
@@ -276,13 +277,14 @@ fn adopt(secret: &Value, owner: Value) -> Option<Action> {
     })
 }
 
-/// Subjects in other namespaces than that.
+/// Returns subjects in other namespaces.
 fn others(binding: &Value, namespace: &str) -> Vec<Value> {
     let subjects = object::list(binding, &["subjects"]).iter();
     subjects.filter(|s| object::text(s, &["namespace"]) != namespace).cloned().collect()
 }
 
-/// A binding that Deployments of the same name in several namespaces share: each adds its subject, the first owns it.
+/// Returns a binding that Deployments of the same name in several namespaces share: each adds its subject, the first owns
+/// it.
 fn among_others(live: Option<&Value>, mut wanted: Value) -> Value {
     let Some(live) = live else { return wanted };
     let [subject] = object::list(&wanted, &["subjects"]) else { return wanted };
@@ -302,17 +304,17 @@ fn among_others(live: Option<&Value>, mut wanted: Value) -> Value {
     wanted
 }
 
-/// Writes that bring about what the servers of a ClusterServiceVersion need, their certificates among them.
+/// Returns the writes that create or update what the servers of a ClusterServiceVersion need, including their certificates.
 pub(super) fn prepare(world: &Reader<'_>, csv: Csv<'_>, now: Timestamp) -> Vec<Action> {
     Server::all(csv).flat_map(|server| server.prepare(world, now)).collect()
 }
 
-/// Is there a server without a good certificate?
+/// Returns whether a server has no valid certificate.
 pub(super) fn is_rotation_due(world: &Reader<'_>, csv: Csv<'_>, now: Timestamp) -> bool {
     Server::all(csv).any(|server| server.pair(world).is_none_or(|pair| pair.is_due(now)))
 }
 
-/// Since when the certificates of all servers are valid, and when the first is to be made anew; `None` when there are no servers.
+/// Returns since when all certificates are valid, and when the first is renewed; `None` without servers.
 pub(super) fn validity(world: &Reader<'_>, csv: Csv<'_>) -> Option<(Timestamp, Timestamp)> {
     Server::all(csv)
         .filter_map(|server| server.pair(world))
@@ -320,7 +322,8 @@ pub(super) fn validity(world: &Reader<'_>, csv: Csv<'_>) -> Option<(Timestamp, T
         .reduce(|(since, until), (from, at)| (since.max(from), until.min(at)))
 }
 
-/// Writes that take back what Kubernetes' garbage collector cannot, unless the ClusterServiceVersion that replaces it needs it.
+/// Returns the writes that remove what Kubernetes' garbage collector cannot, unless the replacing ClusterServiceVersion
+/// needs it.
 pub(super) fn retreat(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
     let replacements = siblings::replacements(world, csv);
     let is_taken_over = |server: &Server<'_>| {
@@ -329,7 +332,7 @@ pub(super) fn retreat(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
     Server::all(csv).filter(|server| !is_taken_over(server)).filter_map(|server| server.retreat(world)).collect()
 }
 
-/// The pods of a server with its certificate: volumes, mounts, and the annotation that rolls them when it changes.
+/// Adds the certificate to the pods of a server: volumes, mounts, and the annotation that restarts them when it changes.
 pub(super) fn mount(server: Server<'_>, pair: &ServingCertificate<'_>, spec: &mut Value) {
     let volume = |name: &str, files: [&str; 2]| {
         let items = [json!({ "key": "tls.crt", "path": files[0] }), json!({ "key": "tls.key", "path": files[1] })];

@@ -1,4 +1,4 @@
-//! A serving certificate and the authority that signed it, as a Secret holds them: whose they are, and until when they are good
+//! A serving certificate and the CA that signed it, as in a Secret: their owner and their validity
 //! (olm-behaviour/csv.md#certificates).
 
 use base64::Engine as _;
@@ -11,27 +11,27 @@ use x509_parser::pem::parse_x509_pem;
 use crate::api::object;
 use crate::plan::certificate::{self, AUTHORITY, AUTHORITY_HASH, CERTIFICATE};
 
-/// How long authority and certificate are valid.
+/// Validity of CA and certificate.
 pub(super) const LIFETIME: SignedDuration = SignedDuration::from_hours(730 * 24);
-/// How long before their end they are made anew.
+/// How long before their expiry they are renewed.
 const MARGIN: SignedDuration = SignedDuration::from_hours(24);
 
 /// The public part of a Secret with a serving certificate.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ServingCertificate<'w> {
-    /// The authority's certificate, as webhooks and APIServices carry it: PEM in base64.
+    /// The CA certificate as in webhooks and APIServices: PEM in base64.
     pub(super) bundle: &'w str,
-    /// What `olmcahash` says of it.
+    /// Its hash, the value of `olmcahash`.
     pub(super) hash: String,
-    /// From when on both are valid.
+    /// Since when both are valid.
     pub(super) not_before: Timestamp,
-    /// When they are made anew.
+    /// When they are renewed.
     pub(super) rotates_at: Timestamp,
 }
 
 impl<'w> ServingCertificate<'w> {
-    /// Reads them. `None`: they have to be made, as something is missing or unreadable, or the certificate is not that authority's or
-    /// not for these hosts. Names tell whose it is, as the authority's are random; signatures are the business of who uses it.
+    /// Reads them. `None` if they have to be created: a part is missing or unreadable, or the certificate is not of that CA
+    /// or not for these hosts. The issuer's name identifies the CA, because CA names are random; clients verify signatures.
     pub(super) fn read(secret: &'w Value, hosts: &[String]) -> Option<Self> {
         let bundle = object::text(secret, &["data", AUTHORITY]);
         let pem = STANDARD.decode(bundle).ok()?;
@@ -50,13 +50,13 @@ impl<'w> ServingCertificate<'w> {
         })
     }
 
-    /// Are they to be made anew?
+    /// Returns whether they have to be renewed.
     pub(super) fn is_due(&self, now: Timestamp) -> bool {
         now >= self.rotates_at || now < self.not_before
     }
 }
 
-/// What is read of a certificate.
+/// The fields that are read from a certificate.
 struct X509 {
     subject: Vec<u8>,
     issuer: Vec<u8>,

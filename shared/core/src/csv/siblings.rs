@@ -1,10 +1,10 @@
-//! The ClusterServiceVersions that stand beside one in its namespace.
+//! The other ClusterServiceVersions in the namespace of one.
 
 use crate::api::cluster_service_version::Csv;
 use crate::membership;
 use crate::world::{Reader, kind};
 
-/// The one that a ClusterServiceVersion replaces, if it is there.
+/// Returns the one that a ClusterServiceVersion replaces, if it exists.
 pub(super) fn replaced<'w>(world: &Reader<'w>, csv: Csv<'_>) -> Option<Csv<'w>> {
     let replaces = csv.replaces();
     if replaces.is_empty() || replaces == csv.name() {
@@ -14,12 +14,12 @@ pub(super) fn replaced<'w>(world: &Reader<'w>, csv: Csv<'_>) -> Option<Csv<'w>> 
     Some(Csv::of(json))
 }
 
-/// The ones that replace it, by name.
+/// Returns the ones that replace it, by name.
 pub(super) fn replacements<'w>(world: &Reader<'w>, csv: Csv<'_>) -> Vec<Csv<'w>> {
     siblings(world, csv.namespace()).filter(|c| c.replaces() == csv.name() && c.name() != csv.name()).collect()
 }
 
-/// The ClusterServiceVersions of a namespace that are not copies, by name.
+/// Returns the ClusterServiceVersions of a namespace that are not copies, by name.
 pub(super) fn siblings<'w>(world: &Reader<'w>, namespace: &str) -> impl Iterator<Item = Csv<'w>> + use<'w> {
     membership::originals(world, namespace).map(Csv::of)
 }

@@ -1,4 +1,4 @@
-//! Writing the status of a ClusterServiceVersion (olm-behaviour/csv.md#status).
+//! Writes the status of a ClusterServiceVersion (olm-behaviour/csv.md#status).
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use crate::api::cluster_service_version::{Csv, Phase, reason as reasons};
 use crate::api::object;
 use crate::plan::{Action, Emit};
 
-/// How many entries `status.conditions` keeps.
+/// Maximum number of entries in `status.conditions`.
 const HISTORY: usize = 20;
 
-/// A phase to go to, with its reason and message.
+/// The next phase, with its reason and message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Transition {
     pub(super) phase: Phase,
@@ -25,7 +25,7 @@ impl Transition {
     }
 }
 
-/// The actions that record what a step came to. Empty when the status says so already.
+/// Returns the actions that record the result of a step. Empty when the status is up to date.
 pub(super) fn record(csv: Csv<'_>, step: &Step, now: Timestamp) -> Vec<Action> {
     let mut new = csv.json.clone();
     let status = object::map_mut(&mut new, &["status"]);
@@ -82,7 +82,7 @@ pub(super) fn record(csv: Csv<'_>, step: &Step, now: Timestamp) -> Vec<Action> {
     actions
 }
 
-/// Appends to the history unless the last entry is of the same phase and reason.
+/// Appends to the history unless the last entry has the same phase and reason.
 fn append(status: &mut serde_json::Map<String, Value>, condition: Value) {
     let history = status.entry("conditions").or_insert_with(|| json!([]));
     let Some(history) = history.as_array_mut() else { return };

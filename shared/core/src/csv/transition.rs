@@ -1,4 +1,4 @@
-//! From one phase to the next (olm-behaviour/csv.md#transitions, olm-behaviour/csv.md#install-check).
+//! Transitions between phases (olm-behaviour/csv.md#transitions, olm-behaviour/csv.md#install-check).
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -15,10 +15,10 @@ use crate::plan::{Action, Key, Propagation, Reason, Verb};
 use crate::rbac;
 use crate::world::{Reader, Refusal, kind};
 
-/// How long Installing may last without the Deployments becoming available.
+/// Maximum duration of Installing without available Deployments.
 const INSTALL_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
-/// Reasons of `Failed` that only a gate sets: when the gates are passed again, the state machine starts over.
+/// Reasons of `Failed` that only a gate sets: when the gates pass again, the state machine starts over.
 const OPERATOR_GROUP_REASONS: [&str; 4] = [
     reason::NO_TARGET_NAMESPACES,
     reason::NO_OPERATOR_GROUP,
@@ -26,10 +26,12 @@ const OPERATOR_GROUP_REASONS: [&str; 4] = [
     reason::UNSUPPORTED_OPERATOR_GROUP,
 ];
 
-/// So often in a row a Deployment has to be forbidden before that counts: the API server learns of new rights a moment after they are written.
+/// Number of consecutive refusals of a Deployment until the install fails: the API server applies new permissions with a
+/// delay.
 const FORBIDDEN_TRIES: u32 = 3;
 
-/// The install was refused for want of rights: it begins anew when those of the namespace, or its OperatorGroup, have changed since.
+/// Handles an install that was refused for lack of permissions: it starts over when those of the namespace, or its
+/// OperatorGroup, change.
 pub(super) fn refused_for_good(world: &Reader<'_>, csv: Csv<'_>, groups: &[membership::Group<'_>]) -> Step {
     let is_changed =
         rbac::changed_since(world, csv.json) || groups.iter().any(|group| rbac::is_later(group.json, csv.json));
@@ -69,7 +71,7 @@ fn csv_ref(csv: Csv<'_>) -> String {
     object::ObjectRef::of(csv.json).to_string()
 }
 
-/// With the reason that a report shows for a failure.
+/// Adds the reason that a report shows for a failure.
 pub(super) fn failed(csv: Csv<'_>, step: Step) -> Step {
     let (why, message) =
         step.transition.as_ref().map_or_else(|| (csv.reason(), csv.message()), |t| (t.reason, t.message.as_str()));
@@ -95,7 +97,7 @@ fn invalid_strategy(csv: Csv<'_>, error: crate::rbac::InvalidRule) -> Step {
     failed(csv, Step::to(Phase::Failed, reason::INVALID_INSTALL_STRATEGY, format!("install strategy invalid: {error}")))
 }
 
-/// Checks the requirements, and hands over what to do with what was found. Nothing is done before all that has to be asked is answered.
+/// Checks the requirements, and calls `then` with the result. Nothing is done before all external facts are known.
 fn checked(world: &Reader<'_>, csv: Csv<'_>, then: impl FnOnce(&Requirements) -> Step) -> Step {
     match requirements::check(world, csv) {
         Err(error) => invalid_strategy(csv, error),
@@ -119,7 +121,7 @@ fn pending(world: &Reader<'_>, csv: Csv<'_>) -> Step {
     checked(world, csv, |found| satisfied(world, csv, replaced, found))
 }
 
-/// From Pending on, with the requirements that were found.
+/// Continues from Pending, with the requirements that were found.
 fn satisfied(world: &Reader<'_>, csv: Csv<'_>, replaced: Option<Csv<'_>>, found: &Requirements) -> Step {
     if !found.met() {
         return Step::to(Phase::Pending, reason::REQUIREMENTS_NOT_MET, "one or more requirements couldn't be found");
@@ -137,8 +139,8 @@ fn satisfied(world: &Reader<'_>, csv: Csv<'_>, replaced: Option<Csv<'_>>, found:
     if let Some(old) = replaced
         && old.phase() != Phase::Replacing
     {
-        let message = format!("it is {} and has to be Replacing", phase_text(old));
-        // What was missing a moment ago is there now: a look at it in between must not leave its text behind.
+        let message = format!("it is {}, and has to be Replacing first", phase_text(old));
+        // What was missing exists now: the intermediate state must not leave its message behind.
         let step = match csv.reason() {
             reason::REQUIREMENTS_NOT_MET => {
                 Step::to(Phase::Pending, reason::REQUIREMENTS_UNKNOWN, "requirements not yet checked")
@@ -154,7 +156,8 @@ fn phase_text(csv: Csv<'_>) -> &str {
     if csv.phase() == Phase::None { "new" } else { csv.phase_text() }
 }
 
-/// Another ClusterServiceVersion of the namespace, outside the chain of replacements in both directions, that owns one of its CRDs.
+/// Returns another ClusterServiceVersion of the namespace, outside the chain of replacements in both directions, that owns
+/// one of its CRDs.
 fn conflicting_owner<'w>(world: &Reader<'w>, csv: Csv<'w>) -> Option<Csv<'w>> {
     let owned: Vec<&str> = csv.owned_crd_names().collect();
     if owned.is_empty() {
@@ -189,7 +192,7 @@ fn invalid_webhooks(csv: Csv<'_>) -> Option<Step> {
     Some(failed(csv, Step::to(Phase::Failed, reason::INVALID_WEBHOOK_DESCRIPTION, problem)))
 }
 
-/// What the API server refused of this ClusterServiceVersion's install, and is not to be tried again yet.
+/// Returns the refusal of this ClusterServiceVersion's install that is not retried yet.
 fn install_refusal<'w>(world: &Reader<'w>, key: &Key, now: Timestamp) -> Option<&'w Refusal> {
     let is_install = |r: &&Refusal| {
         let own = [kind::CLUSTER_SERVICE_VERSION, kind::OPERATOR_GROUP].iter().any(|k| k.kind == r.target.gvk.kind);
@@ -198,13 +201,13 @@ fn install_refusal<'w>(world: &Reader<'w>, key: &Key, now: Timestamp) -> Option<
     world.refusals(key).iter().filter(is_install).find(|r| !r.is_stale() && r.retry_at > now)
 }
 
-/// Why the install cannot go on now.
+/// Returns why the install cannot continue now.
 fn install_failure(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> Option<Step> {
     let is_forbidden = |r: &Refusal| r.status.is_forbidden() && r.target.gvk.kind == "Deployment";
     let refusal = install_refusal(world, key, now).filter(|r| !is_forbidden(r) || r.attempts >= FORBIDDEN_TRIES);
     let why = webhooks::obstacle(world, csv).or_else(|| refusal.map(|r| r.status.message.clone()))?;
     if let Some(refusal) = refusal.filter(|r| is_forbidden(r)) {
-        // Two layers of OLM say it.
+        // Two layers of OLM add the prefix.
         let message = format!("install strategy failed: install strategy failed: {}", refusal.status.message);
         return Some(failed(csv, Step::to(Phase::Failed, reason::NO_RETRY, message)));
     }
@@ -212,14 +215,14 @@ fn install_failure(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) 
     Some(failed(csv, step).again_at(refusal.map(|r| r.retry_at)))
 }
 
-/// Certificates are made first: nothing else can be written without them.
+/// Creates certificates first: nothing else can be written without them.
 fn install_ready(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> Step {
     if let Some(failure) = install_failure(world, csv, key, now) {
         return failure;
     }
     let mut actions = serving::prepare(world, csv, now);
     if serving::is_rotation_due(world, csv, now) {
-        return Step::stay().after(actions).because(not_healthy(csv, "its certificates are made"));
+        return Step::stay().after(actions).because(not_healthy(csv, "its certificates are being created"));
     }
     actions.extend(deployments::install(world, csv));
     actions.extend(apiservices::install(world, csv));
@@ -238,8 +241,8 @@ fn not_healthy(csv: Csv<'_>, message: &str) -> Reason {
     }
 }
 
-/// The check of what was installed; what is not good goes to `phase` with `reason` (olm-behaviour/csv.md#install-check). Webhooks that are
-/// no longer declared go.
+/// Checks what was installed. A problem leads to `phase` with `reason` (olm-behaviour/csv.md#install-check). Webhooks that
+/// are no longer declared are deleted.
 fn check(world: &Reader<'_>, csv: Csv<'_>, phase: Phase, reason: &'static str) -> Step {
     let deployments = deployments::check(world, csv);
     match &deployments {
@@ -302,7 +305,7 @@ fn succeeded(world: &Reader<'_>, csv: Csv<'_>, now: Timestamp) -> Step {
     })
 }
 
-/// What is wrong with owned APIServices, as Go joins errors.
+/// Returns what is wrong with owned APIServices, joined as Go joins errors.
 fn api_service_problems(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
     let problems = apiservices::problems(world, csv);
     match &problems[..] {
@@ -358,14 +361,14 @@ fn failed_again(world: &Reader<'_>, csv: Csv<'_>, key: &Key, now: Timestamp) -> 
     })
 }
 
-/// Does the namespace's OperatorGroup let failed ClusterServiceVersions be replaced?
+/// Returns whether the namespace's OperatorGroup lets failed ClusterServiceVersions be replaced.
 fn fails_forward(world: &Reader<'_>, csv: Csv<'_>) -> bool {
     world.in_namespace(&kind::OPERATOR_GROUP, csv.namespace()).any(|g| OperatorGroup::of(g.json()).fails_forward())
 }
 
 fn replacing(world: &Reader<'_>, csv: Csv<'_>) -> Step {
     if let Some(older) = siblings::replaced(world, csv) {
-        return Step::stay().because(waits_for(csv, older, "the older one has to go first"));
+        return Step::stay().because(waits_for(csv, older, "the older ClusterServiceVersion has to be deleted first"));
     }
     let replacements = siblings::replacements(world, csv);
     let target = if fails_forward(world, csv) { upgrade::newest(world, csv) } else { replacements.first().copied() };

@@ -1,4 +1,4 @@
-//! May a ClusterServiceVersion be replaced now? (olm-behaviour/csv.md#upgrades)
+//! Decides whether a ClusterServiceVersion may be replaced now (olm-behaviour/csv.md#upgrades).
 
 use serde_json::Value;
 
@@ -7,7 +7,8 @@ use crate::api::cluster_service_version::Csv;
 use crate::api::object;
 use crate::world::{Reader, kind};
 
-/// Why the operator of `old` does not want to be upgraded now; `None` when it may be. The OperatorCondition of its name tells.
+/// Returns why the operator of `old` must not be upgraded now, according to the OperatorCondition of its name; `None` when
+/// it may be.
 pub(super) fn objection(world: &Reader<'_>, old: Csv<'_>) -> Option<String> {
     let condition = world.json(&kind::OPERATOR_CONDITION, old.namespace(), old.name())?;
     let upgradeable = |path: &[&str]| -> Option<&Value> {
@@ -25,7 +26,7 @@ pub(super) fn objection(world: &Reader<'_>, old: Csv<'_>) -> Option<String> {
     if status == "False" { refusal(reported) } else { None }
 }
 
-/// The newest of the chain of replacements that starts at `csv`, unless the chain is a circle.
+/// Returns the newest of the chain of replacements that starts at `csv`, unless the chain is a cycle.
 pub(super) fn newest<'w>(world: &Reader<'w>, csv: Csv<'_>) -> Option<Csv<'w>> {
     let mut seen = vec![csv.name().to_owned()];
     let mut newest: Option<Csv<'w>> = None;

@@ -20,12 +20,12 @@ use crate::membership;
 use crate::plan::{Action, Propagation};
 use crate::world::{IndexKey, Reader, kind};
 
-/// Label of a configuration: which description it is of.
+/// Label of a configuration: the name of its description.
 pub(super) const GENERATE_NAME: &str = "olm.webhook-description-generate-name";
-/// Label of a configuration: what the description said.
+/// Label of a configuration: the hash of its description.
 const HASH: &str = "olm.webhook-description-hash";
 
-/// What is copied from a description to the webhook.
+/// The fields that are copied from a description to the webhook.
 const COPIED: [&str; 8] = [
     "rules",
     "failurePolicy",
@@ -54,12 +54,12 @@ fn conversions(csv: Csv<'_>) -> impl Iterator<Item = (&Value, &str)> {
     csv.webhooks().iter().filter(|d| is_conversion(d)).flat_map(crds)
 }
 
-/// The names of the CustomResourceDefinitions whose objects are converted.
+/// Returns the names of the CustomResourceDefinitions whose objects are converted.
 pub(super) fn converted(csv: Csv<'_>) -> impl Iterator<Item = &str> {
     conversions(csv).map(|(_, crd)| crd)
 }
 
-/// What OLM refuses in descriptions, in its words.
+/// Returns what OLM rejects in descriptions, in its words.
 pub(super) fn invalid(csv: Csv<'_>) -> Option<&'static str> {
     let webhooks = csv.webhooks();
     if webhooks.iter().enumerate().any(|(n, d)| webhooks[..n].iter().any(|other| name(other) == name(d))) {
@@ -83,7 +83,7 @@ pub(super) fn invalid(csv: Csv<'_>) -> Option<&'static str> {
     })
 }
 
-/// Why the webhooks cannot be installed, whatever is tried.
+/// Returns why the webhooks cannot be installed, independent of retries.
 pub(super) fn obstacle(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
     let missing = |d: &&Value| Server::named(csv, d).is_none();
     if let Some(description) = csv.webhooks().iter().find(missing) {
@@ -119,7 +119,7 @@ pub(super) fn obstacle(world: &Reader<'_>, csv: Csv<'_>) -> Option<String> {
     })
 }
 
-/// The configurations of a ClusterServiceVersion, by name.
+/// Returns the configurations of a ClusterServiceVersion, by name.
 fn owned<'w>(world: &Reader<'w>, csv: Csv<'_>) -> Vec<&'w Value> {
     let ours = world.indexed(IndexKey::OwnerLabels {
         kind: "ClusterServiceVersion".to_owned(),
@@ -141,7 +141,7 @@ fn is_of(configuration: &Value, description: &Value) -> bool {
         && object::label(configuration, GENERATE_NAME) == Some(name(description))
 }
 
-/// Writes that remove configurations that are no longer declared, or are declared once and there twice.
+/// Returns the writes that remove configurations that are no longer declared, and duplicates.
 pub(super) fn surplus(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
     let owned = owned(world, csv);
     let first_of = |d| owned.iter().find(|o| is_of(o, d)).map(|o| object::uid(o));
@@ -153,7 +153,7 @@ pub(super) fn surplus(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
         .collect()
 }
 
-/// Whose requests the webhooks see: those in the namespaces that the OperatorGroup targets.
+/// Returns the selector for the namespaces that the OperatorGroup targets.
 fn namespace_selector(world: &Reader<'_>, csv: Csv<'_>) -> Value {
     let groups = membership::groups(world, csv.namespace());
     let Some(group) = groups.first() else { return json!({}) };
@@ -177,7 +177,7 @@ fn service(csv: Csv<'_>, server: Server<'_>, description: &Value, default_path: 
     service
 }
 
-/// The configuration for a description; `None` as long as its server has no certificate.
+/// Returns the configuration for a description; `None` as long as its server has no certificate.
 fn desired(world: &Reader<'_>, csv: Csv<'_>, description: &Value) -> Option<Value> {
     let server = Server::named(csv, description)?;
     let pair = server.pair(world)?;
@@ -210,7 +210,7 @@ fn desired(world: &Reader<'_>, csv: Csv<'_>, description: &Value) -> Option<Valu
     Some(configuration)
 }
 
-/// `spec.conversion` for a description, as a merge patch has it; `None` as long as its server has no certificate.
+/// Returns `spec.conversion` for a description, as a merge patch; `None` as long as its server has no certificate.
 fn conversion(world: &Reader<'_>, csv: Csv<'_>, description: &Value) -> Option<Value> {
     let server = Server::named(csv, description)?;
     let pair = server.pair(world)?;
@@ -223,7 +223,7 @@ fn conversion(world: &Reader<'_>, csv: Csv<'_>, description: &Value) -> Option<V
     }))
 }
 
-/// Writes that bring all webhooks about.
+/// Returns the writes that create or update all webhooks.
 pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
     let mut actions = surplus(world, csv);
     let owned = owned(world, csv);
@@ -232,7 +232,7 @@ pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
         let live = owned.iter().find(|o| is_of(o, description)).copied();
         let is_old = |live: &Value| object::label(live, HASH) != object::label(&wanted, HASH);
         actions.extend(match live {
-            // What the description no longer says must go.
+            // Fields that the description no longer contains must be removed.
             Some(live) if is_old(live) => {
                 let mut bare = live.clone();
                 bare["webhooks"] = json!([]);
@@ -249,7 +249,7 @@ pub(super) fn install(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
         };
         if !object::covers(object::at(live, &["spec", "conversion"]), &wanted) {
             let mut wanted = wanted;
-            // There may have been an address instead.
+            // A previous conversion may have had a URL.
             wanted["webhook"]["clientConfig"]["url"] = Value::Null;
             actions.push(convert(live, wanted));
         }
@@ -265,17 +265,17 @@ fn convert(crd: &Value, conversion: Value) -> Action {
     }
 }
 
-/// Why webhooks are not as they should be.
+/// Why webhooks are not as desired.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Broken {
-    /// A configuration is missing, or an old one.
+    /// A configuration is missing or outdated.
     Missing,
-    /// Something else has to be installed again.
+    /// Another part has to be installed again.
     Failed(String),
 }
 
-/// Are all webhooks there, of their descriptions, and do they trust the certificates? What an administrator has changed otherwise, to
-/// get out of trouble, stays until the next install.
+/// Checks that all webhooks exist, match their descriptions, and trust the certificates. Other changes by an administrator,
+/// such as to resolve an outage, are preserved until the next install.
 pub(super) fn check(world: &Reader<'_>, csv: Csv<'_>) -> Result<(), Broken> {
     for description in csv.webhooks() {
         let problems = Server::named(csv, description).map_or_else(Vec::new, |server| server.problems(world));
@@ -307,8 +307,8 @@ pub(super) fn check(world: &Reader<'_>, csv: Csv<'_>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Writes that let CustomResourceDefinitions do without conversion when the one goes who converts, unless another has taken over.
-/// Else their custom resources could not even be deleted.
+/// Returns the writes that disable conversion when the converting ClusterServiceVersion is deleted, unless another one has
+/// taken over. Otherwise the custom resources could not even be deleted.
 pub(super) fn retreat(world: &Reader<'_>, csv: Csv<'_>) -> Vec<Action> {
     let replacements = siblings::replacements(world, csv);
     let is_taken_over = |crd: &str| replacements.iter().any(|new| conversions(*new).any(|(_, name)| name == crd));

@@ -1,28 +1,28 @@
-//! The table of the design: what OLM does about a member, from what its group, others, and it itself provide
-//! (olm-behaviour/operatorgroup.md#intersection).
+//! The design's table of what OLM does about a member, depending on what its group, other groups, and the member itself
+//! provide (olm-behaviour/operatorgroup.md#intersection).
 
 use crate::api::cluster_service_version::reason;
 
 /// A row of the table, and what OLM does in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ApiConflict {
-    /// Nobody else provides its APIs, and the group's annotation names them all.
+    /// No other group provides its APIs, and the group's annotation contains all of them.
     Continue,
-    /// Nobody else provides its APIs, and the annotation lacks some: they are added.
+    /// No other group provides its APIs, and the annotation lacks some: they are added.
     Add,
-    /// The same, but the group is static.
+    /// Like `Add`, but the group is static.
     StaticLacks,
-    /// Somebody else provides some of its APIs, and the annotation lacks some.
+    /// Another group provides some of its APIs, and the annotation lacks some.
     Conflict,
-    /// Somebody else provides some of its APIs, and the annotation names them all: they are taken out of it.
+    /// Another group provides some of its APIs, and the annotation contains all of them: they are removed from it.
     Remove,
-    /// The same, but the group is static.
+    /// Like `Remove`, but the group is static.
     StaticContested,
 }
 
 impl ApiConflict {
-    /// The row for a member: does an intersecting group provide one of its APIs, does its own group's annotation name all of them, and
-    /// is that group static?
+    /// Returns the row for a member. `contested`: an intersecting group provides one of its APIs. `covered`: its own
+    /// group's annotation contains all of them. `is_static`: its own group is static.
     pub fn of(contested: bool, covered: bool, is_static: bool) -> Self {
         match (contested, covered, is_static) {
             (false, true, _) => Self::Continue,
@@ -34,7 +34,7 @@ impl ApiConflict {
         }
     }
 
-    /// Its name in documents.
+    /// Returns its name in documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Continue => "Continue",
@@ -46,7 +46,7 @@ impl ApiConflict {
         }
     }
 
-    /// The reason with which the ClusterServiceVersion fails, if it does.
+    /// Returns the reason of the ClusterServiceVersion's failure, if it fails.
     pub fn reason(self) -> Option<&'static str> {
         match self {
             Self::Continue | Self::Add | Self::Remove => None,
@@ -55,33 +55,33 @@ impl ApiConflict {
         }
     }
 
-    /// When the row holds.
+    /// Returns the condition under which the row applies.
     pub fn condition(self) -> &'static str {
         match self {
-            Self::Continue => "no other group provides its APIs, and its group names them all",
-            Self::Add => "no other group provides its APIs, and its group does not name them all",
+            Self::Continue => "no other group provides its APIs, and its group's annotation contains all of them",
+            Self::Add => "no other group provides its APIs, and its group's annotation lacks some",
             Self::StaticLacks => {
-                "no other group provides its APIs, and its group, which is static, does not name them all"
+                "no other group provides its APIs, and its group is static and its annotation lacks some"
             }
-            Self::Conflict => "another group provides some of its APIs, and its group does not name them all",
-            Self::Remove => "another group provides some of its APIs, and its group names them all",
+            Self::Conflict => "another group provides some of its APIs, and its group's annotation lacks some",
+            Self::Remove => "another group provides some of its APIs, and its group's annotation contains all of them",
             Self::StaticContested => {
-                "another group provides some of its APIs, and its group, which is static, names them all"
+                "another group provides some of its APIs, and its group is static and its annotation contains all of them"
             }
         }
     }
 
-    /// What OLM does about it.
+    /// Returns what OLM does about it.
     pub fn consequence(self) -> &'static str {
         match self {
-            Self::Continue => "it goes on",
-            Self::Add => "they are added to its group's olm.providedAPIs, and it goes on",
+            Self::Continue => "it continues",
+            Self::Add => "they are added to its group's olm.providedAPIs, and it continues",
             Self::StaticLacks | Self::StaticContested => {
                 "it fails (CannotModifyStaticOperatorGroupProvidedAPIs), and its Deployments are deleted"
             }
             Self::Conflict => "it fails (InterOperatorGroupOwnerConflict), and its Deployments are deleted",
             Self::Remove => {
-                "they are taken out of its group's olm.providedAPIs; unless the other group gives them up meanwhile, it then fails \
+                "they are removed from its group's olm.providedAPIs; unless the other group gives them up meanwhile, it then fails \
                  (InterOperatorGroupOwnerConflict), and its Deployments are deleted"
             }
         }

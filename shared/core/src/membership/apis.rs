@@ -1,4 +1,4 @@
-//! The APIs that ClusterServiceVersions provide, and the annotation of OperatorGroups that names them
+//! The APIs that ClusterServiceVersions provide, and the annotation of OperatorGroups that contains them
 //! (olm-behaviour/operatorgroup.md#provided-apis, olm-behaviour/operatorgroup.md#intersection).
 
 use std::collections::BTreeSet;
@@ -15,13 +15,13 @@ use crate::world::{IndexKey, Reader};
 pub struct Apis(pub BTreeSet<String>);
 
 impl Apis {
-    /// What `olm.providedAPIs` names; what is not `Kind.version.group` is left out.
+    /// Parses `olm.providedAPIs`; entries that are not `Kind.version.group` are left out.
     pub fn parse(annotation: &str) -> Self {
         let items = annotation.split(',').map(|item| item.replace(' ', ""));
         Self(items.filter(|item| item.matches('.').count() >= 2).collect())
     }
 
-    /// What a ClusterServiceVersion provides: the CustomResourceDefinitions and APIServices it owns.
+    /// Returns what a ClusterServiceVersion provides: the CustomResourceDefinitions and APIServices that it owns.
     pub fn of(csv: &Value) -> Self {
         let crds = Csv::of(csv).owned_crds().iter().filter_map(|crd| {
             let (_, group) = object::text(crd, &["name"]).split_once('.')?;
@@ -32,19 +32,19 @@ impl Apis {
         Self(crds.chain(services).collect())
     }
 
-    /// These and those.
+    /// Returns the union.
     pub fn union(mut self, other: &Self) -> Self {
         self.0.extend(other.0.iter().cloned());
         self
     }
 
-    /// Those of these that `keep` says.
+    /// Returns the APIs for which `keep` returns true.
     fn filter(mut self, keep: impl Fn(&String) -> bool) -> Self {
         self.0.retain(keep);
         self
     }
 
-    /// Only what both have.
+    /// Returns the intersection.
     pub fn intersection(self, other: &Self) -> Self {
         self.filter(|api| other.0.contains(api))
     }
@@ -62,24 +62,24 @@ fn api(description: &Value, group: &str) -> String {
     format!("{}.{}.{group}", object::kind(description), object::text(description, &["version"]))
 }
 
-/// What becomes of the APIs that a ClusterServiceVersion provides in its OperatorGroup.
+/// The effect of the APIs that a ClusterServiceVersion provides on its OperatorGroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Provision {
-    /// The group's annotation names them, and no other group provides them to the same namespaces.
+    /// The group's annotation contains them, and no other group provides them to the same namespaces.
     Settled,
-    /// The group's annotation should name these.
+    /// The group's annotation should contain these.
     Annotate(Apis),
     /// Another group provides one of them to one of the same namespaces.
     Conflict,
-    /// The group's annotation would have to be changed, but it is static.
+    /// The group's annotation would have to change, but the group is static.
     Static,
 }
 
 /// Compares what a member provides with its group and with other groups that target the same namespaces.
 ///
-/// When groups that name the same APIs come to intersect, each of their members finds itself in a conflict, and the first to notice would
-/// give way; two that notice at once would both give way, and come back, for ever. Here it does not matter who notices: the group that was
-/// there first stays, as far as the others can give way.
+/// When groups with the same APIs start to intersect, each of their members is in conflict, and in OLM the first one to be
+/// processed gives way; two that are processed at the same time both give way, and recover, forever. Here the order does
+/// not matter: the oldest group stays, as far as the others can give way.
 pub fn provision(world: &Reader<'_>, group: Group<'_>, csv: &Value) -> Provision {
     let provides = Apis::of(csv);
     let annotated = group.provided();

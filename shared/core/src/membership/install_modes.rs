@@ -1,4 +1,5 @@
-//! Which targets a ClusterServiceVersion supports, by its install modes (olm-behaviour/operatorgroup.md#install-modes).
+//! Determines which targets a ClusterServiceVersion supports, by its install modes
+//! (olm-behaviour/operatorgroup.md#install-modes).
 
 use std::collections::BTreeSet;
 
@@ -7,10 +8,11 @@ use serde_json::Value;
 use crate::api::cluster_service_version::{Csv, reason};
 use crate::api::object;
 
-/// Does the ClusterServiceVersion support these targets (the value of `olm.targetNamespaces`) when it runs in `namespace`?
+/// Checks that the ClusterServiceVersion supports these targets (the value of `olm.targetNamespaces`) when it runs in
+/// `namespace`.
 ///
 /// # Errors
-/// It does not: reason and message as OLM writes them into its status.
+/// It does not: reason and message of OLM's status.
 pub fn supports(csv: &Value, namespace: &str, targets: &str) -> Result<(), (&'static str, String)> {
     let Modes { listed, inferred } = modes(csv).map_err(|message| ("InvalidInstallModes", message))?;
     let modes: BTreeSet<&str> = listed.union(&inferred).copied().collect();
@@ -18,16 +20,17 @@ pub fn supports(csv: &Value, namespace: &str, targets: &str) -> Result<(), (&'st
     check(&modes, namespace, &targets).map_err(|message| (reason::UNSUPPORTED_OPERATOR_GROUP, message))
 }
 
-/// The same as what OLM ships sees it, which infers no mode from another.
+/// Like [`supports`], but as released OLM versions check it, which infer no mode from another.
 ///
 /// # Errors
-/// As above.
+/// The message of [`supports`].
 pub fn supports_as_listed(csv: &Value, namespace: &str, targets: &str) -> Result<(), String> {
     let targets: Vec<&str> = targets.split(',').collect();
     check(&modes(csv)?.listed, namespace, &targets)
 }
 
-/// The install modes that a ClusterServiceVersion supports, listed or inferred; none where they contradict each other.
+/// Returns the install modes that a ClusterServiceVersion supports, listed or inferred; empty if they contradict each
+/// other.
 pub fn supported_modes(csv: &Value) -> BTreeSet<&str> {
     modes(csv).map(|Modes { listed, inferred }| &listed | &inferred).unwrap_or_default()
 }
@@ -38,11 +41,12 @@ struct Modes<'a> {
     inferred: BTreeSet<&'a str>,
 }
 
-/// What a supported mode says of one that is not listed: who watches several namespaces can watch one, and one may be its own.
+/// Inferred modes: a CSV that watches several namespaces can watch one, and that one may be its own.
 const IMPLIED: [(&str, &str); 2] = [("MultiNamespace", "SingleNamespace"), ("SingleNamespace", "OwnNamespace")];
 
-/// The supported install modes. One that is not listed is supported when another implies it, as OLM's design has it (what OLM ships never
-/// infers, olm-behaviour/README.md#design-and-code); what is listed as not supported is not.
+/// Returns the supported install modes. A mode that is not listed is supported when another one implies it, as in OLM's
+/// design (released versions never infer, olm-behaviour/README.md#design-and-code); a mode that is listed as unsupported is
+/// not.
 fn modes(csv: &Value) -> Result<Modes<'_>, String> {
     let listed: Vec<(&str, bool)> = Csv::of(csv)
         .install_modes()

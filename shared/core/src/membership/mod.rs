@@ -1,11 +1,11 @@
-//! The rules of OperatorGroups that several controllers go by: which namespaces a group targets, who is its member, which install
-//! modes that takes, and whose APIs clash. They decide nothing.
+//! Rules of OperatorGroups that several controllers share: the target namespaces of a group, its members, supported install
+//! modes, and API conflicts. They make no decisions.
 //!
 //! ```text
 //!   wanted_targets   spec -> namespaces          (the OperatorGroup's controller records them in its status)
-//!   Group            status -> targets, what its members carry, what it provides
-//!   install_modes    does a ClusterServiceVersion support the targets?
-//!   apis             what is provided, and does another group provide it to the same namespaces?
+//!   Group            status -> targets, annotations of its members, provided APIs
+//!   install_modes    whether a ClusterServiceVersion supports the targets
+//!   apis             provided APIs, and conflicts with groups that provide them to the same namespaces
 //! ```
 
 mod api_conflict;
@@ -31,16 +31,16 @@ use crate::api::operator_group::OperatorGroup;
 use crate::plan::{Account, Action};
 use crate::world::{Reader, kind};
 
-/// On a member, and copied with it: the name of its OperatorGroup.
+/// On a member, and its copies: the name of its OperatorGroup.
 pub const OPERATOR_GROUP: &str = "olm.operatorGroup";
-/// On a member, and copied with it: the namespace it runs in.
+/// On a member, and its copies: the namespace in which it runs.
 pub const OPERATOR_NAMESPACE: &str = "olm.operatorNamespace";
-/// On a member: the namespaces it is to watch, sorted and joined by commas, or `""` for all.
+/// On a member: the namespaces to watch, sorted and joined by commas, or `""` for all.
 pub const TARGET_NAMESPACES: &str = "olm.targetNamespaces";
-/// On an OperatorGroup: the APIs its members provide.
+/// On an OperatorGroup: the APIs that its members provide.
 pub const PROVIDED_APIS: &str = "olm.providedAPIs";
 
-/// An OperatorGroup, and what the rules make of it.
+/// An OperatorGroup with the rules of this module.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Group<'a>(OperatorGroup<'a>);
 
@@ -53,21 +53,22 @@ impl<'a> Deref for Group<'a> {
 }
 
 impl<'a> Group<'a> {
-    /// Reads it where it lies.
+    /// Wraps an OperatorGroup without copying.
     pub const fn of(json: &'a Value) -> Self {
         Self(OperatorGroup::of(json))
     }
 
-    /// The namespaces it targets as recorded in its status; exactly `""` when it is global.
+    /// Returns the target namespaces in its status; exactly `""` when it is global.
     pub fn targets(self) -> BTreeSet<&'a str> {
         self.target_namespaces().collect()
     }
 
-    /// The ServiceAccount with whose rights its members are installed, if it names one. It is one of the group's own namespace, whatever
-    /// the status says: who may write the status of a group must not get the rights of other namespaces.
+    /// Returns the ServiceAccount with whose permissions its members are installed, if it names one. It is always in the
+    /// group's own namespace, whatever the status contains: a client that may write the status of a group must not get
+    /// permissions of other namespaces.
     ///
     /// # Errors
-    /// The name of one that has not been found.
+    /// The name of an account that was not found.
     pub fn account(self) -> Result<Option<Account>, &'a str> {
         let wanted = self.service_account();
         match wanted {
@@ -79,17 +80,18 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Does it target all namespaces?
+    /// Returns whether it targets all namespaces.
     pub fn is_global(self) -> bool {
         self.targets() == BTreeSet::from([""])
     }
 
-    /// The APIs that its annotation names.
+    /// Returns the APIs in its annotation.
     pub fn provided(self) -> Apis {
         Apis::parse(object::annotation(self.json, PROVIDED_APIS).unwrap_or_default())
     }
 
-    /// The annotations that its members carry (olm-behaviour/operatorgroup.md#membership). Without targets there is none that names them.
+    /// Returns the annotations of its members (olm-behaviour/operatorgroup.md#membership), without the one for targets if
+    /// there are none.
     pub fn annotations(self) -> BTreeMap<String, String> {
         let mut annotations = BTreeMap::from([
             (OPERATOR_GROUP.to_owned(), self.name().to_owned()),
@@ -102,27 +104,28 @@ impl<'a> Group<'a> {
         annotations
     }
 
-    /// Does the status say what the group's own plan makes of its spec? Until it does nothing should rely on it. A group whose spec is
-    /// invalid, or whose ServiceAccount is missing, keeps the targets that it has, as in OLM.
+    /// Returns whether the status matches what the group's own plan derives from its spec. Until it does nothing should
+    /// rely on it. A group with an invalid spec, or a missing ServiceAccount, retains its targets, as in OLM.
     pub fn is_processed(self, world: &Reader<'_>) -> bool {
         let recorded: BTreeSet<String> = self.targets().into_iter().map(str::to_owned).collect();
         self.keeps_targets(world) || wanted_targets(world, self) == Ok(recorded)
     }
 
-    /// Is there something wrong with it, so that its targets stay as its status says, whatever its spec asks for?
+    /// Returns whether it is invalid, so that its targets stay those of its status, whatever its spec contains.
     pub fn keeps_targets(self, world: &Reader<'_>) -> bool {
         let account = self.service_account();
         let is_missing = |name| world.json(&kind::SERVICE_ACCOUNT, self.namespace(), name).is_none();
         !account.is_empty() && is_missing(account) || wanted_targets(world, self).is_err()
     }
 
-    /// Can the ClusterServiceVersion be its member: do the install modes support its targets? A group without targets takes every one.
+    /// Returns whether the install modes of the ClusterServiceVersion support its targets. A group without targets accepts
+    /// every one.
     pub fn takes(self, csv: &Value) -> bool {
         let targets: Vec<&str> = self.targets().into_iter().collect();
         targets.is_empty() || supports(csv, self.namespace(), &targets.join(",")).is_ok()
     }
 
-    /// The namespaces that count when groups are compared: its targets and its own; `None` stands for all.
+    /// Returns the namespaces that are compared: its targets and its own namespace; `None` stands for all.
     fn reach(self) -> Option<BTreeSet<&'a str>> {
         let mut targets = self.targets();
         if targets.contains("") {
@@ -132,8 +135,9 @@ impl<'a> Group<'a> {
         Some(targets)
     }
 
-    /// Is there a namespace that both groups target, where the own namespace of each counts as one that it targets? (OLM's design; what OLM
-    /// ships leaves the own namespace out as long as a selector matches nothing, olm-behaviour/operatorgroup.md#intersection.)
+    /// Returns whether both groups have a common namespace, where the own namespace of each is included. (OLM's design;
+    /// released versions exclude the own namespace as long as a selector matches nothing,
+    /// olm-behaviour/operatorgroup.md#intersection.)
     pub fn intersects(self, other: Group<'_>) -> bool {
         match (self.reach(), other.reach()) {
             (None, _) | (_, None) => true,
@@ -141,7 +145,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Was it there before the other? Of two made in the same second, or not yet, the one whose namespace and name come first.
+    /// Returns whether it is older than the other. Groups of the same second, or that do not exist yet, are ordered by
+    /// namespace and name.
     pub fn precedes(self, other: Group<'_>) -> bool {
         let order = |group: Group<'_>| {
             let made = Metadata::of(group.json).created().to_owned();
@@ -151,20 +156,21 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The write that makes an OperatorGroup's annotation name these APIs. Like OLM's, it leaves the object as Go writes it.
+/// Returns the write that sets the APIs in an OperatorGroup's annotation. Like OLM's write, it formats the object as Go
+/// does.
 pub fn annotate(group: Group<'_>, apis: &Apis) -> Action {
     let mut new = group.json.clone();
     object::set_annotation(&mut new, PROVIDED_APIS, &apis.to_string());
     Action::Update(GoType::OPERATOR_GROUP.normalise(&new))
 }
 
-/// The OperatorGroups of a namespace, by name.
+/// Returns the OperatorGroups of a namespace, by name.
 pub fn groups<'w>(world: &Reader<'w>, namespace: &str) -> Vec<Group<'w>> {
     world.in_namespace(&kind::OPERATOR_GROUP, namespace).map(|o| Group::of(o.json())).collect()
 }
 
-/// The OperatorGroup that a ClusterServiceVersion is an active member of: the one it names, in its own namespace, with the targets it
-/// carries (olm-behaviour/operatorgroup.md#membership).
+/// Returns the OperatorGroup of which a ClusterServiceVersion is an active member: the one that it names, in its own
+/// namespace, with the targets in its annotation (olm-behaviour/operatorgroup.md#membership).
 pub fn group_of<'w>(world: &Reader<'w>, csv: &Value) -> Option<Group<'w>> {
     let name = object::annotation(csv, OPERATOR_GROUP)?;
     let group = Group::of(world.json(&kind::OPERATOR_GROUP, object::namespace(csv), name)?);
@@ -173,24 +179,25 @@ pub fn group_of<'w>(world: &Reader<'w>, csv: &Value) -> Option<Group<'w>> {
     (annotations.contains_key(TARGET_NAMESPACES) && annotations.iter().all(carried)).then_some(group)
 }
 
-/// The ClusterServiceVersions of a namespace that are not copies, by name.
+/// Returns the ClusterServiceVersions of a namespace that are not copies, by name.
 pub fn originals<'w>(world: &Reader<'w>, namespace: &str) -> impl Iterator<Item = &'w Value> + use<'w> {
     world.in_namespace(&kind::CLUSTER_SERVICE_VERSION, namespace).map(|o| o.json()).filter(|csv| !is_copy(csv))
 }
 
-/// The namespaces that an OperatorGroup's spec asks for; exactly `""` for all of them (olm-behaviour/operatorgroup.md#target-namespaces).
-/// Named namespaces need not exist. Reads the labels of all namespaces only when there is a selector.
+/// Returns the target namespaces of an OperatorGroup's spec; exactly `""` for all of them
+/// (olm-behaviour/operatorgroup.md#target-namespaces). Named namespaces need not exist. Reads the labels of all namespaces
+/// only when there is a selector.
 ///
 /// # Errors
-/// The spec makes no sense; says why.
+/// The spec is invalid, for the returned reason.
 pub fn wanted_targets(world: &Reader<'_>, group: Group<'_>) -> Result<BTreeSet<String>, String> {
     let named: Vec<&str> = group.wanted_namespaces().collect();
     if named.contains(&"") {
         return Err(format!("TargetNamespaces cannot contain NamespaceAll: [{}]", named.join(" ")));
     }
     if let Some(name) = named.iter().find(|name| name.contains(',')) {
-        // In the annotation of members it would be taken for two.
-        return Err(format!("targetNamespaces: {name:?} cannot be the name of a namespace"));
+        // In the annotation of members it would be two names.
+        return Err(format!("targetNamespaces: {name:?} is not a valid name of a namespace"));
     }
     if !named.is_empty() {
         return Ok(named.into_iter().map(str::to_owned).collect());

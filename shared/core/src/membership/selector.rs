@@ -1,4 +1,4 @@
-//! A label selector as Kubernetes evaluates it: `matchLabels` and `matchExpressions`, all of which must hold.
+//! A label selector as Kubernetes evaluates it: `matchLabels` and `matchExpressions`, which are ANDed.
 
 use serde_json::Value;
 
@@ -33,12 +33,12 @@ impl<'a> Selector<'a> {
         Ok(Self { requirements: labels.chain(expressions).collect::<Result<_, String>>()? })
     }
 
-    /// Does it ask for nothing?
+    /// Returns whether it has no requirements.
     pub(super) fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
 
-    /// Does the object have labels as asked for?
+    /// Returns whether the labels of the object match.
     pub(super) fn selects(&self, object: &Value) -> bool {
         self.requirements.iter().all(|Requirement { key, operator }| {
             let label = object::label(object, key);
@@ -70,7 +70,7 @@ impl<'a> Requirement<'a> {
         Self::of(key, operator)
     }
 
-    /// As Kubernetes, takes only what a label could be: with other keys, to have none would select everything.
+    /// Accepts only valid label keys and values, like Kubernetes: otherwise "does not exist" would match everything.
     fn of(key: &'a str, operator: Operator<'a>) -> Result<Self, String> {
         if let Some(problem) = labels::key_problem(key) {
             return Err(format!("selector: {key:?} is not the key of a label: {problem}"));

@@ -27,7 +27,7 @@ fn csv(spec: &Value) -> Value {
 }
 
 #[test]
-fn the_account_is_one_of_the_groups_own_namespace() {
+fn the_account_is_in_the_groups_namespace() {
     let mut group = group("garden", &json!({"serviceAccountName": "gardener"}), &json!(["garden"]), "");
     group["status"]["serviceAccountRef"] = json!({"name": "gardener", "namespace": "kube-system"});
     let account = Group::of(&group).account().unwrap().unwrap();
@@ -37,7 +37,7 @@ fn the_account_is_one_of_the_groups_own_namespace() {
 }
 
 #[test]
-fn targets_are_named_selected_or_all() {
+fn targets_are_named_selected_or_all_namespaces() {
     let world = world(&[
         namespace("a", &json!({"team": "roses", "tier": "one"})),
         namespace("b", &json!({"team": "tulips"})),
@@ -48,7 +48,7 @@ fn targets_are_named_selected_or_all() {
         (json!({"targetNamespaces": ["b", "nowhere"]}), Ok(vec!["b", "nowhere"])),
         (json!({"targetNamespaces": ["b"], "selector": {"matchLabels": {"team": "roses"}}}), Ok(vec!["b"])),
         (json!({"targetNamespaces": ["b", "b", "No Name"]}), Ok(vec!["No Name", "b"])),
-        (json!({"targetNamespaces": ["a,b"]}), Err("targetNamespaces: \"a,b\" cannot be the name of a namespace")),
+        (json!({"targetNamespaces": ["a,b"]}), Err("targetNamespaces: \"a,b\" is not a valid name of a namespace")),
         (json!({"targetNamespaces": ["b", ""]}), Err("TargetNamespaces cannot contain NamespaceAll: [b ]")),
         (json!({}), Ok(vec![""])),
         (json!({"targetNamespaces": [], "selector": null}), Ok(vec![""])),
@@ -82,7 +82,7 @@ fn targets_are_named_selected_or_all() {
 }
 
 #[test]
-fn what_no_label_can_be_selects_nothing_nor_everything() {
+fn invalid_labels_select_neither_nothing_nor_everything() {
     let world = world(&[namespace("a", &json!({"team": "roses"}))]);
     let long = "x".repeat(64);
     for (key, value) in [("no key", "x"), (&long, "x"), ("Team/x", "x"), ("team", "no value"), ("team", &long)] {
@@ -98,7 +98,7 @@ fn what_no_label_can_be_selects_nothing_nor_everything() {
 }
 
 #[test]
-fn a_group_is_processed_when_its_status_says_what_its_spec_asks() {
+fn a_group_is_processed_when_its_status_matches_its_spec() {
     let world = world(&[]);
     let reader = Reader::new(&world);
     for (spec, targets, expected) in [
@@ -107,7 +107,7 @@ fn a_group_is_processed_when_its_status_says_what_its_spec_asks() {
         (json!({"targetNamespaces": ["b", "a"]}), json!(["a", "b"]), true),
         (json!({"targetNamespaces": ["b", "a"]}), json!(["a"]), false),
         (json!({"selector": {"matchLabels": {"team": "lilies"}}}), json!(null), true),
-        // What is invalid stays as it is.
+        // The targets of an invalid group do not change.
         (json!({"targetNamespaces": [""]}), json!(null), true),
         (json!({"targetNamespaces": ["b"], "serviceAccountName": "missing"}), json!(["a"]), true),
     ] {
@@ -167,11 +167,11 @@ fn copies_are_known_by_label_or_status() {
     assert!(!is_copy(&edited), "an original whose annotation was edited");
     let mut copy = edited;
     copy["status"] = json!({"reason": "Copied"});
-    assert!(is_copy(&copy), "a copy that somebody took the label from");
+    assert!(is_copy(&copy), "a copy whose label was removed");
 }
 
 #[test]
-fn install_modes_decide_about_targets() {
+fn install_modes_determine_supported_targets() {
     const OWN: &str = "OwnNamespace InstallModeType not supported, cannot configure to watch own namespace";
     const ALL: &str = "AllNamespaces InstallModeType not supported, cannot configure to watch all namespaces";
     const SINGLE: &str = "SingleNamespace InstallModeType not supported, cannot configure to watch one namespace";
@@ -179,7 +179,8 @@ fn install_modes_decide_about_targets() {
     const MIXED: &str =
         "operatorgroup has invalid selected namespaces, NamespaceAll found when |selected namespaces| > 1";
     const ALL_MODES: [&str; 4] = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
-    // What is supported, when all else is listed as not supported; and whether the same is so when all else is left out.
+    // What is supported, when all other modes are listed as unsupported; and whether the result is the same when they are
+    // not listed.
     let cases: [(&[&str], &str, Option<&str>, bool); 12] = [
         (&["OwnNamespace"], "garden", None, true),
         (&["SingleNamespace", "AllNamespaces"], "garden", Some(OWN), false),
@@ -202,7 +203,7 @@ fn install_modes_decide_about_targets() {
         let expected = expected.map_or(Ok(()), |message| Err(("UnsupportedOperatorGroup", message.to_owned())));
         assert_eq!(ask(list(&ALL_MODES)), expected, "{supported:?} {targets:?}");
         let inferred = if needs_no_list { expected } else { Ok(()) };
-        assert_eq!(ask(list(supported)), inferred, "{supported:?} {targets:?}, the others left out");
+        assert_eq!(ask(list(supported)), inferred, "{supported:?} {targets:?}, the others not listed");
     }
     let twice = json!({"installModes": [{"type": "OwnNamespace", "supported": true}, {"type": "OwnNamespace", "supported": false}]});
     let message =
@@ -258,7 +259,7 @@ fn provided_apis_are_annotated_unless_another_group_provides_them() {
 }
 
 #[test]
-fn annotations_that_people_write_count_with_their_spaces() {
+fn annotations_may_contain_spaces() {
     let csv = csv(&json!({"customresourcedefinitions": {"owned": [
         {"name": "roses.garden.example.com", "kind": "Rose", "version": "v1"},
     ]}}));
@@ -270,7 +271,7 @@ fn annotations_that_people_write_count_with_their_spaces() {
 }
 
 #[test]
-fn the_own_namespace_of_a_group_always_counts() {
+fn the_own_namespace_of_a_group_is_always_included() {
     let intersect = |a: (&str, Value), b: (&str, Value)| {
         let (a, b) = (group(a.0, &json!({}), &a.1, ""), group(b.0, &json!({}), &b.1, ""));
         let found = Group::of(&a).intersects(Group::of(&b));
@@ -281,13 +282,13 @@ fn the_own_namespace_of_a_group_always_counts() {
     assert!(intersect(("garden", json!(["field"])), ("meadow", json!(["field"]))));
     assert!(intersect(("garden", json!(["field"])), ("meadow", json!(["garden"]))));
     assert!(intersect(("garden", json!(["field"])), ("field", json!(["field"]))));
-    assert!(intersect(("garden", json!([])), ("meadow", json!(["garden"]))), "although it targets none");
+    assert!(intersect(("garden", json!([])), ("meadow", json!(["garden"]))), "although it has no targets");
     assert!(intersect(("garden", json!([])), ("meadow", json!([""]))));
     assert!(!intersect(("garden", json!([])), ("meadow", json!([]))));
 }
 
 #[test]
-fn of_groups_that_come_to_intersect_the_first_stays() {
+fn of_groups_that_start_to_intersect_the_older_one_stays() {
     let rose = "Rose.v1.garden.example.com";
     let csv = csv(&json!({"customresourcedefinitions": {"owned": [
         {"name": "roses.garden.example.com", "kind": "Rose", "version": "v1"},
@@ -298,7 +299,7 @@ fn of_groups_that_come_to_intersect_the_first_stays() {
         group
     };
     let give_way = Provision::Annotate(Apis::default());
-    // The other group: its namespace, when it was made, and whether it is static.
+    // The other group: its namespace, its creation time, and whether it is static.
     for (namespace, second, fixed, expected) in [
         ("zoo", 1, false, give_way.clone()),
         ("zoo", 3, false, Provision::Settled),

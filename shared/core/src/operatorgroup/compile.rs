@@ -1,7 +1,7 @@
-//! Compiles OperatorGroups: from an install mode and a set of namespaces to a group
+//! Compiles OperatorGroups from an install mode and a set of namespaces
 //! (olm-behaviour/README.md#design-and-code).
 //!
-//! *Guarantee*: what is compiled is a group whose targets are those that the install mode means when the operator runs in its
+//! *Guarantee*: the targets of a compiled group are those that the install mode means for an operator in the group's
 //! namespace.
 
 #[cfg(test)]
@@ -17,24 +17,24 @@ use crate::api::names::{LONGEST_LABEL, LONGEST_SUBDOMAIN, is_label, is_subdomain
 use crate::api::object;
 use crate::membership;
 
-/// How an operator is installed: which namespaces it watches.
+/// An install mode: the namespaces that an operator watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InstallMode {
-    /// The one it runs in.
+    /// The operator's own namespace.
     OwnNamespace,
-    /// One other.
+    /// One other namespace.
     SingleNamespace,
-    /// Several.
+    /// Several namespaces.
     MultiNamespace,
-    /// All.
+    /// All namespaces.
     AllNamespaces,
 }
 
 impl InstallMode {
-    /// All there are.
+    /// All install modes.
     pub const ALL: [Self; 4] = [Self::OwnNamespace, Self::SingleNamespace, Self::MultiNamespace, Self::AllNamespaces];
 
-    /// The mode of an operator that runs in `namespace` and watches these; none watches nothing.
+    /// Returns the mode of an operator in `namespace` that watches these namespaces; `None` if it watches none.
     pub fn of(namespace: &str, targets: &BTreeSet<String>) -> Option<Self> {
         let mut names = targets.iter().map(String::as_str);
         match (names.next(), names.next()) {
@@ -48,7 +48,7 @@ impl InstallMode {
 }
 
 impl fmt::Display for InstallMode {
-    /// As ClusterServiceVersions spell it.
+    /// Writes the mode as ClusterServiceVersions spell it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::OwnNamespace => "OwnNamespace",
@@ -62,44 +62,44 @@ impl fmt::Display for InstallMode {
 impl FromStr for InstallMode {
     type Err = String;
 
-    /// Upper and lower case are the same.
+    /// Parses a mode, case-insensitively.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let found = Self::ALL.into_iter().find(|mode| mode.to_string().eq_ignore_ascii_case(text));
         found.ok_or_else(|| "expected OwnNamespace, SingleNamespace, MultiNamespace or AllNamespaces".to_owned())
     }
 }
 
-/// What to compile.
+/// The input of [`compile`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
     /// The group's name.
     pub name: String,
-    /// The operator's namespace, which is the group's.
+    /// The operator's namespace, which is that of the group.
     pub namespace: String,
-    /// The install mode; none: what the namespaces mean.
+    /// The install mode; `None` to derive it from the namespaces.
     pub mode: Option<InstallMode>,
-    /// The namespaces to watch, or `""` for all; none: what the mode means.
+    /// The namespaces to watch, or `""` for all; empty to derive them from the mode.
     pub targets: Vec<String>,
-    /// The ServiceAccount with whose rights members are installed.
+    /// The ServiceAccount with whose permissions members are installed.
     pub service_account: Option<String>,
 }
 
-/// A group that was compiled.
+/// A compiled group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compiled {
-    /// The install mode that it stands for.
+    /// Its install mode.
     pub mode: InstallMode,
     /// The OperatorGroup.
     pub group: Value,
 }
 
-/// Why a wish makes no sense, and what to wish for instead.
+/// Why the input is invalid, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refused {
-    /// What does not fit.
+    /// What is invalid.
     pub message: String,
-    /// What would.
+    /// How to fix it.
     pub hint: String,
 }
 
@@ -107,19 +107,19 @@ fn refused(message: impl Into<String>, hint: impl Into<String>) -> Refused {
     Refused { message: message.into(), hint: hint.into() }
 }
 
-/// Compiles a group: without mode and namespaces one for the operator's own namespace; else the namespaces are checked against the mode
-/// and the operator's namespace. Where the design says nothing, since only one of the two is given, it follows from that one.
+/// Compiles a group: without mode and namespaces one for the operator's own namespace; otherwise the namespaces are checked
+/// against the mode and the operator's namespace. If only one of the two is given, the other one follows from it.
 ///
 /// # Errors
-/// The namespaces are not what the mode means, or names cannot be names.
+/// The namespaces do not match the mode, or a name is invalid.
 pub fn compile(wish: &Wish) -> Result<Compiled, Refused> {
     let Wish { name, namespace, mode, targets, service_account } = wish;
     check_names(wish)?;
     let given: BTreeSet<String> = targets.iter().cloned().collect();
     if given.len() > 1 && given.contains("") {
         return Err(refused(
-            "all namespaces (\"\") and single ones do not go together",
-            "name either all namespaces or some: --target-namespaces '' or --target-namespaces A,B",
+            "all namespaces (\"\") and individual namespaces are mutually exclusive",
+            "use either all namespaces or individual ones: --target-namespaces '' or --target-namespaces A,B",
         ));
     }
     let own = BTreeSet::from([namespace.clone()]);
@@ -158,22 +158,22 @@ fn check_names(wish: &Wish) -> Result<(), Refused> {
     service_account.iter().try_for_each(|name| Named::ServiceAccount.check(name))
 }
 
-/// What has a name.
+/// A kind of object with its rules for names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// A DNS label.
     Namespace,
-    /// DNS labels with dots between them.
+    /// DNS labels separated by dots.
     OperatorGroup,
-    /// DNS labels with dots between them.
+    /// DNS labels separated by dots.
     ServiceAccount,
 }
 
 impl Named {
-    /// Can it have that name?
+    /// Checks a name.
     ///
     /// # Errors
-    /// The API server would not take it.
+    /// The API server would reject the name.
     pub fn check(self, name: &str) -> Result<(), Refused> {
         let (what, fits, longest): (_, fn(&str) -> bool, _) = match self {
             Self::Namespace => ("a namespace", is_label, LONGEST_LABEL),
@@ -183,33 +183,33 @@ impl Named {
         if name.len() <= longest && fits(name) {
             return Ok(());
         }
-        let message = format!("{name:?} cannot be the name of {what}");
+        let message = format!("{name:?} is not a valid name of {what}");
         let hint = format!("up to {longest} lower-case letters, digits and '-', with a letter or digit at both ends");
         Err(Refused { message, hint })
     }
 }
 
-/// The namespaces are not what the mode means.
+/// Returns the error for namespaces that do not match the mode.
 fn unfit(mode: InstallMode, namespace: &str, given: &BTreeSet<String>) -> Refused {
     let means = match mode {
-        InstallMode::OwnNamespace => format!("watches the operator's own namespace, {namespace}, and no other"),
+        InstallMode::OwnNamespace => format!("watches only the operator's own namespace, {namespace}"),
         InstallMode::SingleNamespace => format!("watches one namespace other than the operator's own, {namespace}"),
         InstallMode::MultiNamespace => "watches at least two namespaces".to_owned(),
-        InstallMode::AllNamespaces => "watches all namespaces, so that none can be named".to_owned(),
+        InstallMode::AllNamespaces => "watches all namespaces, and takes no names".to_owned(),
     };
     let names: Vec<&str> = given.iter().map(|name| if name.is_empty() { "all" } else { name }).collect();
     let message = match names[..] {
-        [] => format!("{mode} {means}: no namespace was named"),
+        [] => format!("{mode} {means}: no namespace was given"),
         _ => format!("{mode} {means}: not {}", names.join(", ")),
     };
     let hint = match InstallMode::of(namespace, given) {
-        None => "name the namespaces to watch: --target-namespaces A,B".to_owned(),
-        Some(other) => format!("for these namespaces the mode is --install-mode {other}"),
+        None => "specify the namespaces to watch: --target-namespaces A,B".to_owned(),
+        Some(other) => format!("for these namespaces use --install-mode {other}"),
     };
     refused(message, hint)
 }
 
-/// Can the ClusterServiceVersion be a member of a group in `namespace` with these targets?
+/// Checks that the ClusterServiceVersion can be a member of a group in `namespace` with these targets.
 ///
 /// # Errors
 /// Its install modes do not support them.
@@ -220,7 +220,7 @@ pub fn supports(csv: &Value, namespace: &str, targets: &BTreeSet<String>) -> Res
     let all = InstallMode::ALL.map(|mode| mode.to_string()).into_iter();
     let supported: Vec<String> = all.filter(|mode| supported.contains(mode.as_str())).collect();
     let hint = match &supported[..] {
-        [] => "it supports no install mode at all".to_owned(),
+        [] => "it supports no install mode".to_owned(),
         [one] => format!("it supports --install-mode {one}"),
         [others @ .., last] => format!("it supports --install-mode {} or {last}", others.join(", ")),
     };

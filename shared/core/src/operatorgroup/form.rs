@@ -1,5 +1,6 @@
-//! What the API server would refuse in the spec of an OperatorGroup. No cluster has such a group, but files do. What is misspelt there is
-//! lost, where the API server is not asked to be strict, and a group without targets targets all namespaces.
+//! Errors in the spec of an OperatorGroup that the API server would reject. No cluster contains such a group, but files
+//! may. The API server drops misspelled fields unless validation is strict, and a group without targets targets all
+//! namespaces.
 
 use std::sync::LazyLock;
 
@@ -9,12 +10,12 @@ use crate::api::custom_resource_definition::CustomResourceDefinition;
 use crate::api::{crd, object};
 use crate::structural;
 
-/// Something that is wrong.
+/// An error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What, with its field.
+    /// The error with its field.
     pub what: String,
-    /// What to do about it, an imperative without a full stop.
+    /// How to fix it, an imperative without a full stop.
     pub hint: String,
 }
 
@@ -24,27 +25,26 @@ static DEFINITION: LazyLock<Value> = LazyLock::new(|| {
     crd::all().into_iter().find(is_wanted).unwrap_or_default()
 });
 
-/// Everything that is wrong. The status does not count: nobody writes it.
+/// Returns all errors. The status is not checked: users do not write it.
 pub fn faults(group: &Value) -> Vec<Fault> {
     let schema = schema(group);
     let written = json!({ "metadata": {}, "spec": object::at(group, &["spec"]) });
     let mut taken = written.clone();
     structural::default(schema, &mut taken);
-    let invalid = structural::problems(schema, &taken).into_iter().map(|what| Fault {
-        what,
-        hint: "correct it: kubectl explain operatorgroup.spec tells what may be there".to_owned(),
-    });
+    let invalid = structural::problems(schema, &taken)
+        .into_iter()
+        .map(|what| Fault { what, hint: "see the valid fields with kubectl explain operatorgroup.spec".to_owned() });
     let unknown = structural::unknown_fields(schema, &written).into_iter().map(|field| Fault {
-        what: format!("there is no field {field}"),
+        what: format!("unknown field {field}"),
         hint: match &field.similar {
-            Some(other) => format!("write {}, if that is meant", field.beside(other)),
-            None => "leave it out: kubectl explain operatorgroup.spec tells what may be there".to_owned(),
+            Some(other) => format!("use {} instead, if intended", field.beside(other)),
+            None => "remove it; see the valid fields with kubectl explain operatorgroup.spec".to_owned(),
         },
     });
     invalid.chain(unknown).collect()
 }
 
-/// The schema of the version that the group is written in, or the newest.
+/// Returns the schema of the group's version, or the newest one.
 fn schema(group: &Value) -> &'static Value {
     let version = object::text(group, &["apiVersion"]).rsplit('/').next().unwrap_or_default();
     let versions = object::list(&DEFINITION, &["spec", "versions"]);

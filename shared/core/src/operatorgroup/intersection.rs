@@ -1,13 +1,14 @@
-//! Which OperatorGroups intersect, in which namespaces, and on which APIs they clash (olm-behaviour/operatorgroup.md#intersection).
+//! Determines which OperatorGroups intersect, in which namespaces, and on which APIs they conflict
+//! (olm-behaviour/operatorgroup.md#intersection).
 //!
 //! ```text
 //!   World --of--> Scope of each group (reach, annotated, members)
 //!                   --pairs--> all that intersect      --clashes--> those that claim the same APIs
-//!                   --fates--> the row of the design's table that holds for each member
+//!                   --fates--> the row of the design's table that applies to each member
 //! ```
 //!
-//! *Guarantees*: symmetric, and in the order of namespaces and names. The namespaces are those that a group's spec asks for, whether
-//! its status says so already or not, so that a group can be looked at before it exists. Its own namespace always counts.
+//! *Guarantees*: symmetric, and ordered by namespace and name. The namespaces are those of a group's spec, whether its
+//! status contains them or not, so that a group can be checked before it exists. Its own namespace is always included.
 
 mod bits;
 #[cfg(test)]
@@ -25,28 +26,28 @@ pub use crate::membership::ApiConflict;
 use crate::membership::{self, Apis, Group};
 use crate::world::{Reader, kind};
 
-/// How all OperatorGroups of a World lie to each other.
+/// The relations of all OperatorGroups of a World.
 pub struct Intersections<'w> {
     scopes: Vec<Scope<'w>>,
-    /// The namespaces that some group names or selects, or is in, by their bits.
+    /// The namespaces that a group names, selects or is in, by bit.
     namespaces: Vec<String>,
-    /// The APIs that some group claims, and which do.
+    /// The APIs that a group claims, and their claimants.
     claims: BTreeMap<String, Claims>,
 }
 
-/// An OperatorGroup, and what counts when it is compared with others.
+/// An OperatorGroup, and what is compared with others.
 pub struct Scope<'w> {
     /// The group.
     pub group: Group<'w>,
-    /// The namespaces that its spec asks for, or why that makes no sense.
+    /// The namespaces of its spec, or why the spec is invalid.
     pub asked: Result<BTreeSet<String>, String>,
-    /// The namespaces it targets, or is about to; exactly `""` when it is global.
+    /// Its present or future target namespaces; exactly `""` when it is global.
     pub targets: BTreeSet<String>,
-    /// The APIs that its annotation names.
+    /// The APIs in its annotation.
     pub annotated: Apis,
-    /// The ClusterServiceVersions that are its members, or are about to be: none when there are several groups in the namespace.
+    /// Its present or future members: none when there are several groups in the namespace.
     pub members: Vec<Member<'w>>,
-    /// When it was created; none when it has not been yet.
+    /// Creation time; `None` when it does not exist yet.
     pub created: Option<Timestamp>,
     reach: Reach,
 }
@@ -59,7 +60,7 @@ pub struct Member<'w> {
     pub provides: Apis,
 }
 
-/// The namespaces that count when groups are compared: targets and own.
+/// The namespaces that are compared: targets and own namespace.
 enum Reach {
     Everywhere,
     Namespaces(Bits),
@@ -67,23 +68,23 @@ enum Reach {
 
 #[derive(Default)]
 struct Claims {
-    /// Groups whose annotation names the API.
+    /// Groups whose annotation contains the API.
     annotated: BTreeSet<usize>,
     /// Groups with a member that provides it.
     provided: BTreeSet<usize>,
 }
 
-/// Two OperatorGroups that intersect, by their places in [`Intersections::scopes`]; `a` comes first.
+/// Two OperatorGroups that intersect, by index in [`Intersections::scopes`]; `a` has the lower index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pair {
-    /// The one.
+    /// The first group.
     pub a: usize,
-    /// The other.
+    /// The second group.
     pub b: usize,
 }
 
 impl Pair {
-    /// Two groups in either order.
+    /// Creates a pair of two groups in either order.
     pub fn new(one: usize, other: usize) -> Self {
         Self { a: one.min(other), b: one.max(other) }
     }
@@ -98,34 +99,34 @@ pub struct Clash {
     pub apis: Vec<String>,
 }
 
-/// Who of two groups has an API in its annotation, which is what OLM goes by.
+/// Which of two groups has an API in its annotation, which OLM relies on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// This one, and not the other: members of the other fail.
+    /// This one only: members of the other group fail.
     One(usize),
-    /// Both: members of the first that OLM looks at give way, and fail.
+    /// Both: the members that OLM processes first give way, and fail.
     Both,
-    /// Nobody yet: whoever OLM looks at first gets it, and members of the other fail.
+    /// None yet: the group that OLM processes first gets it, and members of the other fail.
     Nobody,
 }
 
-/// What OLM makes of a member because of what its and other groups provide.
+/// What OLM does about a member because of what its own and other groups provide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fate<'w> {
     /// Its group.
     pub group: usize,
     /// The ClusterServiceVersion.
     pub csv: &'w Value,
-    /// The row of the table.
+    /// The applicable row of the table.
     pub row: ApiConflict,
-    /// What it provides, and other groups that intersect have in their annotations.
+    /// APIs that it provides and that are in the annotations of other intersecting groups.
     pub contested: Apis,
-    /// These groups.
+    /// The other groups.
     pub others: BTreeSet<usize>,
 }
 
 impl<'w> Intersections<'w> {
-    /// Looks at all OperatorGroups.
+    /// Computes the relations of all OperatorGroups.
     pub fn of(world: &Reader<'w>) -> Self {
         let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
         let mut number = |name: &str| {
@@ -138,7 +139,7 @@ impl<'w> Intersections<'w> {
         let groups: Vec<Group<'w>> = world.all(&kind::OPERATOR_GROUP).map(|o| Group::of(o.json())).collect();
         let mut scopes = Vec::with_capacity(groups.len());
         let mut claims: BTreeMap<String, Claims> = BTreeMap::new();
-        // Many groups may have the same selector, and each asks for the labels of all namespaces.
+        // Many groups may have the same selector, which is evaluated on the labels of all namespaces.
         let mut selected: BTreeMap<String, Result<BTreeSet<String>, String>> = BTreeMap::new();
         for (at, group) in groups.iter().enumerate() {
             let is_alone = [at.checked_sub(1), Some(at + 1)]
@@ -168,17 +169,17 @@ impl<'w> Intersections<'w> {
         Self { scopes, namespaces, claims }
     }
 
-    /// The groups, by namespace and name.
+    /// Returns the groups, by namespace and name.
     pub fn scopes(&self) -> &[Scope<'w>] {
         &self.scopes
     }
 
-    /// The place of a group.
+    /// Returns the index of a group.
     pub fn find(&self, namespace: &str, name: &str) -> Option<usize> {
         self.scopes.binary_search_by(|s| (s.group.namespace(), s.group.name()).cmp(&(namespace, name))).ok()
     }
 
-    /// Is there a namespace that both count as theirs?
+    /// Returns whether both groups have a common namespace.
     pub fn intersect(&self, one: usize, other: usize) -> bool {
         match (&self.scopes[one].reach, &self.scopes[other].reach) {
             (Reach::Namespaces(one), Reach::Namespaces(other)) => one.intersects(other),
@@ -186,12 +187,12 @@ impl<'w> Intersections<'w> {
         }
     }
 
-    /// All pairs that intersect, sorted.
+    /// Returns all pairs that intersect, sorted.
     pub fn pairs(&self) -> Vec<Pair> {
         let n = self.scopes.len();
         let words = self.namespaces.len().div_ceil(Bits::WORD).max(1);
         let mut pairs = Vec::new();
-        // Of the groups after the one that is looked at: those that count a namespace as theirs, and those that are everywhere.
+        // Of the groups after the current one: those in each namespace, and the global ones.
         let mut later: Vec<Vec<usize>> = vec![Vec::new(); self.namespaces.len()];
         let mut everywhere: Vec<usize> = Vec::new();
         let mut met = vec![n; n];
@@ -202,7 +203,7 @@ impl<'w> Intersections<'w> {
                 continue;
             };
             let meetings: usize = own.iter().map(|namespace| later[namespace].len()).sum();
-            // Walking through the namespaces is quick for groups of few, comparing whole sets for groups of many.
+            // Iterating over namespaces is faster for groups with few, comparing whole sets for groups with many.
             if meetings > (n - a) * words {
                 pairs.extend((a + 1..n).filter(|b| self.intersect(a, *b)).map(|b| Pair { a, b }));
             } else {
@@ -219,7 +220,7 @@ impl<'w> Intersections<'w> {
         pairs
     }
 
-    /// The namespaces that both groups count as theirs, sorted; none stands for all there are.
+    /// Returns the namespaces that both groups have in common, sorted; `None` stands for all namespaces.
     pub fn shared(&self, pair: Pair) -> Option<Vec<&str>> {
         let bits = match (&self.scopes[pair.a].reach, &self.scopes[pair.b].reach) {
             (Reach::Everywhere, Reach::Everywhere) => return None,
@@ -231,7 +232,7 @@ impl<'w> Intersections<'w> {
         Some(names)
     }
 
-    /// The pairs that claim the same APIs, sorted.
+    /// Returns the pairs that claim the same APIs, sorted.
     pub fn clashes(&self) -> Vec<Clash> {
         let mut found: Vec<(Pair, &String)> = Vec::new();
         for (api, Claims { annotated, provided }) in &self.claims {
@@ -247,12 +248,12 @@ impl<'w> Intersections<'w> {
             .collect()
     }
 
-    /// The groups that claim an API: their annotations name it, or a member provides it.
+    /// Returns the groups that claim an API: their annotations contain it, or a member provides it.
     pub fn claimants(&self, api: &str) -> BTreeSet<usize> {
         self.claims.get(api).map(|Claims { annotated, provided }| annotated | provided).unwrap_or_default()
     }
 
-    /// The APIs that both groups of a pair claim, whether they intersect or not.
+    /// Returns the APIs that both groups of a pair claim, whether they intersect or not.
     pub fn contested(&self, pair: Pair) -> Vec<String> {
         let of = |at: usize| {
             let scope = &self.scopes[at];
@@ -261,7 +262,7 @@ impl<'w> Intersections<'w> {
         of(pair.a).intersection(&of(pair.b)).0.into_iter().collect()
     }
 
-    /// Who of a pair has an API in its annotation.
+    /// Returns which of a pair has an API in its annotation.
     pub fn holder(&self, pair: Pair, api: &str) -> Holder {
         let holds = |at: usize| self.scopes[at].annotated.0.contains(api);
         match (holds(pair.a), holds(pair.b)) {
@@ -272,7 +273,7 @@ impl<'w> Intersections<'w> {
         }
     }
 
-    /// Which of a pair was created first; none when both at the same second, or when neither is there yet.
+    /// Returns which of a pair was created first; `None` when both were created in the same second, or neither exists yet.
     pub fn first(&self, pair: Pair) -> Option<usize> {
         match (self.scopes[pair.a].created, self.scopes[pair.b].created) {
             (Some(a), Some(b)) if a == b => None,
@@ -283,7 +284,7 @@ impl<'w> Intersections<'w> {
         }
     }
 
-    /// What OLM makes of the members of a group, as annotations are now.
+    /// Returns what OLM does about the members of a group, given the current annotations.
     pub fn fates(&self, group: usize) -> Vec<Fate<'w>> {
         let scope = &self.scopes[group];
         let fate = |member: &Member<'w>| {
@@ -333,14 +334,14 @@ impl<'w> Scope<'w> {
         Self { group, asked, annotated: group.provided(), members, created, reach, targets }
     }
 
-    /// Does it target all namespaces?
+    /// Returns whether it targets all namespaces.
     pub fn is_global(&self) -> bool {
         matches!(self.reach, Reach::Everywhere)
     }
 }
 
-/// The namespaces that a group is going to target: those that its spec asks for. Where that makes no sense, those of its status; and
-/// of those also the ones of which a selector cannot tell, since their labels are not known.
+/// Returns the future targets of a group: those of its spec. For an invalid spec, those of its status; those of the status
+/// are also retained if a selector cannot be evaluated for them because their labels are unknown.
 pub fn targets(world: &Reader<'_>, group: Group<'_>) -> BTreeSet<String> {
     targets_of(world, group, membership::wanted_targets(world, group).ok().as_ref())
 }

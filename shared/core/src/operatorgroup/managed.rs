@@ -1,15 +1,15 @@
-//! Creating and deleting OperatorGroups that we look after, and leaving those alone that people look after
+//! Creates and deletes OperatorGroups that kubectl-olm manages, without changing those that users manage
 //! (olm-behaviour/README.md#design-and-code).
 //!
 //! ```text
-//!   creation   what is in the namespace already?     none -> there
-//!                                                     a user's -> nothing: it is theirs to settle
-//!                                                     ours, with the same targets -> nothing: it is there
+//!   creation   what does the namespace contain?      none -> create
+//!                                                     a user's -> nothing: the user decides
+//!                                                     ours, with the same targets -> nothing: it exists
 //!                                                     ours, with others -> in another namespace
-//!   deletion   whose group is it, and who needs it?   ours, without members -> away with it
+//!   deletion   who manages it, and is it needed?     ours, without members -> delete
 //! ```
 //!
-//! *Guarantee*: a group that is not labelled as compiled by us is never touched.
+//! *Guarantee*: a group that is not labelled as compiled by kubectl-olm is never changed.
 
 #[cfg(test)]
 mod tests;
@@ -23,25 +23,25 @@ use crate::api::{hash, object};
 use crate::membership::{self, Group};
 use crate::world::{Reader, kind};
 
-/// The static label of an OperatorGroup: who compiled it, and so who looks after it.
+/// The static label of an OperatorGroup: who compiled it, and thus who manages it.
 pub const COMPILED_BY: &str = "kubectl-olm/compiled-by";
 
 /// Who compiled an OperatorGroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// We did.
+    /// kubectl-olm compiled it.
     Ours,
-    /// A user did: only users change or delete it.
+    /// A user compiled it: only users change or delete it.
     User,
 }
 
 impl Origin {
-    /// Who compiled a group that is there. What is not labelled is a user's.
+    /// Returns who compiled an existing group. A group without the label is a user's.
     pub fn of(group: &Value) -> Self {
         if object::label(group, COMPILED_BY) == Some(Self::Ours.label()) { Self::Ours } else { Self::User }
     }
 
-    /// The value of the label.
+    /// Returns the value of the label.
     pub fn label(self) -> &'static str {
         match self {
             Self::Ours => "kubectl-olm",
@@ -49,29 +49,29 @@ impl Origin {
         }
     }
 
-    /// Labels a group.
+    /// Sets the label of a group.
     pub fn mark(self, group: &mut Value) {
         object::set_label(group, COMPILED_BY, self.label());
     }
 }
 
-/// How the targets of a new group lie to those of the one that is there.
+/// The relation of the targets of a new group to those of the existing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// They are the same.
+    /// They are equal.
     Same,
-    /// They have none in common.
+    /// They are disjoint.
     Apart,
-    /// The new ones are some of the others.
+    /// The new targets are a proper subset.
     Within,
-    /// The others are some of the new ones.
+    /// The new targets are a proper superset.
     Around,
-    /// They have some in common.
+    /// They overlap.
     Partly,
 }
 
 impl Relation {
-    /// How `new` lies to `old`; `""` stands for all namespaces.
+    /// Returns the relation of `new` to `old`; `""` stands for all namespaces.
     pub fn of(new: &BTreeSet<String>, old: &BTreeSet<String>) -> Self {
         let is_all = |targets: &BTreeSet<String>| targets.contains("");
         match (is_all(new), is_all(old)) {
@@ -86,31 +86,31 @@ impl Relation {
     }
 }
 
-/// What to do to have an OperatorGroup in a namespace.
+/// What has to be done so that a namespace has an OperatorGroup.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Creation<'w> {
-    /// There is none: create it.
+    /// There is no group: create it.
     Here,
-    /// There are some that users look after, beside others or alone: it is theirs to settle.
+    /// There are groups that users manage: users decide.
     UserManaged(Vec<Group<'w>>),
     /// There are several of ours: no operator runs in the namespace until one is left.
     Several(Vec<Group<'w>>),
-    /// The one that is there is on its way out.
+    /// The existing group is being deleted.
     Leaving(Group<'w>),
-    /// One of ours is there that targets the same namespaces: nothing is left to do.
+    /// One of ours exists with the same targets: nothing to do.
     Same(Group<'w>),
-    /// One of ours is there that targets others: create it in another namespace.
+    /// One of ours exists with other targets: create the group in another namespace.
     Elsewhere {
-        /// The one that is there.
+        /// The existing group.
         group: Group<'w>,
         /// Its members.
         members: Vec<&'w Value>,
-        /// How the targets lie to each other.
+        /// The relation of the targets.
         relation: Relation,
     },
 }
 
-/// Decides what to do to have `group` in `namespace`.
+/// Decides what has to be done so that `namespace` has `group`.
 pub fn creation<'w>(world: &Reader<'w>, namespace: &str, group: &Value) -> Creation<'w> {
     let there = membership::groups(world, namespace);
     let is_users = |group: &Group<'_>| Origin::of(group.json) == Origin::User;
@@ -129,9 +129,9 @@ pub fn creation<'w>(world: &Reader<'w>, namespace: &str, group: &Value) -> Creat
     }
 }
 
-/// The fields of its spec, beside its targets, that a group has otherwise than the one that was wished for.
+/// Returns the fields of the spec, except the targets, in which an existing group differs from the requested one.
 pub fn differing(there: &Value, wished: &Value) -> Vec<&'static str> {
-    // Each with what stands for its absence.
+    // Each with its default.
     let fields = [
         ("serviceAccountName", json!("")),
         ("staticProvidedAPIs", json!(false)),
@@ -147,8 +147,8 @@ pub fn differing(there: &Value, wished: &Value) -> Vec<&'static str> {
     fields.into_iter().filter(|(field, default)| differ(field, default)).map(|(field, _)| field).collect()
 }
 
-/// The namespace for a group that cannot be in the one it was meant for, if nobody names one. It depends on the group alone, so that
-/// the same wish leads to the same namespace.
+/// Returns the namespace for a group that cannot be created in its own, unless the user specifies one. It depends on the
+/// group alone, so that the same group always gets the same namespace.
 pub fn other_namespace(namespace: &str, group: &Value, targets: &BTreeSet<String>) -> String {
     const LONGEST: usize = 63;
     let name = object::name(group);
@@ -164,18 +164,18 @@ pub fn other_namespace(namespace: &str, group: &Value, targets: &BTreeSet<String
     format!("{}-{short}", stem.trim_end_matches('-'))
 }
 
-/// What to do to be rid of an OperatorGroup.
+/// What has to be done to delete an OperatorGroup.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Deletion<'w> {
-    /// There is none: nothing is left to do.
+    /// There is no group: nothing to do.
     Absent,
-    /// There are several in the namespace, and none was named.
+    /// There are several groups in the namespace, and no name was given.
     Several(Vec<Group<'w>>),
-    /// A user looks after it: it stays.
+    /// A user manages it: it is not deleted.
     UserManaged(Group<'w>),
-    /// It is on its way out already: nothing is left to do.
+    /// It is already being deleted: nothing to do.
     Leaving(Group<'w>),
-    /// It has members, which would fail without it: it stays.
+    /// It has members, which would fail without it: it is not deleted.
     InUse {
         /// The group.
         group: Group<'w>,
@@ -186,12 +186,12 @@ pub enum Deletion<'w> {
     Free {
         /// The group.
         group: Group<'w>,
-        /// Subscriptions of its namespace: without a group nothing comes of them.
+        /// Subscriptions of its namespace: they are not resolved without a group.
         subscriptions: Vec<&'w Value>,
     },
 }
 
-/// Decides what to do to be rid of the group of a namespace, of that name if one is given.
+/// Decides what has to be done to delete the group of a namespace, or the one with the given name.
 pub fn deletion<'w>(world: &Reader<'w>, namespace: &str, name: Option<&str>) -> Deletion<'w> {
     let there = membership::groups(world, namespace);
     let meant: Vec<Group<'w>> = there.into_iter().filter(|g| name.is_none_or(|name| g.name() == name)).collect();
@@ -214,8 +214,8 @@ pub fn deletion<'w>(world: &Reader<'w>, namespace: &str, name: Option<&str>) -> 
     Deletion::Free { group, subscriptions }
 }
 
-/// The ClusterServiceVersions that need a group: those that name it, and, when it is the only one in its namespace, those that support
-/// its targets and will name it.
+/// Returns the ClusterServiceVersions that need a group: those that name it, and, when it is the only one in its namespace,
+/// those that support its targets and will name it.
 fn members<'w>(world: &Reader<'w>, group: Group<'w>) -> Vec<&'w Value> {
     let is_alone = membership::groups(world, group.namespace()).len() == 1;
     let targets = intersection::targets(world, group);

@@ -1,20 +1,20 @@
-//! OperatorGroups: their status, what they say they provide, and the ClusterRoles that gather rights on it
+//! OperatorGroups: their status, the APIs that they provide, and the ClusterRoles that aggregate permissions on these APIs
 //! (olm-behaviour/operatorgroup.md#sync-order).
 //!
 //! ```text
 //!   OperatorGroup --status.namespaces--> membership --> ClusterServiceVersions, copies
-//!        |        --olm.providedAPIs (only ever pruned here)
+//!        |        --olm.providedAPIs (only pruned here)
 //!        +------- roles --> olm.og.NAME.{admin,edit,view}-HASH, filled by Kubernetes' aggregation
 //!   namespace: the labels of the namespaces that groups target
 //! ```
 //!
-//! What a cluster's controllers do not do, but people at their terminals:
+//! Not used by controllers, but by commands:
 //!
 //! ```text
-//!   intersection  which groups get into each other's way  --> remedy   what would help
+//!   intersection  which groups conflict  --> remedy   how to resolve it
 //!   compile       an install mode and namespaces -> a group
-//!   form          what the API server would refuse in a group
-//!   managed       where a group is created, and which may be deleted
+//!   form          what the API server would reject in a group
+//!   managed       where a group is created, and which one may be deleted
 //! ```
 
 pub mod compile;
@@ -102,7 +102,7 @@ impl<'a> ServiceAccount<'a> {
     }
 }
 
-/// The status of an OperatorGroup on its way from what is to what should be.
+/// The new status of an OperatorGroup while it is built.
 struct Status {
     json: Value,
 }
@@ -112,7 +112,7 @@ impl Status {
         Self { json: object::at(group.json, &["status"]).clone() }
     }
 
-    /// Sets a condition, which is True as long as it is there, or takes it away.
+    /// Sets a condition, which is True as long as it exists, or removes it.
     fn condition(&mut self, type_: &str, because: Option<(&str, &str)>, now: Timestamp) {
         let mut conditions = object::list(&self.json, &["conditions"]).to_vec();
         let Some((reason, message)) = because else {
@@ -132,8 +132,8 @@ impl Status {
         self.set("conditions", conditions);
     }
 
-    /// Records the ServiceAccount (olm-behaviour/operatorgroup.md#serviceaccount). Its resourceVersion is written as OLM does, but a new
-    /// one alone is no news.
+    /// Records the ServiceAccount (olm-behaviour/operatorgroup.md#serviceaccount). Its resourceVersion is written as by
+    /// OLM, but a new resourceVersion alone causes no write.
     fn service_account(&mut self, account: &ServiceAccount<'_>, now: Timestamp) {
         const TYPE: &str = condition::SERVICE_ACCOUNT;
         if let ServiceAccount::Missing(name) = account {
@@ -164,7 +164,7 @@ impl Status {
         }
     }
 
-    /// Sets a field, or removes it when there is nothing in it.
+    /// Sets a field, or removes it when the value is empty.
     fn set(&mut self, field: &str, value: impl Into<Value>) {
         let value = value.into();
         if value.is_null() || value.as_array().is_some_and(Vec::is_empty) {
@@ -191,9 +191,9 @@ impl Status {
     }
 }
 
-/// Takes APIs out of the annotation that no member provides any more (olm-behaviour/operatorgroup.md#provided-apis): OLM counts every
-/// ClusterServiceVersion of the namespace, its design those whose install modes support the group. It waits for those that are still on
-/// their way in with APIs of their own: they may replace one that went.
+/// Removes APIs from the annotation that no member provides (olm-behaviour/operatorgroup.md#provided-apis): OLM considers
+/// every ClusterServiceVersion of the namespace, its design those whose install modes support the group. It waits for new
+/// members with APIs of their own, because they may replace a deleted one.
 fn prune(group: Group<'_>, annotated: &Apis, members: &[&Value]) -> Option<Action> {
     if group.is_static() {
         return None;

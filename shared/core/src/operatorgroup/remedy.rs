@@ -1,6 +1,6 @@
-//! What would end a clash of two OperatorGroups, as commands.
+//! Ways to resolve a conflict of two OperatorGroups, as commands.
 //!
-//! *Guarantee*: a patch of targets that is offered leaves the two groups without a namespace in common.
+//! *Guarantee*: a suggested patch of targets leaves the two groups without a common namespace.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ use crate::membership::PROVIDED_APIS;
 use crate::visible::word;
 use crate::world::{Reader, kind};
 
-/// Something that would end a clash.
+/// A way to resolve a conflict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remedy {
-    /// What it does, as a sentence without a full stop.
+    /// A description, as a sentence without a full stop.
     pub says: String,
-    /// The command; empty when somebody has to decide more.
+    /// The command; empty when the user has to make a further decision.
     pub command: String,
 }
 
@@ -25,7 +25,7 @@ fn remedy(says: String, command: String) -> Remedy {
     Remedy { says, command }
 }
 
-/// What would end a clash, the smallest change to the group that would have to give way first.
+/// Returns the ways to resolve a conflict, the smallest change to the group that has to give way first.
 pub fn remedies(world: &Reader<'_>, all: &Intersections<'_>, clash: &Clash) -> Vec<Remedy> {
     let pair = clash.pair;
     let gives_way = gives_way(all, clash);
@@ -46,14 +46,14 @@ pub fn remedies(world: &Reader<'_>, all: &Intersections<'_>, clash: &Clash) -> V
     if remedies.is_empty() {
         let names = [stays, gives_way].map(|at| label(&scopes[at]));
         remedies.push(remedy(
-            format!("let {} and {} target namespaces that they do not share", names[0], names[1]),
+            format!("change the targets of {} and {} so that they share no namespaces", names[0], names[1]),
             String::new(),
         ));
     }
     remedies
 }
 
-/// The group that would have to give way: the one that does not hold the APIs, else the one that came later.
+/// Returns the group that has to give way: the one that does not hold the APIs, or the younger one.
 pub fn gives_way(all: &Intersections<'_>, clash: &Clash) -> usize {
     let pair = clash.pair;
     let holders: BTreeSet<Option<usize>> = clash
@@ -76,7 +76,7 @@ fn label(scope: &Scope<'_>) -> String {
     format!("{}/{}", scope.group.namespace(), scope.group.name())
 }
 
-/// Takes APIs out of an annotation that no member provides.
+/// Removes APIs from an annotation that no member provides.
 fn unprovided(scope: &Scope<'_>, clash: &Clash) -> Option<Remedy> {
     let provides = |api: &&String| scope.members.iter().any(|member| member.provides.0.contains(*api));
     let idle: BTreeSet<&String> =
@@ -85,9 +85,10 @@ fn unprovided(scope: &Scope<'_>, clash: &Clash) -> Option<Remedy> {
         return None;
     }
     let rest: Vec<&str> = scope.annotated.0.iter().filter(|api| !idle.contains(api)).map(String::as_str).collect();
-    let kept = if scope.group.is_static() { "it is static, and keeps them for nobody" } else { "nobody provides them" };
+    let kept =
+        if scope.group.is_static() { "it is static, and no member provides them" } else { "no member provides them" };
     Some(remedy(
-        format!("take the APIs out of the annotation of {}: {kept} there", label(scope)),
+        format!("remove the APIs from the annotation of {}: {kept}", label(scope)),
         format!(
             "kubectl annotate operatorgroup {} -n {} --overwrite {}",
             word(scope.group.name()),
@@ -97,7 +98,7 @@ fn unprovided(scope: &Scope<'_>, clash: &Clash) -> Option<Remedy> {
     ))
 }
 
-/// Takes the namespaces that two groups share from the targets of one.
+/// Removes the namespaces that two groups share from the targets of one.
 fn narrowed(all: &Intersections<'_>, at: usize, other: usize) -> Option<Remedy> {
     let scope = &all.scopes()[at];
     if scope.is_global() {
@@ -105,19 +106,19 @@ fn narrowed(all: &Intersections<'_>, at: usize, other: usize) -> Option<Remedy> 
     }
     let shared = all.shared(super::intersection::Pair::new(at, other))?;
     let rest: Vec<&str> = scope.targets.iter().map(String::as_str).filter(|target| !shared.contains(target)).collect();
-    // Its own namespace always counts.
+    // Its own namespace is always included.
     if rest.is_empty() || shared.contains(&scope.group.namespace()) {
         return None;
     }
     let mut patch = json!({ "spec": { "targetNamespaces": rest } });
     if !scope.group.selector().is_null() {
-        // It would only be ignored.
+        // OLM ignores a selector next to names.
         patch["spec"]["selector"] = Value::Null;
     }
     let n = shared.len();
     let which = if n == 1 { format!("namespace {}", shared[0]) } else { format!("the {n} namespaces that they share") };
     Some(remedy(
-        format!("leave {which} to {}", label(&all.scopes()[other])),
+        format!("remove {which} from the targets of {}", label(scope)),
         format!(
             "kubectl patch operatorgroup {} -n {} --type merge -p {}",
             word(scope.group.name()),
@@ -127,7 +128,7 @@ fn narrowed(all: &Intersections<'_>, at: usize, other: usize) -> Option<Remedy> 
     ))
 }
 
-/// Takes a member away, with the Subscription that installed it.
+/// Removes a member, with the Subscription that installed it.
 fn uninstalled(world: &Reader<'_>, scope: &Scope<'_>, csv: &str) -> Remedy {
     let namespace = scope.group.namespace();
     let mut subscriptions = world.in_namespace(&kind::SUBSCRIPTION, namespace).map(|o| o.json());
@@ -184,10 +185,10 @@ mod tests {
     const ROSE: &str = "Rose.v1.x.io";
 
     #[test]
-    fn who_came_later_gives_way() {
+    fn the_younger_group_gives_way() {
         let a = group("a", json!({"targetNamespaces": ["x", "y"]}), ROSE, "2026-01-02T00:00:00Z");
         let b = group("b", json!({"targetNamespaces": ["x"]}), ROSE, "2026-01-01T00:00:00Z");
-        let narrower = "leave namespace x to b/og: kubectl patch operatorgroup og -n a --type merge -p \
+        let narrower = "remove namespace x from the targets of a/og: kubectl patch operatorgroup og -n a --type merge -p \
                         '{\"spec\":{\"targetNamespaces\":[\"y\"]}}'";
         let subscription = json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription", "metadata": {"name": "s", "namespace": "a"},
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_goes_where_its_namespaces_are_named() {
+    fn a_selector_is_replaced_by_names() {
         let a = group("a", json!({"selector": {"matchLabels": {"team": "roses"}}}), ROSE, "2026-01-02T00:00:00Z");
         let b = group("b", json!({"targetNamespaces": ["x"]}), ROSE, "2026-01-01T00:00:00Z");
         let labels = json!({"team": "roses"});
@@ -209,10 +210,10 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_hold_the_apis_gives_way() {
+    fn the_group_that_does_not_hold_the_apis_gives_way() {
         let a = group("a", json!({}), ROSE, "2026-01-02T00:00:00Z");
         let b = group("b", json!({"targetNamespaces": ["b"]}), "", "2026-01-01T00:00:00Z");
-        // Neither can be narrowed: everything is a's, and b is b's own.
+        // Neither can be narrowed: a targets everything, and b only its own namespace.
         assert_eq!(
             told(&[a, csv("a"), b, csv("b")]),
             ["uninstall op.v1 from b: kubectl delete clusterserviceversion/op.v1 -n b"]
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_that_nobody_needs_can_go() {
+    fn unneeded_annotations_are_removed() {
         let a = group(
             "a",
             json!({"targetNamespaces": ["x"], "staticProvidedAPIs": true}),
@@ -229,7 +230,7 @@ mod tests {
         );
         let b = group("b", json!({"targetNamespaces": ["x", "y"]}), "", "2026-01-01T00:00:00Z");
         let told = told(&[a, b, csv("b")]);
-        assert!(told[0].starts_with("leave namespace x to a/og: "), "{told:?}");
+        assert!(told[0].starts_with("remove namespace x from the targets of b/og: "), "{told:?}");
         assert!(
             told.iter()
                 .any(|t| t

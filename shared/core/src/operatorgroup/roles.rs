@@ -1,5 +1,5 @@
-//! The three ClusterRoles of an OperatorGroup: Kubernetes fills them with the rights on the APIs that the group provides
-//! (olm-behaviour/operatorgroup.md#clusterroles). Their `rules` are Kubernetes' and never written here.
+//! The three ClusterRoles of an OperatorGroup. Kubernetes aggregates permissions on the provided APIs into them
+//! (olm-behaviour/operatorgroup.md#clusterroles). Their `rules` are managed by Kubernetes and never written here.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::world::{IndexKey, Reader, kind};
 
 const SUFFIXES: [&str; 3] = ["admin", "edit", "view"];
 
-/// `olm.og.NAME.SUFFIX-HASH`, with the name cut so that it fits into the 253 characters of a Kubernetes name.
+/// Returns `olm.og.NAME.SUFFIX-HASH`, with the name truncated to the limit of 253 characters.
 pub(super) fn name(group: Group<'_>, suffix: &str) -> String {
     const PREFIX: &str = "olm.og.";
     const SEPARATORS: usize = ".-".len();
@@ -21,7 +21,7 @@ pub(super) fn name(group: Group<'_>, suffix: &str) -> String {
     format!("{PREFIX}{name}.{suffix}-{hash}")
 }
 
-/// Creates the roles and keeps their owner and aggregation rule.
+/// Creates the roles, and restores their owner and aggregation rule.
 pub(super) fn ensure(world: &Reader<'_>, group: Group<'_>, apis: &Apis) -> Vec<Action> {
     SUFFIXES.iter().filter_map(|suffix| ensure_one(world, group, suffix, &aggregation(apis, suffix))).collect()
 }
@@ -64,7 +64,7 @@ fn aggregation(apis: &Apis, suffix: &str) -> Value {
     json!({ "clusterRoleSelectors": selectors })
 }
 
-/// Deletes the roles of a group that is gone.
+/// Deletes the roles of a deleted group.
 pub(super) fn cleanup(world: &Reader<'_>, key: &Key) -> Vec<Action> {
     let owned = world.indexed(IndexKey::OwnerLabels {
         kind: kind::OPERATOR_GROUP.kind.into_owned(),

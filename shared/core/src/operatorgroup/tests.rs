@@ -14,7 +14,7 @@ fn planned(world: &World) -> Plan {
     plan(&Reader::new(world), &Key::new(Controller::OperatorGroup, "garden", "og"), now)
 }
 
-/// Carries plans out, with what Kubernetes would add, until nothing is planned.
+/// Executes plans, with what Kubernetes would add, until a plan is empty.
 fn settle(world: &mut World) {
     for round in 0..10 {
         let plan = planned(world);
@@ -88,7 +88,7 @@ fn targets_are_recorded_once() {
 }
 
 #[test]
-fn a_senseless_spec_is_told_and_changes_nothing() {
+fn an_invalid_spec_is_reported_and_changes_nothing() {
     let spec = json!({"targetNamespaces": [""]});
     let plan = planned(&world(&[group(&spec, &json!({}), &json!({"namespaces": ["a"]}))]));
     assert_eq!(plan.actions, []);
@@ -96,7 +96,7 @@ fn a_senseless_spec_is_told_and_changes_nothing() {
 }
 
 #[test]
-fn several_groups_in_a_namespace_are_told_on_each() {
+fn several_groups_in_a_namespace_are_reported_on_each() {
     let condition = json!({
         "type": "MultipleOperatorGroup", "status": "True", "reason": "MultipleOperatorGroupsFound",
         "message": "Multiple OperatorGroup found in the same namespace", "lastTransitionTime": NOW,
@@ -117,7 +117,7 @@ fn several_groups_in_a_namespace_are_told_on_each() {
 }
 
 #[test]
-fn a_service_account_is_waited_for_and_recorded() {
+fn a_missing_service_account_is_reported_and_a_created_one_recorded() {
     let spec = json!({"serviceAccountName": "gardener", "targetNamespaces": ["garden"]});
     let mut world = world(&[group(&spec, &json!({}), &json!(null))]);
     let plan = planned(&world);
@@ -128,7 +128,7 @@ fn a_service_account_is_waited_for_and_recorded() {
             "message": "ServiceAccount gardener not found", "lastTransitionTime": NOW,
         }],
     });
-    assert_eq!(plan.actions.len(), 1, "neither targets nor roles before the account is there");
+    assert_eq!(plan.actions.len(), 1, "neither targets nor roles before the account exists");
     assert_eq!(status_written(&plan), Some(&missing));
     assert!(matches!(&plan.reasons[..], [Reason::Missing { needs, .. }] if needs == "ServiceAccount garden/gardener"));
 
@@ -154,9 +154,9 @@ fn a_service_account_is_waited_for_and_recorded() {
         "metadata": {"name": "gardener", "namespace": "garden", "uid": "sa", "resourceVersion": "8", "labels": {"olm.managed": "true"}},
     }));
     settle(&mut world);
-    assert_eq!(planned(&world), Plan::nothing(), "a new resourceVersion alone is no news");
+    assert_eq!(planned(&world), Plan::nothing(), "a new resourceVersion alone is not written");
 
-    // Another of the same name.
+    // Another account of the same name.
     world.apply(json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": "gardener", "namespace": "garden", "uid": "other", "resourceVersion": "9"},
@@ -166,11 +166,11 @@ fn a_service_account_is_waited_for_and_recorded() {
     world.delete(&crate::world::kind::SERVICE_ACCOUNT, &("garden".into(), "gardener".into()), "other", 10);
     let mut lost = missing;
     lost["namespaces"] = json!(["garden"]);
-    assert_eq!(status_written(&planned(&world)), Some(&lost), "it is gone, and the targets stay");
+    assert_eq!(status_written(&planned(&world)), Some(&lost), "it is deleted, and the targets stay");
 
     world.apply(group(&json!({"targetNamespaces": ["garden"]}), &json!({}), &found));
     let targets = json!({"lastUpdated": NOW, "namespaces": ["garden"]});
-    assert_eq!(status_written(&planned(&world)), Some(&targets), "none is named any more");
+    assert_eq!(status_written(&planned(&world)), Some(&targets), "the spec no longer names an account");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn roles_are_named_as_olm_names_them() {
 }
 
 #[test]
-fn roles_gather_what_is_provided_and_leave_rules_alone() {
+fn roles_aggregate_provided_apis_and_leave_rules_alone() {
     let processed = json!({"namespaces": [""], "lastUpdated": "then"});
     let mut world = world(&[group(&json!({}), &json!({}), &processed)]);
     settle(&mut world);
@@ -208,7 +208,7 @@ fn roles_gather_what_is_provided_and_leave_rules_alone() {
         })
     );
 
-    // Kubernetes fills the rules, and somebody adds a label.
+    // Kubernetes fills the rules, and another client adds a label.
     let mut filled = role;
     filled["rules"] = json!([{"verbs": ["get"]}]);
     filled["metadata"]["labels"]["mine"] = "yes".into();
@@ -224,11 +224,11 @@ fn roles_gather_what_is_provided_and_leave_rules_alone() {
     edited["metadata"]["labels"]["olm.owner"] = "other".into();
     edited["aggregationRule"] = json!(null);
     world.apply(edited);
-    assert_eq!(planned(&world).actions, [Action::Update(filled)], "what somebody edited is put back");
+    assert_eq!(planned(&world).actions, [Action::Update(filled)], "edits are reverted");
 }
 
 #[test]
-fn roles_of_a_group_that_is_gone_are_deleted() {
+fn roles_of_a_deleted_group_are_deleted() {
     let processed = json!({"namespaces": [""], "lastUpdated": "then"});
     let og = group(&json!({}), &json!({}), &processed);
     let mut world = world(std::slice::from_ref(&og));
@@ -242,26 +242,32 @@ fn roles_of_a_group_that_is_gone_are_deleted() {
 }
 
 #[test]
-fn the_annotation_is_pruned_of_what_nobody_provides() {
+fn unprovided_apis_are_pruned_from_the_annotation() {
     let processed = json!({"namespaces": [""], "lastUpdated": "then"});
     let rose = "Rose.v1.x.io";
     let both = "Pot.v1.x.io,Rose.v1.x.io";
     let mut unsupported = csv("pot.v1", "Failed", "Pot");
     unsupported["spec"]["installModes"][0]["supported"] = false.into();
     let cases = [
-        (both, false, vec![csv("rose.v1", "Succeeded", "Rose"), unsupported], Some(rose), "Pot's is no member"),
-        (both, false, vec![csv("rose.v1", "Succeeded", "Rose")], Some(rose), "Pot's provider is gone"),
+        (
+            both,
+            false,
+            vec![csv("rose.v1", "Succeeded", "Rose"), unsupported],
+            Some(rose),
+            "Pot's provider is not a member",
+        ),
+        (both, false, vec![csv("rose.v1", "Succeeded", "Rose")], Some(rose), "Pot's provider is deleted"),
         (both, true, vec![csv("rose.v1", "Succeeded", "Rose")], None, "static"),
-        (rose, false, vec![], Some(""), "the last one is gone"),
-        (rose, false, vec![csv("rose.v1", "Failed", "Rose")], None, "all is provided"),
+        (rose, false, vec![], Some(""), "the last one is deleted"),
+        (rose, false, vec![csv("rose.v1", "Failed", "Rose")], None, "everything is provided"),
         (
             both,
             false,
             vec![csv("rose.v1", "Succeeded", "Rose"), csv("lily.v1", "Pending", "Lily")],
             None,
-            "another is arriving",
+            "another one is being installed",
         ),
-        (both, false, vec![csv("rose.v1", "Pending", "Rose")], Some(rose), "what arrives is annotated already"),
+        (both, false, vec![csv("rose.v1", "Pending", "Rose")], Some(rose), "the APIs of the new one are annotated"),
     ];
     for (annotation, fixed, csvs, expected, why) in cases {
         let og = group(&json!({"staticProvidedAPIs": fixed}), &json!({"olm.providedAPIs": annotation}), &processed);
@@ -308,6 +314,6 @@ fn namespaces_carry_the_uids_of_the_groups_that_name_them() {
         going["metadata"]["deletionTimestamp"] = NOW.into();
         world.apply(going);
         let plan = plan_namespace(&Reader::new(&world), &Key::new(Controller::Namespace, "", "field"));
-        assert_eq!(plan, Plan::nothing(), "on its way out");
+        assert_eq!(plan, Plan::nothing(), "it is being deleted");
     }
 }

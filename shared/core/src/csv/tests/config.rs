@@ -1,4 +1,4 @@
-//! What becomes of the pods of a Deployment by a Subscription's `spec.config`.
+//! The effect of a Subscription's `spec.config` on the pods of a Deployment.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::api::cluster_service_version::Csv;
 use crate::csv::config::Config;
 use crate::world::{Reader, World};
 
-/// The pod spec after that config was put into it.
+/// Returns the pod spec after the config was applied.
 fn with(config: &Value, pod: &Value) -> Value {
     let mut world = World::new();
     let subscription = |name: &str, installed: &str, config: &Value| {
@@ -25,7 +25,7 @@ fn with(config: &Value, pod: &Value) -> Value {
 }
 
 #[test]
-fn lists_grow_and_what_has_the_name_is_replaced() {
+fn entries_are_appended_or_replaced_by_name() {
     let pod = json!({
         "initContainers": [{ "name": "first" }],
         "containers": [{
@@ -60,7 +60,7 @@ fn lists_grow_and_what_has_the_name_is_replaced() {
 }
 
 #[test]
-fn empty_affinity_takes_away_what_it_stands_for() {
+fn empty_affinity_removes_its_kind() {
     let (node, pods) = (json!({ "preferred": 1 }), json!({ "required": 2 }));
     let pod = json!({ "affinity": { "nodeAffinity": node, "podAntiAffinity": pods } });
     let affinity = |config: Value| with(&json!({ "affinity": config }), &pod)["affinity"].clone();

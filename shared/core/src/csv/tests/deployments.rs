@@ -1,11 +1,11 @@
-//! Deployments that were there before an install, and what somebody edited of them.
+//! Deployments that existed before an install, and edits of them.
 
 use super::*;
 use crate::api::object;
 use crate::plan::{Action, Verb};
 use crate::sim::ApiServer;
 
-/// The operator, about to install a Deployment that is there.
+/// Returns the actions of an operator that is about to install an existing Deployment.
 fn install(deployment: Option<&Value>) -> Vec<Action> {
     let mut csv = csv("rose.v2", "", "InstallReady", "AllRequirementsMet");
     csv["spec"]["install"]["spec"]["deployments"] = json!([{
@@ -31,13 +31,13 @@ fn install(deployment: Option<&Value>) -> Vec<Action> {
 }
 
 #[test]
-fn what_somebody_edited_is_put_back_and_defaults_are_no_edits() {
+fn edits_are_reverted_and_defaults_are_not_edits() {
     let [Action::Create(made)] = &install(None)[..] else { panic!() };
     let mut server = ApiServer::with_stock_objects(1, Timestamp::UNIX_EPOCH);
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "garden"}});
     server.create(namespace, Timestamp::UNIX_EPOCH).unwrap();
     let stored = server.create(made.clone(), Timestamp::UNIX_EPOCH).unwrap();
-    assert_ne!(stored["spec"], made["spec"], "the API server has its defaults");
+    assert_ne!(stored["spec"], made["spec"], "the API server sets defaults");
     assert_eq!(install(Some(&stored)), []);
     let pod = json!({"template": {"spec": {"nodeSelector": {"zone": "a"}}}});
     for edit in [

@@ -1,4 +1,4 @@
-//! Who is a member of an OperatorGroup, what happens to members that may not run, and how they come back.
+//! Membership in an OperatorGroup, members that may not run, and their recovery.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ fn written(plan: &Plan) -> Option<(&str, &str, &str)> {
 }
 
 #[test]
-fn who_may_run_again_starts_over() {
+fn a_csv_that_may_run_again_starts_over() {
     const SUPPORTED: &str = "InstallModes now support target namespaces";
     for (reason, message) in [
         ("NoOperatorGroup", SUPPORTED),
@@ -69,7 +69,7 @@ fn who_may_run_again_starts_over() {
 }
 
 #[test]
-fn each_phase_ends_where_the_groups_do_not_let_it_go_on() {
+fn each_phase_fails_when_the_groups_do_not_allow_it() {
     let selector = json!({"matchLabels": {"team": "none"}});
     let mut none = group("og", &[]);
     none["spec"] = json!({ "selector": selector });
@@ -92,7 +92,7 @@ fn each_phase_ends_where_the_groups_do_not_let_it_go_on() {
     }
 }
 
-/// A group whose selector the API server takes and nobody can evaluate.
+/// A group whose selector the API server accepts, but which cannot be evaluated.
 fn invalid(targets: &[&str]) -> Value {
     let mut group = group("og", targets);
     group["spec"] = json!({"selector": {"matchExpressions": [{"key": "team", "operator": "In", "values": []}]}});
@@ -108,7 +108,7 @@ fn without_account(targets: &[&str]) -> Value {
 }
 
 #[test]
-fn members_of_a_group_that_cannot_be_processed_are_guarded_all_the_same() {
+fn members_of_an_invalid_group_are_still_checked() {
     for group in [invalid(&["field"]), without_account(&["field"])] {
         let mut running = csv("Succeeded", "InstallSucceeded");
         running["spec"]["install"]["spec"]["deployments"] = json!([{"name": "rose", "spec": {"template": {}}}]);
@@ -139,7 +139,7 @@ fn nothing_is_done_before_the_group_is_processed() {
 }
 
 #[test]
-fn annotations_of_a_member_that_somebody_edited_are_written_again() {
+fn edited_annotations_of_a_member_are_restored() {
     let good = csv("Succeeded", "InstallSucceeded");
     for (key, value) in [
         ("olm.operatorGroup", json!("other")),
@@ -159,7 +159,7 @@ fn annotations_of_a_member_that_somebody_edited_are_written_again() {
 }
 
 #[test]
-fn deployments_of_who_may_not_run_are_deleted_and_no_others() {
+fn only_deployments_of_csvs_that_may_not_run_are_deleted() {
     let deployment = |name: &str, owner: &str| {
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
@@ -197,12 +197,12 @@ fn deployments_of_who_may_not_run_are_deleted_and_no_others() {
             Action::UpdateStatus(o) => o["status"].clone(),
             other => panic!("{other:?}"),
         };
-        assert_eq!(planned(&objects).actions, [], "it is told once");
+        assert_eq!(planned(&objects).actions, [], "it is reported once");
     }
 }
 
 #[test]
-fn copies_are_left_to_others_but_for_a_finalizer_that_keeps_one() {
+fn of_copies_only_the_finalizer_is_removed() {
     let mut labelled = csv("Succeeded", "Copied");
     labelled["metadata"]["labels"] = json!({"olm.copiedFrom": "field"});
     let mut stripped = csv("Succeeded", "Copied");
@@ -212,19 +212,19 @@ fn copies_are_left_to_others_but_for_a_finalizer_that_keeps_one() {
         assert_eq!(planned(&[copy.clone(), og.clone()]).actions, []);
         copy["metadata"]["deletionTimestamp"] = "2026-11-21T13:00:00Z".into();
     }
-    assert_eq!(planned(&[labelled, og.clone()]).actions, [], "what is known of it cannot be written");
+    assert_eq!(planned(&[labelled, og.clone()]).actions, [], "the trimmed object cannot be written");
     let plan = planned(&[stripped, og]);
     assert!(matches!(&plan.actions[..], [Action::Update(o)] if o["metadata"]["finalizers"].is_null()), "{plan:?}");
 }
 
 #[test]
-fn what_a_member_installs_is_installed_with_the_rights_of_the_groups_account() {
+fn members_are_installed_with_the_permissions_of_the_groups_account() {
     let mut csv = csv("InstallReady", "AllRequirementsMet");
     csv["spec"]["install"]["spec"]["deployments"] = json!([{"name": "rose", "spec": {"template": {}}}]);
     let mut group = group("og", &["field"]);
     group["spec"]["serviceAccountName"] = "gardener".into();
     let plan = planned(&[csv.clone(), group.clone()]);
-    assert_eq!((plan.actions.len(), plan.reasons.len()), (0, 1), "nobody knows it yet: {plan:?}");
+    assert_eq!((plan.actions.len(), plan.reasons.len()), (0, 1), "the account is unknown yet: {plan:?}");
     for other in ["other", "gardener"] {
         group["status"]["serviceAccountRef"] = json!({"namespace": "garden", "name": other});
         let plan = planned(&[csv.clone(), group.clone()]);
@@ -234,7 +234,7 @@ fn what_a_member_installs_is_installed_with_the_rights_of_the_groups_account() {
         };
         let accounts: Vec<Option<String>> = plan.actions.iter().map(as_account).collect();
         let gardener = Some("system:serviceaccount:garden:gardener".to_owned());
-        // The Deployment; status and Event are OLM's own.
+        // The Deployment; status and Event are written with OLM's own permissions.
         let expected = if other == "gardener" { vec![gardener, None, None] } else { vec![] };
         assert_eq!(accounts, expected, "{other}");
     }

@@ -24,7 +24,7 @@ fn csv(name: &str, replaces: &str, phase: &str, reason: &str) -> Value {
     })
 }
 
-/// The next step of `rose.v2`, which replaces `rose.v1`.
+/// Returns the next step of `rose.v2`, which replaces `rose.v1`.
 fn next(old: &Value, new: &Value) -> Step {
     let mut world = World::new();
     world.apply(old.clone());
@@ -34,7 +34,7 @@ fn next(old: &Value, new: &Value) -> Step {
 }
 
 #[test]
-fn what_was_missing_a_moment_ago_is_not_told_while_the_older_one_is_waited_for() {
+fn a_previously_missing_requirement_is_not_reported_while_waiting_for_the_older_csv() {
     let failed = csv("rose.v1", "", "Failed", "InstallCheckFailed");
     let waits = next(&failed, &csv("rose.v2", "rose.v1", "Pending", "RequirementsNotMet"));
     let text = waits.transition.as_ref().map(|t| (t.phase.as_str(), t.reason, t.message.as_str()));
@@ -46,7 +46,7 @@ fn what_was_missing_a_moment_ago_is_not_told_while_the_older_one_is_waited_for()
     assert_eq!(goes_on.transition.map(|t| t.phase.as_str()), Some("InstallReady"));
 }
 
-/// The plan for a ClusterServiceVersion whose Deployment may not be created, and the objects of its namespace.
+/// Returns the plan for a ClusterServiceVersion whose Deployment may not be created, and the objects of its namespace.
 fn plan_without_rights(csv: &Value, others: &[Value], attempts: u32) -> Plan {
     let mut world = World::new();
     for object in [csv].into_iter().chain(others) {
@@ -70,7 +70,7 @@ fn plan_without_rights(csv: &Value, others: &[Value], attempts: u32) -> Plan {
 }
 
 #[test]
-fn an_install_without_rights_fails_for_good_until_rights_change() {
+fn an_install_without_permissions_fails_until_permissions_change() {
     let versioned = |mut object: Value, version: &str| {
         object["metadata"]["resourceVersion"] = version.into();
         object
@@ -98,11 +98,11 @@ fn an_install_without_rights_fails_for_good_until_rights_change() {
     let status = |field: &str| object::text(failed, &["status", field]);
     assert_eq!((status("phase"), status("reason")), ("Failed", "InstallComponentFailedNoRetry"));
     assert_eq!(status("message"), "install strategy failed: install strategy failed: deployments.apps is forbidden");
-    assert_eq!(plan.again, None, "no time mends it");
+    assert_eq!(plan.again, None, "time alone does not help");
 
     let soon = plan_without_rights(&member("InstallReady", "AllRequirementsMet"), &[group.clone(), role("4")], 1);
     let fails = |action: &Action| matches!(action, Action::UpdateStatus(o) if o["status"]["phase"] == "Failed");
-    assert!(!soon.actions.iter().any(fails), "the API server may not know of new rights yet: {soon:?}");
+    assert!(!soon.actions.iter().any(fails), "the API server may not apply new permissions yet: {soon:?}");
 
     let failed = member("Failed", "InstallComponentFailedNoRetry");
     let stays = plan_without_rights(&failed, &[group.clone(), role("4")], 3);
@@ -112,6 +112,6 @@ fn an_install_without_rights_fails_for_good_until_rights_change() {
         let again = plan_without_rights(&failed, &changed, 3);
         let [Action::UpdateStatus(pending)] = &again.actions[..] else { panic!("{again:?}") };
         assert_eq!(object::text(pending, &["status", "reason"]), "DetectedClusterChange");
-        assert!(again.forgets, "the old refusal is not taken for one of the next try");
+        assert!(again.forgets, "the old refusal does not affect the next attempt");
     }
 }

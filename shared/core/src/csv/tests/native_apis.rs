@@ -1,4 +1,4 @@
-//! `spec.nativeAPIs`: kinds that have to be served, as the API server's discovery says.
+//! `spec.nativeAPIs`: kinds that have to be served according to the API server's discovery.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::world::{Discovery, Fact, FactKey, Reader, World};
 
 const GROUP: &str = "garden.example.com";
 
-/// `rose` needs Roses of v1 and v2, and in one case Pods.
+/// `rose` requires Roses of v1 and v2, and in one case Pods.
 fn csv(phase: &str, present: &[&str]) -> Value {
     let known = present.iter().map(|version| {
         json!({
@@ -47,7 +47,7 @@ fn next(world: &World, csv: &Value) -> Step {
     transition::next(&Reader::new(world), Csv::of(csv), &key, Timestamp::UNIX_EPOCH)
 }
 
-/// The phase to go to, and the status of each requirement.
+/// Returns the next phase, and the status of each requirement.
 fn found(step: &Step) -> (&str, Vec<&str>) {
     let phase = step.transition.as_ref().map_or("", |t| t.phase.as_str());
     let statuses = step.requirements.iter().flatten().map(|entry| entry["status"].as_str().unwrap());
@@ -55,7 +55,7 @@ fn found(step: &Step) -> (&str, Vec<&str>) {
 }
 
 #[test]
-fn nothing_happens_before_discovery_was_asked_and_then_it_decides() {
+fn nothing_happens_before_discovery_and_then_it_decides() {
     let mut world = World::new();
     for phase in ["Pending", "Succeeded", "Failed"] {
         let step = next(&world, &csv(phase, &[]));
@@ -77,7 +77,7 @@ fn nothing_happens_before_discovery_was_asked_and_then_it_decides() {
     );
     let [Reason::RequirementsNotMet { missing, .. }] = &step.reasons[..] else { panic!("{:?}", step.reasons) };
     assert_eq!(missing, &["Rose v2.garden.example.com: Native API does not exist"]);
-    // One that goes fails the operator, one that comes lets it go on.
+    // A removed API fails the operator, an added one lets it continue.
     assert_eq!(found(&next(&world, &csv("Succeeded", &["v1", "v2"]))).0, "Failed");
     learn(&mut world, "v2", served(&["Rose", "Tulip"]));
     assert_eq!(found(&next(&world, &csv("Pending", &[]))), ("InstallReady", vec!["Present", "Present"]));
@@ -85,15 +85,15 @@ fn nothing_happens_before_discovery_was_asked_and_then_it_decides() {
 }
 
 #[test]
-fn an_api_that_does_not_answer_unseats_nobody_and_lets_nobody_in() {
+fn an_api_that_does_not_respond_neither_fails_nor_admits_operators() {
     let away = || Discovery::failed("service unavailable");
     let mut world = World::new();
     learn(&mut world, "v1", served(&["Rose"]));
     learn(&mut world, "v2", served(&["Rose"]));
     learn(&mut world, "v2", away());
-    // What was known stays known.
+    // Known kinds stay known.
     assert_eq!(found(&next(&world, &csv("Succeeded", &[]))), ("Succeeded", vec!["Present", "Present"]));
-    // After a start nothing is known but what the status says.
+    // After a restart only the status is known.
     let mut world = World::new();
     learn(&mut world, "v1", served(&["Rose"]));
     learn(&mut world, "v2", away());
@@ -110,7 +110,7 @@ fn an_api_that_does_not_answer_unseats_nobody_and_lets_nobody_in() {
     assert_eq!(found(&step), ("Pending", vec!["Present", "NotPresent"]));
     let [reason @ Reason::ApisUnknown { counts: false, .. }] = &step.reasons[..] else { panic!("{:?}", step.reasons) };
     assert_eq!(reason.severity(), Severity::Blocked);
-    // An answer that says that the version is gone is an answer.
+    // A response without the version is definite.
     learn(&mut world, "v2", Discovery::of(BTreeMap::new()));
     assert_eq!(found(&next(&world, &csv("Succeeded", &["v1", "v2"]))), ("Failed", vec!["Present", "NotPresent"]));
 }
@@ -122,7 +122,7 @@ fn a_required_aggregated_api_needs_its_kind_in_discovery() {
     csv["spec"]["apiservicedefinitions"]["required"] =
         json!([{ "group": GROUP, "version": "v1", "kind": "Rose", "name": "roses" }]);
     let mut world = World::new();
-    // One that does not exist needs no look.
+    // A missing API is not looked up.
     assert_eq!(found(&next(&world, &csv)), ("Pending", vec!["NotPresent"]));
     world.apply(json!({
         "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": { "name": format!("v1.{GROUP}") },

@@ -1,4 +1,4 @@
-//! Operators that the API server calls, from their beginning to their end, in simulation.
+//! Operators that the API server calls, from installation to deletion, in simulation.
 
 use jiff::{SignedDuration, Timestamp, ToSpan};
 use serde_json::{Value, json};
@@ -43,9 +43,10 @@ fn cluster() -> Simulation {
     simulation
 }
 
-/// Lets everything come to rest. The next plan is empty then, also after a restart, and no private key is known to the controllers.
+/// Runs until the state is final. The next plan is then empty, also after a restart, and the controllers know no private
+/// key.
 fn rest(simulation: &mut Simulation) {
-    assert!(simulation.settle(SignedDuration::from_mins(4)), "it does not come to rest");
+    assert!(simulation.settle(SignedDuration::from_mins(4)), "the cluster does not settle");
     let unfinished = simulation.replan();
     assert!(unfinished.is_empty(), "{unfinished:?}");
     for object in simulation.planner().world().objects() {
@@ -138,7 +139,7 @@ fn configurations(simulation: &Simulation) -> Vec<&Value> {
     simulation.api().list("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", None).collect()
 }
 
-/// Does everything that trusts or carries the certificate know the one in the Secret?
+/// Returns whether everything that trusts or contains the certificate uses the one in the Secret.
 fn is_consistent(simulation: &Simulation) -> bool {
     let secret = secret(simulation, "garden");
     let bundle = &secret["data"]["olmCAKey"];
@@ -150,7 +151,7 @@ fn is_consistent(simulation: &Simulation) -> bool {
 }
 
 #[test]
-fn certificates_are_made_anew_a_day_before_their_end() {
+fn certificates_are_renewed_a_day_before_they_expire() {
     let mut simulation = cluster();
     simulation.apply(csv("garden", "1", "", &admission())).unwrap();
     rest(&mut simulation);
@@ -176,7 +177,7 @@ fn certificates_are_made_anew_a_day_before_their_end() {
 }
 
 #[test]
-fn what_is_lost_is_made_again() {
+fn deleted_objects_are_recreated() {
     let mut simulation = cluster();
     simulation.apply(csv("garden", "1", "", &admission())).unwrap();
     rest(&mut simulation);
@@ -198,7 +199,7 @@ fn what_is_lost_is_made_again() {
 }
 
 #[test]
-fn a_broken_certificate_is_replaced_and_an_administrators_way_out_is_left() {
+fn an_invalid_certificate_is_replaced_and_an_administrators_changes_are_preserved() {
     let mut simulation = cluster();
     simulation.apply(csv("garden", "1", "", &admission())).unwrap();
     rest(&mut simulation);
@@ -221,7 +222,7 @@ fn a_broken_certificate_is_replaced_and_an_administrators_way_out_is_left() {
 }
 
 #[test]
-fn a_certificate_goes_over_to_the_version_that_replaces_it() {
+fn a_certificate_is_taken_over_by_the_version_that_replaces_it() {
     let mut simulation = cluster();
     simulation.apply(csv("garden", "1", "", &admission())).unwrap();
     rest(&mut simulation);
@@ -266,7 +267,7 @@ fn conversion_begins_with_an_operator_and_ends_with_it() {
 }
 
 #[test]
-fn operators_in_two_namespaces_share_what_has_one_name() {
+fn operators_in_two_namespaces_share_objects_of_one_name() {
     let mut simulation = cluster();
     let shared = |simulation: &Simulation| {
         let rbac = "rbac.authorization.k8s.io/v1";
@@ -294,7 +295,7 @@ fn operators_in_two_namespaces_share_what_has_one_name() {
 }
 
 #[test]
-fn an_api_of_somebody_else_is_not_taken() {
+fn an_api_of_another_owner_is_not_taken_over() {
     let mut simulation = cluster();
     let theirs = json!({
         "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": { "name": "v1.metrics.example.com" },
@@ -312,7 +313,7 @@ fn an_api_of_somebody_else_is_not_taken() {
     let service = simulation.api().get(&target).unwrap();
     assert_eq!(object::label(service, "olm.owner"), Some("rose.v1"));
     assert_eq!(service["spec"]["caBundle"], secret(&simulation, "garden")["data"]["olmCAKey"]);
-    // Nothing runs in the pods of a simulation: somebody says that they answer.
+    // Pods of a simulation run nothing: the status is written instead.
     let answers = json!({ "status": { "conditions": [{ "type": "Available", "status": "True" }] } });
     simulation.patch(&target, Patch::Merge(answers), Some("status")).unwrap();
     simulation.settle(SignedDuration::ZERO);
@@ -324,7 +325,7 @@ fn an_api_of_somebody_else_is_not_taken() {
 }
 
 #[test]
-fn an_api_whose_operator_vanished_goes() {
+fn an_api_of_a_deleted_operator_is_deleted() {
     let mut simulation = cluster();
     let orphan = json!({
         "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
@@ -341,7 +342,7 @@ fn an_api_whose_operator_vanished_goes() {
 }
 
 #[test]
-fn what_had_old_names_goes_when_the_api_is_taken_over() {
+fn objects_with_old_names_are_deleted_when_the_api_is_taken_over() {
     let mut simulation = cluster();
     let rbac = "rbac.authorization.k8s.io/v1";
     let role = |kind: &str, name: &str| json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name });
@@ -361,7 +362,7 @@ fn what_had_old_names_goes_when_the_api_is_taken_over() {
     for object in &mut old {
         crate::api::labels::set_owner(object, &rose);
     }
-    // Of the same name, but nothing says that it is this operator's.
+    // The same name, but without the labels of this operator.
     crate::api::object::set_label(&mut old[2], "olm.owner", "tulip.v1");
     let mut api_service = json!({
         "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": { "name": "v1.metrics.example.com" },

@@ -1,4 +1,4 @@
-//! What descriptions of webhooks say, and what is refused in them.
+//! Descriptions of webhooks, and what is rejected in them.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn webhook(name: &str, rule: &Value) -> Value {
 }
 
 #[test]
-fn rules_may_neither_see_everything_nor_olm_nor_other_webhooks() {
+fn rules_may_include_neither_all_groups_nor_olm_nor_other_webhooks() {
     let verdict = |groups: &str, resources: &str| {
         let csv = csv(json!([webhook("a", &json!({ "apiGroups": ["apps", groups], "resources": [resources] }))]));
         webhooks::invalid(Csv::of(&csv))
@@ -48,7 +48,7 @@ fn rules_may_neither_see_everything_nor_olm_nor_other_webhooks() {
 }
 
 #[test]
-fn what_can_never_be_installed_is_told() {
+fn what_can_never_be_installed_is_reported() {
     let world = World::new();
     let obstacle = |csv: &Value| webhooks::obstacle(&Reader::new(&world), Csv::of(csv)).unwrap_or_default();
     let conversion = |crds: Value| json!([{ "generateName": "c", "type": "ConversionWebhook", "deploymentName": "gate", "conversionCRDs": crds }]);
@@ -70,7 +70,7 @@ fn what_can_never_be_installed_is_told() {
     );
 }
 
-/// The labels of OLM's own configurations, of the scenario webhooks-admission.
+/// The labels of OLM's own configurations, in the scenario webhooks-admission.
 #[test]
 fn descriptions_have_olms_hashes() {
     let validating = json!({
@@ -86,7 +86,7 @@ fn descriptions_have_olms_hashes() {
 }
 
 #[test]
-fn certificates_take_the_place_of_what_was_mounted_there() {
+fn certificates_replace_previous_mounts() {
     let csv = csv(json!([webhook("a", &json!({}))]));
     let csv = Csv::of(&csv);
     let server = Server::all(csv).next().unwrap();

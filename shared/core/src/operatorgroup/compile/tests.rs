@@ -11,7 +11,7 @@ fn wish(mode: &str, targets: &[&str]) -> Wish {
 }
 
 #[test]
-fn a_mode_and_namespaces_that_go_together() {
+fn a_mode_and_matching_namespaces() {
     for (mode, targets, expected) in [
         ("", &[][..], ("OwnNamespace", json!({"targetNamespaces": ["garden"]}))),
         ("OwnNamespace", &[], ("OwnNamespace", json!({"targetNamespaces": ["garden"]}))),
@@ -36,35 +36,35 @@ fn a_mode_and_namespaces_that_go_together() {
 }
 
 #[test]
-fn what_does_not_go_together_is_refused() {
+fn invalid_combinations_are_refused() {
     for (mode, targets, message, hint) in [
         (
             "OwnNamespace",
             &["park"][..],
-            "own namespace, garden, and no other: not park",
+            "only the operator's own namespace, garden: not park",
             "--install-mode SingleNamespace",
         ),
         ("OwnNamespace", &["garden", "park"], "not garden, park", "--install-mode MultiNamespace"),
         ("OwnNamespace", &[""], "not all", "--install-mode AllNamespaces"),
-        ("SingleNamespace", &[], "no namespace was named", "--target-namespaces"),
+        ("SingleNamespace", &[], "no namespace was given", "--target-namespaces"),
         ("SingleNamespace", &["garden"], "other than the operator's own", "--install-mode OwnNamespace"),
         ("SingleNamespace", &["a", "b"], "not a, b", "--install-mode MultiNamespace"),
         ("SingleNamespace", &[""], "not all", "--install-mode AllNamespaces"),
         ("MultiNamespace", &["park"], "at least two namespaces: not park", "--install-mode SingleNamespace"),
         ("MultiNamespace", &["park", "park"], "at least two", "SingleNamespace"),
-        ("MultiNamespace", &[], "no namespace was named", "--target-namespaces"),
-        ("AllNamespaces", &["park"], "none can be named: not park", "--install-mode SingleNamespace"),
-        ("", &["", "park"], "do not go together", "--target-namespaces ''"),
-        ("", &["Park"], "\"Park\" cannot be the name of a namespace", "up to 63"),
-        ("", &["-a"], "cannot be the name", "both ends"),
-        ("", &["a.b"], "cannot be the name", "both ends"),
+        ("MultiNamespace", &[], "no namespace was given", "--target-namespaces"),
+        ("AllNamespaces", &["park"], "takes no names: not park", "--install-mode SingleNamespace"),
+        ("", &["", "park"], "mutually exclusive", "--target-namespaces ''"),
+        ("", &["Park"], "\"Park\" is not a valid name of a namespace", "up to 63"),
+        ("", &["-a"], "is not a valid name", "both ends"),
+        ("", &["a.b"], "is not a valid name", "both ends"),
     ] {
         let refused = compile(&wish(mode, targets)).unwrap_err();
         assert!(refused.message.contains(message), "{mode} {targets:?}: {refused:?}");
         assert!(refused.hint.contains(hint), "{mode} {targets:?}: {refused:?}");
     }
     let unnamed = Wish { name: "a..b".to_owned(), ..wish("", &[]) };
-    assert_eq!(compile(&unnamed).unwrap_err().message, "\"a..b\" cannot be the name of an OperatorGroup");
+    assert_eq!(compile(&unnamed).unwrap_err().message, "\"a..b\" is not a valid name of an OperatorGroup");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_service_account_is_named_in_the_spec() {
 #[test]
 fn an_operator_has_to_support_the_namespaces() {
     let csv = |modes: &[&str]| {
-        // All are listed: what is left out is inferred.
+        // All modes are listed; for unlisted modes support is inferred.
         let all = ["OwnNamespace", "SingleNamespace", "MultiNamespace", "AllNamespaces"];
         let modes: Vec<Value> =
             all.iter().map(|mode| json!({"type": mode, "supported": modes.contains(mode)})).collect();
@@ -92,5 +92,5 @@ fn an_operator_has_to_support_the_namespaces() {
             "it supports --install-mode SingleNamespace or AllNamespaces"
         )
     );
-    assert_eq!(supports(&csv(&[]), "garden", &targets(&[""])).unwrap_err().hint, "it supports no install mode at all");
+    assert_eq!(supports(&csv(&[]), "garden", &targets(&[""])).unwrap_err().hint, "it supports no install mode");
 }

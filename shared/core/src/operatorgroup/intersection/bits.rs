@@ -5,20 +5,20 @@
 pub(super) struct Bits(Vec<u64>);
 
 impl Bits {
-    /// Numbers in a word.
+    /// Number of bits in a word.
     pub(super) const WORD: usize = 64;
 
-    /// Have they a number in common?
+    /// Returns whether both contain a common number.
     pub(super) fn intersects(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).any(|(one, other)| one & other != 0)
     }
 
-    /// What both have.
+    /// Returns the intersection.
     pub(super) fn and(&self, other: &Self) -> Self {
         Self(self.0.iter().zip(&other.0).map(|(one, other)| one & other).collect())
     }
 
-    /// The numbers, sorted.
+    /// Returns the numbers in ascending order.
     pub(super) fn iter(&self) -> impl Iterator<Item = usize> {
         self.0.iter().enumerate().flat_map(|(at, word)| {
             let mut left = *word;

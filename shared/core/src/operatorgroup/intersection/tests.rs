@@ -44,7 +44,7 @@ fn csv(namespace: &str, kinds: &[&str]) -> Value {
     })
 }
 
-/// The places of pairs, told by their groups' namespaces.
+/// Returns the shared namespaces of pairs, identified by their groups' namespaces.
 fn told(intersections: &Intersections<'_>) -> Vec<(String, Option<Vec<String>>)> {
     let name = |at: usize| intersections.scopes()[at].group.namespace();
     let pair = |pair: Pair| {
@@ -56,7 +56,7 @@ fn told(intersections: &Intersections<'_>) -> Vec<(String, Option<Vec<String>>)>
 }
 
 #[test]
-fn targets_and_the_own_namespace_count() {
+fn targets_and_the_own_namespace_are_compared() {
     let labels =
         json!({"metadata": {"name": "x", "labels": {"team": "roses"}}, "apiVersion": "v1", "kind": "Namespace"});
     let selector = json!({"selector": {"matchLabels": {"team": "roses"}}});
@@ -112,7 +112,7 @@ fn apis_are_claimed_by_annotations_and_by_members() {
     assert_eq!(intersections.holder(ab, "Tulip.v1.x.io"), Holder::Both);
     assert_eq!(intersections.holder(bc, "Lily.v1.x.io"), Holder::Nobody);
     assert_eq!((intersections.first(ab), intersections.first(bc)), (Some(0), Some(1)));
-    assert_eq!(intersections.first(Pair::new(3, 0)), None, "both at once");
+    assert_eq!(intersections.first(Pair::new(3, 0)), None, "created at the same time");
     assert_eq!((intersections.find("c", "og"), intersections.find("c", "other")), (Some(2), None));
 }
 
@@ -147,7 +147,7 @@ fn every_row_of_the_table() {
 }
 
 #[test]
-fn members_are_those_that_can_run() {
+fn members_are_csvs_that_support_the_targets() {
     let other_name = |mut group: Value| {
         group["metadata"]["name"] = "second".into();
         group
@@ -173,7 +173,8 @@ fn members_are_those_that_can_run() {
     assert_eq!(intersections.clashes(), []);
 }
 
-/// Groups of as many namespaces: the spec, the APIs in the annotation, what its member provides, and whether it is static.
+/// Groups: the targets of the spec, the APIs in the annotation, the APIs that its member provides, and whether it is
+/// static.
 type Groups = Vec<(Option<BTreeSet<u8>>, BTreeSet<u8>, BTreeSet<u8>, bool)>;
 
 fn any_groups() -> impl Strategy<Value = Groups> {
@@ -182,7 +183,7 @@ fn any_groups() -> impl Strategy<Value = Groups> {
     prop::collection::vec((targets, few(4), few(4), any::<bool>()), 0..14)
 }
 
-/// They are in namespaces `n0`, `n1`, …, and target these, `n80` and the like.
+/// The groups are in namespaces `n0`, `n1`, …, and target namespaces such as `n80`.
 fn objects(groups: &Groups) -> Vec<Value> {
     let kinds = ["Rose", "Tulip", "Lily", "Iris"];
     let mut objects = Vec::new();
@@ -201,7 +202,7 @@ fn objects(groups: &Groups) -> Vec<Value> {
 
 proptest! {
     #[test]
-    fn it_is_symmetric_and_what_the_controllers_see(groups in any_groups()) {
+    fn it_is_symmetric_and_agrees_with_the_controllers(groups in any_groups()) {
         let objects = objects(&groups);
         let world = world(objects.clone());
         let reader = Reader::new(&world);
@@ -227,7 +228,7 @@ proptest! {
         for at in 0..n {
             for fate in all.fates(at) {
                 let row = match provision(&reader, Group::of(all.scopes()[at].group.json), fate.csv) {
-                    // Ours lets the group that was there first stay where OLM goes by who is looked at first.
+                    // Here the older group keeps the APIs where in OLM the order of processing decides.
                     Provision::Settled => vec![ApiConflict::Continue, ApiConflict::Remove],
                     Provision::Annotate(_) => vec![ApiConflict::Add, ApiConflict::Remove],
                     Provision::Conflict => vec![ApiConflict::Conflict],
@@ -236,14 +237,14 @@ proptest! {
                 prop_assert!(row.contains(&fate.row), "{:?}", fate.row);
             }
         }
-        // Nor does it matter in which order they became known.
+        // The order of observation does not matter either.
         let backwards = self::world(objects.into_iter().rev());
         prop_assert_eq!(Intersections::of(&Reader::new(&backwards)).clashes(), clashes);
     }
 }
 
 #[test]
-fn groups_that_meet_everywhere_are_compared_as_a_whole() {
+fn groups_that_share_many_namespaces_are_compared_as_a_whole() {
     let names: Vec<String> = (0..300).map(|n| format!("n{n:03}")).collect();
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     let world = world(all.iter().map(|name| group(name, &targeting(&all), "Rose.v1.x.io", "")));

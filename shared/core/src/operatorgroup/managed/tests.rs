@@ -50,13 +50,13 @@ fn every_relation_of_targets() {
 }
 
 #[test]
-fn a_group_is_created_where_none_is() {
+fn a_group_is_created_where_none_exists() {
     let world = world(&[]);
     assert_eq!(creation(&Reader::new(&world), "garden", &group("og", &["garden"], Origin::Ours)), Creation::Here);
 }
 
 #[test]
-fn groups_of_users_are_theirs() {
+fn groups_of_users_are_not_changed() {
     let mut unlabelled = group("theirs", &["garden"], Origin::User);
     unlabelled["metadata"]["labels"] = json!({});
     let ours = group("ours", &["garden"], Origin::Ours);
@@ -70,7 +70,7 @@ fn groups_of_users_are_theirs() {
 }
 
 #[test]
-fn one_of_ours_does_or_another_namespace_is_needed() {
+fn one_of_ours_suffices_or_another_namespace_is_needed() {
     let old = group("ours", &["a", "b"], Origin::Ours);
     let (member, stranger) = (csv("rose.v1", &["MultiNamespace"]), csv("tulip.v1", &["OwnNamespace"]));
     let world = world(&[&old, &member, &stranger]);
@@ -91,7 +91,7 @@ fn one_of_ours_does_or_another_namespace_is_needed() {
 }
 
 #[test]
-fn several_and_those_on_their_way_out_are_no_place_to_be() {
+fn several_groups_and_terminating_ones_are_refused() {
     let (one, two) = (group("one", &["a"], Origin::Ours), group("two", &["a"], Origin::Ours));
     let both = world(&[&one, &two]);
     assert!(matches!(creation(&Reader::new(&both), "garden", &one), Creation::Several(groups) if groups.len() == 2));
@@ -106,13 +106,13 @@ fn several_and_those_on_their_way_out_are_no_place_to_be() {
 }
 
 #[test]
-fn what_is_there_may_differ_in_more_than_its_targets() {
+fn an_existing_group_may_differ_in_more_than_its_targets() {
     let there = group("ours", &["a"], Origin::Ours);
     let mut wished = group("wished", &["b"], Origin::Ours);
     assert!(differing(&there, &wished).is_empty());
     wished["spec"]["upgradeStrategy"] = "Default".into();
     wished["spec"]["staticProvidedAPIs"] = false.into();
-    assert!(differing(&there, &wished).is_empty(), "these are what is meant without them");
+    assert!(differing(&there, &wished).is_empty(), "these are the defaults");
     wished["spec"]["serviceAccountName"] = "installer".into();
     wished["spec"]["staticProvidedAPIs"] = true.into();
     assert_eq!(differing(&there, &wished), ["serviceAccountName", "staticProvidedAPIs"]);
@@ -137,7 +137,7 @@ fn another_namespace_follows_from_the_group() {
 }
 
 #[test]
-fn what_is_deleted_is_ours_and_needed_by_nobody() {
+fn only_unused_groups_of_ours_are_deleted() {
     let ours = group("ours", &["garden"], Origin::Ours);
     let theirs = group("theirs", &["garden"], Origin::User);
     let subscription = json!({
