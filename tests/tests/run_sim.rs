@@ -177,7 +177,10 @@ fn an_audit_is_data_for_programs() {
     let blocked = of("blocked");
     assert_eq!(blocked.len(), 1, "{out}");
     assert_eq!(blocked[0]["reason"]["reason"], "CatalogUnavailable");
-    assert!(blocked[0]["message"].as_str().unwrap().ends_with("; until then nothing is resolved in garden"), "{out}");
+    assert!(
+        blocked[0]["message"].as_str().unwrap().ends_with("; until then no Subscriptions are resolved in garden"),
+        "{out}"
+    );
     let yaml = run(&api, "--audit --once -o yaml").out;
     assert_eq!(serde_yaml::Deserializer::from_str(&yaml).count(), events.len(), "{yaml}");
 }
@@ -202,7 +205,7 @@ fn an_unavailable_catalog_ends_the_run_and_each_cause_is_reported_once() {
     let lines: Vec<&str> = err.lines().collect();
     let [blocked, hint] = lines[..] else { panic!("each cause once, and nothing else:\n{err}") };
     assert!(blocked.starts_with("blocked: catalog olm/market cannot be read: "), "{err}");
-    assert!(blocked.ends_with("; until then nothing is resolved in garden"), "{err}");
+    assert!(blocked.ends_with("; until then no Subscriptions are resolved in garden"), "{err}");
     assert!(hint.starts_with("  hint: "), "{err}");
     assert!(out.contains("subscription/rose"), "{out}");
 }
@@ -268,7 +271,7 @@ fn deletions_are_finished_only_without_running_controllers() {
     let api = cluster(crd::all().into_iter().chain(["olm", "garden"].map(namespace)));
     let ended = run(&api, "--release-finalizers");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(ended.err, "no ClusterServiceVersion is being deleted: there is nothing to release\n");
+    assert_eq!(ended.err, "no ClusterServiceVersion is being deleted: nothing to release\n");
 
     deleted(&api);
     let ended = run(&api, "--release-finalizers gadren");
@@ -298,7 +301,7 @@ fn deletions_are_finished_only_without_running_controllers() {
     let target = ObjectRef::of(&controllers);
     api.ask(|simulation| simulation.apply(controllers)).unwrap();
     let ended = run(&api, "--release-finalizers --yes");
-    assert!(ended.code == Some(2) && ended.err.contains("a real OLM runs on this cluster"), "{ended:?}");
+    assert!(ended.code == Some(2) && ended.err.contains("OLM is already running on the cluster"), "{ended:?}");
     api.ask(|simulation| simulation.delete(&target)).unwrap();
 
     // The other CRDs may already be deleted when OLM is uninstalled.

@@ -23,7 +23,7 @@ use tokio::runtime::Runtime;
 use crate::control_plane::{ControlPlane, Options};
 
 /// The log message of the controllers after the initial sync.
-const STARTED: &str = "the cluster is known";
+const STARTED: &str = "read the cluster";
 const ADMINISTRATORS: &str = "system:masters";
 /// The users of benchmarks and controllers, which distinguish their requests in the audit log.
 const BENCH: &str = "bench";

@@ -108,7 +108,7 @@ fn hostile_tenants_do_not_affect_others() {
     let town = Town::new();
     let arguments = ["--catalog", &format!("main={}", town.catalog.path().display())];
     let mut running = Running::start_within(MOST_KIB, town.plane.kubeconfig(), &arguments);
-    running.says("the cluster is known");
+    running.says("read the cluster");
     for name in NAMESPACES {
         town.create(&namespace(name));
     }

@@ -48,7 +48,7 @@ fn ten_in_turn() {
         (call.verb == "watch" && is_late).then_some(Fault::Late)
     };
     let (next, proxy) = town.start_behind(11, late);
-    next.says("the cluster is known");
+    next.says("read the cluster");
     town.create(&group("park"));
     town.blooms();
     last.end();
@@ -77,7 +77,7 @@ fn stopped() {
     let (code, said) = town.once(3);
     assert_eq!(code, Some(0), "{said}");
     let first = town.start(1);
-    first.says("the cluster is known");
+    first.says("read the cluster");
     first.signal("STOP");
     let second = town.start(2);
     (0..3).for_each(|_| town.subscribe());
@@ -109,7 +109,7 @@ fn cut_off(name: &str, way: impl Fn(&Call, usize) -> Fault + Send + 'static) {
         calls += 1;
         cut.load(Ordering::Relaxed).then(|| way(call, calls))
     });
-    first.says("the cluster is known");
+    first.says("read the cluster");
     town.subscribe();
     town.blooms();
     is_cut.store(true, Ordering::Relaxed);
@@ -136,7 +136,7 @@ fn deleted() {
     let (first, _proxy) = town.start_behind(1, move |call| {
         (call.is_of("Lease") && cut.load(Ordering::Relaxed)).then_some(Fault::Silence { reached: false })
     });
-    first.says("the cluster is known");
+    first.says("read the cluster");
     let second = town.start(2);
     second.says("holds the Lease");
     let holder = town.until_held(|holder| !holder.is_empty());
@@ -173,7 +173,7 @@ fn unanswered() {
         // There is no receiver after the first.
         is_held.then(|| sender.send(()).ok()).map(|_| Fault::Held)
     });
-    first.says("the cluster is known");
+    first.says("read the cluster");
     let second = town.start(2);
     second.says("holds the Lease");
     let holder = town.until_held(|holder| !holder.is_empty());

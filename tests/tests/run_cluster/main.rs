@@ -30,7 +30,7 @@ fn one_process_writes_and_others_wait_for_its_end() {
 
     kubectl(&plane, "create namespace olm");
     let first = Running::start(kubeconfig, &[]);
-    first.says("the cluster is known");
+    first.says("read the cluster");
     let held_by = holder(&plane);
     assert!(!held_by.is_empty());
 
@@ -183,7 +183,7 @@ fn unreadable_objects_do_not_affect_others() {
     }
     write("create", &tenant("garden", 120));
     let running = Running::start(plane.kubeconfig(), &[]);
-    let said = running.says("cannot be read, and is left alone");
+    let said = running.says("cannot be read and is ignored");
     assert!(said.contains("garden/rose") && said.contains("more than 128 levels deep"), "{said}");
     // By a list: the other objects are processed, and later ones as well.
     write("create", &tenant("park", 3));
@@ -191,10 +191,10 @@ fn unreadable_objects_do_not_affect_others() {
     // By a watch: a CustomResourceDefinition and another ClusterServiceVersion do not interrupt any watch.
     let crd = ROSES.replace("{ type: object }", &format!("{{ type: object, example: {} }}", nested(200)));
     write("create", &crd);
-    assert!(running.says("cannot be read, and is left alone").contains("roses.garden.example.com"));
+    assert!(running.says("cannot be read and is ignored").contains("roses.garden.example.com"));
     kubectl(&plane, "delete csv rose -n park --wait=false");
     write("create", &tenant("field", 120));
-    assert!(running.says("cannot be read, and is left alone").contains("field/rose"));
+    assert!(running.says("cannot be read and is ignored").contains("field/rose"));
     // An Event reports it for the object, once.
     kubectl(
         &plane,
@@ -229,13 +229,13 @@ fn missing_permissions_are_reported() {
     let (code, said) = ends(&unprivileged, &["--audit", "--once"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("error: not allowed to list "), "{said}");
-    assert!(said.contains("hint: the controllers need to read this kind in all namespaces"), "{said}");
+    assert!(said.contains("hint: the controllers need permission to read this kind in all namespaces"), "{said}");
 
     kubectl(&plane, "create clusterrole reader --verb=get,list,watch --resource=*.*");
     kubectl(&plane, "create clusterrolebinding reader --clusterrole=reader --user=nobody");
     assert_eq!(ends(&unprivileged, &["--audit", "--once"]).0, Some(0));
     let (code, said) = ends(&unprivileged, &["--once"]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("error: cannot hold the Lease olm/kubectl-olm-run"), "{said}");
+    assert!(said.contains("error: cannot acquire the Lease olm/kubectl-olm-run"), "{said}");
     assert!(said.contains("--no-lease"), "{said}");
 }

@@ -20,7 +20,7 @@ fn the_help_page() {
 fn a_usage_error_is_exit_code_2_and_says_what_was_wrong() {
     let refused = run(&["--feature-gates", "Tea=true"]).assert().code(2).stdout("");
     let words = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
-    assert!(words.contains("no feature is called \"Tea\"; there is OptionalManifests"), "{words}");
+    assert!(words.contains("unknown feature gate \"Tea\"; known gates: OptionalManifests"), "{words}");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn fields_of_a_newer_server_are_told_and_do_not_count() {
     assert_eq!(
         err,
         "warning: fields that are not known here do not count: ./a.yaml:4: newField of ConfigMap/park/c\n\
-         note: namespace park is not among the objects, it is taken to exist\n"
+         note: namespace park is not among the objects and is created\n"
     );
 }
 

@@ -1,4 +1,4 @@
-//! What `run --audit` prints with `-o json`: an [`AuditEvent`] in each line; with `-o yaml` a document each.
+//! The output of `run --audit`: with `-o json` an [`AuditEvent`] per line, with `-o yaml` one per document.
 
 use olm_core::api::object::ObjectRef;
 use olm_core::plan::{Action, Key, Reason, Severity};
@@ -11,7 +11,7 @@ use crate::cli::flags::DataFormat;
 use crate::cli::output::API_VERSION;
 use crate::cli::{CliError, Printer};
 
-/// Something that the controllers would do, or that they cannot do.
+/// An action that the controllers would take, or a reason why they take none.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditEvent {
@@ -19,42 +19,42 @@ pub struct AuditEvent {
     pub api_version: String,
     /// `AuditEvent`
     pub kind: String,
-    /// What it tells.
+    /// The type of event.
     pub r#type: AuditType,
-    /// For whom it would be done, the controller and its object: `CONTROLLER NAMESPACE/NAME`.
+    /// The controller that would act, and its object: `CONTROLLER NAMESPACE/NAME`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// What would be done: `create`, `update`, `patch`, `delete`, …
+    /// The verb of the request: `create`, `update`, `patch`, `delete`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verb: Option<String>,
-    /// The object that it would be done to.
+    /// The object of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<AuditObject>,
     /// The patch that would be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<Value>,
-    /// Why nothing more is done: the field `reason` names the kind, the others depend on it.
+    /// Why no further action is taken: the field `reason` names the kind, the other fields depend on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<Map<String, Value>>,
-    /// The same in a sentence.
+    /// The reason as a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What a person could do about it.
+    /// How to resolve it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
-/// What an event tells.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AuditType {
     /// A write that would be sent.
     Action,
-    /// A person has to do something before more is done.
+    /// The controllers are blocked until a user acts.
     Blocked,
-    /// Something is under way.
+    /// An operation is in progress.
     Waiting,
-    /// Worth knowing, and nothing is wrong.
+    /// Information; no action is needed.
     Note,
 }
 
@@ -66,7 +66,7 @@ pub struct AuditObject {
     pub api_version: String,
     /// Its kind.
     pub kind: String,
-    /// Its namespace; empty when it has none.
+    /// Its namespace; empty if it has none.
     pub namespace: String,
     /// Its name.
     pub name: String,
@@ -92,7 +92,7 @@ impl AuditEvent {
     pub(super) fn action(key: &Key, action: &Action) -> Self {
         let ObjectRef { gvk, namespace, name } = action.target();
         let patch = match action {
-            // No output shows what Secrets hold.
+            // The content of Secrets is never printed.
             Action::Patch { patch, .. } if gvk.kind != "Secret" => Some(patch.clone()),
             _ => None,
         };
@@ -105,7 +105,7 @@ impl AuditEvent {
         }
     }
 
-    /// Why nothing more is done.
+    /// Returns the event of a reason why no further action is taken.
     pub(super) fn reason(reason: &Reason) -> Self {
         let r#type = match reason.severity() {
             Severity::Blocked => AuditType::Blocked,
@@ -119,15 +119,15 @@ impl AuditEvent {
         Self { reason: fields, message: Some(reason.to_string()), hint: reason.hint(), ..Self::new(r#type) }
     }
 
-    /// Why nothing more is done, and what that holds up.
+    /// Returns the event of a cause, with what it blocks.
     pub(super) fn of_cause(cause: &Cause) -> Self {
         Self { message: Some(cause.message.clone()), ..Self::reason(&cause.reason) }
     }
 
-    /// Prints it.
+    /// Prints the event.
     ///
     /// # Errors
-    /// The reader has gone.
+    /// The output is closed.
     pub(super) fn print(&self, format: DataFormat, printer: &mut Printer) -> Result<(), CliError> {
         match format {
             DataFormat::Json => printer.line(serde_json::json!(self))?,

@@ -1,7 +1,8 @@
-//! Reasons that last, each said once.
+//! Lasting reasons, each reported once.
 //!
-//! Most reasons pass: while an operator is installed its requirements are not met yet, its Deployment is not available yet. Only what
-//! stays is worth a line. A reason that several keys have, or that is tried again and again, is one cause.
+//! Most reasons are temporary: while an operator is installed, its requirements are not met yet, or its Deployment is
+//! not available yet. Only lasting reasons are reported. A reason of several keys, or of repeated attempts, is one
+//! cause.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use tokio::time::Instant;
 
 use super::report::is_consequence;
 
-/// How long a reason has to stand before it is said.
+/// Returns how long a reason must last before it is reported.
 fn patience(severity: Severity) -> Duration {
     match severity {
         Severity::Settled => Duration::ZERO,
@@ -20,17 +21,17 @@ fn patience(severity: Severity) -> Duration {
     }
 }
 
-/// The reasons as they stand.
+/// The current reasons.
 #[derive(Debug, Default)]
 pub(super) struct Causes {
-    /// Of each key, with the time since when each cause stands.
+    /// The reasons of each key, with the time of the first occurrence of each cause.
     standing: BTreeMap<Key, Vec<(Reason, Instant)>>,
-    /// Causes that were said.
+    /// Causes that were reported.
     said: BTreeSet<String>,
 }
 
 impl Causes {
-    /// The reasons of a key are others now.
+    /// Replaces the reasons of a key.
     pub(super) fn set(&mut self, key: &Key, reasons: &[Reason], now: Instant) {
         let before = self.standing.remove(key).unwrap_or_default();
         let since = |cause: &str| before.iter().find(|(reason, _)| reason.cause() == cause).map(|(_, since)| *since);
@@ -46,12 +47,12 @@ impl Causes {
         }
     }
 
-    /// When there is something to say, if nothing changes.
+    /// Returns when there is something to report, if nothing changes.
     pub(super) fn due(&self) -> Option<Instant> {
         self.unsaid().map(|(reason, since)| *since + patience(reason.severity())).min()
     }
 
-    /// What is to be said now.
+    /// Takes the reasons to report now.
     pub(super) fn take(&mut self, now: Instant) -> Vec<Reason> {
         let is_due = |(reason, since): &&(Reason, Instant)| *since + patience(reason.severity()) <= now;
         let due: Vec<Reason> = self.unsaid().filter(is_due).map(|(reason, _)| reason.clone()).collect();
@@ -60,17 +61,17 @@ impl Causes {
         new.iter().filter(|reason| !is_consequence(reason, &all)).cloned().collect()
     }
 
-    /// Does a reason of a key say this already?
+    /// Returns whether a reason of the key contains the message.
     pub(super) fn say(&self, key: &Key, message: &str) -> bool {
         self.of(key).any(|reason| reason.cause().contains(message))
     }
 
-    /// Does a key wait for something, or is it blocked?
+    /// Returns whether the key is waiting or blocked.
     pub(super) fn are_open(&self, key: &Key) -> bool {
         self.of(key).any(|reason| reason.severity() > Severity::Settled)
     }
 
-    /// Does something get on by itself?
+    /// Returns whether any key is waiting.
     pub(super) fn is_something_under_way(&self) -> bool {
         self.all().any(|(reason, _)| reason.severity() == Severity::Waiting)
     }
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_what_lasts_is_said_and_only_once() {
+    async fn only_lasting_reasons_are_reported_and_only_once() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut causes = Causes::default();

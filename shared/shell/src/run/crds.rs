@@ -1,4 +1,4 @@
-//! `--install-crds`: OLM's CustomResourceDefinitions onto the cluster.
+//! `--install-crds`: installs OLM's CustomResourceDefinitions on the cluster.
 
 use olm_core::api::crd;
 use olm_core::api::object::{self, ObjectRef};

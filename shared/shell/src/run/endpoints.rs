@@ -1,4 +1,4 @@
-//! `/healthz`, `/readyz` and `/metrics`, when asked for.
+//! The endpoints `/healthz`, `/readyz` and `/metrics`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use crate::cli::{CliError, ErrorKind};
 use crate::cluster::metrics::{MEDIA_TYPE, Metrics};
 use crate::listener::http;
 
-/// Serves what was asked for until the result is dropped.
+/// Serves the enabled endpoints until the result is dropped.
 pub(super) async fn serve(
     metrics: Option<SocketAddr>,
     health: Option<SocketAddr>,

@@ -1,4 +1,4 @@
-//! Where everything that people ask about has ended, as a table.
+//! The final state of Subscriptions, InstallPlans and ClusterServiceVersions, as a table.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::cli::table::Table;
 
-/// The Subscriptions, InstallPlans and ClusterServiceVersions, without copies. Of more than `many` only those that are among `changed`,
-/// or are not where they should be.
+/// Returns the table of Subscriptions, InstallPlans and ClusterServiceVersions, without copies. With more than `many`,
+/// only those that are among `changed` or are not settled.
 pub(super) fn table(world: &World, many: usize, changed: &BTreeSet<ObjectRef>) -> Table {
     let world = Reader::new(world);
     let of = |kind: &GroupKind| world.all(kind).map(|object| object.json()).collect::<Vec<&Value>>();
     let subscriptions = of(&kind::SUBSCRIPTION).into_iter().map(subscription);
     let plans = of(&kind::INSTALL_PLAN).into_iter().map(plan);
-    // The World knows apart the copies, of which there may be tens of thousands.
+    // Copies, of which there may be tens of thousands, are stored separately in the World.
     let originals = world.all(&kind::CLUSTER_SERVICE_VERSION).filter(|csv| csv.says().is_none());
     let csvs = originals.map(|csv| csv.json()).map(csv);
     let mut ends: Vec<End<'_>> = subscriptions.chain(plans).chain(csvs).collect();
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_only_those_are_told_that_changed_or_are_not_settled() {
+    fn a_long_table_contains_only_changed_or_unsettled_objects() {
         let mut world = World::new();
         let mut changed = BTreeSet::new();
         for (name, phase) in [("rose", "Succeeded"), ("tulip", "Succeeded"), ("weed", "Failed")] {

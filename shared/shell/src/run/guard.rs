@@ -1,4 +1,4 @@
-//! What must be so before the controllers may write to a cluster: OLM's CRDs are there, and nobody else does the same work.
+//! Checks before the controllers write to a cluster: OLM's CRDs exist, and no other OLM is running.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::cli::{CliError, ErrorKind};
 use crate::cluster::api::{Api, ListQuery, Resource, WatchEvent};
 use crate::cluster::request_error::RequestError;
 
-/// The kinds without which nothing can be planned.
+/// The kinds that planning requires.
 const NEEDED: [(&str, &str); 8] = [
     ("v1alpha1", "CatalogSource"),
     ("v1alpha1", "ClusterServiceVersion"),
@@ -24,10 +24,10 @@ const NEEDED: [(&str, &str); 8] = [
     ("v2", "OperatorCondition"),
 ];
 const GROUP: &str = "operators.coreos.com";
-/// The Deployments that run a real OLM's controllers, in whatever namespace.
+/// The label selector of the Deployments of a real OLM's controllers, in any namespace.
 const CONTROLLERS: &str = "app in (olm-operator,catalog-operator)";
 
-/// An error when the API server does not serve OLM's kinds.
+/// Returns an error if the API server does not serve OLM's kinds.
 pub(super) async fn require_crds(api: &Api) -> Result<(), CliError> {
     let mut missing = Vec::new();
     for (version, kind) in NEEDED {
@@ -41,11 +41,11 @@ pub(super) async fn require_crds(api: &Api) -> Result<(), CliError> {
         return Ok(());
     }
     let message = if missing.len() == NEEDED.len() {
-        "this cluster does not have OLM's CustomResourceDefinitions".to_owned()
+        "the cluster does not have OLM's CustomResourceDefinitions".to_owned()
     } else {
-        format!("this cluster misses CustomResourceDefinitions of OLM: {}", missing.join(", "))
+        format!("the cluster lacks CustomResourceDefinitions of OLM: {}", missing.join(", "))
     };
-    Err(CliError::new(ErrorKind::Api, message).hint("kubectl olm run --install-crds installs them"))
+    Err(CliError::new(ErrorKind::Api, message).hint("install them with kubectl olm run --install-crds"))
 }
 
 /// Waits until the API server serves all of OLM's kinds.
@@ -86,7 +86,7 @@ pub(super) async fn wait_for_crds(api: &Api) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The Deployments of a real OLM that are to have pods.
+/// Returns the Deployments of a real OLM that are not scaled to zero.
 async fn controllers(api: &Api) -> Result<Vec<ObjectRef>, CliError> {
     let deployments =
         Resource { gvk: Gvk::new("apps", "v1", "Deployment"), plural: "deployments".to_owned(), namespaced: true };
@@ -102,10 +102,10 @@ async fn controllers(api: &Api) -> Result<Vec<ObjectRef>, CliError> {
 
 fn runs_here(running: &[ObjectRef]) -> CliError {
     let names: Vec<String> = running.iter().map(ToString::to_string).collect();
-    CliError::new(ErrorKind::Api, format!("a real OLM runs on this cluster: {}", names.join(", ")))
+    CliError::new(ErrorKind::Api, format!("OLM is already running on the cluster: {}", names.join(", ")))
 }
 
-/// An error when a real OLM runs here, which does itself what is asked for.
+/// Returns an error if a real OLM is running, which releases finalizers itself.
 pub(super) async fn require_none(api: &Api) -> Result<(), CliError> {
     match &controllers(api).await?[..] {
         [] => Ok(()),
@@ -115,7 +115,7 @@ pub(super) async fn require_none(api: &Api) -> Result<(), CliError> {
     }
 }
 
-/// An error when a real OLM runs here; with `take_over` its Deployments are scaled to zero instead.
+/// Returns an error if a real OLM is running; with `take_over`, scales its Deployments to zero instead.
 pub(super) async fn require_alone(api: &Api, take_over: bool) -> Result<(), CliError> {
     let running = controllers(api).await?;
     if running.is_empty() {
@@ -123,14 +123,14 @@ pub(super) async fn require_alone(api: &Api, take_over: bool) -> Result<(), CliE
     }
     if !take_over {
         return Err(runs_here(&running)
-            .hint("--audit says what would be done beside it; --take-over scales it to zero and takes its place"));
+            .hint("--audit prints what would be done; --take-over scales that OLM to zero and takes over"));
     }
     for deployment in running {
         api.merge(&deployment, &json!({ "spec": { "replicas": 0 } }))
             .await
             .map_err(|status| RequestError::new("patch", "deployments.apps", &deployment.namespace, status))
             .map_err(|error| CliError::from(error).while_doing(format_args!("cannot scale {deployment} to zero")))?;
-        info!(%deployment, "scaled to zero: its place is taken");
+        info!(%deployment, "scaled to zero to take over");
     }
     Ok(())
 }

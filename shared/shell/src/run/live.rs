@@ -1,4 +1,4 @@
-//! Live and `--audit`: the controllers against a cluster.
+//! Live mode and `--audit`: the controllers on a cluster.
 
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ use crate::cluster::metrics::Metrics;
 use crate::cluster::request_error::RequestError;
 use crate::cluster::watch::resource;
 
-/// How long `--once` waits for catalogs that cannot be read when nothing else is under way: their registries may be starting.
+/// How long `--once` waits for unreadable catalogs when nothing else is in progress: their registries may be starting.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The same when their pods are ours, which have images to pull.
+/// The same with `--catalog-pods`, whose pods have to pull images first.
 const PATIENCE_WITH_PODS: Duration = Duration::from_mins(3);
 
-/// How the controllers run against a cluster.
+/// A run of the controllers on a cluster.
 pub(super) struct Live<'a> {
     pub(super) options: &'a Options,
     pub(super) audit: bool,
@@ -42,7 +42,7 @@ pub(super) struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    /// Looking without touching.
+    /// Returns a read-only run.
     pub(super) fn audit(options: &'a Options) -> Self {
         let (once, take_over, lease) = (false, false, false);
         Self { options, audit: true, once, timeout: None, take_over, lease, metrics: None, health: None }
@@ -63,7 +63,7 @@ impl<'a> Live<'a> {
                 if let Some(lease) = &mut lease {
                     lease.release().await;
                 }
-                return self.stopped(stopped, "the API server or the Lease is waited for", &[], printer);
+                return self.stopped(stopped, "waiting for the API server or the Lease", &[], printer);
             }
         };
         let planner = Planner::measured(self.options.settings(), metrics.around());
@@ -104,7 +104,7 @@ impl<'a> Live<'a> {
         let ends = log.into_ends();
         match end {
             End::Stopped(reasons) => {
-                self.stopped(stopped.unwrap_or(Stopped::Terminated), "the controllers are at work", &reasons, printer)
+                self.stopped(stopped.unwrap_or(Stopped::Terminated), "the controllers are working", &reasons, printer)
             }
             End::Unreadable(gvk, refusal) => Err(unreadable(&gvk, refusal).hint(NEEDS_TO_READ)),
             End::Quiet(reasons) => {
@@ -122,7 +122,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Says what is open: an audit on stdout, as it says everything.
+    /// Prints what is open: an audit on stdout, as all its output.
     fn tell(&self, report: &Report, printer: &mut Printer) -> Result<(), CliError> {
         if let Some(format) = self.options.output.filter(|_| self.audit) {
             let causes = report.open.iter().chain(&report.notes);
@@ -139,7 +139,7 @@ impl<'a> Live<'a> {
         Ok(())
     }
 
-    /// Resolves when it has to end although something is left to do.
+    /// Resolves when the run has to end early.
     async fn stop(&self) -> Stopped {
         let signalled = async {
             match signal::received().await {
@@ -156,7 +156,7 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// How it ends when it had to, waiting for something.
+    /// Returns the outcome of a run that ended early.
     fn stopped(
         &self,
         stopped: Stopped,
@@ -172,7 +172,7 @@ impl<'a> Live<'a> {
                 let message = format!("not done after {}: {waiting_for}", age(timeout));
                 printer.error(
                     &CliError::new(ErrorKind::Api, message)
-                        .hint("run it again, or with a longer --timeout: it goes on where it was"),
+                        .hint("run the command again to continue, or use a longer --timeout"),
                 );
                 Ok(Outcome::Negative)
             }
@@ -183,7 +183,7 @@ impl<'a> Live<'a> {
         if self.once { "nothing is left to do" } else { "Ctrl-C" }
     }
 
-    /// Everything that comes before the loop: who may write, and what is served.
+    /// Prepares the loop: checks the cluster, reads catalogs, serves endpoints and acquires the Lease.
     async fn prepare(&self, metrics: &Metrics, lease: &mut Option<Lease>) -> Result<Ready, CliError> {
         let (api, server) = connect(self.options).await?;
         guard::require_crds(&api).await?;
@@ -200,36 +200,39 @@ impl<'a> Live<'a> {
     }
 }
 
-/// What the loop needs.
+/// The inputs of the loop.
 struct Ready {
     api: Api,
     /// The address of the API server.
     server: String,
     catalogs: Catalogs,
-    /// They end when this is dropped.
+    /// The servers end when this is dropped.
     _servers: tokio::task::JoinSet<()>,
 }
 
-/// Why it has to end.
+/// Why a run ends early.
 enum Stopped {
     /// Ctrl-C.
     Interrupted,
-    /// The usual end of a process that goes on.
+    /// SIGTERM.
     Terminated,
-    /// `--timeout`
+    /// The `--timeout` expired.
     OutOfTime(Duration),
 }
 
 impl Live<'_> {
-    /// Takes the Lease. When it is somebody else's, those that go on wait for it later, and those that end do not begin.
+    /// Acquires the Lease. If another process holds it, a run that continues waits for it later, and one with `--once`
+    /// fails.
     async fn claim(&self, lease: &mut Lease) -> Result<(), CliError> {
         let claimed = if self.once { lease.claim_abandoned().await } else { lease.claim().await };
         let name = lease.name();
         match claimed {
             Err(Denied::Refused(refusal)) if refusal.is_forbidden() => {
-                let what = format!("cannot hold the Lease {name}, which keeps two of these from writing at a time");
+                let what = format!(
+                    "cannot acquire the Lease {name}, which prevents two instances from writing at the same time"
+                );
                 Err(lease_refused(refusal).while_doing(what).hint(format!(
-                    "get, create and update of leases in namespace {NAMESPACE} are needed; --no-lease goes without, if nothing else writes"
+                    "permissions to get, create and update leases in namespace {NAMESPACE} are required; --no-lease runs without the Lease, if no other instance writes"
                 )))
             }
             Err(Denied::Held(record)) if self.once => {
@@ -239,7 +242,7 @@ impl Live<'_> {
             }
             Err(Denied::Refused(refusal)) if self.once => {
                 let is_missing = refusal.is_not_found();
-                let error = lease_refused(refusal).while_doing(format_args!("cannot hold the Lease {name}"));
+                let error = lease_refused(refusal).while_doing(format_args!("cannot acquire the Lease {name}"));
                 Err(if is_missing { error.hint(lease.namespace_hint()) } else { error })
             }
             Ok(()) | Err(_) => Ok(()),
@@ -247,7 +250,7 @@ impl Live<'_> {
     }
 }
 
-/// A client for the cluster that the flags name, and the address of its API server.
+/// Connects to the cluster, and returns a client and the address of the API server.
 pub(super) async fn connect(options: &Options) -> Result<(Api, String), CliError> {
     let Connection { api, server, .. } = connection(&options.cluster).await?;
     match api.version().await {
@@ -256,7 +259,7 @@ pub(super) async fn connect(options: &Options) -> Result<(Api, String), CliError
     }
 }
 
-/// A kind cannot be read without which nothing can be planned.
+/// Returns the error for an unreadable kind that planning requires.
 pub(super) fn unreadable(gvk: &Gvk, status: Status) -> CliError {
     match resource(gvk) {
         Some(resource) => RequestError::about("list", &resource, "", status).into(),
@@ -264,7 +267,7 @@ pub(super) fn unreadable(gvk: &Gvk, status: Status) -> CliError {
     }
 }
 
-/// The Lease cannot be taken.
+/// Returns the error for a Lease that cannot be acquired.
 pub(super) fn lease_refused(status: Status) -> CliError {
     RequestError::new("update", "leases.coordination.k8s.io", NAMESPACE, status).into()
 }

@@ -1,5 +1,5 @@
-//! What the controllers say while they run on a cluster: a timeline on a terminal, log lines elsewhere, and planned actions when they
-//! only look.
+//! The output of controllers on a cluster: a timeline on a terminal, log lines elsewhere, and planned actions in
+//! audits.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,40 +22,40 @@ use crate::cli::table::Table;
 use crate::cluster::live::Observer;
 use crate::cluster::metrics::Metrics;
 
-/// What to do when a kind is forbidden.
+/// The hint for a forbidden kind.
 pub(super) const NEEDS_TO_READ: &str =
-    "the controllers need to read this kind in all namespaces: kubectl auth whoami shows as whom you are known";
+    "the controllers need permission to read this kind in all namespaces; to see your user: kubectl auth whoami";
 
-/// Of more objects than that only those are in the final table that have changed or are not settled.
+/// With more objects than this, the final table contains only those that changed or are not settled.
 const MANY: usize = 40;
 
-/// How long nothing has to be left to do before that is said.
+/// How long the controllers must be idle before this is reported.
 const REST: Duration = Duration::from_secs(4);
 
-/// How it is said.
+/// The form of the output.
 pub(super) enum Voice<'p> {
-    /// As actions that would be taken, on stdout: lines for people, or documents.
+    /// Planned actions on stdout, as text or documents.
     Audit(&'p mut Printer, Option<DataFormat>),
-    /// As what happens, on stdout.
+    /// A timeline on stdout.
     Timeline(Box<Timeline<'p>>),
-    /// As log lines.
+    /// Log lines.
     Lines,
 }
 
-/// What is said, and what the endpoints tell.
+/// The output, and the state of the endpoints.
 pub(super) struct Log<'p> {
     voice: Voice<'p>,
-    /// Does a report at the end say what is open?
+    /// Whether a final report lists what is open.
     reports: bool,
     metrics: Metrics,
     causes: Causes,
     /// Kinds that cannot be watched now.
     troubled: BTreeSet<Gvk>,
-    /// Was it said that the API server does not answer?
+    /// Whether it was reported that the API server does not respond.
     alone: bool,
-    /// Since when nothing is left to do.
+    /// Since when the controllers are idle.
     idle: Option<Instant>,
-    /// Where everything has ended.
+    /// The final state of the objects.
     ends: Option<Table>,
 }
 
@@ -73,12 +73,12 @@ impl<'p> Log<'p> {
         }
     }
 
-    /// Where everything has ended.
+    /// The final state of the objects.
     pub(super) fn into_ends(self) -> Option<Table> {
         self.ends
     }
 
-    /// When it is to be said that nothing is left to do.
+    /// Returns when to report that the controllers are idle.
     fn rests_at(&self) -> Option<Instant> {
         let Voice::Timeline(timeline) = &self.voice else { return None };
         self.idle.filter(|_| timeline.is_busy() && !self.causes.is_something_under_way()).map(|since| since + REST)
@@ -87,7 +87,7 @@ impl<'p> Log<'p> {
     fn say_event(&mut self, key: &Key, action: &Action) {
         let Action::Emit(emit) = action else { return };
         let (object, reason) = (action.target(), &emit.reason);
-        // What is wrong is a reason as well, which is told if it lasts.
+        // A problem is also a reason, which is reported if it lasts.
         if self.causes.say(key, &emit.message) {
             debug!(%object, reason, "{}", emit.message);
         } else if emit.warning && !self.causes.are_open(key) {
@@ -103,7 +103,7 @@ impl Observer for Log<'_> {
         let objects = world.objects().count();
         match &mut self.voice {
             Voice::Timeline(timeline) => timeline.started(world),
-            Voice::Audit(..) | Voice::Lines => info!(objects, "the cluster is known"),
+            Voice::Audit(..) | Voice::Lines => info!(objects, "read the cluster"),
         }
         self.metrics.ready();
     }
@@ -114,7 +114,7 @@ impl Observer for Log<'_> {
             match &mut self.voice {
                 Voice::Audit(printer, Some(format)) => drop(AuditEvent::action(key, action).print(*format, printer)),
                 Voice::Audit(printer, None) => {
-                    // A reader that left ends the audit by the broken pipe of a later flush.
+                    // A closed pipe ends the audit at a later flush.
                     printer.line(format_args!("would {line}{}  (for {key})", detail(action))).ok();
                 }
                 Voice::Timeline(_) | Voice::Lines => debug!(%key, "{line}{}", detail(action)),
@@ -126,7 +126,7 @@ impl Observer for Log<'_> {
             Voice::Timeline(_) => {}
         }
         self.metrics.worked(actions, refusals.len());
-        // What is refused again and again is a reason. When another client was quicker, planning again is all there is to it.
+        // A repeated refusal is a reason. A conflict with another client only needs a new plan.
         for refusal in refusals {
             debug!(%key, code = refusal.code, reason = refusal.reason, "refused: {}", refusal.message);
         }
@@ -135,13 +135,13 @@ impl Observer for Log<'_> {
     fn trouble(&mut self, gvk: &Gvk, refusal: &Status) {
         self.troubled.insert(gvk.clone());
         if refusal.code == 0 {
-            // All kinds have it at a time.
+            // All kinds are affected at the same time.
             if !std::mem::replace(&mut self.alone, true) {
-                warn!("the API server does not answer, it is tried again: {}", refusal.message);
+                warn!("the API server does not respond, retrying: {}", refusal.message);
             }
             return;
         }
-        let hint = if refusal.is_forbidden() { NEEDS_TO_READ } else { "it is tried again" };
+        let hint = if refusal.is_forbidden() { NEEDS_TO_READ } else { "retrying" };
         warn!(kind = gvk.kind, group = gvk.group, hint, "cannot watch: {}", refusal.message);
     }
 
@@ -149,14 +149,14 @@ impl Observer for Log<'_> {
         self.troubled.remove(gvk);
         if self.troubled.is_empty() && std::mem::take(&mut self.alone) {
             match &mut self.voice {
-                Voice::Timeline(timeline) => timeline.sentence("the API server answers again".to_owned()),
-                Voice::Audit(..) | Voice::Lines => info!("the API server answers again"),
+                Voice::Timeline(timeline) => timeline.sentence("the API server responds again".to_owned()),
+                Voice::Audit(..) | Voice::Lines => info!("the API server responds again"),
             }
         }
     }
 
     fn unreadable(&mut self, object: &Unreadable) {
-        warn!(object = object.name(), "cannot be read, and is left alone: {}", object.why);
+        warn!(object = object.name(), "cannot be read and is ignored: {}", object.why);
     }
 
     fn unsettled(&mut self, keys: usize) {
@@ -194,7 +194,7 @@ impl Observer for Log<'_> {
         for reason in self.causes.take(now) {
             let (severity, hint) = (reason.severity(), reason.hint());
             match &mut self.voice {
-                // The report says it.
+                // The report contains it.
                 _ if self.reports && severity != Severity::Waiting => {}
                 Voice::Timeline(timeline) => timeline.say(&reason),
                 Voice::Audit(printer, Some(format)) => drop(AuditEvent::reason(&reason).print(*format, printer)),
@@ -227,7 +227,7 @@ impl Observer for Log<'_> {
     }
 }
 
-/// What of an update is news, in few words.
+/// Returns the change of an action in few words.
 fn detail(action: &Action) -> String {
     let phase = |object: &serde_json::Value| {
         let text = |field| olm_core::api::object::text(object, &["status", field]).to_owned();

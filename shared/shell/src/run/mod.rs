@@ -1,17 +1,13 @@
-//! `kubectl olm run`: OLM's controllers, against a cluster or against files.
+//! `kubectl olm run`: OLM's controllers, on a cluster or on files.
 //!
 //! ```text
-//!   live      a cluster: live and --audit       guard      what must be so before
-//!                                               endpoints  health and metrics
-//!                                               log        what is said meanwhile: log lines, or a timeline
-//!                                               causes     reasons that last, each once
-//!   simulate  a cluster in memory               script     steps, when a folder has a scenario.yaml
-//!   crds      --install-crds
-//!   release   --release-finalizers
+//! live      on a cluster: live and --audit    guard      checks before writing endpoints  health and metrics log
+//! output while running: log lines, or a timeline causes     lasting reasons, each once simulate  on a cluster in
+//! memory            script     steps, for a folder with a scenario.yaml crds      --install-crds release
+//! --release-finalizers
 //!
-//!   of both:  story     what happened, in lines
-//!             report    what is blocked, and why
-//!             ends      where everything has ended
+//! of both:  story     what happened, in lines report    what is blocked, and why ends      the final state of the
+//! objects
 //! ```
 
 pub mod audit;
@@ -43,43 +39,44 @@ use crate::cli::{CliError, ErrorKind, Outcome, Printer};
 use crate::image;
 pub use crate::registry::local::CatalogDirectory;
 
-/// What `kubectl olm run` was asked to do.
+/// The options of `kubectl olm run`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Against what, and how far.
+    /// The mode.
     pub mode: Mode,
-    /// Which API server, and as whom. Not looked at when simulating.
+    /// The API server, and the identity to use. Ignored in simulations.
     pub cluster: ClusterFlags,
-    /// The global catalog namespace, whose catalogs every namespace sees: `olm`.
+    /// The global catalog namespace, whose catalogs every namespace can use: `olm`.
     pub namespace: String,
-    /// The namespace of objects that say none, when simulating: `default`.
+    /// In simulations, the namespace of objects without one: `default`.
     pub objects_namespace: String,
     /// Catalogs that are served from local directories.
     pub catalogs: Vec<CatalogDirectory>,
-    /// What catalog images hold when simulating, where no image is pulled.
+    /// In simulations, which pull no images, the content of catalog images.
     pub catalog_images: Vec<CatalogImage>,
-    /// What bundle images hold when simulating.
+    /// In simulations, the content of bundle images.
     pub bundle_images: Vec<BundleImage>,
     /// Serve catalogs of images and ConfigMaps from pods, as OLM does.
     pub catalog_pods: bool,
-    /// How registries are asked for images.
+    /// How images are pulled.
     pub images: ImageFlags,
-    /// Most bytes of a catalog that are taken from an image, if not as many as usual.
+    /// The size limit of a catalog from an image, in bytes, if not the default.
     pub image_size_limit: Option<u64>,
-    /// Features that are switched on or off.
+    /// Features that are enabled or disabled.
     pub feature_gates: FeatureGates,
-    /// Try optional objects again when their API appears.
+    /// Whether to create skipped optional objects once their API is served.
     pub retry_optional: bool,
-    /// Namespaces that get copies of what is offered in all namespaces even when OLMConfig switches copies off.
+    /// Namespaces that get copies of globally offered ClusterServiceVersions even if OLMConfig disables copies.
     pub protected_copied_csv_namespaces: Vec<String>,
-    /// Print documents of this format instead of lines: the final objects when simulating, an [`audit::AuditEvent`] each when auditing.
+    /// Print documents in this format instead of text: the final objects of a simulation, or an [`audit::AuditEvent`]
+    /// each of an audit.
     pub output: Option<DataFormat>,
-    /// Tell what happens as log lines, also on a terminal.
+    /// Print log lines also on a terminal.
     pub log_lines: bool,
 }
 
 impl Options {
-    /// How images are pulled, all of which objects of the cluster name.
+    /// Returns how images are pulled, all of which are named by objects of the cluster.
     fn images(&self) -> Result<image::Options, CliError> {
         let mut images = self.images.options()?.for_others();
         if let Some(kept) = self.image_size_limit {
@@ -90,43 +87,43 @@ impl Options {
     }
 }
 
-/// The three modes of the one loop, and what prepares a cluster for it.
+/// The modes of the controllers, and the commands that prepare or clean up a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Plan against the cluster and execute.
     Live {
-        /// Stop when there is nothing left to do.
+        /// Stop when nothing is left to do.
         once: bool,
         /// With `once`: stop after this time in any case.
         timeout: Option<Duration>,
-        /// Go on although a real OLM runs here: stop it first.
+        /// Stop a real OLM on the cluster first, instead of refusing to run.
         take_over: bool,
-        /// Hold the Lease that keeps two of these from writing at a time.
+        /// Acquire the Lease that prevents two instances from writing at the same time.
         lease: bool,
-        /// Where to serve metrics.
+        /// The address to serve metrics on.
         metrics: Option<SocketAddr>,
-        /// Where to serve `/healthz` and `/readyz`.
+        /// The address to serve `/healthz` and `/readyz` on.
         health: Option<SocketAddr>,
     },
     /// Plan against the cluster, print the actions, execute nothing.
     Audit {
-        /// Stop when the cluster was looked at once.
+        /// Stop after one pass over the cluster.
         once: bool,
         /// With `once`: stop after this time in any case.
         timeout: Option<Duration>,
     },
     /// Plan against the objects in these files and directories, with a virtual clock.
     Simulate(Vec<PathBuf>),
-    /// Install or update the CRDs of OLM's resources, and nothing else.
+    /// Only install or update the CRDs of OLM's resources.
     InstallCrds,
-    /// Finish deletions that wait for OLM's finalizer, and nothing else.
+    /// Only finish deletions that wait for OLM's finalizer.
     ReleaseFinalizers(Release),
 }
 
-/// `--catalog-image REF=DIR`: the file-based catalog that an image stands for in a simulation.
+/// `--catalog-image REF=DIR`: the file-based catalog to use for an image in a simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogImage {
-    /// The image's reference, as CatalogSources have it.
+    /// The image reference, as in CatalogSources.
     pub reference: String,
     /// The directory.
     pub directory: PathBuf,
@@ -141,10 +138,10 @@ impl FromStr for CatalogImage {
     }
 }
 
-/// `--bundle-image REF=PATH`: the bundle that an image holds in a simulation.
+/// `--bundle-image REF=PATH`: the bundle to use for an image in a simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleImage {
-    /// The image's reference, as catalogs have it.
+    /// The image reference, as in catalogs.
     pub reference: String,
     /// A bundle directory, or an OCI layout or archive of one: `PATH[:NAME]`.
     pub path: String,
@@ -159,12 +156,12 @@ impl FromStr for BundleImage {
     }
 }
 
-/// `IMAGE=PATH`
+/// Splits `IMAGE=PATH`.
 fn named(text: &str) -> Option<(&str, &str)> {
     text.split_once('=').filter(|(reference, path)| !reference.is_empty() && !path.is_empty())
 }
 
-/// `--feature-gates NAME=true|false,…`, as Kubernetes has it.
+/// `--feature-gates NAME=true|false,…`, as in Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FeatureGates(BTreeMap<&'static str, bool>);
 
@@ -172,11 +169,11 @@ impl FeatureGates {
     /// The features that have a gate.
     pub const KNOWN: [&'static str; 1] = [Self::OPTIONAL_MANIFESTS];
 
-    /// Of optional manifests.
+    /// The gate of optional manifests.
     pub const OPTIONAL_MANIFESTS: &'static str = "OptionalManifests";
 
-    /// May installs go on without optional manifests? Off until the feature is stable, the same live, simulated and explained: what is
-    /// predicted is what happens.
+    /// Returns whether installs may skip optional manifests. Disabled until the feature is stable; the same for live
+    /// runs, simulations and explanations, so that predictions are accurate.
     pub fn optional_manifests(&self) -> bool {
         self.0.get(Self::OPTIONAL_MANIFESTS).copied().unwrap_or_default()
     }
@@ -192,8 +189,9 @@ impl FromStr for FeatureGates {
             let name = Self::KNOWN
                 .into_iter()
                 .find(|known| *known == name)
-                .ok_or_else(|| format!("no feature is called {name:?}; there is {}", Self::KNOWN.join(", ")))?;
-            let value = value.parse().map_err(|_| format!("{name} is true or false, not {value:?}"))?;
+                .ok_or_else(|| format!("unknown feature gate {name:?}; known gates: {}", Self::KNOWN.join(", ")))?;
+            let value =
+                value.parse().map_err(|_| format!("invalid value {value:?} of {name}: expected true or false"))?;
             gates.insert(name, value);
         }
         Ok(Self(gates))
@@ -201,7 +199,7 @@ impl FromStr for FeatureGates {
 }
 
 impl Options {
-    /// The choices that controllers need: the same live and simulated.
+    /// Returns the settings of the controllers, the same for live runs and simulations.
     fn settings(&self) -> Settings {
         Settings {
             global_catalog_namespace: self.namespace.clone(),
@@ -214,12 +212,12 @@ impl Options {
     }
 }
 
-/// Runs the controllers as asked, until they are done or told to stop.
+/// Runs the command until it is done or stopped.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     if let Mode::Simulate(paths) = &options.mode {
         return simulate::run(options, paths, printer);
     }
-    // One thread is enough: it waits. Plans are made on another, because they may take their time.
+    // One thread is enough, since it mostly waits. Plans are computed on another, because they can take long.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -238,7 +236,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
             Mode::Simulate(_) => Ok(Outcome::Done),
         }
     });
-    // Watches that still wait for their API server must not hold up the end.
+    // Do not wait for watches that are still connecting.
     runtime.shutdown_background();
     ended
 }

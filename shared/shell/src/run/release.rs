@@ -1,8 +1,9 @@
-//! `--release-finalizers`: deletions of ClusterServiceVersions that wait for controllers, finished without them.
+//! `--release-finalizers`: finishes deletions of ClusterServiceVersions that wait for controllers.
 //!
-//! Every ClusterServiceVersion has the finalizer `operators.coreos.com/csv-cleanup`: whoever runs OLM's controllers deletes what
-//! Kubernetes' garbage collector cannot, and takes the finalizer away. Where nobody runs them, the deletion of a ClusterServiceVersion,
-//! and of its namespace, never ends. Here the controllers' own plan for such ClusterServiceVersions is executed, and no other.
+//! Every ClusterServiceVersion has the finalizer `operators.coreos.com/csv-cleanup`: OLM's controllers delete the
+//! objects that Kubernetes' garbage collector cannot, and remove the finalizer. Without running controllers, the
+//! deletion of a ClusterServiceVersion, and of its namespace, never completes. This mode executes the controllers' own
+//! plan for such ClusterServiceVersions, and no other plan.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -29,14 +30,14 @@ use crate::cluster::live::{End, LoopOptions};
 use crate::cluster::metrics::Metrics;
 use crate::cluster::request_error::{RequestError, is_terminating};
 
-/// What is to be released, and how.
+/// The options of `--release-finalizers`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Release {
-    /// In these namespaces; in all when there is none.
+    /// The namespaces; empty means all.
     pub namespaces: Vec<String>,
-    /// Only say what would be done.
+    /// Print only what would be done.
     pub dry_run: bool,
-    /// Do not ask.
+    /// Skip the prompt.
     pub yes: bool,
     /// Give up after this time.
     pub timeout: Option<Duration>,
@@ -47,10 +48,7 @@ pub(super) async fn run(options: &Options, release: &Release, printer: &mut Prin
     let (api, _) = live::connect(options).await?;
     let pending = pending(&api, release).await?;
     if pending.is_empty() {
-        printer.talk(format_args!(
-            "no ClusterServiceVersion is being deleted{}: there is nothing to release",
-            within(release)
-        ));
+        printer.talk(format_args!("no ClusterServiceVersion is being deleted{}: nothing to release", within(release)));
         return Ok(Outcome::Done);
     }
     let mut lease = Lease::new(api.clone()).await;
@@ -77,8 +75,12 @@ async fn release_all(
     printer.flush()?;
     if !release.dry_run {
         let question = format!(
-            "Delete what {} left in the cluster, and remove the finalizer?",
-            if pending.len() == 1 { "it has".to_owned() } else { format!("these {} have", pending.len()) }
+            "Delete the objects of {} from the cluster, and remove the finalizer?",
+            if pending.len() == 1 {
+                "this ClusterServiceVersion".to_owned()
+            } else {
+                format!("these {} ClusterServiceVersions", pending.len())
+            }
         );
         if !confirm::confirm(printer, &question, release.yes)? {
             printer.talk("nothing was changed");
@@ -123,7 +125,7 @@ async fn release_all(
             object::list(csv, &["metadata", "finalizers"]).iter().filter_map(Value::as_str).collect();
         let (namespace, name) = named(csv);
         printer.reason(format_args!(
-            "blocked: ClusterServiceVersion {namespace}/{name} is still there, with the finalizers {}",
+            "blocked: ClusterServiceVersion {namespace}/{name} still exists, with the finalizers {}",
             finalizers.join(", ")
         ));
     }
@@ -131,7 +133,7 @@ async fn release_all(
     Ok(if left.is_empty() { Outcome::Done } else { Outcome::Negative })
 }
 
-/// Resolves when it has to end.
+/// Resolves when the run has to end.
 async fn stop(timeout: Option<Duration>) -> Signal {
     match timeout {
         Some(timeout) => tokio::select! {
@@ -142,19 +144,20 @@ async fn stop(timeout: Option<Duration>) -> Signal {
     }
 }
 
-/// Takes the Lease, so that no controllers begin meanwhile. `false`: its namespace is gone, and with it everybody who could hold it.
+/// Acquires the Lease, so that no controllers start in the meantime. Returns `false` if its namespace does not exist,
+/// and so no process can hold it.
 async fn claim(lease: &mut Lease) -> Result<bool, CliError> {
     match lease.claim_abandoned().await {
         Ok(()) => Ok(true),
         Err(Denied::Refused(refusal)) if refusal.is_not_found() || is_terminating(&refusal) => Ok(false),
         Err(Denied::Refused(refusal)) => Err(live::lease_refused(refusal).while_doing(format_args!(
-            "cannot hold the Lease {}, which keeps controllers from starting",
+            "cannot acquire the Lease {}, which prevents controllers from starting",
             lease.name()
         ))),
         Err(Denied::Held(record)) => {
-            let message = format!("controllers run: {} holds the Lease {}", describe(&record), lease.name());
+            let message = format!("controllers are running: {} holds the Lease {}", describe(&record), lease.name());
             Err(CliError::new(ErrorKind::Api, message)
-                .hint("they remove the finalizer themselves; stop them first to do without them"))
+                .hint("they remove the finalizer themselves; to release it without them, stop them first"))
         }
     }
 }
@@ -168,7 +171,7 @@ fn namespaces() -> Resource {
     Resource { gvk: Gvk::new("", "v1", "Namespace"), plural: "namespaces".to_owned(), namespaced: false }
 }
 
-/// Which of the namespaces that are meant are being deleted: Kubernetes deletes what is in them some seconds later.
+/// Returns which of the selected namespaces are being deleted: Kubernetes deletes their objects some seconds later.
 async fn terminating(api: &Api, release: &Release) -> Result<BTreeSet<String>, CliError> {
     let mut terminating = BTreeSet::new();
     for name in &release.namespaces {
@@ -178,7 +181,7 @@ async fn terminating(api: &Api, release: &Release) -> Result<BTreeSet<String>, C
             Some(_) => {}
             None => {
                 return Err(CliError::new(ErrorKind::Api, format!("there is no namespace {name}"))
-                    .hint("kubectl get namespaces lists them; one that is gone has nothing left to release"));
+                    .hint("kubectl get namespaces lists them; a deleted namespace has nothing to release"));
             }
         }
     }
@@ -198,7 +201,8 @@ async fn terminating(api: &Api, release: &Release) -> Result<BTreeSet<String>, C
     }
 }
 
-/// The ClusterServiceVersions that are being deleted, or are about to be with their namespace, and have the finalizer, trimmed.
+/// Returns the ClusterServiceVersions, trimmed, that have the finalizer and are being deleted or are in a namespace
+/// that is being deleted.
 async fn pending(api: &Api, release: &Release) -> Result<Vec<Value>, CliError> {
     let terminating = terminating(api, release).await?;
     let is_going = |csv: &Value| object::is_deleting(csv) || terminating.contains(object::namespace(csv));
@@ -211,7 +215,7 @@ async fn pending(api: &Api, release: &Release) -> Result<Vec<Value>, CliError> {
         let page = api.page(&query, &token).await;
         let page = match page {
             Ok(page) => page,
-            // Without the kind there is none.
+            // The kind is not served, so there are no objects.
             Err(refusal) if refusal.is_not_found() => return Ok(pending),
             Err(refusal) => return Err(RequestError::about("list", &csvs(), "", refusal).into()),
         };
@@ -224,7 +228,7 @@ async fn pending(api: &Api, release: &Release) -> Result<Vec<Value>, CliError> {
     }
 }
 
-/// Those of them that are still there.
+/// Returns those that still exist.
 async fn left(api: &Api, names: &BTreeSet<(String, String)>) -> Result<Vec<Value>, CliError> {
     let mut left = Vec::new();
     for (namespace, name) in names {

@@ -1,30 +1,30 @@
-//! What keeps a cluster from rest, for people: each cause once, with what it holds up and what would help.
+//! The report of what is open on a cluster: each cause once, with what it blocks and how to resolve it.
 
 use std::collections::BTreeSet;
 
 use olm_core::plan::{Key, Reason, Severity};
 
-/// The reasons of many keys, each cause once.
+/// The reasons of all keys, each cause once.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// What waits or is blocked.
+    /// Causes that wait or are blocked.
     pub(super) open: Vec<Cause>,
-    /// What people may want to know although nothing is wrong.
+    /// Information that needs no action.
     pub(super) notes: Vec<Cause>,
-    /// Is something blocked, and not only waiting?
+    /// Whether something is blocked, and not only waiting.
     pub(super) is_blocked: bool,
 }
 
-/// A reason, and what it holds up.
+/// A reason, and what it blocks.
 #[derive(Debug)]
 pub(super) struct Cause {
     pub(super) reason: Reason,
-    /// The reason as a sentence, with what it holds up.
+    /// The reason as a sentence, with what it blocks.
     pub(super) message: String,
 }
 
 impl Cause {
-    /// The lines to print for a person: the sentence and its hint.
+    /// Returns the lines to print: the sentence and its hint.
     fn lines(&self) -> impl Iterator<Item = String> {
         let word = match self.reason.severity() {
             Severity::Blocked => "blocked",
@@ -36,7 +36,7 @@ impl Cause {
     }
 }
 
-/// The lines to print for a person.
+/// Returns the lines to print for causes.
 pub(super) fn lines(causes: &[Cause]) -> impl Iterator<Item = String> {
     causes.iter().flat_map(Cause::lines)
 }
@@ -61,7 +61,7 @@ impl Report {
     }
 }
 
-/// The reasons, those of one catalog that is not given as one: every namespace that uses it has one of its own.
+/// Merges the reasons of a catalog that was not passed, of which every namespace that uses it has its own.
 fn merged<'r>(reasons: impl Iterator<Item = &'r Reason>) -> Vec<Reason> {
     let mut merged: Vec<Reason> = Vec::new();
     for reason in reasons {
@@ -85,8 +85,8 @@ fn merged<'r>(reasons: impl Iterator<Item = &'r Reason>) -> Vec<Reason> {
     merged
 }
 
-/// Does it only repeat what another reason says? A catalog that cannot be read is a reason of its own, and one of each namespace that
-/// sees it.
+/// Returns whether a reason only repeats another. An unreadable catalog is a reason of its own, and one of each
+/// namespace that can use it.
 pub(super) fn is_consequence(reason: &Reason, all: &[&Reason]) -> bool {
     all.iter().any(|other| comes_of(reason, other))
 }
@@ -104,7 +104,7 @@ fn comes_of(reason: &Reason, catalog: &Reason) -> bool {
     }
 }
 
-/// The namespaces in which nothing is resolved because of a reason.
+/// Returns the namespaces in which nothing is resolved because of a reason.
 fn held_up(reason: &Reason, all: &[&Reason]) -> String {
     let of = |other: &&&Reason| comes_of(other, reason);
     let namespaces: BTreeSet<&str> = all
@@ -119,9 +119,9 @@ fn held_up(reason: &Reason, all: &[&Reason]) -> String {
         0 => String::new(),
         1..=5 => {
             let names: Vec<&str> = namespaces.into_iter().collect();
-            format!("; until then nothing is resolved in {}", names.join(", "))
+            format!("; until then no Subscriptions are resolved in {}", names.join(", "))
         }
-        many => format!("; until then nothing is resolved in {many} namespaces"),
+        many => format!("; until then no Subscriptions are resolved in {many} namespaces"),
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_catalog_that_is_away_is_one_cause_whatever_it_holds_up() {
+    fn an_unavailable_catalog_is_one_cause() {
         let away = Reason::CatalogUnavailable {
             namespace: "olm".to_owned(),
             name: "market".to_owned(),
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(
             lines(&report.open).collect::<Vec<_>>(),
             [
-                "blocked: catalog olm/market cannot be read: Connection refused (os error 111); until then nothing is resolved in a, b",
+                "blocked: catalog olm/market cannot be read: Connection refused (os error 111); until then no Subscriptions are resolved in a, b",
                 "  hint: to see the address, run kubectl -n olm get catalogsource market -o yaml",
             ]
         );

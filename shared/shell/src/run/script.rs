@@ -1,4 +1,4 @@
-//! A folder with a `scenario.yaml`: what is applied, patched and deleted, step by step.
+//! A folder with a `scenario.yaml`: the objects to apply, patch and delete, step by step.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::registry;
 /// The file that makes a folder a script.
 const FILE: &str = "scenario.yaml";
 
-/// The steps of a script. Fields that only the tests need (what to wait for) are left unread.
+/// The steps of a script. Fields that only tests need (conditions to wait for) are ignored.
 #[derive(Debug, Deserialize)]
 pub(super) struct Script {
     #[serde(skip)]
@@ -33,7 +33,7 @@ struct Catalog {
     namespace: String,
 }
 
-/// A step: done in the order of these fields.
+/// A step. Its actions are performed in the order of these fields.
 #[derive(Debug, Deserialize)]
 pub(super) struct Step {
     pub(super) name: String,
@@ -66,7 +66,7 @@ struct Patched {
 }
 
 impl Script {
-    /// The script of a folder; `None` when it has none.
+    /// Reads the script of a folder; `None` if it has none.
     pub(super) fn from_folder(folder: &Path) -> Result<Option<Self>, CliError> {
         let file = folder.join(FILE);
         if !file.is_file() {
@@ -75,7 +75,7 @@ impl Script {
         let text = fs::read_to_string(&file).map_err(|e| files::unreadable(&file, &e))?;
         let mut script: Self = serde_yaml::from_str(&text).map_err(|e| {
             let line = e.location().map_or(1, |l| l.line());
-            CliError::input(format!("this is no scenario: {e}"))
+            CliError::input(format!("invalid scenario: {e}"))
                 .at(format_args!("{}:{line}", file.display()))
                 .hint("a scenario has steps, each with a name and what to apply, serve, patch and delete")
         })?;
@@ -83,7 +83,7 @@ impl Script {
         Ok(Some(script))
     }
 
-    /// The objects that a step applies.
+    /// Returns the objects that a step applies.
     pub(super) fn objects(&self, step: &Step) -> Result<Vec<files::Given>, CliError> {
         let files: Vec<PathBuf> = step
             .apply
@@ -95,7 +95,7 @@ impl Script {
         files::read(&files)
     }
 
-    /// Does what a step does beside applying objects.
+    /// Performs the actions of a step other than applying objects.
     pub(super) fn perform(&self, step: &Step, simulation: &mut Simulation) -> Result<(), CliError> {
         let refuse = |what: String| CliError::input(what).at(format_args!("{}", self.folder.join(FILE).display()));
         let namespaces: BTreeMap<&str, &str> =
@@ -107,7 +107,7 @@ impl Script {
         }
         for patched in &step.patch {
             let target = target(simulation, &patched.kind, &patched.namespace, patched.name.as_deref())
-                .ok_or_else(|| refuse(format!("step {:?}: there is no {} to patch", step.name, patched.kind)))?;
+                .ok_or_else(|| refuse(format!("step {:?}: no {} to patch", step.name, patched.kind)))?;
             let patch = match patched.form.as_str() {
                 "json" => Patch::Json(patched.patch.clone()),
                 "strategic" => Patch::Strategic(patched.patch.clone()),
@@ -125,7 +125,7 @@ impl Script {
                 [kind, namespace, name] => target(simulation, kind, namespace, Some(name)),
                 _ => None,
             };
-            let found = found.ok_or_else(|| refuse(format!("step {:?}: there is no {named} to delete", step.name)))?;
+            let found = found.ok_or_else(|| refuse(format!("step {:?}: no {named} to delete", step.name)))?;
             simulation
                 .delete(&found)
                 .map_err(|r| refuse(format!("step {:?}: cannot delete {found}: {r}", step.name)))?;
@@ -134,7 +134,7 @@ impl Script {
     }
 }
 
-/// The object of that kind and name, or the newest of the kind.
+/// Returns the object of that kind and name, or the newest of the kind.
 fn target(simulation: &Simulation, kind: &str, namespace: &str, name: Option<&str>) -> Option<ObjectRef> {
     let of_kind = simulation.api().iter().filter(|o| object::text(o, &["kind"]) == kind);
     let candidates = of_kind.filter(|o| object::namespace(o) == namespace);

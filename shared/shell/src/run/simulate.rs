@@ -1,4 +1,4 @@
-//! `--simulate`: the controllers on a cluster in memory, told as a story.
+//! `--simulate`: the controllers on a cluster in memory, reported as a timeline.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,25 +20,26 @@ use crate::observe::{files, strict};
 use crate::registry;
 use crate::registry::local::first_findings;
 
-/// How much virtual time a simulation may take: longer than every time-out of the controllers.
+/// The limit of virtual time, which is longer than every timeout of the controllers.
 const LIMIT: SignedDuration = SignedDuration::from_mins(30);
-/// Virtual time starts here, so that the same input gives the same output.
+/// The start of virtual time, fixed for reproducible output.
 const BEGINNING: &str = "2026-01-01T00:00:00Z";
-/// Any number: it decides the uids and generated names.
+/// The seed of uids and generated names; an arbitrary number.
 const SEED: u64 = 1;
 
-/// Lets the controllers work, and tells what they do as they do it: who remembers every version of every object needs a lot of memory.
+/// Runs the controllers until nothing changes, and adds events to the story as they happen: storing every version of
+/// every object would need too much memory.
 fn settle(simulation: &mut Simulation, story: &mut Story) -> bool {
     simulation.settle_while(LIMIT, |simulation| story.tell(simulation.take_happenings()))
 }
 
-/// Simulates what the controllers make of the objects in these files and folders.
+/// Simulates the controllers on the objects in these files and folders.
 pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -> Result<Outcome, CliError> {
     let (scripts, others) = split(paths)?;
     let given = files::read(&others)?;
     if given.is_empty() && scripts.is_empty() {
-        return Err(CliError::input("there are no objects to simulate")
-            .hint("give files or folders with Subscriptions, OperatorGroups and the like"));
+        return Err(CliError::input("no objects to simulate")
+            .hint("specify files or folders with Subscriptions, OperatorGroups and other objects"));
     }
     let began: Timestamp = BEGINNING.parse().unwrap_or_default();
     let settings = options.settings();
@@ -62,7 +63,7 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
     let report = Report::from_reasons(&reasons.collect::<Vec<_>>());
     match options.output {
         Some(format) => {
-            // All objects but Events.
+            // All objects except Events.
             let objects = simulation.api().iter().filter(|object| object::text(object, &["kind"]) != "Event");
             format.list(printer, objects)?;
         }
@@ -73,18 +74,19 @@ pub(super) fn run(options: &Options, paths: &[PathBuf], printer: &mut Printer) -
         }
     }
     if !settled {
-        printer.warn(format_args!("not everything has come to rest after {} minutes of virtual time", LIMIT.as_mins()));
+        printer
+            .warn(format_args!("the controllers are still working after {} minutes of virtual time", LIMIT.as_mins()));
     }
     report::lines(&report.notes).for_each(|line| printer.talk(line));
     if report.open.is_empty() {
         return Ok(Outcome::Done);
     }
-    // At the end of all virtual time what still waits is blocked as well.
+    // At the end of virtual time, whatever still waits counts as blocked.
     report::lines(&report.open).for_each(|line| printer.reason(line));
     Ok(Outcome::Negative)
 }
 
-/// Folders with a script, and all other files and folders.
+/// Separates folders with a script from other files and folders.
 fn split(paths: &[PathBuf]) -> Result<(Vec<Script>, Vec<PathBuf>), CliError> {
     let (mut scripts, mut others) = (Vec::new(), Vec::new());
     for path in paths {
@@ -96,14 +98,14 @@ fn split(paths: &[PathBuf]) -> Result<(Vec<Script>, Vec<PathBuf>), CliError> {
     Ok((scripts, others))
 }
 
-/// What every cluster with OLM has: its CRDs, and the namespace of global catalogs.
+/// Creates the basic objects of a cluster with OLM: the CRDs, and the namespace of global catalogs.
 fn prepare(simulation: &mut Simulation, options: &Options) -> Result<(), CliError> {
     let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": options.namespace } });
     for object in crd::all().into_iter().chain([namespace]) {
         let what = object::ObjectRef::of(&object);
         simulation.apply(object).map_err(|r| CliError::input(format!("cannot prepare {what}: {r}")))?;
     }
-    // CRDs are established before anything is given.
+    // Establish the CRDs before other objects are applied.
     simulation.settle(SignedDuration::from_secs(1));
     Ok(())
 }
@@ -141,7 +143,7 @@ fn add_catalogs(
     Ok(())
 }
 
-/// What a bundle directory or an OCI layout holds. What is wrong with an image is what would be wrong in a registry.
+/// Returns the content of a bundle directory or an OCI layout. An invalid image fails as it would in a registry.
 fn bundle_at(path: &str) -> Result<Unpacked, CliError> {
     let folder = Path::new(path);
     if folder.join("manifests").is_dir() {
@@ -154,13 +156,13 @@ fn bundle_at(path: &str) -> Result<Unpacked, CliError> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(match runtime.block_on(registry::image::unpack(&location, &image::Options::default())) {
-        // A file stays as it is.
+        // Retrying does not change a file.
         Unpacked::Later(message) => Unpacked::Refused(message),
         unpacked => unpacked,
     })
 }
 
-/// Applies objects as kubectl would: strictly, and those without a namespace to that of the options. All refusals are told.
+/// Applies objects as kubectl does: with strict field validation, and the default namespace of the options. Reports all refusals.
 fn apply(
     simulation: &mut Simulation,
     given: Vec<files::Given>,
@@ -183,7 +185,7 @@ fn apply(
         }
         let namespace = object::namespace(&object).to_owned();
         if !namespace.is_empty() && namespaces.insert(namespace.clone()) {
-            printer.talk(format_args!("note: namespace {namespace} is not among the objects, it is taken to exist"));
+            printer.talk(format_args!("note: namespace {namespace} is not among the objects and is created"));
             let made = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
             if let Err(refusal) = simulation.apply(made) {
                 refusals.push(CliError::input(refusal.message).at(&place));
@@ -194,7 +196,7 @@ fn apply(
         if let Err(refusal) = simulation.restore(object) {
             let hint = match kinds.similar_kind(&gvk) {
                 Some(other) => format!("did you mean {other}?"),
-                None => "kubectl apply --dry-run=server says the same of a real cluster".to_owned(),
+                None => "kubectl apply --dry-run=server reports the same on a real cluster".to_owned(),
             };
             let message = format!("the API server refuses {what}: {refusal}");
             refusals.push(CliError::input(message).at(&place).hint(hint));

@@ -1,15 +1,13 @@
-//! What happened in a simulation or on a cluster, told to a person: under each cause what it changed.
+//! The events of a simulation or a cluster, as text: each cause, and below it what it changed.
 //!
 //! ```text
-//!   0.010s  resolution of namespace garden
-//!             created InstallPlan install-qq9ck
-//!             Subscription rose: UpgradePending rose.v1.0.0
-//!   2.140s  copies of ClusterServiceVersion garden/rose.v1.0.0, until 9.310s
-//!             created ClusterServiceVersion rose.v1.0.0 in 2001 namespaces
+//! 0.010s  resolution of namespace garden created InstallPlan install-qq9ck Subscription rose: UpgradePending
+//! rose.v1.0.0 2.140s  copies of ClusterServiceVersion garden/rose.v1.0.0, until 9.310s created ClusterServiceVersion
+//! rose.v1.0.0 in 2001 namespaces
 //! ```
 //!
-//! What happens to many is told once, and of what was told no more is remembered than it takes to see what is news: there may be tens of
-//! thousands of copies of ClusterServiceVersions.
+//! Equal changes of many objects are combined, and only the state needed to detect changes is stored: there may be tens
+//! of thousands of copied ClusterServiceVersions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,31 +19,31 @@ use olm_core::plan::{Controller, Key};
 use olm_core::sim::{Actor, Happening, WatchEvent};
 use serde_json::Value;
 
-/// Longer lines are continued on the next one, so that they fit into most terminals. The same in a pipe: what is compared with
-/// an earlier story must not depend on the window.
+/// The width at which lines wrap, so that they fit most terminals. The same in a pipe, so that outputs can be compared
+/// whatever the window.
 const WIDTH: usize = 100;
-/// The same of objects of one name in more namespaces is told in one line.
+/// Equal changes of objects of one name in more namespaces than this are combined in one line.
 const FEW: usize = 3;
-/// Of more objects of one kind that are created or deleted one after the other only the first few are named.
+/// Of more consecutively created or deleted objects of a kind than this, only the first few are named.
 const MANY: usize = 20;
-/// So many lines back the same is looked for: several objects may be written in each of many namespaces.
+/// How many lines back equal changes are searched: several objects may be written in each of many namespaces.
 const NEAR: usize = 8;
 
-/// Gathers happenings; `Display` tells them all, and [`Story::take`] those that are complete, as time goes by.
+/// Collects events; `Display` prints all of them, and [`Story::take`] returns the completed ones.
 pub(super) struct Story {
     began: Timestamp,
-    /// The cause of what users did.
+    /// The name of the cause of user changes.
     users: &'static str,
     last: BTreeMap<ObjectRef, Told>,
     scenes: Vec<Scene>,
-    /// The scene in which something has happened last.
+    /// The scene of the last event.
     current: usize,
 }
 
-/// What one cause changed without a break.
+/// Consecutive changes of one cause.
 struct Scene {
     at: Timestamp,
-    /// When the last of it happened, if something else happened before.
+    /// The time of the last change, if changes of other causes happened before it.
     until: Option<Timestamp>,
     cause: Cause,
     lines: Vec<Line>,
@@ -53,19 +51,19 @@ struct Scene {
 
 #[derive(PartialEq)]
 enum Cause {
-    /// What the user wrote, in a step of a script.
+    /// Changes by the user in a step of a script.
     Step(String),
-    /// A sentence, which is all there is to tell.
+    /// A sentence without changes.
     Said(String),
     Actor(Actor),
 }
 
-/// What became of an object, or of all objects of its kind and name in these namespaces.
+/// A change of an object, or of all objects of its kind and name in these namespaces.
 struct Line {
     gvk: Gvk,
     name: String,
     change: Change,
-    /// The empty one when it is cluster-scoped.
+    /// The empty string for a cluster-scoped object.
     namespaces: BTreeSet<String>,
 }
 
@@ -73,16 +71,16 @@ struct Line {
 enum Change {
     Created,
     Deleted,
-    /// It is now as these words say.
+    /// The new state, as text.
     Is(String),
 }
 
-/// What was to be told of an object when it was last seen.
+/// The reportable state of an object when it was last seen.
 #[derive(Default, PartialEq)]
 struct Told {
     deleting: bool,
     state: Option<String>,
-    /// Of kinds whose `spec` is worth a line.
+    /// The `spec`, for kinds whose changes of it are reported.
     spec: Value,
 }
 
@@ -91,12 +89,12 @@ impl Story {
         Self { began, users: "given", last: BTreeMap::new(), scenes: Vec::new(), current: 0 }
     }
 
-    /// Of a cluster, on which others write as well.
+    /// Returns the story of a cluster, which other clients change as well.
     pub(super) fn of_cluster(began: Timestamp) -> Self {
         Self { users: "other clients", ..Self::from(began) }
     }
 
-    /// An object is there, and nothing is told of that.
+    /// Records an existing object without reporting it.
     pub(super) fn know(&mut self, object: &Value) {
         let told = Told::of(object);
         if told != Told::default() {
@@ -104,36 +102,36 @@ impl Story {
         }
     }
 
-    /// Tells a sentence.
+    /// Reports a sentence.
     pub(super) fn say(&mut self, at: Timestamp, sentence: String) {
         self.scenes.push(Scene { at, until: None, cause: Cause::Said(sentence), lines: Vec::new() });
         self.current = self.scenes.len() - 1;
     }
 
-    /// Is there something that was not taken?
+    /// Returns whether there is something to take.
     pub(super) fn is_untold(&self) -> bool {
         !self.scenes.is_empty()
     }
 
-    /// Takes what is complete, or `all`, as text. `time` writes a time.
+    /// Takes the completed scenes, or `all`, as text. `time` formats a time.
     pub(super) fn take(&mut self, all: bool, time: impl Fn(Timestamp) -> String) -> String {
         let keep = usize::from(!all);
         let scenes: Vec<Scene> = self.scenes.drain(..self.scenes.len().saturating_sub(keep)).collect();
         self.current = 0;
         let mut text = String::new();
         for scene in scenes {
-            // Writing to a text does not fail.
+            // Writing to a string does not fail.
             let _ = scene.write(&mut text, &time, self.users, None);
         }
         text
     }
 
-    /// A step of a script begins.
+    /// Begins a step of a script.
     pub(super) fn step(&mut self, at: Timestamp, name: &str) {
         self.scenes.push(Scene { at, until: None, cause: Cause::Step(name.to_owned()), lines: Vec::new() });
     }
 
-    /// Adds what is worth telling.
+    /// Adds the events to report.
     pub(super) fn tell(&mut self, happenings: Vec<Happening>) {
         for Happening { at, actor, change } in happenings {
             let target = ObjectRef::of(change.object());
@@ -181,8 +179,8 @@ impl Story {
         self.current = index;
     }
 
-    /// The scene of this step in which the same has happened to copies of the same ClusterServiceVersion in other namespaces: they are written
-    /// a few at a time, and other things happen meanwhile.
+    /// Returns the scene of this step with the same change of copies of the same ClusterServiceVersion in other
+    /// namespaces: copies are written a few at a time, interleaved with other changes.
     fn begun(&self, actor: &Actor, target: &ObjectRef, change: &Change) -> Option<usize> {
         let Actor::Controller(Key { controller: Controller::CopiedCsv, .. }) = actor else { return None };
         let of_step = self.scenes.iter().enumerate().rev().take_while(|(_, s)| !matches!(s.cause, Cause::Step(_)));
@@ -195,7 +193,7 @@ impl Story {
         format!("{}.{:03}s", time.as_secs(), time.subsec_millis())
     }
 
-    /// The namespace that everything is in which is in one.
+    /// Returns the namespace of all namespaced objects, if there is only one.
     fn only_namespace(&self) -> Option<&str> {
         let lines = self.scenes.iter().flat_map(|scene| &scene.lines);
         let namespaces = lines.flat_map(|line| &line.namespaces).map(String::as_str).filter(|n| !n.is_empty());
@@ -220,7 +218,7 @@ impl Scene {
 }
 
 impl Cause {
-    /// Does what that actor does belong here?
+    /// Returns whether changes of the actor belong to this cause.
     fn is(&self, actor: &Actor) -> bool {
         match self {
             Self::Step(_) => *actor == Actor::User,
@@ -229,7 +227,7 @@ impl Cause {
         }
     }
 
-    /// Is it for that object that something was done?
+    /// Returns whether the line is about the object of the cause.
     fn is_for(&self, line: &Line) -> bool {
         let Self::Actor(Actor::Controller(Key { controller, namespace, name })) = self else { return false };
         own_kind(*controller) == Some(line.gvk.kind.as_str())
@@ -259,7 +257,7 @@ impl Cause {
     }
 }
 
-/// The kind that a controller is called after.
+/// Returns the kind that a controller is named after.
 fn own_kind(controller: Controller) -> Option<&'static str> {
     Some(match controller {
         Controller::CatalogSource => "CatalogSource",
@@ -277,7 +275,7 @@ fn own_kind(controller: Controller) -> Option<&'static str> {
     })
 }
 
-/// Every namespace has it, and nobody asks about it.
+/// Returns whether an object exists in every namespace and is not worth reporting.
 fn is_furniture(target: &ObjectRef) -> bool {
     match target.gvk.kind.as_str() {
         "Event" | "ReplicaSet" => true,
@@ -287,7 +285,7 @@ fn is_furniture(target: &ObjectRef) -> bool {
     }
 }
 
-/// `namespace/name`; the name alone when it is cluster-scoped, or in the only namespace.
+/// Returns `namespace/name`, or only the name of a cluster-scoped object or one in the only namespace.
 fn path(namespace: &str, name: &str, only: Option<&str>) -> String {
     if namespace.is_empty() || only == Some(namespace) { name.to_owned() } else { format!("{namespace}/{name}") }
 }
@@ -306,7 +304,7 @@ impl fmt::Display for Story {
 }
 
 impl Scene {
-    /// Writes the cause, and under it what became of it.
+    /// Writes the cause, and its changes below.
     fn write(
         &self,
         f: &mut dyn fmt::Write,
@@ -318,7 +316,7 @@ impl Scene {
         let indent = " ".repeat(at.len() + 4);
         let mut words = self.cause.words(users, only);
         match self.lines.as_slice() {
-            // The cause and what became of it, in one sentence.
+            // The cause and its only change in one sentence.
             [line @ Line { change: Change::Is(state), .. }] if self.cause.is_for(line) => {
                 write_wrapped(f, &format!("{at}  "), &indent, &format!("{words}: {state}"))
             }
@@ -333,7 +331,7 @@ impl Scene {
         }
     }
 
-    /// What is told of the lines: of many that are created or deleted one after the other, how many.
+    /// Returns the text of the lines, with a count for many consecutive creations or deletions.
     fn words(&self, only: Option<&str>) -> Vec<String> {
         let are_alike =
             |a: &Line, b: &Line| a.gvk == b.gvk && a.change == b.change && !matches!(a.change, Change::Is(_));
@@ -350,7 +348,7 @@ impl Scene {
 }
 
 impl Line {
-    /// Is it the same change of an object of the same name in one more namespace?
+    /// Returns whether it is the same change of an object of the same name in another namespace.
     fn takes(&self, target: &ObjectRef, change: &Change) -> bool {
         !target.namespace.is_empty()
             && (&self.gvk, &self.name, &self.change) == (&target.gvk, &target.name, change)
@@ -373,7 +371,7 @@ impl Line {
 }
 
 impl Change {
-    /// The change with what has changed.
+    /// Returns the change as text.
     fn of(&self, object: &str) -> String {
         match self {
             Self::Created => format!("created {object}"),
@@ -383,7 +381,7 @@ impl Change {
     }
 }
 
-/// Writes words after a lead, continued after an indent where the line is full. Words are not broken.
+/// Writes words after a lead, wrapped at [`WIDTH`] with an indent. Words are not broken.
 fn write_wrapped(f: &mut dyn fmt::Write, lead: &str, indent: &str, words: &str) -> fmt::Result {
     let mut line = lead.to_owned();
     let mut is_empty = true;
@@ -402,7 +400,7 @@ fn write_wrapped(f: &mut dyn fmt::Write, lead: &str, indent: &str, words: &str) 
     writeln!(f, "{line}")
 }
 
-/// The state of an object in few words, for kinds that have one.
+/// Returns the state of an object in few words, for kinds that have one.
 fn state(object: &Value) -> Option<String> {
     let status = |field| object::text(object, &["status", field]);
     let condition =
@@ -448,7 +446,7 @@ impl Told {
         Self { deleting: object::is_deleting(object), state: state(object), spec }
     }
 
-    /// What changed, if it is worth a line.
+    /// Returns the change to report, if any.
     fn since(&self, old: &Self) -> Option<String> {
         if self.deleting && !old.deleting {
             return Some("is being deleted".to_owned());

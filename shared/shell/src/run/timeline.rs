@@ -1,7 +1,7 @@
-//! The story of a cluster as it happens, for somebody who looks at a terminal.
+//! A timeline of a cluster as it changes, for a terminal.
 //!
-//! *Guarantee.* What this process writes is told as its own, also when the watch brings it before the answer does: nothing is told
-//! before the answer had time to come.
+//! *Guarantee.* Writes of this process are attributed to it, even if the watch reports them before the response:
+//! changes are printed only after the response had time to arrive.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,25 +19,25 @@ use super::story::Story;
 use crate::cli::Printer;
 use crate::cluster::interest::{is_component, is_ours};
 
-/// How long the answer to a request may come after what the watch says of it.
+/// How long the response to a request may arrive after the watch event.
 const ECHO: Duration = Duration::from_millis(400);
-/// How long more of the same is waited for.
+/// How long to wait for similar changes.
 const PAUSE: Duration = Duration::from_millis(800);
 
-/// Tells on stdout what happens.
+/// Prints changes on stdout.
 pub(super) struct Timeline<'p> {
     printer: &'p mut Printer,
     story: Story,
     began: Timestamp,
-    /// Are times told since the beginning? A process that goes on for days tells the time of day.
+    /// Whether times are relative to the start. A run without an end prints the time of day.
     is_short: bool,
-    /// What has happened and may yet turn out to be of this process.
+    /// Changes that may still turn out to be writes of this process.
     fresh: Vec<(Instant, Happening)>,
     /// When something was last added to the story.
     last: Instant,
-    /// Was something told since it was last said that nothing is left to do?
+    /// Whether something was reported since the controllers were last reported idle.
     is_busy: bool,
-    /// What has changed.
+    /// The changed objects.
     pub(super) changed: BTreeSet<ObjectRef>,
 }
 
@@ -56,12 +56,12 @@ impl<'p> Timeline<'p> {
         }
     }
 
-    /// The cluster as it is found.
+    /// Records the initial state of the cluster.
     pub(super) fn started(&mut self, world: &World) {
         world.objects().for_each(|object| self.story.know(object.json()));
     }
 
-    /// An object was changed, by the work for a key or by another client.
+    /// Records a change of an object, by the work on a key or by another client.
     pub(super) fn changed(&mut self, by: Option<&Key>, change: WatchEvent) {
         let actor = match by {
             Some(key) => {
@@ -81,7 +81,7 @@ impl<'p> Timeline<'p> {
         self.fresh.push((Instant::now(), happening));
     }
 
-    /// Tells why something goes no further.
+    /// Reports a reason.
     pub(super) fn say(&mut self, reason: &Reason) {
         let word = match reason.severity() {
             Severity::Blocked => "blocked",
@@ -92,18 +92,18 @@ impl<'p> Timeline<'p> {
         self.sentence(format!("{word}: {reason}{hint}"));
     }
 
-    /// Is it worth saying that nothing is left to do? Of a run that ends by itself the end says that.
+    /// Returns whether to report that the controllers are idle. A run that ends by itself reports it by ending.
     pub(super) fn is_busy(&self) -> bool {
         self.is_busy && !self.is_short
     }
 
-    /// Tells that nothing is left to do.
+    /// Reports that the controllers are idle.
     pub(super) fn rest(&mut self) {
         self.sentence("nothing is left to do, waiting for changes".to_owned());
         self.is_busy = false;
     }
 
-    /// Tells a sentence.
+    /// Reports a sentence.
     pub(super) fn sentence(&mut self, sentence: String) {
         self.settle(None);
         self.story.say(Timestamp::now(), sentence);
@@ -111,7 +111,7 @@ impl<'p> Timeline<'p> {
         self.is_busy = true;
     }
 
-    /// When there is something to print.
+    /// Returns when there is something to print.
     pub(super) fn due(&self) -> Option<Instant> {
         let fresh = self.fresh.first().map(|(at, _)| *at + ECHO);
         let untold = self.story.is_untold().then(|| self.last + PAUSE);
@@ -132,7 +132,7 @@ impl<'p> Timeline<'p> {
         self.printer
     }
 
-    /// Puts what has happened into the story: what is no echo any more, or everything.
+    /// Moves changes into the story: those whose response is overdue, or all.
     fn settle(&mut self, now: Option<Instant>) {
         let is_settled = |(at, _): &&(Instant, Happening)| now.is_none_or(|now| *at + ECHO <= now);
         let settled = self.fresh.iter().take_while(is_settled).count();
@@ -150,49 +150,49 @@ impl<'p> Timeline<'p> {
         let (began, is_short) = (self.began, self.is_short);
         let text = self.story.take(all, |at| if is_short { since(began, at) } else { time_of_day(at) });
         if !text.is_empty() {
-            // A reader that left ends the run by the broken pipe of a later flush.
+            // A closed pipe ends the run at a later flush.
             self.printer.data(text).ok();
             self.printer.flush().ok();
         }
     }
 }
 
-/// Does this answer tell of the same write that was seen already?
+/// Returns whether a response is about a write that the watch has already reported.
 fn is_echo(seen: &Happening, answer: &WatchEvent) -> bool {
     let (seen_object, object) = (seen.change.object(), answer.object());
     !matches!(seen.actor, Actor::Controller(_))
         && ObjectRef::of(seen_object) == ObjectRef::of(object)
         && match (&seen.change, answer) {
             (WatchEvent::Deleted(_), WatchEvent::Deleted(_)) => true,
-            // The update took the last finalizer away, upon which the API server deleted the object.
+            // The update removed the last finalizer, so the API server deleted the object.
             (WatchEvent::Deleted(_), WatchEvent::Modified(released)) => object::is_released(released),
             (WatchEvent::Deleted(_), _) | (_, WatchEvent::Deleted(_)) => false,
             _ => object::resource_version(seen_object) == object::resource_version(object),
         }
 }
 
-/// Who else has changed an object, if that is of interest: everybody writes Roles and Secrets.
+/// Returns who else changed an object, if it is relevant: any client writes Roles and Secrets.
 fn other(change: &WatchEvent) -> Option<Actor> {
     let object = change.object();
-    // They go with their ClusterServiceVersion.
+    // They are deleted with their ClusterServiceVersion.
     let is_collected = matches!(change, WatchEvent::Deleted(_)) && object::gvk(object).kind == "OperatorCondition";
     if is_collected {
         return Some(Actor::Kubernetes);
     }
     if object::gvk(object).group == GROUP {
-        // Copies are made by controllers only.
+        // Only controllers create copies.
         return object::label(object, labels::COPIED_FROM).is_none().then_some(Actor::User);
     }
     (is_ours(object) || is_component(object)).then_some(Actor::Kubernetes)
 }
 
-/// `2.140s`, as a simulation has it.
+/// Formats a time as `2.140s`, as in simulations.
 fn since(began: Timestamp, at: Timestamp) -> String {
     let time = at.duration_since(began);
     format!("{}.{:03}s", time.as_secs(), time.subsec_millis().max(0))
 }
 
-/// `14:02:11Z`
+/// Formats a time as `14:02:11Z`.
 fn time_of_day(at: Timestamp) -> String {
     at.strftime("%H:%M:%SZ").to_string()
 }
@@ -215,7 +215,7 @@ mod tests {
         }))
     }
 
-    /// What is printed, without the times.
+    /// Returns the output without times.
     fn printed(tell: impl FnOnce(&mut Timeline<'_>)) -> Vec<String> {
         let out = Buffer::default();
         let mut printer = Printer::to(out.clone(), Buffer::default());
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_process_writes_is_its_own_whoever_tells_of_it_first() {
+    fn writes_of_this_process_are_attributed_to_it() {
         let key = Key::new(Controller::Resolution, "", "garden");
         let lines = printed(|timeline| {
             timeline.changed(None, WatchEvent::Added(subscription("1", "")));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_the_last_finalizer_away_deletes_the_object() {
+    fn removing_the_last_finalizer_deletes_the_object() {
         let csv = |finalizers: &[&str]| {
             Arc::new(json!({
                 "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_of_our_business_is_not_told() {
+    fn irrelevant_changes_are_not_reported() {
         let role = |labels: Value| {
             let metadata = json!({ "name": "reader", "namespace": "garden", "labels": labels });
             Arc::new(json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata }))

@@ -27,7 +27,7 @@ fn controller(controller: Controller, namespace: &str, name: &str) -> Actor {
 }
 
 #[test]
-fn each_cause_is_said_once_and_so_is_the_only_namespace() {
+fn each_cause_and_the_only_namespace_are_printed_once() {
     let phase = |phase: &str, message: &str| json!({ "phase": phase, "reason": "Because", "message": message });
     let csv = controller(Controller::ClusterServiceVersion, "garden", "rose.v1.0.0");
     let long = "waiting for the gardener, who is on the way and will water it, ".repeat(2);
@@ -82,7 +82,7 @@ fn several_namespaces_are_named() {
 }
 
 #[test]
-fn what_happens_to_many_is_told_once() {
+fn equal_changes_of_many_objects_are_combined() {
     let copies = |name: &str| controller(Controller::CopiedCsv, "garden", name);
     let (rose, tulip) = (copies("rose.v1.0.0"), copies("tulip.v2.0.0"));
     let csv = |name: &str, namespace: &str, phase: &str| {
