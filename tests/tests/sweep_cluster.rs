@@ -2,8 +2,8 @@
 //! OLM.
 //!
 //! By default a sample is installed at once; with `OLM_SWEEP=all` the heads of all channels, one after the other as they were
-//! recorded (about twenty minutes); with `OLM_SWEEP=NAME,…` those of these packages or names. Print the table with `--
-//! --nocapture`.
+//! recorded (about twenty minutes); with `OLM_SWEEP=NAME,…` those of these packages or names. Print the
+//! table with `-- --nocapture`.
 
 use olm_tests::data::{NO_DATA, data};
 use olm_tests::sweep::case::{Case, Outcome};
