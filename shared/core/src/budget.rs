@@ -1,81 +1,82 @@
-//! Limits on what is read: the one place for the limits of a document, a bundle and a catalog.
+//! Limits on input: the single place for the limits of documents, bundles and catalogs.
 //!
-//! Everything that is read may be hostile. A reader refuses what exceeds a limit, names the number, and goes on with the rest.
-//! The limits of images on their way to the disk are in the shell (`image::Limits`), and are made of these.
+//! All input is untrusted. A reader refuses input that exceeds a limit, states the limit in its message, and continues with the rest. The
+//! limits of images that are written to disk are in the shell (`image::Limits`), and are derived from these.
 
 use std::cell::Cell;
 
-/// Most bytes of one document of a catalog. The largest blobs of public catalogs have two million.
+/// Maximum size of one document of a catalog, in bytes. The largest blobs of public catalogs have two million bytes.
 pub const DOCUMENT_BYTES: usize = 32 << 20;
 
-/// Most bytes of the files of one bundle: forty times what an API server takes as one object.
+/// Maximum size of the files of one bundle, in bytes: forty times the maximum size of an object of the API server.
 pub const BUNDLE_BYTES: u64 = 64 << 20;
 
-/// Most bytes of a catalog's files. The largest public catalog has 120 million.
+/// Maximum size of the files of a catalog, in bytes. The largest public catalog has 120 million bytes.
 pub const CATALOG_BYTES: u64 = 2 << 30;
 
-/// Most bytes of the bundles of a catalog in a ConfigMap, which has a million bytes itself, each as often as a channel has it.
+/// Maximum size of the bundles of a catalog in a ConfigMap, in bytes. A bundle counts once per channel that contains it; the ConfigMap itself
+/// has at most a million bytes.
 pub(crate) const CONFIG_MAP_BYTES: usize = 64 << 20;
 
-/// Most values of a catalog that stay in memory: of the properties of its bundles, and of the entries of its channels. They take a
-/// hundred bytes each, and [`VALUE_BYTES`] at worst; the largest public catalog has five hundred thousand.
+/// Maximum number of values of a catalog that stay in memory: in the properties of its bundles, and in the entries of its channels. A value
+/// typically takes a hundred bytes, and at most [`VALUE_BYTES`]; the largest public catalog has five hundred thousand values.
 pub const CATALOG_VALUES: usize = 5_000_000;
 
-/// Most bytes of what a catalog says over gRPC, with what it takes in memory.
+/// Maximum memory for the gRPC messages of a catalog, in bytes.
 pub const CATALOG_MESSAGES: usize = 512 << 20;
 
-/// Most bytes in memory of all catalogs outside the global namespace, over gRPC and of images. A namespace has as much of them as it
-/// leaves to others: alone half.
+/// Maximum memory for all catalogs outside of the global namespace, over gRPC and of images, in bytes. A namespace may use as much as it
+/// leaves for others, that is at most half.
 pub const TENANTS_MEMORY: usize = 512 << 20;
 
-/// Most bytes on disk of the images of all catalogs outside the global namespace, divided in the same way.
+/// Maximum disk space for the images of all catalogs outside of the global namespace, in bytes, shared in the same way.
 pub const TENANTS_FILES: usize = 8 << 30;
 
-/// Most bytes on disk of one such image. The largest public catalog has 120 million.
+/// Maximum disk space for one such image, in bytes. The largest public catalog has 120 million bytes.
 pub const TENANT_IMAGE: u64 = 512 << 20;
 
-/// What one value of a catalog ([`CATALOG_VALUES`]) takes in memory at worst, in bytes.
+/// Maximum memory for one value of a catalog ([`CATALOG_VALUES`]), in bytes.
 pub const VALUE_BYTES: usize = 400;
 
-/// What an entry of a channel takes in memory besides its texts, in bytes: itself, its places in three maps, and the property `olm.package`
-/// that it gets when it has none.
+/// Memory for an entry of a channel in addition to its strings, in bytes: the entry itself, its keys in three maps, and the default
+/// property `olm.package`.
 pub const ENTRY_BYTES: usize = 2048;
 
-/// Most bytes of one message over gRPC: a bundle with its objects. Of empty strings a message makes 24 times as much in memory.
+/// Maximum size of one gRPC message, in bytes: a bundle with its objects. A message of empty strings takes 24 times its size in memory.
 pub const MESSAGE_BYTES: usize = 16 << 20;
 
-/// Most findings that are kept of one catalog; the others are counted.
+/// Maximum number of findings that are stored for one catalog; further findings are only counted.
 pub const CATALOG_FINDINGS: usize = 10_000;
 
-/// Most keys of one document that are named because they stand there twice.
+/// Maximum number of duplicate keys of one document that are reported.
 pub(crate) const REPEATED_KEYS: usize = 20;
 
-/// Limits on what one document may become in memory.
+/// Limits on one document in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Most maps, lists and scalars, counted each time that an alias repeats them.
+    /// Maximum number of maps, lists and scalars, counted each time that an alias repeats them.
     pub nodes: usize,
-    /// Most bytes of texts and keys, counted in the same way.
+    /// Maximum size of strings and keys, in bytes, counted in the same way.
     pub bytes: usize,
-    /// Most levels of maps and lists, as deep as the parsers follow.
+    /// Maximum nesting depth of maps and lists, which is the depth that the parsers support.
     pub depth: usize,
 }
 
 impl Document {
-    /// A manifest, a blob of a catalog, or a value of a ConfigMap. A node takes up to 350 bytes, so one document takes 105 MB at most;
-    /// the largest of public catalogs have thirty thousand nodes.
+    /// Limits of a manifest, a blob of a catalog, or a value of a ConfigMap. A node takes up to 350 bytes, so one document takes at most
+    /// 105 MB; the largest documents of public catalogs have thirty thousand nodes.
     pub const MANIFEST: Self = Self { nodes: 300_000, bytes: 2 * DOCUMENT_BYTES, depth: 120 };
 
-    /// A file that the user names, which may hold the List of all objects of a large cluster.
+    /// Limits of a file that the user passes, which may contain a List of all objects of a large cluster.
     pub const FILE: Self = Self { nodes: 50_000_000, bytes: 3 << 30, ..Self::MANIFEST };
 
-    /// What aliases may add to the nodes of a document that has none.
+    /// Maximum number of nodes that aliases may add.
     const ALIAS_NODES: usize = 10_000;
-    /// What aliases may add to its bytes.
+    /// Maximum number of bytes that aliases may add.
     const ALIAS_BYTES: usize = 1 << 20;
 
-    /// The limits for a text of that length. Without aliases no text has more nodes than bytes, and no escape of YAML or JSON makes a
-    /// text more than twice as long: what is beyond that comes from aliases, which may add little.
+    /// Returns the limits for a text of that length. Without aliases, a text has no more nodes than bytes, and escapes of YAML and JSON at
+    /// most double its length. Anything beyond that comes from aliases, which have limits of their own.
     pub(crate) fn of_text(self, length: usize) -> Self {
         Self {
             nodes: self.nodes.min(length.saturating_add(Self::ALIAS_NODES)),
@@ -85,28 +86,28 @@ impl Document {
     }
 }
 
-/// Which limit of a document was exceeded.
+/// The limit of a document that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Exceeded {
-    #[error("the document has more than {0} values, with what its aliases repeat")]
+    #[error("the document has more than {0} values, including those that aliases repeat")]
     Nodes(usize),
-    #[error("the document has more than {0} bytes of text, with what its aliases repeat")]
+    #[error("the document has more than {0} bytes of text, including text that aliases repeat")]
     Bytes(usize),
     #[error("the document has more than {0} levels of maps and lists")]
     Depth(usize),
 }
 
 impl Exceeded {
-    /// What to do about it.
+    /// Returns a suggested next step.
     pub(crate) fn hint(self) -> &'static str {
         match self {
-            Self::Nodes(_) | Self::Bytes(_) => "write out what the aliases stand for, or divide the document",
-            Self::Depth(_) => "nest fewer maps and lists",
+            Self::Nodes(_) | Self::Bytes(_) => "replace aliases by their values, or split the document",
+            Self::Depth(_) => "reduce the nesting of maps and lists",
         }
     }
 }
 
-/// Counts what becomes of a document while it is read.
+/// Counts the nodes and bytes of a document while it is read.
 #[derive(Debug)]
 pub(crate) struct Meter {
     limits: Document,
@@ -120,7 +121,7 @@ impl Meter {
         Self { limits, nodes: Cell::new(0), bytes: Cell::new(0), exceeded: Cell::new(None) }
     }
 
-    /// Counts one value at that depth, with a text of that length.
+    /// Counts one value at that depth, with a string of that length.
     pub(crate) fn count(&self, depth: usize, bytes: usize) -> Result<(), Exceeded> {
         self.charge(1, depth, bytes)
     }
@@ -147,13 +148,14 @@ impl Meter {
         Err(exceeded)
     }
 
-    /// The limit that was exceeded, if one was.
+    /// Returns the limit that was exceeded, if one was.
     pub(crate) fn exceeded(&self) -> Option<Exceeded> {
         self.exceeded.get()
     }
 }
 
-/// Does a JSON text have more values than one document may? What separates values is counted in texts, too: no honest document comes near.
+/// Checks the number of values of a JSON text, before it is parsed. Separators inside of strings count, too, which legitimate documents
+/// tolerate because they stay far below the limit.
 pub(crate) fn check_json(text: &str, limits: Document) -> Result<(), Exceeded> {
     let separators = memchr::memchr3_iter(b',', b'{', b'[', text.as_bytes()).take(limits.nodes + 1).count();
     if separators > limits.nodes { Err(Exceeded::Nodes(limits.nodes)) } else { Ok(()) }
@@ -165,15 +167,15 @@ mod tests {
 
     use crate::yaml;
 
-    /// Why the only document of a text is refused, and the hint.
+    /// Returns why the only document of a text is refused, and the hint.
     fn refused(text: &str) -> (String, &'static str) {
         let error = yaml::first(text.as_bytes()).unwrap_err();
         (error.message, error.hint.unwrap_or_default())
     }
 
     #[test]
-    fn aliases_may_not_multiply_a_document() {
-        // Ten to the power of nine values, in lists, in maps, and by merge keys.
+    fn documents_that_aliases_multiply_are_refused() {
+        // 10^9 values, in lists, in maps, and by merge keys.
         let (mut lists, mut maps) = ("a0: &a0 [x]\n".to_owned(), "a0: &a0 {k: x}\n".to_owned());
         let mut merged = maps.clone();
         for n in 1..10 {
@@ -188,10 +190,13 @@ mod tests {
             assert!(text.len() < 2000);
             let (message, hint) = refused(&text);
             let most = text.len() + super::Document::ALIAS_NODES;
-            assert_eq!(message, format!("the document has more than {most} values, with what its aliases repeat"));
-            assert!(hint.starts_with("write out what the aliases stand for"), "{hint}");
+            assert_eq!(
+                message,
+                format!("the document has more than {most} values, including those that aliases repeat")
+            );
+            assert!(hint.starts_with("replace aliases by their values"), "{hint}");
         }
-        // A long text many times; as a key, too.
+        // A long string that is repeated, as a value and as a key.
         let long = "x".repeat(10_000);
         for text in [
             format!("a: &a {long}\nb: [{}]\n", vec!["*a"; 2500].join(", ")),
@@ -202,13 +207,13 @@ mod tests {
             let most = 2 * text.len() + super::Document::ALIAS_BYTES;
             assert_eq!(
                 message,
-                format!("the document has more than {most} bytes of text, with what its aliases repeat")
+                format!("the document has more than {most} bytes of text, including text that aliases repeat")
             );
         }
     }
 
     #[test]
-    fn honest_aliases_and_merge_keys_are_read() {
+    fn ordinary_aliases_and_merge_keys_are_read() {
         let text = "base: &base {cpu: 1, labels: &l {app: rose}}\nmore: &more {<<: *base, cpu: 2}\n\
                     list: [*l, {<<: [*more, {cpu: 3, memory: 4}], x: *l}]\n";
         let rose = json!({ "app": "rose" });
@@ -218,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_length_are_bounded_in_both_formats() {
+    fn depth_and_length_are_limited_in_both_formats() {
         let nested = |depth: usize| format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
         assert!(yaml::first(nested(120).as_bytes()).is_ok());
         let (message, hint) = refused(&nested(121));
         assert_eq!(
             (message.as_str(), hint),
-            ("the document has more than 120 levels of maps and lists", "nest fewer maps and lists")
+            ("the document has more than 120 levels of maps and lists", "reduce the nesting of maps and lists")
         );
         let yaml: String = (0..125).map(|n| format!("{}a:\n", " ".repeat(n))).collect();
         assert_eq!(refused(&yaml).0, message);

@@ -1,19 +1,19 @@
-//! What is wrong with input that people wrote: where, what, and what to try next.
+//! Findings about user input: place, problem, and hint.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// What it is about cannot be used.
+    /// The subject cannot be used.
     #[default]
     Error,
-    /// It can be used, and yet something is not as it should be.
+    /// The subject can be used, but has a problem.
     Warning,
-    /// Nothing need be done about it.
+    /// No action is required.
     Info,
 }
 
@@ -27,51 +27,51 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One thing that is wrong with a file, an object or a package.
+/// A problem of a file, an object or a package.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Finding {
-    /// File the finding is about, as the reader was given it; empty when it is about no single file.
+    /// File of the finding, as it was passed to the reader; empty if the finding is not about a single file.
     pub file: String,
-    /// Line in the file from 1, 0 when unknown.
+    /// Line in the file, starting at 1; 0 if unknown.
     pub line: usize,
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
     /// Stable name of the rule, for scripts: `duplicate-package`.
     pub code: &'static str,
-    /// The object, package or channel, as people name it: `package "rose"`; may be empty.
+    /// The object, package or channel, such as `package "rose"`; may be empty.
     pub subject: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to try next; may be empty.
+    /// A suggested next step; may be empty.
     pub hint: String,
 }
 
 impl Finding {
-    /// A finding without a place; add what is known with the other functions.
+    /// Creates an error without a place, subject or hint.
     pub fn new(code: &'static str, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), ..Self::default() }
     }
 
-    /// The same as a warning.
+    /// Returns the finding as a warning.
     pub fn warning(mut self) -> Self {
         self.severity = Severity::Warning;
         self
     }
 
-    /// Names the file and the line (0 when unknown).
+    /// Sets the file and the line (0 if unknown).
     pub fn at(mut self, file: &str, line: usize) -> Self {
         file.clone_into(&mut self.file);
         self.line = line;
         self
     }
 
-    /// Names what the finding is about.
+    /// Sets the subject.
     pub fn about(mut self, subject: impl Into<String>) -> Self {
         self.subject = subject.into();
         self
     }
 
-    /// The finding in one line, for logs: the hint in brackets.
+    /// Formats the finding in one line, for logs, with the hint in parentheses.
     pub fn one_line(&self) -> String {
         match self.hint.as_str() {
             "" => self.to_string(),
@@ -79,7 +79,7 @@ impl Finding {
         }
     }
 
-    /// Says what to try next.
+    /// Sets the hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = hint.into();
         self
@@ -87,7 +87,7 @@ impl Finding {
 }
 
 impl fmt::Display for Finding {
-    /// `file:line: subject: message`, and the hint on a line of its own.
+    /// Formats `file:line: subject: message`, and the hint on a line of its own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, line, severity: _, code: _, subject, message, hint } = self;
         if !file.is_empty() {

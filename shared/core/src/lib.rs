@@ -1,19 +1,19 @@
-//! The pure core of kubectl-olm: it decides, it never acts.
+//! The pure core of kubectl-olm: it computes plans and performs no I/O.
 //!
 //! ```text
-//!   api, version, budget    know nothing
-//!   structural              knows nothing: the schemas of custom resources
-//!   catalog, bundle         know api, version
-//!   resolver, unpack        know catalog, constraint, bundle, world
-//!   controllers             know world and plan, and not each other
-//!   planner                 knows the controllers: it says which key to plan next
-//!   sim                     an in-memory API server, and the loop that simulates with it
-//!   explain                 what an InstallPlan would do: tried out in a simulation
-//!   metrics                 what OLM measures of a World
-//!   lint                    what is wrong with OperatorGroups, by the controllers' own rules
+//!   api, version, budget    depend on no other module
+//!   structural              depends on no other module; schemas of custom resources
+//!   catalog, bundle         depend on api, version
+//!   resolver, unpack        depend on catalog, constraint, bundle, world
+//!   controllers             depend on world and plan, but not on each other
+//!   planner                 depends on the controllers; selects the key to plan next
+//!   sim                     an in-memory API server, and the simulation loop
+//!   explain                 the effects of an InstallPlan, determined by simulation
+//!   metrics                 OLM's metrics about a World
+//!   lint                    problems with OperatorGroups, according to the controllers' own rules
 //! ```
 //!
-//! No clock, randomness, environment, file, network or terminal: time, ids and random suffixes are arguments.
+//! The core uses no clock, randomness, environment, files, network or terminal: times, ids and random suffixes are arguments.
 
 pub mod api;
 pub mod apiroles;

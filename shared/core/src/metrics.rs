@@ -1,5 +1,5 @@
-//! What OLM measures of the objects of a cluster (olm-behaviour/processes.md#metrics): which time
-//! series there are, with which labels. They are read from the World each time, so a series goes with its object.
+//! OLM's metrics about the objects of a cluster (olm-behaviour/processes.md#metrics): the time series and their labels. They are derived
+//! from the World at each scrape, so a series disappears with its object.
 
 use serde_json::Value;
 
@@ -8,19 +8,19 @@ use crate::api::object;
 use crate::membership;
 use crate::world::{ConnectionState, Reader, kind};
 
-/// The version of a ClusterServiceVersion without one.
+/// The version label of a ClusterServiceVersion without a version.
 const NO_VERSION: &str = "0.0.0";
 
-/// What is counted of the objects of a cluster.
+/// The objects of a cluster that are exported as metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Objects {
-    /// `csv_succeeded` and `csv_abnormal`, and by their number `csv_count`: no copies.
+    /// For `csv_succeeded` and `csv_abnormal`, and their number for `csv_count`. Copies are excluded.
     pub csvs: Vec<CsvState>,
     /// `install_plan_count`
     pub install_plans: usize,
-    /// `subscription_count`, and the labels of `subscription_sync_total`.
+    /// For `subscription_count` and the labels of `subscription_sync_total`.
     pub subscriptions: Vec<SubscriptionState>,
-    /// `catalogsource_ready`, and by their number `catalog_source_count`.
+    /// For `catalogsource_ready`, and their number for `catalog_source_count`.
     pub catalog_sources: Vec<CatalogState>,
 }
 
@@ -31,7 +31,7 @@ pub struct CsvState {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// `spec.version`; `0.0.0` when there is none.
+    /// `spec.version`; `0.0.0` if there is none.
     pub version: String,
     /// `status.phase`
     pub phase: String,
@@ -40,16 +40,16 @@ pub struct CsvState {
 }
 
 impl CsvState {
-    /// Is it installed? Every other phase is abnormal, those of an upgrade as well.
+    /// Reports whether the phase is `Succeeded`. Every other phase is abnormal, including those of an upgrade.
     pub fn is_succeeded(&self) -> bool {
         self.phase == "Succeeded"
     }
 }
 
-/// The labels of a Subscription, and whose they are.
+/// The labels of a Subscription, with its namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SubscriptionState {
-    /// Its namespace, which is no label.
+    /// Its namespace, which is not a label.
     pub namespace: String,
     /// Its name.
     pub name: String,
@@ -64,7 +64,7 @@ pub struct SubscriptionState {
 }
 
 impl SubscriptionState {
-    /// The labels of this Subscription now.
+    /// Returns the current labels of a Subscription.
     pub fn of(subscription: &Value) -> Self {
         let text = |path: &[&str]| object::text(subscription, path).to_owned();
         Self {
@@ -85,13 +85,13 @@ pub struct CatalogState {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Can it be read?
+    /// Whether it can be read.
     pub ready: bool,
 }
 
-/// What there is to be counted in a World.
+/// Returns the objects of a World that are exported as metrics.
 pub fn objects(world: &Reader<'_>) -> Objects {
-    // By their names: copies, of which there may be tens of thousands, are not looked at.
+    // Iterates over names, so that copies, of which there may be tens of thousands, are not read.
     let names = world.names(&kind::CLUSTER_SERVICE_VERSION);
     let csvs = names.filter_map(|(namespace, name)| world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name));
     let csvs = csvs.filter(|csv| !membership::is_copy(csv));
@@ -120,12 +120,12 @@ fn csv(csv: &Value) -> CsvState {
     }
 }
 
-/// Is a ClusterServiceVersion being replaced?
+/// Reports whether a ClusterServiceVersion is being replaced.
 pub fn is_replacing(csv: &Value) -> bool {
     Csv::of(csv).phase() == Phase::Replacing
 }
 
-/// Does a ClusterServiceVersion, which was known as `before`, begin to be replaced? Each time counts as an upgrade.
+/// Reports whether the replacement of a ClusterServiceVersion, whose previous state is `before`, starts. Each start counts as an upgrade.
 pub fn is_upgrade(before: Option<&Value>, now: &Value) -> bool {
     is_replacing(now) && before.is_some_and(|before| !is_replacing(before))
 }
@@ -183,7 +183,7 @@ mod tests {
                 told(["tulip", "0.0.0", "Failed", "UnsupportedOperatorGroup"], false),
             ]
         );
-        assert_eq!(measured(vec![rose], &[]).csvs.len(), 1, "the series of the other are gone with it");
+        assert_eq!(measured(vec![rose], &[]).csvs.len(), 1, "the series of the other CSV are gone");
         assert_eq!(measured(vec![], &[]), Objects::default());
     }
 
@@ -203,7 +203,7 @@ mod tests {
                 object("InstallPlan", "install-1", json!({})),
                 object("InstallPlan", "install-2", json!({})),
             ],
-            // What is read for no CatalogSource is nobody's.
+            // A fact without a CatalogSource is ignored.
             &[
                 ("up", ConnectionState::Ready),
                 ("down", ConnectionState::TransientFailure),
@@ -225,6 +225,6 @@ mod tests {
         assert!(is_upgrade(Some(&csv("Succeeded")), &csv("Replacing")));
         assert!(!is_upgrade(Some(&csv("Replacing")), &csv("Replacing")));
         assert!(!is_upgrade(Some(&csv("Replacing")), &csv("Deleting")));
-        assert!(!is_upgrade(None, &csv("Replacing")), "it began before");
+        assert!(!is_upgrade(None, &csv("Replacing")), "it started before");
     }
 }

@@ -1,10 +1,10 @@
-//! Text of others as it may be shown: what steers a terminal, turns the direction of writing, or begins a new line is made visible, as
-//! Rust writes it: `\u{1b}`. Nothing else is changed.
+//! Escapes untrusted text for output: characters that control a terminal, change the direction of writing, or start a new line are replaced
+//! by Rust escapes such as `\u{1b}`. All other characters are unchanged.
 
 use std::borrow::Cow;
 
-/// Is it a character that does something instead of being read: a control character (C0, C1), a mark that turns the direction of writing,
-/// a separator of lines, or one that cannot be seen?
+/// Reports whether a character is escaped: a control character (C0, C1), a bidirectional control, a line separator, or an invisible
+/// character.
 pub fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -12,17 +12,17 @@ pub fn is_harmful(c: char) -> bool {
             | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A text for one line: nothing in it ends the line.
+/// Escapes a text for one line, including line breaks.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     escaped(text, is_harmful)
 }
 
-/// A text of several lines, with tabs.
+/// Escapes a text of several lines; line feeds and tabs are unchanged.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_harmful(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// A text as one word of a POSIX shell: in commands that people copy, whatever others wrote is data.
+/// Quotes a text as one word of a POSIX shell, so that untrusted text in printed commands is not interpreted.
 pub fn word(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_shell_do_nothing() {
+    fn shell_words_are_quoted() {
         assert_eq!(
             word("olm.providedAPIs=Rose.v1.example.com,Tulip.v1.example.com"),
             "olm.providedAPIs=Rose.v1.example.com,Tulip.v1.example.com"
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_something_is_made_visible() {
+    fn control_characters_are_escaped() {
         assert_eq!(one_line("plain ä 日本 🌹"), "plain ä 日本 🌹");
         assert!(matches!(one_line("plain"), Cow::Borrowed(_)));
         assert_eq!(one_line("a\u{1b}]0;b\u{7}\n\tc\u{9b}"), r"a\u{1b}]0;b\u{7}\u{a}\u{9}c\u{9b}");

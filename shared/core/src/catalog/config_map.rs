@@ -320,6 +320,6 @@ mod tests {
         assert!(error.contains("exceed 67108864 bytes"), "{error}");
         let bomb = format!("- &a {}\n- [{}]\n", "x".repeat(10_000), vec!["*a"; 2500].join(", "));
         let error = config_map(&json!({ "data": { "clusterServiceVersions": bomb } })).unwrap_err();
-        assert!(error.contains("bytes of text, with what its aliases repeat; write out"), "{error}");
+        assert!(error.contains("bytes of text, including text that aliases repeat; replace"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a plan wants done: whole objects and preconditions, nothing left to decide.
+//! Actions of a plan: complete objects with preconditions, which are executed without further decisions.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,40 +11,40 @@ use crate::api::object::{self, ObjectRef};
 use crate::bundle::{BundleImage, Unpacking};
 use crate::structural::SchemaCheck;
 
-/// One request to the API server, or a question to the shell.
+/// A request to the API server, or a question to the shell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// POST. When the object exists already, that is observed and planned for; it is never overwritten blindly.
+    /// POST. An object that already exists is not overwritten: the refusal is observed, and the key is planned again.
     Create(Value),
-    /// PUT. The object carries the uid and resourceVersion it was made from.
+    /// PUT. The object contains the uid and resourceVersion that it was derived from.
     Update(Value),
-    /// PUT of the status subresource. The object carries the uid and resourceVersion it was made from.
+    /// PUT of the status subresource. The object contains the uid and resourceVersion that it was derived from.
     UpdateStatus(Value),
-    /// JSON merge patch of metadata and spec of an object whose whole content is not known here.
+    /// JSON merge patch of metadata and spec, for an object that is only partly known.
     Patch {
-        /// What to patch.
+        /// The object.
         target: ObjectRef,
         /// Precondition: the object's uid.
         uid: String,
-        /// The merge patch. May carry `metadata.resourceVersion` as a precondition.
+        /// The merge patch. It may contain `metadata.resourceVersion` as a precondition.
         patch: Value,
     },
     /// DELETE.
     Delete {
-        /// What to delete.
+        /// The object.
         target: ObjectRef,
         /// Precondition: the object's uid.
         uid: String,
-        /// What becomes of its dependents.
+        /// How its dependents are handled.
         propagation: Propagation,
     },
     /// A core Event about an object.
     Emit(Emit),
-    /// Something the shell should find out. The answer arrives in the World as a fact.
+    /// A request to the shell for an external fact, which arrives in the World.
     Ask(Question),
-    /// A request that is made with the rights of a ServiceAccount, not with our own.
+    /// A request with the rights of a ServiceAccount instead of the controllers' own, by impersonation.
     As(Account, Box<Self>),
-    /// A create or update of a Secret, into which a new certificate is put when it is executed.
+    /// Creation or update of a Secret; a new certificate is inserted when the action is executed.
     Certify(Certificate, Box<Self>),
 }
 
@@ -58,41 +58,41 @@ pub struct Account {
 }
 
 impl Account {
-    /// What the API server calls it.
+    /// Returns its username at the API server.
     pub fn user(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
 }
 
-/// What becomes of an object's dependents when it is deleted.
+/// How the dependents of a deleted object are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// They are deleted afterwards.
+    /// They are deleted after the object.
     Background,
-    /// They are deleted first.
+    /// They are deleted before the object.
     Foreground,
-    /// They stay.
+    /// They are not deleted.
     Orphan,
 }
 
-/// A core Event: what OLM tells about an object (olm-behaviour/processes.md#events).
+/// A core Event that OLM emits about an object (olm-behaviour/processes.md#events).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emit {
-    /// The object it is about, whole or as a reference with apiVersion, kind and metadata, and perhaps the fieldPath of a part of it.
+    /// The object that the Event is about: complete, or a reference with apiVersion, kind and metadata, optionally with a fieldPath.
     pub regarding: Value,
-    /// Is it a `Warning` (else `Normal`)?
+    /// Whether the type is `Warning` instead of `Normal`.
     pub warning: bool,
     /// Reason, in CamelCase.
     pub reason: String,
-    /// The sentence.
+    /// Message.
     pub message: String,
 }
 
-/// The component that OLM's events name (olm-behaviour/processes.md#events).
+/// The source component of OLM's Events (olm-behaviour/processes.md#events).
 const COMPONENT: &str = "operator-lifecycle-manager";
 
 impl Emit {
-    /// The core Event. Events about cluster-scoped objects are kept in namespace `default`, as Kubernetes does.
+    /// Returns the core Event. Events about cluster-scoped objects are created in namespace `default`, as Kubernetes does.
     pub fn to_event(&self, now: jiff::Timestamp) -> Value {
         let Self { regarding, warning, reason, message } = self;
         let namespace = match object::namespace(regarding) {
@@ -131,19 +131,19 @@ impl Emit {
     }
 }
 
-/// Something that only the shell can find out.
+/// A request for an external fact, which only the shell can obtain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Keep the content of this target known as the catalog of this namespace and name.
+    /// Read this target as the catalog of this namespace and name, and keep its content up to date.
     Connect {
         /// Namespace of the CatalogSource.
         namespace: String,
         /// Name of the CatalogSource.
         name: String,
-        /// What to read.
+        /// The target to read.
         target: Target,
     },
-    /// Look now whether the content of the catalog of this namespace and name has changed: whether an image's tag has moved.
+    /// Check now whether the content of the catalog of this namespace and name has changed, for example because an image's tag has moved.
     Refresh {
         /// Namespace of the CatalogSource.
         namespace: String,
@@ -157,28 +157,28 @@ pub enum Question {
         /// Name of the CatalogSource.
         name: String,
     },
-    /// Keep known which kinds the API server serves in this version of a group, as long as a plan reads it. The first answer is there
-    /// before the work that asks is done.
+    /// Discover which kinds the API server serves in this version of a group, and keep the result up to date while a plan reads it. The
+    /// first result is available before the work that contains the question is done.
     Discover {
         /// The group; empty for the core group.
         group: String,
         /// The version.
         version: String,
     },
-    /// Look whether the custom resources that exist fit schemas. It is answered before the work that asks is done.
+    /// Validate existing custom resources against schemas. The result is available before the work that contains the question is done.
     CheckSchema(SchemaCheck),
     /// Pull the image of a bundle and read the bundle in it.
     Unpack {
         /// The image.
         image: BundleImage,
-        /// What is known while the attempt is under way.
+        /// The fact that is known while the attempt is in progress.
         begun: Unpacking,
     },
-    /// Forget the image of a bundle, and give up pulling it.
+    /// Forget the image of a bundle, and stop pulling it.
     Forget(BundleImage),
 }
 
-/// What kind of request an action is.
+/// The kind of request of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     /// POST
@@ -198,7 +198,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The word for people: `create`, `update status of`, …
+    /// Returns the verb for messages: `create`, `update status of`, …
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -213,7 +213,7 @@ impl Verb {
 }
 
 impl Action {
-    /// The action with a certificate that was issued for it in its Secret. Nobody but the API server may see it.
+    /// Returns the action with an issued certificate in its Secret. The result contains the private key: only send it to the API server.
     pub fn with_certificate(&self, issued: Issued) -> Self {
         let mut action = self.clone();
         if let Self::Create(secret) | Self::Update(secret) = &mut action {
@@ -235,7 +235,7 @@ impl Action {
         action
     }
 
-    /// What kind of request it is.
+    /// Returns the kind of request.
     pub fn verb(&self) -> Verb {
         match self {
             Self::Create(_) => Verb::Create,
@@ -249,7 +249,7 @@ impl Action {
         }
     }
 
-    /// The object it is about. For a create by `generateName` the name is empty.
+    /// Returns the object that the action is about. The name is empty for a create with `generateName`.
     pub fn target(&self) -> ObjectRef {
         match self {
             Self::Create(o) | Self::Update(o) | Self::UpdateStatus(o) => ObjectRef::of(o),
@@ -271,7 +271,7 @@ impl Action {
                 | Question::Refresh { namespace, name }
                 | Question::Disconnect { namespace, name },
             ) => ObjectRef { gvk: kinds::CATALOG_SOURCE.gvk(), namespace: namespace.clone(), name: name.clone() },
-            // There is no object of it; what it is for is the next best thing.
+            // The image of a bundle is no object of the cluster; its catalog represents it.
             Self::Ask(Question::Unpack { image, .. } | Question::Forget(image)) => ObjectRef {
                 gvk: kinds::CATALOG_SOURCE.gvk(),
                 namespace: image.catalog_namespace.clone(),
@@ -280,7 +280,7 @@ impl Action {
         }
     }
 
-    /// Does it change the cluster (Events aside)?
+    /// Reports whether the action changes the cluster. Events do not count.
     pub fn writes(&self) -> bool {
         match self {
             Self::Emit(_) | Self::Ask(_) => false,
@@ -289,7 +289,7 @@ impl Action {
         }
     }
 
-    /// The same with the rights of a ServiceAccount, if there is one to use.
+    /// Returns the action with the rights of the ServiceAccount, if there is one.
     pub fn with_rights_of(self, account: Option<&Account>) -> Self {
         match account {
             Some(account) => Self::As(account.clone(), Box::new(self)),
@@ -297,7 +297,7 @@ impl Action {
         }
     }
 
-    /// A merge patch that sets labels on an object.
+    /// Creates a merge patch that sets labels on an object.
     pub fn label(object: &Value, labels: Value) -> Self {
         Self::Patch {
             target: ObjectRef::of(object),
@@ -306,7 +306,7 @@ impl Action {
         }
     }
 
-    /// The deletion of an object as it is known.
+    /// Creates the deletion of an object, with its uid as the precondition.
     pub fn delete(object: &Value, propagation: Propagation) -> Self {
         Self::Delete { target: ObjectRef::of(object), uid: object::uid(object).to_owned(), propagation }
     }

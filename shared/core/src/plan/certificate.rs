@@ -1,30 +1,31 @@
-//! Serving certificates: a plan says which, whoever executes it makes them. Private keys are never part of a plan or of the World.
+//! Serving certificates: a plan describes them, and the executor of the plan issues them. Private keys are never part of a plan or of the
+//! World.
 
 use jiff::Timestamp;
 
 use crate::api::hash::sha256_hex;
 
-/// In a Secret of OLM's: the certificate of the authority that signed the serving certificate; its key is kept nowhere.
+/// Key of a Secret: the certificate of the authority that signed the serving certificate. The authority's private key is not stored.
 pub const AUTHORITY: &str = "olmCAKey";
-/// In a Secret: the serving certificate.
+/// Key of a Secret: the serving certificate.
 pub const CERTIFICATE: &str = "tls.crt";
-/// In a Secret: the key of the serving certificate.
+/// Key of a Secret: the private key of the serving certificate.
 pub const KEY: &str = "tls.key";
-/// Annotation of such a Secret, and of the pods that serve with it: which authority signed.
+/// Annotation of such a Secret, and of the Pods that use it: the hash of the authority's certificate.
 pub const AUTHORITY_HASH: &str = "olmcahash";
 
-/// A serving certificate that is to be made, and with it an authority of its own to sign it (olm-behaviour/csv.md#certificates).
+/// A serving certificate to issue, signed by a new authority of its own (olm-behaviour/csv.md#certificates).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// DNS names that it is for; the first is its common name.
+    /// DNS names of the certificate; the first is its common name.
     pub hosts: Vec<String>,
-    /// From when on both are valid.
+    /// Start of the validity of both certificates.
     pub not_before: Timestamp,
-    /// Until when.
+    /// End of the validity of both certificates.
     pub not_after: Timestamp,
 }
 
-/// A certificate that was made, in PEM. What is secret in it cannot be printed: there is no `Debug`.
+/// An issued certificate, in PEM. It does not implement `Debug`, so that the private key is not printed.
 pub struct Issued {
     /// The authority's certificate.
     pub authority: String,
@@ -34,7 +35,7 @@ pub struct Issued {
     pub key: String,
 }
 
-/// What `olmcahash` says of an authority's certificate: the SHA-256 of its PEM, in hex.
+/// Returns the value of `olmcahash` for an authority's certificate: the SHA-256 of its PEM, in hex.
 pub fn authority_hash(pem: &str) -> String {
     sha256_hex(pem)
 }

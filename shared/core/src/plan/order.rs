@@ -1,22 +1,22 @@
-//! How the actions of a plan follow each other.
+//! The order of the actions of a plan.
 
 use std::ops::Range;
 
-/// How the actions of a plan follow each other.
+/// The order of the actions of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// One after the other: the first that is refused ends the plan.
+    /// One by one. The first refusal ends the plan.
     #[default]
     OneByOne,
-    /// In batches of so many, and what is left one by one. All of a batch are tried; the first batch of which any is refused ends
-    /// the plan, and what is not done of it is tried again together.
+    /// In batches of these sizes, and the remaining actions one by one. All actions of a batch are tried. The first batch with a refusal
+    /// ends the plan, and its remaining actions are retried together.
     Batches(Vec<usize>),
-    /// In any order, each whatever becomes of the others.
+    /// In any order, independently of each other.
     Any,
 }
 
 impl Order {
-    /// Which of so many actions may be in flight together, in the order in which they may be begun.
+    /// Returns the ranges of actions that may be executed concurrently, in the order in which they may be started.
     pub fn batches(&self, actions: usize) -> Vec<Range<usize>> {
         let sizes = match self {
             Self::Any => &[actions][..],
@@ -49,7 +49,7 @@ mod tests {
         assert_eq!(of(Order::OneByOne, 3), [1, 1, 1]);
         assert_eq!(of(Order::Any, 3), [3]);
         assert_eq!(of(Order::Batches(vec![2, 0, 3]), 7), [2, 3, 1, 1]);
-        assert_eq!(of(Order::Batches(vec![2, 3]), 4), [2, 2], "some were left out");
+        assert_eq!(of(Order::Batches(vec![2, 3]), 4), [2, 2], "some actions were removed");
         assert_eq!(of(Order::Any, 0), [] as [usize; 0]);
         assert_eq!(of(Order::OneByOne, 0), [] as [usize; 0]);
     }

@@ -1,4 +1,4 @@
-//! What an answer of the API server tells about the World.
+//! Derives observations from the API server's responses to actions.
 
 use serde_json::Value;
 
@@ -8,18 +8,18 @@ use crate::api::status::Status;
 use crate::plan::Action;
 use crate::world::{Refusal, trimmed};
 
-/// What follows from an answer.
+/// What follows from a response.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// This was observed.
+    /// An observation.
     Observed(Event),
-    /// The World is behind: the object has to be read before anything else is planned for it.
+    /// The World is stale: the object has to be read before anything else is planned for it.
     Look(ObjectRef),
-    /// Nothing new.
+    /// Nothing.
     Nothing,
 }
 
-/// What follows from the answer to an action. `Ok(None)` is the answer to a delete that left nothing.
+/// Returns what follows from the response to an action. `Ok(None)` is the response to a delete that removed the object.
 pub fn answer(action: &Action, result: &Result<Option<Value>, Status>) -> Answer {
     match (action, result) {
         (Action::As(_, action) | Action::Certify(_, action), _) => answer(action, result),

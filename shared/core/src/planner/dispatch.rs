@@ -1,4 +1,4 @@
-//! From a key to the controller that plans for it.
+//! Dispatches keys to their controllers.
 
 use jiff::Timestamp;
 
@@ -10,7 +10,7 @@ use crate::{
     apiroles, catalogsource, copiedcsv, csv, installplan, operator, operatorcondition, operatorgroup, subscription,
 };
 
-/// Plans for one key: the one function behind running, explaining, auditing and simulating.
+/// Plans one key. Running, explaining, auditing and simulating all use this function.
 pub(super) fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     match key.controller {
         Controller::CatalogSource => catalogsource::plan(settings, world, key, now),
@@ -28,8 +28,8 @@ pub(super) fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Time
     }
 }
 
-/// Plans for one key of a ClusterServiceVersion that is being deleted, is about to be with its namespace, or is gone; nothing for one
-/// that stays.
+/// Plans one key of a ClusterServiceVersion that is being deleted, does not exist, or is about to be deleted with its namespace. Plans
+/// nothing for any other.
 pub(super) fn release(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     let namespace = || world.json(&kind::NAMESPACE, "", &key.namespace);
     let found = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name);
@@ -39,7 +39,7 @@ pub(super) fn release(settings: &Settings, world: &Reader<'_>, key: &Key, now: T
         (Controller::ClusterServiceVersion, Some(_)) if namespace().is_some_and(object::is_terminating) => {
             Plan::wait(Reason::StatusWaits {
                 object: format!("ClusterServiceVersion {}/{}", key.namespace, key.name),
-                message: "its namespace is being deleted, and Kubernetes deletes it next".to_owned(),
+                message: "its namespace is being deleted, and Kubernetes has not deleted it yet".to_owned(),
             })
         }
         (Controller::CopiedCsv, None) => copiedcsv::plan(settings, world, key, now),
@@ -47,7 +47,7 @@ pub(super) fn release(settings: &Settings, world: &Reader<'_>, key: &Key, now: T
     }
 }
 
-/// Plans for an OperatorGroup that is gone: nothing for one that is there.
+/// Plans for an OperatorGroup that does not exist. Plans nothing for an existing one.
 pub(super) fn release_group(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     match world.json(&kind::OPERATOR_GROUP, &key.namespace, &key.name) {
         None => operatorgroup::plan(world, key, now),

@@ -1,9 +1,9 @@
-//! Which keys an object's change always concerns, whatever was read before.
+//! The keys that a change of an object always affects, independently of what they have read.
 
 use crate::plan::{Controller, Key};
 use crate::world::{Change, IndexKey, kind};
 
-/// The keys of the controllers that own what changed.
+/// Returns the keys of the controllers that own the changed object.
 pub(super) fn of(change: &Change) -> Vec<Key> {
     use Controller as C;
     let (namespace, name) = (change.name.0.as_str(), change.name.1.as_str());
@@ -28,13 +28,13 @@ pub(super) fn of(change: &Change) -> Vec<Key> {
     }
     for key in &change.index {
         match key {
-            // Its original.
+            // The key of its original.
             IndexKey::CopyOf(namespace, name) => keys.push(Key::new(C::CopiedCsv, namespace, name)),
             IndexKey::Component(operator) => keys.push(Key::new(C::Operator, "", operator)),
             IndexKey::OwnerLabels { kind, namespace, name } if *kind == kind::OPERATOR_GROUP.kind => {
                 keys.push(Key::new(C::OperatorGroup, namespace, name));
             }
-            // Its owner may be gone.
+            // Its owner may not exist any longer.
             IndexKey::OwnerLabels { namespace, name, .. } if change.kind == kind::API_SERVICE => {
                 keys.push(Key::new(C::ClusterServiceVersion, namespace, name));
             }

@@ -1,14 +1,17 @@
-//! Which key to plan next: a plain synchronous loop around the World.
+//! Selects the key to plan next: a synchronous loop around the World.
 //!
 //! ```text
-//!   observe(event) -> World -> who read that? -> queue
-//!   next(now)      -> plan the first key of the queue -> Work { key, actions }   (executed by live, sim; shown by audit)
-//!   done(work)     -> the key is planned again, later when an action was refused
+//!   observe(event) -> World -> keys that have read it -> queue
+//!   next(now)      -> plan the first key of the queue -> Work { key, actions }   (executed by live, sim; reported by audit)
+//!   done(work)     -> the key is planned again, after a pause if an action was refused
 //! ```
 //!
-//! *Guarantees*: one key is never planned or executed twice at a time; the order of plans follows from the order of events;
-//! a panic in planning one key is reported as its [`Reason::Panicked`] and stops nothing else; what cannot be read is not taken to be
-//! absent: plans that depend on it wait, with [`Reason::Unreadable`], and no others; a refused action is tried again after a pause that doubles, with jitter, up to [`backoff::LONGEST`].
+//! *Guarantees*:
+//! - A key is never planned or executed concurrently with itself.
+//! - The order of plans follows from the order of events.
+//! - A panic while a key is planned is reported as its [`Reason::Panicked`], and does not affect other keys.
+//! - Unreadable objects do not count as absent: plans that depend on one wait with [`Reason::Unreadable`]; other plans do not.
+//! - A refused action is retried with exponential backoff and jitter, up to [`backoff::LONGEST`].
 
 mod answer;
 pub mod backoff;
@@ -36,38 +39,38 @@ use crate::api::status::Status;
 use crate::plan::{Action, Controller, Key, Order, Plan, Reason, Verb};
 use crate::world::{Change, Fact, FactKey, GroupKind, Read, Reader, Refusal, Unreadable, World, kind};
 
-/// How many plans in a row may do the same before a key is made to pause: two controllers that undo each other's work must not spin. Who
-/// does something else each time gets on.
+/// Maximum number of consecutive plans with the same action before the key is paused, so that two controllers that undo each other's work do
+/// not loop without pauses. Plans with different actions are not affected.
 const LONGEST_STREAK: u32 = 40;
 
-/// After so many refusals in a row what was refused is not expected to go through by itself any more: some seconds have passed.
+/// Number of consecutive refusals, over some seconds, after which an action is no longer expected to succeed by itself.
 const SOON: u32 = 5;
 
-/// Something that was observed.
+/// An observation.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// An object as it is now.
+    /// The current state of an object.
     Applied(Value),
-    /// An object that is gone: as it last was, with the resourceVersion of its deletion.
+    /// A deleted object: its last state, with the resourceVersion of the deletion.
     Deleted(Value),
-    /// An object that is not there, found out by asking for it. The uid says which life of it ended, if that is known.
+    /// An object that does not exist, according to a request for it. The uid identifies the deleted object, if it is known.
     Absent(ObjectRef, String),
-    /// An object that is there and cannot be read.
+    /// An object that exists but cannot be read.
     Unreadable(Unreadable),
-    /// All objects of a kind, those of them that cannot be read, and the resourceVersion of the list.
+    /// All objects of a kind, those that cannot be read, and the resourceVersion of the list.
     Listed(GroupKind, Vec<Value>, Vec<Unreadable>, u64),
-    /// A fact that is now so, or (`None`) no longer known.
+    /// An external fact, or `None` if it is no longer known.
     Learned(FactKey, Option<Fact>),
 }
 
 /// Actions to execute for a key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
-    /// For whom.
+    /// The key.
     pub key: Key,
-    /// What.
+    /// The actions.
     pub actions: Vec<Action>,
-    /// How the actions follow each other.
+    /// The order of the actions.
     pub order: Order,
 }
 
@@ -81,12 +84,12 @@ pub struct Failure {
 }
 
 type ActionId = (Verb, ObjectRef);
-/// Who measures how keys are planned.
+/// A function around the planning of a key, for measurements.
 pub type Around = Arc<dyn Fn(&Reader<'_>, &Key, &mut dyn FnMut() -> Plan) -> Plan + Send + Sync>;
-/// How keys are planned. The real one is `dispatch::plan`; tests bring their own.
+/// The function that plans a key: `dispatch::plan`, or a function of a test.
 type PlanFn = Arc<dyn Fn(&Reader<'_>, &Key, Timestamp) -> Plan + Send + Sync>;
 
-/// The World, and what is to be planned in it.
+/// The World, and the queue of keys to plan.
 #[derive(Clone)]
 pub struct Planner {
     world: World,
@@ -99,30 +102,30 @@ pub struct Planner {
     timers: BTreeSet<(Timestamp, Key)>,
     timer: BTreeMap<Key, Timestamp>,
     refusals: BTreeMap<Key, BTreeMap<ActionId, Refusal>>,
-    /// How often each action was planned since a key last had nothing to do.
+    /// How often each action was planned since the key last had nothing to do.
     streaks: BTreeMap<Key, BTreeMap<ActionId, u32>>,
     reasons: BTreeMap<Key, Vec<Reason>>,
-    /// Keys whose reasons are others since they were last taken.
+    /// Keys whose reasons have changed since they were last taken.
     news: BTreeSet<Key>,
-    /// Keys whose time to get on has run out once, and that are not settled since.
+    /// Keys that have timed out once, and have not been settled since.
     overdue: BTreeSet<Key>,
 }
 
 impl Planner {
-    /// A planner over an empty world. `settings` are the choices of the user that controllers need.
+    /// Creates a planner with an empty World. `settings` are the user's settings for the controllers.
     pub fn new(settings: crate::settings::Settings) -> Self {
         Self::with(Arc::new(move |reader, key, now| dispatch::plan(&settings, reader, key, now)))
     }
 
-    /// The same, where somebody measures each plan: `around` is to make it, once, and return it as it is.
+    /// Creates a planner whose planning is measured: `around` has to call the function once, and return its result unchanged.
     pub fn measured(settings: crate::settings::Settings, around: Around) -> Self {
         Self::with(Arc::new(move |reader, key, now| {
             around(reader, key, &mut || dispatch::plan(&settings, reader, key, now))
         }))
     }
 
-    /// A planner that only ends what keeps these ClusterServiceVersions, by namespace and name, from being deleted: what their
-    /// finalizer stands for, and then what is left elsewhere of them and of the OperatorGroups of their namespaces.
+    /// Creates a planner that only completes the deletion of these ClusterServiceVersions, by namespace and name: it executes their
+    /// finalizers, and then deletes the leftovers of them and of the OperatorGroups of their namespaces.
     pub fn releasing(settings: crate::settings::Settings, names: BTreeSet<(String, String)>) -> Self {
         Self::with(Arc::new(move |reader, key, now| {
             let mut within = names.iter().filter(|(namespace, _)| *namespace == key.namespace);
@@ -155,12 +158,12 @@ impl Planner {
         }
     }
 
-    /// The World as it is known now.
+    /// Returns the current World.
     pub fn world(&self) -> &World {
         &self.world
     }
 
-    /// Takes in an observation. `true` when it was news.
+    /// Adds an observation. Returns whether it changed the World.
     pub fn observe(&mut self, event: Event) -> bool {
         let changes = match event {
             Event::Applied(json) => self.world.turned(&json).into_iter().chain(self.world.apply(json)).collect(),
@@ -181,7 +184,7 @@ impl Planner {
                 turned.into_iter().chain(self.world.apply_unreadable(object)).collect()
             }
             Event::Listed(gk, objects, unreadable, rv) => self.world.reset(&gk, objects, unreadable, rv),
-            // It would stay, and not be kept up to date.
+            // It would be stored without being updated.
             Event::Learned(key, Some(_)) if key.is_forgotten_unread() && !self.is_read(&key) => return false,
             Event::Learned(key, fact) => {
                 let news = self.world.learn(key.clone(), fact);
@@ -200,7 +203,7 @@ impl Planner {
         !changes.is_empty()
     }
 
-    /// The next work to execute. `None`: nothing to do before [`Planner::wakeup`] or the next event.
+    /// Returns the next work to execute, or `None` if there is none until [`Planner::wakeup`] or the next event.
     pub fn next(&mut self, now: Timestamp) -> Option<Work> {
         while let Some((at, key)) = self.timers.first().cloned()
             && at <= now
@@ -226,7 +229,7 @@ impl Planner {
         None
     }
 
-    /// Work was executed: `succeeded` are the actions that went through, `failures` those that were refused.
+    /// Reports that work was executed: `succeeded` are the actions that succeeded, `failures` those that were refused.
     pub fn done(&mut self, key: &Key, succeeded: &[Action], failures: Vec<Failure>, now: Timestamp) {
         self.running.remove(key);
         let refusals = self.refusals.entry(key.clone()).or_default();
@@ -247,45 +250,45 @@ impl Planner {
         self.enqueue(key.clone());
     }
 
-    /// Work was only looked at: the key is planned again when what it read changes.
+    /// Reports that work was not executed: the key is planned again when something that it has read changes.
     pub fn park(&mut self, key: &Key) {
         self.running.remove(key);
         self.streaks.remove(key);
     }
 
-    /// Does a plan depend on the fact?
+    /// Reports whether a plan depends on the fact.
     pub fn is_read(&self, key: &FactKey) -> bool {
         self.readers.contains_key(&Read::Fact(key.clone()))
     }
 
-    /// Is nothing queued or running?
+    /// Reports whether nothing is queued or running.
     pub fn is_quiet(&self) -> bool {
         self.queue.is_empty() && self.running.is_empty()
     }
 
-    /// How many keys are queued, running, or to be tried again soon after a refusal.
+    /// Returns the number of keys that are queued, running, or to be retried soon after a refusal.
     pub fn unsettled(&self) -> usize {
         let soon = |r: &Reason| matches!(r, Reason::Refused { attempts, .. } if *attempts <= SOON);
         let refused = self.reasons.iter().filter(|(_, reasons)| reasons.iter().any(soon)).map(|(key, _)| key);
         self.queued.iter().chain(&self.running).chain(refused).collect::<BTreeSet<_>>().len()
     }
 
-    /// Has [`Planner::next`] something to look at now?
+    /// Reports whether [`Planner::next`] has a key to plan now.
     pub fn is_due(&self, now: Timestamp) -> bool {
         !self.queue.is_empty() || self.wakeup().is_some_and(|at| at <= now)
     }
 
-    /// When [`Planner::next`] should be called although nothing was observed.
+    /// Returns when [`Planner::next`] has to be called even if nothing is observed.
     pub fn wakeup(&self) -> Option<Timestamp> {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Why keys do nothing (more), by key.
+    /// Returns the reasons why keys do nothing (more), by key.
     pub fn reasons(&self) -> impl Iterator<Item = (&Key, &[Reason])> {
         self.reasons.iter().map(|(key, reasons)| (key, reasons.as_slice()))
     }
 
-    /// The keys whose reasons have changed since the last call, each with its reasons now: none when it is settled.
+    /// Returns the keys whose reasons have changed since the last call, with their current reasons; a settled key has none.
     pub fn take_news(&mut self) -> Vec<(Key, Vec<Reason>)> {
         let news = std::mem::take(&mut self.news);
         news.into_iter().map(|key| (key.clone(), self.reasons.get(&key).cloned().unwrap_or_default())).collect()
@@ -332,7 +335,7 @@ impl Planner {
         })
     }
 
-    /// Leaves out what was refused until its pause is over, and what must come after it.
+    /// Removes refused actions until their pause is over, and the actions that have to follow them.
     fn hold_refused(&mut self, key: &Key, plan: &mut Plan, now: Timestamp) {
         let planned: BTreeSet<ActionId> = plan.actions.iter().map(|a| (a.verb(), a.target())).collect();
         if plan.forgets
@@ -342,14 +345,14 @@ impl Planner {
             self.learn_refusals(key);
         }
         let Some(refusals) = self.refusals.get_mut(key) else { return };
-        // A refusal outlives the plans that make room for it (a phase in which the action is not due), but not for long.
+        // A refusal is stored while the action is not planned, for example in another phase, but only for a limited time.
         refusals.retain(|id, r| planned.contains(id) || now < r.retry_at + backoff::LONGEST);
         let held = |a: &Action| refusals.get(&(a.verb(), a.target())).filter(|r| r.retry_at > now);
         let mut shown: Vec<&Refusal> = plan.actions.iter().filter_map(held).collect();
         if plan.order == Order::Any {
             plan.actions.retain(|a| held(a).is_none());
         } else {
-            // Whether another action of its batch is needed may be unknown, so that it would be done again and again meanwhile.
+            // Other actions of its batch may be blind, so that they would be executed repeatedly in the meantime.
             let batches = plan.order.batches(plan.actions.len());
             let waits = batches.into_iter().find(|batch| plan.actions[batch.clone()].iter().any(|a| held(a).is_some()));
             if let Some(batch) = waits {
@@ -377,7 +380,7 @@ impl Planner {
             streak = streak.max(*planned);
         }
         if streak > LONGEST_STREAK && streak % 2 == 1 {
-            // Every other plan waits, so that after its pause the key does act.
+            // Only every other plan is dropped, so that the key acts after its pause.
             plan.actions.clear();
             plan.again = Some(now + backoff::pause(key, streak - LONGEST_STREAK));
         }
@@ -413,7 +416,7 @@ impl Planner {
     }
 
     fn enqueue(&mut self, key: Key) {
-        // A running key is planned again by `done` anyway.
+        // `done` enqueues a running key again.
         if !self.running.contains(&key) && self.queued.insert(key.clone()) {
             self.queue.push_back(key);
         }

@@ -1,4 +1,4 @@
-//! What may still happen when nothing is left to plan: what `--once` ends by.
+//! Determines what may still change when nothing is left to plan, which decides when `--once` exits.
 
 use std::collections::BTreeSet;
 
@@ -7,39 +7,40 @@ use crate::api::cluster_service_version::{Csv, Phase};
 use crate::plan::{Controller, Key, Reason, Severity, Wait};
 use crate::world::{Reader, kind};
 
-/// What may still change although nobody acts.
+/// What may still change without any action of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outlook {
-    /// Nothing. What is blocked stays blocked.
+    /// Nothing: blocked keys stay blocked.
     Still,
-    /// A catalog that cannot be read may be read later, or never.
+    /// A catalog cannot be read, and may or may not become readable.
     Catalog,
-    /// Something is under way, and its time is bounded.
+    /// An operation is in progress, and ends within bounded time.
     Progress,
 }
 
 impl Planner {
-    /// What may still change, of all keys.
+    /// Returns what may still change, over all keys.
     pub fn outlook(&self) -> Outlook {
         let outlooks = self.reasons.keys().map(|key| self.outlook_of(key, &mut BTreeSet::new()));
         outlooks.max().unwrap_or(Outlook::Still)
     }
 
-    /// The reasons that are not settled, by key.
+    /// Returns the reasons that are not settled, by key.
     pub fn open(&self) -> Vec<(Key, Vec<Reason>)> {
         let is_open = |reason: &&Reason| reason.severity() > Severity::Settled;
         let open = self.reasons.iter().map(|(key, all)| (key, all.iter().filter(is_open).cloned().collect::<Vec<_>>()));
         open.filter(|(_, reasons)| !reasons.is_empty()).map(|(key, reasons)| (key.clone(), reasons)).collect()
     }
 
-    /// Of one key. Who waits for another gets on when that does; `seen` are those who wait for this one, which may be a circle.
+    /// Returns what may still change for one key. A key that waits for another makes progress when that one does. `seen` are the keys that
+    /// wait for this one, to detect cycles.
     fn outlook_of(&self, key: &Key, seen: &mut BTreeSet<Key>) -> Outlook {
         if !seen.insert(key.clone()) {
             return Outlook::Still;
         }
         let outlook = |reason: &Reason| match reason.waits_for() {
             Wait::Nothing | Wait::Change => Outlook::Still,
-            // It failed to get on in its time, and is only tried again.
+            // It has timed out before, and is only retried.
             Wait::Progress if self.overdue.contains(key) => Outlook::Still,
             Wait::Progress => Outlook::Progress,
             Wait::Catalog => Outlook::Catalog,
@@ -50,12 +51,12 @@ impl Planner {
         self.reasons.get(key).into_iter().flatten().map(outlook).max().unwrap_or(Outlook::Still)
     }
 
-    /// Notes when a ClusterServiceVersion has run out of time: OLM begins anew then, and again, for ever.
+    /// Notes that the installation of a ClusterServiceVersion has timed out. OLM then retries it without end.
     pub(super) fn note_overdue(&mut self, key: &Key, reasons: &[Reason]) {
         if reasons.iter().any(|r| matches!(r, Reason::CsvFailed { why, .. } if why == "InstallCheckFailed")) {
             self.overdue.insert(key.clone());
         } else if self.overdue.contains(key) {
-            // On the way to the next try it has no reasons for a moment.
+            // Between two attempts it has no reasons for a moment.
             let csv = Reader::new(&self.world).json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name);
             if csv.is_none_or(|csv| Csv::of(csv).phase() == Phase::Succeeded) {
                 self.overdue.remove(key);
@@ -108,7 +109,7 @@ mod tests {
         Reason::CatalogUnavailable { namespace, name, error: "connection refused".to_owned(), stale }
     }
 
-    /// A planner whose ClusterServiceVersions have one reason each, one list after the other.
+    /// Returns a ClusterServiceVersion in that phase.
     fn csv(name: &str, version: &str, phase: &str) -> serde_json::Value {
         serde_json::json!({
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -129,7 +130,7 @@ mod tests {
         let reasons: Arc<Mutex<Vec<(String, Reason)>>> = Arc::default();
         let planned = reasons.clone();
         let mut planner = Planner::with(Arc::new(move |reader, key: &Key, _| {
-            // Every key reads it, so that it is planned again with each list.
+            // Every key reads this fact, so that it is planned again with each list.
             reader.fact(FactKey::ServerVersion);
             let planned = planned.lock().unwrap();
             let reason = planned.iter().find(|(name, _)| *name == key.name).map(|(_, reason)| reason.clone());
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_is_waited_for_and_what_is_blocked_is_not() {
+    fn operations_in_progress_are_awaited_and_blocked_ones_are_not() {
         assert_eq!(outlook(&[&[]]), Outlook::Still);
         assert_eq!(outlook(&[&[("rose.v1", misses("rose.v1"))]]), Outlook::Still);
         let both = [("rose.v1", unhealthy("rose.v1")), ("rose.v2", misses("rose.v2"))];
@@ -160,20 +161,16 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_what_is_blocked_is_blocked() {
+    fn a_key_that_waits_for_a_blocked_one_is_blocked() {
         let upgrade = |new: Reason| [("rose.v1", waits("rose.v1", "rose.v2")), ("rose.v2", new)];
         assert_eq!(outlook(&[&upgrade(misses("rose.v2"))]), Outlook::Still);
         assert_eq!(outlook(&[&upgrade(unhealthy("rose.v2"))]), Outlook::Progress);
-        assert_eq!(outlook(&[&upgrade(waits("rose.v2", "rose.v1"))]), Outlook::Still, "a circle");
-        assert_eq!(
-            outlook(&[&[("rose.v2", waits("rose.v2", "rose.v1"))]]),
-            Outlook::Still,
-            "it objects to the upgrade"
-        );
+        assert_eq!(outlook(&[&upgrade(waits("rose.v2", "rose.v1"))]), Outlook::Still, "a cycle");
+        assert_eq!(outlook(&[&[("rose.v2", waits("rose.v2", "rose.v1"))]]), Outlook::Still, "it blocks the upgrade");
     }
 
     #[test]
-    fn a_catalog_that_is_away_may_come_back_and_one_with_content_holds_up_nothing() {
+    fn an_unavailable_catalog_is_awaited_unless_its_content_is_known() {
         assert_eq!(outlook(&[&[("market", away(false))]]), Outlook::Catalog);
         assert_eq!(outlook(&[&[("market", away(true))]]), Outlook::Still);
         let both = [("market", away(false)), ("rose.v1", unhealthy("rose.v1"))];
@@ -181,10 +178,10 @@ mod tests {
     }
 
     #[test]
-    fn an_install_that_ran_out_of_time_is_not_waited_for_again_until_it_succeeds() {
+    fn an_installation_that_timed_out_is_not_awaited_again_until_it_succeeds() {
         let (installing, timeout) = ([("rose.v1", unhealthy("rose.v1"))], [("rose.v1", failed("rose.v1"))]);
         assert_eq!(outlook(&[&installing, &timeout, &installing]), Outlook::Still);
-        assert_eq!(outlook(&[&installing, &timeout, &[], &installing]), Outlook::Still, "between two tries");
+        assert_eq!(outlook(&[&installing, &timeout, &[], &installing]), Outlook::Still, "between two attempts");
         let succeeded = |planner: &mut Planner| planner.observe(Event::Applied(csv("rose.v1", "2", "Succeeded")));
         assert_eq!(outlook_after(&[&installing, &timeout], succeeded, &[&[], &installing]), Outlook::Progress);
     }

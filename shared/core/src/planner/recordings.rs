@@ -1,7 +1,7 @@
-//! What OLM left behind in a recording needs nothing done: after each step of each scenario, the controllers that keep things as
-//! they are plan no write.
+//! Tests that the state of a recording of OLM needs no changes: after each step of each scenario, the controllers without history plan no
+//! writes.
 //!
-//! Recordings are normalised: what that took away is given back, or left out of the comparison, here.
+//! Recordings are normalised: removed parts are restored here, or excluded from the comparison.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::plan::{Action, Controller, Key};
 use crate::settings::Settings;
 use crate::world::{Reader, World};
 
-/// Controllers without a history of their own: their plan depends on what is, and on nothing else.
+/// Controllers without history: their plan depends only on the current state.
 const KEEPERS: [Controller; 8] = [
     Controller::OperatorGroup,
     Controller::Namespace,
@@ -26,7 +26,7 @@ const KEEPERS: [Controller; 8] = [
     Controller::OlmConfig,
 ];
 
-/// Objects by what names them, as the recordings do: `Kind/namespace/name`.
+/// Objects by their names in recordings: `Kind/namespace/name`.
 type Objects = BTreeMap<String, Value>;
 
 #[test]
@@ -68,7 +68,7 @@ fn keepers_make_what_was_lost_again() {
     assert!(made > 0 || recorded_steps().is_empty(), "no object was lost and made again");
 }
 
-/// Is it an object that only keepers make, and would make now?
+/// Reports whether it is an object that only these controllers create, and would create in this state.
 fn is_kept(object: &Value, objects: &Objects) -> bool {
     let namespace = object::namespace(object);
     let owner = object.pointer("/metadata/ownerReferences/0").unwrap_or(&Value::Null);
@@ -97,8 +97,8 @@ fn provides(csv: &Value, crd: &str) -> bool {
         && Csv::of(csv).owned_crds().iter().any(|d| object::text(d, &["name"]) == crd)
 }
 
-/// What is made of an object at once: without what the API server, Kubernetes' aggregation and adoption add, and without its
-/// status.
+/// Returns an object as it is created: without its status, and without the fields that the API server, Kubernetes' aggregation and adoption
+/// add later.
 fn essence(object: &Value) -> Value {
     let mut object = object.clone();
     let fields = object::map_mut(&mut object, &[]);
@@ -121,7 +121,7 @@ fn essence(object: &Value) -> Value {
     object
 }
 
-/// What there was after each step of each recording.
+/// Returns the objects after each step of each recording.
 fn recorded_steps() -> Vec<(String, Objects)> {
     let Some(folders) = crate::testing::entries("scenarios") else { return Vec::new() };
     let mut steps = Vec::new();
@@ -154,7 +154,7 @@ fn world(objects: &Objects) -> World {
     world
 }
 
-/// Does it hold what differed from recording to recording?
+/// Reports whether the object contains masked values, which differ between recordings.
 fn is_masked(object: &Value) -> bool {
     object.to_string().contains("<unstable>")
 }
@@ -178,7 +178,7 @@ fn restore(name: &str, recorded: &Value) -> Value {
     object
 }
 
-/// Conditions are recorded otherwise in an object than in the Operator it is a component of.
+/// Removes conditions, which are recorded differently in an object than in the Operator whose component it is.
 fn without_conditions(object: &mut Value) {
     match object["kind"].as_str() {
         Some("Deployment" | "CustomResourceDefinition" | "Subscription") => {
@@ -196,7 +196,7 @@ fn without_conditions(object: &mut Value) {
     }
 }
 
-/// What every recording begins with, as far as that matters.
+/// Returns the relevant objects that exist at the start of every recording.
 fn before() -> Objects {
     let namespaces = ["default", "kube-node-lease", "kube-public", "kube-system", "olm", "operators"];
     let namespaces = namespaces.iter().map(|name| {
@@ -206,7 +206,7 @@ fn before() -> Objects {
     namespaces.collect()
 }
 
-/// All that keepers plan.
+/// Returns all actions that these controllers plan.
 fn plans(world: &World) -> Vec<(Key, Action)> {
     let now = "2026-11-21T13:00:00Z".parse().unwrap();
     let mut keys: Vec<Key> = Vec::new();

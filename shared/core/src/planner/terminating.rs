@@ -1,5 +1,5 @@
-//! Namespaces that are being deleted: the API server refuses to create anything in them, so nothing is tried, and everything else is done.
-//! Nor is anybody asked to create anything there.
+//! Namespaces that are being deleted: the API server refuses to create anything in them, so creations are dropped from plans, and hints do
+//! not suggest them. All other actions are executed.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::api::object;
 use crate::plan::{Action, Order, Plan, Reason, Verb};
 use crate::world::{Reader, kind};
 
-/// Takes out of a plan what would be created in such a namespace, and what must come after it. Events are left out as well.
+/// Removes creations in such a namespace from a plan, and the actions that have to follow them. Events are removed as well.
 pub(super) fn hold(world: &Reader<'_>, plan: &mut Plan) {
     let mut known: BTreeMap<String, bool> = BTreeMap::new();
     let mut is_barred = |action: &Action| {
@@ -21,7 +21,7 @@ pub(super) fn hold(world: &Reader<'_>, plan: &mut Plan) {
         is_terminating.then_some(namespace)
     };
     for reason in &mut plan.reasons {
-        // To create one there would not help.
+        // Creating an OperatorGroup is not possible.
         if let Reason::NoOperatorGroup { namespace } = reason
             && world.json(&kind::NAMESPACE, "", namespace).is_some_and(object::is_terminating)
         {
@@ -52,7 +52,7 @@ pub(super) fn hold(world: &Reader<'_>, plan: &mut Plan) {
         at <= end && barred[at - 1].is_none()
     });
     if let Order::Batches(sizes) = &mut plan.order {
-        // Events are gone from the batches that are left.
+        // Events were removed from the remaining batches.
         let left = batches.into_iter().filter(|batch| batch.start < end);
         *sizes = left.map(|batch| batch.filter(|at| barred[*at].is_none()).count()).collect();
     }

@@ -27,7 +27,7 @@ fn role(name: &str) -> Value {
     json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": { "name": name, "namespace": "tea" } })
 }
 
-/// A controller that wants a Role named as each Subscription.
+/// A controller that creates a Role with the name of each Subscription.
 fn wants_role(reader: &Reader<'_>, key: &Key, _: Timestamp) -> Plan {
     if key.controller != Controller::Adoption || reader.json(&kind::SUBSCRIPTION, "tea", &key.name).is_none() {
         return Plan::nothing();
@@ -73,15 +73,15 @@ fn a_key_is_not_planned_while_it_runs() {
 }
 
 #[test]
-fn a_refused_action_waits_longer_each_time_and_says_so() {
+fn a_refused_action_is_retried_with_growing_pauses_and_reported() {
     let mut planner = planner(wants_role);
     planner.observe(Event::Applied(subscription("pot", 1)));
     let mut at = now();
     let mut pauses = Vec::new();
     for _ in 0..12 {
         let work = planner.next(at).unwrap();
-        assert_eq!(planner.next(at), None, "nobody else acts");
-        assert_eq!(planner.unsettled(), 1, "it is tried");
+        assert_eq!(planner.next(at), None, "no other key acts");
+        assert_eq!(planner.unsettled(), 1, "it is retried");
         let status = Status::new(403, "Forbidden", "no");
         planner.done(&work.key, &[], vec![Failure { action: work.actions[0].clone(), status }], at);
         assert_eq!(planner.next(at), None);
@@ -97,7 +97,7 @@ fn a_refused_action_waits_longer_each_time_and_says_so() {
 }
 
 #[test]
-fn what_a_stale_world_was_refused_for_is_planned_again_at_once() {
+fn a_refusal_due_to_a_stale_world_is_planned_again_at_once() {
     let mut planner = planner(wants_role);
     planner.observe(Event::Applied(subscription("pot", 1)));
     let work = planner.next(now()).unwrap();
@@ -161,7 +161,7 @@ fn the_order_of_plans_follows_from_the_order_of_events() {
 }
 
 #[test]
-fn a_timer_plans_a_key_although_nothing_changed() {
+fn a_timer_plans_a_key_without_a_change() {
     let plans = Arc::new(AtomicU32::new(0));
     let count = plans.clone();
     let mut planner = planner(move |_, key, now| {
@@ -186,7 +186,7 @@ fn pauses_of_keys_that_failed_together_differ() {
 }
 
 #[test]
-fn a_batch_waits_as_a_whole_for_what_was_refused_of_it_and_so_does_what_comes_after() {
+fn a_batch_and_all_later_actions_wait_for_a_refused_action_of_the_batch() {
     let mut planner = planner(|reader, key, _| {
         if key.controller != Controller::Adoption || reader.json(&kind::SUBSCRIPTION, "tea", &key.name).is_none() {
             return Plan::nothing();
@@ -200,13 +200,13 @@ fn a_batch_waits_as_a_whole_for_what_was_refused_of_it_and_so_does_what_comes_af
     let refused = Failure { action: work.actions[2].clone(), status: Status::new(500, "InternalError", "oh") };
     planner.done(&work.key, &work.actions[..2], vec![refused], now());
     let held = planner.next(now()).unwrap();
-    assert_eq!(held.actions, work.actions[..1], "only what comes before the batch");
+    assert_eq!(held.actions, work.actions[..1], "only the actions before the batch");
     let shown: Vec<&Reason> = planner.reasons().flat_map(|(_, reasons)| reasons).collect();
     assert!(matches!(shown[..], [Reason::Refused { attempts: 1, .. }]), "{shown:?}");
 }
 
 #[test]
-fn who_does_the_same_over_and_over_pauses_and_who_gets_on_does_not() {
+fn only_keys_that_repeat_the_same_actions_are_paused() {
     let runs = |names: u32| {
         let count = AtomicU32::new(0);
         let mut planner = planner(move |_, key, _| {
@@ -255,11 +255,11 @@ fn nothing_is_created_in_a_namespace_that_is_being_deleted() {
         planner.observe(Event::Applied(subscription("pot", 2)));
         let work = planner.next(now()).unwrap();
         let verbs: Vec<Verb> = work.actions.iter().map(Action::verb).collect();
-        assert_eq!(verbs, vec![Verb::Delete; done], "what comes after it waits, unless it need not");
+        assert_eq!(verbs, vec![Verb::Delete; done], "later actions wait, unless the order is any");
         let reasons: Vec<_> = planner.reasons().flat_map(|(_, reasons)| reasons.to_vec()).collect();
         assert_eq!(reasons, [Reason::NamespaceTerminating { namespace: "tea".to_owned() }]);
         planner.done(&work.key, &work.actions, vec![], now());
-        // Another life of the namespace begins.
+        // The namespace is created again.
         planner.observe(Event::Deleted(namespace(3, Value::Null)));
         planner.observe(Event::Applied(namespace(4, Value::Null)));
         assert_eq!(planner.next(now()).unwrap().actions.len(), 4);
@@ -267,7 +267,7 @@ fn nothing_is_created_in_a_namespace_that_is_being_deleted() {
 }
 
 #[test]
-fn what_discovery_says_is_known_as_long_as_it_is_read() {
+fn discovery_results_are_stored_while_a_plan_reads_them() {
     let mut planner = planner(|reader: &Reader<'_>, key: &Key, _| {
         let is_there = reader.json(&kind::SUBSCRIPTION, "tea", &key.name).is_some();
         if is_there && reader.discovery("apps", "v1").is_none() {
@@ -278,7 +278,7 @@ fn what_discovery_says_is_known_as_long_as_it_is_read() {
     });
     let fact = FactKey::Discovery("apps".to_owned(), "v1".to_owned());
     let learned = || Event::Learned(fact.clone(), Some(Fact::Discovery(crate::world::Discovery::failed("away"))));
-    assert!(!planner.observe(learned()), "an answer that comes too late is not kept");
+    assert!(!planner.observe(learned()), "a late result is not stored");
     planner.observe(Event::Applied(subscription("pot", 1)));
     let work = planner.next(now()).unwrap();
     assert!(planner.is_read(&fact) && planner.observe(learned()));
@@ -291,7 +291,7 @@ fn what_discovery_says_is_known_as_long_as_it_is_read() {
     assert_eq!(planner.world().discovered().count(), 0);
 }
 
-/// A ClusterServiceVersion with its finalizer, and a ClusterRole of its own.
+/// Returns a ClusterServiceVersion with its finalizer, and a ClusterRole that belongs to it.
 fn csv_with_role(name: &str, deleted: bool) -> [Value; 2] {
     let mut csv = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -312,7 +312,7 @@ fn csv_with_role(name: &str, deleted: bool) -> [Value; 2] {
 }
 
 #[test]
-fn releasing_waits_for_what_goes_with_its_namespace_and_cleans_up_after_its_operator_groups() {
+fn releasing_waits_for_csvs_of_a_namespace_that_is_being_deleted_and_cleans_up_after_its_operator_groups() {
     let names = [("tea".to_owned(), "stays".to_owned())];
     let mut planner = Planner::releasing(crate::settings::Settings::default(), names.into());
     let [csv, _] = csv_with_role("stays", false);
@@ -339,7 +339,7 @@ fn releasing_waits_for_what_goes_with_its_namespace_and_cleans_up_after_its_oper
 }
 
 #[test]
-fn releasing_cleans_up_after_what_is_deleted_and_touches_nothing_else() {
+fn releasing_affects_only_deleted_csvs() {
     let names = ["gone", "stays"].map(|name| ("tea".to_owned(), name.to_owned()));
     let mut planner = Planner::releasing(crate::settings::Settings::default(), names.into());
     let [gone, role] = csv_with_role("gone", true);
@@ -349,13 +349,17 @@ fn releasing_cleans_up_after_what_is_deleted_and_touches_nothing_else() {
     }
     let work = planner.next(now()).unwrap();
     let done: Vec<_> = work.actions.iter().map(|a| (a.verb(), a.target().name)).collect();
-    assert_eq!(done, [(Verb::Delete, "gone-role".to_owned())], "what the finalizer stands for comes first");
+    assert_eq!(done, [(Verb::Delete, "gone-role".to_owned())], "the cleanup precedes the removal of the finalizer");
     assert_eq!(planner.next(now()), None);
     planner.observe(Event::Deleted(role));
     planner.done(&work.key, &work.actions, vec![], now());
     let work = planner.next(now()).unwrap();
     let [Action::Update(released)] = &work.actions[..] else { panic!("{:?}", work.actions) };
-    assert_eq!(released["metadata"]["finalizers"], json!(["example.com/mine"]), "that of others is not ours to take");
+    assert_eq!(
+        released["metadata"]["finalizers"],
+        json!(["example.com/mine"]),
+        "finalizers of other controllers are not removed"
+    );
     let mut released = released.clone();
     released["metadata"]["resourceVersion"] = "2".into();
     planner.observe(Event::Applied(released));

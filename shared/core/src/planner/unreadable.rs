@@ -1,4 +1,4 @@
-//! Objects that cannot be read: what depends on one of them waits until it can be read again, or is gone. Nothing else does.
+//! Objects that cannot be read: plans that depend on one wait until it can be read or is deleted. Other plans are not affected.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use crate::api::object::{self, ObjectRef};
 use crate::plan::{Action, Controller, Key, Plan, Reason};
 use crate::world::{GroupKind, IndexKey, Read, Unreadable, World, kind};
 
-/// Takes everything out of a plan that was made from what is not known.
+/// Replaces a plan that depends on unreadable objects by one without actions.
 ///
-/// A plan depends on an unreadable object of its own namespace, or of none, that it has looked up by name or among all of that namespace.
-/// What it has looked for among the objects of all namespaces does not hold it: the owner of one namespace must not stop the others.
-/// What is being deleted is read as far as its deletion needs: its metadata.
+/// A plan depends on an unreadable object of its own namespace, or of the cluster scope, if it has read the object by name, or listed the
+/// namespace. Lists of all namespaces do not count, so that a user of one namespace cannot block others. The deletion of an unreadable
+/// object is not blocked, because it needs only the metadata.
 pub(super) fn hold(world: &World, key: &Key, reads: &mut BTreeSet<Read>, plan: &mut Plan) {
     let unreadable: Vec<&Unreadable> = world.unreadable().filter(|object| concerns(object, key, reads)).collect();
     if unreadable.is_empty() {
@@ -30,7 +30,7 @@ pub(super) fn hold(world: &World, key: &Key, reads: &mut BTreeSet<Read>, plan: &
 fn concerns(object: &Unreadable, key: &Key, reads: &BTreeSet<Read>) -> bool {
     let (namespace, name) = (object::namespace(&object.stub), object::name(&object.stub));
     let gk = GroupKind::kept_as(&object.stub);
-    // A copy is written anew, or deleted, whatever is in it.
+    // A copy is overwritten or deleted, whatever its content is.
     let is_elsewhere = !namespace.is_empty() && namespace != of(key);
     if gk == kind::COPIED_CSV || is_elsewhere {
         return false;
@@ -39,7 +39,7 @@ fn concerns(object: &Unreadable, key: &Key, reads: &BTreeSet<Read>) -> bool {
         return false;
     }
     let of_group = |read: &Read| match read {
-        // The name of a definition ends with its group; its kind is not known.
+        // The name of a definition ends with its group; its kind is unknown.
         Read::Index(IndexKey::Definition(group, _)) => name.split_once('.').is_some_and(|(_, of)| of == group),
         _ => false,
     };
@@ -48,7 +48,7 @@ fn concerns(object: &Unreadable, key: &Key, reads: &BTreeSet<Read>) -> bool {
         || gk == kind::CUSTOM_RESOURCE_DEFINITION && reads.iter().any(of_group)
 }
 
-/// Replaces updates of objects that cannot be read, which would take from them what is not known: of a finalizer alone is told.
+/// Replaces updates of unreadable objects, which would remove unknown fields, by patches that only change the finalizers.
 fn spare(world: &World, plan: &mut Plan) {
     if plan.actions.is_empty() || world.unreadable().next().is_none() {
         return;
@@ -72,7 +72,7 @@ fn spare(world: &World, plan: &mut Plan) {
     }
 }
 
-/// The namespace that a key is about.
+/// Returns the namespace of a key.
 fn of(key: &Key) -> &str {
     match key.controller {
         Controller::Resolution | Controller::Namespace => &key.name,
@@ -115,7 +115,7 @@ mod tests {
         "2026-11-21T12:00:00Z".parse().unwrap()
     }
 
-    /// What is planned, each key once.
+    /// Returns the planned actions, with each key planned once.
     fn planned(planner: &mut Planner) -> Vec<(Verb, String)> {
         let mut all = Vec::new();
         while let Some(work) = planner.next(now()) {
@@ -134,13 +134,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_not_absent_and_stops_nobody_else() {
+    fn unreadable_objects_are_not_absent_and_block_only_plans_that_depend_on_them() {
         let namespace =
             |name: &str| json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "uid": name } });
         let things = [namespace("garden"), namespace("park"), copy("park"), csv("park2", 1)];
         let things: Vec<Event> = things.into_iter().map(Event::Applied).collect();
 
-        // Of one that is gone everything is deleted that it had.
+        // If the object is deleted, its copies are deleted, too.
         let gone = planned(&mut planner(
             things.clone().into_iter().chain([Event::Applied(csv("garden", 2)), Event::Deleted(csv("garden", 3))]),
         ));
@@ -153,13 +153,13 @@ mod tests {
         let mut planner = planner(things.into_iter().chain([unreadable(csv("garden", 2))]));
         let held = planned(&mut planner);
         assert_eq!(of_garden(&held), [""; 0], "{held:?}");
-        assert!(held.iter().any(|(_, target)| target.contains("park2")), "the others go on: {held:?}");
+        assert!(held.iter().any(|(_, target)| target.contains("park2")), "other namespaces are not affected: {held:?}");
         assert!(!held.iter().any(|(_, target)| target.contains("garden")), "{held:?}");
         let reasons: BTreeSet<String> = planner.reasons().flat_map(|(_, r)| r).map(ToString::to_string).collect();
         let expected = "ClusterServiceVersion garden/rose.v1 cannot be read, so nothing is done that depends on it: recursion limit exceeded";
         assert!(reasons.contains(expected), "{reasons:?}");
 
-        // The same again is no news; mended, it is worked on; unreadable again and deleted, it is gone.
+        // An unchanged object is no change; a readable one is planned; one that is unreadable again and deleted does not exist.
         assert!(!planner.observe(unreadable(csv("garden", 2))));
         assert!(planner.observe(Event::Applied(csv("garden", 4))));
         assert!(planned(&mut planner).iter().any(|(_, target)| target.contains("garden/rose.v1")));
@@ -171,20 +171,20 @@ mod tests {
     }
 
     #[test]
-    fn a_list_says_what_cannot_be_read_and_what_is_gone() {
+    fn a_list_contains_unreadable_objects_and_removes_missing_ones() {
         let listed = |stubs: &[Value], version| {
             let unreadable = stubs.iter().map(|stub| Unreadable { stub: stub.clone(), why: "no".to_owned() });
             Event::Listed(kind::CLUSTER_SERVICE_VERSION, Vec::new(), unreadable.collect(), version)
         };
         let mut planner = planner([listed(&[csv("garden", 2)], 3)]);
         assert_eq!(planner.world().unreadable().count(), 1);
-        assert!(!planner.observe(listed(&[csv("garden", 2)], 4)), "no news");
+        assert!(!planner.observe(listed(&[csv("garden", 2)], 4)), "no change");
         assert!(planner.observe(listed(&[], 5)));
         assert_eq!(planner.world().unreadable().count(), 0);
     }
 
     #[test]
-    fn what_is_being_deleted_goes_and_nothing_is_taken_from_it_but_the_finalizer() {
+    fn only_the_finalizer_of_an_unreadable_object_that_is_being_deleted_is_changed() {
         let mut deleting = csv("garden", 2);
         deleting["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z".into();
         let mut planner = planner([unreadable(deleting)]);
@@ -195,13 +195,13 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_cannot_be_read_is_written_anew_or_deleted() {
+    fn an_unreadable_copy_is_overwritten_or_deleted() {
         let mut planner = planner([unreadable(copy("park"))]);
         assert_eq!(planned(&mut planner), [(Verb::Delete, "ClusterServiceVersion/park/rose.v1".to_owned())]);
     }
 
     #[test]
-    fn what_looks_for_a_definition_waits_for_those_of_its_group() {
+    fn lookups_of_definitions_wait_for_unreadable_ones_of_the_group() {
         let crd = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": { "name": "roses.garden.example.com", "uid": "c", "resourceVersion": "1" },
