@@ -59,7 +59,7 @@ fn asked(run: impl FnOnce(&mut Printer) -> Result<Outcome, CliError>) -> (Result
 }
 
 #[test]
-fn what_is_installed_is_read_from_the_cluster() {
+fn installed_versions_are_read_from_the_cluster() {
     if skipped() {
         return;
     }

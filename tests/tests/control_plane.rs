@@ -121,7 +121,7 @@ spec:
 ";
 
 #[test]
-fn pods_run_at_once_unless_they_cannot_be_scheduled() {
+fn pods_run_immediately_unless_they_cannot_be_scheduled() {
     if skipped() {
         return;
     }
@@ -169,7 +169,7 @@ metadata:
 
 /// By default it reads new kinds only every 30 seconds, so that dependents of their objects would remain for that long.
 #[test]
-fn the_garbage_collector_knows_the_given_kinds_at_once() {
+fn the_garbage_collector_knows_the_given_kinds_from_the_start() {
     if skipped() {
         return;
     }

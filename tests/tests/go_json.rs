@@ -186,7 +186,7 @@ fn roles_carry_their_hashes() -> Result<()> {
 const PROPERTIES: &str = "operatorframework.io/properties";
 
 #[test]
-fn published_manifests_are_what_go_writes() -> Result<()> {
+fn published_manifests_are_encoded_as_in_go() -> Result<()> {
     let normaliser = Normaliser::new(&BTreeMap::new(), &BTreeMap::new(), &BTreeMap::new())?;
     let mut equal = 0;
     recorded(|Recorded { title, object: plan, world, bundles }| {

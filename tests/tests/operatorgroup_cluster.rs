@@ -184,7 +184,7 @@ fn every_branch_of_create_and_delete() {
     narrow_rights(&plane, &kubectl);
     other_clients_are_faster(&plane, &kubectl);
     busy_servers_are_asked_again(&plane, &kubectl);
-    what_is_compiled_can_be_applied(&kubectl, &admin);
+    compiled_groups_can_be_applied(&kubectl, &admin);
 }
 
 fn creating(plane: &ControlPlane, kubectl: &Kubectl, admin: &User) {
@@ -615,7 +615,7 @@ fn busy_servers_are_asked_again(plane: &ControlPlane, kubectl: &Kubectl) {
     );
 }
 
-fn what_is_compiled_can_be_applied(kubectl: &Kubectl, admin: &User) {
+fn compiled_groups_can_be_applied(kubectl: &Kubectl, admin: &User) {
     let market = concat!(env!("CARGO_MANIFEST_DIR"), "/quickstart/catalogs/market");
     kubectl.namespace("tea");
     let wanted = Wanted {

@@ -145,7 +145,7 @@ fn the_commands_of_the_readme_work_verbatim() {
 }
 
 /// Starts a cluster with a catalog that is not served.
-fn with_a_catalog_that_is_away() -> SimApi {
+fn with_an_unavailable_catalog() -> SimApi {
     let catalog = json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
         "metadata": { "name": "market", "namespace": "olm" },
@@ -164,8 +164,8 @@ fn with_a_catalog_that_is_away() -> SimApi {
 }
 
 #[test]
-fn an_audit_is_data_for_programs() {
-    let api = with_a_catalog_that_is_away();
+fn an_audit_prints_documents() {
+    let api = with_an_unavailable_catalog();
     let Ended { code, out, err } = run(&api, "--audit --once -o json");
     assert_eq!(code, Some(1), "{err}");
     let events: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -186,8 +186,8 @@ fn an_audit_is_data_for_programs() {
 }
 
 #[test]
-fn once_gives_up_after_its_time() {
-    let api = with_a_catalog_that_is_away();
+fn once_ends_after_its_timeout() {
+    let api = with_an_unavailable_catalog();
     let began = Instant::now();
     let Ended { code, err, .. } = run(&api, "--once --timeout 2s -v 0");
     assert_eq!(code, Some(1), "{err}");
@@ -199,7 +199,7 @@ fn once_gives_up_after_its_time() {
 
 #[test]
 fn an_unavailable_catalog_ends_the_run_and_each_cause_is_reported_once() {
-    let api = with_a_catalog_that_is_away();
+    let api = with_an_unavailable_catalog();
     let Ended { code, out, err } = run(&api, "--once -v 0");
     assert_eq!(code, Some(1), "{err}");
     let lines: Vec<&str> = err.lines().collect();
@@ -211,7 +211,7 @@ fn an_unavailable_catalog_ends_the_run_and_each_cause_is_reported_once() {
 }
 
 #[test]
-fn on_a_terminal_it_reads_like_a_simulation() {
+fn on_a_terminal_progress_is_printed_as_in_a_simulation() {
     let quickstart = documents(&repository().join("tests/quickstart/cluster.yaml")).unwrap();
     let api = cluster(crd::all().into_iter().chain(quickstart));
     let Ended { code, out, .. } =
@@ -232,7 +232,7 @@ fn on_a_terminal_it_reads_like_a_simulation() {
 }
 
 #[test]
-fn ctrl_c_ends_it_as_shells_expect() {
+fn ctrl_c_exits_with_130() {
     let api = cluster(crd::all().into_iter().chain([namespace("olm")]));
     let mut command = Command::new(binary("kubectl-olm-run").unwrap());
     command.env("KUBECONFIG", api.kubeconfig()).stdin(Stdio::null()).stderr(Stdio::piped());

@@ -205,7 +205,7 @@ impl Module {
         let version = self.version()?;
         let mut numbers = version.trim_start_matches('v').split('.');
         let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
-        // Without debug symbols, which are not used and are two thirds of the size.
+        // Without debug symbols, which are not used and take a large part of the size.
         let mut ldflags = vec!["-s -w".to_owned()];
         ldflags.extend(self.version_variables.iter().map(|variable| {
             let value = variable.replace("{version}", version).replace("{major}", major).replace("{minor}", minor);

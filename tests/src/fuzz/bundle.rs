@@ -45,7 +45,7 @@ pub(super) fn run(bytes: &[u8]) {
     self::content(&rendered.content);
 }
 
-/// Reads all fields of a ClusterServiceVersion.
+/// Encodes a ClusterServiceVersion as Go does, and reads its APIs and install modes.
 fn csv(csv: &Value) {
     let encoded = GoType::CLUSTER_SERVICE_VERSION.encode(csv);
     let read = serde_json::from_str::<Value>(&encoded);

@@ -117,7 +117,7 @@ async fn links_are_followed_inside_and_reported_outside() {
 }
 
 #[tokio::test]
-async fn nothing_is_ever_written_outside() {
+async fn nothing_is_written_outside_of_the_folder() {
     for path in ["../evil", "configs/../../evil", "/../evil", "configs/a/../../../evil"] {
         let result = pull_image(&image(vec![Layer::default().file(path, "x")]), &options()).await;
         refused(result, &["leads out of the image", path]);
@@ -138,7 +138,7 @@ async fn nothing_is_ever_written_outside() {
 }
 
 #[tokio::test]
-async fn bombs_are_stopped_early() {
+async fn decompression_bombs_are_stopped_early() {
     let bomb = vec![0; 8 << 20];
     for compression in [Compression::Gzip, Compression::Zstd] {
         let outside = Layer::default().file("bin/zeros", &bomb).finish(compression);
@@ -201,7 +201,7 @@ async fn an_image_that_is_neither_catalog_nor_bundle_is_reported_with_its_labels
 }
 
 #[tokio::test]
-async fn of_an_index_the_image_for_this_machine_is_taken() {
+async fn the_image_for_this_platform_is_selected_from_an_index() {
     let of = |text: &str| Image::catalog(&[("platform", text)]);
     let here = if cfg!(target_arch = "aarch64") { "linux/arm64" } else { "linux/amd64" };
     let attestation = of("attestation");

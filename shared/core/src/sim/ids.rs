@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn generated_names_have_five_letters_more_and_stay_labels() {
+    fn generated_names_have_a_suffix_of_five_letters_and_are_labels() {
         let mut ids = Ids::new(1);
         let name = ids.name("install-");
         assert!(name.starts_with("install-") && name.len() == 13, "{name}");

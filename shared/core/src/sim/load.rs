@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_loaded_stays_as_it_is() {
+    fn loaded_objects_are_unchanged() {
         let now = Timestamp::UNIX_EPOCH;
         let mut server = ApiServer::new(1);
         let owner = |uid: &str| json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "soil", "uid": uid });

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_share_what_they_say() {
+    fn copies_share_their_content() {
         let mut folds = Folds::default();
         let given =
             [copy("field", "Pending"), copy("meadow", "Succeeded"), copy("park", "Pending"), copy("yard", "Gone")];
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_copy_stays_whole() {
+    fn other_objects_are_not_split() {
         let mut original = copy("garden", "Succeeded").as_ref().clone();
         map_mut(&mut original, &["metadata"]).remove("labels");
         let original = Arc::new(original);

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_gets_what_the_server_fills_in() {
+    fn a_template_gets_the_defaults_of_the_server() {
         let mut spec = json!({"template": {"spec": {
             "serviceAccountName": "rose-sa",
             "containers": [{

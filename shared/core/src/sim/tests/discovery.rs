@@ -69,7 +69,7 @@ fn an_operator_follows_changes_of_native_apis() {
 }
 
 #[test]
-fn discovery_names_what_is_stored_and_what_is_not() {
+fn discovery_lists_stored_and_unstored_kinds() {
     let mut server = server();
     let discover = |server: &ApiServer, group: &str, version: &str, kind: &str| {
         let discovery = server.discover(group, version);

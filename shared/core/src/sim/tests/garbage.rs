@@ -67,7 +67,7 @@ fn foreground_deletion_waits_for_the_dependents_that_block_it() {
 }
 
 #[test]
-fn orphans_stay_and_forget_their_owner() {
+fn orphans_are_preserved_without_their_owner() {
     let mut server = server();
     let owner = create(&mut server, config_map("owner", &[]));
     let child = create(&mut server, config_map("child", &[&owner]));

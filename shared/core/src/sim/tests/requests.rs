@@ -123,7 +123,7 @@ fn an_update_addresses_one_object() {
 }
 
 #[test]
-fn a_write_that_changes_nothing_is_no_write() {
+fn a_write_that_changes_nothing_has_no_effect() {
     let mut server = server();
     let made = create(&mut server, config_map("a", &[]));
     server.drain();
@@ -149,7 +149,7 @@ fn unknown_fields_of_built_in_kinds_are_dropped() {
 }
 
 #[test]
-fn finalizers_hold_an_object_until_they_are_gone() {
+fn finalizers_block_a_deletion_until_they_are_removed() {
     let mut server = server();
     let mut object = config_map("a", &[]);
     object["metadata"]["finalizers"] = json!(["example.com/hold"]);

@@ -70,7 +70,7 @@ fn a_deployment_becomes_available_in_observable_steps() {
 }
 
 #[test]
-fn pods_that_no_node_takes_miss_the_deadline() {
+fn unscheduled_pods_miss_the_deadline() {
     let mut server = server();
     create(&mut server, deployment(&json!({"nodeSelector": {"no-such": "node"}})));
     settle(&mut server, now());
@@ -157,7 +157,7 @@ fn no_replicas_are_available_at_once() {
 }
 
 #[test]
-fn pods_without_their_service_account_are_not_made() {
+fn pods_without_their_service_account_are_not_created() {
     let mut server = server();
     create(&mut server, deployment(&json!({"serviceAccountName": "rose-sa"})));
     settle(&mut server, now());
@@ -259,7 +259,7 @@ fn cordon(server: &mut ApiServer, unschedulable: bool) {
 }
 
 #[test]
-fn a_job_succeeds_when_a_node_takes_it() {
+fn a_job_succeeds_when_it_is_scheduled() {
     let mut server = server();
     cordon(&mut server, true);
     let made = create(&mut server, job(&json!({})));
@@ -273,7 +273,7 @@ fn a_job_succeeds_when_a_node_takes_it() {
 }
 
 #[test]
-fn a_job_that_no_node_takes_fails_at_its_deadline() {
+fn an_unscheduled_job_fails_at_its_deadline() {
     let mut server = server();
     cordon(&mut server, true);
     let made = create(&mut server, job(&json!({"activeDeadlineSeconds": 3, "ttlSecondsAfterFinished": 300})));
