@@ -203,8 +203,8 @@ fn what_makes_no_sense_is_told_what_to_do() {
         talk
     };
     assert!(hint_of(&["nowhere", &bundle]).contains("mkdir -p nowhere"));
-    assert!(hint_of(&[&bundle, "catalog"]).contains("the catalog comes first"));
-    assert!(hint_of(&["catalog", &bundle, &bundle, "--image", "x"]).contains("one after the other"));
+    assert!(hint_of(&[&bundle, "catalog"]).contains("specify the catalog first"));
+    assert!(hint_of(&["catalog", &bundle, &bundle, "--image", "x"]).contains("one at a time"));
     assert!(hint_of(&["catalog", &bundle, "--mode", "best"]).contains("semver-skippatch"));
     fs::write(garden.path("catalog/.indexignore"), "tulip\n").unwrap();
     let other = garden.bundle("tulip", "1.0.0", "");

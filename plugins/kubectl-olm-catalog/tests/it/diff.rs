@@ -63,7 +63,7 @@ fn what_changes_and_whom_it_strands() {
     ");
     assert_eq!(
         talk,
-        "packages: 0 added, 0 removed, 1 changed; of versions that may be installed 2 would be stranded\n"
+        "packages: 0 added, 0 removed, 1 changed; of versions that can be installed 2 would be stranded\n"
     );
     let (code, names, talk) = asked(folder.path(), &["./old.yaml", "./new.yaml", "-o", "name"]);
     let all = "channel/rose/stable\nbundle/rose.v1.0.0\nbundle/rose.v1.1.0\nbundle/rose.v2.0.0\n";
@@ -87,7 +87,7 @@ fn only_what_is_installed_counts() {
     assert_eq!(diff["packages"][0]["channels"][0]["fields"][0]["new"][0], "rose.v2.0.0");
     assert_eq!(with(&["-n", "park"]).0, 0);
     let (code, _, talk) = with(&["--source", "olm/other"]);
-    assert!(code == 0 && talk.starts_with("warning: there are no such Subscriptions"), "{talk}");
+    assert!(code == 0 && talk.starts_with("warning: no matching Subscriptions"), "{talk}");
     let (code, yaml, _) = with(&["--source", "main", "-o", "yaml"]);
     assert!(code == 1 && yaml.starts_with("apiVersion: kubectl-olm/v1\nkind: CatalogDiff\n"), "{yaml}");
 }
@@ -99,7 +99,7 @@ fn what_could_not_be_answered() {
     fs::write(folder.path().join("broken.yaml"), broken).unwrap();
     let (code, text, talk) = asked(folder.path(), &["./old.yaml", "./broken.yaml"]);
     assert_eq!((code, text.as_str()), (2, ""));
-    assert!(talk.contains("error: ./broken.yaml: package \"rose\" is broken in the new catalog"), "{talk}");
+    assert!(talk.contains("error: ./broken.yaml: package \"rose\" is invalid in the new catalog"), "{talk}");
     assert_eq!(asked(folder.path(), &["./old.yaml", "./gone.yaml"]).0, 2);
     assert_eq!(asked(folder.path(), &["./old.yaml", "./new.yaml", "-n", "park"]).0, 2);
     let both = ["./old.yaml", "./new.yaml", "--installed-from", "installed.yaml", "--context", "c"];

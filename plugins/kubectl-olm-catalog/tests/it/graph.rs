@@ -51,24 +51,27 @@ fn the_updates_that_follow_each_other() {
     rose.v1.0.0
     -> rose.v1.1.0   replaces it
     -> rose.v2.0.0   replaces it
-    that is the head, after 2 updates
+    reached the channel head after 2 updates
     ");
     let (code, text, _) = asked(&["rose", "--from", "rose.v0.9.0", "--to", "1.1.0"]);
     assert_eq!(code, 0);
     assert!(
-        text.ends_with("-> rose.v1.1.0   covers 0.9.0 by its skipRange <1.0.0\narrived after 1 update\n"),
+        text.ends_with("-> rose.v1.1.0   covers 0.9.0 by its skipRange <1.0.0\nreached after 1 update\n"),
         "{text}"
     );
     let (code, text, _) = asked(&["rose", "--from", "1.0.0", "--to", "1.0.2"]);
     assert_eq!(code, 1);
-    assert!(text.contains("not further: OLM never chooses rose.v1.0.2, as rose.v2.0.0 skips it\n"), "{text}");
+    assert!(
+        text.contains("no further update: OLM never chooses rose.v1.0.2, because rose.v2.0.0 skips it\n"),
+        "{text}"
+    );
     let (code, text, _) = asked(&["rose", "--from", "1.0.0", "--to", "2.0.0", "--channel", "old"]);
     assert_eq!(code, 1);
-    let end = "not further: channel old does not have rose.v2.0.0\na way there: channel fast or stable\n";
+    let end = "no further update: channel old does not have rose.v2.0.0\npossible in channel fast or stable\n";
     assert!(text.ends_with(end), "{text}");
     let (code, text, talk) = asked(&["rose", "--from", "1.0.5", "--channel", "fast", "-o", "json"]);
     let path: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((code, talk.as_str()), (0, "1.0.5 is not in the catalog; taken as version 1.0.5\n"));
+    assert_eq!((code, talk.as_str()), (0, "1.0.5 is not in the catalog; assuming version 1.0.5\n"));
     assert_eq!(
         (&path["kind"], &path["arrives"], &path["hops"][0]["by"]),
         (&"UpdatePath".into(), &true.into(), &"skipRange".into())
@@ -114,13 +117,13 @@ fn many_versions_and_many_packages() {
     let (code, text, talk) = said(catalog(&["graph", "-"]).write_stdin(&*large));
     assert_eq!((code, text.lines().count()), (0, 9), "{text}");
     assert!(
-        text.contains("\n⋮ 993 more\n") && talk.starts_with("long rows are shortened: --version RANGE"),
+        text.contains("\n⋮ 993 more\n") && talk.starts_with("long rows are truncated; --version RANGE"),
         "{text}{talk}"
     );
     let (code, text, talk) = said(catalog(&["graph", "-", "-o", "svg"]).write_stdin(&*large));
     assert_eq!((code, text.as_str()), (2, ""));
     assert!(
-        talk.contains("a drawing of 1000 versions could not be read") && talk.contains("hint: name a package"),
+        talk.contains("1000 versions are too many for a drawing") && talk.contains("hint: specify a package"),
         "{talk}"
     );
     let narrow = ["graph", "-", "-o", "svg", "--version", ">=1.990.0"];
@@ -145,11 +148,14 @@ fn questions_that_have_no_answer() {
     let (code, text, talk) = asked(&["tulip"]);
     assert_eq!((code, text.as_str(), talk.as_str()), (1, "", "package \"tulip\" is not in the catalog\n"));
     let (code, _, talk) = asked(&["rose", "--channel", "slow"]);
-    assert_eq!((code, talk.as_str()), (1, "package rose has no channel \"slow\"; it has fast, odd, old, stable\n"));
+    assert_eq!(
+        (code, talk.as_str()),
+        (1, "package rose has no channel \"slow\"; its channels: fast, odd, old, stable\n")
+    );
     let (code, _, talk) = asked(&["rose", "--from", "tulip"]);
     assert_eq!(code, 2);
     assert!(
-        talk.starts_with("error: package rose has no version \"tulip\"\nhint: name a bundle or a version"),
+        talk.starts_with("error: package rose has no version \"tulip\"\nhint: specify a bundle or a version"),
         "{talk}"
     );
     assert_eq!(asked(&["rose", "tulip"]).0, 2);

@@ -78,7 +78,7 @@ fn the_help_tree() {
 #[test]
 fn a_catalog_comes_through_standard_input() {
     let said = catalog(&["validate", "-"]).write_stdin(CATALOG).assert().success().stdout("");
-    said.stderr("1 package with 1 bundle: nothing is wrong\n");
+    said.stderr("1 package with 1 bundle: no findings\n");
     catalog(&["list", "-", "-o", "name"]).write_stdin(CATALOG).assert().success().stdout("package/rose\n");
     let rendered = catalog(&["render", "-", "-o", "yaml"]).write_stdin(CATALOG).assert().success();
     let text = String::from_utf8_lossy(&rendered.get_output().stdout).into_owned();

@@ -77,7 +77,7 @@ fn what_is_there_is_upgraded() {
         |more: &[&str]| asked(folder.path(), &[&["--catalog", "./main", "--installed", "there.yaml"], more].concat());
     let (code, text, talk) = with(&[]);
     assert_eq!(code, 0);
-    assert_eq!(talk, "./main is taken as CatalogSource market/market, which the Subscriptions name\n");
+    assert_eq!(talk, "using ./main as CatalogSource market/market, which the Subscriptions name\n");
     assert!(text.starts_with("rose.v1.1.0 (channel stable of market/market), replaces rose.v1.0.0\n"), "{text}");
     let (code, text, _) = with(&["--what-if", "channel:mine=fast", "-o", "name"]);
     assert_eq!((code, text.as_str()), (0, "bundle/rose.v2.0.0\n"));

@@ -1,7 +1,7 @@
-//! `kubectl olm catalog add`: bundles become part of a catalog directory.
+//! `kubectl olm catalog add`: adds bundles to a catalog directory.
 //!
-//! *Guarantee.* What is written was loaded before, as [`super::validate`] does, and the packages that bundles were added to are
-//! sound in it.
+//! *Guarantee.* The resulting catalog is loaded before it is written, as by [`super::validate`], and the packages that
+//! bundles were added to are valid in it.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -29,25 +29,25 @@ pub struct Options {
     pub directory: PathBuf,
     /// The bundles.
     pub bundles: Vec<Ref>,
-    /// Where edges come from.
+    /// The source of upgrade edges.
     pub mode: Mode,
-    /// Channels, in place of those that the bundles name.
+    /// Channels to use instead of those that the bundles name.
     pub channels: Vec<String>,
-    /// Default channel, in place of the one that the bundles name.
+    /// Default channel to use instead of the one that the bundles name.
     pub default_channel: Option<String>,
     /// Image that the only bundle is pushed to.
     pub image: Option<String>,
     /// How images of bundles are pulled.
     pub images: image::Options,
-    /// How far the bundles' blobs are migrated.
+    /// The migrations to apply to the blobs of the bundles.
     pub level: MigrationLevel,
-    /// Show what would change, and change nothing?
+    /// Whether to print the changes without writing them.
     pub dry_run: bool,
-    /// The form of the answer.
+    /// The output format.
     pub output: Output,
 }
 
-/// Adds. The answer is no, and nothing is written, when that would break something or strand an installed version.
+/// Adds the bundles. If this would break a channel or strand a version, the outcome is negative and nothing is written.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let directory = check(options)?;
     let progress = printer.progress("reading the catalog");
@@ -95,30 +95,30 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     Ok(Outcome::Done)
 }
 
-/// The directory, if the question makes sense.
+/// Checks the options, and returns the directory.
 fn check(options: &Options) -> Result<&Path, CliError> {
     let directory = options.directory.as_path();
     let at = |error: CliError| error.at(directory.display());
     if !directory.is_dir() {
-        let hint = format!("name the directory of a catalog; for a new one: mkdir -p {}", directory.display());
+        let hint = format!("specify the directory of a catalog; to create one: mkdir -p {}", directory.display());
         return Err(at(CliError::usage("not a directory")).hint(hint));
     }
     if dir::is_bundle(directory) {
-        let hint = "the catalog comes first, then the bundles";
-        return Err(at(CliError::usage("the directory of a bundle, not of a catalog")).hint(hint));
+        let hint = "specify the catalog first, then the bundles";
+        return Err(at(CliError::usage("this is the directory of a bundle, not of a catalog")).hint(hint));
     }
     if directory.join("oci-layout").is_file() {
-        let hint = "render it to a file, and add to the directory of that file";
-        return Err(at(CliError::usage("an OCI layout, which cannot be added to")).hint(hint));
+        let hint = "render it to a file, and add the bundles to the directory of that file";
+        return Err(at(CliError::usage("bundles cannot be added to an OCI layout")).hint(hint));
     }
     if options.image.is_some() && options.bundles.len() != 1 {
-        let error = CliError::usage("--image names the image of one bundle, and there are several");
-        return Err(error.hint("add them one after the other"));
+        let error = CliError::usage("--image is only valid with a single bundle");
+        return Err(error.hint("add the bundles one at a time"));
     }
     Ok(directory)
 }
 
-/// What there is to read of the catalog, and where the files are that findings name.
+/// Returns the items of the catalog, and the paths of the files that findings name.
 fn items(directory: &Path) -> Result<(Vec<Item>, BTreeMap<String, PathBuf>), CliError> {
     let items = dir::items(directory)?;
     let files = items.iter().filter_map(|item| match item {
@@ -129,13 +129,13 @@ fn items(directory: &Path) -> Result<(Vec<Item>, BTreeMap<String, PathBuf>), Cli
     Ok((items, files))
 }
 
-/// An error when something could not be read: it may belong to a package that changes.
+/// Returns an error if anything could not be read, since it may belong to a package that changes.
 fn whole(findings: &[Finding]) -> Result<(), CliError> {
     let mut broken = findings.iter().filter(|f| f.severity == Severity::Error);
     broken.next().map_or(Ok(()), |first| Err(refused(first, broken.count())))
 }
 
-/// The files that change, with their names in messages.
+/// Returns the files that change, with their names for messages.
 fn files(
     directory: &Path,
     addition: &Addition,
@@ -146,14 +146,14 @@ fn files(
         let shown = &change.path;
         let cannot_read = |e: std::io::Error| CliError::from(e).at(shown);
         let path = match paths.get(shown) {
-            // A link stays one.
+            // Write through links.
             Some(path) => path.canonicalize().map_err(cannot_read)?,
             None => PathBuf::from(shown),
         };
         let before = write::read(&path).map_err(cannot_read)?;
         if !paths.contains_key(shown) && dir::is_ignored(directory, &path) {
-            let error = CliError::input("the new file would be passed over").at(shown);
-            return Err(error.hint("correct .indexignore, which says so"));
+            let error = CliError::input("the new file would be ignored").at(shown);
+            return Err(error.hint("remove it from .indexignore"));
         }
         let text = before.as_deref().map(std::str::from_utf8).transpose();
         let text = text.map_err(|_| CliError::input("the file is not UTF-8").at(shown))?;
@@ -163,7 +163,7 @@ fn files(
     Ok(files)
 }
 
-/// Loads what the catalog is going to be.
+/// Loads the resulting catalog.
 fn verify(
     directory: &Path,
     addition: &Addition,
@@ -194,17 +194,20 @@ fn verify(
             let named = format!("package {package:?}");
             let why = load.findings.iter().find(|f| f.severity == Severity::Error && f.subject.ends_with(&named));
             let why = why.map_or_else(String::new, ToString::to_string);
-            return Err(CliError::new(ErrorKind::Internal, format!("{named} would be broken: {why}")));
+            return Err(CliError::new(ErrorKind::Internal, format!("{named} would become invalid: {why}")));
         }
         others.push(package);
     }
     if !others.is_empty() {
-        printer.warn(format_args!("broken before, and still: {}; validate says why", others.join(", ")));
+        printer.warn(format_args!(
+            "these packages are invalid, as before: {}; for the reasons, run kubectl olm catalog validate",
+            others.join(", ")
+        ));
     }
     Ok(())
 }
 
-/// What changes, as `diff -u` shows it.
+/// Returns the change in the format of `diff -u`.
 fn diff(shown: &str, file: &Replacement) -> String {
     let before = String::from_utf8_lossy(file.before.as_deref().unwrap_or_default());
     let after = String::from_utf8_lossy(&file.after);
@@ -212,7 +215,7 @@ fn diff(shown: &str, file: &Replacement) -> String {
     TextDiff::from_lines(&*before, &*after).unified_diff().header(old, shown).to_string()
 }
 
-/// Says what was added.
+/// Prints what was added.
 fn print(options: &Options, addition: &Addition, printer: &mut Printer) -> Result<(), CliError> {
     match &options.output {
         Output::Name => addition.added.iter().try_for_each(|b| printer.line(format_args!("bundle/{}", b.name))),

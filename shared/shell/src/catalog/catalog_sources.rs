@@ -1,4 +1,4 @@
-//! CatalogSources of a cluster as catalogs to read, and what there is of them.
+//! Reads and lists CatalogSources of a cluster.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,31 +26,31 @@ use crate::cluster::request_error::RequestError;
 use crate::cluster::watcher::{Step, Watcher};
 use crate::image;
 
-/// What nobody knows.
+/// The cell of an unknown value.
 const UNKNOWN: &str = "<unknown>";
 
 /// A CatalogSource of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// Namespace; the context's, when there is none.
+    /// Namespace; that of the context if `None`.
     pub namespace: Option<String>,
     /// Name.
     pub name: String,
-    /// The cluster, and as whom it is asked.
+    /// The cluster, and the identity to use.
     pub cluster: ClusterFlags,
 }
 
 impl FromStr for Named {
     type Err = String;
 
-    /// `NAME` or `NAMESPACE/NAME`.
+    /// Parses `NAME` or `NAMESPACE/NAME`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (namespace, name) = match text.split_once('/') {
             Some((namespace, name)) => (Some(namespace.to_owned()), name),
             None => (None, text),
         };
         if name.is_empty() || name.contains('/') || namespace.as_deref() == Some("") {
-            return Err("a CatalogSource is named as catalogsource/NAME or catalogsource/NAMESPACE/NAME".to_owned());
+            return Err("write a CatalogSource as catalogsource/NAME or catalogsource/NAMESPACE/NAME".to_owned());
         }
         Ok(Self { namespace, name: name.to_owned(), cluster: ClusterFlags::default() })
     }
@@ -80,7 +80,7 @@ pub(super) fn read(named: &Named, images: &image::Options) -> Result<Fetched, Cl
                 ErrorKind::Api,
                 format!("there is no CatalogSource {:?} in namespace {namespace}", named.name),
             )
-            .hint("kubectl olm catalog list -A lists all of them; name one as catalogsource/NAMESPACE/NAME")
+            .hint("kubectl olm catalog list -A lists all CatalogSources; write one as catalogsource/NAMESPACE/NAME")
         })?;
         fetch_catalog::fetch(&api, images, &source).await
     })
@@ -90,26 +90,26 @@ fn refused(verb: &'static str, namespace: &str, status: Status) -> RequestError 
     RequestError::new(verb, "catalogsources.operators.coreos.com", namespace, status)
 }
 
-/// Which CatalogSources to list.
+/// The options of a list of CatalogSources.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The cluster.
     pub cluster: ClusterFlags,
     /// Their namespaces.
     pub namespaces: NamespaceFlags,
-    /// Their names; none for all.
+    /// Their names; empty means all.
     pub names: Vec<String>,
     /// How images are pulled.
     pub images: image::Options,
-    /// Which of them, and the form of the answer.
+    /// The selection and the output format.
     pub list: ListFlags,
 }
 
-/// CatalogSources by namespace and name, and how many packages each has, if that was counted.
+/// CatalogSources by namespace and name, with the number of packages if counted.
 type Sources = BTreeMap<(String, String), (Value, Option<Result<usize, String>>)>;
 
-/// Lists CatalogSources: how many packages each has, and how it is. As data they are the objects themselves. The answer is no when one that
-/// is named is not there.
+/// Lists CatalogSources with their number of packages and their health. As data they are the objects themselves. The
+/// outcome is negative if a named one does not exist.
 ///
 /// # Errors
 /// They cannot be read.
@@ -127,7 +127,7 @@ struct Lister<'a> {
     options: &'a Options,
     api: Api,
     resource: Resource,
-    /// The namespace; empty for all.
+    /// The namespace; empty means all.
     place: String,
 }
 
@@ -162,11 +162,11 @@ impl Lister<'_> {
             namespace => format!("namespace {namespace}"),
         };
         CliError::new(ErrorKind::Api, format!("there is no CatalogSource {name:?} in {place}")).hint(format!(
-            "name a catalog behind a package, such as kubectl olm catalog list {name} catalogsource/NAMESPACE/NAME"
+            "to list a package, add a catalog, as in kubectl olm catalog list {name} catalogsource/NAMESPACE/NAME"
         ))
     }
 
-    /// Lists, and goes on with what changes until somebody stops it.
+    /// Lists CatalogSources, and prints changes until the process is stopped.
     async fn watch(&self, printer: &mut Printer) -> Result<Outcome, CliError> {
         let mut watched = Watched::default();
         let mut watcher = Watcher::new(self.api.clone(), self.query());
@@ -205,14 +205,14 @@ impl Lister<'_> {
         ListQuery::all(&self.resource).within(&self.place)
     }
 
-    /// Lists them once.
+    /// Lists the CatalogSources once.
     async fn read_sources(&self, printer: &mut Printer) -> Result<Sources, CliError> {
         let page = self.api.list(&self.query()).await.map_err(|status| refused("list", &self.place, status))?;
         page.unreadable.iter().for_each(|object| printer.warn(left_out(object)));
         Ok(self.count_all(page.objects, printer).await)
     }
 
-    /// Those that are asked for, with the packages that each has.
+    /// Returns the selected CatalogSources, with their numbers of packages.
     async fn count_all(&self, sources: Vec<Value>, printer: &Printer) -> Sources {
         let _progress = printer.progress("reading the catalogs");
         let sources: Vec<Value> = sources.into_iter().filter(|source| self.is_asked(source)).collect();
@@ -226,7 +226,7 @@ impl Lister<'_> {
         is_named && list.selector.selector.as_ref().is_none_or(|query| query.selects(source))
     }
 
-    /// How many packages it has, if that is shown.
+    /// Returns the number of packages, if it is shown.
     async fn count(&self, source: &Value) -> Option<Result<usize, String>> {
         if self.options.list.wants_table() {
             Some(fetch_catalog::packages(&self.api, &self.options.images, source).await)
@@ -240,9 +240,9 @@ impl Lister<'_> {
     }
 }
 
-/// What cannot be read is not in the answer.
+/// Returns the warning about an unreadable CatalogSource.
 fn left_out(object: &Unreadable) -> String {
-    format!("{} cannot be read, and is left out: {}", object.name(), object.why)
+    format!("{} cannot be read and is ignored: {}", object.name(), object.why)
 }
 
 fn key(source: &Value) -> (String, String) {
@@ -272,7 +272,7 @@ fn listing(sources: &Sources, with_namespace: bool, now: Timestamp) -> Listing {
             of.into_iter().find(|o| !o.is_empty()).unwrap_or_default(),
             message(source, count.as_ref()),
         ]);
-        // As catalogs are named on the command line.
+        // In the form of command line arguments.
         let name = match object::namespace(source) {
             namespace if with_namespace => format!("catalogsource/{namespace}/{}", object::name(source)),
             _ => output::name(source),
@@ -286,7 +286,7 @@ fn listing(sources: &Sources, with_namespace: bool, now: Timestamp) -> Listing {
     }
 }
 
-/// What is wrong with it: as its status says, else why its content cannot be read from here.
+/// Returns the message of the status, else why the content cannot be read.
 fn message(source: &Value, count: Option<&Result<usize, String>>) -> String {
     let of_status = object::text(source, &["status", "message"]);
     match count {
@@ -296,7 +296,7 @@ fn message(source: &Value, count: Option<&Result<usize, String>>) -> String {
     }
 }
 
-/// Why it is not well, else the state of its connection.
+/// Returns the reason of the status, else the state of the connection.
 fn health(source: &Value) -> String {
     let [reason, state] = [&["status", "reason"][..], &["status", "connectionState", "lastObservedState"]]
         .map(|path| object::text(source, path));

@@ -1,4 +1,4 @@
-//! `kubectl olm catalog diff`: what changes from one catalog to another, and whom that strands.
+//! `kubectl olm catalog diff`: compares two catalogs, and reports stranded versions.
 
 use std::collections::BTreeSet;
 
@@ -18,23 +18,23 @@ use crate::image;
 /// What to compare.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The catalog that is there.
+    /// The current catalog.
     pub old: Ref,
-    /// The catalog that is to take its place.
+    /// The catalog that would replace it.
     pub new: Ref,
-    /// What is installed; without it everything counts that could be.
+    /// The source of installed objects; without one, all versions that can be installed count.
     pub installed_from: InstalledFrom,
-    /// Only what is installed in this namespace.
+    /// Restricts installed objects to this namespace.
     pub namespace: Option<String>,
-    /// Only Subscriptions to this CatalogSource: `NAME`, or `NAMESPACE/NAME`.
+    /// Restricts Subscriptions to this CatalogSource: `NAME`, or `NAMESPACE/NAME`.
     pub source: Option<String>,
-    /// How registries are asked.
+    /// How images are pulled.
     pub images: image::Options,
-    /// The form of the answer.
+    /// The output format.
     pub output: Output,
 }
 
-/// Compares. The answer is no when somebody would be stranded.
+/// Compares two catalogs. The outcome is negative if a version would be stranded.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let installed = match &options.installed_from {
         InstalledFrom::Nothing => None,
@@ -43,13 +43,13 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let [old, new] = [&options.old, &options.new]
         .map(|named| OpenCatalog::read(std::slice::from_ref(named), &options.images, printer));
     let (old, new) = (old?, new?);
-    // A package that cannot be read is no package that is gone.
+    // A package that cannot be read must not count as removed.
     let broken: BTreeSet<&String> =
         new.load.set_aside.iter().filter(|p| old.load.snapshot.package(p).is_some()).collect();
     if let Some(first) = broken.first() {
         let refused =
-            CliError::input(format!("package {first:?} is broken in the new catalog, and cannot be compared"));
-        return Err(refused.at(&options.new).hint("validate says what is wrong with it"));
+            CliError::input(format!("package {first:?} is invalid in the new catalog and cannot be compared"));
+        return Err(refused.at(&options.new).hint("for the findings, run kubectl olm catalog validate"));
     }
     let progress = printer.progress("comparing");
     let diff = Diff::of(&old.load.snapshot, &new.load.snapshot, installed.as_deref());
@@ -75,7 +75,7 @@ fn summary(diff: &Diff, installed: Option<&[Installed]>) -> String {
     let count = |change| diff.packages.iter().filter(|p| p.change == change).count();
     let [added, removed, changed] = [Change::Added, Change::Removed, Change::Changed].map(count);
     let whom = match installed {
-        None => "versions that may be installed".to_owned(),
+        None => "versions that can be installed".to_owned(),
         Some([_]) => "1 Subscription's installed version".to_owned(),
         Some(installed) => format!("the installed versions of {} Subscriptions", installed.len()),
     };
@@ -86,7 +86,7 @@ fn summary(diff: &Diff, installed: Option<&[Installed]>) -> String {
     format!("packages: {added} added, {removed} removed, {changed} changed; of {whom} {stranded} would be stranded")
 }
 
-/// Everything that is not what it was.
+/// Returns the names of everything that differs.
 fn names(packages: &[Package]) -> Vec<String> {
     let mut names = Vec::new();
     for Package { name, change, fields, channels, bundles } in packages {
@@ -99,7 +99,7 @@ fn names(packages: &[Package]) -> Vec<String> {
     names
 }
 
-/// What is installed of each Subscription.
+/// Returns the installed version of each Subscription.
 fn installed(there: &InstalledFrom, options: &Options, printer: &mut Printer) -> Result<Vec<Installed>, CliError> {
     let read = there.of_all(options.namespace.as_deref(), printer)?;
     let world = Reader::new(&read.world);
@@ -133,8 +133,8 @@ fn installed(there: &InstalledFrom, options: &Options, printer: &mut Printer) ->
         });
     }
     if installed.is_empty() {
-        let why = if seen == 0 { "there are no such Subscriptions" } else { "no Subscription has anything installed" };
-        printer.warn(format_args!("{why}: nobody can be stranded"));
+        let why = if seen == 0 { "no matching Subscriptions" } else { "no Subscription has an installed version" };
+        printer.warn(format_args!("{why}: no version can be stranded"));
     }
     Ok(installed)
 }

@@ -1,4 +1,4 @@
-//! `kubectl olm catalog graph`: where OLM takes each version of a package, and which versions it takes nowhere.
+//! `kubectl olm catalog graph`: the upgrade graph of a package, and its stranded versions.
 
 use std::fmt;
 
@@ -16,27 +16,27 @@ use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
 use crate::visible::one_line;
 
-/// More versions than this nobody can find anything in when they are drawn.
+/// The maximum number of versions in a readable drawing.
 const DRAWN: usize = 250;
 
 /// What to show.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Catalogs, taken together as one.
+    /// Catalogs, merged into one.
     pub refs: Vec<Ref>,
-    /// The package; without one all.
+    /// The package; `None` means all.
     pub package: Option<String>,
-    /// Its channels; none for all.
+    /// Its channels; empty means all.
     pub channels: Vec<String>,
-    /// Only versions in this range, and where they lead next.
+    /// Restricts the graph to versions in this range, and their next updates.
     pub versions: Option<Range>,
-    /// The way from this version, a bundle's name or a version.
+    /// The first version of a path, a bundle name or a version.
     pub from: Option<String>,
-    /// As far as this version.
+    /// The last version of a path.
     pub to: Option<String>,
-    /// How registries are asked.
+    /// How images are pulled.
     pub images: image::Options,
-    /// The form of the answer.
+    /// The output format.
     pub format: Format,
 }
 
@@ -58,7 +58,7 @@ pub enum Format {
     Yaml,
 }
 
-/// Shows the graph. The answer is no when there is no such package or channel, or no way between the versions.
+/// Prints the graph. The outcome is negative if the package or channel does not exist, or there is no path between the versions.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let loaded = OpenCatalog::read(&options.refs, &options.images, printer)?;
     let snapshot = &loaded.load.snapshot;
@@ -73,7 +73,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let Some(package) = package else {
         if needs_package {
             return Err(CliError::usage(format!("the catalog has {} packages", snapshot.packages().len()))
-                .hint("name the package whose versions are meant"));
+                .hint("specify the package"));
         }
         return all(snapshot, options.format, printer);
     };
@@ -86,7 +86,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     Ok(Outcome::Done)
 }
 
-/// The channels that are asked for.
+/// Returns the selected channels.
 fn channels<'a>(package: &'a Package, names: &[String], printer: &mut Printer) -> Option<Vec<&'a Channel>> {
     if names.is_empty() {
         return Some(package.channels.iter().collect());
@@ -95,7 +95,11 @@ fn channels<'a>(package: &'a Package, names: &[String], printer: &mut Printer) -
     for name in names {
         let Some(channel) = package.channel(name) else {
             let known: Vec<&str> = package.channels.iter().map(|c| c.name.as_str()).collect();
-            printer.talk(format_args!("package {} has no channel {name:?}; it has {}", package.name, known.join(", ")));
+            printer.talk(format_args!(
+                "package {} has no channel {name:?}; its channels: {}",
+                package.name,
+                known.join(", ")
+            ));
             return None;
         };
         found.push(channel);
@@ -103,7 +107,7 @@ fn channels<'a>(package: &'a Package, names: &[String], printer: &mut Printer) -
     Some(found)
 }
 
-/// All packages: in lines, a line for each channel.
+/// Prints all packages, as text with a line for each channel.
 fn all(snapshot: &Snapshot, format: Format, printer: &mut Printer) -> Result<Outcome, CliError> {
     let packages = snapshot.packages().values();
     let graphs: Vec<(&Package, Vec<Graph<'_>>)> =
@@ -126,7 +130,7 @@ fn all(snapshot: &Snapshot, format: Format, printer: &mut Printer) -> Result<Out
     Ok(Outcome::Done)
 }
 
-/// The channels of a package, or those versions of them that are asked for.
+/// Prints the channels of a package, or their selected versions.
 fn show(package: &Package, graphs: Vec<Graph<'_>>, options: &Options, printer: &mut Printer) -> Result<(), CliError> {
     let in_range = |node: &Node<'_>| {
         let version = node.entry.and_then(|e| e.version.as_ref());
@@ -146,16 +150,17 @@ fn show(package: &Package, graphs: Vec<Graph<'_>>, options: &Options, printer: &
         }
         printer.line(format_args!("package {}, {}", package.name, heading(package, graph)))?;
         if let Some(problem) = graph.problem() {
-            printer.line(format_args!("OLM chooses nothing from this channel: {problem}"))?;
+            printer.line(format_args!("OLM installs nothing from this channel: {problem}"))?;
         }
         printer.data(text)?;
     }
     if shown.is_empty() {
-        printer.talk(format_args!("package {} has no such versions", package.name));
+        printer.talk(format_args!("package {} has no matching versions", package.name));
     }
     if is_shortened {
-        printer
-            .talk("long rows are shortened: --version RANGE shows a part, --from VERSION one way, -o json everything");
+        printer.talk(
+            "long rows are truncated; --version RANGE prints a part, --from VERSION one path, -o json everything",
+        );
     }
     Ok(())
 }
@@ -174,7 +179,7 @@ fn heading(package: &Package, graph: &Graph<'_>) -> String {
     format!("channel {name}{notes}: {versions}, head {}", graph.head())
 }
 
-/// Graphs in a form for programs.
+/// Prints graphs as data or drawings.
 fn draw(
     graphs: &[(&Package, Vec<Graph<'_>>)],
     title: &str,
@@ -204,9 +209,9 @@ fn draw(
 
 fn print(drawing: &Drawing, format: Format, printer: &mut Printer) -> Result<(), CliError> {
     if drawing.len() > DRAWN {
-        let refused = format!("a drawing of {} versions could not be read; {DRAWN} are the most", drawing.len());
+        let refused = format!("{} versions are too many for a drawing; the limit is {DRAWN}", drawing.len());
         return Err(CliError::usage(refused).hint(
-            "name a package, and narrow it with --channel NAME, --version RANGE or --from VERSION; -o text and -o json show all",
+            "specify a package, and select a part with --channel NAME, --version RANGE or --from VERSION; -o text and -o json print everything",
         ));
     }
     match format {
@@ -255,14 +260,14 @@ fn without_null(mut value: Value) -> Value {
     value
 }
 
-/// A version that people named.
+/// A version that was named on the command line.
 struct Start {
     name: String,
     version: Option<Version>,
 }
 
 impl Start {
-    /// A bundle's name, or a version of the package.
+    /// Parses a bundle name or a version of the package.
     fn read(text: &str, package: &Package, channel: &Channel, printer: &mut Printer) -> Result<Self, CliError> {
         let here = || channel.entries.iter().chain(package.entries());
         if let Some(entry) = here().find(|e| e.name == text) {
@@ -281,14 +286,14 @@ impl Start {
         };
         match (&guessed, is_mentioned) {
             (Some(version), _) => {
-                printer.talk(format_args!("{text} is not in the catalog; taken as version {version}"));
+                printer.talk(format_args!("{text} is not in the catalog; assuming version {version}"));
             }
-            (None, true) => printer.talk(format_args!("{text} is not in the catalog, so its version is not known")),
+            (None, true) => printer.talk(format_args!("{text} is not in the catalog, so its version is unknown")),
             (None, false) => {
                 let newest: Vec<&str> = channel.entries.iter().rev().take(5).map(|e| e.name.as_str()).collect();
                 let refused = format!("package {} has no version {text:?}", package.name);
                 return Err(CliError::usage(refused).hint(format!(
-                    "name a bundle or a version; channel {} has {}, …",
+                    "specify a bundle or a version; channel {} has {}, …",
                     channel.name,
                     newest.join(", ")
                 )));
@@ -302,20 +307,20 @@ impl Start {
     }
 }
 
-/// The way from one version.
+/// The update path from a version.
 struct Way<'a> {
     package: &'a str,
     channel: &'a str,
     from: Start,
     to: Option<Start>,
     hops: Vec<Hop<'a>>,
-    /// Why it does not lead where it should.
+    /// Why the path does not reach its target.
     because: Option<String>,
-    /// Other channels that lead there.
+    /// Other channels with a path to the target.
     others: Vec<&'a str>,
 }
 
-/// Shows the way from one version to another, or as far as it goes.
+/// Prints the path from one version to another, or to the last reachable version.
 fn way(
     package: &Package,
     channels: &[&Channel],
@@ -326,7 +331,7 @@ fn way(
     let channel = match channels {
         [only] => *only,
         _ if !options.channels.is_empty() => {
-            return Err(CliError::usage("a way leads through one channel").hint("name one with --channel"));
+            return Err(CliError::usage("--from requires a single channel").hint("specify one with --channel"));
         }
         many => {
             let default = many.iter().find(|c| c.name == package.default_channel).or_else(|| many.first());
@@ -356,7 +361,7 @@ fn way(
     Ok(if way.because.is_none() { Outcome::Done } else { Outcome::Negative })
 }
 
-/// The hops to a version, or to the head; and why they do not lead there.
+/// Returns the updates to a version, or to the head, and why they do not reach it.
 fn hops<'a>(graph: &Graph<'a>, from: &Start, to: Option<&Start>) -> (Vec<Hop<'a>>, Option<String>) {
     let Walk { mut hops, end } = graph.walk(from.point());
     let channel = &graph.channel().name;
@@ -377,12 +382,16 @@ fn hops<'a>(graph: &Graph<'a>, from: &Start, to: Option<&Start>) -> (Vec<Hop<'a>
     };
     let because = match graph.node(&to.name) {
         None => format!("channel {channel} does not have {}", to.name),
-        Some(node) if node.entry.is_none() => format!("channel {channel} mentions {}, but does not have it", to.name),
-        Some(Node { skipped_by: Some(skipper), .. }) => format!("OLM never chooses {}, as {skipper} skips it", to.name),
+        Some(node) if node.entry.is_none() => {
+            format!("channel {channel} refers to {}, but does not contain it", to.name)
+        }
+        Some(Node { skipped_by: Some(skipper), .. }) => {
+            format!("OLM never chooses {}, because {skipper} skips it", to.name)
+        }
         Some(_) => match hops.iter().position(passed) {
             Some(at) => {
                 let before = at.checked_sub(1).map_or(&from.name, |before| &hops[before].to.name);
-                format!("from {before} OLM goes to {} at once, past {}", hops[at].to.name, to.name)
+                format!("OLM updates {before} directly to {}, past {}", hops[at].to.name, to.name)
             }
             None if hops.is_empty() && end == End::Head => format!("{} is the head of channel {channel}", from.name),
             None => end.to_string(),
@@ -430,14 +439,14 @@ impl fmt::Display for Way<'_> {
         }
         let count = if hops.len() == 1 { "1 update".to_owned() } else { format!("{} updates", hops.len()) };
         match because {
-            None if to.is_some() => writeln!(f, "arrived after {count}"),
-            None => writeln!(f, "that is the head, after {count}"),
+            None if to.is_some() => writeln!(f, "reached after {count}"),
+            None => writeln!(f, "reached the channel head after {count}"),
             Some(because) => {
-                writeln!(f, "not further: {}", one_line(because))?;
+                writeln!(f, "no further update: {}", one_line(because))?;
                 if others.is_empty() {
                     Ok(())
                 } else {
-                    writeln!(f, "a way there: channel {}", one_line(&others.join(" or ")))
+                    writeln!(f, "possible in channel {}", one_line(&others.join(" or ")))
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What is installed: OLM's objects from files, or from a cluster that is only read.
+//! Reads installed objects of OLM, from files or from a cluster.
 
 use std::path::PathBuf;
 
@@ -12,44 +12,44 @@ use crate::cli::flags::ClusterFlags;
 use crate::cli::{CliError, Printer};
 use crate::observe::{self, Gap, KINDS, ReadScope, files, strict};
 
-/// Where it is read.
+/// The source of installed objects.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum InstalledFrom {
-    /// Nowhere: nothing is installed.
+    /// No source: nothing is installed.
     #[default]
     Nothing,
-    /// From files and folders of objects, as `kubectl get -o yaml` prints them.
+    /// Files and folders of objects, as `kubectl get -o yaml` prints them.
     Files(Vec<PathBuf>),
-    /// From a cluster.
+    /// A cluster.
     Cluster(Box<ClusterFlags>),
 }
 
-/// In which namespaces of a cluster.
+/// The namespaces to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Namespaces {
     All,
-    /// In the one that the context names.
+    /// The namespace of the context.
     OfContext,
     One(String),
 }
 
-/// What was read.
+/// The objects that were read.
 #[derive(Default)]
 pub(super) struct Read {
     pub(super) world: World,
-    /// The namespace that was asked for, else the context's, else the one that all objects are in; none when nothing says.
+    /// The given namespace, else that of the context, else the only one of the objects; `None` if none of these exists.
     pub(super) namespace: Option<String>,
-    /// Are its OperatorGroups known? Of a cluster they are, unless listing them is forbidden.
+    /// Whether its OperatorGroups are known: on a cluster, unless listing them is forbidden.
     pub(super) knows_groups: bool,
 }
 
 impl InstalledFrom {
-    /// From the files, else from the cluster that the flags choose, else nowhere.
+    /// Returns the files, else the cluster that the flags select, else no source.
     pub fn new(files: Vec<PathBuf>, cluster: ClusterFlags) -> Result<Self, CliError> {
         match (files.is_empty(), cluster.is_given()) {
             (false, true) => {
-                Err(CliError::usage("what is installed is read from files or from a cluster, not from both")
-                    .hint("leave out either the files or --context and its like"))
+                Err(CliError::usage("installed objects are read from files or from a cluster, not from both")
+                    .hint("leave out either the files or the cluster options such as --context"))
             }
             (false, false) => Ok(Self::Files(files)),
             (true, true) => Ok(Self::Cluster(Box::new(cluster))),
@@ -57,7 +57,7 @@ impl InstalledFrom {
         }
     }
 
-    /// Reads the objects of one namespace. Without a name it is the context's, or the only one.
+    /// Reads the objects of one namespace; by default that of the context, or the only one.
     pub(super) fn of_namespace(&self, namespace: Option<&str>, printer: &mut Printer) -> Result<Read, CliError> {
         let asked = namespace.map(str::to_owned);
         match self {
@@ -70,7 +70,7 @@ impl InstalledFrom {
         }
     }
 
-    /// Reads what is installed in one namespace, or in all.
+    /// Reads the objects of one namespace, or of all.
     pub(super) fn of_all(&self, namespace: Option<&str>, printer: &mut Printer) -> Result<Read, CliError> {
         match self {
             Self::Cluster(flags) => {
@@ -83,7 +83,7 @@ impl InstalledFrom {
     }
 }
 
-/// Objects of files. Of an empty namespace are all.
+/// Reads objects from files. An empty namespace means all.
 fn of_files(paths: &[PathBuf], asked: Option<String>, printer: &mut Printer) -> Result<Read, CliError> {
     let given = files::read(paths)?;
     strict::check(&given, &mut Strict::default(), &mut |words| printer.warn(words))?;
@@ -101,7 +101,7 @@ fn of_files(paths: &[PathBuf], asked: Option<String>, printer: &mut Printer) -> 
         (None, [only]) => Some(only.clone()),
         (None, many) => {
             let refused = CliError::usage(format!("the files have objects of {} namespaces", many.len()));
-            return Err(refused.hint(format!("choose one with -n: {}", many.join(", "))));
+            return Err(refused.hint(format!("specify one of them with -n: {}", many.join(", "))));
         }
     };
     let mut world = World::new();
@@ -110,7 +110,7 @@ fn of_files(paths: &[PathBuf], asked: Option<String>, printer: &mut Printer) -> 
             let own = namespace.as_deref().filter(|n| !n.is_empty()).unwrap_or("default");
             object["metadata"]["namespace"] = own.into();
         }
-        // One that somebody wrote down is meant to be there.
+        // A ClusterServiceVersion without a status in a file counts as installed.
         if object::text(&object, &["kind"]) == "ClusterServiceVersion" && object["status"].is_null() {
             object["status"] = json!({ "phase": "Succeeded" });
         }
@@ -119,14 +119,14 @@ fn of_files(paths: &[PathBuf], asked: Option<String>, printer: &mut Printer) -> 
     Ok(Read { world, namespace, knows_groups: false })
 }
 
-/// Objects of a cluster: of all namespaces, of the context's, or of the one that is named.
+/// Reads objects from a cluster: of all namespaces, that of the context, or the given one.
 fn of_cluster(
     flags: &ClusterFlags,
     asked: Namespaces,
     need: ReadScope,
     printer: &mut Printer,
 ) -> Result<Read, CliError> {
-    let progress = printer.progress("reading what is installed");
+    let progress = printer.progress("reading installed objects");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut gaps = Vec::new();
     let read = runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! `kubectl olm catalog list`: packages, channels and versions to choose from.
+//! `kubectl olm catalog list`: the packages, channels and versions of a catalog.
 
 use olm_core::catalog::{Channel, Entry as ChannelEntry, Loaded, Package, graph};
 use serde_json::{Value, json};
@@ -13,19 +13,19 @@ use crate::image;
 /// What to list.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Catalogs, taken together as one.
+    /// Catalogs, merged into one.
     pub refs: Vec<Ref>,
-    /// Packages whose channels are listed; none for all packages.
+    /// Packages whose channels are listed; empty lists all packages.
     pub packages: Vec<String>,
     /// How images are pulled.
     pub images: image::Options,
-    /// Every version instead of packages or channels?
+    /// Whether to list every version instead of packages or channels.
     pub versions: bool,
-    /// Which of them, and the form of the answer.
+    /// The selection and the output format.
     pub list: ListFlags,
 }
 
-/// Lists. The answer is no when a package that was asked for is not there.
+/// Prints the list. The outcome is negative if a named package does not exist.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     options.list.refuse_to_watch("the content of a catalog")?;
     let loaded = OpenCatalog::read(&options.refs, &options.images, printer)?;
@@ -94,7 +94,7 @@ fn packages(load: &Loaded, packages: &[&Package]) -> Listing {
     }
 }
 
-/// Rows of channels or versions, which are only in tables: as data they are in their packages.
+/// Returns a listing of channels or versions. These are only in tables; data contains them in their packages.
 fn rows(columns: Vec<Column>, entries: Vec<Entry>) -> Listing {
     Listing { columns, entries, document: json!({}) }
 }
@@ -124,7 +124,7 @@ fn channels(packages: &[&Package]) -> Listing {
     rows(narrow.into_iter().chain(wide).collect(), entries)
 }
 
-/// Entries, the newest first; those without a version last.
+/// Returns the entries, newest first, those without a version last.
 fn newest_first(channel: &Channel) -> Vec<&ChannelEntry> {
     let mut entries: Vec<&ChannelEntry> = channel.entries.iter().collect();
     entries.sort_by(|a, b| graph::newest_first(a, b));
@@ -168,7 +168,7 @@ fn of_channel(c: &Channel) -> Value {
     without_empty(json!({"name": c.name, "head": c.head, "deprecation": c.deprecation, "entries": entries}))
 }
 
-/// All of a package, as data.
+/// Returns a package as data.
 fn document(p: &Package) -> Value {
     let channels: Vec<Value> = p.channels.iter().map(of_channel).collect();
     without_empty(json!({
@@ -176,7 +176,7 @@ fn document(p: &Package) -> Value {
     }))
 }
 
-/// A package that was named is a document of its own.
+/// Returns a named package as a document.
 fn with_kind(package: Value) -> Value {
     let mut document = json!({ "apiVersion": API_VERSION, "kind": "Package" });
     if let (Some(document), Value::Object(package)) = (document.as_object_mut(), package) {

@@ -1,17 +1,11 @@
-//! The verbs of `kubectl olm catalog`.
+//! The commands of `kubectl olm catalog`.
 //!
 //! ```text
-//!   REF --source--> Catalog (olm-core)
-//!     add        bundles to it
-//!     validate   what is wrong with it
-//!     render     its blobs, or a part of them
-//!     serve      it over gRPC, again when it changes
-//!     list       its packages, channels and versions
-//!     resolve    what OLM would choose from it, and why
-//!     graph      where OLM takes each version next
-//!     diff       what another one has changed, and whom it strands
-//!   CatalogSource of a cluster --live--> REF
-//!   files or a cluster --there--> World   what is installed, for resolve and diff
+//! REF --source--> Catalog (olm-core) add        adds bundles to it validate   checks it for errors render     prints
+//! its blobs, or a part of them serve      serves it over gRPC, and reloads it on changes list       lists its
+//! packages, channels and versions resolve    prints what OLM would choose from it, and why graph      prints its
+//! upgrade graphs diff       compares it with another catalog, and reports stranded versions CatalogSource of a cluster
+//! --catalog_sources--> REF files or a cluster --installed--> World   installed objects, for resolve and diff
 //! ```
 
 pub mod add;

@@ -1,4 +1,4 @@
-//! `kubectl olm catalog render`: the blobs of catalogs and bundles as opm writes them, or a part of them.
+//! `kubectl olm catalog render`: prints the blobs of catalogs and bundles as opm does, or a part of them.
 
 use std::collections::BTreeMap;
 
@@ -18,21 +18,21 @@ use crate::image;
 /// What to render, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Catalogs, bundles and templates, taken together as one catalog.
+    /// Catalogs, bundles and templates, merged into one catalog.
     pub refs: Vec<Ref>,
-    /// JSON objects one after the other, or YAML documents.
+    /// A stream of JSON objects, or YAML documents.
     pub format: DataFormat,
-    /// How far older blobs are migrated.
+    /// The migrations to apply to older blobs.
     pub level: MigrationLevel,
-    /// Which part is wanted.
+    /// The part to print.
     pub filter: Filter,
-    /// Only the references of all images, once each?
+    /// Whether to print only the references of all images.
     pub images: bool,
     /// How images among the refs, and those that templates name, are pulled.
     pub pull: image::Options,
 }
 
-/// Prints the blobs. Nothing is printed when some of the input cannot be read, or the filter asks for what is not there.
+/// Prints the blobs. Nothing is printed if some input cannot be read, or the filter matches nothing.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let progress = printer.progress("reading");
     let mut source = Source::read_whole(&options.refs, &options.pull)?;
@@ -52,7 +52,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     Ok(Outcome::Done)
 }
 
-/// Prints a blob as opm does: JSON in the order of its schema, YAML with sorted keys.
+/// Prints a blob as opm does: JSON in the order of the schema, YAML with sorted keys.
 fn print(blob: &Meta, format: DataFormat, printer: &mut Printer) -> Result<(), CliError> {
     match format {
         DataFormat::Json => printer.json(blob),
@@ -64,7 +64,7 @@ fn print(blob: &Meta, format: DataFormat, printer: &mut Printer) -> Result<(), C
     }
 }
 
-/// Prints every image once, with the bundles that mention it in the YAML form.
+/// Prints every image once; as YAML with the bundles that refer to it.
 fn images(
     blobs: impl Iterator<Item = Result<Meta, CliError>>,
     format: DataFormat,

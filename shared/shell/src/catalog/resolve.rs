@@ -1,7 +1,6 @@
-//! `kubectl olm catalog resolve`: what OLM would install, and why.
+//! `kubectl olm catalog resolve`: prints what OLM would install, and why.
 //!
-//! *Guarantees*: it is the resolver of the controllers that answers, from what they would give it, and every repair that is
-//! offered was tried.
+//! *Guarantees*: the resolver is that of the controllers, with the same inputs, and every suggested fix was verified.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,28 +20,28 @@ use crate::cli::output::{self, Output};
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
 
-/// Where catalogs are when nothing says so: OLM's namespace for catalogs that all namespaces use.
+/// The default namespace of catalogs: OLM's namespace of global catalogs.
 const CATALOG_NAMESPACE: &str = "olm";
 
-/// kubectl's namespace when nothing names one.
+/// kubectl's default namespace.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// What is asked.
+/// The options of the command.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// `PACKAGE` or `PACKAGE@RANGE`, such as `etcd@>=0.9.0 <0.9.4`.
     pub wanted: Vec<String>,
-    /// Catalogs. Earlier ones come first, like CatalogSources of higher priority.
+    /// Catalogs, in order of preference, like CatalogSources with decreasing priority.
     pub catalogs: Vec<NamedCatalog>,
-    /// What is there.
+    /// The source of installed objects.
     pub installed_from: InstalledFrom,
     /// The namespace.
     pub namespace: Option<String>,
-    /// Changes to try, as [`Edit`] reads them.
+    /// Changes to apply first, in the syntax of [`Edit`].
     pub what_if: Vec<String>,
-    /// How registries are asked.
+    /// How images are pulled.
     pub images: image::Options,
-    /// Format of the answer: sentences, JSON or YAML, or the names of the bundles.
+    /// The output format: text, JSON or YAML, or the names of the bundles.
     pub output: Output,
 }
 
@@ -55,7 +54,7 @@ pub struct NamedCatalog {
 }
 
 impl NamedCatalog {
-    /// The same, of that cluster if it is of a cluster.
+    /// Binds a CatalogSource to the cluster.
     pub fn on(self, cluster: &ClusterFlags) -> Self {
         Self { catalog: self.catalog.on(cluster, None), name: self.name }
     }
@@ -80,10 +79,10 @@ impl FromStr for NamedCatalog {
     }
 }
 
-/// Resolves, prints why, and says whether there is a resolution.
+/// Resolves, and prints the explanation. The outcome is negative if there is no resolution.
 ///
 /// # Errors
-/// The question cannot be read: a catalog, a range, an object or a change.
+/// A catalog, a range, an object or a change cannot be read.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let asked = options.wanted.iter().map(|w| Asked::read(w)).collect::<Result<Vec<_>, _>>()?;
     let edits = options.what_if.iter().map(|e| e.parse::<Edit>().map_err(CliError::usage));
@@ -95,14 +94,13 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     let there = NamespaceState::read(&world, namespace).map_err(unreadable)?;
     let subscriptions = there.wanted();
     if asked.is_empty() && subscriptions.is_empty() {
-        let refused =
-            CliError::usage(format!("nothing to resolve: there are no Subscriptions in namespace {namespace}"));
-        return Err(refused.hint("name a package, or give the Subscriptions that are there"));
+        let refused = CliError::usage(format!("nothing to resolve: namespace {namespace} has no Subscriptions"));
+        return Err(refused.hint("specify a package, or the installed Subscriptions with --installed"));
     }
     let n = there.operator_groups;
     if n > 1 || n == 0 && read.knows_groups {
         printer.warn(format_args!(
-            "namespace {namespace} has {n} OperatorGroups: OLM resolves nothing unless there is one"
+            "namespace {namespace} has {n} OperatorGroups: OLM resolves Subscriptions only with exactly one"
         ));
     }
     let names = names(&options.catalogs, &subscriptions, printer)?;
@@ -147,7 +145,7 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
     Ok(if explanation.is_resolved() { Outcome::Done } else { Outcome::Negative })
 }
 
-/// The CatalogSources that the catalogs stand for. One that has no name is the one that all Subscriptions take from.
+/// Returns the CatalogSources that the catalogs stand for. A catalog without a name is the one that all Subscriptions name.
 fn names(
     catalogs: &[NamedCatalog],
     subscriptions: &[Wanted<'_>],
@@ -158,23 +156,22 @@ fn names(
         (catalogs, &sources.into_iter().collect::<Vec<_>>()[..])
         && !name.is_empty()
     {
-        printer
-            .talk(format_args!("{catalog} is taken as CatalogSource {namespace}/{name}, which the Subscriptions name"));
+        printer.talk(format_args!("using {catalog} as CatalogSource {namespace}/{name}, which the Subscriptions name"));
         return Ok(vec![((*namespace).to_owned(), (*name).to_owned())]);
     }
     let mut names: Vec<(String, String)> = Vec::new();
     for NamedCatalog { name, catalog } in catalogs {
         let name = name.clone().unwrap_or_else(|| (CATALOG_NAMESPACE.to_owned(), stem(catalog)));
         if names.contains(&name) {
-            let refused = CliError::usage(format!("two catalogs are called {}", name.1)).at(catalog);
-            return Err(refused.hint("give each a name of its own: --catalog NAME=REF"));
+            let refused = CliError::usage(format!("two catalogs have the name {}", name.1)).at(catalog);
+            return Err(refused.hint("specify different names with --catalog NAME=REF"));
         }
         names.push(name);
     }
     Ok(names)
 }
 
-/// What a catalog is called when nobody says.
+/// Returns the default name of a catalog.
 fn stem(catalog: &Ref) -> String {
     let path = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = match catalog {
@@ -211,7 +208,7 @@ fn print(explanation: &Explanation, output: &Output, printer: &mut Printer) -> R
     }
 }
 
-/// A package that is asked for.
+/// A requested package.
 struct Asked {
     package: String,
     range: Option<Range>,
@@ -278,7 +275,7 @@ metadata: { name: rose.v1.0.0, namespace: garden }
 spec: { version: 1.0.0 }
 ";
 
-    /// The answer, and what was printed.
+    /// Returns the result, and the output.
     fn asked(wanted: &[&str], with_there: bool, what_if: &[&str], output: &str) -> (Result<Outcome, CliError>, String) {
         let folder = tempfile::tempdir().unwrap();
         let (catalog, there) = (folder.path().join("main"), folder.path().join("there.yaml"));
@@ -302,7 +299,7 @@ spec: { version: 1.0.0 }
 
     #[test]
     fn answers_and_exit_codes() {
-        // The head needs what is not there: the one below it is chosen.
+        // The dependency of the head is missing, so the version below it is chosen.
         let (answer, said) = asked(&["rose"], false, &[], "");
         assert_eq!(answer, Ok(Outcome::Done));
         assert!(
@@ -325,10 +322,10 @@ spec: { version: 1.0.0 }
     }
 
     #[test]
-    fn what_is_there_counts() {
+    fn installed_objects_count() {
         let (answer, said) = asked(&[], true, &[], "");
         assert_eq!((answer, said.as_str()), (Ok(Outcome::Done), "Nothing to install: what is wanted is there.\n"));
-        // Without its Subscription it stays, and another one of the package has no place beside it.
+        // Without its Subscription the operator stays, and no other version of the package can be installed.
         let (answer, said) = asked(&["rose"], true, &["delete-subscription:mine"], "");
         assert_eq!((answer, said.as_str()), (Ok(Outcome::Done), "Nothing to install: what is wanted is there.\n"));
         let (answer, _) = asked(&[], true, &["channel:mine=fast"], "");
@@ -336,7 +333,7 @@ spec: { version: 1.0.0 }
     }
 
     #[test]
-    fn questions_that_cannot_be_read() {
+    fn invalid_arguments_are_refused() {
         for (wanted, what_if) in [(&[][..], &[][..]), (&["rose@one"], &[]), (&["rose"], &["burn:everything"])] {
             let (answer, said) = asked(wanted, false, what_if, "");
             assert!(answer.is_err() && said.is_empty(), "{wanted:?}");

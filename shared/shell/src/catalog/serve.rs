@@ -1,7 +1,7 @@
-//! `kubectl olm catalog serve`: catalogs over gRPC, read again when they change.
+//! `kubectl olm catalog serve`: serves catalogs over gRPC, and reloads them on changes.
 //!
-//! *Guarantees.* The old content is served until the new is ready; content that cannot be read changes nothing. A broken package
-//! is left out and told of, the others are served.
+//! *Guarantees.* The old content is served until the new content is loaded; unreadable content changes nothing. An
+//! invalid package is left out with a warning, and the others are served.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,46 +29,46 @@ use crate::image;
 use crate::listener::http;
 use crate::registry::server::{self, Metrics, Server};
 
-/// Files are read when they have not changed for so long: whoever writes them may not be done.
+/// How long files must be unchanged before they are read, since a writer may not be done.
 const QUIET: Duration = Duration::from_millis(300);
-/// How often files are looked at, where their changes are not told: network drives, and folders that were replaced.
+/// How often files are scanned, to detect changes without events: on network drives, and in replaced folders.
 pub const SCAN: Duration = Duration::from_secs(10);
 
-/// Folders in folders that are looked at for changes; links may lead in circles.
+/// The maximum depth of folders to scan; links may form cycles.
 const DEEPEST: usize = 32;
 
 /// What to serve, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What to serve, taken together as one catalog.
+    /// What to serve, merged into one catalog.
     pub refs: Vec<Ref>,
-    /// Where to listen; port 0 takes a free one.
+    /// The address to listen on; port 0 selects a free one.
     pub address: SocketAddr,
     /// Files with certificate chain and key, for TLS.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// Where to serve Prometheus' metrics.
+    /// The address to serve Prometheus metrics on.
     pub metrics: Option<SocketAddr>,
-    /// How often the registry is asked whether an image's tag has moved; zero: never.
+    /// How often to check whether the tag of an image has changed; zero never checks.
     pub poll: Duration,
-    /// How often files are looked at, besides being told of changes: [`SCAN`].
+    /// How often files are scanned in addition to events: [`SCAN`].
     pub scan: Duration,
-    /// How long running answers may take when the server stops.
+    /// How long running requests may take when the server stops.
     pub grace: Duration,
     /// How images are pulled.
     pub images: image::Options,
 }
 
-/// Serves until the process is told to stop.
+/// Serves until the process is stopped.
 ///
 /// # Errors
-/// A source cannot be read at all, or it cannot listen.
+/// A source cannot be read, or the address not be listened on.
 pub fn serve(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|e| CliError::new(ErrorKind::Internal, format!("cannot start: {e}")))?;
     let ended = runtime.block_on(async {
-        // Whoever says stop in between is heard, too.
+        // Handle signals during the start, too.
         let mut stop = pin!(stopped());
         let serving = tokio::select! {
             serving = Serving::start(options) => serving?,
@@ -82,12 +82,12 @@ pub fn serve(options: &Options, printer: &mut Printer) -> Result<Outcome, CliErr
         serving.stop().await;
         Ok(Outcome::Done)
     });
-    // A pull that is under way must not hold up the end.
+    // Do not wait for a running pull.
     runtime.shutdown_background();
     ended
 }
 
-/// A server, and what keeps its content fresh. Dropping it ends both.
+/// A server, and the tasks that reload its content. Dropping it ends them.
 #[derive(Debug)]
 pub struct Serving {
     server: Server,
@@ -107,19 +107,18 @@ impl Drop for Task {
 }
 
 impl Serving {
-    /// Takes the port, reads everything, and serves then: whoever connects before is answered when the content is there.
+    /// Binds the port, loads the content, and starts to serve: connections made before are served once the content is
+    /// loaded.
     ///
     /// # Errors
-    /// A source cannot be read at all, or it cannot listen.
+    /// A source cannot be read, or the address not be listened on.
     pub async fn start(options: &Options) -> Result<Self, CliError> {
         let refs = options.refs.clone();
         if refs.is_empty() {
-            return Err(
-                CliError::usage("there is nothing to serve").hint("name a directory, an image or an OCI layout")
-            );
+            return Err(CliError::usage("nothing to serve").hint("specify a directory, an image or an OCI layout"));
         }
         if refs.contains(&Ref::Stdin) {
-            return Err(CliError::usage("standard input cannot be served: it can be read once only"));
+            return Err(CliError::usage("standard input cannot be served, because it can be read only once"));
         }
         let file = |path: &PathBuf| std::fs::read(path).map_err(|e| CliError::from(e).at(path.display()));
         let tls = match &options.tls {
@@ -145,7 +144,7 @@ impl Serving {
             counts: counts.clone(),
             held: Held::default(),
         };
-        // Before the content, so that what changes meanwhile is read again.
+        // Read before the content, so that concurrent changes are detected.
         keeper.versions = keeper.read_versions().await;
         let (load, held) = load(&keeper.refs, &keeper.images).await?;
         let Loaded { snapshot, findings, set_aside } = load;
@@ -158,27 +157,27 @@ impl Serving {
         Ok(Self { server, metrics, snapshots, findings, tasks })
     }
 
-    /// Where it listens.
+    /// Returns the address of the server.
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// Where metrics are served.
+    /// Returns the address of metrics.
     pub fn metrics(&self) -> Option<SocketAddr> {
         self.metrics
     }
 
-    /// What is served, now and from now on.
+    /// Returns a receiver of the served content.
     pub fn snapshots(&self) -> watch::Receiver<Snapshot> {
         self.snapshots.clone()
     }
 
-    /// What was wrong with the content when it was first read.
+    /// Returns the findings of the first load.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// How much is served, for people.
+    /// Returns the number of packages and bundles, as text.
     pub fn summary(&self) -> String {
         let snapshot = self.snapshots.borrow();
         let bundles: std::collections::BTreeSet<_> = snapshot.entries().map(|e| (&e.package, &e.name)).collect();
@@ -186,7 +185,7 @@ impl Serving {
         format!("{} with {}", several(snapshot.packages().len(), "package"), several(bundles.len(), "bundle"))
     }
 
-    /// Lets running answers end, and closes.
+    /// Lets running requests finish, and stops.
     pub async fn stop(self) {
         drop(self.tasks);
         self.server.stop().await;
@@ -206,7 +205,7 @@ async fn serve_metrics(listener: TcpListener, counts: Metrics) {
     http::serve(listener, router).await;
 }
 
-/// Reads everything as one catalog.
+/// Loads all sources as one catalog.
 async fn load(refs: &[Ref], images: &image::Options) -> Result<(Loaded, Held), CliError> {
     let (refs, images) = (refs.to_vec(), images.clone());
     blocking(move || {
@@ -220,7 +219,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.map_err(|e| CliError::new(ErrorKind::Internal, e.to_string()))
 }
 
-/// The files that tell of changes when they change; none for an image in a registry.
+/// Returns the path to watch for changes; `None` for an image in a registry.
 fn watched(named: &Ref) -> Option<PathBuf> {
     match named {
         Ref::Directory(path) | Ref::File(path) => Some(path.clone()),
@@ -229,7 +228,7 @@ fn watched(named: &Ref) -> Option<PathBuf> {
     }
 }
 
-/// What changes when the content does: sizes and times of files, or a digest.
+/// Returns a value that changes with the content: a hash of sizes and times of files, or a digest.
 async fn version(named: &Ref, images: &image::Options) -> Result<String, CliError> {
     match (named, watched(named)) {
         (_, Some(path)) => blocking(move || format!("{:x}", fingerprint(&path))).await,
@@ -238,7 +237,7 @@ async fn version(named: &Ref, images: &image::Options) -> Result<String, CliErro
     }
 }
 
-/// A hash of the names, sizes and times of all files below a path, links followed.
+/// Returns a hash of the names, sizes and times of all files below a path, following links.
 fn fingerprint(path: &Path) -> u64 {
     fn add(path: &Path, depth: usize, hasher: &mut DefaultHasher) {
         path.hash(hasher);
@@ -257,23 +256,23 @@ fn fingerprint(path: &Path) -> u64 {
     hasher.finish()
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 fn now() -> f64 {
     Timestamp::now().as_duration().as_secs_f64()
 }
 
-/// Keeps content fresh.
+/// Reloads the content on changes.
 struct Keeper {
     refs: Vec<Ref>,
     images: image::Options,
     versions: Vec<Option<String>>,
     counts: Metrics,
-    /// The images that the content of now was read from.
+    /// The images of the current content.
     held: Held,
 }
 
 impl Keeper {
-    /// The versions of all sources; none of those that give no answer, whose content stays as it is.
+    /// Returns the versions of all sources; for a source that fails, the previous one, so that its content stays.
     async fn read_versions(&self) -> Vec<Option<String>> {
         let mut versions = Vec::new();
         for (place, named) in self.refs.iter().enumerate() {
@@ -307,7 +306,7 @@ impl Keeper {
             if versions == self.versions {
                 continue;
             }
-            // Until nothing changes any more.
+            // Wait until nothing changes.
             loop {
                 tokio::time::sleep(QUIET).await;
                 let later = self.read_versions().await;
@@ -328,33 +327,33 @@ impl Keeper {
                     tracing::warn!("{}", finding.one_line());
                 }
                 let set_aside = set_aside.len();
-                tracing::info!(packages = snapshot.packages().len(), set_aside, "the content has changed");
+                tracing::info!(packages = snapshot.packages().len(), set_aside, "loaded new content");
                 self.counts.loaded(&snapshot, set_aside, now());
                 snapshots.send_replace(snapshot);
                 self.held = held;
             }
             Err(e) => {
-                tracing::warn!("the content cannot be read, what was read before is served: {e}");
+                tracing::warn!("the new content cannot be read, still serving the old content: {e}");
                 self.counts.failed();
-                // It is tried again with the next look.
+                // Retry with the next scan.
                 self.versions.clear();
             }
         }
     }
 
-    /// Has changes of files told. Where that is not possible they are found by looking.
+    /// Subscribes to changes of files. Where this fails, scans detect them.
     fn watch(&self, changed: &Arc<Notify>) -> Option<notify::RecommendedWatcher> {
         let changed = changed.clone();
         let tell = move |event: notify::Result<notify::Event>| {
-            // Reading files is an event as well.
+            // Reads are reported as events, too.
             if event.is_ok_and(|event| !event.kind.is_access()) {
                 changed.notify_one();
             }
         };
-        let trouble = |e: notify::Error| tracing::info!("changes are looked for from time to time: {e}");
+        let trouble = |e: notify::Error| tracing::info!("cannot watch files, scanning periodically: {e}");
         let mut watcher = notify::recommended_watcher(tell).map_err(trouble).ok()?;
         for path in self.refs.iter().filter_map(watched) {
-            // Whoever replaces a file replaces an entry of its folder.
+            // Replacing a file changes an entry of its folder.
             let (path, mode) = if path.is_dir() {
                 (path, notify::RecursiveMode::Recursive)
             } else {

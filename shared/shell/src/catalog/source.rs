@@ -1,4 +1,4 @@
-//! What people name as a catalog, and reading it.
+//! Parses references to catalogs, and reads them.
 
 use std::fmt;
 use std::fs::File as Disk;
@@ -24,13 +24,13 @@ use crate::image::{self, Content, Kind, Location, Wanted};
 use crate::registry::read::{self, Item};
 use crate::registry::{self, dir};
 
-/// Most bytes of a template.
+/// The size limit of a template, in bytes.
 const TEMPLATE: u64 = 256 << 20;
 
-/// How much of a file is looked at to see what it is. A tar archive says so after 257 bytes; a template in its first lines.
+/// How many bytes of a file are read to detect its format. A tar archive has a magic number after 257 bytes, a template its schema in the first lines.
 const HEAD: u64 = 64 << 10;
 
-/// A catalog or a bundle, as people name it.
+/// A reference to a catalog or a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ref {
     /// A directory of catalog files, or of one bundle.
@@ -39,25 +39,25 @@ pub enum Ref {
     Layout(PathBuf),
     /// A file of blobs, a template, or an archive of a directory.
     File(PathBuf),
-    /// Standard input, which holds what a file may hold.
+    /// Standard input, with the same content as a file.
     Stdin,
     /// An image in a registry.
     Image(String),
     /// A CatalogSource of the cluster: `catalogsource/NAME`, or `catalogsource/NAMESPACE/NAME`.
     CatalogSource(Box<Named>),
-    /// A registry at `grpc://HOST:PORT`.
+    /// A catalog server at `grpc://HOST:PORT`.
     Address(String),
 }
 
 impl Ref {
-    /// The same, of that cluster if it is of a cluster.
+    /// Binds a CatalogSource to the cluster, with a default namespace.
     pub fn on(self, cluster: &ClusterFlags, namespace: Option<&String>) -> Self {
         let Self::CatalogSource(named) = self else { return self };
         let namespace = named.namespace.or_else(|| namespace.cloned());
         Self::CatalogSource(Box::new(Named { namespace, cluster: cluster.clone(), name: named.name }))
     }
 
-    /// Could that only be the name of a package? It has none of the characters that paths and images are told by.
+    /// Returns whether the text can only be the name of a package, since it has no characters of paths or images.
     pub fn is_package_name(text: &str) -> bool {
         text != "-" && !text.contains(['/', '.', ':', '\\'])
     }
@@ -108,7 +108,7 @@ pub(super) struct Source {
     held: Held,
 }
 
-/// What a catalog is read again from when somebody asks for a bundle: the folders that archives were unpacked to, and images.
+/// The data from which bundles are read on request: the folders of unpacked archives, and images.
 #[derive(Default)]
 pub(super) struct Held {
     unpacked: Vec<TempDir>,
@@ -122,19 +122,19 @@ impl fmt::Debug for Held {
 }
 
 impl Source {
-    /// Reads what people named, as one catalog, with images pulled in that way.
+    /// Reads references as one catalog.
     pub(super) fn read(refs: &[Ref], images: &image::Options) -> Result<Self, CliError> {
         let mut reader = Reader { items: Vec::new(), held: Held::default(), images };
         refs.iter().try_for_each(|r| reader.take(r))?;
         Ok(Self { catalog: read::index(reader.items)?, held: reader.held })
     }
 
-    /// The catalog, and what must be kept for as long as it is used.
+    /// Returns the catalog, and the data that it depends on.
     pub(super) fn into_parts(self) -> (CatalogIndex, Held) {
         (self.catalog, self.held)
     }
 
-    /// The same, and an error when some of it could not be read: what comes out of it must be whole.
+    /// Reads references as one catalog, and fails if some of it could not be read, for commands that need all of it.
     pub(super) fn read_whole(refs: &[Ref], images: &image::Options) -> Result<Self, CliError> {
         let source = Self::read(refs, images)?;
         let mut broken = source.catalog.findings().iter().filter(|f| f.severity == Severity::Error);
@@ -147,13 +147,13 @@ impl Source {
 
 /// A catalog that was read and checked.
 pub(super) struct OpenCatalog {
-    /// Its sound packages, and what is wrong with the others.
+    /// The valid packages, and the findings about others.
     pub(super) load: Loaded,
     _held: Held,
 }
 
 impl OpenCatalog {
-    /// Reads what people named as one catalog, and says how much of it is wrong.
+    /// Reads references as one catalog, and warns about findings.
     pub(super) fn read(refs: &[Ref], images: &image::Options, printer: &mut Printer) -> Result<Self, CliError> {
         let progress = printer.progress("reading the catalog");
         let Source { catalog, held } = Source::read(refs, images)?;
@@ -162,30 +162,42 @@ impl OpenCatalog {
         let wrong = load.findings.iter().filter(|f| f.severity == Severity::Error).count();
         if wrong > 0 {
             let aside: Vec<&str> = load.set_aside.iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
-            let aside = if aside.is_empty() { String::new() } else { format!(", set aside: {}", aside.join(", ")) };
+            let aside =
+                if aside.is_empty() { String::new() } else { format!(", invalid packages: {}", aside.join(", ")) };
             let named: Vec<String> = refs.iter().map(ToString::to_string).collect();
             let findings = if wrong == 1 { "1 finding".to_owned() } else { format!("{wrong} findings") };
-            printer.warn(format_args!("{} has {findings}{aside}; validate tells them", named.join(" ")));
+            printer.warn(format_args!(
+                "{} has {findings}{aside}; to list them, run kubectl olm catalog validate",
+                named.join(" ")
+            ));
         }
         Ok(Self { load, _held: held })
     }
 
-    /// The package of that name, which people asked for.
+    /// Returns the package of that name, or reports that it does not exist.
     pub(super) fn package(&self, name: &str, printer: &mut Printer) -> Option<&Package> {
         let found = self.load.snapshot.package(name);
         if found.is_none() {
             let is_broken = self.load.set_aside.contains(name);
-            let why = if is_broken { "is broken: validate says why" } else { "is not in the catalog" };
+            let why = if is_broken {
+                "is invalid; for the reasons, run kubectl olm catalog validate"
+            } else {
+                "is not in the catalog"
+            };
             printer.talk(format_args!("package {name:?} {why}"));
         }
         found
     }
 }
 
-/// A finding that nothing can be done about, and how many others there are.
+/// Returns an error from a finding, with the number of further findings.
 pub(super) fn refused(finding: &Finding, others: usize) -> CliError {
     let about = if finding.subject.is_empty() { String::new() } else { format!("{}: ", finding.subject) };
-    let more = if others == 0 { String::new() } else { format!(" (and {others} more; validate tells them all)") };
+    let more = if others == 0 {
+        String::new()
+    } else {
+        format!(" (and {others} more; kubectl olm catalog validate prints all of them)")
+    };
     let error = CliError::input(format!("{about}{}{more}", finding.message));
     let error = if finding.hint.is_empty() { error } else { error.hint(finding.hint.clone()) };
     match (finding.file.as_str(), finding.line) {
@@ -243,7 +255,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What an image holds; `reference` is what people call it.
+    /// Adds the content of an image; `reference` is its name as given by the user.
     fn content(&mut self, location: &Location, reference: &str, content: Content) -> Result<(), CliError> {
         let shown = location.to_string();
         match content.kind {
@@ -267,7 +279,7 @@ impl Reader<'_> {
                 from.by_ref().take(TEMPLATE + 1).read_to_end(&mut bytes).map_err(refuse)?;
                 if bytes.len() as u64 > TEMPLATE {
                     let error = CliError::input(format!("the template has more than {TEMPLATE} bytes")).at(named);
-                    return Err(error.hint("name bundles by their images instead of having their blobs in it"));
+                    return Err(error.hint("refer to bundles by their images instead of including their blobs"));
                 }
                 let rendered = Template::read(&named.to_string(), &bytes, None)
                     .and_then(|t| t.render(&mut |image| pull(image, self.images)));
@@ -290,7 +302,7 @@ impl Reader<'_> {
         let mut archive = tar::Archive::new(Bounded { from, left: CATALOG_BYTES });
         archive.set_preserve_permissions(false);
         archive.set_preserve_mtime(false);
-        // Of a path that leads out of the folder nothing is written.
+        // Entries with paths outside the folder are not written.
         archive.unpack(folder.path()).map_err(refuse)?;
         self.items.extend(dir::content_items(folder.path(), Path::new(&named.to_string()))?);
         self.held.unpacked.push(folder);
@@ -298,7 +310,7 @@ impl Reader<'_> {
     }
 }
 
-/// Ends an archive that unpacks to more than a catalog may have.
+/// A reader that fails on archives larger than the limit of catalogs.
 struct Bounded<R> {
     from: R,
     left: u64,
@@ -308,13 +320,13 @@ impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.from.read(buffer)?;
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
-            io::Error::other(format!("it has more than {CATALOG_BYTES} bytes; unpack it, and name the directory"))
+            io::Error::other(format!("it has more than {CATALOG_BYTES} bytes; unpack it, and specify the directory"))
         })?;
         Ok(read)
     }
 }
 
-/// The bundle in an image, and its blob, as opm has it; `reference` is what people call the image.
+/// Returns the bundle in an image, and its blob in opm's format; `reference` is the name of the image as given by the user.
 fn bundle(location: &Location, reference: &str, content: &Content) -> Result<(Bundle, Value), Finding> {
     let shown = location.to_string();
     let files = registry::image::files(&content.root)
@@ -324,7 +336,7 @@ fn bundle(location: &Location, reference: &str, content: &Content) -> Result<(Bu
         .collect::<Vec<_>>();
     let reference = match location {
         Location::Registry(_) => reference.trim_start_matches("docker://"),
-        // Where it will be pulled from nobody knows yet.
+        // The registry that it will be pulled from is unknown.
         Location::Layout { .. } => "",
     };
     let bundle = Bundle::read(&shown, &files)?;
@@ -332,7 +344,7 @@ fn bundle(location: &Location, reference: &str, content: &Content) -> Result<(Bu
     Ok((bundle, blob))
 }
 
-/// The blobs of an image that a template names.
+/// Returns the blobs of an image that a template names.
 fn pull(image: &str, options: &image::Options) -> Result<Vec<Value>, String> {
     let told = |e: CliError| e.to_string();
     let location: Location = image.parse().map_err(told)?;
@@ -345,7 +357,7 @@ fn pull(image: &str, options: &image::Options) -> Result<Vec<Value>, String> {
     blobs.blobs(MigrationLevel::None).map(|blob| blob.map(|b| b.0).map_err(|finding| finding.message)).collect()
 }
 
-/// What a file holds.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Blobs,
@@ -371,7 +383,7 @@ impl What {
     }
 }
 
-/// Does the text begin as a template does? It may be cut off, so it is not parsed unless it is whole.
+/// Returns whether the text begins like a template. It may be truncated, so it is only parsed if complete.
 fn is_template(head: &[u8]) -> bool {
     let schema = yaml::first(head).ok().and_then(|first| {
         let fields = first.as_object()?;

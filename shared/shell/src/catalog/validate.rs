@@ -1,4 +1,4 @@
-//! `kubectl olm catalog validate`: everything that is wrong with a catalog.
+//! `kubectl olm catalog validate`: checks a catalog for errors.
 
 use olm_core::catalog::refused_by_opm;
 use olm_core::finding::{Finding, Severity};
@@ -10,20 +10,20 @@ use crate::cli::output::API_VERSION;
 use crate::cli::{CliError, Outcome, Printer};
 use crate::image;
 
-/// What to check, and how to say what is wrong.
+/// The options of the command.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Catalogs, taken together as one.
+    /// Catalogs, merged into one.
     pub refs: Vec<Ref>,
     /// How images are pulled.
     pub images: image::Options,
-    /// Answer no whenever opm would refuse the catalog.
+    /// Whether to fail whenever opm would reject the catalog.
     pub strict: bool,
-    /// The form of the answer.
+    /// The output format.
     pub format: Format,
 }
 
-/// Checks catalogs. The answer is no when a package had to be set aside, or a file could not be read.
+/// Checks catalogs. The outcome is negative if a package is invalid or a file cannot be read.
 pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError> {
     let progress = printer.progress("reading the catalog");
     let source = Source::read(&options.refs, &options.images)?;
@@ -59,9 +59,9 @@ pub fn run(options: &Options, printer: &mut Printer) -> Result<Outcome, CliError
 fn summary(packages: usize, bundles: usize, set_aside: usize, findings: usize, passed: bool) -> String {
     let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let what = format!("{} with {}", count(packages, "package"), count(bundles, "bundle"));
-    let aside = if set_aside == 0 { String::new() } else { format!(", {} set aside", count(set_aside, "package")) };
+    let aside = if set_aside == 0 { String::new() } else { format!(", {} invalid", count(set_aside, "package")) };
     match (findings, passed) {
-        (0, _) => format!("{what}: nothing is wrong"),
+        (0, _) => format!("{what}: no findings"),
         (n, true) => format!("{what}: valid, {}", count(n, "finding")),
         (n, false) => format!("{what}{aside}: {}", count(n, "finding")),
     }

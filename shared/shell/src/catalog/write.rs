@@ -1,7 +1,8 @@
-//! Several files get new contents together, or none does.
+//! Replaces the contents of several files together, or of none.
 //!
-//! *Guarantee.* Each file has its old or its new content whole at every moment, and keeps its permissions. *Caveat.* When the
-//! process is killed between two files, the first is new and the second is not: no file system changes two at once.
+//! *Guarantee.* At every moment each file has either its complete old or its complete new content, and keeps its
+//! permissions. *Caveat.* If the process is killed between two files, the first is new and the second is not: file
+//! systems do not replace two files at once.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -11,27 +12,27 @@ use tempfile::{Builder, NamedTempFile};
 
 use crate::cli::{CliError, ErrorKind};
 
-/// What is being written has a name that readers of catalogs and of mounted folders pass over.
+/// The prefix of staged files, which readers of catalogs and of mounted folders ignore.
 const STAGED: &str = "..kubectl-olm-";
 
 /// A file that changes.
 #[derive(Debug)]
 pub(super) struct Replacement {
     pub(super) path: PathBuf,
-    /// What it was when it was read; none when there was no file.
+    /// The content when it was read; `None` if the file did not exist.
     pub(super) before: Option<Vec<u8>>,
     pub(super) after: Vec<u8>,
 }
 
-/// Writes all files. Folders that are missing are made.
+/// Writes all files. Missing folders are created.
 ///
 /// # Errors
-/// Says which file could not be written or has changed since it was read, and what has become of the others.
+/// A file cannot be written, or has changed since it was read; the error states what happened to the other files.
 pub(super) fn replace(files: &[Replacement]) -> Result<(), CliError> {
     let mut folders = Vec::new();
     let written = stage(files, &mut folders).and_then(|staged| swap(files, staged));
     if written.is_err() {
-        // What is not empty is no longer ours.
+        // Folders that are not empty are in use by another process.
         folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
     }
     written
@@ -40,7 +41,7 @@ pub(super) fn replace(files: &[Replacement]) -> Result<(), CliError> {
 fn stage(files: &[Replacement], folders: &mut Vec<PathBuf>) -> Result<Vec<NamedTempFile>, CliError> {
     let mut staged = Vec::new();
     for file in files {
-        let refused = |e: io::Error| cannot_write(&file.path, &e).hint("nothing has changed");
+        let refused = |e: io::Error| cannot_write(&file.path, &e).hint("no file was changed");
         make_folder(folder(&file.path), folders).map_err(refused)?;
         let new = write_beside(&file.path, &file.after).map_err(refused)?;
         staged.push(new);
@@ -48,7 +49,7 @@ fn stage(files: &[Replacement], folders: &mut Vec<PathBuf>) -> Result<Vec<NamedT
     for file in files {
         if read(&file.path).map_err(|e| cannot_write(&file.path, &e))? != file.before {
             let error = CliError::input("the file has changed since it was read").at(file.path.display());
-            return Err(error.hint("nothing was written: try again"));
+            return Err(error.hint("no file was changed; run the command again"));
         }
     }
     Ok(staged)
@@ -60,19 +61,20 @@ fn swap(files: &[Replacement], staged: Vec<NamedTempFile>) -> Result<(), CliErro
             let error = cannot_write(&file.path, &e.error);
             let kept: Vec<String> = files[..at].iter().filter_map(|f| put_back(f).err()).collect();
             return Err(match &kept[..] {
-                [] => error.hint("the other files are as they were"),
-                kept => error.hint(format!("these files are new and could not be put back: {}", kept.join(", "))),
+                [] => error.hint("the other files are unchanged"),
+                kept => error
+                    .hint(format!("these files have the new content and could not be restored: {}", kept.join(", "))),
             });
         }
     }
     for file in files {
-        // A folder that cannot be synced has its new names all the same.
+        // A folder that cannot be synced still has the new names.
         let _ = File::open(folder(&file.path)).and_then(|folder| folder.sync_all());
     }
     Ok(())
 }
 
-/// Restores a file; the error names it.
+/// Restores a file. The error names it.
 fn put_back(file: &Replacement) -> Result<(), String> {
     let restored = match &file.before {
         Some(bytes) => write_beside(&file.path, bytes).and_then(|old| Ok(old.persist(&file.path).map(drop)?)),
@@ -81,7 +83,7 @@ fn put_back(file: &Replacement) -> Result<(), String> {
     restored.map_err(|e| format!("{} ({e})", file.path.display()))
 }
 
-/// A synced file in the same folder and with the same permissions, or those of any new file.
+/// Creates a synced file in the same folder, with the same permissions or those of a new file.
 fn write_beside(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let mut builder = Builder::new();
     builder.prefix(STAGED);
@@ -109,7 +111,7 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
-/// The content of a file; none when there is no file.
+/// Reads a file; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -167,10 +169,10 @@ mod tests {
         ];
         let mut folders = Vec::new();
         let staged = stage(&files, &mut folders).unwrap();
-        // Somebody makes a folder of that name meanwhile.
+        // Another process creates a folder of that name.
         fs::create_dir(&blocked).unwrap();
         let error = swap(&files, staged).unwrap_err();
-        assert_eq!(error.hints.first().map(String::as_str), Some("the other files are as they were"));
+        assert_eq!(error.hints.first().map(String::as_str), Some("the other files are unchanged"));
         assert_eq!(fs::read_to_string(&old).unwrap(), "1");
         assert_eq!(
             (names(folder.path()), names(&folder.path().join("made"))),
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_changed_meanwhile_is_not_overwritten() {
+    fn a_file_that_has_changed_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rose");
         fs::write(&path, "theirs").unwrap();
