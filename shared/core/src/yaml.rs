@@ -1,8 +1,9 @@
-//! The documents of a YAML or JSON text: where each begins, and each as the JSON that Go's tools would read from it.
+//! The documents of a YAML or JSON text: the start of each, and each as the JSON that Go's tools would read from it.
 //!
-//! Kubernetes' tools cut a file at lines that begin with `---`, or read it as a stream of JSON objects when its first
-//! character is `{`; such lines may stand between the objects, too. A document is parsed only when [`Document::value`] is called, so a caller can keep an index of
-//! documents and read few of them. A file that is too large to hold comes in pieces: [`whole`] says where to cut them.
+//! Kubernetes' tools split a file at lines that begin with `---`, or read it as a stream of JSON objects when its first
+//! character is `{`; such lines may also separate the objects. A document is parsed only when [`Document::value`] is
+//! called, so a caller can keep an index of documents and read few of them. A file that is too large for memory is read in
+//! pieces: [`whole`] returns where to split.
 
 mod checked;
 pub(crate) mod outline;
@@ -20,35 +21,35 @@ use self::checked::Reading;
 pub(crate) use self::yaml11::Word;
 use crate::budget::{self, Exceeded};
 
-/// A text with more brackets is looked at before it is parsed: how deep are they?
+/// The depth of brackets is checked before parsing if a text has more brackets.
 const MOST_BRACKETS: usize = 5_000;
 
-/// Most directives (`%TAG`) of a document.
+/// Maximum number of directives (`%TAG`) of a document.
 const MOST_DIRECTIVES: usize = 100;
 
 /// Why a text could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct Error {
-    /// Line in the text, from 1.
+    /// Line in the text, starting at 1.
     pub line: usize,
-    /// What the parser says.
+    /// The parser's message.
     pub message: String,
-    /// What to do about it, if it is not to correct the text.
+    /// How to fix it, if not by correcting the text.
     pub hint: Option<&'static str>,
 }
 
-/// How a text is written.
+/// The format of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// JSON objects, one after the other.
+    /// JSON objects, one after another.
     Json,
     /// YAML documents.
     Yaml,
 }
 
 impl Format {
-    /// The format of a text by its first character; none while it holds only white space.
+    /// Returns the format of a text by its first character; `None` while it contains only white space.
     pub fn of(start: &[u8]) -> Option<Self> {
         let first = start.strip_prefix(BOM).unwrap_or(start).trim_ascii_start().first()?;
         Some(if *first == b'{' { Self::Json } else { Self::Yaml })
@@ -57,53 +58,53 @@ impl Format {
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
-/// What a YAML text says, and what of it may be meant otherwise.
+/// The content of a YAML text, with scalars that may have been meant otherwise.
 #[derive(Debug)]
 pub(crate) struct Read {
     pub(crate) value: Value,
-    /// Keys that stand twice in one mapping.
+    /// Duplicate keys of mappings.
     pub(crate) repeated: Vec<String>,
-    /// Words without quotes that are not their text.
+    /// Unquoted words that are not strings.
     pub(crate) words: Vec<Word>,
 }
 
-/// A step on the way to a part of a document.
+/// A step of the path to a part of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Into a field of a map.
+    /// To a field of a map.
     Field(String),
-    /// Into an item of a list.
+    /// To an item of a list.
     Item(usize),
 }
 
 /// One document of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
-    /// Line of the text on which the document's content begins, from 1.
+    /// Line of the text on which the document's content begins, starting at 1.
     pub line: usize,
-    /// Byte offset of `text` in the whole.
+    /// Byte offset of `text` in the whole text.
     pub offset: usize,
     /// The document.
     pub text: &'a str,
-    /// How it is written.
+    /// Its format.
     pub format: Format,
 }
 
 impl Document<'_> {
-    /// The document as JSON; `null` when it holds nothing but comments. Of a key given twice the last one counts.
+    /// Returns the document as JSON; `null` when it contains nothing but comments. Of duplicate keys the last one is used.
     pub fn value(&self) -> Result<Value, Error> {
         self.parse().map(|(value, _)| value)
     }
 
-    /// The document as JSON, and the keys that stand twice in one mapping of a YAML document.
+    /// Returns the document as JSON, and the duplicate keys of the mappings of a YAML document.
     ///
-    /// A map in braces without quotes is YAML also where JSON is expected, and JSON indented by tabs is JSON also where YAML is expected:
-    /// kubectl tries the other one as well.
+    /// A map in braces without quotes is YAML even where JSON is expected, and JSON indented by tabs is JSON even where
+    /// YAML is expected: like kubectl, this tries the other format as well.
     pub fn parse(&self) -> Result<(Value, Vec<String>), Error> {
         self.parse_within(budget::Document::MANIFEST)
     }
 
-    /// The same, within other limits.
+    /// Like [`Self::parse`], within other limits.
     pub fn parse_within(&self, limits: budget::Document) -> Result<(Value, Vec<String>), Error> {
         let json = || self.read_json(limits);
         let yaml = || self.read_yaml(self.text, limits).map(|read| (read.value, read.repeated));
@@ -120,7 +121,7 @@ impl Document<'_> {
         }
     }
 
-    /// The line of the whole on which a part of the document stands; that of the part around it when it is not there.
+    /// Returns the line of a part of the document in the whole text; for a missing part, that of its parent.
     pub fn line_of(&self, path: &[Step]) -> usize {
         let Some(outline) = outline::outline(self.text) else { return self.line };
         let mut at = outline.range.start;
@@ -136,7 +137,7 @@ impl Document<'_> {
         self.line + newlines(&self.text.as_bytes()[..at])
     }
 
-    /// Reads a YAML text that stands for the document's own, line for line.
+    /// Reads a YAML text that replaces the document's own, line by line.
     pub(crate) fn read(&self, text: &str) -> Result<Read, Error> {
         self.read_yaml(text, budget::Document::MANIFEST)
     }
@@ -160,12 +161,12 @@ impl Document<'_> {
         Ok(Read { value, repeated: reading.repeated.into_inner(), words })
     }
 
-    /// Refuses what would keep the parser busy: its work grows with the square of how deep brackets are, however deep its reader goes, and
-    /// of how many directives there are.
+    /// Rejects documents that would take the parser too long: its work is quadratic in the depth of brackets, independent
+    /// of the reader's depth limit, and in the number of directives.
     fn check_work(&self, text: &str, depth: usize) -> Result<(), Error> {
         if text.lines().filter(|line| line.starts_with('%')).nth(MOST_DIRECTIVES).is_some() {
             let message = format!("the document has more than {MOST_DIRECTIVES} directives");
-            return Err(Error { line: self.line, message, hint: Some("leave out those that are not used") });
+            return Err(Error { line: self.line, message, hint: Some("remove unused directives") });
         }
         if memchr::memchr2_iter(b'[', b'{', text.as_bytes()).nth(MOST_BRACKETS).is_none() {
             return Ok(());
@@ -176,7 +177,7 @@ impl Document<'_> {
         };
         let mut level = 0_usize;
         for event in Parser::new_from_str(text) {
-            // What is no YAML for this parser is none for the other, unless it ends at a depth of its own.
+            // Invalid YAML for this parser is also invalid for the other one, unless this one stops at its own depth limit.
             let (event, span) = event.map_err(|error| {
                 let (line, message) = (self.line + error.marker().line().max(1) - 1, error.to_string());
                 if message.starts_with("recursion limit") {
@@ -207,7 +208,7 @@ impl Document<'_> {
         })
     }
 
-    /// An error that many lines into the document: that a limit was exceeded, if one was.
+    /// Returns an error that many lines into the document; if a limit was exceeded, the error is about the limit.
     fn error(&self, lines: usize, message: String, reading: &Reading) -> Error {
         let line = self.line + lines;
         match reading.meter.exceeded() {
@@ -216,20 +217,20 @@ impl Document<'_> {
         }
     }
 
-    /// The error of a parser of this document's JSON, with the line in the whole.
+    /// Returns the error of a parser of this document's JSON, with the line in the whole text.
     pub(crate) fn json_error(&self, error: &serde_json::Error) -> Error {
         let within = if self.format == Format::Json { error.line().max(1) - 1 } else { 0 };
         Error { line: self.line + within, message: error.to_string(), hint: None }
     }
 }
 
-/// The documents of a text, in order, without empty ones. What stands behind a whole object of a JSON text and is neither another one
-/// nor a line of dashes is a document, too, which no parser will read.
+/// Returns the documents of a text, in order, without empty ones. Text after a whole object of a JSON text that is neither
+/// another object nor a separator is a document as well, which no parser accepts.
 pub fn documents(bytes: &[u8]) -> Result<Vec<Document<'_>>, Error> {
     documents_at(bytes, Format::of(bytes).unwrap_or(Format::Yaml), 1, 0)
 }
 
-/// The documents of a piece of a text, which begins on that line and at that offset.
+/// Returns the documents of a piece of a text that begins on that line and at that offset.
 pub fn documents_at(bytes: &[u8], format: Format, line: usize, offset: usize) -> Result<Vec<Document<'_>>, Error> {
     let text = std::str::from_utf8(bytes).map_err(|e| Error {
         line: line + newlines(&bytes[..e.valid_up_to()]),
@@ -244,20 +245,20 @@ pub fn documents_at(bytes: &[u8], format: Format, line: usize, offset: usize) ->
     })
 }
 
-/// A value as YAML that YAML 1.1 and YAML 1.2 read alike.
+/// Renders a value as YAML that YAML 1.1 and YAML 1.2 read alike.
 ///
 /// # Errors
-/// The value has a map whose keys are no text.
+/// The value contains a map with keys that are not strings.
 pub fn to_string(value: &impl Serialize) -> Result<String, serde_yaml::Error> {
     serde_yaml::to_string(value).map(yaml11::quote)
 }
 
-/// The first document of a text as JSON; `null` for an empty text.
+/// Returns the first document of a text as JSON; `null` for an empty text.
 pub fn first(bytes: &[u8]) -> Result<Value, Error> {
     documents(bytes)?.first().map_or(Ok(Value::Null), Document::value)
 }
 
-/// How many bytes at the start of a text are whole documents, if more of the text is yet to come.
+/// Returns the number of bytes at the start of a text that are whole documents, if more of the text follows.
 pub fn whole(bytes: &[u8], format: Format) -> usize {
     match format {
         Format::Json => {
@@ -285,12 +286,12 @@ fn newlines(bytes: &[u8]) -> usize {
 struct Part {
     range: Range<usize>,
     format: Format,
-    /// Does it end where it ends, whatever follows?
+    /// Whether its end does not depend on what follows.
     is_whole: bool,
 }
 
-/// The next part from an offset on. Objects follow each other, with or without lines of dashes between them. Behind such a line a
-/// document may be YAML as well; that, and what is no object, ends at the next such line.
+/// Returns the next part from an offset. Objects follow each other, with or without separator lines between them. After a
+/// separator a document may also be YAML; that, and text that is not an object, ends at the next separator.
 fn next_part(bytes: &[u8], mut at: usize) -> Option<Part> {
     let mut is_separated = false;
     loop {
@@ -308,7 +309,7 @@ fn next_part(bytes: &[u8], mut at: usize) -> Option<Part> {
             first => {
                 let is_object = *first == b'{';
                 let end = if is_object { json_end(bytes, at) } else { None };
-                // No object has a line of dashes in it: one that seems to is broken, however much of the text is there yet.
+                // No object contains a separator line: an apparent one is invalid, however much of the text has been read.
                 let next = memmem::find_iter(&bytes[at..end.unwrap_or(bytes.len())], b"\n---")
                     .map(|n| at + n + 1)
                     .find(|n| is_separator(bytes, *n));
@@ -323,7 +324,7 @@ fn next_part(bytes: &[u8], mut at: usize) -> Option<Part> {
     }
 }
 
-/// Does a line that separates documents begin here?
+/// Returns whether a separator line begins here.
 fn is_separator(bytes: &[u8], at: usize) -> bool {
     let begins_line = at == 0 || bytes[at - 1] == b'\n';
     begins_line && bytes[at..].starts_with(b"---") && bytes.get(at + 3).is_none_or(|b| is_blank(*b))
@@ -341,7 +342,8 @@ fn json_documents(text: &str, mut line: usize, offset: usize) -> Vec<Document<'_
     documents
 }
 
-/// Where the object that begins at an offset, white space allowed before it, ends; none when it does not, or is none.
+/// Returns the end of the object that begins at an offset, after optional white space; `None` if it is incomplete or not an
+/// object.
 fn json_end(bytes: &[u8], from: usize) -> Option<usize> {
     let rest = bytes.get(from..)?;
     let rest = rest.strip_prefix(BOM).unwrap_or(rest).trim_ascii_start();
@@ -366,7 +368,7 @@ fn json_end(bytes: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-/// The closing quote of a string whose content begins at an offset.
+/// Returns the closing quote of a string whose content begins at an offset.
 fn string_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
@@ -400,7 +402,7 @@ fn yaml_documents(text: &str, first_line: usize, offset: usize) -> Vec<Document<
         push(start, at, line);
         lines += newlines(&bytes[counted..at]);
         counted = at;
-        // What stands behind the dashes is part of the document only when it is content.
+        // Text after the dashes is part of the document only when it is content.
         let comment = rest.trim_start().starts_with('#') || rest.trim().is_empty();
         (start, line) = if comment { (end, first_line + lines + 1) } else { (at + 3, first_line + lines) };
     }
@@ -461,7 +463,7 @@ mod tests {
         let first = |path: &[Step]| documents[0].line_of(path);
         assert_eq!((first(&[]), first(&[field("a")]), first(&[field("a"), Step::Item(0), field("c")])), (2, 2, 4));
         assert_eq!(first(&[field("a"), Step::Item(0), field("c"), field("e")]), 5);
-        assert_eq!(first(&[field("a"), field("x")]), 2, "that of the part around it");
+        assert_eq!(first(&[field("a"), field("x")]), 2, "the line of the parent");
         assert_eq!(documents[1].line_of(&[field("f"), Step::Item(1), field("h")]), 9);
     }
 
@@ -512,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_keep_the_parser_busy_is_refused_before() {
+    fn documents_that_would_take_the_parser_too_long_are_rejected() {
         let refused = |text: &str| documents(text.as_bytes()).unwrap()[0].value().unwrap_err().message;
         let depth = "the document has more than 120 levels of maps and lists";
         for open in ["[", "[ \"]\", ", "[ # ]\n", "[ ']', ", "{a: "] {
@@ -520,7 +522,7 @@ mod tests {
         }
         let tags: String = (0..20_000).map(|n| format!("%TAG !e{n}! tag:x{n},2000:\n")).collect();
         assert_eq!(refused(&tags), "the document has more than 100 directives");
-        // Many brackets that are not deep are read, and those of texts are none.
+        // Many brackets that are not nested deeply are accepted, and brackets in strings are ignored.
         let many = format!("a: [{}]\nb: '{}'\n", "[1], ".repeat(20_000), "[".repeat(20_000));
         assert_eq!(values(&many)[0].1["a"].as_array().unwrap().len(), 20_000);
     }

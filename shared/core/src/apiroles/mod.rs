@@ -1,8 +1,8 @@
-//! The ClusterRoles `NAME-VERSION-{admin,edit,view,crdview}` for each API that a ClusterServiceVersion provides: people get rights on it
-//! through the ClusterRoles that gather them by label (olm-behaviour/operatorgroup.md#clusterroles).
+//! The ClusterRoles `NAME-VERSION-{admin,edit,view,crdview}` for each API that a ClusterServiceVersion provides: users get
+//! permissions through the ClusterRoles that aggregate them by label (olm-behaviour/operatorgroup.md#clusterroles).
 //!
-//! *Guarantees*: two ClusterServiceVersions that provide the same API want the same ClusterRoles. They go with the
-//! CustomResourceDefinition or APIService, not with the ClusterServiceVersion.
+//! *Guarantees*: two ClusterServiceVersions that provide the same API require the same ClusterRoles. These are owned by the
+//! CustomResourceDefinition or APIService, not by the ClusterServiceVersion.
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +20,7 @@ use crate::world::{Reader, kind};
 const VERBS: [(&str, &[&str]); 3] =
     [("admin", &["*"]), ("edit", &["create", "update", "patch", "delete"]), ("view", &["get", "list", "watch"])];
 
-/// Plans the ClusterRoles of what one ClusterServiceVersion provides, as soon as it has succeeded.
+/// Plans the ClusterRoles of what one ClusterServiceVersion provides, once it has succeeded.
 pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
     let csv = world
         .json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name)
@@ -31,14 +31,14 @@ pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
     Plan::unordered(actions)
 }
 
-/// The ClusterRoles for all that is provided and there.
+/// Returns the ClusterRoles for all existing provided APIs.
 fn wanted(world: &Reader<'_>, csv: &Value) -> Vec<Value> {
     let mut roles = Vec::new();
     for crd in Csv::of(csv).owned_crds() {
         let (name, version) = (object::text(crd, &["name"]), object::text(crd, &["version"]));
         let Some((plural, group)) = name.split_once('.') else { continue };
         let Some(owner) = world.json(&kind::CUSTOM_RESOURCE_DEFINITION, "", name) else { continue };
-        // OLM writes the kind in lower case: a real OLM that took over would write it again.
+        // OLM writes the kind in lower case: OLM would write it again after a takeover.
         let api = Api {
             gvk: Gvk::new(group, version, object::kind(crd)),
             resource: plural,
@@ -82,7 +82,8 @@ impl Api<'_> {
         })
     }
 
-    /// A ClusterRole whose rule is gathered by the roles of that suffix: Kubernetes' own, and those of OperatorGroups.
+    /// Returns a ClusterRole whose rule is aggregated by the roles of that suffix: those of Kubernetes and of
+    /// OperatorGroups.
     fn role(&self, name: &str, gathered_by: &str, rule: Value) -> Value {
         let hash = hash::gvk_hash(&self.gvk);
         json!({
@@ -108,7 +109,7 @@ fn owner_reference(api_version: &str, kind: &str, owner: &Value) -> Value {
     })
 }
 
-/// Creates or mends a ClusterRole; labels and owners of others stay.
+/// Creates or restores a ClusterRole; labels and owners of others are preserved.
 fn ensure(world: &Reader<'_>, role: &Value) -> Option<Action> {
     let Some(present) = world.json(&kind::CLUSTER_ROLE, "", object::name(role)) else {
         return Some(Action::Create(role.clone()));

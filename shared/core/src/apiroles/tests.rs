@@ -47,7 +47,7 @@ fn created(plan: Plan) -> Vec<Value> {
 }
 
 #[test]
-fn each_api_that_is_there_gets_its_roles() {
+fn each_existing_api_gets_its_roles() {
     let roles = created(planned(&world("Succeeded")));
     let summary: Vec<(&str, String, &str)> = roles
         .iter()
@@ -97,7 +97,7 @@ fn each_api_that_is_there_gets_its_roles() {
 }
 
 #[test]
-fn they_are_mended_without_fighting_over_the_rest() {
+fn they_are_restored_without_changing_other_fields() {
     let mut world = world("Succeeded");
     for role in created(planned(&world)) {
         world.apply(role);
@@ -117,7 +117,7 @@ fn they_are_mended_without_fighting_over_the_rest() {
 }
 
 #[test]
-fn nothing_is_made_before_success_or_for_copies() {
+fn nothing_is_created_before_success_or_for_copies() {
     assert_eq!(planned(&world("Installing")), Plan::nothing());
     let mut world = world("Succeeded");
     let mut copy = csv("Succeeded");

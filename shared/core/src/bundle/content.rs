@@ -1,4 +1,4 @@
-//! The objects of a bundle as the JSON texts that a catalog serves.
+//! The objects of a bundle as JSON texts, as a catalog serves them.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use crate::{go_format, yaml};
 pub struct BundleContent {
     /// The CSV as JSON; empty when the bundle has none.
     pub csv_json: Arc<str>,
-    /// Every object as JSON, the CSV among them, in the order in which a catalog serves them.
+    /// Every object as JSON, including the CSV, in the order in which a catalog serves them.
     pub objects: Arc<[Arc<str>]>,
 }
 
 impl BundleContent {
-    /// From objects in the order of their files: as JSON in the order that opm gives them, which is that of their base64.
+    /// Converts objects in the order of their files to JSON in opm's order, which is that of their base64.
     pub(crate) fn of_objects(objects: &[Value], csv: &Value) -> Self {
         let mut encoded: Vec<(String, Arc<str>, bool)> = objects
             .iter()
@@ -38,7 +38,7 @@ impl BundleContent {
         Self { csv_json: csv_json.unwrap_or_default(), objects }
     }
 
-    /// A digest, `sha256:…`, of all objects, in whatever order they are.
+    /// Returns a digest, `sha256:…`, of all objects, independent of their order.
     pub fn digest(&self) -> String {
         let mut objects: Vec<&Arc<str>> = self.objects.iter().collect();
         objects.sort_unstable();
@@ -51,13 +51,14 @@ impl BundleContent {
         format!("sha256:{}", hex(&digest.finalize()))
     }
 
-    /// From objects in the order of their files, which is kept: so a bundle is unpacked.
+    /// Converts objects in the order of their files, which is preserved as when a bundle is unpacked.
     pub(crate) fn in_order(objects: &[Value], csv: &Value) -> Self {
         let objects: Arc<[Arc<str>]> = objects.iter().map(|object| go_format::json(object).into()).collect();
         Self { csv_json: go_format::json(csv).into(), objects }
     }
 
-    /// From the `olm.bundle.object` properties of a blob, base64 of YAML or JSON, in their order; the first CSV is the CSV.
+    /// Decodes the `olm.bundle.object` properties of a blob, base64 of YAML or JSON, in their order; the first CSV is the
+    /// CSV.
     pub(crate) fn of_properties(properties: &[Value]) -> Result<Self, String> {
         let mut content = Self::default();
         let mut objects = Vec::new();
@@ -65,7 +66,7 @@ impl BundleContent {
             let bytes = decode_data(text(property, &["value", "data"]))
                 .map_err(|e| format!("the data of an {BUNDLE_OBJECT} property: {e}"))?;
             let object = yaml::first(&bytes).map_err(|e| format!("an object of the bundle cannot be read: {e}"))?;
-            // JSON is served as it was written.
+            // JSON is served unchanged.
             let json: Arc<str> = match String::from_utf8(bytes) {
                 Ok(text) if text.starts_with('{') => text.into(),
                 _ => go_format::json(&object).into(),
@@ -79,13 +80,13 @@ impl BundleContent {
         Ok(content)
     }
 
-    /// Are there no objects?
+    /// Returns whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.csv_json.is_empty()
     }
 }
 
-/// The bytes of a `[]byte` of Go's JSON: base64, in which line breaks do not count.
+/// Decodes a `[]byte` of Go's JSON: base64, in which line breaks are ignored.
 pub(crate) fn decode_data(data: &str) -> Result<Vec<u8>, String> {
     let decoded = if data.contains(['\n', '\r']) {
         STANDARD.decode(data.replace(['\n', '\r'], ""))
@@ -95,7 +96,7 @@ pub(crate) fn decode_data(data: &str) -> Result<Vec<u8>, String> {
     decoded.map_err(|e| format!("not base64: {e}"))
 }
 
-/// Bytes in base64 as opm writes them again: without line breaks. What is no base64 stays as it is.
+/// Encodes bytes in base64 as opm does: without line breaks. Invalid base64 is not changed.
 pub(crate) fn encoded_again(data: &str) -> String {
     decode_data(data).map_or_else(|_| data.to_owned(), |bytes| STANDARD.encode(bytes))
 }

@@ -1,10 +1,10 @@
-//! Bundles: a directory of manifests and metadata, and what a catalog says of it.
+//! Bundles: a directory of manifests and metadata, and its representation in a catalog.
 //!
 //! ```text
-//!   files (path, bytes) --read--> Bundle --render--> Rendered   what opm render and the registry server answer
-//!                           --steps--> the steps of an InstallPlan --optional--> those it may go on without
-//!                                                                  --reference--> those that have no manifests
-//!   image --shell--> unpack: what is known of getting the files
+//!   files (path, bytes) --read--> Bundle --render--> Rendered   output of opm render and of the registry server
+//!                           --steps--> the steps of an InstallPlan --optional--> optional steps
+//!                                                                  --reference--> steps without manifests
+//!   image --shell--> unpack: the state of pulling the files
 //! ```
 //!
 //! The format is `registry+v1` (olm-behaviour/opm.md#bundle-format). Nothing here reads the disk: the shell does.
@@ -35,27 +35,27 @@ use crate::api::object::{Gvk, at, list, text};
 /// A file that the shell has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Path as people should see it in messages, with `/` between its parts.
+    /// Path for messages, with `/` as separator.
     pub path: String,
     /// Content.
     pub bytes: Arc<[u8]>,
 }
 
 impl File {
-    /// A file.
+    /// Creates a file.
     pub fn new(path: impl Into<String>, bytes: impl Into<Arc<[u8]>>) -> Self {
         Self { path: path.into(), bytes: bytes.into() }
     }
 }
 
-/// A `registry+v1` bundle as its directory holds it.
+/// A `registry+v1` bundle as in its directory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bundle {
-    /// Directory, as people should see it in messages.
+    /// Directory, for messages.
     pub path: String,
     /// The CSV.
     pub csv: Value,
-    /// All objects, the CSV among them, in the order of their files' names.
+    /// All objects, including the CSV, in the order of their file names.
     pub objects: Vec<Value>,
     /// `annotations` of the metadata.
     pub annotations: BTreeMap<String, String>,
@@ -66,43 +66,43 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Name of the CSV, which is the name of the bundle.
+    /// Returns the name of the CSV, which is the name of the bundle.
     pub fn name(&self) -> &str {
         text(&self.csv, &["metadata", "name"])
     }
 
-    /// Package that the annotations name.
+    /// Returns the package in the annotations.
     pub fn package(&self) -> &str {
         self.annotation("package.v1")
     }
 
-    /// Channels that the annotations name.
+    /// Returns the channels in the annotations.
     pub fn channels(&self) -> Vec<&str> {
         self.annotation("channels.v1").split(',').map(str::trim).filter(|c| !c.is_empty()).collect()
     }
 
-    /// Default channel that the annotations name; empty when none.
+    /// Returns the default channel in the annotations; empty when none.
     pub fn default_channel(&self) -> &str {
         self.annotation("channel.default.v1")
     }
 
-    /// Version of the CSV; empty when it has none.
+    /// Returns the version of the CSV; empty when it has none.
     pub fn version(&self) -> &str {
         text(&self.csv, &["spec", "version"])
     }
 
-    /// `olm.skipRange` of the CSV; empty when it has none.
+    /// Returns the `olm.skipRange` of the CSV; empty when it has none.
     pub fn skip_range(&self) -> &str {
         text(&self.csv, &["metadata", "annotations", "olm.skipRange"])
     }
 
-    /// Every version of every CRD in the bundle, then the owned API services.
+    /// Returns every version of every CRD in the bundle, then the owned API services.
     pub fn provided_apis(&self) -> Vec<Gvk> {
         let crds = self.objects.iter().filter(|o| text(o, &["kind"]) == "CustomResourceDefinition");
         crds.flat_map(crd_apis).chain(self.api_services("owned")).collect()
     }
 
-    /// The APIs that the CSV requires.
+    /// Returns the APIs that the CSV requires.
     pub fn required_apis(&self) -> Vec<Gvk> {
         let crds = list(&self.csv, &["spec", "customresourcedefinitions", "required"]).iter().map(|crd| {
             let group = text(crd, &["name"]).split_once('.').map_or("", |(_, group)| group);
@@ -122,32 +122,32 @@ impl Bundle {
     }
 }
 
-/// What a catalog says of a bundle: an `olm.bundle` blob and the registry protocol's fields, taken together.
+/// A bundle in a catalog: an `olm.bundle` blob combined with the registry protocol's fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rendered {
     /// Name of the bundle.
     pub name: String,
     /// Package.
     pub package: String,
-    /// Version as the `olm.package` property has it.
+    /// Version in the `olm.package` property.
     pub version: String,
     /// `olm.skipRange` of the CSV; empty when it has none.
     pub skip_range: String,
     /// Properties sorted by type, then value, without those that carry objects.
     pub properties: Vec<Property>,
-    /// Dependencies in the registry protocol's words.
+    /// Dependencies in the form of the registry protocol.
     pub dependencies: Vec<Property>,
     /// APIs that the bundle provides.
     pub provided_apis: Vec<Gvk>,
     /// APIs that the bundle requires.
     pub required_apis: Vec<Gvk>,
-    /// Name and reference of every image that the bundle mentions.
+    /// Name and reference of every image that the bundle references.
     pub related_images: Vec<(String, String)>,
     /// The objects as JSON.
     pub content: BundleContent,
 }
 
-/// Group, kind and each version of a CRD in either of its API versions.
+/// Returns group, kind and each version of a CRD in either of its API versions.
 pub(crate) fn crd_apis(crd: &Value) -> Vec<Gvk> {
     let spec = at(crd, &["spec"]);
     let api = |version: &str| Gvk::new(text(spec, &["group"]), version, text(spec, &["names", "kind"]));

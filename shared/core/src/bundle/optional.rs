@@ -1,4 +1,4 @@
-//! Optional manifests: what of a bundle an install may go on without (olm-behaviour/README.md#design-and-code).
+//! Optional manifests: those without which a bundle can be installed (olm-behaviour/README.md#design-and-code).
 //!
 //! ```yaml
 //! properties:
@@ -13,7 +13,8 @@ use serde_json::Value;
 use super::property;
 use crate::api::object::{self, Gvk};
 
-/// Kinds that are never optional: OLM's own, and those that every cluster has. No group: the kind is enough, as it is for OLM.
+/// Kinds that are never optional: OLM's own, and those that every cluster has. Without a group the kind alone is compared,
+/// as in OLM.
 const CORE: [(Option<&str>, &str); 12] = [
     (None, "BundleSecret"),
     (None, "ClusterServiceVersion"),
@@ -29,15 +30,15 @@ const CORE: [(Option<&str>, &str); 12] = [
     (Some("rbac.authorization.k8s.io"), "RoleBinding"),
 ];
 
-/// Can an object of that kind be optional at all? A `Service` of Knative can, one of Kubernetes cannot.
+/// Returns whether an object of that kind can be optional. A `Service` of Knative can, one of Kubernetes cannot.
 pub fn may_be_optional(gvk: &Gvk) -> bool {
     !CORE.iter().any(|(group, kind)| *kind == gvk.kind && group.is_none_or(|group| group == gvk.group))
 }
 
-/// Names one object of a bundle.
+/// Identifies one object of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionalManifest {
-    /// API group. A version behind it does not matter.
+    /// API group. A version after it is ignored.
     pub group: String,
     /// Kind.
     pub kind: String,
@@ -48,7 +49,7 @@ pub struct OptionalManifest {
 }
 
 impl OptionalManifest {
-    /// Is it that object?
+    /// Returns whether it identifies that object.
     fn is(&self, gvk: &Gvk, namespace: &str, name: &str) -> bool {
         let group = self.group.split('/').next().unwrap_or_default();
         let same_group = group == gvk.group || self.group == gvk.api_version();
@@ -59,10 +60,10 @@ impl OptionalManifest {
 /// Reads the value of a property `olm.manifests.optional`.
 ///
 /// # Errors
-/// What is wrong with it, in a sentence without a subject. Half a list is no list: nothing of such a value counts.
+/// What is wrong with it, in a sentence without a subject. A partly valid value is ignored as a whole.
 pub fn read(value: &Value) -> Result<Vec<OptionalManifest>, String> {
     let Some(manifests) = value.get("manifests").and_then(Value::as_array) else {
-        return Err("the value needs a list `manifests`".to_owned());
+        return Err("the value has no list `manifests`".to_owned());
     };
     let one = |(n, manifest): (usize, &Value)| {
         if !manifest.is_object() {
@@ -71,7 +72,7 @@ pub fn read(value: &Value) -> Result<Vec<OptionalManifest>, String> {
         let text = |key: &str| match manifest.get(key) {
             None | Some(Value::Null) => Ok(String::new()),
             Some(Value::String(text)) => Ok(text.clone()),
-            Some(other) => Err(format!("manifests[{n}].{key} is {other}, which is not a text")),
+            Some(other) => Err(format!("manifests[{n}].{key} is {other}, which is not a string")),
         };
         let read = OptionalManifest {
             group: text("group")?,
@@ -89,8 +90,8 @@ pub fn read(value: &Value) -> Result<Vec<OptionalManifest>, String> {
     manifests.iter().enumerate().map(one).collect()
 }
 
-/// Marks the steps of a bundle that its properties (each `{type, value}`) call optional. What is named and not there is ignored.
-/// The answer says what cannot be read, a sentence for each property.
+/// Marks the steps of a bundle that its properties (each `{type, value}`) declare optional. Missing objects are ignored.
+/// Returns what cannot be read, one sentence for each property.
 pub fn mark(steps: &mut [Value], properties: &[Value]) -> Vec<String> {
     let (mut named, mut unreadable) = (Vec::new(), Vec::new());
     for property in properties.iter().filter(|p| object::text(p, &["type"]) == property::MANIFESTS_OPTIONAL) {
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_other_groups_that_have_the_name_of_a_core_kind_may_be_optional() {
+    fn kinds_of_other_groups_with_the_name_of_a_core_kind_may_be_optional() {
         for (api_version, kind) in
             [("serving.knative.dev/v1", "Service"), ("apps.open-cluster-management.io/v1", "Subscription")]
         {
@@ -200,18 +201,18 @@ mod tests {
             assert!(marked(named.clone(), step(api_version, kind, "rose", None)), "{kind}");
             assert!(!marked(named, step("operators.coreos.com/v1alpha1", kind, "rose", None)), "{kind}");
         }
-        // What OLM makes a ClusterServiceVersion of is one, whatever the bundle calls its group.
+        // A ClusterServiceVersion of OLM, whatever group the bundle's manifest has.
         assert!(!may_be_optional(&Gvk::new("", "v1alpha1", "ClusterServiceVersion")));
     }
 
     #[test]
-    fn what_cannot_be_read_is_told() {
+    fn invalid_values_are_reported() {
         for (value, problem) in [
-            (json!(null), "the value needs a list `manifests`"),
-            (json!([]), "the value needs a list `manifests`"),
-            (json!({ "manifests": {} }), "the value needs a list `manifests`"),
+            (json!(null), "the value has no list `manifests`"),
+            (json!([]), "the value has no list `manifests`"),
+            (json!({ "manifests": {} }), "the value has no list `manifests`"),
             (json!({ "manifests": ["rose"] }), "manifests[0] is not a map with group, kind, namespace and name"),
-            (json!({ "manifests": [{ "kind": "Pod", "name": 1 }] }), "manifests[0].name is 1, which is not a text"),
+            (json!({ "manifests": [{ "kind": "Pod", "name": 1 }] }), "manifests[0].name is 1, which is not a string"),
             (json!({ "manifests": [{ "kind": "Pod" }] }), "manifests[0].name is missing"),
             (json!({ "manifests": [{ "kind": "Pod", "name": "a" }, { "name": "b" }] }), "manifests[1].kind is missing"),
         ] {

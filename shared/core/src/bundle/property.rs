@@ -1,11 +1,11 @@
-//! Properties and dependencies: a type and a value that the type explains.
+//! Properties and dependencies: a type, and a value whose meaning depends on the type.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::api::object::{Gvk, text};
 
-/// The package and version that a bundle is.
+/// The package and version of a bundle.
 pub const PACKAGE: &str = "olm.package";
 /// An API that a bundle provides; as a dependency, one that it requires.
 pub const GVK: &str = "olm.gvk";
@@ -21,15 +21,15 @@ pub const LABEL_REQUIRED: &str = "olm.label.required";
 pub const CONSTRAINT: &str = "olm.constraint";
 /// A whole object of the bundle.
 pub const BUNDLE_OBJECT: &str = "olm.bundle.object";
-/// What of a bundle an install may go on without (enhancement `optional-manifest`).
+/// The manifests without which a bundle can be installed (enhancement `optional-manifest`).
 pub const MANIFESTS_OPTIONAL: &str = "olm.manifests.optional";
-/// The descriptive part of the CSV, in catalogs that leave the objects out.
+/// The descriptive part of the CSV, in catalogs without objects.
 pub const CSV_METADATA: &str = "olm.csv.metadata";
 
 /// A property or dependency of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Property {
-    /// Type, which says how to read the value: `olm.gvk`.
+    /// Type, which determines the form of the value: `olm.gvk`.
     #[serde(rename = "type", default)]
     pub type_: String,
     /// Value.
@@ -38,28 +38,28 @@ pub struct Property {
 }
 
 impl Property {
-    /// A property.
+    /// Creates a property.
     pub fn new(type_: &str, value: Value) -> Self {
         Self { type_: type_.to_owned(), value }
     }
 
-    /// `{group, kind, version}` under a type.
+    /// Creates a property with the value `{group, kind, version}`.
     pub fn gvk(type_: &str, gvk: &Gvk) -> Self {
         Self::new(type_, json!({"group": gvk.group, "kind": gvk.kind, "version": gvk.version}))
     }
 
-    /// `olm.package`.
+    /// Creates an `olm.package` property.
     pub fn package(name: &str, version: &str) -> Self {
         Self::new(PACKAGE, json!({"packageName": name, "version": version}))
     }
 
-    /// The value read as group, version and kind.
+    /// Reads the value as group, version and kind.
     pub fn as_gvk(&self) -> Gvk {
         Gvk::new(text(&self.value, &["group"]), text(&self.value, &["version"]), text(&self.value, &["kind"]))
     }
 
-    /// A dependency as the requirement that it stands for: `olm.gvk` becomes `olm.gvk.required`, `olm.package` with `version`
-    /// becomes `olm.package.required` with `versionRange`; others stay as they are.
+    /// Returns the requirement that a dependency stands for: `olm.gvk` becomes `olm.gvk.required`, `olm.package` with
+    /// `version` becomes `olm.package.required` with `versionRange`; others are not changed.
     pub fn required(&self) -> Self {
         match self.type_.as_str() {
             GVK => Self::gvk(GVK_REQUIRED, &self.as_gvk()),
@@ -71,14 +71,14 @@ impl Property {
         }
     }
 
-    /// The list of properties or dependencies at a key of an object; what has no type is left out.
+    /// Returns the list of properties or dependencies at a key of an object, without entries that have no type.
     pub(crate) fn list(object: &Value, key: &str) -> Vec<Self> {
         let items = object.get(key).and_then(Value::as_array).into_iter().flatten();
         items.filter_map(|item| Some(Self::new(item.get("type")?.as_str()?, item.get("value")?.clone()))).collect()
     }
 }
 
-/// The APIs that properties of a type name, in order and without repetition.
+/// Returns the APIs of properties of a type, in order and without duplicates.
 pub fn apis(properties: &[Property], type_: &str) -> Vec<Gvk> {
     let mut apis: Vec<Gvk> = properties.iter().filter(|p| p.type_ == type_).map(Property::as_gvk).collect();
     let mut seen = std::collections::BTreeSet::new();
@@ -86,8 +86,9 @@ pub fn apis(properties: &[Property], type_: &str) -> Vec<Gvk> {
     apis
 }
 
-/// The dependencies as the registry protocol words them, from the requirements among properties: `olm.gvk.required` becomes `olm.gvk` and
-/// `olm.package.required` becomes `olm.package` with `version` (olm-behaviour/opm.md#registry-protocol).
+/// Returns the dependencies in the form of the registry protocol, from the requirements among properties:
+/// `olm.gvk.required` becomes `olm.gvk`, and `olm.package.required` becomes `olm.package` with `version`
+/// (olm-behaviour/opm.md#registry-protocol).
 pub fn dependencies(properties: &[Property]) -> Vec<Property> {
     let dependency = |p: &Property| match p.type_.as_str() {
         GVK_REQUIRED => Some(Property::new(GVK, p.value.clone())),

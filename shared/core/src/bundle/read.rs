@@ -1,4 +1,4 @@
-//! A bundle directory's files become a [`Bundle`].
+//! Reads a bundle directory's files into a [`Bundle`].
 
 use serde_json::Value;
 
@@ -8,26 +8,27 @@ use crate::finding::Finding;
 use crate::yaml;
 
 impl Bundle {
-    /// Reads a bundle from the files of its directory, whose path begins every file's path.
+    /// Reads a bundle from the files of its directory, whose path is a prefix of every file's path.
     ///
-    /// As opm does: of `manifests/` the first document of each file directly in it, but no dot-files; of `metadata/` whatever
-    /// the files are called, the first with annotations, dependencies and properties. Of several CSVs the first counts.
-    /// The error is the first thing that makes the bundle unusable; a manifest that is no Kubernetes object is skipped.
+    /// As opm does: of `manifests/` the first document of each file directly in it, without dot-files; of `metadata/`,
+    /// independent of file names, the first file with annotations, dependencies and properties. Of several CSVs the first
+    /// one is used. The error is the first problem that makes the bundle unusable; a manifest that is not a Kubernetes
+    /// object is skipped.
     pub fn read(path: &str, files: &[File]) -> Result<Self, Finding> {
         let (bundle, unreadable) = Self::collect(path, files);
         bundle.check(unreadable)
     }
 
-    /// The objects of a bundle to install, from the files of its image: `manifests/NAME`, `metadata/NAME`.
+    /// Returns the objects of a bundle to install, from the files of its image: `manifests/NAME`, `metadata/NAME`.
     ///
-    /// Like OLM's unpacking this asks for nothing but a CSV; what a catalog needs besides is no matter any more.
+    /// Like OLM's unpacking this requires only a CSV; what else a catalog requires is not checked.
     pub(super) fn unpack(files: &[File]) -> Result<BundleContent, Finding> {
         let (bundle, unreadable) = Self::collect("", files);
         bundle.check_csv(unreadable.as_ref())?;
         Ok(BundleContent::in_order(&bundle.objects, &bundle.csv))
     }
 
-    /// The bundle as far as it can be read, and the first file that cannot.
+    /// Reads as much of the bundle as possible. Also returns the error of the first unreadable file.
     fn collect(path: &str, files: &[File]) -> (Self, Option<Finding>) {
         let mut bundle = Self { path: path.to_owned(), ..Self::default() };
         let mut unreadable = None;
@@ -80,11 +81,11 @@ impl Bundle {
         if !self.csv.is_null() {
             return Ok(());
         }
-        // A file that cannot be read is the likely reason.
+        // An unreadable file is the likely cause.
         Err(unreadable.cloned().unwrap_or_else(|| {
             Finding::new("no-csv", "no csv in bundle".to_owned())
                 .at(&self.path, 0)
-                .hint("put a ClusterServiceVersion into the bundle's manifests directory")
+                .hint("add a ClusterServiceVersion to the bundle's manifests directory")
         }))
     }
 
@@ -94,7 +95,7 @@ impl Bundle {
         if self.annotations.is_empty() {
             return Err(unreadable.unwrap_or_else(|| {
                 refused("no-annotations", "Could not find annotations file".to_owned())
-                    .hint("add metadata/annotations.yaml, which names the package and its channels")
+                    .hint("add metadata/annotations.yaml with the package and its channels")
             }));
         }
         for crd in self.objects.iter().filter(|o| text(o, &["kind"]) == "CustomResourceDefinition") {

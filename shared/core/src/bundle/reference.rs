@@ -1,6 +1,6 @@
-//! Steps whose manifests are kept elsewhere: OLM keeps those of an unpacked bundle in a ConfigMap
-//! (olm-behaviour/subscription.md#unpacked-bundles). What is there can be had again from the bundle's image, which the InstallPlan names as
-//! well.
+//! Steps whose manifests are stored elsewhere: OLM stores those of an unpacked bundle in a ConfigMap
+//! (olm-behaviour/subscription.md#unpacked-bundles). They can also be read from the bundle's image, which the InstallPlan
+//! contains.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -15,27 +15,27 @@ use crate::api::install_plan::{InstallPlan, Step};
 use crate::api::object;
 use crate::{go_format, yaml};
 
-/// Most bytes of a file in a ConfigMap, which itself may have a MiB.
+/// Maximum size of a decompressed file of a ConfigMap, which itself is limited to 1 MiB.
 const LARGEST_FILE: u64 = 64 << 20;
 
 /// A bundle that an InstallPlan looks up in its image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lookup<'p> {
-    /// Where the bundle is.
+    /// Location of the bundle.
     pub image: BundleImage,
-    /// The ClusterServiceVersion it replaces; empty when none.
+    /// The ClusterServiceVersion that it replaces; empty when none.
     pub replaces: &'p str,
     /// The list of its properties.
     pub properties: Value,
 }
 
-/// Does the text refer to the manifest instead of being it?
+/// Returns whether the text is a reference to a manifest instead of a manifest.
 pub fn is_reference(manifest: &str) -> bool {
     parse(manifest).is_some()
 }
 
 fn parse(manifest: &str) -> Option<Value> {
-    // Most manifests are no references, and many are long.
+    // Most manifests are not references, and many are long.
     if !manifest.contains("\"catalogSourceName\"") {
         return None;
     }
@@ -46,42 +46,42 @@ fn parse(manifest: &str) -> Option<Value> {
     is_one.then_some(value)
 }
 
-/// The list of properties of a bundle that a reference to one of its manifests repeats.
+/// Returns the bundle's list of properties, which a reference to one of its manifests repeats.
 pub fn properties(manifest: &str) -> Option<Value> {
     list(object::text(&parse(manifest)?, &["properties"]))
 }
 
-/// What the bundle of a manifest that is referred to replaces.
+/// Returns what the bundle of a referenced manifest replaces.
 pub fn replaces(manifest: &str) -> Option<String> {
     Some(object::text(&parse(manifest)?, &["replaces"]).to_owned())
 }
 
-/// Lists from `{"properties":[…]}`.
+/// Returns the list in `{"properties":[…]}`.
 fn list(text: &str) -> Option<Value> {
     let properties: Value = serde_json::from_str(text).ok()?;
     Some(object::at(&properties, &["properties"]).clone()).filter(Value::is_array)
 }
 
-/// The name of the ConfigMap, in the namespace of its catalog, in which OLM keeps what was in a bundle's image
+/// Returns the name of the ConfigMap, in the namespace of its catalog, in which OLM stores the content of a bundle's image
 /// (olm-behaviour/subscription.md#unpack-jobs).
 pub fn config_map_name(image: &str) -> String {
     let digest = sha256_hex(image);
-    // The name of an object may have so many characters.
+    // Maximum length of an object's name.
     digest[..63].to_owned()
 }
 
-/// The ConfigMap that a reference names: its namespace and name.
+/// Returns namespace and name of the ConfigMap in a reference.
 pub fn config_map(manifest: &str) -> Option<(String, String)> {
     let reference = parse(manifest)?;
     let text = |key: &str| object::text(&reference, &[key]).to_owned();
     Some((text("namespace"), text("name")))
 }
 
-/// What such a ConfigMap keeps: its files are compressed, and encoded once more than JSON asks for
+/// Returns the content of such a ConfigMap: its files are compressed, and base64-encoded once more than JSON requires
 /// (olm-behaviour/subscription.md#unpacked-bundles).
 ///
 /// # Errors
-/// Say what cannot be read.
+/// States what cannot be read.
 pub fn content(config_map: &Value) -> Result<BundleContent, String> {
     let mut files: Vec<(&str, &str)> = object::entries(config_map, &["binaryData"]).collect();
     files.sort_unstable();
@@ -97,14 +97,14 @@ pub fn content(config_map: &Value) -> Result<BundleContent, String> {
         let mut text = Vec::new();
         let mut file = GzDecoder::new(&packed[..]).take(LARGEST_FILE);
         file.read_to_end(&mut text).map_err(|e| read(e.to_string()))?;
-        // What is no object, such as properties, is no matter here.
+        // Files that are not objects, such as properties, are ignored here.
         objects.extend(yaml::first(&text).ok().filter(|object| !object::kind(object).is_empty()));
     }
     let csv = objects.iter().find(|object| is_csv(object)).ok_or("it has no ClusterServiceVersion")?;
     Ok(BundleContent::in_order(&objects, csv))
 }
 
-/// The text that refers to any manifest of the bundle in an image, as OLM writes it.
+/// Returns a reference to any manifest of the bundle in an image, as OLM writes it.
 pub fn to_manifest(image: &str, source: &BundleSource<'_>, properties: &str) -> String {
     go_format::json(&json!({
         "kind": "ConfigMap",
@@ -117,8 +117,8 @@ pub fn to_manifest(image: &str, source: &BundleSource<'_>, properties: &str) -> 
     }))
 }
 
-/// The bundles whose manifests an InstallPlan only refers to and has not all made, by their ClusterServiceVersions; `None` where it
-/// does not say from which image.
+/// Returns the bundles whose manifests an InstallPlan only references and has not all created, by ClusterServiceVersion;
+/// `None` where the plan does not contain the image.
 pub fn unmade(plan: &Value) -> BTreeMap<&str, Option<Lookup<'_>>> {
     let mut unmade = BTreeMap::new();
     for step in InstallPlan::of(plan).steps_json() {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_is_told_from_a_manifest() {
+    fn a_reference_is_distinguished_from_a_manifest() {
         let properties_text = r#"{"properties":[{"type":"a","value":"<"}]}"#;
         let reference = to_manifest("registry.example.com/rose-bundle:1.0.0", &source(), properties_text);
         // The name is that of a recording.
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_olm_has_unpacked_is_read() {
+    fn bundles_unpacked_by_olm_are_read() {
         let packed = |text: &str| {
             let mut file = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
             std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_needs_no_image() {
+    fn created_objects_need_no_image() {
         let reference = to_manifest("i", &source(), "{}");
         let step = |csv: &str, status: &str, manifest: &str| json!({ "resolving": csv, "status": status, "resource": { "manifest": manifest } });
         let plan = json!({ "metadata": { "namespace": "garden" }, "status": {

@@ -1,4 +1,4 @@
-//! What a catalog says of a bundle, as `opm render` derives it (olm-behaviour/opm.md#bundle-properties,
+//! Renders a bundle as a catalog contains it, as `opm render` does (olm-behaviour/opm.md#bundle-properties,
 //! olm-behaviour/opm.md#related-images).
 
 use base64::Engine as _;
@@ -11,7 +11,7 @@ use crate::api::object::{at, list, text};
 use crate::finding::Finding;
 
 impl Bundle {
-    /// The bundle as a catalog has it.
+    /// Renders the bundle.
     pub fn render(&self) -> Result<Rendered, Finding> {
         let properties = self.all_properties()?;
         Ok(Rendered {
@@ -43,17 +43,17 @@ impl Bundle {
         let annotation = text(&self.csv, &["metadata", "annotations", "olm.properties"]);
         if !annotation.is_empty() {
             let more: Vec<Property> = serde_json::from_str(annotation).map_err(|e| {
-                Finding::new("bad-properties", format!("the annotation olm.properties cannot be read: {e}"))
+                Finding::new("bad-properties", format!("invalid annotation olm.properties: {e}"))
                     .at(&self.path, 0)
                     .about(format!("ClusterServiceVersion/{}", self.name()))
-                    .hint("it is a JSON list of {\"type\", \"value\"}")
+                    .hint("write it as a JSON list of {\"type\", \"value\"}")
             })?;
             all.extend(more);
         }
         all.extend(self.provided_apis().iter().map(|api| Property::gvk(property::GVK, api)));
         all.extend(self.required_apis().iter().map(|api| Property::gvk(property::GVK_REQUIRED, api)));
         all.extend(self.dependencies.iter().map(Property::required));
-        // Of several packages the last one said counts.
+        // Of several packages the last one is used.
         let last = all.iter().rposition(|p| p.type_ == property::PACKAGE);
         let mut index = 0..;
         all.retain(|p| {
@@ -68,7 +68,8 @@ impl Bundle {
     }
 }
 
-/// Name and reference of every image that a CSV mentions: those it lists, and those of its Deployments, sorted by reference.
+/// Returns name and reference of every image that a CSV references: its relatedImages, and those of its Deployments, sorted
+/// by reference.
 pub(crate) fn related_images(csv: &Value) -> Vec<(String, String)> {
     let mut images: Vec<(String, String)> = list(csv, &["spec", "relatedImages"])
         .iter()
@@ -93,13 +94,13 @@ pub(crate) fn related_images(csv: &Value) -> Vec<(String, String)> {
 }
 
 impl Rendered {
-    /// The `olm.bundle` blob of the bundle, as opm renders it from that image; empty for a directory.
+    /// Returns the `olm.bundle` blob of the bundle, as opm renders it from that image; empty for a directory.
     pub fn blob(&self, image: &str) -> Value {
         blob(&self.name, &self.package, image, &self.properties, &self.related_images, &self.content)
     }
 }
 
-/// An `olm.bundle` blob. The image is one of its related images.
+/// Returns an `olm.bundle` blob. The image is one of its related images.
 pub(crate) fn blob(
     name: &str,
     package: &str,

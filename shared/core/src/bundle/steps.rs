@@ -1,4 +1,4 @@
-//! From a bundle to the steps of an InstallPlan (olm-behaviour/installplan.md#steps).
+//! Converts a bundle to the steps of an InstallPlan (olm-behaviour/installplan.md#steps).
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ use crate::api::subscription::Approval;
 use crate::api::{hash, labels};
 use crate::go_format;
 
-/// What a bundle installs, and where it comes from.
+/// The ClusterServiceVersion of a bundle, and its catalog.
 #[derive(Clone, Copy, Debug)]
 pub struct BundleSource<'a> {
     /// Name of the catalog.
@@ -27,16 +27,16 @@ pub struct BundleSource<'a> {
     pub catalog_namespace: &'a str,
     /// Name of the bundle's ClusterServiceVersion.
     pub csv: &'a str,
-    /// The ClusterServiceVersion it replaces, as resolved; empty when none.
+    /// The ClusterServiceVersion that it replaces, as resolved; empty when none.
     pub replaces: &'a str,
 }
 
-/// Why a bundle cannot be turned into steps, in OLM's words.
+/// Why a bundle cannot be converted to steps, in OLM's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unreadable(pub String);
 
-/// The step that makes an object of that kind and name. `manifest` is the object's JSON as text.
+/// Returns the step that creates an object of that kind and name. `manifest` is the object's JSON as text.
 fn step(source: &BundleSource<'_>, gvk: &Gvk, name: &str, manifest: &str) -> Value {
     json!({
         "resolving": source.csv,
@@ -53,8 +53,8 @@ fn step(source: &BundleSource<'_>, gvk: &Gvk, name: &str, manifest: &str) -> Val
     })
 }
 
-/// The steps of one bundle: the ClusterServiceVersion, the other objects in their order, the accounts and rights of its permissions.
-/// `objects` may hold the ClusterServiceVersion too; `properties` is the list that goes into its annotation.
+/// Returns the steps of one bundle: the ClusterServiceVersion, the other objects in their order, the accounts and
+/// permissions. `objects` may contain the ClusterServiceVersion too; `properties` is the list for its annotation.
 pub fn of_bundle(
     source: &BundleSource<'_>,
     namespace: &str,
@@ -76,7 +76,7 @@ pub fn of_bundle(
     let mut steps = vec![step(source, &object::gvk(&csv), object::name(&csv), &manifest)];
     for object in objects.iter().filter(|o| object::kind(o) != "ClusterServiceVersion") {
         let mut gvk = object::gvk(object);
-        // Of whatever group, as OLM does.
+        // Of any group, as in OLM.
         if gvk.kind == "Secret" {
             "BundleSecret".clone_into(&mut gvk.kind);
         }
@@ -90,7 +90,7 @@ pub fn of_bundle(
     Ok(steps)
 }
 
-/// The same from the JSON texts of a catalog or an image; the error is OLM's sentence.
+/// Like [`of_bundle`], from the JSON texts of a catalog or an image; the error is OLM's message.
 pub fn of_content(
     source: &BundleSource<'_>,
     namespace: &str,
@@ -104,7 +104,7 @@ pub fn of_content(
     of_bundle(source, namespace, &csv, &objects, properties).map_err(|e| fail(e.0))
 }
 
-/// ServiceAccounts, Roles and bindings for the permissions in the install strategy, account by account.
+/// Returns ServiceAccounts, Roles and bindings for the permissions in the install strategy, by account.
 fn access(source: &BundleSource<'_>, namespace: &str, csv: &Value) -> Result<Vec<Value>, Unreadable> {
     let strategy = Csv::of(csv).strategy();
     if strategy != "deployment" {
@@ -137,7 +137,7 @@ fn access(source: &BundleSource<'_>, namespace: &str, csv: &Value) -> Result<Vec
     Ok(steps)
 }
 
-/// What one ServiceAccount of a ClusterServiceVersion is given.
+/// The permissions of one ServiceAccount of a ClusterServiceVersion.
 struct Grant<'a> {
     source: &'a BundleSource<'a>,
     namespace: &'a str,
@@ -146,15 +146,15 @@ struct Grant<'a> {
 }
 
 impl Grant<'_> {
-    /// The owner reference to the ClusterServiceVersion; its uid is filled in when the step is executed.
+    /// Returns the owner reference to the ClusterServiceVersion; its uid is set when the step is executed.
     fn owner(&self) -> Value {
         let mut owner = object::owner_reference(self.csv, false);
-        // OLM goes by the kind, whatever the manifest says of its group and version.
+        // OLM only checks the kind, whatever group and version the manifest has.
         owner["apiVersion"] = "operators.coreos.com/v1alpha1".into();
         owner
     }
 
-    /// OLM names the namespace only when the account has permissions in it.
+    /// Returns the ServiceAccount. OLM sets the namespace only when the account has permissions in it.
     fn service_account(&self, namespaced: bool) -> Value {
         let mut object = json!({ "metadata": { "name": self.account, "ownerReferences": [self.owner()] } });
         if namespaced {
@@ -163,7 +163,7 @@ impl Grant<'_> {
         self.step("", "ServiceAccount", &object)
     }
 
-    /// The steps for a Role and its RoleBinding, or for their cluster-wide kin.
+    /// Returns the steps for a Role and its RoleBinding, or for the cluster-scoped equivalents.
     fn rights(&self, permission: &Value, cluster: bool) -> (Value, Value) {
         let csv = object::name(self.csv);
         let (kind, base, digest) = if cluster {
@@ -202,14 +202,14 @@ impl Grant<'_> {
         object::set_label(object, "olm.permissions.hash", permissions_hash);
     }
 
-    /// The manifest has no apiVersion and kind: the step says them.
+    /// Returns a step. The manifest has no apiVersion and kind: the step contains them.
     fn step(&self, group: &str, kind: &str, object: &Value) -> Value {
         let manifest = GoType::named(kind).map_or_else(|| go_format::json(object), |t| t.encode(object));
         step(self.source, &Gvk::new(group, "v1", kind), object::name(object), &manifest)
     }
 }
 
-/// The step that subscribes to a bundle which was chosen as a dependency (olm-behaviour/subscription.md#solution-to-steps).
+/// Returns the step that creates the Subscription of a dependency (olm-behaviour/subscription.md#solution-to-steps).
 pub fn of_subscription(source: &BundleSource<'_>, namespace: &str, package: &str, channel: &str) -> Value {
     let BundleSource { catalog, catalog_namespace, csv, .. } = *source;
     let name = format!("{package}-{channel}-{catalog}-{catalog_namespace}");
@@ -223,7 +223,7 @@ pub fn of_subscription(source: &BundleSource<'_>, namespace: &str, package: &str
     });
     if let Some(spec) = spec.as_object_mut() {
         spec.retain(|_, value| value != "");
-        // Always written, whatever it is.
+        // Always written, even if empty.
         for (key, value) in [("source", catalog), ("sourceNamespace", catalog_namespace), ("name", package)] {
             spec.insert(key.to_owned(), value.into());
         }
@@ -236,7 +236,7 @@ pub fn of_subscription(source: &BundleSource<'_>, namespace: &str, package: &str
     step(source, &kinds::SUBSCRIPTION.gvk(), &name, &go_format::json(&object))
 }
 
-/// Orders the steps of several bundles: ClusterServiceVersions, then CustomResourceDefinitions, then the rest.
+/// Sorts the steps of several bundles: ClusterServiceVersions, then CustomResourceDefinitions, then the rest.
 pub fn order(steps: &mut [Value]) {
     steps.sort_by_key(|step| match Step::of(step).kind() {
         "ClusterServiceVersion" => 0,

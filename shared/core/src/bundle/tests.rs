@@ -1,4 +1,4 @@
-//! Small bundles by hand, and opm's recorded answers for real ones.
+//! Small bundles written by hand, and opm's recorded output for real ones.
 
 use serde_json::json;
 
@@ -44,7 +44,7 @@ fn rose() -> Vec<File> {
 }
 
 #[test]
-fn a_bundle_says_what_it_provides_and_requires() {
+fn provided_and_required_apis_of_a_bundle() {
     let rendered = Bundle::read("rose", &rose()).unwrap().render().unwrap();
     let pot = json!({"group": "garden.example.com", "kind": "Pot", "version": "v1"});
     let rose = |version: &str| json!({"group": "garden.example.com", "kind": "Rose", "version": version});
@@ -71,7 +71,7 @@ fn a_bundle_says_what_it_provides_and_requires() {
 }
 
 #[test]
-fn what_is_missing_is_named_with_a_hint() {
+fn missing_parts_are_reported_with_a_hint() {
     for (left_out, code) in
         [("rose.csv.yaml", "no-csv"), ("crd.yaml", "missing-crd"), ("annotations.yaml", "no-annotations")]
     {
@@ -92,7 +92,7 @@ fn digest(json: &str) -> String {
     sha256_hex(value.to_string())
 }
 
-/// What is wrong with our rendering of a bundle; none when it is opm's.
+/// Returns what is wrong with our rendering of a bundle; `None` when it equals opm's.
 fn fault(data: &std::path::Path, path: &str, answer: &serde_json::Value) -> Option<String> {
     let rendered = Bundle::read(path, &files(data, path)).and_then(|b| b.render());
     let (blob, rendered) = match (answer["blobs"].get(0), rendered) {
@@ -106,7 +106,7 @@ fn fault(data: &std::path::Path, path: &str, answer: &serde_json::Value) -> Opti
     let ours: Vec<_> = rendered.properties.iter().map(|p| serde_json::to_value(p).unwrap()).collect();
     let digests: Vec<_> = rendered.content.objects.iter().map(|o| digest(o)).collect();
     let expected: Vec<_> = objects.iter().map(|o| o["value"]["sha256"].as_str().unwrap()).collect();
-    // opm leaves the order of one image under several names to chance.
+    // opm's order of one image under several names is random.
     let mut images: Vec<_> = rendered.related_images.iter().map(|(n, i)| json!({"name": n, "image": i})).collect();
     let mut opms_images = blob["relatedImages"].as_array().cloned().unwrap_or_default();
     images.sort_by_key(ToString::to_string);

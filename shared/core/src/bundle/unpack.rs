@@ -1,61 +1,61 @@
-//! Bundles that exist only as images: which are asked for, and what is known of getting them.
+//! Bundles that exist only as images: the requested ones, and the state of unpacking them.
 
 use jiff::Timestamp;
 
 use super::{Bundle, BundleContent, File};
 use crate::finding::Finding;
 
-/// The image of a bundle, and for whom it is unpacked.
+/// The image of a bundle, and the catalog and namespace that it is unpacked for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BundleImage {
-    /// Namespace of the Subscriptions that it is for.
+    /// Namespace of the Subscriptions that need it.
     pub namespace: String,
-    /// Namespace of the catalog that names it.
+    /// Namespace of the catalog that references it.
     pub catalog_namespace: String,
-    /// Name of that catalog.
+    /// Name of the catalog.
     pub catalog: String,
-    /// Reference of the image.
+    /// Image reference.
     pub image: String,
 }
 
-/// How far the unpacking of an image is.
+/// The state of unpacking an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unpacking {
-    /// The pull secrets it is pulled with, in the catalog's namespace.
+    /// The pull secrets, in the catalog's namespace.
     pub secrets: Vec<String>,
-    /// When the first of these attempts began: the deadline counts from here.
+    /// Start of the first of these attempts, which is the start of the deadline.
     pub since: Timestamp,
-    /// How many attempts there were since then.
+    /// Number of attempts since then.
     pub attempts: u32,
-    /// Is the last of them under way?
+    /// Whether the last of them is in progress.
     pub running: bool,
-    /// When the last attempt that ended did so, and what came of it.
+    /// End and result of the last attempt that ended.
     pub ended: Option<(Timestamp, Unpacked)>,
 }
 
 impl Unpacking {
-    /// The same when its attempt has ended.
+    /// Returns the state after the end of the attempt.
     #[must_use]
     pub fn end(self, at: Timestamp, unpacked: Unpacked) -> Self {
         Self { running: false, ended: Some((at, unpacked)), ..self }
     }
 }
 
-/// What came of an attempt to unpack an image. Errors are sentences without a full stop.
+/// The result of an attempt to unpack an image. Errors are sentences without a full stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unpacked {
     /// The objects.
     Content(BundleContent),
-    /// It failed, and the same may succeed later: the registry does not answer.
+    /// A transient error, such as a registry that does not respond.
     Later(String),
-    /// It failed, and trying again alone will not help: there is no such image, or it is no bundle.
+    /// A permanent error: the image does not exist, or is not a bundle.
     Refused(String),
-    /// Nothing stands for the image, and nothing will: what would have to be given to the simulation.
+    /// No content was given for the image, and none will arrive: what has to be given to the simulation.
     NotGiven(String),
 }
 
 impl Unpacked {
-    /// From the files of a bundle image, or of a bundle directory: `manifests/NAME` and `metadata/NAME`.
+    /// Reads the files of a bundle image, or of a bundle directory: `manifests/NAME` and `metadata/NAME`.
     pub fn of_files(files: &[File]) -> Self {
         match Bundle::unpack(files) {
             Ok(content) => Self::Content(content),

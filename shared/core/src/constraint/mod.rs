@@ -1,12 +1,13 @@
-//! What a bundle requires of another one: a test of that one's properties, and its words (olm-behaviour/subscription.md#constraints).
+//! What a bundle requires of another one: a test of the other one's properties, and its description
+//! (olm-behaviour/subscription.md#constraints).
 //!
 //! ```text
 //!   property (olm.gvk.required, olm.package.required, olm.label.required, olm.constraint)  --of-->  Constraint
-//!   Constraint + Candidate (package, version, properties)  --is_met_by-->  yes or no
+//!   Constraint + Candidate (package, version, properties)  --is_met_by-->  bool
 //! ```
 //!
-//! A compound constraint is a test of one bundle: `all` asks for one bundle that has everything, and `not` for a bundle that
-//! has nothing of a list; it excludes nothing from a resolution.
+//! A compound constraint is a test of one bundle: `all` requires one bundle that satisfies all parts, and `not` a bundle
+//! that satisfies no part; it excludes nothing from a resolution.
 
 mod cel;
 #[cfg(test)]
@@ -22,16 +23,16 @@ use crate::bundle::property::{self, Property};
 use crate::go_format::quote;
 use crate::version::{self, Range, Version};
 
-/// The largest `olm.constraint` that is read, in bytes.
+/// Maximum size of an `olm.constraint`, in bytes.
 const MAX_SIZE: usize = 2 << 16;
 
-/// Why a constraint was refused, in OLM's words.
+/// Why a constraint was rejected, in OLM's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(String);
 
-/// The work that the constraints of one resolution may ask for, in steps. A step takes up to twenty nanoseconds, so the work is done in
-/// ten seconds; a resolution over the largest public catalog needs a hundredth of it.
+/// The work budget of the constraints of one resolution, in steps. A step takes up to twenty nanoseconds, so the budget
+/// lasts for ten seconds; a resolution with the largest public catalog needs one percent of it.
 #[derive(Debug)]
 pub struct Work {
     left: Cell<u64>,
@@ -44,38 +45,38 @@ impl Default for Work {
 }
 
 impl Work {
-    /// Most steps.
+    /// Maximum number of steps.
     pub const MOST: u64 = 500_000_000;
 
-    /// Why a resolution ends whose constraints ask for more.
+    /// The error of a resolution whose constraints exceed the budget.
     pub const SPENT: &'static str = "the constraints of the bundles ask for more than 500000000 steps of work: \
                                      take the bundle with costly olm.constraint properties out of the catalog";
 
-    /// Takes that many steps; false when fewer are left, and from then on.
+    /// Takes that many steps; returns false when fewer are left, and from then on.
     pub(crate) fn spend(&self, steps: u64) -> bool {
         let left = self.left.get().checked_sub(steps);
         self.left.set(left.unwrap_or(0));
         left.is_some_and(|left| left > 0)
     }
 
-    /// Was more asked for than there was?
+    /// Returns whether the budget was exceeded.
     pub fn is_spent(&self) -> bool {
         self.left.get() == 0
     }
 
-    /// How many steps were taken.
+    /// Returns the number of steps taken.
     #[cfg(test)]
     pub(crate) fn spent(&self) -> u64 {
         Self::MOST - self.left.get()
     }
 }
 
-/// A bundle that may meet a constraint.
+/// A bundle that may satisfy a constraint.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Candidate<'a> {
-    /// Package that it was found in; empty when not known.
+    /// Package that it was found in; empty when unknown.
     pub package: &'a str,
-    /// Its version, when it can be read.
+    /// Its version, if valid.
     pub version: Option<&'a Version>,
     /// Its properties.
     pub properties: &'a [Property],
@@ -86,27 +87,27 @@ pub struct Candidate<'a> {
 pub enum Constraint {
     /// It provides that API.
     Api(Gvk),
-    /// It is of that package and its version is in that range.
+    /// It belongs to that package and its version is in that range.
     Package(String, Range),
     /// It has that label.
     Label(String),
-    /// All hold.
+    /// All parts hold.
     All(Vec<Self>),
-    /// One holds.
+    /// At least one part holds.
     Any(Vec<Self>),
-    /// None holds.
+    /// No part holds.
     Not(Vec<Self>),
-    /// A rule in the Common Expression Language, and what its author wants to be told when it is not met.
+    /// A rule in the Common Expression Language, and its author's message for when it is not satisfied.
     Cel(Rule, String),
 }
 
 impl Constraint {
-    /// The constraint that a property states; `None` when it states none.
+    /// Returns the constraint of a property; `None` when the property is not a constraint.
     pub fn of(property: &Property) -> Result<Option<Self>, Error> {
         Self::of_within(property, &Work::default())
     }
 
-    /// The same, with the work that is left.
+    /// Like [`Self::of`], within a work budget.
     pub fn of_within(property: &Property, work: &Work) -> Result<Option<Self>, Error> {
         let value = &property.value;
         Ok(Some(match property.type_.as_str() {
@@ -161,19 +162,19 @@ impl Constraint {
         }
     }
 
-    /// Is it about an API?
+    /// Returns whether it is about an API.
     pub fn is_api(&self) -> bool {
         matches!(self, Self::Api(_))
     }
 
-    /// Does that bundle meet it?
+    /// Returns whether the bundle satisfies it.
     pub fn is_met_by(&self, candidate: &Candidate<'_>) -> bool {
         self.is_met_within(candidate, &Work::default())
     }
 
-    /// The same, with the work that is left; false when nothing is left.
+    /// Like [`Self::is_met_by`], within a work budget; false when the budget is exceeded.
     pub fn is_met_within(&self, candidate: &Candidate<'_>, work: &Work) -> bool {
-        // Looking at a property is a fraction of a step.
+        // Checking a property takes a fraction of a step.
         if !work.spend(1 + candidate.properties.len() as u64 / 4) {
             return false;
         }
@@ -230,7 +231,7 @@ fn is_api(value: &Value, api: &Gvk) -> bool {
     says("kind") == api.kind && says("version") == api.version && says("group") == api.group
 }
 
-/// The fields of a JSON object, and what each holds.
+/// The fields of a JSON object, with their types.
 struct Shape(&'static str, &'static [(&'static str, Field)]);
 
 enum Field {
@@ -262,7 +263,7 @@ const CONSTRAINT: Shape = Shape(
 );
 const COMPOUND: Shape = Shape("CompoundConstraint", &[("constraints", Field::Constraints)]);
 
-/// Are all fields known and of the right type? The complaint is Go's.
+/// Checks that all fields are known and of the right type. The error is Go's.
 fn shape(value: &Value, expected: &Shape) -> Result<(), String> {
     let Shape(name, fields) = expected;
     let none = Map::new();

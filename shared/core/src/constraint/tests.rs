@@ -5,15 +5,18 @@ use serde_json::json;
 use super::*;
 use crate::testing;
 
-/// Rules of which something else is said here than by OLM's library, and why. But for the first two the answer is the same.
+/// Rules with a different expected result than in OLM's library, and why. Except for the first two the verdict is the same.
 const DEVIATIONS: &[(&str, &str)] = &[
-    ("duration(\"1h\") > duration(\"30m\")", "durations are refused when the rule is read"),
-    ("timestamp(\"2024-01-01T00:00:00Z\") < timestamp(\"2025-01-01T00:00:00Z\")", "timestamps are refused likewise"),
-    ("properties.exists(p, p.value.missing == \"x\")", "a field of a text is no overload rather than no key"),
+    ("duration(\"1h\") > duration(\"30m\")", "durations are rejected when the rule is compiled"),
+    ("timestamp(\"2024-01-01T00:00:00Z\") < timestamp(\"2025-01-01T00:00:00Z\")", "timestamps are rejected as well"),
+    (
+        "properties.exists(p, p.value.missing == \"x\")",
+        "a field of a string is a missing overload instead of a missing key",
+    ),
     ("properties.all(p, p.value.missing == \"x\")", "the same"),
-    ("int(\"x\") == 7", "the words of another parser of numbers"),
-    ("\"abc\".matches(\"(\")", "the words of another parser of regular expressions"),
-    ("", "the end of nothing is at column 1 rather than 0"),
+    ("int(\"x\") == 7", "the error message of the number parser differs"),
+    ("\"abc\".matches(\"(\")", "the error message of the regular expression parser differs"),
+    ("", "the end of an empty rule is at column 1 instead of 0"),
 ];
 
 #[derive(Deserialize)]
@@ -92,7 +95,7 @@ fn errors_name_what_the_evaluator_was_given() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever is written, a rule is read, refused or evaluated in bounded time, and nothing panics.
+    /// Any rule is compiled, rejected or evaluated in bounded time, without panics.
     #[test]
     fn any_rule_is_bounded(words in prop::collection::vec(prop::sample::select(WORDS), 0..60), text in "\\PC{0,80}") {
         let properties = [
@@ -177,7 +180,7 @@ const WORDS: &[&str] = &[
     "\\",
 ];
 
-/// Rules that cost much to read or to evaluate.
+/// Rules that are expensive to compile or to evaluate.
 #[test]
 fn hostile_rules() {
     let many = |part: &str, n: usize| part.repeat(n);
@@ -201,7 +204,7 @@ fn hostile_rules() {
     for rule in refused {
         assert!(Rule::compile(&rule).is_err());
     }
-    // As deep as is allowed.
+    // As deep as allowed.
     let deep = [
         many("(", 90) + "true" + &many(")", 90),
         "1".to_owned() + &many(" + 1", 550) + " > 0",
@@ -216,12 +219,12 @@ fn hostile_rules() {
             drop(rule.evaluate(&properties));
         }
     }
-    // What honest rules look like is far from the limits.
+    // Realistic rules are far from the limits.
     let honest = "properties.exists(p, p.type == 'olm.package' && properties.exists(q, q.value.packageName == p.value.packageName))";
     assert_eq!(Rule::compile(honest).unwrap().evaluate(&properties), Ok(true));
 }
 
-/// Regular expressions are bounded in size, compiled once where they stand in the rule, and costed.
+/// Regular expressions are bounded in size, compiled once if constant, and costed.
 #[test]
 fn hostile_regular_expressions() {
     let rule = |text: &str| Rule::compile(text).unwrap();
@@ -231,7 +234,7 @@ fn hostile_regular_expressions() {
     assert!(error.contains("takes more than 262144 bytes when it is compiled"), "{error}");
     let long = rule(&format!("'x'.matches('{}')", "a".repeat(5000)));
     assert!(long.evaluate(&properties).unwrap_err().to_string().contains("5000 bytes is too long: the limit is 4096"));
-    // In a loop as outside, and twice as once.
+    // Inside a loop as outside, and two occurrences as one.
     let once = rule("'x'.matches('[a-z]+')").work();
     let looped = rule("properties.all(p, p.value.matches('[a-z]+')) && properties.all(q, q.value.matches('[a-z]+'))");
     assert_eq!(looped.evaluate(&properties), Ok(true));
@@ -239,7 +242,7 @@ fn hostile_regular_expressions() {
     let (work, text) = (Work::default(), "properties.all(p, p.value.matches('(?:\\\\w[01]{7}){2}') || true)");
     assert_eq!(rule(text).evaluate_within(&properties, &work), Ok(true));
     assert!(work.spent() > 100 * 100, "{}", work.spent());
-    // What no rule has in it is compiled each time.
+    // A pattern that is not constant is compiled each time.
     let unknown = rule("properties.all(p, 'x'.matches(p.type))");
     assert_eq!(unknown.evaluate(&properties[..3]), Ok(false));
     assert_eq!(unknown.evaluate(&properties).unwrap_err().to_string(), "the rule asks for too much work");
@@ -258,9 +261,9 @@ fn hostile_regular_expressions() {
     }
 }
 
-/// However much is wrong with a rule, little is told.
+/// The number and length of errors about a rule are bounded.
 #[test]
-fn complaints_are_few_and_short() {
+fn errors_are_few_and_short() {
     let undeclared = format!("[{}] == []", vec!["ab"; 4000].join(","));
     let nested = format!("{}1{} + true == {}", "[".repeat(90), "]".repeat(90), "x".repeat(3000));
     let broken = vec!["1 +"; 3000].join(" ; ");
@@ -273,7 +276,7 @@ fn complaints_are_few_and_short() {
     assert!(error.contains("ERROR: <input>:1:"), "{error}");
 }
 
-/// All operators count, also those that are words. A thread of a test has a stack of two megabytes.
+/// All operators count, including those that are words. A test thread has a stack of two megabytes.
 #[test]
 fn operators_that_are_words_count() {
     for between in [" in ", "\tin\n", " in[1,2]in "] {
@@ -285,7 +288,7 @@ fn operators_that_are_words_count() {
     assert_eq!(Rule::compile("'in' in ['in', 'inner']").unwrap().evaluate(&[]), Ok(true));
 }
 
-/// The constraints of one resolution share its work, to read them and to ask them.
+/// The constraints of one resolution share a work budget, for compilation and evaluation.
 #[test]
 fn work_of_a_resolution_is_bounded() {
     let work = Work::default();

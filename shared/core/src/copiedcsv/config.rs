@@ -1,5 +1,5 @@
-//! OLMConfig/cluster: whether members of global OperatorGroups are copied, and a condition that says whether that is so yet
-//! (olm-behaviour/operatorgroup.md#disabled-copies).
+//! OLMConfig/cluster: whether members of global OperatorGroups are copied, and a condition that reports whether this is the
+//! case (olm-behaviour/operatorgroup.md#disabled-copies).
 
 use std::rc::Rc;
 
@@ -14,11 +14,11 @@ use crate::plan::{Action, Controller, Key, Plan};
 use crate::settings::Settings;
 use crate::world::{IndexKey, Reader, kind};
 
-/// The one OLMConfig that counts.
+/// The name of the only OLMConfig that is read.
 const NAME: &str = "cluster";
 const TYPE: &str = "DisabledCopiedCSVs";
 
-/// Are copies of global operators switched off?
+/// Returns whether copies of global operators are disabled.
 pub(super) fn disables_copies(world: &Reader<'_>) -> bool {
     world.json(&kind::OLM_CONFIG, "", NAME).is_some_and(disables)
 }
@@ -27,8 +27,8 @@ fn disables(config: &Value) -> bool {
     object::at(config, &["spec", "features", "disableCopiedCSVs"]).as_bool().unwrap_or_default()
 }
 
-/// Plans the status of an OLMConfig. While copies are on their way nothing is written: it is told when they are as they should be,
-/// or when the API server refuses to make them so.
+/// Plans the status of an OLMConfig. While copies are being written the status is not: it is written when copies are as
+/// desired, or when the API server rejects them.
 pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     let Some(config) = world.json(&kind::OLM_CONFIG, "", &key.name).filter(|_| key.name == NAME) else {
         return Plan::nothing();
@@ -46,7 +46,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     let wanted = if refused.iter().any(|member| member.is_wrong(world)) {
         condition(config, false)
     } else if says(&good) || others.iter().any(|member| member.is_wrong(world)) {
-        // What is not refused comes right without being told: copies that come and go are not even looked at.
+        // Without refusals the copies converge: they are not read here while they change.
         return Plan::nothing();
     } else {
         good
@@ -70,7 +70,7 @@ pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) 
     Plan::act(vec![Action::UpdateStatus(new)])
 }
 
-/// The condition that says whether copies are as they should be, without its time.
+/// Returns the condition that reports whether copies are as desired, without its time.
 fn condition(config: &Value, good: bool) -> Value {
     let (status, reason, message) = match (disables(config), good) {
         (false, true) => ("False", "CopiedCSVsEnabled", "Copied CSVs are enabled and present across the cluster"),
@@ -98,7 +98,7 @@ struct Member<'w> {
     offered: Rc<Offered<'w>>,
 }
 
-/// The members of global OperatorGroups that are to be offered elsewhere.
+/// Returns the members of global OperatorGroups that are offered elsewhere.
 fn members<'w>(settings: &Settings, world: &Reader<'w>) -> Vec<Member<'w>> {
     let mut members = Vec::new();
     for group in world.indexed(IndexKey::Target(String::new())) {
@@ -116,12 +116,12 @@ fn members<'w>(settings: &Settings, world: &Reader<'w>) -> Vec<Member<'w>> {
 }
 
 impl Member<'_> {
-    /// What plans for its copies.
+    /// Returns the key that plans its copies.
     fn key(&self) -> Key {
         Key::new(Controller::CopiedCsv, self.namespace, self.name)
     }
 
-    /// Does it lack a copy, or has it one too many?
+    /// Returns whether it lacks a copy, or has a superfluous one.
     fn is_wrong(&self, world: &Reader<'_>) -> bool {
         let copies = Copies::of(world, self.namespace, self.name);
         let mut is_offered = in_order(self.offered.namespaces.iter().map(|namespace| (*namespace, ())));

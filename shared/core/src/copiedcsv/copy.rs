@@ -1,4 +1,4 @@
-//! What a copy of a ClusterServiceVersion looks like (olm-behaviour/operatorgroup.md#copy-content).
+//! The content of a copy of a ClusterServiceVersion (olm-behaviour/operatorgroup.md#copy-content).
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
@@ -12,18 +12,18 @@ use crate::world::{Digest, Object};
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// How long a phase that mostly passes by itself must have lasted to be told elsewhere. An install goes through four of them in less: to tell
-/// each in hundreds of namespaces would cost more than the install, hold it up, and be seen by nobody.
+/// Minimum duration of a transient phase until it is copied. An install passes four of them in less: copying each of them
+/// to hundreds of namespaces would cost more than the install, and delay it.
 const PASSING: SignedDuration = SignedDuration::from_secs(10);
 
-/// Until when the phase of a ClusterServiceVersion is one that nobody is told of; `None`: it lasts.
+/// Returns until when the phase of a ClusterServiceVersion is too young to be copied; `None` if it is copied.
 pub(super) fn passes_until(original: &Value, now: Timestamp) -> Option<Timestamp> {
     let lasts = matches!(Csv::of(original).phase(), Phase::Succeeded | Phase::Failed);
     let since = object::parse_time(object::text(original, &["status", "lastTransitionTime"]));
     since.filter(|_| !lasts).map(|since| since + PASSING).filter(|until| now < *until)
 }
 
-/// What copies of one ClusterServiceVersion say, worked out once for all of them.
+/// The content of the copies of one ClusterServiceVersion, computed once for all of them.
 pub(super) struct Pattern<'a> {
     original: &'a Value,
     labels: Map<String, Value>,
@@ -41,7 +41,7 @@ impl<'a> Pattern<'a> {
         Self { original, labels, annotations, status, digest }
     }
 
-    /// A copy for a namespace. Its status follows when it is there.
+    /// Returns a copy for a namespace. Its status is written after creation.
     pub(super) fn make(&self, namespace: &str) -> Value {
         let original = self.original;
         let mut copy = json!({
@@ -60,10 +60,10 @@ impl<'a> Pattern<'a> {
         object::map_mut(copy, &[]).insert("spec".to_owned(), object::at(self.original, &["spec"]).clone());
     }
 
-    /// What a copy lacks to be like its original.
+    /// Returns what a copy lacks.
     pub(super) fn compare(&self, copy: &Object) -> Flaw {
         match copy.says() {
-            // First, for there are many, nearly all of which are so.
+            // First, because nearly all of many copies are equal.
             Some(found) if found == self.digest => Flaw::None,
             _ if object::is_deleting(copy.json()) => Flaw::None,
             Some(found) if found.content == self.digest.content => Flaw::Status,
@@ -71,11 +71,11 @@ impl<'a> Pattern<'a> {
         }
     }
 
-    /// The write that gives a copy labels, annotations and `spec` of its original.
+    /// Returns the write that updates labels, annotations and `spec` of a copy.
     pub(super) fn mend(&self, copy: &Value) -> Action {
         let mut new = copy.clone();
         self.write(&mut new);
-        // By OLM's finalizer an original would be told from it.
+        // OLM's finalizer distinguishes an original from a copy.
         if object::has_finalizer(copy, FINALIZER) {
             let finalizers = Metadata::of(copy).finalizers().iter();
             let others: Vec<Value> = finalizers.filter(|f| *f != FINALIZER).cloned().collect();
@@ -84,7 +84,7 @@ impl<'a> Pattern<'a> {
         Action::Update(new)
     }
 
-    /// The write that gives a copy the status of its original.
+    /// Returns the write that updates the status of a copy.
     pub(super) fn tell(&self, copy: &Value) -> Action {
         let mut new = copy.clone();
         object::map_mut(&mut new, &[]).insert("status".to_owned(), self.status.clone());
@@ -92,14 +92,14 @@ impl<'a> Pattern<'a> {
     }
 }
 
-/// In what a copy differs from its original.
+/// The difference of a copy from its original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// In nothing that counts.
+    /// No relevant difference.
     None,
-    /// Labels, annotations or `spec`, and perhaps in the status, too.
+    /// Labels, annotations or `spec`, and possibly the status.
     Content,
-    /// The status alone.
+    /// Only the status.
     Status,
 }
 

@@ -1,13 +1,13 @@
-//! Copies of ClusterServiceVersions in the namespaces they are offered in, and the RBAC that goes with that
+//! Copies of ClusterServiceVersions in the namespaces in which they are offered, with the RBAC objects for these namespaces
 //! (olm-behaviour/operatorgroup.md#copied-csvs, olm-behaviour/csv.md#promoted-rights, olm-behaviour/csv.md#copied-rights).
 //!
 //! ```text
 //!   original + OperatorGroup --offered_in--> namespaces --copy--> create, update, update status, delete
-//!                            --target_rbac-> Roles and bindings there, or for the whole cluster
-//!   config: OLMConfig/cluster tells whether copies are made, and whether they are as they should be
+//!                            --target_rbac-> Roles and bindings in these namespaces, or cluster-wide
+//!   config: OLMConfig/cluster configures whether copies are created, and reports whether they are as desired
 //! ```
 //!
-//! *Guarantees*: a copy costs two writes, itself and its status, however many phases its original goes through in an install.
+//! *Guarantees*: a copy costs two writes, itself and its status, independent of the number of phases of an install.
 
 mod config;
 mod copy;
@@ -30,22 +30,24 @@ use crate::plan::{Action, Emit, Key, Plan, Propagation};
 use crate::settings::Settings;
 use crate::world::{Object, Reader, kind};
 
-/// How many copies one plan writes at least, if so many are to be written: so many keep an API server busy.
+/// Minimum number of copies that one plan writes, if that many are due: enough to saturate an API server.
 const AT_A_TIME: usize = 8;
 
-/// By how many plans all copies are written: each looks at all namespaces, so that their number must not grow with that of the namespaces.
+/// Maximum number of plans that write all copies: each plan reads all namespaces, so their number must not grow with the
+/// number of namespaces.
 const PLANS: usize = 64;
 
-/// How many bytes one plan writes at most, as far as it writes more than [`AT_A_TIME`]: each copy is a whole ClusterServiceVersion while it is
-/// being written, of which the World keeps next to nothing. More of them are planned when these are done.
+/// Maximum number of bytes that one plan writes when it writes more than [`AT_A_TIME`] copies: each copy is a whole
+/// ClusterServiceVersion while it is being written, of which the World stores only a digest. The next plan continues after
+/// these.
 const MOST_BYTES: usize = 16 << 20;
 
-/// How many copies of so many bytes one plan writes where there are so many namespaces.
+/// Returns the number of copies of that size that one plan writes with that number of namespaces.
 fn at_a_time(namespaces: usize, bytes: usize) -> usize {
     namespaces.div_ceil(PLANS).min(MOST_BYTES / bytes.max(1)).max(AT_A_TIME)
 }
 
-/// Plans for the copies of one ClusterServiceVersion. Each action stands for itself.
+/// Plans for the copies of one ClusterServiceVersion. Actions are independent of each other.
 pub fn plan(settings: &Settings, world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     let copies = Copies::of(world, &key.namespace, &key.name);
     let original = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name).filter(|csv| !is_copy(csv));
@@ -104,12 +106,12 @@ impl<'w> Copies<'w> {
     fn of(world: &Reader<'w>, namespace: &str, name: &str) -> Self {
         let mut copies: Vec<_> =
             world.copies(namespace, name).map(|(namespace, copy)| (namespace, copy.as_ref())).collect();
-        // Those that lost their label come first.
+        // Copies without the label are first.
         copies.sort_by_key(|(namespace, _)| *namespace);
         Self(copies)
     }
 
-    /// `keep` is asked for one namespace after the other.
+    /// `keep` is called for the namespaces in order.
     fn delete_unless(&self, mut keep: impl FnMut(&str) -> bool) -> impl Iterator<Item = Action> {
         let stale =
             self.0.iter().filter(move |(namespace, copy)| !keep(namespace) && !object::is_deleting(copy.json()));
@@ -117,7 +119,7 @@ impl<'w> Copies<'w> {
     }
 }
 
-/// Looks up what belongs to namespaces, in sorted lists of thousands of both: they have to be asked for in order.
+/// Looks up namespaces in a sorted list of thousands: lookups must be made in order.
 fn in_order<'a, T>(sorted: impl Iterator<Item = (&'a str, T)>) -> impl FnMut(&str) -> Option<T> {
     let mut rest = sorted.peekable();
     move |wanted| {
@@ -131,8 +133,8 @@ fn in_order<'a, T>(sorted: impl Iterator<Item = (&'a str, T)>) -> impl FnMut(&st
     }
 }
 
-/// The OperatorGroup by which a ClusterServiceVersion is offered elsewhere: it is an active member, in a state worth telling
-/// (olm-behaviour/operatorgroup.md#copied-csvs), and nothing about the group will change that in a moment.
+/// Returns the OperatorGroup by which a ClusterServiceVersion is offered elsewhere: it is an active member, in a relevant
+/// state (olm-behaviour/operatorgroup.md#copied-csvs), and the group is not about to change that.
 fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>> {
     let uncopiable = matches!(
         Csv::of(original).reason(),
@@ -156,16 +158,17 @@ fn offering_group<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>>
     stays.then_some(group)
 }
 
-/// May a copy stay whose original is not offered at the moment? Yes, unless the original says that it has no business there
-/// (olm-behaviour/operatorgroup.md#copied-csvs).
+/// Returns whether a copy may stay while its original is not offered. It may, unless the original does not target the
+/// namespace (olm-behaviour/operatorgroup.md#copied-csvs).
 fn may_stay(original: &Value, namespace: &str) -> bool {
     let conflict = matches!(Csv::of(original).reason(), reason::CONFLICT | reason::STATIC_PROVIDED_APIS);
     let targets = object::annotation(original, TARGET_NAMESPACES).unwrap_or_default();
     !conflict && (targets.is_empty() || targets.split(',').any(|t| t == namespace))
 }
 
-/// The OperatorGroup of a ClusterServiceVersion when that targets nothing: its selector matches no namespace, or none any longer. The
-/// annotation of its members goes on naming what it targeted before (olm-behaviour/operatorgroup.md#target-namespaces).
+/// Returns the OperatorGroup of a ClusterServiceVersion when the group has no targets: its selector matches no namespace,
+/// or no longer does. The annotation of its members still contains the previous targets
+/// (olm-behaviour/operatorgroup.md#target-namespaces).
 fn group_without_targets<'w>(world: &Reader<'w>, original: &Value) -> Option<Group<'w>> {
     match membership::groups(world, object::namespace(original))[..] {
         [group] if group.targets().is_empty() && group.is_processed(world) => Some(group),
@@ -173,8 +176,8 @@ fn group_without_targets<'w>(world: &Reader<'w>, original: &Value) -> Option<Gro
     }
 }
 
-/// Takes the label of a copy from what is none, but an original that somebody gave the label to: only originals have OLM's finalizer. OLM
-/// deletes it.
+/// Removes the label of a copy from an original to which a client added it: only originals have OLM's finalizer. OLM
+/// deletes the original instead.
 fn mislabelled(world: &Reader<'_>, key: &Key) -> Option<Action> {
     let csv = world.json(&kind::CLUSTER_SERVICE_VERSION, &key.namespace, &key.name)?;
     let is_original = object::has_finalizer(csv, FINALIZER);
@@ -186,7 +189,7 @@ fn mislabelled(world: &Reader<'_>, key: &Key) -> Option<Action> {
 struct Offered<'w> {
     /// Sorted.
     namespaces: Vec<&'w str>,
-    /// Has OLMConfig switched copies of global operators off?
+    /// Whether OLMConfig disables copies of global operators.
     disabled: bool,
 }
 
@@ -205,18 +208,19 @@ impl<'w> Offered<'w> {
     }
 }
 
-/// Is the namespace there, and not on its way out?
+/// Returns whether the namespace exists and is not being deleted.
 fn takes_objects(world: &Reader<'_>, namespace: &str) -> bool {
     world.json(&kind::NAMESPACE, "", namespace).is_some_and(|n| !object::is_deleting(n))
 }
 
-/// Does the namespace take objects, and is it without a ClusterServiceVersion of that name, which would be somebody's own?
+/// Returns whether the namespace accepts objects, and contains no ClusterServiceVersion of that name, which would be a
+/// user's own.
 fn accepts_copy(world: &Reader<'_>, namespace: &str, name: &str) -> bool {
     takes_objects(world, namespace) && world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name).is_none()
 }
 
-/// The write that makes room for a copy where one of another ClusterServiceVersion of that name is, which stays only as long as nobody
-/// else has business there: what it copies is not offered there.
+/// Returns the write that deletes the copy of another ClusterServiceVersion of that name, whose original is not offered
+/// there.
 fn make_room(world: &Reader<'_>, namespace: &str, name: &str) -> Option<Action> {
     let copy = world.json(&kind::CLUSTER_SERVICE_VERSION, namespace, name)?;
     let from = Csv::of(copy).copied_from()?;

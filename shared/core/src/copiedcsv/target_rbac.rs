@@ -1,9 +1,9 @@
-//! The rights that an operator has in its own namespace, in the namespaces it is to watch: mirrored to the whole cluster for a global
-//! OperatorGroup, else copied to each target (olm-behaviour/csv.md#promoted-rights, olm-behaviour/csv.md#copied-rights). Nothing is written
-//! where the rights are there already.
+//! The permissions of an operator in its own namespace, transferred to the namespaces that it watches: mirrored
+//! cluster-wide for a global OperatorGroup, otherwise copied to each target (olm-behaviour/csv.md#promoted-rights,
+//! olm-behaviour/csv.md#copied-rights). Nothing is written where the permissions exist.
 //!
-//! *Guarantee.* With a ServiceAccount in the OperatorGroup nothing is granted that this account may not grant. OLM grants it with its own
-//! rights, so that who may write an OperatorGroup has those of a cluster administrator.
+//! *Guarantee.* With a ServiceAccount in the OperatorGroup nothing is granted that this account may not grant. OLM grants
+//! it with its own permissions, so that a user who may write an OperatorGroup has those of a cluster administrator.
 
 use serde_json::{Value, json};
 
@@ -16,15 +16,15 @@ use crate::plan::{Action, Plan, Propagation, Reason};
 use crate::rbac::{Granted, Work};
 use crate::world::{GroupKind, IndexKey, Reader, kind};
 
-/// Plans what is missing. While requirements are not met the InstallPlan may still be at writing rights: those that make others
-/// needless must not come too late.
+/// Plans what is missing. While requirements are not met the InstallPlan may still be writing permissions, which may make
+/// others unnecessary.
 pub(super) fn ensure(world: &Reader<'_>, original: &Value, group: Group<'_>, copies: &Copies<'_>, plan: &mut Plan) {
     demote(world, original, plan);
     let pending = Csv::of(original).phase() == Phase::Pending;
     if pending || Csv::of(original).permissions().is_empty() {
         return;
     }
-    // Without its ServiceAccount a group grants nothing; its members wait for it, and say so.
+    // Without its ServiceAccount a group grants nothing; its members wait for it, and report that.
     let Ok(account) = group.account() else { return };
     let before = plan.actions.len();
     grant(world, original, group, copies, plan);
@@ -55,8 +55,8 @@ fn grant(world: &Reader<'_>, original: &Value, group: Group<'_>, copies: &Copies
     }
 }
 
-/// Takes rights in the whole cluster back from the member of an OperatorGroup that is global no longer: those that mirror what it has in
-/// its own namespace. OLM leaves them until the ClusterServiceVersion goes.
+/// Deletes cluster-wide permissions of the member of an OperatorGroup that is no longer global: those that mirror its
+/// permissions in its own namespace. OLM leaves them until the ClusterServiceVersion is deleted.
 pub(super) fn demote(world: &Reader<'_>, original: &Value, plan: &mut Plan) {
     let group = membership::group_of(world, original).or_else(|| group_without_targets(world, original));
     if group.is_none_or(Group::is_global) {
@@ -70,8 +70,8 @@ pub(super) fn demote(world: &Reader<'_>, original: &Value, plan: &mut Plan) {
     }
 }
 
-/// May the operator's ServiceAccounts do in that namespace (`None`: in all) what its `permissions` ask for? A rule that makes no
-/// sense can be granted to nobody and is the ClusterServiceVersion's own trouble.
+/// Returns whether the operator's ServiceAccounts have its `permissions` in that namespace (`None`: in all). An invalid
+/// rule cannot be granted, and is reported for the ClusterServiceVersion.
 fn may(world: &Reader<'_>, original: &Value, namespace: Option<&str>) -> bool {
     let work = Work::default();
     Csv::of(original).permissions().iter().all(|permission| {
@@ -81,7 +81,7 @@ fn may(world: &Reader<'_>, original: &Value, namespace: Option<&str>) -> bool {
     })
 }
 
-/// The Roles and RoleBindings that carry the original's owner labels.
+/// The Roles and RoleBindings with the original's owner labels.
 struct Owned<'w> {
     roles: Vec<&'w Value>,
     bindings: Vec<&'w Value>,
@@ -103,7 +103,7 @@ impl<'w> Owned<'w> {
         Self { roles: of_kind(&kind::ROLE), bindings: of_kind(&kind::ROLE_BINDING) }
     }
 
-    /// Says that there is nothing to copy from, once the operator runs and would miss it.
+    /// Reports that there is nothing to copy, once the operator runs without the permissions.
     fn complain(&self, original: &Value, place: &str, plan: &mut Plan) {
         let runs = Csv::of(original).phase() == Phase::Succeeded;
         if runs && (self.roles.is_empty() || self.bindings.is_empty()) {
@@ -115,8 +115,8 @@ impl<'w> Owned<'w> {
     }
 }
 
-/// Mirrors Roles as ClusterRoles, which may also see namespaces, and their bindings, and keeps both. What is there and somebody else's is
-/// left as it is.
+/// Mirrors Roles as ClusterRoles, with read access to namespaces, and their bindings, and updates both. Objects of other
+/// owners are not changed.
 fn promote(world: &Reader<'_>, original: &Value, owned: &Owned<'_>, plan: &mut Plan) {
     for role in &owned.roles {
         let mut rules = object::list(role, &["rules"]).to_vec();
@@ -143,13 +143,13 @@ fn mirror(world: &Reader<'_>, original: &Value, source: &Value, gk: &GroupKind, 
     Some(Action::Create(object))
 }
 
-/// The write that makes a role grant, or a binding name, what it should. A binding's role cannot be changed.
+/// Returns the write that updates the rules of a role, or the subjects of a binding. The role of a binding is immutable.
 fn mend(present: &Value, wanted: &Value) -> Option<Action> {
     let differs = |field: &&str| {
         let wanted = object::at(wanted, &[*field]);
         !wanted.is_null() && wanted != object::at(present, &[*field])
     };
-    // Hardly ever any: a role is copied only then.
+    // Rarely any: a role is copied only then.
     let fields: Vec<&str> = ["rules", "subjects"].into_iter().filter(differs).collect();
     if fields.is_empty() {
         return None;
@@ -161,7 +161,7 @@ fn mend(present: &Value, wanted: &Value) -> Option<Action> {
     Some(Action::Update(new))
 }
 
-/// Copies Roles and RoleBindings to the namespace of a copied ClusterServiceVersion, which owns them, and keeps both.
+/// Copies Roles and RoleBindings to the namespace of a copied ClusterServiceVersion, which owns them, and updates both.
 fn copy_to(world: &Reader<'_>, copy: &Value, owned: &Owned<'_>, plan: &mut Plan) {
     let namespace = object::namespace(copy);
     for source in owned.roles.iter().chain(&owned.bindings) {

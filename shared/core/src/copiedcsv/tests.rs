@@ -26,7 +26,7 @@ fn plan_at(settings: &Settings, world: &World, now: &str) -> Plan {
     plan(settings, &Reader::new(world), &Key::new(Controller::CopiedCsv, "garden", "rose.v1"), now.parse().unwrap())
 }
 
-/// Carries plans out, with what Kubernetes would add, until nothing is planned.
+/// Executes plans, with what Kubernetes would add, until a plan is empty.
 fn settle(world: &mut World) {
     for _ in 0..40 {
         let plan = planned(world);
@@ -116,7 +116,7 @@ fn with_status(mut csv: Value, field: &str, value: &str) -> Value {
 }
 
 #[test]
-fn a_copy_is_its_original_but_for_what_is_its_own() {
+fn a_copy_equals_its_original_except_for_its_metadata() {
     let mut world = world(&["field"]);
     settle(&mut world);
     assert_eq!(
@@ -138,7 +138,7 @@ fn a_copy_is_its_original_but_for_what_is_its_own() {
 }
 
 #[test]
-fn copies_are_where_the_group_says() {
+fn copies_are_in_the_groups_targets() {
     for (targets, expected) in [
         (&["field"][..], &["field"][..]),
         (&["field", "garden"], &["field"]),
@@ -153,7 +153,7 @@ fn copies_are_where_the_group_says() {
 }
 
 #[test]
-fn only_states_worth_telling_are_copied() {
+fn only_relevant_states_are_copied() {
     let mut unprocessed = original("field");
     unprocessed["status"] = json!(null);
     let mut deleting = original("field");
@@ -178,7 +178,7 @@ fn only_states_worth_telling_are_copied() {
 }
 
 #[test]
-fn what_the_group_will_stop_in_a_moment_is_not_copied() {
+fn a_csv_that_the_group_is_about_to_stop_is_not_copied() {
     let mut second = group(&json!(["field"]));
     second["metadata"]["name"] = "second".into();
     let mut unprocessed = group(&json!(["field"]));
@@ -200,7 +200,7 @@ fn what_the_group_will_stop_in_a_moment_is_not_copied() {
 }
 
 #[test]
-fn edits_of_a_copy_are_undone_and_changes_of_the_original_followed() {
+fn edits_of_a_copy_are_reverted_and_changes_of_the_original_copied() {
     let mut world = world(&["field"]);
     settle(&mut world);
     let good = copy_in(&world, "field");
@@ -219,7 +219,7 @@ fn edits_of_a_copy_are_undone_and_changes_of_the_original_followed() {
 }
 
 #[test]
-fn phases_that_pass_are_not_told() {
+fn transient_phases_are_not_copied() {
     let mut settled = world(&["field"]);
     settle(&mut settled);
     let at = |phase: &str| {
@@ -258,7 +258,7 @@ fn many_copies_are_written_a_few_at_a_time() {
 }
 
 #[test]
-fn copies_that_lost_their_reason_are_collected() {
+fn copies_that_are_no_longer_needed_are_deleted() {
     let settled = || {
         let mut world = world(&["field", "meadow"]);
         settle(&mut world);
@@ -270,15 +270,15 @@ fn copies_that_lost_their_reason_are_collected() {
     let mut world = settled();
     world.delete(&kind::CLUSTER_SERVICE_VERSION, &("garden".into(), "rose.v1".into()), "csv", 9);
     settle(&mut world);
-    assert_eq!(copies(&world), gone, "the original is gone");
+    assert_eq!(copies(&world), gone, "the original is deleted");
 
     let mut world = settled();
     world.apply(group(&json!(["meadow"])));
     settle(&mut world);
-    assert_eq!(copies(&world), both, "the original still says so");
+    assert_eq!(copies(&world), both, "the original's annotation is unchanged");
     world.apply(original("meadow"));
     settle(&mut world);
-    assert_eq!(copies(&world), ["meadow"], "a target is gone");
+    assert_eq!(copies(&world), ["meadow"], "a target is removed");
 
     let mut world = settled();
     world.apply(with_status(original("field,meadow"), "reason", "InterOperatorGroupOwnerConflict"));
@@ -288,11 +288,11 @@ fn copies_that_lost_their_reason_are_collected() {
     let mut world = settled();
     world.apply(with_status(original("field,meadow"), "reason", "NoOperatorGroup"));
     settle(&mut world);
-    assert_eq!(copies(&world), both, "what is not offered any more is not taken away");
+    assert_eq!(copies(&world), both, "copies stay in namespaces that are no longer offered");
 }
 
 #[test]
-fn copies_and_rights_go_when_the_group_targets_nothing_any_more() {
+fn copies_and_permissions_are_deleted_when_the_group_targets_nothing() {
     for targets in [&["field", "meadow"][..], &[""]] {
         let mut world = world(targets);
         give_rights(&mut world);
@@ -303,20 +303,20 @@ fn copies_and_rights_go_when_the_group_targets_nothing_any_more() {
         let mut unprocessed = none.clone();
         unprocessed["status"] = json!({"namespaces": targets});
         world.apply(unprocessed);
-        assert_eq!(planned(&world).actions, [], "its status still says so");
+        assert_eq!(planned(&world).actions, [], "its status is unchanged");
         world.apply(none);
         let mut failed = with_status(original(&targets.join(",")), "phase", "Failed");
         failed["status"]["reason"] = "NoTargetNamespaces".into();
         world.apply(failed);
         settle(&mut world);
         let nobody: &[&str] = &[];
-        assert_eq!(copies(&world), nobody, "although its annotation stays");
+        assert_eq!(copies(&world), nobody, "although its annotation is unchanged");
         assert!(!rbac(&world).contains_key("ClusterRole") && !rbac(&world).contains_key("ClusterRoleBinding"));
     }
 }
 
 #[test]
-fn what_is_left_of_another_of_that_name_makes_room() {
+fn a_stale_copy_of_another_csv_is_replaced() {
     let elsewhere = |object: Value, status: &str| {
         let mut object = with_status(object, "reason", status);
         object["metadata"]["namespace"] = "away".into();
@@ -359,13 +359,13 @@ fn an_original_with_the_label_of_a_copy_loses_it() {
                 plan(&Settings::default(), &Reader::new(&world), &key, NOW.parse().unwrap()).actions
             };
             assert_eq!(planned("field"), [Action::label(&labelled, json!({"olm.copiedFrom": null}))]);
-            assert_eq!(planned("garden"), [], "neither is it deleted nor written over");
+            assert_eq!(planned("garden"), [], "it is neither deleted nor overwritten");
         }
     }
 }
 
 #[test]
-fn a_copy_that_lost_its_label_gets_it_again_or_goes() {
+fn a_copy_without_its_label_gets_it_again_or_is_deleted() {
     let mut world = world(&["field"]);
     settle(&mut world);
     let mut stripped = with_status(original(""), "reason", "Copied");
@@ -378,14 +378,14 @@ fn a_copy_that_lost_its_label_gets_it_again_or_goes() {
     let plan = planned(&world);
     let [Action::Update(mended)] = &plan.actions[..] else { panic!("{plan:?}") };
     assert_eq!(mended["metadata"]["labels"]["olm.copiedFrom"], "garden");
-    assert_eq!(mended["metadata"]["finalizers"], json!(["mine/too"]), "or it would be taken for an original");
+    assert_eq!(mended["metadata"]["finalizers"], json!(["mine/too"]), "otherwise it would be treated as an original");
 
     world.delete(&kind::CLUSTER_SERVICE_VERSION, &("garden".into(), "rose.v1".into()), "csv", 9);
     assert!(matches!(&planned(&world).actions[..], [Action::Delete { uid, .. }] if uid == "stripped"));
 }
 
 #[test]
-fn nothing_is_made_where_it_could_not_be() {
+fn nothing_is_created_where_creation_would_fail() {
     let mut world = world(&["field", "meadow"]);
     let mut going = namespace("field");
     going["metadata"]["deletionTimestamp"] = NOW.into();
@@ -394,7 +394,7 @@ fn nothing_is_made_where_it_could_not_be() {
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
         "metadata": {"name": "rose.v1", "namespace": "meadow"},
     }));
-    assert_eq!(planned(&world).actions, [], "a namespace on its way out, and somebody's own of that name");
+    assert_eq!(planned(&world).actions, [], "a terminating namespace, and a user's own CSV of that name");
 
     let mut world = self::world(&["field"]);
     settle(&mut world);
@@ -404,7 +404,7 @@ fn nothing_is_made_where_it_could_not_be() {
     assert_eq!(
         planned(&world).actions,
         [],
-        "a copy that goes with its namespace, and the rights that would go with it"
+        "a copy that is deleted with its namespace, and the permissions of that copy"
     );
 }
 
@@ -431,7 +431,7 @@ fn olm_config_switches_copies_of_global_operators_off() {
     assert!(copies(&world).is_empty());
 }
 
-/// `status.conditions[0]` that is written, without its time.
+/// Returns the written `status.conditions[0]`, without its time.
 fn condition_written(world: &World) -> Option<(String, String, String)> {
     let now: Timestamp = NOW.parse().unwrap();
     let key = Key::new(Controller::OlmConfig, "", "cluster");
@@ -448,7 +448,7 @@ fn condition_written(world: &World) -> Option<(String, String, String)> {
 }
 
 #[test]
-fn olm_config_tells_when_copies_are_as_they_should_be() {
+fn olm_config_reports_when_copies_are_as_desired() {
     let config = |disabled: bool, conditions: &Value| {
         json!({
             "apiVersion": "operators.coreos.com/v1", "kind": "OLMConfig", "metadata": {"name": "cluster"},
@@ -457,7 +457,7 @@ fn olm_config_tells_when_copies_are_as_they_should_be() {
     };
     let mut world = world(&[""]);
     world.apply(config(false, &json!([])));
-    assert_eq!(condition_written(&world), None, "copies are on their way");
+    assert_eq!(condition_written(&world), None, "copies are being created");
     settle(&mut world);
     let say =
         |status: &str, reason: &str, message: &str| Some((status.to_owned(), reason.to_owned(), message.to_owned()));
@@ -476,7 +476,7 @@ fn olm_config_tells_when_copies_are_as_they_should_be() {
 }
 
 #[test]
-fn olm_config_tells_when_copies_cannot_be_made() {
+fn olm_config_reports_when_copies_cannot_be_created() {
     let mut world = world(&[""]);
     world.apply(json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "OLMConfig", "metadata": {"name": "cluster"},
@@ -496,11 +496,11 @@ fn olm_config_tells_when_copies_cannot_be_made() {
     let told = condition_written(&world).unwrap();
     assert_eq!((told.0.as_str(), told.1.as_str(), told.2.as_str()), ("False", "CopiedCSVsEnabled", missing));
     world.learn(key, None);
-    assert_eq!(condition_written(&world), None, "on their way");
+    assert_eq!(condition_written(&world), None, "being created");
 }
 
 #[test]
-fn what_is_asked_for_in_order_is_found() {
+fn lookups_in_order_are_found() {
     let found = super::in_order([("b", 1), ("d", 2), ("f", 3)].into_iter());
     let asked = ["a", "b", "c", "e", "f", "g"].map(found);
     assert_eq!(asked, [None, Some(1), None, None, Some(3), None]);

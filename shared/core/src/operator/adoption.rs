@@ -1,4 +1,4 @@
-//! Labels that say to which package's installation an object belongs (olm-behaviour/processes.md#operators-and-adoption).
+//! The labels that assign objects to a package's installation (olm-behaviour/processes.md#operators-and-adoption).
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::api::subscription::Subscription;
 use crate::plan::{Action, Key, Plan};
 use crate::world::{GroupKind, IndexKey, Reader, kind};
 
-/// Plans the labels around the Subscription and the ClusterServiceVersion of that namespace and name.
+/// Plans the labels for the Subscription and the ClusterServiceVersion of that namespace and name.
 pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
     let mut actions = Vec::new();
     if let Some(subscription) = world.json(&kind::SUBSCRIPTION, &key.namespace, &key.name) {
@@ -23,14 +23,14 @@ pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
     Plan::unordered(actions)
 }
 
-/// The name of an Operator: `PACKAGE.NAMESPACE`, cut to what fits into a label's key.
+/// Returns the name of an Operator: `PACKAGE.NAMESPACE`, truncated to the limit of a label's key.
 pub(super) fn component(package: &str, namespace: &str) -> String {
     const MAX: usize = 63;
     let whole = format!("{package}.{namespace}");
     whole[..whole.floor_char_boundary(MAX)].trim_end_matches(['.', '_', '-']).to_owned()
 }
 
-/// The Subscription, what it installed, and the InstallPlan it is at now; InstallPlans of the past are let go.
+/// Labels the Subscription, what it installed, and its current InstallPlan; previous InstallPlans lose the label.
 fn around_subscription(world: &Reader<'_>, subscription: &Value, actions: &mut Vec<Action>) {
     let namespace = object::namespace(subscription);
     let package = object::text(subscription, &["spec", "name"]);
@@ -59,7 +59,7 @@ fn around_subscription(world: &Reader<'_>, subscription: &Value, actions: &mut V
     if past.is_empty() {
         return;
     }
-    // Another Subscription to the same package may be at another plan: that one is not of the past.
+    // Another Subscription to the same package may refer to another plan, which is current as well.
     let still: BTreeSet<&str> = world
         .in_namespace(&kind::SUBSCRIPTION, namespace)
         .map(|o| o.json())
@@ -74,7 +74,8 @@ fn plan_of(subscription: &Value) -> &str {
     Subscription::of(subscription).plan_name()
 }
 
-/// All that a ClusterServiceVersion owns, by owner reference or owner labels, and the CustomResourceDefinitions it provides.
+/// Labels what a ClusterServiceVersion owns, by owner reference or owner labels, and the CustomResourceDefinitions that it
+/// provides.
 fn below_csv(world: &Reader<'_>, csv: &Value, actions: &mut Vec<Action>) {
     if is_copy(csv) || object::is_deleting(csv) {
         return;
@@ -111,7 +112,7 @@ fn below_csv(world: &Reader<'_>, csv: &Value, actions: &mut Vec<Action>) {
     }
 }
 
-/// Labels an object as a component, unless it is one.
+/// Labels an object as a component, unless it is labelled.
 fn adopt(object: &Value, operator: &str) -> Option<Action> {
     let key = format!("{LABEL}{operator}");
     let wanted = object::label(object, &key).is_none() && !object::is_deleting(object);

@@ -1,9 +1,10 @@
-//! Operator objects: one place to see all that belongs to an installed package (olm-behaviour/processes.md#operators-and-adoption).
+//! Operator objects, which list everything that belongs to an installed package
+//! (olm-behaviour/processes.md#operators-and-adoption).
 //!
 //! ```text
-//!   adoption: Subscription -> its ClusterServiceVersion and InstallPlan -> what those own
+//!   adoption: Subscription -> its ClusterServiceVersion and InstallPlan -> objects that those own
 //!             by the label operators.coreos.com/PACKAGE.NAMESPACE
-//!   plan:     all with that label -> status.components of Operator PACKAGE.NAMESPACE
+//!   plan:     objects with that label -> status.components of Operator PACKAGE.NAMESPACE
 //! ```
 
 mod adoption;
@@ -21,7 +22,7 @@ use crate::api::object;
 use crate::plan::{Action, Key, Plan};
 use crate::world::{GroupKind, IndexKey, Reader, kind};
 
-/// The kinds of objects that can be components. Webhook configurations are not among them.
+/// The kinds of objects that can be components. Webhook configurations are not included.
 const KINDS: [GroupKind; 16] = [
     kind::DEPLOYMENT,
     kind::SERVICE,
@@ -41,13 +42,13 @@ const KINDS: [GroupKind; 16] = [
     kind::CLUSTER_ROLE_BINDING,
 ];
 
-/// Can this object be a component? Copies of ClusterServiceVersions belong to nobody.
+/// Returns whether this object can be a component. Copies of ClusterServiceVersions cannot.
 fn can_be_component(json: &Value) -> bool {
     let gk = GroupKind::of(json);
     KINDS.contains(&gk) && !(gk == kind::CLUSTER_SERVICE_VERSION && is_copy(json))
 }
 
-/// Plans for one Operator. It is made when the first component appears and never deleted here.
+/// Plans for one Operator. It is created with the first component and never deleted here.
 pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
     let mut components: Vec<&Value> = world
         .indexed(IndexKey::Component(key.name.clone()))
@@ -84,7 +85,7 @@ pub fn plan(world: &Reader<'_>, key: &Key) -> Plan {
     Plan::act(vec![Action::UpdateStatus(new)])
 }
 
-/// A reference to a component, with its conditions.
+/// Returns a reference to a component, with its conditions.
 fn reference(component: &Value) -> Value {
     let mut reference = json!({
         "apiVersion": object::text(component, &["apiVersion"]),
@@ -102,7 +103,7 @@ fn reference(component: &Value) -> Value {
     reference
 }
 
-/// The conditions of a component; a ClusterServiceVersion's phase is shown as one.
+/// Returns the conditions of a component; a ClusterServiceVersion's phase is represented as a condition.
 fn conditions(component: &Value) -> Vec<Value> {
     if GroupKind::of(component) != kind::CLUSTER_SERVICE_VERSION {
         return Conditions::of(component).json().iter().map(condition).collect();
@@ -119,7 +120,7 @@ fn conditions(component: &Value) -> Vec<Value> {
     vec![synthetic]
 }
 
-/// What all conditions have in common.
+/// Returns the fields that all conditions have in common.
 fn condition(source: &Value) -> Value {
     const FIELDS: [&str; 6] = ["type", "status", "reason", "message", "lastUpdateTime", "lastTransitionTime"];
     let fields = FIELDS.iter().filter_map(|field| {
@@ -129,7 +130,7 @@ fn condition(source: &Value) -> Value {
     Value::Object(fields.collect::<Map<_, _>>())
 }
 
-/// Can an object of that name be made? Labels allow more than names.
+/// Returns whether an object of that name can exist. Labels allow more than names.
 fn is_name(name: &str) -> bool {
     name.len() <= LONGEST_SUBDOMAIN && is_subdomain(name)
 }

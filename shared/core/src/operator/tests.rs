@@ -53,7 +53,7 @@ fn config_map(name: &str) -> Value {
 }
 
 #[test]
-fn an_operator_is_made_for_its_first_component() {
+fn an_operator_is_created_for_its_first_component() {
     let create = Action::Create(json!({
         "apiVersion": "operators.coreos.com/v1", "kind": "Operator", "metadata": {"name": "rose.garden"}, "spec": {},
     }));
@@ -123,7 +123,7 @@ fn components_are_listed_in_order_with_their_conditions() {
 }
 
 #[test]
-fn an_operator_without_components_stays() {
+fn an_operator_without_components_is_not_deleted() {
     let operator = object("operators.coreos.com/v1", "Operator", "", "rose.garden");
     let mut expected = operator.clone();
     expected["status"] =
@@ -143,7 +143,7 @@ fn component_names_fit_into_a_label() {
     }
 }
 
-/// Kind, name and labels of each patch.
+/// Returns kind, name and labels of each patch.
 fn adopted(objects: &[Value], name: &str) -> Vec<(String, String, Value)> {
     let world = world(objects);
     let plan = plan_adoption(&Reader::new(&world), &Key::new(Controller::Adoption, "garden", name));
@@ -163,7 +163,7 @@ fn unlabel(kind: &str, name: &str) -> (String, String, Value) {
 }
 
 #[test]
-fn a_subscription_adopts_what_it_installed_and_lets_old_plans_go() {
+fn a_subscription_adopts_what_it_installed_and_releases_old_plans() {
     let mut objects = vec![
         subscription("rose", "rose", "rose.v2", "install-2"),
         csv("rose.v1"),
@@ -183,12 +183,12 @@ fn a_subscription_adopts_what_it_installed_and_lets_old_plans_go() {
     );
     objects.push(subscription("rose-again", "rose", "", "install-1"));
     let again = adopted(&objects, "rose");
-    assert!(!again.contains(&unlabel("InstallPlan", "install-1")), "another Subscription is at it");
+    assert!(!again.contains(&unlabel("InstallPlan", "install-1")), "another Subscription refers to it");
     assert_eq!(adopted(&[labelled(subscription("rose", "rose", "gone", "gone"))], "rose"), []);
 }
 
 #[test]
-fn a_csv_hands_its_labels_down_to_what_it_owns() {
+fn a_csv_passes_its_labels_to_what_it_owns() {
     let owner_labels =
         json!({"olm.owner": "rose.v1", "olm.owner.namespace": "garden", "olm.owner.kind": "ClusterServiceVersion"});
     let reference = json!([{"apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion", "name": "rose.v1", "uid": "ClusterServiceVersion/rose.v1"}]);

@@ -1,5 +1,5 @@
-//! The OperatorCondition of a ClusterServiceVersion: the place where an operator tells OLM about itself, and its right to do so
-//! (olm-behaviour/csv.md#operatorconditions).
+//! The OperatorCondition of a ClusterServiceVersion, with which an operator reports its state to OLM, and the permission to
+//! write it (olm-behaviour/csv.md#operatorconditions).
 //!
 //! ```text
 //!   ClusterServiceVersion -> OperatorCondition -> Role, RoleBinding for the operator's ServiceAccounts
@@ -40,7 +40,7 @@ pub fn plan(world: &Reader<'_>, key: &Key, now: Timestamp) -> Plan {
     Plan::act(writes.into_iter().flatten().collect())
 }
 
-/// The OperatorCondition as its ClusterServiceVersion wants it; all that is not derived stays as it is.
+/// Returns the OperatorCondition that its ClusterServiceVersion requires; fields that are not derived are preserved.
 fn generate(csv: &Value, present: Option<&Value>) -> Value {
     let mut condition = present.cloned().unwrap_or_else(|| {
         json!({
@@ -51,7 +51,7 @@ fn generate(csv: &Value, present: Option<&Value>) -> Value {
     object::set_owner_reference(&mut condition, object::owner_reference(csv, true));
     let spec = object::map_mut(&mut condition, &["spec"]);
     set_list(spec, "deployments", names(csv, "deployments", "name"));
-    // Every permission counts, so that an account may be named more than once: OLM does so.
+    // One entry for each permission, so that an account may occur several times, as in OLM.
     let mut accounts = names(csv, "clusterPermissions", "serviceAccountName");
     accounts.extend(names(csv, "permissions", "serviceAccountName"));
     if accounts.is_empty() {
@@ -61,7 +61,7 @@ fn generate(csv: &Value, present: Option<&Value>) -> Value {
     condition
 }
 
-/// The names in one part of the install strategy; entries without one are left out.
+/// Returns the names in one part of the install strategy; entries without a name are left out.
 fn names(csv: &Value, part: &str, field: &str) -> Vec<Value> {
     let entries = object::list(csv, &["spec", "install", "spec", part]).iter();
     entries.map(|e| object::text(e, &[field])).filter(|n| !n.is_empty()).map(Value::from).collect()
@@ -75,7 +75,7 @@ fn set_list(map: &mut Map<String, Value>, field: &str, list: Vec<Value>) {
     }
 }
 
-/// The Role that lets the operator write its OperatorCondition.
+/// Returns the Role that lets the operator write its OperatorCondition.
 fn role(world: &Reader<'_>, condition: &Value) -> Option<Action> {
     let rules = json!([{
         "verbs": ["get", "update", "patch"],
@@ -86,7 +86,7 @@ fn role(world: &Reader<'_>, condition: &Value) -> Option<Action> {
     owned(world, condition, "Role", &[("rules", rules)])
 }
 
-/// Its binding to the operator's ServiceAccounts. Subjects carry no namespace: the binding's own counts.
+/// Returns its binding to the operator's ServiceAccounts. Subjects have no namespace: that of the binding applies.
 fn binding(world: &Reader<'_>, condition: &Value) -> Option<Action> {
     let subjects: Vec<Value> = object::list(condition, &["spec", "serviceAccounts"])
         .iter()
@@ -96,7 +96,7 @@ fn binding(world: &Reader<'_>, condition: &Value) -> Option<Action> {
     owned(world, condition, "RoleBinding", &[("subjects", subjects.into()), ("roleRef", role)])
 }
 
-/// Creates or mends an object of the OperatorCondition's name that belongs to it.
+/// Creates or restores an object with the OperatorCondition's name that it owns.
 fn owned(world: &Reader<'_>, condition: &Value, kind: &str, fields: &[(&str, Value)]) -> Option<Action> {
     const GROUP: &str = "rbac.authorization.k8s.io";
     let (namespace, name) = (object::namespace(condition), object::name(condition));
@@ -120,7 +120,7 @@ fn owned(world: &Reader<'_>, condition: &Value, kind: &str, fields: &[(&str, Val
     }
 }
 
-/// Takes what the operator said in `spec.conditions` over into the status, with the generation that said it.
+/// Copies `spec.conditions`, which the operator writes, to the status, with its generation.
 fn report(condition: &Value, now: Timestamp) -> Option<Action> {
     let generation = object::generation(condition);
     let mut reported = Conditions::of(condition).json().to_vec();

@@ -35,7 +35,7 @@ fn condition(spec: &Value, status: &Value) -> Value {
 }
 
 #[test]
-fn every_original_gets_one() {
+fn every_original_csv_gets_one() {
     let cases = [
         (json!({}), json!({"serviceAccounts": ["default"]})),
         (
@@ -58,7 +58,7 @@ fn every_original_gets_one() {
 }
 
 #[test]
-fn copies_and_what_goes_get_none() {
+fn copies_and_terminating_csvs_get_none() {
     for (path, value) in [("labels", json!({"olm.copiedFrom": "field"})), ("deletionTimestamp", json!(NOW))] {
         let mut world = World::new();
         let mut csv = csv(&json!({}));
@@ -69,7 +69,7 @@ fn copies_and_what_goes_get_none() {
 }
 
 #[test]
-fn what_the_csv_says_is_kept_up_and_the_rest_left_alone() {
+fn only_derived_fields_are_updated() {
     let mut world = World::new();
     world.apply(csv(&json!({"deployments": [{"name": "new"}]})));
     let mut old = condition(
@@ -77,7 +77,7 @@ fn what_the_csv_says_is_kept_up_and_the_rest_left_alone() {
         &json!({}),
     );
     old["metadata"]["labels"] = json!({"mine": "yes"});
-    old["metadata"]["ownerReferences"][0]["uid"] = "an earlier life".into();
+    old["metadata"]["ownerReferences"][0]["uid"] = "previous".into();
     world.apply(old.clone());
     old["metadata"]["ownerReferences"][0]["uid"] = "csv".into();
     old["spec"]["deployments"] = json!(["new"]);
@@ -86,7 +86,7 @@ fn what_the_csv_says_is_kept_up_and_the_rest_left_alone() {
 }
 
 #[test]
-fn role_and_binding_are_made_and_mended() {
+fn role_and_binding_are_created_and_restored() {
     let mut world = World::new();
     world.apply(condition(&json!({"serviceAccounts": ["rose", "rose"]}), &json!({})));
     let metadata = json!({
@@ -123,7 +123,7 @@ fn role_and_binding_are_made_and_mended() {
 }
 
 #[test]
-fn conditions_are_taken_over_with_their_generation() {
+fn conditions_are_copied_with_their_generation() {
     let said = |status: &str| json!({"type": "Upgradeable", "status": status, "reason": "Migrating", "message": "moving", "lastTransitionTime": "said"});
     let told = |status: &str, generation: i64, since: &str| {
         let mut condition = said(status);

@@ -1,5 +1,5 @@
-//! What a ServiceAccount would give away and does not have: the API server lets nobody write a Role, or bind one, that grants more
-//! than they may themselves, unless they may `escalate` it, or `bind` it.
+//! Privilege escalation by a ServiceAccount: the API server rejects a Role or binding that grants more than its writer has,
+//! unless the writer may `escalate` or `bind` it.
 
 use serde_json::{Value, json};
 
@@ -8,11 +8,12 @@ use crate::api::kinds::RBAC as GROUP;
 use crate::api::object;
 use crate::world::Reader;
 
-/// Of rules with more combinations of API groups, resources and verbs the parts are not looked at one by one.
+/// A rule with more combinations of API groups, resources and verbs is not split into its parts.
 const MOST_PARTS: usize = 20_000;
 
-/// The rules that writing this Role, ClusterRole, or binding of one would grant, and that the ServiceAccount of that namespace and
-/// name does not have. `rules_of` tells the rules of the role (kind, name) that a binding refers to. Empty: it may be written.
+/// Returns the rules that writing this Role, ClusterRole, or binding would grant, and that the ServiceAccount of that
+/// namespace and name lacks. `rules_of` returns the rules of the role (kind, name) of a binding. If empty, the object may
+/// be written.
 pub fn escalation(
     world: &Reader<'_>,
     account: (&str, &str),
@@ -38,7 +39,7 @@ pub fn escalation(
     if is_granted(&may) { Vec::new() } else { rules.iter().flat_map(|rule| lacking(rule, is_granted)).collect() }
 }
 
-/// The parts of a rule that are not granted: one for each resource, and one for the URLs.
+/// Returns the parts of a rule that are not granted: one for each resource, and one for the URLs.
 fn lacking(rule: &Value, is_granted: impl Fn(&Value) -> bool) -> Vec<Value> {
     let part = |part: Value| {
         let mut part = part;
@@ -70,7 +71,7 @@ fn lacking(rule: &Value, is_granted: impl Fn(&Value) -> bool) -> Vec<Value> {
     parts
 }
 
-/// A rule about one API group, as people say it: `create, get deployments.apps`.
+/// Describes a rule about one API group: `create, get deployments.apps`.
 pub fn described(rule: &Value) -> String {
     let verbs = texts(rule, "verbs").join(", ");
     let group = texts(rule, "apiGroups").first().copied().unwrap_or_default().to_owned();

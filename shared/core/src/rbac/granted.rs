@@ -1,7 +1,7 @@
-//! Which of many rules grant a right, without looking at each of them for each right.
+//! An index of rules, which finds those that grant a permission without checking each of them.
 //!
-//! *Guarantees*: the work that is done for rules of others is bounded: [`MOST`] steps, then [`InvalidRule::TooMuch`]. What is asked for in
-//! one rule may be the product of four lists, each as long as an object may be.
+//! *Guarantees*: the work for rules of untrusted writers is bounded: [`MOST`] steps, then [`InvalidRule::TooMuch`]. One
+//! rule can require the product of four lists, each as long as an object permits.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use super::{InvalidRule, each, texts};
 
-/// Most steps: each looks at a rule for one combination of verb, API group, resource and name.
+/// Maximum number of steps: each compares a rule with one combination of verb, API group, resource and name.
 const MOST: u64 = 1_000_000;
 
-/// The steps that are left.
+/// The remaining steps.
 #[derive(Clone, Debug)]
 pub struct Work(Rc<Cell<u64>>);
 
@@ -31,14 +31,14 @@ impl Work {
         left.map(|_| ()).ok_or(InvalidRule::TooMuch)
     }
 
-    /// How many there were.
+    /// Returns the number of steps taken.
     #[cfg(test)]
     pub(crate) fn done(&self) -> u64 {
         MOST - self.0.get()
     }
 }
 
-/// Rules that hold for somebody, in one place.
+/// The rules that apply to an account in one place.
 #[derive(Debug, Default)]
 pub struct Granted<'w> {
     rules: Vec<&'w Value>,
@@ -47,24 +47,24 @@ pub struct Granted<'w> {
 }
 
 impl<'w> Granted<'w> {
-    /// What these rules grant.
+    /// Creates an index of these rules.
     pub fn of(rules: Vec<&'w Value>) -> Self {
         Self { rules, ..Self::default() }
     }
 
-    /// The same, with a share in the work that others do.
+    /// Shares the work budget with others.
     #[must_use]
     pub fn sharing(self, work: &Work) -> Self {
         Self { work: work.clone(), ..self }
     }
 
-    /// Is everything granted that the rule asks for?
+    /// Returns whether everything is granted that the rule requires.
     ///
     /// # Errors
-    /// The rule makes no sense, so that nothing could grant it, or there is too much to look at.
+    /// The rule is invalid, so that it cannot be granted, or the limit is exceeded.
     pub fn allows(&self, rule: &Value) -> Result<bool, InvalidRule> {
         let asked = Asked::of(rule)?;
-        // Most often one rule grants the whole.
+        // Usually one rule grants the whole.
         if !self.covering(&asked, 1)?.is_empty() {
             return Ok(true);
         }
@@ -81,7 +81,7 @@ impl<'w> Granted<'w> {
         })
     }
 
-    /// The rules, by their places, that grant all that a rule asks for by themselves.
+    /// Returns the indexes of the rules that each grant everything that a rule requires.
     ///
     /// # Errors
     /// As [`Granted::allows`].
@@ -89,7 +89,7 @@ impl<'w> Granted<'w> {
         self.covering(&Asked::of(rule)?, usize::MAX)
     }
 
-    /// So many of the rules that grant all that is asked for by themselves.
+    /// Returns at most that many of the rules that each grant everything.
     fn covering(&self, asked: &Asked<'_>, most: usize) -> Result<Vec<usize>, InvalidRule> {
         let index = self.index()?;
         let mut covering = Vec::new();
@@ -116,7 +116,7 @@ impl<'w> Granted<'w> {
     }
 }
 
-/// What a rule is for, each once.
+/// The contents of a rule, without duplicates.
 #[derive(Debug)]
 struct Asked<'w> {
     verbs: BTreeSet<&'w str>,
@@ -128,7 +128,7 @@ struct Asked<'w> {
 
 impl<'w> Asked<'w> {
     /// # Errors
-    /// It makes no sense.
+    /// The rule is invalid.
     fn of(rule: &'w Value) -> Result<Self, InvalidRule> {
         let asked = Self::read(rule);
         if asked.verbs.is_empty() {
@@ -161,7 +161,7 @@ impl<'w> Asked<'w> {
         [verbs, groups, resources, names, urls].iter().map(|list| list.len()).sum()
     }
 
-    /// Does it, as a rule that is granted, grant all of another?
+    /// Returns whether it, as a granted rule, grants everything of another one.
     fn covers(&self, other: &Self) -> bool {
         let has_all = |own: &BTreeSet<&str>, asked: &BTreeSet<&str>| {
             own.contains("*") || if asked.is_empty() { own.contains("") } else { asked.is_subset(own) }
@@ -187,20 +187,20 @@ impl<'w> Asked<'w> {
     }
 }
 
-/// The places of rules by what stands in one of their lists.
+/// Indexes of rules by an item of one of their lists.
 type Places<'w> = BTreeMap<&'w str, Vec<usize>>;
 
-/// Rules by what they are for.
+/// Rules by their contents.
 #[derive(Debug, Default)]
 struct Index<'w> {
     rules: Vec<Asked<'w>>,
-    /// By verb, API group and resource: those for objects of all names.
+    /// By verb, API group and resource: rules for objects of all names.
     unnamed: [Places<'w>; 3],
-    /// By verb, API group, resource and name: the others.
+    /// By verb, API group, resource and name: the other rules.
     named: [Places<'w>; 4],
     /// By URL.
     urls: Places<'w>,
-    /// Those with URLs that end with a star.
+    /// Rules with URLs that end with a star.
     stars: Vec<usize>,
 }
 
@@ -228,12 +228,12 @@ impl<'w> Index<'w> {
         Ok(index)
     }
 
-    /// The rules that may be for a combination: of the lists that they have to be in, those of the shortest.
+    /// Returns the rules that may apply to a combination: of the lists that they must be in, those of the shortest.
     fn candidates(&self, names: [&str; 4]) -> impl Iterator<Item = usize> + '_ {
         let near = [self.unnamed.as_slice(), &self.named].map(|lists| {
             let lists = lists.iter().zip(names).enumerate().map(|(list, (places, item))| {
                 let of = |item: &str| places.get(item).map_or(&[][..], Vec::as_slice);
-                // A star among names is a name.
+                // A star among names is a literal name.
                 let all = if list < 3 && item != "*" { of("*") } else { &[] };
                 [all, of(item)]
             });
@@ -257,7 +257,7 @@ impl<'w> Index<'w> {
         Ok(false)
     }
 
-    /// The rules that may be for all that is asked for.
+    /// Returns the rules that may grant everything.
     fn near(&self, asked: &Asked<'_>) -> Vec<usize> {
         fn first<'a>(list: &BTreeSet<&'a str>) -> &'a str {
             list.first().copied().unwrap_or_default()

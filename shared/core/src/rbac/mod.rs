@@ -1,8 +1,8 @@
-//! What RBAC grants a ServiceAccount, and whether that covers a rule of a ClusterServiceVersion.
+//! The RBAC permissions of a ServiceAccount, and whether they cover a rule of a ClusterServiceVersion.
 //!
-//! *Guarantees*: matches as OLM's evaluator does (olm-behaviour/csv.md#rights-evaluation), which is Kubernetes' own but for two things: the
-//! user has no groups, so that bindings to `system:serviceaccounts` do not count, and `pods/log` is compared whole, so that a grant of
-//! `*/log` does not cover it.
+//! *Guarantees*: matches like OLM's evaluator (olm-behaviour/csv.md#rights-evaluation), which differs from that of
+//! Kubernetes in two ways: the user has no groups, so that bindings to `system:serviceaccounts` are ignored, and `pods/log`
+//! is compared as a whole, so that a grant of `*/log` does not cover it.
 
 mod escalation;
 mod granted;
@@ -17,31 +17,30 @@ use crate::world::{IndexKey, Reader, kind};
 pub use self::escalation::{described, escalation};
 pub use self::granted::{Granted, Work};
 
-/// Have the rights of ServiceAccounts in the namespace of an object been changed since it was written
-/// (olm-behaviour/processes.md#rights-changed)? What one etcd stores has its versions in the
-/// order of the writes.
+/// Returns whether the permissions of ServiceAccounts in the namespace of an object have changed since it was written
+/// (olm-behaviour/processes.md#rights-changed). The resource versions of one etcd are in the order of writes.
 pub fn changed_since(world: &Reader<'_>, object: &Value) -> bool {
     let kinds = [&kind::ROLE, &kind::ROLE_BINDING, &kind::SERVICE_ACCOUNT];
     let namespace = object::namespace(object);
     kinds.into_iter().any(|kind| world.in_namespace(kind, namespace).any(|o| is_later(o.json(), object)))
 }
 
-/// Was an object written later than another?
+/// Returns whether an object was written later than another one.
 pub fn is_later(object: &Value, other: &Value) -> bool {
     let version = |object: &Value| object::resource_version(object).parse::<u64>().ok();
     version(object).zip(version(other)).is_some_and(|(version, other)| version > other)
 }
 
-/// A rule that can be granted to nobody. Its text is what OLM puts into the CSV's message.
+/// A rule that cannot be granted. Its text is OLM's in the CSV's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRule {
     /// `verbs` is empty.
     #[error("rule invalid: policy rule must have at least one verb")]
     NoVerb,
-    /// There are resources (or groups, or names) and URLs.
+    /// The rule contains resources (or groups, or names) and URLs.
     #[error("rule invalid: rule cannot apply to both regular resources and non-resource URLs")]
     ResourcesAndUrls,
-    /// To find out whether it is granted takes too long. OLM has no such limit.
+    /// Evaluating the rule exceeds the limit. OLM has no such limit.
     #[error(
         "rule invalid: there are too many combinations of verbs, API groups, resources and names to find out who may do it"
     )]
@@ -49,8 +48,8 @@ pub enum InvalidRule {
 }
 
 impl<'w> Granted<'w> {
-    /// What is granted to the ServiceAccount of that namespace and name: in the whole cluster, and when `namespace` is given, in
-    /// that namespace. Bindings to roles that do not exist grant nothing.
+    /// Returns what is granted to the ServiceAccount of that namespace and name: cluster-wide, and when `namespace` is
+    /// given, in that namespace. Bindings to missing roles grant nothing.
     pub fn to(world: &Reader<'w>, (owner, name): (&str, &str), namespace: Option<&str>) -> Self {
         let bindings = world.indexed(IndexKey::Subject(owner.to_owned(), name.to_owned()));
         let mut rules = Vec::new();
@@ -71,7 +70,7 @@ impl<'w> Granted<'w> {
     }
 }
 
-/// Does it hold for each? An empty list counts as one empty text.
+/// Returns whether `holds` is true for each item. An empty list is treated as one empty string.
 fn each(list: &BTreeSet<&str>, holds: impl Fn(&str) -> Result<bool, InvalidRule>) -> Result<bool, InvalidRule> {
     if list.is_empty() {
         return holds("");

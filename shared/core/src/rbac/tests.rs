@@ -19,7 +19,7 @@ fn account() -> Value {
     json!({"kind": "ServiceAccount", "namespace": "garden", "name": "rose"})
 }
 
-/// Is `asked` allowed when a ClusterRole grants exactly `granted`?
+/// Returns whether `asked` is allowed when a ClusterRole grants exactly `granted`.
 fn covers(granted: &Value, asked: &Value) -> Result<bool, InvalidRule> {
     let world = world(&[
         role("ClusterRole", "", "r", granted),
@@ -103,7 +103,7 @@ fn urls_match_whole_or_by_prefix() {
 }
 
 #[test]
-fn senseless_rules_are_errors() {
+fn invalid_rules_are_errors() {
     let all = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
     assert_eq!(covers(&all, &json!({"resources": ["pods"]})), Err(InvalidRule::NoVerb));
     let both = json!({"verbs": ["get"], "resources": ["pods"], "nonResourceURLs": ["/metrics"]});
@@ -112,7 +112,7 @@ fn senseless_rules_are_errors() {
 }
 
 #[test]
-fn bindings_count_where_they_are_and_for_whom_they_name() {
+fn bindings_apply_to_their_namespace_and_subjects() {
     let pods = json!({"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]});
     let user = |name: &str| json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name});
     let group =
@@ -128,7 +128,7 @@ fn bindings_count_where_they_are_and_for_whom_they_name() {
         (in_garden(&no_namespace), Some("garden"), true, "the subject's namespace defaults to the binding's"),
         (in_garden(&user("system:serviceaccount:garden:rose")), Some("garden"), true, "by user name"),
         (in_garden(&user("rose")), Some("garden"), false, "another user"),
-        (in_garden(&group), Some("garden"), false, "groups do not count"),
+        (in_garden(&group), Some("garden"), false, "groups are ignored"),
         (
             vec![
                 role("ClusterRole", "", "r", &pods),
@@ -156,7 +156,7 @@ fn bindings_count_where_they_are_and_for_whom_they_name() {
     }
 }
 
-/// As many rules as one object may have, each for another resource, and for another name.
+/// The maximum number of rules in one object, each for another resource, and for another name.
 fn many() -> Vec<Value> {
     let rule = |n: usize| json!({"verbs": ["get", "list"], "apiGroups": [""], "resources": [format!("r{n}")]});
     let named =
@@ -165,7 +165,7 @@ fn many() -> Vec<Value> {
 }
 
 #[test]
-fn many_rules_are_compared_without_looking_at_each_for_each() {
+fn many_rules_are_compared_with_an_index() {
     let (rules, work) = (many(), Work::default());
     let granted = Granted::of(rules.iter().collect()).sharing(&work);
     for (n, rule) in rules.iter().enumerate() {
@@ -177,11 +177,11 @@ fn many_rules_are_compared_without_looking_at_each_for_each() {
 }
 
 #[test]
-fn what_takes_too_long_is_an_error_and_grants_nothing() {
+fn exceeding_the_limit_is_an_error_and_grants_nothing() {
     let list = |letter: &str| -> Vec<String> { (0..1_000).map(|n| format!("{letter}{n}")).collect() };
     let (verbs, groups, resources) = (list("v"), list("g"), list("r"));
     let asked = json!({"verbs": verbs, "apiGroups": groups, "resources": resources});
-    // No rule grants all of it, two do together.
+    // No single rule grants all of it, two together do.
     let half = |verbs: &[String]| json!({"verbs": verbs, "apiGroups": ["*"], "resources": ["*"]});
     let granted = [half(&verbs[..500]), half(&verbs[500..])];
     let work = Work::default();
@@ -192,10 +192,10 @@ fn what_takes_too_long_is_an_error_and_grants_nothing() {
         Err(InvalidRule::TooMuch)
     );
     let all = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
-    assert_eq!(Granted::of(vec![&all]).allows(&asked), Ok(true), "one rule is enough");
+    assert_eq!(Granted::of(vec![&all]).allows(&asked), Ok(true), "one rule suffices");
 }
 
-/// As OLM does it: every combination against every rule.
+/// Like OLM: every combination against every rule.
 fn simply(rules: &[Value], asked: &Value) -> bool {
     let of = |rule: &Value, field: &str| -> Vec<String> {
         let list = rule[field].as_array().cloned().unwrap_or_default();
@@ -225,7 +225,7 @@ fn simply(rules: &[Value], asked: &Value) -> bool {
 
 proptest::proptest! {
     #[test]
-    fn the_index_grants_what_every_rule_looked_at_grants(lists in proptest::collection::vec(proptest::collection::vec(0_usize..4, 0..3), 4 * 5)) {
+    fn the_index_agrees_with_an_exhaustive_check(lists in proptest::collection::vec(proptest::collection::vec(0_usize..4, 0..3), 4 * 5)) {
         let words = ["", "*", "a", "b"];
         let list = |n: usize| -> Vec<&str> { lists[n].iter().map(|word| words[*word]).collect() };
         let rules: Vec<Value> = (0..5)

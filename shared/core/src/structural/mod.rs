@@ -1,4 +1,4 @@
-//! Structural schemas of CustomResourceDefinitions: pruning of unknown fields, defaulting, and what does not fit.
+//! Structural schemas of CustomResourceDefinitions: pruning of unknown fields, defaulting, and validation.
 
 mod problems;
 mod schema_check;
@@ -12,12 +12,12 @@ pub use unknown::{Unknown, similar, unknown_fields};
 
 use serde_json::{Map, Value, json};
 
-/// Does the schema say `key: true`?
+/// Returns whether the schema contains `key: true`.
 pub(crate) fn flag(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&json!(true))
 }
 
-/// Drops the fields that the schema does not know. The root's `apiVersion`, `kind` and `metadata` are always known.
+/// Drops the fields that the schema does not contain. The root's `apiVersion`, `kind` and `metadata` are always known.
 pub(crate) fn prune(schema: &Value, object: &mut Value) {
     let Value::Object(map) = object else { return };
     let kept: Vec<(String, Value)> =
@@ -58,7 +58,8 @@ fn prune_value(schema: &Value, value: &mut Value) {
     }
 }
 
-/// Sets the defaults of the schema where the object has no value. A null where the schema allows none counts as no value.
+/// Sets the defaults of the schema where the object has no value. A null where the schema does not allow it is treated as
+/// no value.
 pub(crate) fn default(schema: &Value, value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| default(&schema["items"], item)),
@@ -77,7 +78,7 @@ pub(crate) fn default(schema: &Value, value: &mut Value) {
     }
 }
 
-/// May the field be null? One that no schema is for may.
+/// Returns whether the field may be null. A field without a schema may.
 fn may_be_null(schema: &Value, field: &str) -> bool {
     let property = &schema["properties"][field];
     let property = if property.is_object() { property } else { &schema["additionalProperties"] };
@@ -101,7 +102,7 @@ fn default_properties(properties: &Map<String, Value>, map: &mut Map<String, Val
     }
 }
 
-/// The fields that make an entry of this list the same entry; empty when the list is replaced as a whole.
+/// Returns the fields that identify an entry of this list; empty when the list is replaced as a whole.
 pub(crate) fn list_map_keys(schema: &Value) -> Vec<String> {
     if schema["x-kubernetes-list-type"] != "map" {
         return Vec::new();
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_go_and_known_ones_stay() {
+    fn unknown_fields_are_dropped_and_known_ones_preserved() {
         let mut object = json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "n"}, "other": 1, "spec": {
             "mode": "M", "unknown": true, "items": [{"n": 2, "m": 3}], "free": {"any": {"thing": 1}}, "map": {"k": {"a": "b", "c": 1}}}});
         prune(&schema(), &mut object);

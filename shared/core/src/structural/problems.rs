@@ -1,4 +1,5 @@
-//! Validation of custom resources against the structural schema of their CustomResourceDefinition, in the API server's words.
+//! Validates custom resources against the structural schema of their CustomResourceDefinition, with the API server's
+//! messages.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,14 +10,15 @@ use serde_json::Value;
 
 use super::{flag, list_map_keys};
 
-/// What is wrong with the object: one `field: problem` each. The schema's rules (`x-kubernetes-validations`) are not tried.
+/// Returns the errors of the object, each `field: problem`. The schema's rules (`x-kubernetes-validations`) are not
+/// evaluated.
 pub fn problems(schema: &Value, object: &Value) -> Vec<String> {
     let mut found = Vec::new();
     check(schema, object, Path::Root, &mut found);
     found
 }
 
-/// The way to a field, which becomes words only when something is wrong there.
+/// The path of a field, which is rendered only for errors.
 #[derive(Clone, Copy)]
 enum Path<'a> {
     Root,
@@ -36,13 +38,13 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// Is the object, with this problem, too far off for the schema's rules (`x-kubernetes-validations`) to be tried?
+/// Returns whether a problem prevents the API server from evaluating the schema's rules (`x-kubernetes-validations`).
 pub fn blocks_rules(problem: &str) -> bool {
     let kinds = [": Required value", ": Unsupported value", ": Too long", ": Too many", " in body must be of type "];
     kinds.iter().any(|kind| problem.contains(kind))
 }
 
-/// Has the schema, or a part of it, rules of its own (`x-kubernetes-validations`)?
+/// Returns whether the schema, or a part of it, has rules (`x-kubernetes-validations`).
 pub(crate) fn has_rules(schema: &Value) -> bool {
     match schema {
         Value::Object(map) => map.contains_key("x-kubernetes-validations") || map.values().any(has_rules),
@@ -123,7 +125,7 @@ fn invalid(path: Path<'_>, value: &str, problem: &str) -> String {
     format!("{path}: Invalid value: {value:?}: {path} in body {problem}")
 }
 
-/// The first problem of a text: length, pattern, format.
+/// Adds the first problem of a string: length, pattern, format.
 fn check_text(schema: &Value, text: &str, path: Path<'_>, found: &mut Vec<String>) {
     let length = text.chars().count() as u64;
     if let Some(most) = schema["maxLength"].as_u64().filter(|most| length > *most) {
@@ -139,14 +141,14 @@ fn check_text(schema: &Value, text: &str, path: Path<'_>, found: &mut Vec<String
     }
 }
 
-/// How many patterns are kept ready to be tried again: objects of one kind come one after the other, and to read a pattern takes longer than
-/// all the rest.
+/// Number of compiled patterns that are cached: objects of one kind are checked one after another, and compiling a pattern
+/// takes longer than everything else.
 const PATTERNS: usize = 64;
 
-/// Beyond that a number which is no 64-bit integer is no integer for the API server at all.
+/// The API server rejects numbers beyond this that are not 64-bit integers.
 const MOST_EXACT: f64 = 9_007_199_254_740_991.0;
 
-/// Does the text match? Everything matches a pattern that makes no sense.
+/// Returns whether the text matches. Everything matches an invalid pattern.
 fn matches(pattern: &str, text: &str) -> bool {
     thread_local! {
         static READY: RefCell<BTreeMap<String, Option<Regex>>> = const { RefCell::new(BTreeMap::new()) };
@@ -208,10 +210,10 @@ fn check_list(schema: &Value, items: &[Value], path: Path<'_>, found: &mut Vec<S
     }
 }
 
-/// Writes a value so that two are written alike if they are equal, and only then.
+/// Writes a value so that two texts are equal if and only if the values are.
 fn canonical(value: &Value, text: &mut String) {
     match value {
-        // There are two zeros, and they are equal.
+        // Negative zero equals zero.
         Value::Number(number) if number.is_f64() && number.as_f64() == Some(0.0) => text.push_str("0.0"),
         Value::Array(items) => {
             text.push('[');
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn problems_are_told_as_the_api_server_tells_them() {
+    fn problems_have_the_api_servers_messages() {
         let cases = [
             (
                 json!({"type": "integer"}),
@@ -341,13 +343,13 @@ mod tests {
         );
         assert_eq!(duplicates("set", json!(["a,", "a", ["a"], ["a", ""], [["a"]], { "a": "" }])), 0);
         assert_eq!(duplicates("map", json!([{ "n": "a" }, { "n": "a", "m": 1 }, { "m": 1 }, { "n": null }])), 2);
-        // Not each with each: that would be ten thousand million comparisons.
+        // Comparing each with each would take ten billion comparisons.
         let many: Vec<Value> = (0..100_000).map(|n| json!({ "n": n % 99_999 })).collect();
         assert_eq!(duplicates("map", many.into()), 1);
     }
 
     #[test]
-    fn what_fits_passes() {
+    fn valid_objects_pass() {
         assert!(of(json!({"x-kubernetes-int-or-string": true}), json!("50%")).is_empty());
         assert!(of(json!({"type": "string", "nullable": true}), Value::Null).is_empty());
         assert!(

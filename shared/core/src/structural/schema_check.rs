@@ -1,11 +1,11 @@
-//! Do the custom resources that exist fit the schemas that their CustomResourceDefinition is to have?
+//! Checks whether existing custom resources match the schemas that their CustomResourceDefinition is to have.
 //!
 //! ```text
-//!   SchemaCheck (the question) -> SchemaChecker: one object after the other -> SchemaCheckResult (the answer)
+//!   SchemaCheck (the request) -> SchemaChecker: object by object -> SchemaCheckResult (the result)
 //! ```
 //!
-//! *Guarantee.* Memory does not grow with the number of objects: what does not fit is counted, and only the first are kept.
-//! *Caveat.* Rules (`x-kubernetes-validations`) are not tried; neither does OLM.
+//! *Guarantee.* Memory does not grow with the number of objects: mismatches are counted, and only the first are stored.
+//! *Caveat.* Rules (`x-kubernetes-validations`) are not evaluated, as in OLM.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -16,12 +16,12 @@ use crate::api::hash::fnv64a;
 use crate::api::object;
 use crate::api::status::Status;
 
-/// How many objects that do not fit are named.
+/// Number of mismatches that are listed.
 const NAMED: usize = 5;
-/// How much is told of what is wrong with one of them, in bytes: a validation can fail in a thousand places.
+/// Maximum length of the description of one mismatch, in bytes: a validation can fail in a thousand places.
 const TOLD: usize = 600;
 
-/// What is asked: which custom resources, and the schemas they are to fit.
+/// A request: the custom resources, and the schemas that they have to match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchemaCheck {
     /// Name of the CustomResourceDefinition.
@@ -32,51 +32,51 @@ pub struct SchemaCheck {
     pub kind: String,
     /// Their plural, as in URLs.
     pub plural: String,
-    /// Are they in namespaces?
+    /// Whether they are namespaced.
     pub namespaced: bool,
     /// The versions to read them in, each with its new schema (`openAPIV3Schema`).
     pub schemas: Vec<(String, Value)>,
 }
 
 impl SchemaCheck {
-    /// What tells this question from others about the same CustomResourceDefinition.
+    /// Returns a digest that distinguishes requests about the same CustomResourceDefinition.
     pub fn digest(&self) -> String {
         let schemas: Vec<String> = self.schemas.iter().map(|(version, schema)| format!("{version} {schema}")).collect();
         fnv64a(&schemas.join("\n"))
     }
 }
 
-/// A custom resource that does not fit.
+/// A custom resource that does not match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The version it was read in.
+    /// The version in which it was read.
     pub version: String,
     /// `namespace/name`, or the name alone.
     pub name: String,
-    /// What is wrong: `spec.size: Required value`, several in brackets.
+    /// The errors: `spec.size: Required value`; several are in brackets.
     pub problem: String,
 }
 
-/// What was found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SchemaCheckResult {
-    /// When.
+    /// Time of the check.
     pub at: Timestamp,
-    /// How many custom resources were looked at; each counts once a version.
+    /// Number of custom resources that were checked; each counts once for every version.
     pub looked_at: u64,
-    /// How many of them do not fit.
+    /// Number of mismatches.
     pub misfits: u64,
-    /// The first of those.
+    /// The first mismatches.
     pub first: Vec<Violation>,
-    /// How many fit, but have fields that the schema does not know: the API server drops them.
+    /// Number of objects that match, but have fields that the schema does not contain: the API server drops them.
     pub losses: u64,
     /// The first of those, with the first of their fields.
     pub first_losses: Vec<Violation>,
-    /// Why they could not all be read.
+    /// Why not all of them could be read.
     pub refusal: Option<Status>,
 }
 
-/// Looks at custom resources, one after the other.
+/// Checks custom resources, one after another.
 #[derive(Debug)]
 pub struct SchemaChecker<'q> {
     question: &'q SchemaCheck,
@@ -88,12 +88,13 @@ pub struct SchemaChecker<'q> {
 }
 
 impl<'q> SchemaChecker<'q> {
-    /// Nothing was looked at yet.
+    /// Creates a checker.
     pub fn new(question: &'q SchemaCheck) -> Self {
         Self { question, looked_at: 0, misfits: 0, first: Vec::new(), losses: 0, first_losses: Vec::new() }
     }
 
-    /// Looks at one, as it was read in a version. What the schema has a default for counts as there, as it does for the API server.
+    /// Checks an object, as it was read in a version. Fields with a default in the schema are considered set, as in the API
+    /// server.
     pub fn look(&mut self, version: &str, mut object: Value) {
         let Some((_, schema)) = self.question.schemas.iter().find(|(name, _)| name == version) else { return };
         self.looked_at += 1;
@@ -118,7 +119,7 @@ impl<'q> SchemaChecker<'q> {
         }
     }
 
-    /// Notes an object with fields that the schema does not know. A schema without properties is none: it only counts objects.
+    /// Records an object with unknown fields. A schema without properties is not checked for this: it only counts objects.
     fn look_for_losses(&mut self, version: &str, schema: &Value, object: &Value, name: impl Fn() -> String) {
         if !schema["properties"].is_object() {
             return;
@@ -136,7 +137,7 @@ impl<'q> SchemaChecker<'q> {
         }
     }
 
-    /// What was found, at that time; `refusal` says why not all could be read.
+    /// Returns the result, at that time; `refusal` states why not all objects could be read.
     pub fn end(self, at: Timestamp, refusal: Option<Status>) -> SchemaCheckResult {
         let Self { question: _, looked_at, misfits, first, losses, first_losses } = self;
         SchemaCheckResult { at, looked_at, misfits, first, losses, first_losses, refusal }
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_thousand_misfits_are_counted_and_the_first_are_named() {
+    fn ten_thousand_mismatches_are_counted_and_the_first_are_listed() {
         let question = question();
         let mut fitting = SchemaChecker::new(&question);
         for n in 0..10_000 {
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn other_schemas_are_another_question() {
+    fn other_schemas_are_another_request() {
         let other = SchemaCheck { schemas: vec![("v1".into(), json!({}))], ..question() };
         assert_eq!(question().digest(), question().digest());
         assert_ne!(question().digest(), other.digest());

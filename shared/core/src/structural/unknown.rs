@@ -1,4 +1,4 @@
-//! Fields that a schema does not know: where they are, and which field may have been meant.
+//! Fields that a schema does not contain: their paths, and similar fields that may have been meant.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use serde_json::Value;
 use super::flag;
 use crate::yaml::Step;
 
-/// A field that nothing knows.
+/// An unknown field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    /// Where it is.
+    /// Its path.
     pub path: Vec<Step>,
-    /// The field beside it whose name is nearly the same.
+    /// A sibling field with a similar name.
     pub similar: Option<String>,
 }
 
 impl Unknown {
-    /// The path of a field beside this one.
+    /// Returns the path of a sibling field.
     pub fn beside(&self, other: &str) -> String {
         let around = self.path.len().saturating_sub(1);
         let path = self.path[..around].iter().cloned().chain([Step::Field(other.to_owned())]).collect();
@@ -39,7 +39,7 @@ impl fmt::Display for Unknown {
     }
 }
 
-/// Collects unknown fields on the way through an object.
+/// Collects unknown fields while walking through an object.
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     path: Vec<Step>,
@@ -47,14 +47,14 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Looks at a field.
+    /// Visits a field.
     pub(crate) fn field(&mut self, field: &str, look: impl FnOnce(&mut Self)) {
         self.path.push(Step::Field(field.to_owned()));
         look(self);
         self.path.pop();
     }
 
-    /// Looks at the items of a list, one after the other.
+    /// Visits the items of a list in order.
     pub(crate) fn items(&mut self, items: &[Value], mut look: impl FnMut(&mut Self, &Value)) {
         for (n, item) in items.iter().enumerate() {
             self.path.push(Step::Item(n));
@@ -63,19 +63,19 @@ impl Walk {
         }
     }
 
-    /// The field is unknown; these are known where it is.
+    /// Adds an unknown field; `known` are the known fields of the object.
     pub(crate) fn unknown<'k>(&mut self, field: &str, known: impl Iterator<Item = &'k String>) {
         let path = self.path.iter().cloned().chain([Step::Field(field.to_owned())]).collect();
         self.found.push(Unknown { path, similar: similar(field, known).map(str::to_owned) });
     }
 
-    /// What was found.
+    /// Returns the unknown fields.
     pub(crate) fn end(self) -> Vec<Unknown> {
         self.found
     }
 }
 
-/// Of these names the one that is nearly that: a third of its letters may differ, and their case.
+/// Returns the most similar of the known names: up to a third of the letters may differ, and their case.
 pub fn similar<'k>(name: &str, known: impl Iterator<Item = &'k String>) -> Option<&'k str> {
     let name = name.to_lowercase();
     let most = (name.chars().count() / 3).clamp(1, 3);
@@ -83,7 +83,7 @@ pub fn similar<'k>(name: &str, known: impl Iterator<Item = &'k String>) -> Optio
     distances.filter(|(distance, _)| *distance <= most).min().map(|(_, known)| known)
 }
 
-/// The fields that the schema does not know. The root's `apiVersion`, `kind` and `metadata` are always known.
+/// Returns the fields that the schema does not contain. The root's `apiVersion`, `kind` and `metadata` are always known.
 pub fn unknown_fields(schema: &Value, object: &Value) -> Vec<Unknown> {
     let mut walk = Walk::default();
     visit(schema, object, &mut walk, true);
@@ -91,7 +91,7 @@ pub fn unknown_fields(schema: &Value, object: &Value) -> Vec<Unknown> {
 }
 
 fn visit(schema: &Value, value: &Value, walk: &mut Walk, is_resource: bool) {
-    // What is of another type is another error.
+    // A wrong type is another error.
     let has_no_fields = matches!(schema["type"].as_str(), Some("string" | "integer" | "number" | "boolean"));
     match value {
         _ if has_no_fields => {}
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_fields_have_a_place_and_a_neighbour() {
+    fn unknown_fields_have_a_path_and_a_similar_field() {
         let item = json!({"type": "object", "properties": {"packageName": {"type": "string"}}});
         let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
             "channel": {"type": "string"},

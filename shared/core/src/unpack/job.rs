@@ -1,8 +1,8 @@
-//! Bundles unpacked by Jobs, as OLM does it (`--catalog-pods`; olm-behaviour/subscription.md#unpack-jobs,
+//! Bundles unpacked by Jobs, as in OLM (`--catalog-pods`; olm-behaviour/subscription.md#unpack-jobs,
 //! olm-behaviour/subscription.md#unpacked-bundles).
 //!
 //! ```text
-//!   CatalogSource <-- ConfigMap <-- Role, ServiceAccount, RoleBinding, Job     each owned by the one before
+//!   CatalogSource <-- ConfigMap <-- Role, ServiceAccount, RoleBinding, Job     each owned by the previous one
 //!                         '---- the Job's pod writes the bundle's files there
 //! ```
 
@@ -18,14 +18,14 @@ use crate::plan::{Action, Propagation};
 use crate::settings::CatalogPods;
 use crate::world::{GroupKind, Reader, kind};
 
-/// On the Job and its pods.
+/// The label of the Job and its pods.
 const REFERENCE: &str = "operatorframework.io/bundle-unpack-ref";
-/// How many characters of the name are left when it gets a random end.
+/// Length to which the name is truncated when a random suffix is added.
 const NAME_OF_RETRY: usize = 58;
-/// So many Jobs that have failed are kept.
+/// Number of failed Jobs that are retained.
 const FAILED_JOBS: usize = 5;
 
-/// What the Job of a bundle has delivered; or what there is to do, and how it stands.
+/// Returns what the Job of a bundle has unpacked; or the state, with the actions to take.
 pub(super) fn content(
     images: &Images<'_, '_>,
     pods: &CatalogPods,
@@ -79,7 +79,7 @@ fn condition<'j>(job: &'j Value, of_type: &str) -> Option<&'j Value> {
     Conditions::of(job).holding(of_type).map(|condition| condition.json)
 }
 
-/// Does the pull fail?
+/// Returns whether the reason is a pull failure.
 fn is_pull(reason: &str) -> bool {
     matches!(reason, "ImagePullBackOff" | "ErrImagePull")
 }
@@ -115,7 +115,7 @@ impl<'w> Job<'_, 'w, '_> {
         self.object("v1", "ConfigMap", self.source)
     }
 
-    /// What lets the Job's pod write the ConfigMap, as far as it is not there.
+    /// Returns the objects with which the Job's pod may write the ConfigMap, as far as they are missing.
     fn access(&self, config_map: &Value) -> Vec<Action> {
         let rbac = "rbac.authorization.k8s.io/v1";
         let mut role = self.object(rbac, "Role", config_map);
@@ -153,7 +153,7 @@ impl<'w> Job<'_, 'w, '_> {
         actions
     }
 
-    /// The Job that counts: the newest, one that has not failed first; and those that have failed and are too many.
+    /// Returns the current Job: the newest, preferably one that has not failed; and failed Jobs beyond the limit.
     fn jobs(&self) -> (Option<&'w Value>, Vec<&'w Value>) {
         let jobs = self.world().in_namespace(&kind::JOB, &self.image.catalog_namespace).map(|job| job.json());
         let mut jobs: Vec<&Value> = jobs
@@ -168,7 +168,7 @@ impl<'w> Job<'_, 'w, '_> {
         jobs.sort_by_key(|job| (condition(job, "Failed").is_some(), std::cmp::Reverse(created(job))));
         let best = jobs.first().copied();
         let mut failed: Vec<&Value> = jobs.into_iter().filter(|job| condition(job, "Failed").is_some()).collect();
-        // The oldest tells how it began.
+        // The oldest failure is retained.
         failed.pop();
         (best, failed.split_off(failed.len().min(FAILED_JOBS - 1)))
     }
@@ -243,7 +243,7 @@ impl<'w> Job<'_, 'w, '_> {
         spec
     }
 
-    /// Why the Job's pods do not start: what their first containers that are not ready say.
+    /// Returns why the Job's pods do not start: the state of their first containers that are not ready.
     fn held_up(&self, job: &Value) -> Option<String> {
         let pods = self.world().in_namespace(&kind::POD, &self.image.catalog_namespace).map(|pod| pod.json());
         let pods = pods.filter(|pod| object::label(pod, "job-name") == Some(object::name(job)));

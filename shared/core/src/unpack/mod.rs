@@ -1,15 +1,15 @@
-//! Bundles that exist only as images, for the controllers that need one: asked for, waited for, given up
+//! Bundles that exist only as images, for the controllers that need them: requests, retries and failures
 //! (olm-behaviour/subscription.md#namespace-resolution, olm-behaviour/subscription.md#unpacking).
 //!
 //! ```text
-//!   nothing known --ask--> under way --> Content                     the steps of an InstallPlan
-//!                              |-> Later    --pause, ask--> ...      BundleUnpacking, until the deadline
-//!                              '-> Refused  --interval, ask--> ...   BundleUnpackFailed
+//!   unknown --request--> in progress --> Content                    the steps of an InstallPlan
+//!                              |-> Later    --backoff, request--> ...    BundleUnpacking, until the deadline
+//!                              '-> Refused  --interval, request--> ... BundleUnpackFailed
 //! ```
 //!
-//! The shell pulls an image, and what comes of it arrives as a fact; there are no Jobs and ConfigMaps, unless catalogs are served
-//! by pods ([`job`]). What has failed stays so, in the Subscriptions as well, until it succeeds: also when the controllers are
-//! started anew.
+//! The shell pulls an image, and the result arrives as an external fact; there are no Jobs and ConfigMaps, unless catalogs
+//! are served by pods ([`job`]). A failure stays, in the Subscriptions as well, until a retry succeeds: also when the
+//! controllers are restarted.
 
 mod job;
 
@@ -23,28 +23,28 @@ use crate::plan::{Action, Question, Reason};
 use crate::settings::{CatalogPods, Settings};
 use crate::world::{Reader, kind};
 
-/// The condition's reason when an image holds what cannot be installed.
+/// The condition's reason when the content of an image cannot be installed.
 pub(crate) const UNINSTALLABLE: &str = "ErrorPreventedUnpacking";
 const TIMEOUT: &str = "operatorframework.io/bundle-unpack-timeout";
 const RETRY_INTERVAL: &str = "operatorframework.io/bundle-unpack-min-retry-interval";
-/// When OLM tries again what has failed: its Job is deleted after this time.
+/// OLM's retry interval after a failure: its Job is deleted after this time.
 const RETRY: SignedDuration = SignedDuration::from_mins(5);
-/// The first pause after an attempt that may succeed later doubles so often.
+/// Number of times that the first backoff after a transient error is doubled.
 const DOUBLINGS: u32 = 6;
 
-/// How long images are waited for.
+/// Deadlines and intervals for images.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Patience {
-    /// From the first attempt on; none: for ever.
+    /// From the first attempt; `None` for no deadline.
     deadline: Option<SignedDuration>,
     /// From a failure to the next attempt.
     retry: SignedDuration,
-    /// The same, when the OperatorGroup says it.
+    /// The retry interval, if the OperatorGroup sets it.
     said_retry: Option<SignedDuration>,
 }
 
 impl Patience {
-    /// As the OperatorGroup's annotations say. What they say wrong counts for nothing; OLM resolves nothing then.
+    /// Reads the OperatorGroup's annotations. Invalid annotations are ignored; OLM resolves nothing then.
     pub(crate) fn read(settings: &Settings, group: Option<&Value>) -> (Self, Vec<Reason>) {
         let mut reasons = Vec::new();
         let mut said = |key: &str| {
@@ -66,33 +66,33 @@ impl Patience {
     }
 }
 
-/// A bundle whose image is not here.
+/// A bundle whose image is missing.
 #[derive(Debug)]
 pub(crate) struct Pending {
     bundle: String,
     pub(crate) image: String,
     pub(crate) state: State,
-    /// What to do now.
+    /// The next actions.
     pub(crate) actions: Vec<Action>,
-    /// When to look again.
+    /// When to plan again.
     pub(crate) again: Option<Timestamp>,
 }
 
-/// How it stands with an image that is not here.
+/// The state of a missing image.
 #[derive(Debug, PartialEq)]
 pub(crate) enum State {
-    /// It is waited for; why the last attempt failed.
+    /// It is in progress; the error of the last attempt.
     Waits(Option<String>),
     /// It failed: the condition's reason and the message.
     Failed(&'static str, String),
     /// Its Job failed: the reason and the message of the Job's condition.
     JobFailed(String, String),
-    /// There will be none: what would have to be given.
+    /// No content will arrive: what has to be given.
     NotGiven(String),
 }
 
 impl Pending {
-    /// Why nothing is installed. `known`: what the Subscriptions say of a failure.
+    /// Returns why nothing is installed. `known` is the failure in the Subscriptions.
     pub(crate) fn reason(&self, known: Option<&str>) -> Reason {
         let (bundle, image) = (self.bundle.clone(), self.image.clone());
         match (&self.state, known) {
@@ -111,7 +111,7 @@ impl Pending {
     }
 }
 
-/// Looks after the images of bundles.
+/// Manages the images of bundles.
 pub(crate) struct Images<'w, 'r> {
     pub(crate) world: &'r Reader<'w>,
     pub(crate) settings: &'r Settings,
@@ -120,7 +120,7 @@ pub(crate) struct Images<'w, 'r> {
 }
 
 impl Images<'_, '_> {
-    /// What the image of a bundle holds.
+    /// Returns the content of a bundle's image.
     pub(crate) fn content(&self, bundle: &str, image: &BundleImage) -> Result<BundleContent, Box<Pending>> {
         if let Some((pods, source)) = self.job(image) {
             return job::content(self, pods, bundle, image, source);
@@ -138,18 +138,18 @@ impl Images<'_, '_> {
         Err(pending(bundle, image, self.now, state, again, (due || other_secrets).then_some(begun)))
     }
 
-    /// Is the image unpacked by a Job, into a ConfigMap that steps refer to?
+    /// Returns whether the image is unpacked by a Job, into a ConfigMap that steps reference.
     pub(crate) fn has_job(&self, image: &BundleImage) -> bool {
         self.job(image).is_some()
     }
 
     fn job(&self, image: &BundleImage) -> Option<(&CatalogPods, &Value)> {
         let source = self.world.json(&kind::CATALOG_SOURCE, &image.catalog_namespace, &image.catalog);
-        // A directory may stand in for a CatalogSource that is not there, and could own nothing.
+        // A directory may replace a CatalogSource that does not exist, and thus cannot be an owner.
         self.settings.catalog_pods.as_ref().zip(source)
     }
 
-    /// The image is here, and holds something that cannot be installed.
+    /// Returns the state of an image whose content cannot be installed.
     pub(crate) fn broken(&self, bundle: &str, image: &BundleImage, message: String) -> Box<Pending> {
         let fact = self.world.bundle(image);
         let again = fact.and_then(|f| f.ended.as_ref()).and_then(|(at, _)| at.checked_add(self.patience.retry).ok());
@@ -159,7 +159,7 @@ impl Images<'_, '_> {
         pending(bundle, image, self.now, state, again, begun)
     }
 
-    /// The next attempt: one more of those in a row, or the first of a new row when the last row has come to its end.
+    /// Returns the next attempt: the next of the current series, or the first of a new series when the last one has ended.
     fn begun(&self, image: &BundleImage, fact: Option<&Unpacking>) -> Unpacking {
         let source = self.world.json(&kind::CATALOG_SOURCE, &image.catalog_namespace, &image.catalog);
         let secrets = source.map_or(&[][..], |s| object::list(s, &["spec", "secrets"]));
@@ -184,7 +184,7 @@ impl Images<'_, '_> {
         self.deadline(since).is_some_and(|deadline| deadline <= self.now)
     }
 
-    /// How it stands, when that may change by itself, and whether to ask again now.
+    /// Returns the state, when it may change by itself, and whether to request the image again now.
     fn judge(&self, fact: &Unpacking) -> (State, Option<Timestamp>, bool) {
         let Unpacking { since, attempts, running, ended, .. } = fact;
         let deadline = self.deadline(*since);

@@ -1,8 +1,8 @@
 //! Operator versions and the ranges that select them, with the semantics of Go's `blang/semver` v4.
 //!
-//! Published catalogs were written against that library, so its quirks are kept:
-//! [`parse`] is strict, [`parse_tolerant`] is what OLM's resolver reads, [`compare`] ignores build metadata, and [`Range`]
-//! treats pre-releases as ordinary versions. Error texts are blang's too, for they end up in conditions that people read.
+//! Published catalogs were written for that library, so its quirks are preserved: [`parse`] is strict, [`parse_tolerant`]
+//! is what OLM's resolver uses, [`compare`] ignores build metadata, and [`Range`] treats pre-releases as ordinary versions.
+//! Error texts are also blang's, because they appear in conditions.
 
 mod range;
 #[cfg(test)]
@@ -16,7 +16,7 @@ use semver::{BuildMetadata, Prerelease};
 
 use crate::go_format::quote;
 
-/// Why a version or a range was refused, in blang's words.
+/// Why a version or a range is invalid, in blang's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(String);
@@ -27,7 +27,7 @@ impl Error {
     }
 }
 
-/// A full `major.minor.patch[-pre][+build]`, without leading zeros or a `v`.
+/// Parses a full `major.minor.patch[-pre][+build]`, without leading zeros or a `v`.
 pub fn parse(text: &str) -> Result<Version, Error> {
     if text.is_empty() {
         return Err(Error::new("Version string empty"));
@@ -56,7 +56,7 @@ pub fn parse(text: &str) -> Result<Version, Error> {
     })
 }
 
-/// A version as people write it: surrounding space, a leading `v`, leading zeros and missing minor or patch are forgiven.
+/// Parses a version tolerantly: surrounding space, a leading `v`, leading zeros and missing minor or patch are accepted.
 pub fn parse_tolerant(text: &str) -> Result<Version, Error> {
     let text = text.trim();
     let mut parts: Vec<String> =
@@ -70,12 +70,12 @@ pub fn parse_tolerant(text: &str) -> Result<Version, Error> {
     parse(&parts.join("."))
 }
 
-/// The order of precedence: pre-releases before their release, build metadata ignored.
+/// Compares precedence: pre-releases before their release, build metadata ignored.
 pub fn compare(a: &Version, b: &Version) -> Ordering {
     a.cmp_precedence(b)
 }
 
-/// `major.minor.patch` of a version, without pre-release and build metadata.
+/// Returns `major.minor.patch` of a version, without pre-release and build metadata.
 pub fn finalize(version: &Version) -> Version {
     Version::new(version.major, version.minor, version.patch)
 }

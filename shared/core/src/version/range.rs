@@ -1,9 +1,9 @@
 //! blang's version ranges: `>=1.0.0 <2.0.0 || 3.x !3.1.4`.
 //!
-//! Comparisons side by side must all hold, `||` between spaces separates alternatives. Kept from blang, because catalogs
-//! depend on it: a token one byte long is dropped without a word; any token with an `x`, even in a pre-release, is read as a
-//! wildcard; `!=1.2.x` asks for versions both below and above and so is never met; pre-releases are compared like any other
-//! version. Unlike blang, an empty alternative (`a || || b`) matches nothing instead of panicking.
+//! Adjacent comparisons must all hold, `||` between spaces separates alternatives. Quirks of blang that catalogs depend on:
+//! a token of one byte is dropped silently; any token with an `x`, even in a pre-release, is a wildcard; `!=1.2.x` requires
+//! versions both below and above and is never satisfied; pre-releases are compared like any other version. Unlike blang, an
+//! empty alternative (`a || || b`) matches nothing instead of panicking.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::fmt;
 use super::{Error, Version, compare, parse};
 use crate::go_format::quote;
 
-/// A parsed range, which remembers its text.
+/// A parsed range, which retains its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
     text: String,
@@ -35,7 +35,7 @@ enum Operator {
 }
 
 impl Range {
-    /// Reads a range; the error says which part was not understood, in blang's words.
+    /// Parses a range; the error states which part is invalid, in blang's words.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let tokens = tokens(text);
         if tokens.first().is_some_and(|t| t == "||") {
@@ -53,12 +53,12 @@ impl Range {
         Ok(Self { text: text.to_owned(), alternatives })
     }
 
-    /// Does the version lie in the range?
+    /// Returns whether the range contains the version.
     pub fn contains(&self, version: &Version) -> bool {
         self.alternatives.iter().any(|all| !all.is_empty() && all.iter().all(|c| c.holds(version)))
     }
 
-    /// The range as it was written.
+    /// Returns the text of the range.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -109,7 +109,7 @@ impl Operator {
     }
 }
 
-/// Splits at spaces, but not at those after `>`, `<` or `=`, and drops what is shorter than two bytes.
+/// Splits at spaces, except those after `>`, `<` or `=`, and drops tokens shorter than two bytes.
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens = Vec::new();
     let mut push = |token: &str| {
@@ -131,7 +131,7 @@ fn tokens(text: &str) -> Vec<String> {
     tokens
 }
 
-/// The operator and the version, which begins at the first digit.
+/// Splits the operator from the version, which begins at the first digit.
 fn split_operator(text: &str) -> Result<(&str, &str), Error> {
     let digit = text
         .find(char::is_numeric)
@@ -156,20 +156,20 @@ fn expand_wildcards(tokens: &[String]) -> Result<Vec<String>, Error> {
             "<=" => expanded.push(format!("<{next}")),
             "" | "=" | "==" => expanded.extend([format!(">={flat}"), format!("<{next}")]),
             "!" | "!=" => expanded.extend([format!("<{flat}"), format!(">={next}")]),
-            // blang goes on with an empty operator and an empty or flat version.
+            // blang continues with an empty operator and an empty or flat version.
             _ => expanded.push(flat),
         }
     }
     Ok(expanded)
 }
 
-/// `1.x.x`, `1.x` and `1.2.x` with zeros for the wildcards.
+/// Replaces the wildcards of `1.x.x`, `1.x` and `1.2.x` by zeros.
 fn without_wildcards(version: &str) -> String {
     let flat = version.replacen(".x.x", ".x", 1).replacen(".x", ".0", 1);
     if flat.split('.').count() == 2 { flat + ".0" } else { flat }
 }
 
-/// The first version after all that the wildcard stands for; empty where there is no wildcard at the end.
+/// Returns the first version after those that the wildcard matches; empty without a trailing wildcard.
 fn next_after_wildcard(version: &str, flat: &str) -> String {
     let wild = version.split('.').collect::<Vec<_>>();
     let part = match wild[..] {

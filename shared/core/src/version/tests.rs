@@ -1,4 +1,4 @@
-//! blang's recorded answers, and the quirks by name.
+//! blang's recorded output, and its quirks.
 
 use std::cmp::Ordering;
 
@@ -21,13 +21,13 @@ fn quirks_of_ranges() {
     assert!(range(">=1.0.0 7 <2.0.0").contains(&version("1.5.0")), "a token of one byte is dropped");
     assert!(!range("!=1.2.x").contains(&version("1.3.0")), "both below and above is never met");
     assert!(range("<2.0.0").contains(&version("2.0.0-rc.1")), "a pre-release is an ordinary version");
-    assert!(range("1.2.3").contains(&version("1.2.3+other")), "build metadata does not count");
+    assert!(range("1.2.3").contains(&version("1.2.3+other")), "build metadata is ignored");
     assert!(!range(">=1.0.0 || || <0.5.0").contains(&version("0.7.0")), "blang panics here");
     assert_eq!(range(" >= 1.0.0").to_string(), " >= 1.0.0");
 }
 
 #[test]
-fn tolerant_reading_fills_up_and_trims() {
+fn tolerant_parsing_adds_missing_parts_and_trims() {
     for (text, full) in [(" v1.02 ", "1.2.0"), ("3", "3.0.0"), ("00.00.01", "0.0.1"), ("1.2.3-rc+b", "1.2.3-rc+b")] {
         assert_eq!(parse_tolerant(text), Ok(version(full)), "{text:?}");
     }
@@ -94,7 +94,7 @@ fn recorded_ranges() {
 }
 
 proptest::proptest! {
-    /// Whatever is written, a range or a version is read or refused, and nothing panics.
+    /// Any text is parsed or rejected without panics.
     #[test]
     fn any_range_is_bounded(
         words in proptest::collection::vec(proptest::sample::select(WORDS), 0..20),

@@ -1,4 +1,5 @@
-//! What planning needs to know that is not an object: the content of catalogs and of bundle images, the server's version.
+//! External facts that planning needs and that are not objects: the content of catalogs and of bundle images, the server's
+//! version.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::catalog::Snapshot;
 use crate::plan::{Key, Verb};
 use crate::structural::SchemaCheckResult;
 
-/// What a fact is about.
+/// The subject of a fact.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FactKey {
     /// The catalog of this namespace and name.
@@ -22,34 +23,34 @@ pub enum FactKey {
     Bundle(BundleImage),
     /// The API server's version.
     ServerVersion,
-    /// The kinds that the API server serves in this version of a group. Known as long as a plan reads it.
+    /// The kinds that the API server serves in this version of a group. Stored as long as a plan reads it.
     Discovery(String, String),
     /// The actions of a key's plan that the API server refused.
     Refusals(Key),
-    /// Whether the custom resources of the CustomResourceDefinition of this name fit schemas of this digest. Known as long as
-    /// somebody reads it.
+    /// Whether the custom resources of the CustomResourceDefinition of this name match schemas of this digest. Stored as
+    /// long as a plan reads it.
     SchemaCheck(String, String),
 }
 
 impl FactKey {
-    /// Which catalogs are known in a namespace: stands for all of them where reads are noted.
+    /// Returns the key that stands for all catalogs of a namespace in recorded reads.
     pub fn catalogs_of(namespace: &str) -> Self {
         Self::Catalog(namespace.to_owned(), String::new())
     }
 
-    /// Which bundle images are known for a namespace: stands for all of them where reads are noted.
+    /// Returns the key that stands for all bundle images of a namespace in recorded reads.
     pub fn bundles_of(namespace: &str) -> Self {
         let none = String::new;
         let namespace = namespace.to_owned();
         Self::Bundle(BundleImage { namespace, catalog_namespace: none(), catalog: none(), image: none() })
     }
 
-    /// Is the fact known only as long as a plan reads it?
+    /// Returns whether the fact is stored only as long as a plan reads it.
     pub(crate) fn is_forgotten_unread(&self) -> bool {
         matches!(self, Self::Discovery(..) | Self::SchemaCheck(..))
     }
 
-    /// The key that stands for this one and its like where reads are noted.
+    /// Returns the key that stands for this one and similar ones in recorded reads.
     pub(crate) fn group(&self) -> Option<Self> {
         match self {
             Self::Catalog(namespace, _) => Some(Self::catalogs_of(namespace)),
@@ -64,7 +65,7 @@ impl FactKey {
 pub enum Fact {
     /// A catalog's connection and content.
     Catalog(CatalogFact),
-    /// How far the unpacking of a bundle image is.
+    /// The state of unpacking a bundle image.
     Bundle(Unpacking),
     /// `gitVersion`, with its `v`.
     ServerVersion(String),
@@ -72,35 +73,35 @@ pub enum Fact {
     Discovery(Discovery),
     /// Actions that were refused, and when they are tried again.
     Refusals(Vec<Refusal>),
-    /// Custom resources were looked at.
+    /// The result of a check of custom resources.
     SchemaCheck(SchemaCheckResult),
 }
 
-/// What the API server's discovery says of one version of a group.
+/// The API server's discovery of one version of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Discovery {
-    /// The kinds of the last answer, and whether their objects are in namespaces; that is unknown of kinds that only a subresource
-    /// has (`Scale`, `Eviction`). Empty when the version is not served. `None` before the first answer.
+    /// The kinds of the last response, and whether they are namespaced; that is unknown for kinds that only a subresource has
+    /// (`Scale`, `Eviction`). Empty when the version is not served. `None` before the first response.
     pub kinds: Option<BTreeMap<String, Option<bool>>>,
-    /// Why there is no newer answer, or why it is not complete: what is not among `kinds` may be served all the same.
+    /// Why there is no newer response, or why it is incomplete: kinds that are not in `kinds` may be served.
     pub error: Option<String>,
 }
 
 impl Discovery {
-    /// An answer.
+    /// Creates the fact of a response.
     pub fn of(kinds: BTreeMap<String, Option<bool>>) -> Self {
         Self { kinds: Some(kinds), error: None }
     }
 
-    /// No answer.
+    /// Creates the fact of a failed request.
     pub fn failed(error: impl Into<String>) -> Self {
         Self { kinds: None, error: Some(error.into()) }
     }
 
-    /// Is the kind served? The error says why that is not known.
+    /// Returns whether the kind is served. The error states why that is unknown.
     ///
     /// # Errors
-    /// The API server did not answer, and did not name the kind before.
+    /// The API server did not respond, and no previous response contains the kind.
     pub fn serves(&self, kind: &str) -> Result<bool, &str> {
         match (&self.kinds, &self.error) {
             (Some(kinds), _) if kinds.contains_key(kind) => Ok(true),
@@ -109,12 +110,12 @@ impl Discovery {
         }
     }
 
-    /// Are objects of the kind in namespaces? `None`: that is not known.
+    /// Returns whether the kind is namespaced; `None` if unknown.
     pub fn is_namespaced(&self, kind: &str) -> Option<bool> {
         self.kinds.as_ref()?.get(kind).copied().flatten()
     }
 
-    /// This observation after an earlier one: an attempt that failed does not take away what was known.
+    /// Merges this observation with an earlier one: a failed attempt does not remove known kinds.
     pub(super) fn after(self, earlier: Option<&Self>) -> Self {
         let known = || earlier.and_then(|earlier| earlier.kinds.clone());
         Self { kinds: self.kinds.or_else(known), error: self.error }
@@ -124,53 +125,55 @@ impl Discovery {
 /// An action that the API server refused.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
-    /// What kind of request.
+    /// The kind of request.
     pub verb: Verb,
-    /// On what. For a create by `generateName` the name is empty.
+    /// The object. For a create with `generateName` the name is empty.
     pub target: ObjectRef,
-    /// The API server's answer.
+    /// The API server's response.
     pub status: Status,
-    /// How often in a row.
+    /// Number of consecutive refusals.
     pub attempts: u32,
-    /// When it was first refused.
+    /// Time of the first refusal.
     pub since: Timestamp,
-    /// When it is tried again.
+    /// Time of the next attempt.
     pub retry_at: Timestamp,
 }
 
 impl Refusal {
-    /// How often in a row a stale World alone may explain a refusal: then it is tried again without a pause and without a word.
+    /// Number of consecutive refusals that a stale World alone may explain: these are retried immediately and not reported.
     pub const STALE_TRIES: u32 = 3;
 
-    /// Was it refused only because the World was behind, so that planning again from what was observed meanwhile answers it?
+    /// Returns whether it was refused only because the World was stale, so that planning again from newer observations
+    /// resolves it.
     pub fn is_stale(&self) -> bool {
         self.attempts <= Self::STALE_TRIES && Self::tells_stale(self.verb, &self.status)
     }
 
-    /// Does this answer to such a request say that the World was behind? A create finds nothing only when what it is to stand
-    /// in is missing: that is no matter of looking again.
+    /// Returns whether this response to such a request means that the World was stale. A create returns "not found" only
+    /// when its namespace is missing, which a new observation does not resolve.
     pub fn tells_stale(verb: Verb, status: &Status) -> bool {
         status.is_conflict() || status.is_already_exists() || status.is_not_found() && verb != Verb::Create
     }
 }
 
-/// The state of a catalog's connection, as gRPC spells it and OLM reports it (olm-behaviour/catalogsource.md#connection-state).
+/// The state of a catalog's connection, in the terms of gRPC, as OLM reports it
+/// (olm-behaviour/catalogsource.md#connection-state).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConnectionState {
-    /// No connection was tried yet.
+    /// No connection was attempted yet.
     Idle,
     /// A connection is being made.
     Connecting,
     /// Connected.
     Ready,
-    /// The last attempt failed, another follows.
+    /// The last attempt failed, and is retried.
     TransientFailure,
     /// The client was closed.
     Shutdown,
 }
 
 impl ConnectionState {
-    /// The text in `status.connectionState.lastObservedState`.
+    /// Returns the text in `status.connectionState.lastObservedState`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Idle => "IDLE",
@@ -182,44 +185,44 @@ impl ConnectionState {
     }
 }
 
-/// A catalog as the shell knows it.
+/// The state of a catalog.
 #[derive(Clone, Debug)]
 pub struct CatalogFact {
-    /// What is read.
+    /// The source that is read.
     pub target: Target,
     /// The connection's state; a local directory is always ready.
     pub state: ConnectionState,
-    /// When that state was first seen; a connection that is made anew is seen anew.
+    /// When that state was first observed; a reconnection is a new observation.
     pub since: Timestamp,
-    /// Is the connection one that this process has made in place of an earlier one to the same target?
+    /// Whether this process replaced an earlier connection to the same target.
     pub reconnected: bool,
-    /// The last good content. It stays when the connection goes.
+    /// The last valid content. It is retained when the connection is lost.
     pub snapshot: Option<Arc<Snapshot>>,
     /// Why there is no (newer) content.
     pub error: Option<String>,
-    /// The uid and resourceVersion of the ConfigMap that the content is of.
+    /// The uid and resourceVersion of the ConfigMap that contains the content.
     pub config_map: Option<(String, String)>,
 }
 
 impl CatalogFact {
-    /// Is it a directory that was given on the command line?
+    /// Returns whether it is a directory given on the command line.
     pub fn is_local(&self) -> bool {
         self.target == Target::Directory
     }
 
-    /// A directory that was given on the command line, as it was read at that time.
+    /// Creates the state of a directory given on the command line, as read at that time.
     pub fn local(snapshot: Arc<Snapshot>, since: Timestamp) -> Self {
         Self { snapshot: Some(snapshot), ..Self::new(Target::Directory, ConnectionState::Ready, since) }
     }
 
-    /// A catalog in that state, without content.
+    /// Creates the state of a catalog without content.
     pub fn new(target: Target, state: ConnectionState, since: Timestamp) -> Self {
         Self { target, state, since, reconnected: false, snapshot: None, error: None, config_map: None }
     }
 }
 
 impl PartialEq for CatalogFact {
-    /// Snapshots are compared by identity: a new one is a change, whatever is in it.
+    /// Snapshots are compared by identity: a new one is a change, even with equal content.
     fn eq(&self, other: &Self) -> bool {
         let same_snapshot = match (&self.snapshot, &other.snapshot) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),

@@ -1,7 +1,7 @@
-//! What objects can be found by, besides kind, namespace and name.
+//! Indexes of objects, besides kind, namespace and name.
 //!
-//! An index entry is also what a plan depends on: reading an entry means being planned again when an object enters or leaves
-//! it, or changes while in it.
+//! A plan can depend on an index entry: when it has read an entry, it is made again when an object enters or leaves the
+//! entry, or changes while in it.
 
 use serde_json::Value;
 
@@ -35,8 +35,8 @@ pub enum IndexKey {
     Target(String),
     /// ClusterServiceVersions, not copied ones, that own the CustomResourceDefinition of this name.
     OwnedCrd(String),
-    /// ClusterServiceVersions copied from this namespace under this name, as the label says, or, where that was taken away, status and
-    /// annotation. One that has the label and is no copy counts as its own.
+    /// ClusterServiceVersions copied from this namespace under this name, according to the label, or if that was removed,
+    /// to status and annotation. An original with the label is in its own entry.
     CopyOf(String, String),
     /// RoleBindings and ClusterRoleBindings with the ServiceAccount of this namespace and name among their subjects, also as user.
     Subject(String, String),
@@ -46,7 +46,7 @@ pub enum IndexKey {
     Definition(String, String),
 }
 
-/// The index entries an object belongs to.
+/// Returns the index entries of an object.
 pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
     let mut keys = Vec::new();
     for owner in Metadata::of(json).owners() {
@@ -76,7 +76,7 @@ pub(super) fn keys(gk: &GroupKind, json: &Value) -> Vec<IndexKey> {
     } else if *gk == kind::CLUSTER_SERVICE_VERSION {
         let csv = Csv::of(json);
         keys.extend(csv.owned_crd_names().map(|name| IndexKey::OwnedCrd(name.to_owned())));
-        // A copy that somebody took the label from.
+        // A copy whose label was removed.
         if csv.reason() == reason::COPIED {
             let from = object::annotation(json, "olm.operatorNamespace").unwrap_or_default();
             keys.push(IndexKey::CopyOf(from.to_owned(), object::name(json).to_owned()));

@@ -1,4 +1,4 @@
-//! The kinds of objects, by group: what the stores of the World are keyed by.
+//! The kinds of objects, by group: the keys of the World's stores.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::api::cluster_service_version::Csv;
 use crate::api::kinds::{self, Kind};
 use crate::api::object;
 
-/// A group and kind. The version is left out: one object is one object in whatever version it is read.
+/// A group and kind. The version is left out: an object is the same object in every version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupKind {
     /// API group, empty for the core group.
@@ -18,24 +18,25 @@ pub struct GroupKind {
 }
 
 impl GroupKind {
-    /// The group and kind of one that is known at compile time.
+    /// Returns the group and kind of one that is known at compile time.
     pub const fn known(kind: &Kind) -> Self {
         Self { group: Cow::Borrowed(kind.group), kind: Cow::Borrowed(kind.kind) }
     }
 
-    /// A group and kind.
+    /// Creates a group and kind.
     pub fn new(group: &str, kind: &str) -> Self {
         Self { group: Cow::Owned(group.to_owned()), kind: Cow::Owned(kind.to_owned()) }
     }
 
-    /// The group and kind of an object.
+    /// Returns the group and kind of an object.
     pub fn of(json: &Value) -> Self {
         let gvk = object::gvk(json);
         Self { group: Cow::Owned(gvk.group), kind: Cow::Owned(gvk.kind) }
     }
 
-    /// As what the World keeps an object: its group and kind, but copies of ClusterServiceVersions for themselves. There are many of them,
-    /// they are kept [trimmed](super::trim) to next to nothing, and what concerns one of them concerns only its original.
+    /// Returns the key under which the World stores an object: its group and kind, except that copies of
+    /// ClusterServiceVersions have their own. There are many copies, which are [trimmed](super::trim) to digests, and a
+    /// change of a copy only concerns its original.
     pub fn kept_as(json: &Value) -> Self {
         match Self::of(json) {
             csv if csv == CLUSTER_SERVICE_VERSION && Csv::of(json).copied_from().is_some() => COPIED_CSV,
@@ -87,6 +88,6 @@ kinds! {
     VALIDATING_WEBHOOK_CONFIGURATION
 }
 
-/// Copies of ClusterServiceVersions, as [`GroupKind::kept_as`] tells them from the others.
+/// Copies of ClusterServiceVersions, as distinguished by [`GroupKind::kept_as`].
 pub const COPIED_CSV: GroupKind =
     GroupKind { group: Cow::Borrowed(kinds::OLM), kind: Cow::Borrowed("ClusterServiceVersion, copied") };

@@ -1,13 +1,13 @@
-//! What is known of the cluster: objects by kind and name, indices over them, and facts.
+//! The known state of the cluster: objects by kind and name, indexes of them, and external facts.
 //!
 //! ```text
 //!   watch, API answers  --apply/delete/reset-->  World  --Reader-->  plan
 //!   catalogs, versions  --learn--------------->         (notes what was read, so that a change
-//!                                                        says which keys to plan again)
+//!                                                        determines which keys to plan again)
 //! ```
 //!
 //! *Guarantees*: an older observation of an object never replaces a newer one. *Assumptions*: resource versions of one
-//! object grow (Kubernetes promises so since 1.35). *Caveats*: what is not watched is only as fresh as the last answer.
+//! object increase (guaranteed by Kubernetes since 1.35). *Caveats*: what is not watched is as old as the last response.
 
 mod facts;
 mod index;
@@ -42,11 +42,11 @@ pub struct Object {
     says: Option<Digest>,
 }
 
-/// How an object is kept.
+/// The stored form of an object.
 #[derive(Debug)]
 enum Json {
     Read(Value),
-    /// A fraction of the size, for copies of ClusterServiceVersions: most of them are as they should be, and nobody reads them.
+    /// A compressed form, for copies of ClusterServiceVersions: most of them are up to date, and not read.
     Text(Box<str>, OnceLock<Box<Value>>),
     /// Its metadata, and why the rest cannot be read.
     Stub(Box<Unreadable>),
@@ -68,7 +68,7 @@ impl Object {
         Self { json: Json::Stub(Box::new(object)), version, says: None }
     }
 
-    /// The object as it was observed; of one that cannot be read, its metadata.
+    /// Returns the object as observed; of an unreadable object its metadata.
     pub fn json(&self) -> &Value {
         match &self.json {
             Json::Read(json) => json,
@@ -85,7 +85,7 @@ impl Object {
         }
     }
 
-    /// The object as one that cannot be read, if it is.
+    /// Returns the object as an unreadable one, if it is.
     pub fn unreadable(&self) -> Option<&Unreadable> {
         match &self.json {
             Json::Stub(object) => Some(object),
@@ -93,39 +93,39 @@ impl Object {
         }
     }
 
-    /// What it says, if it is the copy of a ClusterServiceVersion.
+    /// Returns its digest, if it is the copy of a ClusterServiceVersion.
     pub fn says(&self) -> Option<Digest> {
         self.says
     }
 }
 
-/// What changed: the reads that may now give another answer.
+/// A change: the reads whose results may differ now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The kind of the object that changed.
     pub kind: GroupKind,
     /// Its namespace and name.
     pub name: NamespacedName,
-    /// Index entries it is or was in.
+    /// Index entries that contain or contained it.
     pub index: BTreeSet<IndexKey>,
-    /// Did the object appear or disappear (as opposed to being modified)?
+    /// Whether the object appeared or disappeared (as opposed to being modified).
     pub membership: bool,
 }
 
 #[derive(Clone, Default)]
 struct Store {
     objects: BTreeMap<NamespacedName, Arc<Object>>,
-    /// Resource version at which an object was known to be gone, so that a late observation does not bring it back.
+    /// Resource version at which an object was known to be deleted, so that a late observation does not restore it.
     graves: BTreeMap<NamespacedName, u64>,
 }
 
-/// What is known of the cluster.
+/// The known state of the cluster.
 #[derive(Clone, Default)]
 pub struct World {
     stores: BTreeMap<GroupKind, Store>,
     index: BTreeMap<IndexKey, BTreeMap<(GroupKind, NamespacedName), Arc<Object>>>,
     facts: BTreeMap<FactKey, Fact>,
-    /// The objects that cannot be read: next to none.
+    /// The objects that cannot be read: usually none.
     unreadable: BTreeSet<(GroupKind, NamespacedName)>,
 }
 
@@ -138,13 +138,13 @@ fn key(json: &Value) -> NamespacedName {
 }
 
 impl World {
-    /// An empty world.
+    /// Creates an empty World.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in an observation of an object. `None` when it is older than, or equal to, what is known. Who needs to know what follows from a
-    /// ClusterServiceVersion becoming a copy asks [`World::turned`] before.
+    /// Records an observation of an object. `None` when it is older than, or equal to, the known state. A caller that needs
+    /// to handle a ClusterServiceVersion becoming a copy calls [`World::turned`] first.
     pub fn apply(&mut self, json: Value) -> Option<Change> {
         self.turned(&json);
         let gk = GroupKind::kept_as(&json);
@@ -158,7 +158,7 @@ impl World {
         Some(self.put(gk, name, old, index, new))
     }
 
-    /// Takes in that an object is there and cannot be read. `None` when that is known, or older than what is known.
+    /// Records that an object exists and cannot be read. `None` when that is known, or older than the known state.
     pub fn apply_unreadable(&mut self, object: Unreadable) -> Option<Change> {
         self.turned(&object.stub);
         let gk = GroupKind::kept_as(&object.stub);
@@ -171,7 +171,7 @@ impl World {
         Some(self.put(gk, name, old, index, Object::unread(object)))
     }
 
-    /// The name of an object that was observed, and what was known of it. `None` when the observation is older than that.
+    /// Returns the name of an observed object, and its known state. `None` when the observation is older than that.
     fn before(&self, gk: &GroupKind, json: &Value) -> Option<(NamespacedName, Option<Arc<Object>>)> {
         let name = key(json);
         let store = self.stores.get(gk);
@@ -183,7 +183,7 @@ impl World {
         (!is_stale || version(json) == 0).then_some((name, old))
     }
 
-    /// Puts an object in the place of what was known of it.
+    /// Replaces the known state of an object.
     fn put(
         &mut self,
         gk: GroupKind,
@@ -211,7 +211,8 @@ impl World {
         Change { kind: gk, name, index, membership: old.is_none() || replaced }
     }
 
-    /// Takes in that an object is gone. `uid` and `resource_version` say which life of it ended; both may be unknown (`""`, 0).
+    /// Records that an object was deleted. `uid` and `resource_version` identify the deleted object; both may be unknown
+    /// (`""`, 0).
     pub fn delete(
         &mut self,
         gk: &GroupKind,
@@ -235,7 +236,7 @@ impl World {
         Some(Change { kind: gk.clone(), name: name.clone(), index, membership: true })
     }
 
-    /// Forgets a ClusterServiceVersion in favour of what it has become: a copy, or no longer one.
+    /// Removes a ClusterServiceVersion that has become a copy, or is no longer one.
     pub fn turned(&mut self, json: &Value) -> Option<Change> {
         let before = match GroupKind::kept_as(json) {
             gk if gk == kind::CLUSTER_SERVICE_VERSION => kind::COPIED_CSV,
@@ -250,7 +251,8 @@ impl World {
         self.delete(&before, &name, "", version(json))
     }
 
-    /// Replaces all objects of a kind by a complete list of them, made at `resource_version`. Those that cannot be read are there as well.
+    /// Replaces all objects of a kind by a complete list of them, made at `resource_version`. Unreadable objects are part
+    /// of the list.
     pub fn reset(
         &mut self,
         gk: &GroupKind,
@@ -280,7 +282,7 @@ impl World {
         changes
     }
 
-    /// Takes in a fact. `false` when it was known already.
+    /// Records a fact. `false` when it was already known.
     pub fn learn(&mut self, key: FactKey, fact: Option<Fact>) -> bool {
         let fact = match (fact, self.facts.get(&key)) {
             (Some(Fact::Discovery(new)), Some(Fact::Discovery(known))) => Some(Fact::Discovery(new.after(Some(known)))),
@@ -296,13 +298,13 @@ impl World {
         }
     }
 
-    /// Is the object known?
+    /// Returns whether the object is known.
     pub fn knows(&self, target: &ObjectRef) -> bool {
         let store = self.stores.get(&GroupKind::new(&target.gvk.group, &target.gvk.kind));
         store.is_some_and(|s| s.objects.contains_key(&(target.namespace.clone(), target.name.clone())))
     }
 
-    /// The groups and versions whose kinds are known as the API server's discovery names them.
+    /// Returns the groups and versions whose kinds are known from the API server's discovery.
     pub fn discovered(&self) -> impl Iterator<Item = (&str, &str)> {
         let first = FactKey::Discovery(String::new(), String::new());
         self.facts.range(first..).map_while(|(key, _)| match key {
@@ -311,12 +313,12 @@ impl World {
         })
     }
 
-    /// Is the image of a bundle being pulled?
+    /// Returns whether the image of a bundle is being pulled.
     pub fn is_unpacking(&self) -> bool {
         self.facts.values().any(|fact| matches!(fact, Fact::Bundle(unpacking) if unpacking.running))
     }
 
-    /// Is the object known, in this state or a newer one?
+    /// Returns whether the object is known in this state or a newer one.
     pub fn knows_state(&self, json: &Value) -> bool {
         let store = self.stores.get(&GroupKind::kept_as(json));
         let known = store.and_then(|s| s.objects.get(&key(json))).map(|o| o.version);
@@ -324,18 +326,18 @@ impl World {
         known.max(gone) >= Some(version(json))
     }
 
-    /// Every object, by kind and name.
+    /// Returns every object, by kind and name.
     pub fn objects(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.stores.values().flat_map(|s| s.objects.values())
     }
 
-    /// The objects that cannot be read.
+    /// Returns the objects that cannot be read.
     pub fn unreadable(&self) -> impl Iterator<Item = &Unreadable> {
         let object = |(gk, name): &(GroupKind, NamespacedName)| self.stores.get(gk)?.objects.get(name);
         self.unreadable.iter().filter_map(object).filter_map(|object| object.unreadable())
     }
 
-    /// Are these reads of single objects, of owners' objects, and of facts only, none of which is known?
+    /// Returns whether all of these reads are of single objects, of owners' objects, and of facts, none of which is known.
     pub(crate) fn knows_none_of(&self, reads: &BTreeSet<Read>) -> bool {
         reads.iter().all(|read| match read {
             Read::Object(gk, name) => !self.stores.get(gk).is_some_and(|s| s.objects.contains_key(name)),

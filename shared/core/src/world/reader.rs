@@ -1,4 +1,4 @@
-//! Reading the World, and noting what was read.
+//! Reads the World, and records what was read.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,14 +12,14 @@ use crate::bundle::{BundleImage, Unpacking};
 use crate::plan::Key;
 use crate::structural::{SchemaCheck, SchemaCheckResult};
 
-/// Something a plan looked at; when it changes, the plan is made again.
+/// Something that a plan has read; when it changes, the plan is made again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Read {
-    /// One object, present or not.
+    /// One object, existing or not.
     Object(GroupKind, NamespacedName),
     /// All objects of a kind.
     Kind(GroupKind),
-    /// Which objects of a kind there are, but nothing in them.
+    /// The names of all objects of a kind, without their content.
     Names(GroupKind),
     /// All objects of a kind in a namespace.
     Namespace(GroupKind, String),
@@ -37,22 +37,22 @@ pub struct Reader<'w> {
 }
 
 impl<'w> Reader<'w> {
-    /// A reader that has read nothing yet.
+    /// Creates a reader without reads.
     pub fn new(world: &'w World) -> Self {
         Self { world, reads: RefCell::default(), resolved: Cell::new(None) }
     }
 
-    /// What was read.
+    /// Returns what was read.
     pub fn into_reads(self) -> BTreeSet<Read> {
         self.reads.into_inner()
     }
 
-    /// Notes that the dependencies of Subscriptions were resolved, for those who measure it: could they be?
+    /// Records, for metrics, that the dependencies of Subscriptions were resolved, and whether this succeeded.
     pub fn note_resolution(&self, succeeded: bool) {
         self.resolved.set(Some(succeeded));
     }
 
-    /// Were dependencies resolved, and could they be?
+    /// Returns whether dependencies were resolved, and whether this succeeded.
     pub fn resolution(&self) -> Option<bool> {
         self.resolved.get()
     }
@@ -61,7 +61,8 @@ impl<'w> Reader<'w> {
         self.reads.borrow_mut().insert(read);
     }
 
-    /// The object of that kind, namespace (empty when cluster-scoped) and name. A ClusterServiceVersion may be a copy.
+    /// Returns the object of that kind, namespace (empty when cluster-scoped) and name. A ClusterServiceVersion may be a
+    /// copy.
     pub fn object(&self, gk: &GroupKind, namespace: &str, name: &str) -> Option<&'w Arc<Object>> {
         let name = (namespace.to_owned(), name.to_owned());
         let found = self.world.stores.get(gk).and_then(|s| s.objects.get(&name));
@@ -72,12 +73,12 @@ impl<'w> Reader<'w> {
         found
     }
 
-    /// The object's JSON.
+    /// Returns the object's JSON.
     pub fn json(&self, gk: &GroupKind, namespace: &str, name: &str) -> Option<&'w Value> {
         self.object(gk, namespace, name).map(|o| o.json())
     }
 
-    /// All objects of a kind, by namespace and name. After all ClusterServiceVersions come their copies.
+    /// Returns all objects of a kind, by namespace and name. Copies follow all other ClusterServiceVersions.
     pub fn all(&self, gk: &GroupKind) -> impl Iterator<Item = &'w Arc<Object>> + use<'w> {
         let copies = (*gk == kind::CLUSTER_SERVICE_VERSION).then_some(kind::COPIED_CSV);
         let of_kind = |gk: GroupKind| {
@@ -89,13 +90,14 @@ impl<'w> Reader<'w> {
         stores.into_iter().flatten().flat_map(|s| s.objects.values())
     }
 
-    /// The names of all objects of a kind. Cheaper to depend on than [`Reader::all`]: only appearing and disappearing counts.
+    /// Returns the names of all objects of a kind. A cheaper dependency than [`Reader::all`]: only creation and deletion
+    /// are changes.
     pub fn names(&self, gk: &GroupKind) -> impl Iterator<Item = &'w NamespacedName> + use<'w> {
         self.note(Read::Names(gk.clone()));
         self.world.stores.get(gk).into_iter().flat_map(|s| s.objects.keys())
     }
 
-    /// All objects of a kind in a namespace, by name. ClusterServiceVersions are those that are no copies.
+    /// Returns all objects of a kind in a namespace, by name, without copied ClusterServiceVersions.
     pub fn in_namespace(&self, gk: &GroupKind, namespace: &str) -> impl Iterator<Item = &'w Arc<Object>> + use<'w> {
         self.note(Read::Namespace(gk.clone(), namespace.to_owned()));
         let namespace = namespace.to_owned();
@@ -109,14 +111,14 @@ impl<'w> Reader<'w> {
             .map(|(_, o)| o)
     }
 
-    /// The objects in an index entry, of every kind, by kind, namespace and name.
+    /// Returns the objects in an index entry, of every kind, by kind, namespace and name.
     pub fn indexed(&self, key: IndexKey) -> Vec<&'w Arc<Object>> {
         let entry = self.world.index.get(&key);
         self.note(Read::Index(key));
         entry.into_iter().flat_map(BTreeMap::values).collect()
     }
 
-    /// The copies of a ClusterServiceVersion and the namespaces they are in, by these.
+    /// Returns the copies of a ClusterServiceVersion with their namespaces, by namespace.
     pub fn copies(&self, namespace: &str, name: &str) -> impl Iterator<Item = (&'w str, &'w Arc<Object>)> + use<'w> {
         let key = IndexKey::CopyOf(namespace.to_owned(), name.to_owned());
         let entry = self.world.index.get(&key);
@@ -124,7 +126,7 @@ impl<'w> Reader<'w> {
         entry.into_iter().flatten().map(|((_, (namespace, _)), copy)| (namespace.as_str(), copy))
     }
 
-    /// What is known of a catalog.
+    /// Returns the state of a catalog.
     pub fn catalog(&self, namespace: &str, name: &str) -> Option<&'w CatalogFact> {
         match self.fact(FactKey::Catalog(namespace.to_owned(), name.to_owned()))? {
             Fact::Catalog(fact) => Some(fact),
@@ -132,7 +134,7 @@ impl<'w> Reader<'w> {
         }
     }
 
-    /// The catalogs known in a namespace that were given as local directories.
+    /// Returns the catalogs of a namespace that were given as local directories.
     pub fn local_catalogs(&self, namespace: &str) -> Vec<(&'w str, &'w CatalogFact)> {
         let start = FactKey::catalogs_of(namespace);
         self.note(Read::Fact(start.clone()));
@@ -147,7 +149,7 @@ impl<'w> Reader<'w> {
             .collect()
     }
 
-    /// How far the unpacking of a bundle image is; `None` when nobody has asked for it.
+    /// Returns the state of unpacking a bundle image; `None` when it was not requested.
     pub fn bundle(&self, image: &BundleImage) -> Option<&'w Unpacking> {
         match self.fact(FactKey::Bundle(image.clone()))? {
             Fact::Bundle(unpacking) => Some(unpacking),
@@ -155,7 +157,7 @@ impl<'w> Reader<'w> {
         }
     }
 
-    /// The bundle images that somebody has asked for in a namespace.
+    /// Returns the bundle images that were requested in a namespace.
     pub fn bundles_of(&self, namespace: &str) -> Vec<&'w BundleImage> {
         let start = FactKey::bundles_of(namespace);
         self.note(Read::Fact(start.clone()));
@@ -166,7 +168,7 @@ impl<'w> Reader<'w> {
         self.world.facts.range(start..).map_while(|(key, _)| of_namespace(key)).collect()
     }
 
-    /// The API server's `gitVersion`.
+    /// Returns the API server's `gitVersion`.
     pub fn server_version(&self) -> Option<&'w str> {
         match self.fact(FactKey::ServerVersion)? {
             Fact::ServerVersion(version) => Some(version),
@@ -174,7 +176,7 @@ impl<'w> Reader<'w> {
         }
     }
 
-    /// The kinds that the API server serves in a version of a group; `None` when nobody has asked yet.
+    /// Returns the kinds that the API server serves in a version of a group; `None` when not requested yet.
     pub fn discovery(&self, group: &str, version: &str) -> Option<&'w Discovery> {
         match self.fact(FactKey::Discovery(group.to_owned(), version.to_owned()))? {
             Fact::Discovery(discovery) => Some(discovery),
@@ -182,7 +184,7 @@ impl<'w> Reader<'w> {
         }
     }
 
-    /// The actions of a key's plan that the API server refused.
+    /// Returns the actions of a key's plan that the API server refused.
     pub fn refusals(&self, key: &Key) -> &'w [Refusal] {
         match self.fact(FactKey::Refusals(key.clone())) {
             Some(Fact::Refusals(refusals)) => refusals,
@@ -190,7 +192,7 @@ impl<'w> Reader<'w> {
         }
     }
 
-    /// What was found when somebody looked whether custom resources fit.
+    /// Returns the result of a check of custom resources.
     pub fn schema_check(&self, question: &SchemaCheck) -> Option<&'w SchemaCheckResult> {
         match self.fact(FactKey::SchemaCheck(question.crd.clone(), question.digest()))? {
             Fact::SchemaCheck(fact) => Some(fact),
@@ -198,7 +200,7 @@ impl<'w> Reader<'w> {
         }
     }
 
-    /// A fact.
+    /// Returns a fact.
     pub fn fact(&self, key: FactKey) -> Option<&'w Fact> {
         let fact = self.world.facts.get(&key);
         self.note(Read::Fact(key));

@@ -23,24 +23,28 @@ fn an_older_observation_never_replaces_a_newer_one() {
     assert!(world.apply(role("pot", 5, json!({}))).unwrap().membership);
     assert!(!world.apply(role("pot", 6, json!({ "labels": { "a": "b" } }))).unwrap().membership);
     assert_eq!(world.apply(role("pot", 5, json!({}))), None);
-    assert_eq!(world.apply(role("pot", 6, json!({ "labels": { "a": "b" } }))), None, "the same again is no news");
+    assert_eq!(
+        world.apply(role("pot", 6, json!({ "labels": { "a": "b" } }))),
+        None,
+        "an equal observation is no change"
+    );
     let reader = Reader::new(&world);
     assert_eq!(object::label(reader.json(&kind::ROLE, "tea", "pot").unwrap(), "a"), Some("b"));
 }
 
 #[test]
-fn what_was_deleted_does_not_come_back_with_a_late_observation() {
+fn a_late_observation_does_not_restore_a_deleted_object() {
     let mut world = World::new();
     let name = ("tea".to_owned(), "pot".to_owned());
     let _ = world.apply(role("pot", 5, json!({})));
     assert!(world.delete(&kind::ROLE, &name, "uid-pot", 7).is_some());
     assert_eq!(world.apply(role("pot", 6, json!({}))), None);
     assert_eq!(names(&world), [""; 0]);
-    assert!(world.apply(role("pot", 8, json!({}))).is_some(), "a new life");
+    assert!(world.apply(role("pot", 8, json!({}))).is_some(), "recreated");
 }
 
 #[test]
-fn a_deletion_of_an_earlier_life_leaves_the_new_one() {
+fn a_deletion_of_an_earlier_object_leaves_the_new_one() {
     let mut world = World::new();
     let name = ("tea".to_owned(), "pot".to_owned());
     let _ = world.apply(role("pot", 9, json!({ "uid": "second" })));
@@ -49,7 +53,7 @@ fn a_deletion_of_an_earlier_life_leaves_the_new_one() {
 }
 
 #[test]
-fn a_list_removes_what_it_does_not_name_but_nothing_newer_than_itself() {
+fn a_list_removes_what_it_lacks_but_nothing_newer_than_itself() {
     let mut world = World::new();
     let _ = world.apply(role("old", 3, json!({})));
     let _ = world.apply(role("kept", 4, json!({})));
@@ -72,7 +76,7 @@ fn a_change_names_the_index_entries_it_left_and_entered() {
 }
 
 #[test]
-fn reads_are_noted_also_of_what_is_absent() {
+fn reads_of_missing_objects_are_recorded() {
     let world = World::new();
     let reader = Reader::new(&world);
     assert!(reader.json(&kind::ROLE, "tea", "pot").is_none());
@@ -87,7 +91,7 @@ fn reads_are_noted_also_of_what_is_absent() {
 }
 
 #[test]
-fn objects_without_names_labels_or_with_wrong_types_are_held_all_the_same() {
+fn objects_without_names_or_labels_or_with_wrong_types_are_stored() {
     let mut world = World::new();
     for broken in
         [json!(null), json!([]), json!({ "kind": 7, "metadata": [] }), json!({ "metadata": { "labels": "x" } })]
@@ -98,7 +102,7 @@ fn objects_without_names_labels_or_with_wrong_types_are_held_all_the_same() {
 }
 
 #[test]
-fn an_attempt_to_discover_that_fails_takes_nothing_away() {
+fn a_failed_discovery_removes_nothing() {
     let mut world = World::new();
     let key = || FactKey::Discovery("apps".into(), "v1".into());
     let kinds = std::collections::BTreeMap::from([("Deployment".to_owned(), Some(true))]);

@@ -1,7 +1,7 @@
-//! What of an object is not kept in memory: what planning never reads and no write needs. That is `managedFields` (the API server
-//! keeps its own when they are not sent), the schemas of CustomResourceDefinitions (which are only ever patched), and the private
-//! keys of OLM's serving certificates (which are only ever made anew). Of a copy of a ClusterServiceVersion next to nothing is kept: there
-//! may be tens of thousands, and each says what its original says.
+//! Removes parts of objects that planning never reads and no write needs: `managedFields` (the API server preserves its own
+//! when they are not sent), the schemas of CustomResourceDefinitions (which are only patched), and the private keys of
+//! OLM's serving certificates (which are only replaced). Of a copied ClusterServiceVersion only digests are stored: there
+//! may be tens of thousands of copies, each with the content of its original.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,12 +13,12 @@ use crate::api::cluster_service_version::Csv;
 use crate::api::labels;
 use crate::plan::certificate;
 
-/// Fields within objects and, where a list is on the way, within its entries.
+/// Fields within objects and, for lists on the path, within their entries.
 const OF_ALL: &[&str] = &["metadata", "managedFields"];
 const OF_DEFINITIONS: &[&str] = &["spec", "versions", "schema"];
 const OF_CERTIFICATES: &[&str] = &["data", certificate::KEY];
 
-/// Drops it.
+/// Removes these parts.
 pub fn trim(object: &mut Value) {
     if GroupKind::kept_as(object) == kind::COPIED_CSV {
         *object = Digest::trimmed(object);
@@ -29,7 +29,7 @@ pub fn trim(object: &mut Value) {
     }
 }
 
-/// A copy without it.
+/// Returns a copy without these parts.
 pub fn trimmed(object: &Value) -> Value {
     if GroupKind::kept_as(object) == kind::COPIED_CSV {
         return Digest::trimmed(object);
@@ -37,26 +37,26 @@ pub fn trimmed(object: &Value) -> Value {
     copy(object, dropped(object))
 }
 
-/// What is kept of what a copied ClusterServiceVersion says: enough to tell whether it says the same as another.
+/// Digests of a copied ClusterServiceVersion, which suffice to compare it with another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest {
-    /// Of labels, annotations and `spec`.
+    /// Digest of labels, annotations and `spec`.
     pub content: u64,
-    /// Of `status`.
+    /// Digest of `status`.
     pub status: u64,
 }
 
-/// Where a trimmed copy has its digests: in place of what they are of.
+/// The field of a trimmed copy that contains its digest, which replaces the digested field.
 const CONTENT: &str = "spec";
 const STATUS: &str = "status";
 
 impl Digest {
-    /// The digest of a ClusterServiceVersion, whole or trimmed. A part of it may be whole and the other trimmed.
+    /// Returns the digest of a ClusterServiceVersion. Each part of it may be whole or trimmed.
     pub fn of(csv: &Value) -> Self {
         Self::of_parts(&csv["metadata"], &csv[CONTENT], &csv[STATUS])
     }
 
-    /// The digest of a ClusterServiceVersion of this `metadata`, `spec` and `status`.
+    /// Returns the digest of a ClusterServiceVersion with this `metadata`, `spec` and `status`.
     pub fn of_parts(metadata: &Value, spec: &Value, status: &Value) -> Self {
         let trimmed = |field: &Value| field.as_str().and_then(|text| u64::from_str_radix(text, 16).ok());
         let part = |field: &Value, values: &[&Value]| trimmed(field).unwrap_or_else(|| digest(values));
@@ -66,7 +66,7 @@ impl Digest {
         }
     }
 
-    /// What is kept of a copy: who it is, whose copy, what owns and what keeps it, and its digests.
+    /// Returns what is stored of a copy: its identity, its original, owners and finalizers, and its digests.
     fn trimmed(copy: &Value) -> Value {
         const KEPT: [&str; 8] = [
             "name",
@@ -95,7 +95,7 @@ impl Digest {
     }
 }
 
-/// The object as it can be sent: without digests.
+/// Returns the object as it can be sent: without digests.
 pub fn sendable(object: &Value) -> Cow<'_, Value> {
     let is_digest = |field: &str| object[field].is_string();
     if GroupKind::kept_as(object) != kind::COPIED_CSV || !(is_digest(CONTENT) || is_digest(STATUS)) {
@@ -106,11 +106,11 @@ pub fn sendable(object: &Value) -> Cow<'_, Value> {
     Cow::Owned(kept.map(|(field, value)| (field.clone(), value.clone())).collect())
 }
 
-/// Nobody but who may write copies could make two of them collide.
+/// Collisions can only be produced by clients that may write copies.
 fn digest(values: &[&Value]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for value in values {
-        // What is empty may be left out.
+        // Empty objects may be left out.
         let is_empty = value.as_object().is_some_and(Map::is_empty);
         if is_empty { &Value::Null } else { *value }.hash(&mut hasher);
     }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn of_copies_next_to_nothing_is_kept() {
+    fn copies_are_trimmed_to_digests() {
         let copy = |label: &str, replicas: u32, phase: &str| {
             json!({
                 "apiVersion": "operators.coreos.com/v1alpha1", "kind": "ClusterServiceVersion",
@@ -206,7 +206,7 @@ mod tests {
             "spec": format!("{content:016x}"), "status": format!("{status:016x}"),
         });
         assert_eq!(once, expected);
-        assert_eq!(trimmed(&once), once, "twice is once");
+        assert_eq!(trimmed(&once), once, "trimming is idempotent");
         let mut in_place = copy("a", 1, "Succeeded");
         trim(&mut in_place);
         assert_eq!(in_place, once);
@@ -233,6 +233,6 @@ mod tests {
         let ours = secret(json!({ "olmCAKey": "YQ==", "tls.crt": "Yg==", "tls.key": "Yw==" }));
         assert_eq!(trimmed(&ours)["data"], json!({ "olmCAKey": "YQ==", "tls.crt": "Yg==" }));
         let theirs = secret(json!({ "tls.crt": "Yg==", "tls.key": "Yw==" }));
-        assert_eq!(trimmed(&theirs), theirs, "a bundle's own Secret is compared with what it should be");
+        assert_eq!(trimmed(&theirs), theirs, "a bundle's own Secret is compared with its manifest");
     }
 }

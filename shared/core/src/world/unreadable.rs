@@ -1,13 +1,13 @@
-//! Objects that are there and cannot be read: unreadable is not absent.
+//! Objects that exist and cannot be read, which differ from missing objects.
 
 use serde_json::{Map, Value};
 
 use crate::api::object;
 
-/// An object that the API server has, of which only the metadata could be read.
+/// An object of the API server of which only the metadata could be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// `apiVersion`, `kind` and what could be read of `metadata`.
+    /// `apiVersion`, `kind` and the readable part of `metadata`.
     pub stub: Value,
     /// Why the rest cannot be read.
     pub why: String,
@@ -21,12 +21,12 @@ impl Unreadable {
         if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
     }
 
-    /// Can it be told from other objects? What has no name cannot be kept.
+    /// Returns whether it has a name. An object without a name cannot be stored.
     pub fn is_named(&self) -> bool {
         !object::name(&self.stub).is_empty()
     }
 
-    /// With nothing but this of its metadata.
+    /// Creates an object with only this metadata.
     pub fn of(api_version: &str, kind: &str, metadata: Map<String, Value>, why: String) -> Self {
         let stub = serde_json::json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata });
         Self { stub, why }

@@ -1,4 +1,4 @@
-//! YAML and JSON as JSON, within the limits of a document, with a note of every key that stands twice in one mapping.
+//! YAML and JSON as JSON, within the limits of a document, recording every duplicate key of a mapping.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::budget::{Document, Meter, REPEATED_KEYS};
 
-/// What is known of a document while it is read.
+/// The state of reading a document.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) repeated: RefCell<Vec<String>>,
@@ -25,7 +25,8 @@ impl Reading {
     }
 }
 
-/// Builds a [`Value`] in which of a key given twice the last one counts, as in Go. What an alias repeats is counted before it is made.
+/// Builds a [`Value`]. Of duplicate keys the last one is used, as in Go. What an alias repeats is counted before it is
+/// built.
 #[derive(Clone, Copy)]
 pub(super) struct Checked<'r> {
     reading: &'r Reading,
@@ -123,9 +124,9 @@ impl<'de> Visitor<'de> for Checked<'_> {
     }
 }
 
-/// Resolves YAML's merge keys: `<<` takes in the fields of a map, or of each map of a list, that are not there yet.
+/// Resolves YAML's merge keys: `<<` adds the missing fields of a map, or of each map of a list.
 pub(super) fn merge(value: &mut Value) -> Result<(), &'static str> {
-    const WRONG: &str = "a merge key << takes a map, or a list of maps";
+    const WRONG: &str = "the value of a merge key << must be a map, or a list of maps";
     match value {
         Value::Array(items) => items.iter_mut().try_for_each(merge),
         Value::Object(map) => {

@@ -1,4 +1,4 @@
-//! Where the parts of a document stand in its text, for those who change a part and leave the rest as it is.
+//! The positions of the parts of a document in its text, for editing a part without changing the rest.
 
 use std::ops::Range;
 
@@ -7,25 +7,25 @@ use granit_parser::{Event, Parser, ScalarStyle, StructureStyle};
 /// A part of a document.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// Where it stands, in bytes. In block style what comes before the first and after the last part of it does not count.
+    /// Its range, in bytes. In block style what precedes the first and follows the last part of it is not included.
     pub(crate) range: Range<usize>,
     pub(crate) kind: Kind,
 }
 
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// `is_plain`: it stands there without quotes and without a tag.
+    /// `is_plain`: without quotes and without a tag.
     Scalar { text: String, is_plain: bool },
     /// `is_flow`: in brackets, as in JSON.
     List { items: Vec<Node>, is_flow: bool },
     /// `is_flow`: in braces, as in JSON.
     Map { fields: Vec<(Node, Node)>, is_flow: bool },
-    /// A name for what stands elsewhere.
+    /// A reference to an anchor.
     Alias,
 }
 
 impl Node {
-    /// The last field whose key is that, without regard to case, and its number.
+    /// Returns the last field with that key, case-insensitively, and its index.
     pub(crate) fn field(&self, key: &str) -> Option<(usize, &Self)> {
         let Kind::Map { fields, .. } = &self.kind else { return None };
         let found =
@@ -33,27 +33,27 @@ impl Node {
         found.map(|(number, (_, value))| (number, value))
     }
 
-    /// The last field whose key is exactly that: where its key begins, and its value.
+    /// Returns the last field with exactly that key: the offset of its key, and its value.
     pub(crate) fn entry(&self, key: &str) -> Option<(usize, &Self)> {
         let Kind::Map { fields, .. } = &self.kind else { return None };
         let found = fields.iter().rfind(|(k, _)| k.text() == Some(key))?;
         Some((found.0.range.start, &found.1))
     }
 
-    /// The items of a list; none of what is no list.
+    /// Returns the items of a list; empty for other kinds.
     pub(crate) fn items(&self) -> &[Self] {
         if let Kind::List { items, .. } = &self.kind { items } else { &[] }
     }
 
-    /// The text of a scalar.
+    /// Returns the text of a scalar.
     pub(crate) fn text(&self) -> Option<&str> {
         if let Kind::Scalar { text, .. } = &self.kind { Some(text) } else { None }
     }
 }
 
-/// The parts of a YAML or JSON text that holds one document; none when it cannot be read.
+/// Returns the parts of a YAML or JSON text that contains one document; `None` when it cannot be parsed.
 pub(crate) fn outline(text: &str) -> Option<Node> {
-    // JSON may be indented by tabs, YAML may not: a space in place of each keeps every offset.
+    // JSON may be indented by tabs, YAML may not: replacing each tab by a space preserves offsets.
     let spaced = text.trim_start().starts_with('{').then(|| text.replace('\t', " "));
     let mut open: Vec<Node> = Vec::new();
     let mut keys: Vec<Option<Node>> = Vec::new();
@@ -63,7 +63,7 @@ pub(crate) fn outline(text: &str) -> Option<Node> {
         let range = span.byte_range()?;
         let done = match event {
             Event::Scalar(value, style, _, tag) => {
-                // A value that is not there stands for null, and has the range of what is near it.
+                // A missing value is null, and has the range of adjacent text.
                 let is_there = value != "~" || text.get(range.clone()) == Some("~");
                 let range = if is_there { range } else { range.start..range.start };
                 let kind =
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_is_where_it_stands() {
+    fn every_part_has_its_range() {
         let text = "# é\nname: c # why\nentries:\n  - name: 'a'\n    skips: [x, \"y\"]\n  # then\n  - {name: b, replaces: a}\n";
         let root = outline(text).unwrap();
         let (_, entries) = root.field("ENTRIES").unwrap();

@@ -1,5 +1,5 @@
-//! Words that YAML 1.1 takes for booleans and numbers and YAML 1.2 for text. Go's tools read 1.1, and so do opm, kubectl and OLM:
-//! `yes` without quotes is true for them, `014` is 12 (olm-behaviour/opm.md#catalog-blobs; tried with opm).
+//! Plain scalars that are booleans and numbers in YAML 1.1 and strings in YAML 1.2. Go's tools use 1.1, including opm,
+//! kubectl and OLM: they read unquoted `yes` as true and `014` as 12 (olm-behaviour/opm.md#catalog-blobs; tested with opm).
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use serde_json::{Map, Number, Value};
 
 use super::outline::{Kind, Node, outline};
 
-/// A word that is not the text that it looks like.
+/// A plain scalar that is not the string that it looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Word {
     /// Offset in the text.
     pub(crate) at: usize,
-    /// As it stands there.
+    /// Its text.
     pub(crate) text: String,
-    /// What it stands for, as JSON.
+    /// Its value, as JSON.
     pub(crate) means: String,
 }
 
-/// What the word stands for when it has no quotes; none when that is its text.
+/// Returns the value of an unquoted word; `None` when it is a string.
 fn meaning(word: &str) -> Option<Value> {
     match word {
         "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => return Some(true.into()),
@@ -34,7 +34,8 @@ fn meaning(word: &str) -> Option<Value> {
     integer(&plain).or_else(|| float(&plain)).filter(|_| is_text)
 }
 
-/// Puts quotes around the words of a text that YAML 1.2 takes for text, so that all read it alike. One scalar stands on a line.
+/// Quotes the words of a text that YAML 1.2 reads as strings, so that both versions read it alike. There is one scalar on
+/// each line.
 pub(super) fn quote(text: String) -> String {
     let is_word = |word: &str| meaning(word).is_some();
     let is_suspect = |line: &str| {
@@ -53,7 +54,7 @@ pub(super) fn quote(text: String) -> String {
     quoted
 }
 
-/// In their order.
+/// Collects the ranges of words in order.
 fn places_of_words(node: &Node, places: &mut Vec<Range<usize>>) {
     match &node.kind {
         Kind::List { items, .. } => items.iter().for_each(|item| places_of_words(item, places)),
@@ -67,7 +68,7 @@ fn places_of_words(node: &Node, places: &mut Vec<Range<usize>>) {
     }
 }
 
-/// As Go reads an integer whose prefix says its base.
+/// Parses an integer with a base prefix as Go does.
 fn integer(text: &str) -> Option<Value> {
     let (negative, body) = match text.strip_prefix('-') {
         Some(body) => (true, body),
@@ -84,16 +85,16 @@ fn integer(text: &str) -> Option<Value> {
     Number::from_i128(if negative { -value } else { value }).map(Value::Number)
 }
 
-/// As Go reads a decimal number.
+/// Parses a decimal number as Go does.
 fn float(text: &str) -> Option<Value> {
     let is_decimal = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E'));
     let value: f64 = text.parse().ok().filter(|_| is_decimal)?;
-    // Go writes a number that is whole without a fraction.
+    // Go writes an integral number without a fraction.
     let whole = format!("{value:.0}").parse::<i64>().ok().filter(|_| value.fract() == 0.0);
     whole.map(Value::from).or_else(|| Number::from_f64(value).map(Value::Number))
 }
 
-/// Could it be that a text in there is none?
+/// Returns whether a string in the value may have been such a word.
 pub(super) fn is_suspect(value: &Value) -> bool {
     match value {
         Value::String(text) => meaning(text).is_some(),
@@ -103,8 +104,8 @@ pub(super) fn is_suspect(value: &Value) -> bool {
     }
 }
 
-/// Puts what they stand for in place of the words that have no quotes. `node` is the outline of the text that the value was
-/// read from. What an alias stands for stays as it is.
+/// Replaces unquoted words by their values. `node` is the outline of the text of the value. Values of aliases are not
+/// changed.
 pub(super) fn replace(value: &mut Value, node: &Node, words: &mut Vec<Word>) {
     match (value, &node.kind) {
         (Value::Array(values), Kind::List { items, .. }) => {
@@ -143,7 +144,7 @@ fn rename(map: &mut Map<String, Value>, key: &Node, words: &mut Vec<Word>) {
     }
 }
 
-/// A scalar without quotes that does not stand for its text, and what it stands for.
+/// Returns an unquoted scalar that is not a string, and its value.
 fn word(node: &Node) -> Option<(&str, Value)> {
     match &node.kind {
         Kind::Scalar { text, is_plain: true } => Some((text, meaning(text)?)),
@@ -158,7 +159,7 @@ mod tests {
     use super::super::{documents, to_string};
 
     #[test]
-    fn words_without_quotes_are_what_go_reads() {
+    fn unquoted_words_are_read_as_in_go() {
         let text = "{a: y, b: yes, c: On, d: N, e: \"yes\", f: !!str no, g: OFF, on: 1, h: nO, i: 0o14, j: 014, k: 1_000, l: ~, \
                     m: 0b11, n: 1:30, o: .inf0, p: 2026-01-01, q: 09, r: -0x_f, s: 0_0.5, t: _1, u: 08x, v: [no, 'no'], w: 0}";
         let found = documents(text.as_bytes()).unwrap()[0].read(text).unwrap();
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_alike_by_all() {
+    fn written_yaml_is_read_alike_by_both_versions() {
         let value = json!({
             "x": ["y", "No", "014", "1_000", "0_0.5", "-0x_f", "1.0", "nO", true, 0, 0.5, {"on": {"off": "x: yes\ny: no\n"}}],
             "y": "yes: no", "yes": "yes",
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_alias_names_is_left() {
+    fn aliased_values_are_not_changed() {
         let text = "base: &b {x: yes}\nmade:\n  <<: *b\n  y: 3\nalso: *b\n";
         let found = documents(text.as_bytes()).unwrap()[0].read(text).unwrap().value;
         assert_eq!(found, json!({"base": {"x": true}, "made": {"x": "yes", "true": 3}, "also": {"x": "yes"}}));

@@ -1,4 +1,4 @@
-//! Steps against the recordings.
+//! Compares steps with the recordings.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{self as steps, BundleSource};
 use crate::api::object;
 use crate::testing;
 
-/// A step as the recordings show it: the manifest as an object.
+/// Returns a step in the form of the recordings: the manifest as an object.
 fn shown(step: &Value) -> Value {
     let mut step = step.clone();
     if let Some(manifest) = step["resource"]["manifest"].as_str() {
@@ -16,7 +16,7 @@ fn shown(step: &Value) -> Value {
     step
 }
 
-/// What is sorted last, and how, in the recordings.
+/// Returns the sort key of steps that the recordings sort last.
 fn rank(step: &Value) -> (bool, String, String) {
     let kind = object::text(step, &["resource", "kind"]);
     let access = kind.contains("Role") || kind == "ServiceAccount";
@@ -41,7 +41,7 @@ fn steps_are_those_of_the_recordings() {
     checked.end();
 }
 
-/// Makes the steps of one bundle from its recorded ones, and says what differs. Those that were recorded as hashes only cannot.
+/// Converts one bundle of the recordings to steps, and returns the difference. Steps recorded as hashes are not comparable.
 fn fault(namespace: &str, csv_step: &Value, recorded: &[Value]) -> Option<String> {
     let csv = &csv_step["resource"]["manifest"];
     if !csv["spec"].is_object() {

@@ -196,8 +196,8 @@ schema: [1]
 fn malformed_optional_manifests_are_only_a_warning() {
     for (value, problem) in [
         ("{manifests: [{group: example.com, kind: Pot, name: clay}]}", None),
-        ("{manifests: {}}", Some("it is ignored: the value needs a list `manifests`")),
-        ("[]", Some("it is ignored: the value needs a list `manifests`")),
+        ("{manifests: {}}", Some("it is ignored: the value has no list `manifests`")),
+        ("[]", Some("it is ignored: the value has no list `manifests`")),
         ("{manifests: [{kind: Pot}]}", Some("it is ignored: manifests[0].name is missing")),
     ] {
         let property = format!("- {{type: olm.manifests.optional, value: {value}}}\n- {{type: olm.gvk.required");

@@ -1,7 +1,7 @@
-//! The types of a rule: what OLM's CEL library checks when it reads one, and the cel crate does not.
+//! The type checks of a rule that OLM's CEL library makes on compilation, and the cel crate does not.
 //!
-//! `properties` is a list of maps from text to anything, so most of a rule cannot be known before it is evaluated; what is written
-//! out (`1 == 1.0`, an unknown name) is refused.
+//! `properties` is a list of maps from string to dynamic values, so most types are unknown before evaluation; errors in
+//! literals and names (`1 == 1.0`, an unknown name) are rejected.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,17 +19,17 @@ pub(super) enum Type {
     Null,
     Text,
     Uint,
-    /// Not known before evaluation.
+    /// Unknown before evaluation.
     Dyn,
-    /// As [`Type::Dyn`], but nothing to loop over.
+    /// Like [`Type::Dyn`], but not iterable.
     Any,
-    /// The element of an empty list.
+    /// The element type of an empty list.
     Unknown,
     List(Box<Self>),
     Map(Box<Self>, Box<Self>),
     /// The type of types.
     OfTypes,
-    /// A semantic version: text that is compared in its own way.
+    /// A semantic version: a string with its own ordering.
     Semver,
 }
 
@@ -62,12 +62,12 @@ impl Type {
         Self::Map(Box::new(key), Box::new(value))
     }
 
-    /// Could be anything.
+    /// Returns whether the type may be anything.
     fn is_open(&self) -> bool {
         matches!(self, Self::Dyn | Self::Any | Self::Unknown)
     }
 
-    /// Can the two be of one type?
+    /// Returns whether both types can be the same.
     fn fits(&self, other: &Self) -> bool {
         match (self, other) {
             (a, b) if a.is_open() || b.is_open() => true,
@@ -77,7 +77,7 @@ impl Type {
         }
     }
 
-    /// The type that both are of.
+    /// Returns the common type.
     fn join(self, other: Self) -> Self {
         match (self, other) {
             (Self::Unknown, known) | (known, Self::Unknown) => known,
@@ -89,19 +89,19 @@ impl Type {
     }
 }
 
-/// Most complaints about a rule that are collected, as in OLM's CEL library.
+/// Maximum number of errors that are collected for a rule, as in OLM's CEL library.
 const MOST_COMPLAINTS: usize = 100;
 
-/// Complaints, each with its line and column.
+/// Errors, each with its line and column.
 pub(super) type Complaints = Vec<((usize, usize), String)>;
 
-/// The type of a rule about the properties of a bundle, or all that is wrong with it, from left to right.
+/// Returns the type of a rule about the properties of a bundle, or all errors in it, from left to right.
 pub(super) fn check(program: &Program) -> Result<Type, Complaints> {
     let properties = Type::list(Type::map(Type::Text, Type::Any));
     check_with(program, BTreeMap::from([("properties", properties)]), global, method)
 }
 
-/// The same of a policy about a document with these fields.
+/// Returns the type of a policy about a document with these fields.
 pub(super) fn check_policy(program: &Program, fields: &[String]) -> Result<Type, Complaints> {
     let fields = fields.iter().map(|field| (field.as_str(), Type::Dyn)).collect();
     let of_versions = |name: &str, operands: &[Type]| match name {
@@ -147,21 +147,21 @@ fn check_with<'e>(
     Err(checker.complaints)
 }
 
-/// What a function of that name answers to operands of these types.
+/// Resolves a function of that name for operands of these types.
 type Functions<'e> = Box<dyn Fn(&str, &[Type]) -> Found + 'e>;
 
 struct Checker<'e> {
     source: &'e SourceInfo,
     variables: BTreeMap<&'e str, Type>,
     complaints: Complaints,
-    /// The functions that there are, by name and operands.
+    /// The global functions, by name and operands.
     global: Functions<'e>,
-    /// The same of those that are called on a target, which is the first operand.
+    /// The methods; the target is the first operand.
     method: Functions<'e>,
 }
 
 impl<'e> Checker<'e> {
-    /// Complains about an expression, of which nothing more is known then.
+    /// Adds an error about an expression, whose type is then unknown.
     fn complain(&mut self, id: u64, message: String) -> Type {
         if self.complaints.len() >= MOST_COMPLAINTS {
             return Type::Dyn;
@@ -281,14 +281,14 @@ impl<'e> Checker<'e> {
 const TYPES: [&str; 11] =
     ["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "string", "type", "uint"];
 
-/// No overload of the function takes these operands.
+/// No overload of the function accepts these operands.
 struct NoOverload;
 
-/// The result of a function; `None` when there is no such function.
+/// The result type of a function; `None` when the function does not exist.
 type Found = Option<Result<Type, NoOverload>>;
 
-/// Tries overloads, each the types it takes and the type of its result. Several that fit must agree on the result, or it is not
-/// known.
+/// Tries overloads, each with the types of its operands and its result. If several match and their results differ, the
+/// result is unknown.
 fn overloads(operands: &[Type], known: &[(&[Type], Type)]) -> Found {
     let fits = |takes: &&(&[Type], Type)| {
         takes.0.len() == operands.len() && takes.0.iter().zip(operands).all(|(a, b)| a.fits(b))

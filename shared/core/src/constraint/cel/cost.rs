@@ -1,5 +1,4 @@
-//! How much work a rule asks for, before it is done: its cost can multiply with every loop in a loop and double with every
-//! `x + x`.
+//! Estimates the cost of a rule before evaluation: it can multiply with every nested loop and double with every `x + x`.
 
 use std::collections::BTreeMap;
 
@@ -9,37 +8,37 @@ use serde_json::Value;
 use super::pattern::{MATCHES, Patterns};
 use crate::bundle::property::Property;
 
-/// The most work: about a tenth of a second.
+/// Maximum cost of an evaluation: about a tenth of a second.
 pub(super) const LIMIT: u64 = 5_000_000;
 
 /// Upper bounds of a value.
 #[derive(Clone, Copy, Default)]
 struct Size {
-    /// Length of the list, map or text that it is.
+    /// Length, if it is a list, map or string.
     length: u64,
-    /// Length of the longest list, map or text in it.
+    /// Length of the longest list, map or string in it.
     inner: u64,
-    /// The heaviest of its parts.
+    /// Weight of the heaviest of its parts.
     heaviest: u64,
-    /// All of it.
+    /// Total weight.
     weight: u64,
 }
 
 impl Size {
-    /// A text, or an empty list of that length.
+    /// Returns the size of a string, or of an empty list, of that length.
     fn of(length: usize) -> Self {
         let length = length as u64;
         Self { length, inner: 1, heaviest: 1, weight: length + 1 }
     }
 
-    /// With another value in it.
+    /// Adds another value as a part.
     fn with(self, part: Self) -> Self {
         let weight = self.weight.saturating_add(part.weight);
         let inner = self.inner.max(part.length).max(part.inner);
         Self { inner, heaviest: self.heaviest.max(part.weight), weight, ..self }
     }
 
-    /// Something in it.
+    /// Returns the size of a part.
     fn part(self) -> Self {
         Self { length: self.inner, weight: self.heaviest, ..self }
     }
@@ -57,14 +56,14 @@ impl Size {
     }
 }
 
-/// The work to evaluate an expression about the properties of a bundle, at most; saturates.
+/// Returns an upper bound of the cost of evaluating an expression on the properties of a bundle; saturates.
 pub(super) fn of(expression: &IdedExpr, patterns: &Patterns, properties: &[Property]) -> u64 {
     let each = properties.iter().map(|p| Size::of(2).with(Size::of(p.type_.len())).with(Size::of_json(&p.value)));
     let all = each.fold(Size::of(properties.len()), Size::with);
     of_variables(expression, Scope { variables: BTreeMap::from([("properties", all)]), patterns })
 }
 
-/// The same about the fields of a document.
+/// Like [`of`], on the fields of a document.
 pub(super) fn of_fields<'e>(
     expression: &'e IdedExpr,
     patterns: &'e Patterns,
@@ -74,19 +73,19 @@ pub(super) fn of_fields<'e>(
     of_variables(expression, Scope { variables, patterns })
 }
 
-/// What is known where an expression stands.
+/// The variables in scope of an expression.
 struct Scope<'e> {
     variables: BTreeMap<&'e str, Size>,
     patterns: &'e Patterns,
 }
 
 fn of_variables<'e>(expression: &'e IdedExpr, mut scope: Scope<'e>) -> u64 {
-    // The variables are made into values of the evaluator first.
+    // The variables are first converted to values of the evaluator.
     let made = scope.variables.values().fold(0_u64, |all, size| all.saturating_add(size.weight));
     estimate(expression, &mut scope).1.saturating_add(made)
 }
 
-/// The size of the result, and the work.
+/// Estimates the size of the result, and the cost.
 fn estimate<'e>(expression: &'e IdedExpr, scope: &mut Scope<'e>) -> (Size, u64) {
     match &expression.expr {
         Expr::Literal(LiteralValue::String(text)) => (Size::of(text.inner().len()), 1),
@@ -117,7 +116,7 @@ fn estimate<'e>(expression: &'e IdedExpr, scope: &mut Scope<'e>) -> (Size, u64) 
                 "_[_]" => (sizes.first().copied().unwrap_or_default().part(), work),
                 "_?_:_" => (any.part(), work),
                 "_&&_" | "_||_" | "!_" | "@not_strictly_false" | "size" | "type" => (Size::of(1), work),
-                // Comparing ends with the shorter.
+                // A comparison ends with the shorter operand.
                 "_==_" | "_!=_" | "_<_" | "_<=_" | "_>_" | "_>=_" | "startsWith" | "endsWith" => {
                     (Size::of(1), work.saturating_add(weights.min().unwrap_or_default()))
                 }
@@ -128,7 +127,7 @@ fn estimate<'e>(expression: &'e IdedExpr, scope: &mut Scope<'e>) -> (Size, u64) 
                 }
                 "contains" => (Size::of(1), work.saturating_add(weights.fold(1, u64::saturating_mul))),
                 "@in" | "semver_compare" => (Size::of(1), work.saturating_add(weights.fold(1, u64::saturating_add))),
-                // Lists and texts are put together; numbers become texts.
+                // Lists and strings are concatenated; numbers are converted to strings.
                 _ => {
                     let length = sizes.iter().fold(32, |all: u64, s| all.saturating_add(s.length));
                     (Size { length, weight: any.weight.saturating_add(32), ..any }, work.saturating_add(length))
@@ -153,7 +152,7 @@ fn estimate<'e>(expression: &'e IdedExpr, scope: &mut Scope<'e>) -> (Size, u64) 
             let (result, finish) = estimate(&l.result, scope);
             restore(&mut scope.variables, &l.iter_var, hidden);
             restore(&mut scope.variables, &l.accu_var, outer);
-            // A round copies what there is so far.
+            // Each iteration copies the result so far.
             let round = step.saturating_add(condition).saturating_add(end.length);
             let work = range_work.saturating_add(start_work).saturating_add(rounds.saturating_mul(round));
             (result, work.saturating_add(finish))

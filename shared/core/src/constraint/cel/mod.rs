@@ -1,14 +1,14 @@
 //! Rules in the Common Expression Language about the properties of a bundle.
 //!
 //! ```text
-//!   text --(limits, parser of the cel crate)--> expression --check--> Rule        a rule must be understood and be of type bool
-//!   Rule + properties --cost--> not too much work --(evaluator of the cel crate)--> bool, or why not
-//!   policy   the same about the fields of a document
+//!   text --(limits, parser of the cel crate)--> expression --check--> Rule        a rule must be valid and of type bool
+//!   Rule + properties --cost--> within the limit --(evaluator of the cel crate)--> bool, or an error
+//!   policy   rules about the fields of a document
 //! ```
 //!
-//! The crate parses and evaluates. It checks no types, so the checks that OLM makes when it reads a rule are ours, and it has no
-//! bound on work, so that is ours too. *Caveats*: durations and timestamps are refused, for the crate has them only with a second
-//! library of time.
+//! The crate parses and evaluates. It does not check types, so OLM's checks on compilation are implemented here, and it
+//! does not limit the work, so limits are implemented here as well. *Caveats*: durations and timestamps are rejected,
+//! because the crate supports them only with an additional time library.
 
 mod check;
 mod cost;
@@ -30,47 +30,47 @@ use super::Work;
 use crate::bundle::property::Property;
 use crate::version;
 
-/// The longest rule, in bytes. The longest that published catalogs have is a few hundred.
+/// Maximum length of a rule, in bytes. The longest rule in published catalogs has a few hundred.
 const MAX_LENGTH: usize = 16 << 10;
 
-/// The work to read one byte of a rule.
+/// Cost of compiling one byte of a rule.
 const READING: u64 = 10;
 
-/// The work to find out that a rule asks for too much.
+/// Cost of estimating a rule that exceeds the limit.
 const ESTIMATING: u64 = cost::LIMIT / 50;
 
-/// How many operators, fields and brackets a rule may have. Each may be one level of nesting, which the stack must hold.
+/// Maximum number of operators, fields and brackets of a rule. Each may be one level of nesting, which the stack must hold.
 const MAX_OPERATORS: usize = 600;
 
-/// How many levels of brackets a rule may have, as for the parser of OLM's CEL library.
+/// Maximum depth of brackets of a rule, as in the parser of OLM's CEL library.
 const MAX_BRACKETS: usize = 100;
 
-/// Most complaints about one rule that are told, and most characters of one of them and of the line that it shows.
+/// Maximum number of reported errors of one rule, and of characters of an error and of the line that it shows.
 const MOST_COMPLAINTS: usize = 10;
 const LONGEST_COMPLAINT: usize = 300;
 
-/// Why a rule was refused or could not be evaluated.
+/// Why a rule was rejected or could not be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Error(String);
 
-/// A rule that was understood.
+/// A compiled rule.
 #[derive(Clone)]
 pub struct Rule {
     text: String,
     parsed: Arc<Parsed>,
 }
 
-/// A rule as it is evaluated.
+/// A rule in the form in which it is evaluated.
 struct Parsed {
     expression: IdedExpr,
     patterns: Patterns,
-    /// The work to read it.
+    /// The cost of compiling it.
     work: u64,
 }
 
 impl Parsed {
-    /// Of a rule that was checked.
+    /// Wraps a checked rule.
     fn of(text: &str, program: &Program) -> Self {
         let mut expression = program.expression().clone();
         let (patterns, work) = Patterns::take(&mut expression);
@@ -94,7 +94,7 @@ impl fmt::Debug for Rule {
 }
 
 impl Rule {
-    /// Reads a rule. The error is that of OLM's CEL library where it is about names, types and syntax.
+    /// Compiles a rule. Errors about names, types and syntax are those of OLM's CEL library.
     pub fn compile(text: &str) -> Result<Self, Error> {
         let program = parse(text)?;
         let found = check::check(&program).map_err(|complaints| Error(describe(text, complaints)))?;
@@ -104,26 +104,26 @@ impl Rule {
         Ok(Self { text: text.to_owned(), parsed: Arc::new(Parsed::of(text, &program)) })
     }
 
-    /// The work that it was to read the rule.
+    /// Returns the cost of compiling the rule.
     pub(super) fn work(&self) -> u64 {
         self.parsed.work
     }
 
-    /// The rule as it was written.
+    /// Returns the text of the rule.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Does it hold of these properties?
+    /// Evaluates the rule on these properties.
     pub fn evaluate(&self, properties: &[Property]) -> Result<bool, Error> {
         self.evaluate_within(properties, &Work::default())
     }
 
-    /// The same, with the work that is left.
+    /// Like [`Self::evaluate`], within a work budget.
     pub(super) fn evaluate_within(&self, properties: &[Property], work: &Work) -> Result<bool, Error> {
         let Parsed { expression, patterns, .. } = &*self.parsed;
         let cost = cost::of(expression, patterns, properties);
-        // To find out that it is too much is work, too.
+        // Estimating the cost of an expensive rule costs as well.
         if !work.spend(if cost > cost::LIMIT { ESTIMATING } else { cost }) {
             return Err(Error(Work::SPENT.to_owned()));
         }
@@ -148,12 +148,12 @@ fn bound(cost: u64) -> Result<(), Error> {
     if cost > cost::LIMIT { Err(Error("the rule asks for too much work".to_owned())) } else { Ok(()) }
 }
 
-/// A bound on the work of the parser and the depth of what it makes.
+/// Limits the work of the parser and the depth of its result.
 fn limit(text: &str) -> Result<(), Error> {
     if text.len() > MAX_LENGTH {
         return Err(Error(format!("a rule of {} bytes is too long: the limit is {MAX_LENGTH}", text.len())));
     }
-    // What stands in strings and comments counts too, which no honest rule will notice.
+    // The content of strings and comments counts as well, which does not affect realistic rules.
     let (mut operators, mut depth, mut deepest) = (0, 0_usize, 0);
     for c in text.chars() {
         match c {
@@ -164,7 +164,7 @@ fn limit(text: &str) -> Result<(), Error> {
         }
         deepest = deepest.max(depth);
     }
-    // The operator that is a word.
+    // The operator `in`.
     operators += text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| *word == "in").count();
     if operators > MAX_OPERATORS || deepest > MAX_BRACKETS {
         return Err(Error(format!(
@@ -174,7 +174,7 @@ fn limit(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// JSON as CEL has it: every number is a double, as in Go.
+/// Converts JSON to CEL: every number is a double, as in Go.
 fn to_cel(value: &Value) -> cel::Value {
     match value {
         Value::Null => cel::Value::Null,
@@ -189,7 +189,7 @@ fn to_cel(value: &Value) -> cel::Value {
     }
 }
 
-/// `semver_compare(a, b)`: -1, 0 or 1. Versions are read tolerantly, from whatever prints as one.
+/// `semver_compare(a, b)`: -1, 0 or 1. Versions are parsed tolerantly, from any value that prints as one.
 fn semver_compare(a: cel::Value, b: cel::Value) -> Result<i64, ExecutionError> {
     let read = |value: &cel::Value| {
         let text = words::printed(value);
@@ -207,8 +207,8 @@ fn syntax_errors(text: &str, errors: &cel::ParseErrors) -> Error {
     Error(describe(text, complaints.collect()))
 }
 
-/// Complaints with the lines that they are about. A position is a line from 1 and a column from 1. The first are told, and of long lines
-/// what is near.
+/// Renders errors with the lines that they are about. A position is a line and a column, both starting at 1. Only the first
+/// errors are rendered, and long lines are shortened to the surroundings of the position.
 fn describe(text: &str, complaints: Vec<((usize, usize), String)>) -> String {
     let lines: Vec<&str> = text.split('\n').collect();
     let more = complaints.len().saturating_sub(MOST_COMPLAINTS);
@@ -230,7 +230,7 @@ fn describe(text: &str, complaints: Vec<((usize, usize), String)>) -> String {
     said.join("\n")
 }
 
-/// A message, without what is too much of it.
+/// Truncates a message.
 fn shortened(message: &str) -> String {
     match message.char_indices().nth(LONGEST_COMPLAINT) {
         Some((end, _)) => format!("{}…", &message[..end]),

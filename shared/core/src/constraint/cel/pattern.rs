@@ -1,4 +1,4 @@
-//! Regular expressions of rules. They are bounded in length and size, and those that stand in the rule are compiled once.
+//! Regular expressions of rules. They are bounded in length and size, and constant ones are compiled once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use regex::{Regex, RegexBuilder};
 
 use super::words;
 
-/// Our own `matches`, which the evaluator has for any size and compiles each time anew.
+/// The replacement of `matches`, which the evaluator implements without size limit, compiling the pattern each time.
 pub(super) const MATCHES: &str = "@matches";
 
-/// The longest regular expression, in bytes.
+/// Maximum length of a regular expression, in bytes.
 const LONGEST: usize = 4 << 10;
 
-/// Most bytes of a compiled regular expression, tried one after the other: the size says what matching may cost.
+/// Limits of a compiled regular expression in bytes, tried in order: the size determines the cost of matching.
 const SIZES: [usize; 3] = [8 << 10, 32 << 10, 256 << 10];
 
-/// So many bytes of a compiled regular expression are one step for each byte of a text.
+/// Number of bytes of a compiled regular expression that cost one step for each byte of the text.
 const BYTES_PER_STEP: usize = 256;
 
-/// The work to compile a regular expression that no rule has in it, and the work of matching with it for each byte of a text.
+/// Cost of compiling a regular expression that is not constant, and of matching with it for each byte of the text.
 pub(super) const UNKNOWN: (u64, u64) = (work(SIZES.len()), (SIZES[SIZES.len() - 1] / BYTES_PER_STEP) as u64);
 
-/// The work to compile with the first sizes: a step for each byte.
+/// Returns the cost of compiling with the first sizes: one step for each byte.
 const fn work(tried: usize) -> u64 {
     let (mut sum, mut n) = (0, 0);
     while n < tried {
@@ -39,16 +39,16 @@ const fn work(tried: usize) -> u64 {
 struct Compiled {
     /// The error is a sentence.
     regex: Result<Regex, String>,
-    /// The work of matching, for each byte of a text.
+    /// Cost of matching, for each byte of the text.
     per_byte: u64,
 }
 
-/// The regular expressions that stand in a rule.
+/// The constant regular expressions of a rule.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Patterns(Arc<BTreeMap<String, Compiled>>);
 
 impl Patterns {
-    /// Finds and compiles them, and lets the rule call our own function. Also returns the work that this was.
+    /// Compiles the patterns, and makes the rule call the replacement function. Also returns the cost.
     pub(super) fn take(rule: &mut IdedExpr) -> (Self, u64) {
         let (mut compiled, mut spent) = (BTreeMap::new(), 0);
         visit(rule, &mut |call| {
@@ -67,12 +67,12 @@ impl Patterns {
         (Self(Arc::new(compiled)), spent)
     }
 
-    /// The work to compile the pattern of a call, and the work of matching with it for each byte of a text.
+    /// Returns the cost of compiling the pattern of a call, and of matching with it for each byte of the text.
     pub(super) fn work(&self, call: &CallExpr) -> (u64, u64) {
         literal(call).and_then(|text| self.0.get(text)).map_or(UNKNOWN, |compiled| (0, compiled.per_byte))
     }
 
-    /// Lets rules call our own function.
+    /// Declares the replacement function.
     pub(super) fn declare(&self, context: &mut Context<'_, '_>) -> Result<(), super::Error> {
         let patterns = self.clone();
         let matches = move |This(text): This<Value>, pattern: Value| patterns.is_match(&text, &pattern);
@@ -97,7 +97,7 @@ impl Patterns {
     }
 }
 
-/// The pattern of a call, if it stands in the rule.
+/// Returns the pattern of a call, if it is constant.
 fn literal(call: &CallExpr) -> Option<&str> {
     match &call.args.last()?.expr {
         Expr::Literal(LiteralValue::String(text)) => Some(text.inner()),
@@ -105,7 +105,7 @@ fn literal(call: &CallExpr) -> Option<&str> {
     }
 }
 
-/// Compiles a regular expression, and says what work that was.
+/// Compiles a regular expression, and returns the cost.
 fn compile(text: &str) -> (Compiled, u64) {
     let per_byte = |tried: usize| (SIZES[tried] / BYTES_PER_STEP) as u64;
     if text.len() > LONGEST {
@@ -130,7 +130,7 @@ fn compile(text: &str) -> (Compiled, u64) {
     (Compiled { regex: Err(why), per_byte: 1 }, work(SIZES.len()))
 }
 
-/// Every call of an expression.
+/// Visits every call of an expression.
 fn visit(expression: &mut IdedExpr, call: &mut impl FnMut(&mut CallExpr)) {
     match &mut expression.expr {
         Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}

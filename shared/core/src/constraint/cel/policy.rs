@@ -1,8 +1,8 @@
-//! Rules about a document, such as an explanation of what an InstallPlan would do: `rbac.escalates == false`.
+//! Rules about a document, such as the explanation of an InstallPlan: `rbac.escalates == false`.
 //!
-//! The fields of the document are the variables, and what is a whole number there is one here. Versions are compared with the functions
-//! that Kubernetes has for them in CEL: `semver(x).major()`, `minor()`, `patch()`, `isLessThan(y)`, `isGreaterThan(y)`, `compareTo(y)`,
-//! and `isSemver(x)`.
+//! The fields of the document are the variables, and integers of the document are integers. Versions are compared with the
+//! functions of Kubernetes' CEL library: `semver(x).major()`, `minor()`, `patch()`, `isLessThan(y)`, `isGreaterThan(y)`,
+//! `compareTo(y)`, and `isSemver(x)`.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::check::{self, Type};
 use super::{Error, Parsed, bound, cost, describe, parse};
 use crate::version::{self, Version};
 
-/// A rule about a document that was understood.
+/// A compiled rule about a document.
 #[derive(Clone)]
 pub struct Policy {
     text: String,
@@ -30,7 +30,7 @@ impl std::fmt::Debug for Policy {
 }
 
 impl Policy {
-    /// Reads a rule about documents with the fields of this one. The error shows where it is wrong.
+    /// Compiles a rule about documents with the fields of this one. The error shows its position.
     pub fn compile(text: &str, example: &Value) -> Result<Self, Error> {
         Self::over(text, example.as_object().into_iter().flatten().map(|(field, _)| field.clone()).collect())
     }
@@ -39,34 +39,34 @@ impl Policy {
         let program = parse(text)?;
         let found = check::check_policy(&program, &fields).map_err(|complaints| Error(describe(text, complaints)))?;
         if !matches!(found, Type::Bool | Type::Dyn) {
-            return Err(Error(format!("a policy is true or false; this one is of type {found}")));
+            return Err(Error(format!("a policy must be of type bool, and this one is of type {found}")));
         }
         Ok(Self { text: text.to_owned(), parsed: Arc::new(Parsed::of(text, &program)), fields })
     }
 
-    /// The rule as it was written.
+    /// Returns the text of the rule.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The part of it that does not hold of the document: the first of the rules that it joins with `&&`, or all of it when it joins
-    /// none. None: it holds.
+    /// Returns the part that does not hold for the document: the first false operand of a conjunction with `&&`, or the
+    /// whole rule when it is not a conjunction. `None` if the rule holds.
     ///
     /// # Errors
-    /// Whether it holds cannot be told.
+    /// The rule cannot be evaluated.
     pub fn failing(&self, document: &Value) -> Result<Option<String>, Error> {
         if self.holds(document)? {
             return Ok(None);
         }
         let parts: Result<Vec<Self>, Error> =
             conjuncts(&self.text).into_iter().map(|part| Self::over(part, self.fields.clone())).collect();
-        // What is no rule by itself was no part.
+        // An operand that is not a valid rule by itself is not reported separately.
         let parts = parts.unwrap_or_default();
         let fails = parts.iter().find(|part| matches!(part.holds(document), Ok(false)));
         Ok(Some(fails.map_or_else(|| self.text.clone(), |part| part.text.clone())))
     }
 
-    /// Does it hold of the document?
+    /// Evaluates the rule on the document.
     pub fn holds(&self, document: &Value) -> Result<bool, Error> {
         let null = Value::Null;
         let fields = || self.fields.iter().map(|name| (name.as_str(), document.get(name).unwrap_or(&null)));
@@ -100,7 +100,7 @@ impl Policy {
     }
 }
 
-/// The rules that a rule joins with `&&`; itself alone when something that binds less joins them.
+/// Returns the operands of a conjunction with `&&`; the whole rule when an operator of lower precedence is outermost.
 fn conjuncts(text: &str) -> Vec<&str> {
     let (mut parts, mut begin, mut depth) = (Vec::new(), 0, 0_u32);
     let mut quote: Option<&str> = None;
@@ -141,7 +141,7 @@ fn conjuncts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// JSON as CEL has it, with whole numbers.
+/// Converts JSON to CEL, with integers.
 fn to_cel(value: &Value) -> cel::Value {
     match value {
         Value::Number(number) => match number.as_i64() {
@@ -158,7 +158,8 @@ fn to_cel(value: &Value) -> cel::Value {
 }
 
 fn read(text: &cel::Value) -> Result<Version, ExecutionError> {
-    let refused = |text: &str| ExecutionError::function_error("semver", format!("semver({text}): this is no version"));
+    let refused =
+        |text: &str| ExecutionError::function_error("semver", format!("semver({text}): invalid semantic version"));
     match text {
         cel::Value::String(text) => of_text(text),
         other => Err(refused(&super::words::printed(other))),
@@ -166,7 +167,7 @@ fn read(text: &cel::Value) -> Result<Version, ExecutionError> {
 }
 
 fn of_text(text: &str) -> Result<Version, ExecutionError> {
-    let refused = |_| ExecutionError::function_error("semver", format!("semver({text:?}): this is no version"));
+    let refused = |_| ExecutionError::function_error("semver", format!("semver({text:?}): invalid semantic version"));
     version::parse_tolerant(text).map_err(refused)
 }
 
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_that_fails_is_named() {
+    fn the_failing_part_is_reported() {
         let document = document();
         for (text, fails) in [
             ("size(csvs) == 1 && rbac.escalates && crds.all(c, c.safe)", Some("rbac.escalates")),
@@ -237,10 +238,10 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_before_it_is_asked() {
+    fn invalid_policies_are_rejected_on_compilation() {
         for (text, why) in [
             ("rback.escalates", "undeclared reference to 'rback'"),
-            ("1 + 1", "true or false"),
+            ("1 + 1", "must be of type bool"),
             ("semver('1.0.0') < semver('2.0.0')", "no matching overload"),
             ("csvs.all(x, x.to.major() == 1) &&", "Syntax error"),
             ("major('1.0.0') == 1", "undeclared reference to 'major'"),
@@ -251,11 +252,11 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_an_error() {
+    fn evaluation_errors_are_reported() {
         let mut document = document();
         document["csvs"][0]["from"] = Value::Null;
         let text = "csvs.all(x, semver(x.to).major() == semver(x.from).major())";
-        assert!(holds(text, &document).unwrap_err().contains("this is no version"));
+        assert!(holds(text, &document).unwrap_err().contains("invalid semantic version"));
         assert!(holds("csvs.all(x, x.nothing == 1)", &document).unwrap_err().contains("no such key"));
         assert!(holds("rbac.gained", &document).is_err());
         document["objects"] = json!(vec![json!({ "name": "x" }); 3000]);

@@ -1,10 +1,10 @@
-//! Errors of the evaluator, and values, in the words of OLM's CEL library (cel-go v0.29.2).
+//! Renders errors of the evaluator, and values, in the words of OLM's CEL library (cel-go v0.29.2).
 
 use std::collections::BTreeMap;
 
 use cel::{ExecutionError, Value};
 
-/// A value as Go prints it.
+/// Formats a value as Go does.
 pub(super) fn printed(value: &Value) -> String {
     let join = |parts: Vec<String>| parts.join(" ");
     match value {
@@ -24,7 +24,7 @@ pub(super) fn printed(value: &Value) -> String {
     }
 }
 
-/// A number as Go's `%v` prints it: with an exponent when that is below -4 or above 20.
+/// Formats a number like Go's `%v`: with an exponent when it is below -4 or above 20.
 fn float(n: f64) -> String {
     let scientific = format!("{n:e}");
     match scientific.split_once('e').and_then(|(digits, exponent)| Some((digits, exponent.parse::<i32>().ok()?))) {
@@ -37,7 +37,7 @@ fn float(n: f64) -> String {
     }
 }
 
-/// An error of the evaluator.
+/// Renders an error of the evaluator.
 pub(super) fn of_error(error: &ExecutionError) -> String {
     match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
@@ -47,7 +47,7 @@ pub(super) fn of_error(error: &ExecutionError) -> String {
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
         ExecutionError::FunctionError { function, message } => {
-            // The words of parsers of numbers and booleans.
+            // The messages of parsers of numbers and booleans.
             let is_parsed = message.starts_with("string parse error") || message.starts_with("Type conversion error");
             if is_parsed { format!("type conversion error from 'string' to '{function}'") } else { message.clone() }
         }
@@ -75,7 +75,8 @@ pub(super) fn of_error(error: &ExecutionError) -> String {
 
 pub(super) const NO_SUCH_OVERLOAD: &str = "no such overload";
 
-/// A function or operator that does not take operands of these types. One that the first operand has for other operands is not named.
+/// Returns the error for operands without overload. A function for which the first operand has other overloads is not
+/// named.
 fn no_such_overload(function: &str, types: &[&str]) -> String {
     let first = types.first().copied().unwrap_or_default();
     let is_known = match function {

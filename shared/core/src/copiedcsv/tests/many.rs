@@ -32,12 +32,12 @@ fn the_number_of_plans_does_not_grow_with_that_of_namespaces() {
         plans += 1;
         for mut copy in made {
             copy["metadata"]["uid"] = "copy".into();
-            // As it is when its status was written, too.
+            // The copy with its status.
             copy["status"] = copy::told(&original_of(&world));
             world.apply(copy);
         }
     }
-    assert!(plans <= PLANS, "{plans} plans, each of which looks at all namespaces");
+    assert!(plans <= PLANS, "{plans} plans, each of which reads all namespaces");
     assert_eq!(copies(&world).len(), 2002);
 }
 

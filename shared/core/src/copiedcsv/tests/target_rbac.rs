@@ -1,4 +1,4 @@
-//! Rights in the target namespaces and in the whole cluster.
+//! Permissions in the target namespaces and in the whole cluster.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{group, original, planned, settle, with_status, world};
 use crate::plan::{Action, Reason};
 use crate::world::World;
 
-/// Role and RoleBinding as the InstallPlan makes them.
+/// Creates Role and RoleBinding as the InstallPlan does.
 pub(super) fn give_rights(world: &mut World) {
     let metadata = json!({
         "name": "rose.v1-hash", "namespace": "garden",
@@ -42,7 +42,7 @@ fn a_global_groups_rights_are_promoted() {
     give_rights(&mut world);
     world.apply(with_status(original(""), "phase", "Pending"));
     settle(&mut world);
-    assert!(rbac(&world).is_empty(), "its InstallPlan may be at giving it what it needs");
+    assert!(rbac(&world).is_empty(), "its InstallPlan may still be creating them");
     world.apply(original(""));
     settle(&mut world);
     let found = rbac(&world);
@@ -69,9 +69,9 @@ fn a_global_groups_rights_are_promoted() {
     assert_eq!(binding["subjects"], json!([{"kind": "ServiceAccount", "name": "rose-sa", "namespace": "garden"}]));
 }
 
-/// Who may write an OperatorGroup must not get rights with it that its ServiceAccount lacks.
+/// A client that may write an OperatorGroup must not get permissions that the group's ServiceAccount lacks.
 #[test]
-fn with_a_service_account_rights_are_granted_with_its_rights() {
+fn a_service_account_grants_only_its_own_permissions() {
     for targets in ["", "field"] {
         let mut world = world(&[targets]);
         give_rights(&mut world);
@@ -83,7 +83,7 @@ fn with_a_service_account_rights_are_granted_with_its_rights() {
         let mut scoped = group(&json!([targets]));
         scoped["spec"]["serviceAccountName"] = "gardener".into();
         world.apply(scoped.clone());
-        assert_eq!(planned(&world).actions, [], "{targets:?}: the account is not there yet");
+        assert_eq!(planned(&world).actions, [], "{targets:?}: the account does not exist yet");
         scoped["status"]["serviceAccountRef"] = json!({ "name": "gardener", "namespace": "park" });
         world.apply(scoped);
         let actions = planned(&world).actions;
@@ -97,7 +97,7 @@ fn with_a_service_account_rights_are_granted_with_its_rights() {
 }
 
 #[test]
-fn rights_that_somebody_took_away_are_given_again() {
+fn removed_permissions_are_restored() {
     for (targets, kind, field) in [
         ("", "ClusterRole", "rules"),
         ("", "ClusterRoleBinding", "subjects"),
@@ -116,12 +116,12 @@ fn rights_that_somebody_took_away_are_given_again() {
         edited["metadata"]["labels"] = json!({"mine": "yes"});
         world.apply(edited.clone());
         settle(&mut world);
-        assert_eq!(rbac(&world)[kind], edited, "what is somebody else's stays");
+        assert_eq!(rbac(&world)[kind], edited, "objects of other owners are not changed");
     }
 }
 
 #[test]
-fn rights_in_the_whole_cluster_go_when_the_group_is_global_no_longer() {
+fn cluster_wide_permissions_are_deleted_when_the_group_is_no_longer_global() {
     for targets in ["garden", "field"] {
         let mut world = world(&[""]);
         give_rights(&mut world);
@@ -132,7 +132,7 @@ fn rights_in_the_whole_cluster_go_when_the_group_is_global_no_longer() {
         });
         world.apply(own);
         world.apply(group(&json!([targets])));
-        assert_eq!(rbac(&world).len(), 2, "as long as it carries the old targets");
+        assert_eq!(rbac(&world).len(), 2, "as long as it has the old targets");
         world.apply(original(targets));
         let plan = planned(&world);
         let deleted: Vec<String> = plan
@@ -149,7 +149,7 @@ fn rights_in_the_whole_cluster_go_when_the_group_is_global_no_longer() {
 }
 
 #[test]
-fn rights_are_copied_to_targets_and_kept_up() {
+fn permissions_are_copied_to_targets_and_updated() {
     let mut world = world(&["field"]);
     give_rights(&mut world);
     settle(&mut world);
@@ -181,7 +181,7 @@ fn rights_are_copied_to_targets_and_kept_up() {
 }
 
 #[test]
-fn rights_that_are_there_already_are_not_copied() {
+fn existing_permissions_are_not_copied() {
     let mut world = world(&["field"]);
     give_rights(&mut world);
     world.apply(json!({
@@ -198,7 +198,7 @@ fn rights_that_are_there_already_are_not_copied() {
 }
 
 #[test]
-fn rights_that_cannot_be_copied_are_told() {
+fn permissions_that_cannot_be_copied_are_reported() {
     for targets in [&[""][..], &["field"]] {
         let mut world = world(targets);
         settle(&mut world);
