@@ -1,4 +1,4 @@
-//! Where the manifests of bundles are, and what they are.
+//! The bundles of a plan, and where their manifests are.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::catalog::Snapshot;
 use crate::installplan;
 use crate::plan::{Controller, Reason};
 
-/// Where the manifests of the plan's bundles are, and of those that it waits for.
+/// Returns the bundles of the plan, and those that it waits for.
 pub(super) fn contents(trial: &Trial, copy: &ClusterCopy) -> Vec<Bundle> {
     let lookups = install_plan::InstallPlan::of(&trial.plan).bundle_lookups();
     let config_map = |namespace: &str, name: &str| trial.before.api().find("", "ConfigMap", namespace, name).cloned();
@@ -61,7 +61,7 @@ pub(super) fn contents(trial: &Trial, copy: &ClusterCopy) -> Vec<Bundle> {
     bundles
 }
 
-/// The catalog, `namespace/name`, that has a bundle with that image; empty when none is known.
+/// Returns the catalog, `namespace/name`, that has a bundle with that image; empty if unknown.
 fn offering(copy: &ClusterCopy, csv: &str, image: &str) -> String {
     let offers = |snapshot: &Snapshot| snapshot.entries().any(|e| e.name == csv && e.bundle_path == image);
     let found = copy.catalogs.iter().find(|(_, snapshot)| offers(snapshot));

@@ -1,4 +1,4 @@
-//! The copy of a cluster that plans are tried out on.
+//! The copy of a cluster on which plans are simulated.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,25 +20,25 @@ use crate::settings::Settings;
 use crate::sim::{ApiServer, Patch, Simulation};
 use crate::structural::SchemaCheckResult;
 
-/// Any number: uids and generated names in the copy follow from it.
+/// An arbitrary seed for uids and generated names in the copy.
 const SEED: u64 = 5;
 
-/// How much virtual time what is under way gets before a plan is approved: enough for everything but time-outs.
+/// Virtual time for operations in progress before a plan is approved: enough for all of them except timeouts.
 pub(super) const BEFORE: SignedDuration = SignedDuration::from_mins(2);
 
-/// The catalog that a bundle gets which is in none, and its channel.
+/// Name of the generated catalog, and of its channel, for a bundle that is in no catalog.
 pub(super) const CATALOG: &str = "bundle-asked-about";
 
-/// A copy of a cluster in which every plan is held back, as it was read and when everything else has happened.
+/// A copy of a cluster in which every plan is held back: as it was read, and after it has settled.
 pub(super) struct ClusterCopy {
     /// The cluster as it was read.
     pub(super) read: Simulation,
-    /// The same when everything has happened that happens anyway. Nothing is installed or upgraded in it: every plan waits.
+    /// The cluster after everything has happened that needs no plan. Nothing is installed or upgraded in it, because every plan waits.
     pub(super) settled: Simulation,
-    /// How Subscriptions want their plans approved, by namespace and name: in the copies all are Manual.
+    /// The original `installPlanApproval` of Subscriptions, by namespace and name. In the copies it is Manual.
     pub(super) approvals: BTreeMap<(String, String), String>,
     pub(super) catalogs: BTreeMap<(String, String), Arc<Snapshot>>,
-    /// Digests of what is in images of bundles, by reference.
+    /// Digests of the content of bundle images, by reference.
     pub(super) contents: BTreeMap<String, String>,
     pub(super) unread: Vec<Unread>,
     pub(super) fits: BTreeMap<(String, String), SchemaCheckResult>,
@@ -47,7 +47,7 @@ pub(super) struct ClusterCopy {
 }
 
 impl ClusterCopy {
-    /// Copies the cluster. `settings` are the choices of the controllers that run in it.
+    /// Copies the cluster. `settings` are the settings of the controllers that run in it.
     pub(super) fn new(settings: &Settings, cluster: Cluster) -> Self {
         let Cluster { mut objects, kinds, kinds_are_complete, undiscovered, server_version, .. } = cluster;
         let Cluster { catalogs, bundles, fits, unread, now, .. } = cluster;
@@ -58,7 +58,7 @@ impl ClusterCopy {
         objects.extend(olm);
         let mut api = ApiServer::with_stock_objects(SEED, now);
         if !has_node {
-            // On it Pods run.
+            // Pods need a node to run on.
             api = api.with_node("node", now);
         }
         api.serve(&kinds, kinds_are_complete);
@@ -94,8 +94,8 @@ impl ClusterCopy {
         Self { read, settled, approvals, catalogs, contents, unread, fits, global }
     }
 
-    /// The cluster before a plan is executed. A plan that waits for approval waits in the settled copy. One that needs no approval
-    /// any more is executed there already: it is held back in a copy of its own, unless its execution has begun.
+    /// Returns the cluster before a plan is executed. A plan that waits for approval waits in the settled copy, too. A plan that needs no
+    /// approval is already executed in the settled copy, so it is held back in a copy of its own, unless its execution has started.
     pub(super) fn before(&self, namespace: &str, plan: &str) -> Cow<'_, Simulation> {
         let [read, settled] = [&self.read, &self.settled].map(|simulation| {
             let plan = simulation.api().find(OLM, "InstallPlan", namespace, plan);
@@ -111,20 +111,20 @@ impl ClusterCopy {
         }
     }
 
-    /// The settled cluster, as it would be if the plan still waited for approval.
+    /// Returns the settled cluster as it would be if the plan still waited for approval.
     fn held_back(&self, namespace: &str, plan: &str) -> Simulation {
         let mut before = self.read.clone();
         let target = reference("InstallPlan", namespace, plan);
         let spec = Patch::Merge(json!({ "spec": { "approval": Approval::Manual, "approved": false } }));
         let status = Patch::Merge(json!({ "status": { "phase": Phase::RequiresApproval } }));
-        // A refusal leaves the plan as it was: then it is executed at once, and its result is told.
+        // If the patch is refused, the plan is executed at once, and its result is reported.
         let _ = before.patch(&target, spec, None);
         let _ = before.patch(&target, status, Some("status"));
         before.settle(BEFORE);
         before
     }
 
-    /// The Subscription for a package.
+    /// Returns the Subscription to a package.
     pub(super) fn subscribed(&self, namespace: &str, package: &str) -> Option<String> {
         let mut all = self.read.api().list(OLM, "Subscription", Some(namespace));
         all.find(|s| Subscription::of(s).package() == package).map(|s| object::name(s).to_owned())
@@ -133,7 +133,7 @@ impl ClusterCopy {
 
 const CRD: &str = "CustomResourceDefinition";
 
-/// Lets no Subscription have its plans approved by itself; what they want is remembered.
+/// Sets all Subscriptions to manual approval, and returns their original setting.
 fn hold(objects: &mut [Value]) -> BTreeMap<(String, String), String> {
     let mut approvals = BTreeMap::new();
     for object in objects.iter_mut().filter(|o| object::kind(o) == "Subscription") {

@@ -1,4 +1,4 @@
-//! The operators that come, go or change.
+//! The operators that are installed, upgraded or removed.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::bundle::property;
 use crate::plan::Controller;
 use crate::version;
 
-/// The ClusterServiceVersions of the plan in the order of its steps, and those that go without one in their place.
+/// Returns the ClusterServiceVersions of the plan in the order of its steps, and those that are removed without a replacement.
 pub(super) fn changes(trial: &Trial, copy: &ClusterCopy) -> Vec<Csv> {
     let reasons = reasons::chosen(trial, copy);
     let mut csvs: Vec<Csv> = Vec::new();
@@ -73,14 +73,14 @@ fn is_older(one: &str, other: &str) -> bool {
     }
 }
 
-/// The package that a ClusterServiceVersion says it is of.
+/// Returns the package that the properties of a ClusterServiceVersion name.
 fn package(csv: &Value) -> Option<String> {
     let properties: Value = serde_json::from_str(object::annotation(csv, "operatorframework.io/properties")?).ok()?;
     let mut packages = object::list(&properties, &["properties"]).iter().filter(|p| p["type"] == property::PACKAGE);
     packages.next_back().map(|p| object::text(p, &["value", "packageName"]).to_owned())
 }
 
-/// Is a ClusterServiceVersion there for others only: does the plan, or did one before it, make its Subscription?
+/// Reports whether a ClusterServiceVersion is only a dependency: this plan or an earlier one has created its Subscription.
 fn is_dependency(trial: &Trial, csv: &str, subscriptions: &[String]) -> bool {
     let made = |step: &Value| Step::of(step).kind() == "Subscription" && Step::of(step).resolving() == csv;
     let generated = |name: &String| {
@@ -90,8 +90,8 @@ fn is_dependency(trial: &Trial, csv: &str, subscriptions: &[String]) -> bool {
     if subscriptions.is_empty() { trial.steps().iter().any(made) } else { subscriptions.iter().all(generated) }
 }
 
-/// Marks what rides along: what is neither for the Subscription asked about nor there for others. Without one that was asked about,
-/// operators that share a plan and do not need each other are each a bystander of the others.
+/// Marks bystanders: operators that are neither for the Subscription in question nor dependencies. If no Subscription is in question,
+/// operators that share a plan without requiring each other are all bystanders.
 fn mark_bystanders(trial: &Trial, csvs: &mut [Csv]) {
     let own: BTreeSet<&String> =
         csvs.iter().filter(|csv| !csv.dependency).filter_map(|csv| csv.subscriptions.first()).collect();
@@ -104,7 +104,7 @@ fn mark_bystanders(trial: &Trial, csvs: &mut [Csv]) {
     }
 }
 
-/// What a ClusterServiceVersion waits for in the end, or why it failed.
+/// Returns what a ClusterServiceVersion waits for in the end, or why it failed.
 fn message(trial: &Trial, name: &str) -> String {
     let reasons = trial.reasons(Controller::ClusterServiceVersion, name);
     if let [reason, ..] = reasons {
@@ -118,7 +118,7 @@ fn message(trial: &Trial, name: &str) -> String {
     }
 }
 
-/// The ClusterServiceVersions that go, and nothing of the plan takes their place.
+/// Returns the ClusterServiceVersions that are removed without a replacement in the plan.
 fn removed(trial: &Trial, csvs: &[Csv]) -> Vec<Csv> {
     let before = trial.before.api().list(OLM, KIND, Some(&trial.namespace));
     let is_gone = |csv: &&Value| {

@@ -1,11 +1,11 @@
-//! What catalogs say is deprecated.
+//! Deprecations in catalogs.
 
 use super::cluster_copy::ClusterCopy;
 use super::document::Deprecation;
 use super::trial::Trial;
 use crate::api::object;
 
-/// What catalogs say is deprecated of what is chosen.
+/// Returns the deprecated packages, channels and bundles among those that were chosen.
 pub(super) fn of_chosen(trial: &Trial, copy: &ClusterCopy) -> Vec<Deprecation> {
     let mut deprecations = Vec::new();
     for csv in trial.csv_names() {

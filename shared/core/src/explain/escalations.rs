@@ -1,11 +1,11 @@
-//! Which rights are more than ordinary ones.
+//! Determines which rights are privileged.
 //!
-//! What a ClusterServiceVersion says of itself exempts nothing: an author writes it. Marks for what leads to other rights come first. Only
-//! the mark for writing in the whole cluster spares what the plan itself brings: custom resources of exactly the definitions that it
-//! creates, and the groups of APIServices that nobody served before. A built-in group is never among them.
+//! Statements of a ClusterServiceVersion about itself exempt no rights, because the author of the bundle is untrusted. Only the mark for
+//! cluster-wide writes exempts resources that the plan itself creates: custom resources of exactly the definitions that it creates, and
+//! groups of APIServices that were not served before. Built-in groups are never exempt.
 //!
-//! Names are compared without regard to case, and a `*` anywhere counts as a wildcard: RBAC reads both more strictly, so that this errs
-//! towards a mark.
+//! Names are compared case-insensitively, and a `*` anywhere counts as a wildcard. RBAC is stricter in both cases, so this errs towards
+//! marking.
 
 use std::collections::BTreeSet;
 
@@ -21,10 +21,10 @@ use crate::csv;
 const AUTHENTICATION: &str = "authentication.k8s.io";
 const CERTIFICATES: &str = "certificates.k8s.io";
 
-/// Verbs that change nothing.
+/// Verbs that only read.
 const READING: [&str; 3] = ["get", "list", "watch"];
 
-/// Objects that are questions: to create one changes nothing.
+/// Review resources: creating one changes nothing.
 const REVIEWS: [(&str, &str); 6] = [
     (AUTHENTICATION, "selfsubjectreviews"),
     (AUTHENTICATION, "tokenreviews"),
@@ -34,7 +34,7 @@ const REVIEWS: [(&str, &str); 6] = [
     ("authorization.k8s.io", "subjectaccessreviews"),
 ];
 
-/// What runs something: everywhere that is as good as every ServiceAccount's rights.
+/// Resources that run Pods. Writing them in all namespaces is equivalent to the rights of every ServiceAccount.
 const RUNNING: [(&str, &str); 8] = [
     ("", "pods"),
     ("", "replicationcontrollers"),
@@ -46,7 +46,7 @@ const RUNNING: [(&str, &str); 8] = [
     ("batch", "jobs"),
 ];
 
-/// What enters what runs, or lends the identity of a ServiceAccount. Some of it is done with the verb `get`.
+/// Resources that give access to running Pods, or issue tokens of ServiceAccounts. Some of them are used with the verb `get`.
 const ENTERING: [(&str, &str); 7] = [
     ("", "nodes/proxy"),
     ("", "pods/attach"),
@@ -57,7 +57,7 @@ const ENTERING: [(&str, &str); 7] = [
     ("", "serviceaccounts/token"),
 ];
 
-/// Whose identity can be taken on.
+/// Resources that can be impersonated.
 const IDENTITIES: [(&str, &str); 6] = [
     ("", "groups"),
     ("", "serviceaccounts"),
@@ -67,35 +67,35 @@ const IDENTITIES: [(&str, &str); 6] = [
     (AUTHENTICATION, "users"),
 ];
 
-/// The domains that Kubernetes keeps for itself. Its groups outside of them have no dot in their names.
+/// The domains that are reserved for Kubernetes. Its other groups have no dot in their names.
 const BUILT_IN: [&str; 2] = ["k8s.io", "kubernetes.io"];
 
-/// Is it a group that Kubernetes serves itself, or keeps for itself?
+/// Reports whether a group is served by Kubernetes itself, or reserved for it.
 pub(super) fn is_built_in(group: &str) -> bool {
     let group = group.to_ascii_lowercase();
     let is_below = |domain: &str| group.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     !group.contains('.') || BUILT_IN.iter().any(|domain| is_below(domain)) || group == OLM
 }
 
-/// What a plan brings itself.
+/// The APIs and certificates that a plan itself creates.
 #[derive(Debug, Default)]
 pub(super) struct Own {
     /// Group and resource of the CustomResourceDefinitions that it creates.
     created: BTreeSet<(String, String)>,
-    /// Their groups, as far as nothing was served of them before.
+    /// Groups of these that were not served before.
     new_groups: BTreeSet<String>,
-    /// Group and resource of the custom resources that its ClusterServiceVersions provide, and that are defined afterwards.
+    /// Group and resource of the custom resources that its ClusterServiceVersions provide, and that are defined after the plan.
     provided: BTreeSet<(String, String)>,
-    /// Groups of APIServices that nobody served before.
+    /// Groups of its APIServices that were not served before.
     groups: BTreeSet<String>,
-    /// Names of the Secrets with the certificates that OLM makes for it.
+    /// Names of the Secrets with the certificates that OLM creates for it.
     certificates: BTreeSet<String>,
     /// The namespace of its operators.
     namespace: String,
 }
 
 impl Own {
-    /// What that plan brings.
+    /// Returns the APIs and certificates of a plan.
     pub(super) fn of(trial: &Trial) -> Self {
         let [before, after] = [&trial.before, &trial.after].map(crate::sim::Simulation::api);
         let defined = |name: &str| {
@@ -139,13 +139,13 @@ impl Own {
         own
     }
 
-    /// Does the plan create the definition of these custom resources? Of all of a group (`*`), if there were none of it before.
+    /// Reports whether the plan creates the definition of these custom resources; for `*`, whether it creates the whole group.
     pub(super) fn creates(&self, group: &str, resource: &str) -> bool {
         resource == "*" && self.new_groups.contains(group)
             || self.created.contains(&(group.to_owned(), resource.to_owned()))
     }
 
-    /// Do the plan's operators provide these custom resources, as far as they say so?
+    /// Reports whether the plan's operators claim to provide these custom resources.
     pub(super) fn provides(&self, group: &str, resource: &str) -> bool {
         self.provided.contains(&(group.to_owned(), resource.to_owned()))
     }
@@ -161,21 +161,21 @@ impl Own {
         Self { provided: BTreeSet::from([(group.to_owned(), resource.to_owned())]), ..Self::default() }
     }
 
-    /// Is everything that the right is for among what the plan creates?
+    /// Reports whether the plan creates all resources of the right.
     fn is_all(&self, right: &Right) -> bool {
         all_pairs(right, |group, resource| {
             self.groups.contains(group) || self.created.contains(&(group.to_owned(), resource.to_owned()))
         })
     }
 
-    /// Is everything that the right is for provided by the plan's operators?
+    /// Reports whether the plan's operators provide all resources of the right.
     fn is_all_provided(&self, right: &Right) -> bool {
         all_pairs(right, |group, resource| {
             self.groups.contains(group) || self.provided.contains(&(group.to_owned(), resource.to_owned()))
         })
     }
 
-    /// Is it the right that OLM itself gives an operator, to read the certificate that OLM made for it?
+    /// Reports whether it is the right that OLM grants an operator to read the certificate that OLM has created for it.
     fn is_certificate(&self, right: &Right) -> bool {
         let Right { namespace, role, resources, resource_names, verbs, .. } = right;
         let [name] = &resource_names[..] else { return false };
@@ -187,9 +187,10 @@ impl Own {
     }
 }
 
-/// Does it hold for each group and resource of a right, without what follows the slash? Wildcards are none, and nothing is not all.
+/// Reports whether `holds` is true for each group and resource of a right, ignoring subresources. Wildcards count as names, and an empty
+/// list yields false.
 fn all_pairs(right: &Right, holds: impl Fn(&str, &str) -> bool) -> bool {
-    // Each once: whoever writes the lists need not make the work of their product.
+    // Duplicates are removed, because untrusted lists could make their product expensive.
     let lower = |list: &[String]| -> BTreeSet<String> {
         list.iter().map(|item| item.split('/').next().unwrap_or_default().to_ascii_lowercase()).collect()
     };
@@ -199,16 +200,16 @@ fn all_pairs(right: &Right, holds: impl Fn(&str, &str) -> bool) -> bool {
         && groups.iter().all(|group| resources.iter().all(|resource| holds(group, resource)))
 }
 
-/// Who gets a right.
+/// The holder of a right.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holder {
     /// The account that the right names.
     Account,
-    /// Whoever is bound to the ClusterRole that it comes from, in whatever namespace: others wrote the rules that are put together there.
+    /// All subjects that are bound to the aggregated ClusterRole that contains the right, in any namespace.
     Aggregate,
 }
 
-/// Why a right is more than an ordinary one.
+/// Returns why a right is privileged; empty if it is not.
 pub(super) fn escalations(right: &Right, own: &Own, holder: Holder) -> Vec<Escalation> {
     let Right { account, api_groups, resources, verbs, namespace, non_resource_urls, .. } = right;
     let is_unknown = verbs.is_empty() && resources.is_empty() && non_resource_urls.is_empty();
@@ -221,7 +222,7 @@ pub(super) fn escalations(right: &Right, own: &Own, holder: Holder) -> Vec<Escal
         && verbs.iter().all(|verb| verb == "create")
         && all_pairs(right, |group, resource| REVIEWS.contains(&(group, resource)));
     let is_wild = |list: &[String]| is_any(list, |item| item.contains('*'));
-    // OLM lets those who administer a namespace do everything with what its operators provide.
+    // OLM grants administrators of a namespace all verbs on the APIs that its operators provide.
     let is_ordinary = holder == Holder::Aggregate && own.is_all_provided(right);
     let everywhere = holder == Holder::Account && namespace.is_none() && !resources.is_empty();
     let mut escalations = Vec::new();
@@ -232,7 +233,7 @@ pub(super) fn escalations(right: &Right, own: &Own, holder: Holder) -> Vec<Escal
     let roles = of_any(&[(RBAC, "roles"), (RBAC, "clusterroles")]);
     mark(roles && does("escalate"), Escalation::Escalate);
     mark(roles && does("bind"), Escalation::Bind);
-    // Newer versions of Kubernetes have several verbs that begin so, for other resources, too.
+    // Newer versions of Kubernetes have several verbs with this prefix, for other resources, too.
     let impersonates = is_any(verbs, |verb| verb.starts_with("impersonate"));
     mark(impersonates || all && of_any(&IDENTITIES), Escalation::Impersonate);
     mark(everywhere && writes && !is_review && !own.is_all(right), Escalation::ClusterWide);
@@ -260,12 +261,12 @@ fn names_group(groups: &[String], wanted: &str) -> bool {
     is_any(groups, |group| group.contains('*') || group == wanted)
 }
 
-/// Is the resource, `pods` or `pods/exec`, named by itself, as a part of all, or with the others of its object or of its subresource?
+/// Reports whether the list names the resource, `pods` or `pods/exec`: literally, or through `*`, `pods/*` or `*/exec`.
 fn names_resource(resources: &[String], wanted: &str) -> bool {
     let (of, sub) = wanted.split_once('/').map_or((wanted, None), |(of, sub)| (of, Some(sub)));
     is_any(resources, |named| match named.split_once('/') {
         _ if named == "*" || named == wanted => true,
-        // `userextras/scopes` is one of the extras.
+        // `userextras/scopes` is a `userextras`.
         Some((named_of, named_sub)) => match sub {
             Some(sub) => (named_of == "*" || named_of == of) && (named_sub == "*" || named_sub == sub),
             None => named_of == "*" && named_sub == "*" || of == "userextras" && named_of == of,
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_plan_creates_is_exempt_and_only_from_being_cluster_wide() {
+    fn only_created_resources_are_exempt_and_only_from_the_mark_for_cluster_wide_writes() {
         use Escalation as E;
         let writes = &["create", "update"];
         assert_eq!(marks(None, &rule("garden.example.com", "roses", writes)), []);
@@ -356,14 +357,14 @@ mod tests {
         assert_eq!(marks(None, &rule("garden.example.com", "roses", &["*"])), [E::Wildcard]);
         assert_eq!(marks(None, &rule("garden.example.com", "*", &["get"])), [E::Wildcard]);
         assert_eq!(marks(None, &rule("garden.example.com", "roses", &["impersonate"])), [E::Impersonate]);
-        // One pair that is not its own is enough.
+        // One other resource is enough for a mark.
         let mixed =
             json!({ "apiGroups": ["garden.example.com", ""], "resources": ["roses", "secrets"], "verbs": ["create"] });
         assert_eq!(marks(None, &mixed), [E::Secrets, E::ClusterWide]);
     }
 
     #[test]
-    fn what_leads_to_other_rights_is_marked_in_whatever_way_it_is_written() {
+    fn rights_that_lead_to_other_rights_are_marked_in_all_spellings() {
         use Escalation as E;
         let garden = Some("garden");
         for (group, resource, verbs, wanted) in [
@@ -389,7 +390,7 @@ mod tests {
         }
         let urls = |url: &str| marks(None, &json!({ "nonResourceURLs": [url], "verbs": ["get"] }));
         assert_eq!((urls("*"), urls("/metrics")), (vec![E::Wildcard], vec![]));
-        // Tokens are asked for in a group of reviews.
+        // The group of the reviews also contains requests for tokens.
         assert_eq!(marks(None, &rule(AUTHENTICATION, "roses", &["create"])), [E::ClusterWide]);
         let everyone =
             Right { account: "Group system:authenticated".to_owned(), ..right(garden, &rule("", "pods", &["get"])) };
@@ -399,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_spares_no_secret_but_the_certificate_that_olm_made() {
+    fn named_secrets_are_marked_except_certificates_of_olm() {
         let named = |name: &str, role: &str, verb: &str| {
             let rule = json!({ "apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": [verb] });
             let right = Right { role: role.to_owned(), ..right(Some("garden"), &rule) };
@@ -416,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_administer_get_what_operators_provide_and_no_more() {
+    fn aggregated_roles_may_contain_all_verbs_only_on_provided_apis() {
         let aggregate = |rule: &Value| escalations(&right(None, rule), &own(), Holder::Aggregate);
         assert_eq!(aggregate(&rule("garden.example.com", "tulips", &["*"])), []);
         assert_eq!(aggregate(&rule("", "pods", &["create"])), []);
@@ -425,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_kubernetes_are_nobodys_own() {
+    fn groups_of_kubernetes_are_built_in() {
         for group in ["", "apps", "batch", "RBAC.authorization.k8s.io", "x.k8s.io", "k8s.io", "a.kubernetes.io", OLM] {
             assert!(is_built_in(group), "{group}");
         }

@@ -1,4 +1,4 @@
-//! What is asked about, tried out on the copy of the cluster, and explained.
+//! Simulates a subject on the copy of the cluster, and explains the result.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::settings::Settings;
 use crate::sim::{Patch, Simulation};
 use crate::version::{self, Range};
 
-/// Explains plans of one cluster. Making it costs as much as explaining one plan.
+/// Explains plans of one cluster. Creating an explainer costs as much as explaining one plan.
 pub struct Explainer {
     pub(super) copy: ClusterCopy,
 }
 
 impl Explainer {
-    /// Copies the cluster. `settings` are the choices of the controllers that run in it.
+    /// Copies the cluster. `settings` are the settings of the controllers that run in it.
     pub fn new(settings: &Settings, cluster: Cluster) -> Self {
         Self { copy: ClusterCopy::new(settings, cluster) }
     }
@@ -35,12 +35,12 @@ impl Explainer {
     /// Explains one plan.
     ///
     /// # Errors
-    /// What is asked about is not there, or in no catalog that is known.
+    /// The subject does not exist, or no known catalog offers it.
     pub fn explain(&self, subject: &Subject) -> Result<Explanation, Error> {
         self.explain_and_ask(subject).map(|(explanation, _)| explanation)
     }
 
-    /// Explains one plan, and says what could be asked of the cluster itself to know more.
+    /// Explains one plan, and returns the requests to the cluster that would make the explanation more precise.
     ///
     /// # Errors
     /// As [`Self::explain`].
@@ -107,7 +107,7 @@ impl Explainer {
         }
     }
 
-    /// Tries out what a new Subscription would do.
+    /// Simulates a new Subscription.
     fn subscribe(&self, namespace: &str, package: &str, range: Option<&Range>) -> Result<Trial, Error> {
         let offered = |(source_namespace, _): &&(String, String)| {
             *source_namespace == namespace || *source_namespace == self.copy.global
@@ -140,13 +140,13 @@ impl Explainer {
         Ok(Trial::of_subscription(&before, namespace, package))
     }
 
-    /// Tries out what a bundle would do that a catalog had.
+    /// Simulates a bundle as if a catalog contained it.
     fn offer(&self, namespace: &str, bundle: &Rendered) -> Trial {
         let subscription = self.copy.subscribed(namespace, &bundle.package);
         let known =
             subscription.as_ref().and_then(|name| self.copy.read.api().find(OLM, "Subscription", namespace, name));
         let installed = known.map_or("", |s| subscription::Subscription::of(s).installed_csv());
-        // From before any plan was made, for a Subscription takes nothing else while one waits.
+        // Uses the state without waiting plans, because a Subscription is not resolved while one waits.
         let mut before = self.copy.read.clone();
         self.forget_waiting(&mut before, namespace);
         let offered = Arc::new(offered(bundle, installed));
@@ -155,7 +155,7 @@ impl Explainer {
         let name = match subscription {
             Some(name) => {
                 spec["startingCSV"] = Value::Null;
-                // A refusal leaves the Subscription as it was: then nothing comes of it, and that is what is told.
+                // If the patch is refused, the explanation reports that nothing happens.
                 let _ = before.patch(
                     &reference("Subscription", namespace, &name),
                     Patch::Merge(json!({ "spec": spec })),
@@ -175,7 +175,7 @@ impl Explainer {
         Trial { offered, ..Trial::of_subscription(&before, namespace, &name) }
     }
 
-    /// Takes the plans away that wait for approval, and what Subscriptions say of them. Approved ones are executed in any case.
+    /// Removes the plans that wait for approval, and the references of Subscriptions to them. Approved plans are executed in any case.
     fn forget_waiting(&self, before: &mut Simulation, namespace: &str) {
         let plans = self.copy.read.api().list(OLM, "InstallPlan", Some(namespace));
         for plan in plans.filter(|plan| summary::waits_for_approval(plan)) {
@@ -188,7 +188,7 @@ impl Explainer {
                     "currentCSV": installed, "state": state,
                 });
                 let patch = Patch::Merge(json!({ "status": status }));
-                // What is refused stays, and nothing comes of the question: that is told.
+                // If the patch is refused, the explanation reports that nothing happens.
                 let _ = before.patch(&ObjectRef::of(subscription), patch, Some("status"));
             }
             let _ = before.delete(&ObjectRef::of(plan));
@@ -204,7 +204,7 @@ impl Explainer {
             "apiVersion": "operators.coreos.com/v1alpha1", "kind": "Subscription",
             "metadata": { "name": name, "namespace": namespace }, "spec": spec,
         });
-        // A refusal leaves everything as it was, which is told then.
+        // If the Subscription is refused, the explanation reports that nothing happens.
         let _ = before.apply(subscription);
         before.settle(BEFORE);
     }
@@ -214,8 +214,8 @@ fn missing(kind: &'static str, namespace: &str, name: &str) -> Error {
     Error::NotFound { kind, namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
-/// The entry of a package that a new Subscription would begin with: the head of the default channel; of a range the newest version,
-/// in the default channel if that has one. None: the package has none.
+/// Returns the entry of a package that a new Subscription would start with: the head of the default channel; with a range, the newest
+/// matching version, preferably of the default channel. `None` if the package has no such entry.
 pub fn best<'p>(package: &'p Package, range: Option<&Range>) -> Option<&'p Entry> {
     let default = package.channel(&package.default_channel).or_else(|| package.channels.first())?;
     let Some(range) = range else { return default.entry(&default.head).or_else(|| default.entries.first()) };
@@ -229,7 +229,7 @@ pub fn best<'p>(package: &'p Package, range: Option<&Range>) -> Option<&'p Entry
     newest(default).or_else(|| package.channels.iter().find_map(newest))
 }
 
-/// A catalog of one bundle, which takes the place of what is installed.
+/// Creates a catalog with one bundle, which replaces the installed one.
 fn offered(bundle: &Rendered, installed: &str) -> Snapshot {
     let mut builder = Builder::default();
     let channel = Channel { name: CATALOG.to_owned(), head: bundle.name.clone(), ..Channel::default() };

@@ -1,22 +1,22 @@
-//! A digest of what a plan would do, to which an approval can be bound.
+//! The digest of what a plan would do, to which an approval can be bound.
 
 use serde_json::{Map, Value};
 
 use super::Explanation;
 use crate::api::hash::sha256_hex;
 
-/// The parts that may change while the plan would still do the same: how it is judged and told, what was read, what comes later.
+/// The parts that may change while the plan would still do the same: the verdict, what could be read, and later plans.
 const NOT_WHAT_IT_DOES: [&str; 7] = ["hash", "verdict", "dryRun", "unread", "afterwards", "deprecations", "bundles"];
 
 impl Explanation {
-    /// A digest, `sha256:…`, of what the plan would do: the same whenever it would do the same to the same objects, whatever their
-    /// resource versions and the time. Another when the plan, or an object that it would change, is another.
+    /// Returns the digest, `sha256:…`, of what the plan would do. It is independent of resource versions and time. It changes if the plan,
+    /// or an object that the plan would change, changes.
     pub fn digest(&self) -> String {
         let mut document = serde_json::to_value(self).unwrap_or_default();
         if let Value::Object(fields) = &mut document {
             fields.retain(|field, _| !NOT_WHAT_IT_DOES.contains(&field.as_str()));
             if let Some(Value::Object(plan)) = fields.get_mut("plan") {
-                // Approval is what the digest is asked for. A plan that is to come does what it does when it is there.
+                // The digest has to be the same before and after the plan is created and approved.
                 for field in ["name", "exists", "phase", "approved", "superseded"] {
                     plan.remove(field);
                 }
@@ -32,7 +32,7 @@ impl Explanation {
     }
 }
 
-/// Takes away what the API server will make up: the ends of names of which objects give only the beginning.
+/// Removes the suffixes that the API server appends to a `generateName`.
 fn forget_generated_names(document: &mut Map<String, Value>) {
     for object in document.get_mut("objects").and_then(Value::as_array_mut).into_iter().flatten() {
         let beginning = object["after"]["metadata"]["generateName"].clone();
@@ -43,7 +43,7 @@ fn forget_generated_names(document: &mut Map<String, Value>) {
     }
 }
 
-/// Takes fields away from every entry of a list.
+/// Removes fields from every entry of a list.
 fn forget(document: &mut Map<String, Value>, list: &str, fields: &[&str]) {
     for entry in document.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
         for field in fields {
@@ -52,7 +52,7 @@ fn forget(document: &mut Map<String, Value>, list: &str, fields: &[&str]) {
     }
 }
 
-/// The same with the keys of all maps in order, whatever order they are kept in.
+/// Returns the value with the keys of all maps sorted.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -72,7 +72,7 @@ mod tests {
     use super::super::{Because, Explanation, Object, Outcome};
 
     #[test]
-    fn the_digest_is_of_what_is_done() {
+    fn the_digest_covers_only_what_the_plan_does() {
         let object = Object { name: "rose".to_owned(), after: json!({ "b": 1, "a": [2] }), ..Object::default() };
         let first = Explanation { objects: vec![object.clone()], ..Explanation::default() };
         let mut second = first.clone();
@@ -86,13 +86,13 @@ mod tests {
         assert!(first.digest().starts_with("sha256:"));
         second.objects[0].after = json!({ "a": [3], "b": 1 });
         assert_ne!(first.digest(), second.digest());
-        // Nor does it matter what the API server makes up.
+        // Generated names do not count.
         second.objects[0].after = json!({ "metadata": { "generateName": "rose-", "name": "rose-a1b2c" } });
         let mut other = second.clone();
         other.objects[0].name = "rose-z9y8x".to_owned();
         other.objects[0].after["metadata"]["name"] = "rose-z9y8x".into();
         assert_eq!(second.digest(), other.digest());
-        // A plan that is made meanwhile and does the same is the same.
+        // The name of the plan does not count.
         let mut third = first.clone();
         third.plan.name = "install-2".to_owned();
         assert_eq!(first.digest(), third.digest());

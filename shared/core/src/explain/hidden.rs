@@ -1,8 +1,8 @@
-//! How objects are shown: without status and what the API server writes, without what OLM generates, and without secrets.
+//! Prepares objects for display: without status, fields that the API server sets, values that OLM generates, and secret data.
 //!
-//! *Guarantees*: of a value in a Secret nothing is shown but whether it stays the same: no value and no digest of one, and nothing of its
-//! annotations either, for clients keep copies of the whole object there. What OLM generates is replaced in exactly the fields that it
-//! writes, so that the digest of an explanation sees every other change.
+//! *Guarantees*: of a value in a Secret, only whether it changes is shown, neither the value nor a digest of it. The same holds for the
+//! annotations of Secrets, because clients store copies of the whole object in them. Generated values are replaced in exactly the fields
+//! that OLM writes, so that the digest of an explanation covers every other change.
 
 use serde_json::{Map, Value};
 
@@ -17,7 +17,7 @@ use crate::csv::generated;
 use crate::installplan::kind_made;
 use crate::sim::Simulation;
 
-/// What of metadata the API server writes.
+/// The fields of metadata that the API server sets.
 pub(super) const OF_THE_SERVER: [&str; 7] = [
     "uid",
     "resourceVersion",
@@ -31,17 +31,17 @@ pub(super) const OF_THE_SERVER: [&str; 7] = [
 /// The annotation that the controllers of Kubernetes write on Deployments.
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// Stands for a value of a Secret, and for one that is the same afterwards.
+/// Replaces a value of a Secret that does not change.
 const HIDDEN: &str = "(hidden)";
-/// Stands for a value of a Secret that is another one afterwards, or new.
+/// Replaces a value of a Secret that is added or changed.
 const CHANGED: &str = "(hidden, changed)";
 
-/// The fields of a Secret that are shown as they are.
+/// The fields of a Secret that are shown.
 const OF_A_SECRET: [&str; 7] = ["apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData"];
-/// Annotations of a Secret that are shown as they are begin so.
+/// Prefix of the annotations of a Secret whose values are shown.
 const PLAIN: &str = "kubernetes.io/";
 
-/// What is not shown of a plan.
+/// Returns the data of a plan that is not shown.
 pub(super) fn unshown(trial: &Trial) -> Unshown {
     let mut unshown = Unshown::default();
     for csv in [&trial.before, &trial.after].into_iter().flat_map(csvs).filter(|csv| !is_copy(csv)) {
@@ -60,16 +60,16 @@ pub(super) fn unshown(trial: &Trial) -> Unshown {
 }
 
 impl Unshown {
-    /// An object before and after, as they are shown.
+    /// Returns an object before and after the plan, for display.
     pub(super) fn shown(&self, before: Option<&Value>, after: Option<&Value>) -> [Option<Value>; 2] {
         [before.map(|json| self.one(json, None)), after.map(|json| self.one(json, before))]
     }
 
-    /// The object as the API server would keep it, of which `shown` is what is known so far.
+    /// Returns an object as the API server would persist it, for display. `shown` is the displayed object so far.
     pub(super) fn kept(&self, kept: &Value, shown: &Value) -> Value {
         let mut kept = self.one(kept, None);
         if is_secret(&kept) {
-            // What was to be written is what it keeps, but for what it adds.
+            // Values that were not sent were added by the API server.
             for part in ["data", "stringData"] {
                 let Some(Value::Object(values)) = kept.get_mut(part) else { continue };
                 for (key, value) in values.iter_mut().filter(|(_, value)| **value == HIDDEN) {
@@ -94,15 +94,15 @@ impl Unshown {
             owner.as_object_mut().map(|owner| owner.remove("uid"));
         }
         if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
-            // Such as OLM sets have no value.
+            // Component labels of OLM have no value.
             labels.retain(|key, value| !(key.starts_with(labels::COMPONENT) && value == ""));
             if object::kind(json) == "Deployment" {
-                // A digest of the spec, which is shown itself.
+                // A digest of the spec, which is shown.
                 labels.remove(labels::DEPLOYMENT_SPEC_HASH);
             }
         }
         if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
-            // Which ClusterServiceVersions of all namespaces have a definition is no part of what is explained: not everybody may read them.
+            // These name ClusterServiceVersions of other namespaces, which the user may not be allowed to read.
             annotations.retain(|key, _| key != REVISION && !key.starts_with(labels::INSTALLED_ALONGSIDE));
         }
         for part in ["labels", "annotations"] {
@@ -124,7 +124,7 @@ impl Unshown {
         told
     }
 
-    /// Hides the values of a Secret: all that can be seen is whether they are what they were before.
+    /// Hides the values of a Secret, except whether they change.
     fn hide(&self, secret: &mut Value, before: Option<&Value>) {
         if let Value::Object(fields) = secret {
             fields.retain(|field, _| OF_A_SECRET.contains(&field.as_str()));
@@ -154,7 +154,7 @@ impl Unshown {
     }
 }
 
-/// What a plan brings into a Secret: the values that were not in it. What was is nobody's business, not even in a digest.
+/// Returns the values that a plan adds to a Secret. Existing values must not be part of a digest.
 fn brought(trial: &Trial, name: &str) -> Value {
     let find = |simulation: &'_ Simulation| simulation.api().find("", "Secret", &trial.namespace, name).cloned();
     let (before, mut after) = (find(&trial.before).unwrap_or_default(), find(&trial.after).unwrap_or_default());
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_namespaces_have_of_a_definition_is_not_shown() {
+    fn csvs_of_other_namespaces_are_not_shown_in_definitions() {
         let definition = json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": { "name": "roses", "annotations": {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_secret_only_what_changes_is_shown() {
+    fn only_changes_of_secrets_are_shown() {
         let (old, new) = (
             json!({ "key": "dGhvcm5z", "tls.key": "YQ==" }),
             json!({ "key": "dGhvcm5z", "tls.key": "Yg==", "x": "eA==" }),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_server_would_keep_of_a_secret_is_not_shown_either() {
+    fn values_of_secrets_in_dry_run_results_are_not_shown() {
         let unshown = Unshown::default();
         let (old, new) = (secret(&json!({ "a": "YQ==", "b": "Yg==" })), secret(&json!({ "a": "YQ==", "b": "Yw==" })));
         let [_, shown] = unshown.shown(Some(&old), Some(&new));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_secret_looks_like_nothing_of_it_is_shown() {
+    fn values_of_malformed_secrets_are_not_shown() {
         for data in [json!("dGhvcm5z"), json!(["dGhvcm5z"]), json!({ "a": { "b": "dGhvcm5z" } })] {
             let shown = Unshown::default().shown(Some(&secret(&data)), Some(&secret(&json!({}))));
             assert!(!format!("{shown:?}").contains("dGhvcm5z"), "{shown:?}");

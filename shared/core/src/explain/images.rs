@@ -1,4 +1,4 @@
-//! The container images that come and go with operators.
+//! The container images that operators start or stop using.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ fn images_of(csv: &Value) -> BTreeSet<String> {
     images
 }
 
-/// The images of the operators, and those that they name as what they may run.
+/// Returns the changes of the operators' images, including their `relatedImages`.
 pub(super) fn changes(trial: &Trial) -> Images {
     let (mut new, mut old) = (BTreeSet::new(), BTreeSet::new());
     for (after, before) in trial.operators() {

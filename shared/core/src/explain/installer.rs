@@ -1,10 +1,10 @@
-//! The least rights with which the ServiceAccount of an OperatorGroup can install what is asked about
+//! Computes the minimal rights with which the ServiceAccount of an OperatorGroup can install a subject
 //! (olm-behaviour/operatorgroup.md#serviceaccount, olm-behaviour/installplan.md#serviceaccount).
 //!
-//! They are found by trying: the account may do everything in the copy, and what is written with its rights there is what it needs.
+//! The account may do everything in the simulation, and the rights are derived from the objects that are written with its rights.
 //!
-//! *Guarantees*: with these rights the same plan is carried out, and with them alone. *Caveats*: they are for this plan and no other:
-//! the next version may need more.
+//! *Guarantees*: with these rights alone, the same plan is executed. *Caveats*: they apply to this plan only; the next version may need
+//! more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ use crate::plan::{Account, Controller};
 use crate::rbac::Granted;
 use crate::sim::{Actor, Happening, WatchEvent};
 
-/// What to add to a cluster so that an account may do everything.
+/// Returns the objects that grant an account all rights.
 pub fn unlimited(account: &Account) -> [Value; 2] {
     let Account { namespace, name } = account;
     [
@@ -41,12 +41,12 @@ fn service_account(account: &Account) -> Value {
 }
 
 impl Explainer {
-    /// The ServiceAccount, and the Roles and ClusterRoles with their bindings, with which the plan of a subject can be carried out. In
-    /// the copy the account is to be [`unlimited`], and the one that the OperatorGroup names. `None`: the plan is not carried out even
-    /// so, or there is none.
+    /// Returns the ServiceAccount, and the Roles and ClusterRoles with their bindings, with which the plan of a subject can be executed. In
+    /// the copy, the account has to be [`unlimited`], and named by the OperatorGroup. Returns `None` if there is no plan, or if it is not
+    /// executed even so.
     ///
     /// # Errors
-    /// What is asked about is not there, or in no catalog that is known.
+    /// The subject does not exist, or no known catalog offers it.
     pub fn installer(&self, subject: &Subject, account: &Account) -> Result<Option<Vec<Value>>, Error> {
         let trial = self.try_out(subject)?;
         let succeeded = |csv: &&str| {
@@ -63,22 +63,22 @@ impl Explainer {
 /// Group and plural.
 type Resource = (String, String);
 
-/// What is written of one resource.
+/// The writes of one resource.
 #[derive(Default)]
 struct Writes {
     creates: bool,
     deletes: bool,
-    /// The names; none when they are generated, and nobody knows them.
+    /// The names of the objects; `None` if names are generated and so unknown.
     names: Option<BTreeSet<String>>,
 }
 
-/// What is needed in one namespace (or, without one, in the whole cluster).
+/// The rights that are needed, by namespace (`None` for the whole cluster).
 #[derive(Default)]
 struct Needs {
     writes: BTreeMap<(Option<String>, Resource), Writes>,
-    /// Rules that are given away, and so have to be held.
+    /// Rules that are granted, and so have to be held.
     held: BTreeMap<Option<String>, Vec<Value>>,
-    /// Roles that are bound and were there before: kind and name.
+    /// Existing roles that are bound: kind and name.
     bound: BTreeMap<Option<String>, BTreeSet<(String, String)>>,
 }
 
@@ -102,7 +102,7 @@ impl Needs {
             let writes =
                 needs.writes.entry(key).or_insert_with(|| Writes { names: Some(BTreeSet::new()), ..Writes::default() });
             writes.creates |= *verb == "create";
-            // When OLM finds that it has to give way it deletes the Deployments, whether this happened here or not.
+            // OLM deletes Deployments if the operator conflicts with another one, which may not happen in the simulation.
             writes.deletes |= *verb == "delete" || gvk.kind == "Deployment";
             if !Metadata::of(object).generate_name().is_empty() {
                 writes.names = None;
@@ -128,10 +128,10 @@ impl Needs {
         needs
     }
 
-    /// The rules for one place.
+    /// Returns the rules for one namespace, or the cluster.
     fn rules(&self, place: Option<&String>) -> Vec<Value> {
         let mut rules = Vec::new();
-        // What is created has no name yet as far as rules are concerned.
+        // RBAC cannot restrict creations by name.
         let mut created: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for ((_, (group, plural)), writes) in self.writes.iter().filter(|((at, _), _)| at.as_ref() == place) {
             if writes.creates {
@@ -161,7 +161,7 @@ impl Needs {
                 json!({ "apiGroups": [RBAC], "resources": [plural], "resourceNames": [name], "verbs": ["bind"] }),
             );
         }
-        // What is held in the whole cluster is held here.
+        // Rules that are held in the whole cluster need not be repeated.
         let held = self.held.get(&place).into_iter().flatten();
         rules.extend(held.filter(|rule| !everywhere.allows(rule).unwrap_or(false)).cloned());
         rules
@@ -174,7 +174,7 @@ impl Needs {
         for place in places {
             let Account { namespace, name } = account;
             let (kind, metadata) = match place {
-                // Names of ClusterRoles are everybody's.
+                // ClusterRoles have no namespace, so their names have to be unique.
                 None => ("ClusterRole", json!({ "name": format!("{namespace}-{name}-installer") })),
                 Some(place) => ("Role", json!({ "name": format!("{name}-installer"), "namespace": place })),
             };
@@ -192,7 +192,7 @@ impl Needs {
     }
 }
 
-/// What was written with the rights of the account: verb and object.
+/// Returns verb and object of a write with the rights of the account.
 fn with_rights(happening: &Happening) -> Option<(&'static str, &Value)> {
     let Actor::Controller(key) = &happening.actor else { return None };
     let (verb, object) = match &happening.change {
@@ -202,9 +202,9 @@ fn with_rights(happening: &Happening) -> Option<(&'static str, &Value)> {
     };
     let kind = object::gvk(object).kind;
     let with = match key.controller {
-        // Steps, but for CustomResourceDefinitions, which need the rights of a cluster's administrator.
+        // Steps, except CustomResourceDefinitions, which are written with OLM's own rights.
         Controller::InstallPlan => !matches!(kind.as_str(), "InstallPlan" | "CustomResourceDefinition" | "Event"),
-        // What a ClusterServiceVersion installs.
+        // The objects that a ClusterServiceVersion installs.
         Controller::ClusterServiceVersion => {
             !matches!(kind.as_str(), "ClusterServiceVersion" | "OperatorGroup" | "Event")
         }

@@ -1,23 +1,23 @@
-//! What an InstallPlan would do, before it does it: also one that does not exist yet.
+//! Explains what an InstallPlan would do before it is executed, including a plan that does not exist yet.
 //!
 //! ```text
 //!   Cluster --cluster_copy--> Simulation, every plan held back, settled
 //!     explainer: approve the plan in question, settle --> trial: before, after
-//!       objects   what is written and deleted          rights      what accounts may do then, and escalations: what reaches far
-//!       csvs      which operators come, and reasons    crds        what custom resources become of it
-//!       images, webhooks, bundles, deprecations        powers      which objects reach out of their namespace by what they are
-//!       unserved_kinds  kinds that nobody serves       irreversible  what stays
+//!       objects   objects that change                  rights      rights gained and lost, and escalations: privileged ones
+//!       csvs      operators that change, and reasons   crds        effects on custom resources
+//!       images, webhooks, bundles, deprecations        powers      objects with effects beyond their namespace
+//!       unserved_kinds  kinds that are not served      irreversible  effects that cannot be undone
 //!     --> verdict --> Explanation (document), with the digest (hash) that approvals are bound to
-//!     --> dry_run  the writes for an API server to try, and what it answers; dry_run_filter: which it makes sense to ask about
+//!     --> dry_run  the writes to send to an API server as dry runs, and the results; dry_run_filter: which writes to send
 //! ```
 //!
-//! `installer` says with which rights a ServiceAccount could carry a plan out.
+//! `installer` computes the rights with which a ServiceAccount could execute a plan.
 //!
-//! The controllers themselves decide, on a copy: nothing here knows better than they what would happen. Only what they do not say
-//! in so many words is worked out from the objects: rights, images, what does not come back.
+//! The effects are those of the controllers themselves, which run on a copy of the cluster. Only rights, images and irreversible effects
+//! are derived from the objects.
 //!
-//! *Guarantees*: deterministic; nothing is written anywhere but in the copy. *Caveats*: in the copy Pods always start, nobody else
-//! acts, and admission webhooks of others do not exist: what those say an API server has to be asked.
+//! *Guarantees*: deterministic; only the copy is written. *Caveats*: in the copy Pods always start, no other clients act, and there are no
+//! admission webhooks of others, whose effects only an API server can determine.
 
 mod bundles;
 mod cluster_copy;
@@ -62,70 +62,70 @@ use crate::catalog::Snapshot;
 use crate::structural::{SchemaCheck, SchemaCheckResult};
 use crate::version::Range;
 
-/// A cluster as it was read.
+/// The state of a cluster, as it was read.
 #[derive(Clone, Debug, Default)]
 pub struct Cluster {
-    /// The objects, whole: CustomResourceDefinitions with their schemas, and custom resources where a plan changes their definition.
+    /// The complete objects: CustomResourceDefinitions with their schemas, and custom resources whose definition the plan changes.
     pub objects: Vec<Value>,
-    /// Kinds that the cluster serves, and whether their objects are in namespaces, where that is known. Kubernetes' own and those of
-    /// CustomResourceDefinitions go without saying.
+    /// Kinds that the cluster serves, and whether they are namespaced, if known. Built-in kinds and those of CustomResourceDefinitions are
+    /// served without being listed.
     pub kinds: BTreeMap<Gvk, Option<bool>>,
-    /// Are these all that it serves?
+    /// Whether `kinds` contains all kinds that the cluster serves.
     pub kinds_are_complete: bool,
-    /// Versions of groups of which the API server's discovery did not name the kinds, and why: an aggregated API that is away.
+    /// Group versions whose kinds the API server's discovery did not return, and why: an aggregated API is unavailable.
     pub undiscovered: BTreeMap<(String, String), String>,
-    /// The API server's `gitVersion`; empty when it is not known.
+    /// The API server's `gitVersion`; empty if unknown.
     pub server_version: String,
     /// The content of catalogs, by namespace and name.
     pub catalogs: BTreeMap<(String, String), Arc<Snapshot>>,
-    /// What is in the images of bundles, by reference.
+    /// The content of bundle images, by reference.
     pub bundles: BTreeMap<String, Unpacked>,
-    /// What was found of custom resources that are not among the objects, by the name of their definition and the question's
-    /// digest.
+    /// Results of schema checks of custom resources that are not among the objects, by the name of their definition and the digest of the
+    /// check.
     pub fits: BTreeMap<(String, String), SchemaCheckResult>,
-    /// What could not be read.
+    /// Resources that could not be read.
     pub unread: Vec<Unread>,
-    /// When it was read.
+    /// The time at which the cluster was read.
     pub now: Timestamp,
 }
 
-/// What is asked about.
+/// What to explain.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// An InstallPlan that is there.
+    /// An existing InstallPlan.
     Plan {
         /// Its namespace.
         namespace: String,
         /// Its name.
         name: String,
     },
-    /// What a Subscription installs or upgrades next, whether there is a plan for it or not.
+    /// The next installation or upgrade of a Subscription, with or without an existing plan.
     Subscription {
         /// Its namespace.
         namespace: String,
         /// Its name.
         name: String,
     },
-    /// What subscribing to a package would do, or what comes next for the Subscription that there is.
+    /// A new Subscription to a package, or the next installation or upgrade of the existing one.
     Package {
-        /// Where.
+        /// The namespace of the Subscription.
         namespace: String,
         /// The package.
         package: String,
-        /// The versions that will do; `None`: any.
+        /// The acceptable versions; `None` for any.
         range: Option<Range>,
     },
-    /// What installing a bundle would do, or upgrading to it, as if a catalog had it.
+    /// The installation of a bundle, or an upgrade to it, as if a catalog contained it.
     Bundle {
-        /// Where.
+        /// The namespace of the Subscription.
         namespace: String,
-        /// The bundle as a catalog would have it.
+        /// The bundle as a catalog would contain it.
         bundle: Box<Rendered>,
     },
 }
 
 impl Subject {
-    /// The namespace that it is about.
+    /// Returns the namespace.
     pub fn namespace(&self) -> &str {
         match self {
             Self::Plan { namespace, .. }
@@ -136,19 +136,19 @@ impl Subject {
     }
 }
 
-/// What would make an explanation better, asked of the cluster itself.
+/// Requests to the cluster that would make an explanation more precise.
 #[derive(Clone, Debug, Default)]
 pub struct Asks {
-    /// Whether custom resources fit the schemas that their definitions get.
+    /// Checks of custom resources against the new schemas of their definitions.
     pub fits: Vec<SchemaCheck>,
-    /// Whether the API server would take what is written.
+    /// Writes to send to the API server as dry runs.
     pub writes: Vec<Write>,
 }
 
-/// Why a question has no answer.
+/// Why a subject cannot be explained.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// What is asked about is not there.
+    /// The subject does not exist.
     #[error("there is no {kind} {name} in namespace {namespace}")]
     NotFound {
         /// `InstallPlan` or `Subscription`.
@@ -158,7 +158,7 @@ pub enum Error {
         /// Its name.
         name: String,
     },
-    /// No catalog that is known has the package.
+    /// No known catalog has the package.
     #[error("no known catalog has {what}{}", if .catalogs.is_empty() { ": there are no catalogs".to_owned() } else { format!(" ({})", .catalogs.join(", ")) })]
     NotOffered {
         /// `package etcd in versions >=1.0.0`

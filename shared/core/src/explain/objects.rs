@@ -1,4 +1,4 @@
-//! The objects that a plan writes and deletes, and what comes of it: before and after.
+//! The objects that a plan and its consequences write and delete, before and after.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::installplan::kind_made;
 use crate::plan::Controller;
 use crate::sim::{Actor, Happening, Simulation, WatchEvent};
 
-/// Group, kind, namespace (empty when it has none) and name: an object, in whatever version it is read.
+/// Group, kind, namespace (empty if cluster-scoped) and name of an object, independent of its version.
 type Id = (String, String, String, String);
 
-/// The objects of the steps in their order, then the others that are written or deleted, by kind and name.
+/// Returns the objects of the steps in their order, then the other objects that are written or deleted, by kind and name.
 pub(super) fn changes(trial: &Trial, unshown: &Unshown) -> Vec<Object> {
     let mut touched = touched(&trial.happenings);
     let mut objects = Vec::new();
@@ -81,7 +81,7 @@ fn stored<'s>(simulation: &'s Simulation, (group, kind, namespace, name): &Id) -
     simulation.api().find(group, kind, namespace, name)
 }
 
-/// Who changed what. What Kubernetes does by itself counts only where it collects garbage.
+/// Returns the changed objects, and what changed them. Of the changes of Kubernetes only garbage collection counts.
 fn touched(happenings: &[Happening]) -> BTreeMap<Id, By> {
     let mut touched = BTreeMap::new();
     for Happening { actor, change, .. } in happenings {
@@ -98,10 +98,10 @@ fn touched(happenings: &[Happening]) -> BTreeMap<Id, By> {
     touched
 }
 
-/// Is it something that OLM or Kubernetes write down for themselves?
+/// Reports whether OLM or Kubernetes maintain the object for themselves.
 fn is_bookkeeping(json: &Value) -> bool {
     match object::kind(json) {
-        // Subscriptions are shown where a step makes them.
+        // Subscriptions are shown only if a step creates them.
         "Subscription" | "ReplicaSet" | "Pod" | "Event" | "Endpoints" | "EndpointSlice" | "Lease" | "InstallPlan"
         | "Operator" | "OLMConfig" | "CatalogSource" => true,
         "ClusterServiceVersion" | "Role" | "RoleBinding" => is_copy(json),
@@ -137,7 +137,7 @@ fn compared(trial: &Trial, unshown: &Unshown, gvk: &Gvk, id: &Id) -> Object {
     }
 }
 
-/// What became of a step whose object is not there, or as it was.
+/// Returns the result of a step whose object does not exist or did not change.
 fn outcome(trial: &Trial, gvk: &Gvk, (group, kind, _, name): &Id, status: &str) -> (Change, String) {
     let refusal = || {
         let is_it = |target: &ObjectRef| {
@@ -157,7 +157,7 @@ fn outcome(trial: &Trial, gvk: &Gvk, (group, kind, _, name): &Id, status: &str) 
     }
 }
 
-/// The ClusterServiceVersion that an object says it belongs to; empty when it says none.
+/// Returns the ClusterServiceVersion that owns an object, by owner reference or labels; empty if there is none.
 fn owner(json: &Value) -> &str {
     let owners = Metadata::of(json).owner_references();
     let is_csv = |o: &&Value| object::kind(o) == CSV;
@@ -172,7 +172,7 @@ fn owner(json: &Value) -> &str {
 
 const CSV: &str = "ClusterServiceVersion";
 
-/// The steps that are marked optional.
+/// Returns the steps that are marked as optional.
 pub(super) fn optional(trial: &Trial, objects: &[Object]) -> Vec<Optional> {
     let marked = trial.steps().iter().filter(|s| install_plan::Step::of(s).is_optional());
     let told = marked.map(|step| {

@@ -1,9 +1,9 @@
-//! Which objects reach out of their namespace by what they are, whatever rights they have: Pods that leave the walls between them and
-//! their node, and Secrets that authenticate as another account.
+//! Determines which objects have effects beyond their namespace regardless of their rights, such as Pods that are not isolated from their
+//! node, and Secrets that authenticate as another account.
 //!
-//! Pods are looked for by their form, in whatever kind of object: a ClusterServiceVersion, a `DaemonSet`, a custom resource. What is more
-//! than an ordinary Pod is what the Pod Security Standard *baseline* of Kubernetes refuses. Each mark has its details (which path, which
-//! container), so that an upgrade is marked that reaches further than the version before it, and one that reaches as far is not.
+//! Pod specs are recognised by their structure in any kind of object: a ClusterServiceVersion, a `DaemonSet`, a custom resource. A Pod is
+//! marked if the Pod Security Standard *baseline* of Kubernetes refuses it. Each mark has details (which path, which container), so that
+//! an upgrade is marked only if it adds to the marks of the previous version.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::api::object;
 /// Types of Secrets that authenticate as another account.
 const TOKENS: [&str; 2] = ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"];
 
-/// Capabilities that containers have anyhow, or may add.
+/// Capabilities that containers have by default, or may add.
 const CAPABILITIES: [&str; 13] = [
     "AUDIT_WRITE",
     "CHOWN",
@@ -34,7 +34,7 @@ const CAPABILITIES: [&str; 13] = [
     "SYS_CHROOT",
 ];
 
-/// Kernel parameters that hold for one Pod only.
+/// Safe sysctls: they are limited to one Pod.
 const SYSCTLS: [&str; 10] = [
     "kernel.shm_rmid_forced",
     "net.ipv4.ip_local_port_range",
@@ -48,10 +48,10 @@ const SYSCTLS: [&str; 10] = [
     "net.ipv4.tcp_syncookies",
 ];
 
-/// The annotation of a Pod with the `AppArmor` profile of a container, before there was a field.
+/// Prefix of the deprecated annotation for the `AppArmor` profile of a container.
 const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
-/// Where a container says what the kubelet asks it, and how: with a host it asks somebody else.
+/// Probes and lifecycle hooks of a container, and their handlers. With a host, the kubelet sends the request to that host.
 const PROBES: [&[&str]; 5] = [
     &["livenessProbe"],
     &["readinessProbe"],
@@ -61,13 +61,13 @@ const PROBES: [&[&str]; 5] = [
 ];
 const HANDLERS: [&str; 2] = ["httpGet", "tcpSocket"];
 
-/// What the SELinux type of a container may be.
+/// Permitted SELinux types of a container.
 const SELINUX: [&str; 5] = ["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"];
 
-/// Marks, each with what it is for.
+/// Marks, each with its details.
 type Marks = BTreeSet<(Escalation, String)>;
 
-/// What webhooks and policies decide on requests of others with. Those of ClusterServiceVersions are looked at there.
+/// Kinds of admission webhooks and policies. Webhooks of ClusterServiceVersions are checked in `mark_csv`.
 const ADMISSION: [&str; 6] = [
     "MutatingAdmissionPolicy",
     "MutatingAdmissionPolicyBinding",
@@ -77,10 +77,11 @@ const ADMISSION: [&str; 6] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// Most rules of webhooks of one ClusterServiceVersion that are compared one by one.
+/// Maximum number of webhook rules of one ClusterServiceVersion that are compared individually.
 const MOST_RULES: usize = 10_000;
 
-/// Marks an object for what it is afterwards and was not before; `made` is what the step is to make, for objects that do not come to be.
+/// Sets the marks that an object has after the plan and did not have before. `made` is the manifest of the step, for objects that are not
+/// created.
 pub(super) fn mark(told: &mut Object, made: Option<&Value>) {
     if matches!(told.change, Change::Delete | Change::Unchanged) {
         return;
@@ -101,8 +102,8 @@ fn kinds<'m>(marks: impl Iterator<Item = &'m (Escalation, String)>) -> Vec<Escal
     marks.map(|(mark, _)| *mark).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Marks a ClusterServiceVersion for what its Deployments and webhooks are and were not in the one that it replaces. Webhooks for what
-/// the plan brings itself, and for what both versions provide, are ordinary.
+/// Sets the marks of a ClusterServiceVersion, for its Deployments and webhooks, that the replaced version did not have. Webhooks for
+/// resources that the plan creates itself, or that both versions provide, are not marked.
 pub(super) fn mark_csv(told: &mut Object, new: &Value, old: Option<&Value>, own: &Own) {
     if matches!(told.change, Change::Delete | Change::Unchanged) {
         return;
@@ -129,14 +130,14 @@ pub(super) fn mark_csv(told: &mut Object, new: &Value, old: Option<&Value>, own:
     told.escalations = kinds(marks.iter());
 }
 
-/// Does a ClusterServiceVersion say that it provides these custom resources?
+/// Reports whether a ClusterServiceVersion claims to provide these custom resources.
 fn claims(csv: &Value, group: &str, resource: &str) -> bool {
     let name = format!("{resource}.{group}");
     let owned = object::list(csv, &["spec", "customresourcedefinitions", "owned"]);
     owned.iter().any(|crd| object::text(crd, &["name"]).eq_ignore_ascii_case(&name))
 }
 
-/// What the admission webhooks of a ClusterServiceVersion are called for, but for the groups and resources that are ordinary: a text for
+/// Returns the requests for which the admission webhooks of a ClusterServiceVersion are called, except for ordinary resources: a string for
 /// each operation on each resource.
 fn admission_rules(csv: &Value, is_ordinary: &dyn Fn(&str, &str) -> bool) -> BTreeSet<String> {
     let mut rules = BTreeSet::new();
@@ -154,7 +155,7 @@ fn admission_rules(csv: &Value, is_ordinary: &dyn Fn(&str, &str) -> bool) -> BTr
                 }
                 for operation in texts("operations") {
                     if rules.len() >= MOST_RULES {
-                        // They count as new as a whole.
+                        // The webhook counts as new as a whole.
                         return BTreeSet::from([webhook.to_string()]);
                     }
                     rules.insert(format!("{type_} {operation} {group}/{resource} {selector}"));
@@ -165,7 +166,7 @@ fn admission_rules(csv: &Value, is_ordinary: &dyn Fn(&str, &str) -> bool) -> BTr
     rules
 }
 
-/// What an object is that reaches far.
+/// Returns the marks of an object.
 fn of(object: &Value) -> Marks {
     let mut marks = BTreeSet::new();
     match object::kind(object) {
@@ -267,7 +268,7 @@ fn of_pod(pod: &Value, marks: &mut Marks) {
     }
 }
 
-/// Is it a capability that an ordinary container does not get?
+/// Reports whether a capability is not permitted by the baseline.
 fn is_more(capability: &str) -> bool {
     let name = capability.to_ascii_uppercase();
     !CAPABILITIES.contains(&name.strip_prefix("CAP_").unwrap_or(&name))
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_reach_far_are_marked() {
+    fn privileged_pods_are_marked() {
         use Escalation as E;
         for (spec, wanted) in [
             (pod(&json!({})), &[][..]),
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_that_log_in_and_volumes_of_nodes_are_marked() {
+    fn authentication_tokens_and_host_volumes_are_marked() {
         let secret = |of: &str| json!({ "kind": "Secret", "type": of });
         assert_eq!(marks(&secret("kubernetes.io/tls")), []);
         assert_eq!(marks(&secret("kubernetes.io/service-account-token")), [Escalation::Tokens]);
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_marked() {
+    fn only_new_privileges_are_marked() {
         let of = |context: &Value| json!({ "kind": "DaemonSet", "spec": container(context) });
         let privileged = of(&json!({ "privileged": true }));
         let both = of(&json!({ "privileged": true, "capabilities": { "add": ["ALL"] } }));
@@ -366,9 +367,9 @@ mod tests {
         assert_eq!(csvs(&new, None), [Escalation::Privileged]);
     }
 
-    /// What reached far before may not reach further unnoticed.
+    /// A version that is marked already must not gain privileges unnoticed.
     #[test]
-    fn an_upgrade_that_reaches_further_is_marked() {
+    fn an_upgrade_that_adds_privileges_is_marked() {
         use Escalation as E;
         let csv = |spec: &Value| json!({ "spec": { "install": { "spec": { "deployments": [{ "name": "rose", "spec": pod(spec) }] } } } });
         let path = |path: &str| json!({ "volumes": [{ "hostPath": { "path": path } }] });
@@ -416,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn webhooks_for_what_others_provide_are_marked() {
+    fn webhooks_for_other_resources_are_marked() {
         let webhook = |type_: &str, operations: &Value, group: &str, resource: &str| {
             json!({
                 "type": type_, "generateName": "hook.example.com",
@@ -443,13 +444,16 @@ mod tests {
         assert!(!marked(&secrets, Some(&secrets), &none), "as before");
         assert!(marked(&secrets, Some(&fewer), &none), "wider");
         assert!(!marked(&fewer, Some(&secrets), &none), "narrower");
-        assert!(!marked(&roses, None, &creating), "for its own");
+        assert!(!marked(&roses, None, &creating), "for its own resources");
         let whole = |group| [webhook("ValidatingAdmissionWebhook", &all, group, "*/*")];
-        assert!(!marked(&whole("example.com"), None, &creating), "for all of its own group");
+        assert!(!marked(&whole("example.com"), None, &creating), "for all resources of its own group");
         assert!(marked(&whole("apps"), None, &creating) && marked(&whole("*"), None, &creating));
-        assert!(marked(&roses, None, &none), "it only says that these are its own");
+        assert!(marked(&roses, None, &none), "it only claims to provide these");
         let provided = Own::providing("example.com", "roses");
-        assert!(marked(&roses, None, &provided) && !marked(&roses, Some(&[]), &provided), "as the version before did");
+        assert!(
+            marked(&roses, None, &provided) && !marked(&roses, Some(&[]), &provided),
+            "as the previous version did"
+        );
         assert!(!marked(&[webhook("ConversionWebhook", &all, "", "secrets")], None, &none));
         assert!(marked(&[webhook("ValidatingAdmissionWebhook", &all, "*", "*")], None, &creating));
     }

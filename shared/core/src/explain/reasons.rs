@@ -1,4 +1,4 @@
-//! Why bundles were chosen: what the resolver says when it is asked again, as if the plan had not been made.
+//! Determines why bundles were chosen, by running the resolver again as if the plan did not exist.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::resolver::{Catalog, Inputs, Installed};
 use crate::subscription::NamespaceState;
 use crate::world::{Reader, World};
 
-/// Sentences by the names of ClusterServiceVersions.
+/// Returns the reasons by the names of ClusterServiceVersions.
 pub(super) fn chosen(trial: &Trial, copy: &ClusterCopy) -> BTreeMap<String, Vec<String>> {
     let mut chosen: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for Explained { bundle, because, .. } in resolved(trial, copy) {
@@ -28,7 +28,7 @@ pub(super) fn chosen(trial: &Trial, copy: &ClusterCopy) -> BTreeMap<String, Vec<
             chosen.insert(csv.to_owned(), vec!["it is the requested bundle".to_owned()]);
             continue;
         }
-        // Without its catalog nobody can ask again.
+        // The resolver finds no reasons if the catalog is unknown.
         let because = chosen.entry(csv.to_owned()).or_default();
         if because.is_empty() {
             *because = told(trial, csv);
@@ -73,7 +73,7 @@ fn resolved(trial: &Trial, copy: &ClusterCopy) -> Vec<Explained> {
     }
 }
 
-/// The namespace as it would be if the plan had not been made: its Subscriptions want what they wanted.
+/// Returns the namespace as it would be without the plan: its Subscriptions are not linked to it.
 fn without_the_plan(trial: &Trial, mut world: World) -> World {
     let name = object::name(&trial.plan);
     for kind in ["Subscription", "ClusterServiceVersion", "OperatorGroup", "InstallPlan"] {
@@ -110,7 +110,7 @@ fn unlink(subscription: &mut Value) {
     }
 }
 
-/// What the objects say.
+/// Returns the reasons that follow from the objects alone.
 fn told(trial: &Trial, csv: &str) -> Vec<String> {
     let gets = |s: &&Value| Subscription::of(s).current_csv() == csv;
     let subscriptions = trial.subscriptions().filter(gets).map(|s| {
@@ -135,7 +135,7 @@ fn told(trial: &Trial, csv: &str) -> Vec<String> {
     because
 }
 
-/// The operators of the plan that require what a ClusterServiceVersion provides, as their manifests say.
+/// Returns the operators of the plan whose manifests require what a ClusterServiceVersion provides, as reasons.
 fn required_by(trial: &Trial, csv: &str) -> Vec<String> {
     let entry = |name: &str| {
         let of_step = |step: &&Value| {
@@ -157,7 +157,7 @@ fn required_by(trial: &Trial, csv: &str) -> Vec<String> {
             required.filter(|constraint| !matches!(constraint, Constraint::Not(_)) && constraint.is_met_by(&candidate));
         for constraint in met {
             let text = format!("{needy} requires an operator {constraint}");
-            // A requirement may stand twice in a bundle.
+            // A bundle may contain a requirement twice.
             if !because.contains(&text) {
                 because.push(text);
             }

@@ -1,4 +1,4 @@
-//! What accounts may do afterwards and might not before, and the other way round.
+//! The rights that accounts gain and lose.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,14 +14,13 @@ use crate::api::object;
 use crate::rbac::{Granted, InvalidRule, Work};
 use crate::sim::{ApiServer, Simulation, WatchEvent};
 
-/// Roles of Kubernetes' own that OLM binds, and that grant nothing that reaches far: kind, namespace, name. What stands in files may lack
-/// them.
+/// Built-in roles of Kubernetes that OLM binds, and that grant no privileged rights: kind, namespace, name. Files may lack them.
 const STOCK: [(&str, &str, &str); 2] = [
     ("ClusterRole", "", "system:auth-delegator"),
     ("Role", "kube-system", "extension-apiserver-authentication-reader"),
 ];
 
-/// The rights that are gained and lost.
+/// Returns the rights that are gained and lost.
 pub(super) fn changes(trial: &Trial) -> Rbac {
     let changed = Changed::of(trial);
     let adopted = adopted(trial);
@@ -34,14 +33,14 @@ pub(super) fn changes(trial: &Trial) -> Rbac {
     accounts.extend(adopted.iter().cloned());
     let [mut old, new] = [before, after].map(|api| grants(api, &accounts));
     let lost = difference(&old, &new);
-    // What an account has had is new to an operator that takes it on.
+    // For an operator that starts to use an existing account, all of its rights are new.
     old.retain(|(account, _), _| !adopted.contains(account));
     let mut gained = difference(&new, &old);
     for right in &mut gained {
         let is_aggregate = right.role.strip_prefix("ClusterRole ").is_some_and(|name| is_aggregate(after, name));
         let plain = escalations(right, &own, Holder::Account);
         let people = if is_aggregate { escalations(right, &own, Holder::Aggregate) } else { plain.clone() };
-        // OLM's own part of such a role is no wildcard.
+        // OLM's own part of such a role does not count as a wildcard.
         right.escalations = plain.into_iter().filter(|e| *e != Escalation::Wildcard || people.contains(e)).collect();
     }
     gained.extend(changed.of_people(before, after, &own));
@@ -50,8 +49,8 @@ pub(super) fn changes(trial: &Trial) -> Rbac {
     Rbac { escalates, gained, lost, aggregated: changed.aggregated(before, after) }
 }
 
-/// The ServiceAccounts that the plan's operators run with and the operators that they replace did not: their rights are the operators'
-/// from then on, whoever has granted them.
+/// Returns the ServiceAccounts that the plan's operators use and the replaced operators did not. The operators gain all of their rights,
+/// including those that were granted by others.
 fn adopted(trial: &Trial) -> BTreeSet<String> {
     let of = |csv: &Value| -> BTreeSet<String> {
         let deployments = Csv::of(csv).deployments().iter();
@@ -94,7 +93,7 @@ impl Changed {
         self.0.contains(&(kind.to_owned(), namespace.to_owned(), name.to_owned()))
     }
 
-    /// The accounts whose rights may be others.
+    /// Returns the accounts whose rights may have changed.
     fn accounts(&self, api: &ApiServer) -> BTreeSet<String> {
         let mut accounts = BTreeSet::new();
         for binding in bindings(api) {
@@ -108,7 +107,7 @@ impl Changed {
         accounts
     }
 
-    /// The rights that reach far among those that whoever is bound to an aggregated ClusterRole gets.
+    /// Returns the privileged rights that subjects gain through aggregated ClusterRoles.
     fn of_people(&self, before: &ApiServer, after: &ApiServer, own: &Own) -> Vec<Right> {
         let names = self.0.iter().filter(|(kind, ..)| kind == "ClusterRole").map(|(_, _, name)| name);
         let mut rights = Vec::new();
@@ -131,7 +130,7 @@ impl Changed {
         rights
     }
 
-    /// The ClusterRoles among them from which people get their rights.
+    /// Returns the changed ClusterRoles that are intended for users.
     fn aggregated(&self, before: &ApiServer, after: &ApiServer) -> Vec<String> {
         let roles = self.0.iter().filter(|(kind, ..)| kind == "ClusterRole").map(|(_, _, name)| name);
         let rules = |api: &'_ ApiServer, name: &str| {
@@ -152,7 +151,7 @@ fn bindings(api: &ApiServer) -> impl Iterator<Item = &Value> {
     api.list(RBAC, "ClusterRoleBinding", None).chain(api.list(RBAC, "RoleBinding", None))
 }
 
-/// Who is bound, as a right names them.
+/// Returns the subjects of a binding, in the format of [`Right::account`].
 fn subjects(binding: &Value) -> Vec<String> {
     let subject = |s: &Value| {
         let [kind, name] = ["kind", "name"].map(|key| object::text(s, &[key]));
@@ -165,20 +164,20 @@ fn subjects(binding: &Value) -> Vec<String> {
     object::list(binding, &["subjects"]).iter().map(subject).collect()
 }
 
-/// What an account is granted in one place.
+/// The rules that an account is granted in one namespace, or cluster-wide.
 #[derive(Default)]
 struct Grants<'s> {
     rules: Vec<(&'s Value, String)>,
-    /// Roles that are not there.
+    /// Roles that do not exist.
     unknown: BTreeSet<String>,
-    /// Roles that are bound to so many that their rules are not told for each: what they grant counts as not known, and as new.
+    /// Roles with too many rules and subjects to list: their rules count as unknown and new.
     vast: BTreeSet<String>,
 }
 
-/// Most rules that are looked at, each once for everybody who is bound to it.
+/// Maximum number of rules that are evaluated; a rule counts once per subject.
 const MOST_RULES: usize = 200_000;
 
-/// Of rules with more combinations of API groups, resources and verbs the parts are not looked at one by one.
+/// Maximum number of combinations of API groups, resources and verbs of a rule that are evaluated individually.
 const MOST_PARTS: usize = 20_000;
 
 /// By account and namespace.
@@ -221,7 +220,7 @@ fn grants<'s>(api: &'s ApiServer, accounts: &BTreeSet<String>) -> Of<'s> {
     all
 }
 
-/// Every operator may write its own OperatorCondition, whatever its bundle says.
+/// Reports whether it is the rule that lets an operator write its own OperatorCondition, which OLM grants every operator.
 fn is_of_olm(rule: &Value) -> bool {
     let of = |field| texts(rule, field);
     of("apiGroups") == ["operators.coreos.com"]
@@ -230,7 +229,7 @@ fn is_of_olm(rule: &Value) -> bool {
         && of("verbs") == ["get", "update", "patch"]
 }
 
-/// What is in `new` that `old` does not grant.
+/// Returns the rights in `new` that `old` does not grant.
 fn difference(new: &Of<'_>, old: &Of<'_>) -> Vec<Right> {
     let mut rights = BTreeSet::new();
     for ((account, scope), grants) in new {
@@ -257,8 +256,8 @@ fn difference(new: &Of<'_>, old: &Of<'_>) -> Vec<Right> {
     once(rights.into_iter().collect())
 }
 
-/// Without those that others say already, for the same account: in the same namespace, or everywhere. Of two that say the same the first
-/// stays.
+/// Removes rights that other rights of the same account cover, in the same namespace or cluster-wide. Of two equivalent rights the first is
+/// retained.
 fn once(rights: Vec<Right>) -> Vec<Right> {
     let rules: Vec<Value> = rights.iter().map(as_rule).collect();
     let mut places: BTreeMap<(&str, Option<&str>), Vec<usize>> = BTreeMap::new();
@@ -275,7 +274,7 @@ fn once(rights: Vec<Right>) -> Vec<Right> {
         let scopes = [Some(namespace.as_deref()), namespace.as_ref().map(|_| None)].into_iter().flatten();
         let found = scopes.filter_map(|scope| {
             let of = (account.as_str(), scope);
-            // Where there is too much to look at, everything is told.
+            // If there is too much to evaluate, all rights are retained.
             let found = granted.get(&of)?.granting(&rules[place]).unwrap_or_default();
             Some(found.into_iter().map(|found| places[&of][found]).collect::<Vec<_>>())
         });
@@ -299,18 +298,18 @@ fn texts(rule: &Value, field: &str) -> Vec<String> {
     object::list(rule, &[field]).iter().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The parts of a rule that are not granted: by which verbs of which resources are new.
+/// Returns the parts of a rule that are not granted, grouped by new verbs.
 fn uncovered(rule: &Value, granted: &Granted<'_>) -> Vec<Right> {
     let [verbs, groups, resources, names, urls] =
         ["verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"].map(|field| texts(rule, field));
-    // What makes no sense grants nothing. What cannot be found out counts as new.
+    // Invalid rules grant nothing. Rules that are too large to evaluate count as new.
     let is_new = |rule: &Value| match granted.allows(rule) {
         Ok(allowed) => !allowed,
         Err(InvalidRule::TooMuch) => true,
         Err(InvalidRule::NoVerb | InvalidRule::ResourcesAndUrls) => false,
     };
     let mut rights = Vec::new();
-    // Most often a rule is as it was.
+    // Most rules are unchanged.
     if granted.allows(rule) == Ok(true) {
         return rights;
     }
@@ -328,7 +327,7 @@ fn uncovered(rule: &Value, granted: &Granted<'_>) -> Vec<Right> {
     if !urls.is_empty() && is_new(&json!({ "verbs": verbs, "nonResourceURLs": urls })) {
         rights.push(Right { non_resource_urls: urls, verbs: verbs.clone(), ..Right::default() });
     }
-    // Resources of a group by the verbs that are new for them, then groups by those.
+    // Groups resources by their new verbs, then API groups with the same resources.
     let mut parts: BTreeMap<BTreeMap<Vec<String>, Vec<String>>, Vec<String>> = BTreeMap::new();
     for group in groups {
         let mut of_group: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
@@ -370,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_with_thousands_of_rules_are_compared_at_once() {
+    fn roles_with_thousands_of_rules_are_compared_quickly() {
         let rule = |n: usize, verb: &str| json!({ "apiGroups": [""], "resources": [format!("r{n}")], "verbs": [verb] });
         let old: Vec<Value> = (0..20_000).map(|n| rule(n, "get")).collect();
         let mut new = old.clone();
@@ -382,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_are_products_of_long_lists_are_told_whole() {
+    fn rules_with_too_many_combinations_are_reported_as_a_whole() {
         let list = |letter: &str| -> Vec<String> { (0..1_000).map(|n| format!("{letter}{n}")).collect() };
         let wide = [json!({ "apiGroups": list("g"), "resources": list("r"), "verbs": list("v") })];
         let half = [json!({ "apiGroups": ["*"], "resources": ["*"], "verbs": list("v")[..500] })];
@@ -392,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_say_is_not_told_again() {
+    fn covered_rights_are_not_repeated() {
         let right = |namespace: Option<&str>, resource: &str, role: &str| Right {
             account: "garden/rose".to_owned(),
             namespace: namespace.map(str::to_owned),
@@ -406,13 +405,13 @@ mod tests {
         let here = right(Some("garden"), "pods", "a");
         assert_eq!(once(vec![all.clone(), pods.clone(), here.clone()]), [all]);
         assert_eq!(once(vec![here.clone(), pods.clone()]), std::slice::from_ref(&pods));
-        assert_eq!(once(vec![pods.clone(), right(None, "pods", "b")]), [pods], "the first stays");
+        assert_eq!(once(vec![pods.clone(), right(None, "pods", "b")]), [pods], "the first is retained");
         let others = [here, right(Some("field"), "pods", "a"), right(None, "secrets", "a")];
         assert_eq!(once(others.to_vec()), others);
     }
 
     #[test]
-    fn only_what_is_new_is_gained() {
+    fn only_new_rights_are_gained() {
         let known =
             json!({ "apiGroups": ["", "apps"], "resources": ["pods", "deployments"], "verbs": ["get", "list"] });
         let wanted = json!({

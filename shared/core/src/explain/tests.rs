@@ -1,4 +1,4 @@
-//! Plans of the scenarios, explained before they are executed.
+//! Tests that explain plans of the scenarios before they are executed.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use crate::settings::Settings;
 use crate::testing::files;
 use crate::{catalog, yaml};
 
-/// The scenarios of the repository.
+/// Returns the folder of the scenarios of the repository.
 fn scenarios() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/scenarios"))
 }
 
-/// What a scenario has before its first step is done: its objects of that file, and the catalogs.
+/// Returns the cluster of a scenario before its first step: the objects of that file, and the catalogs.
 fn cluster(folder: &Path, catalogs: &[&str], file: &str) -> Cluster {
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
     let mut cluster = Cluster { now, ..Cluster::default() };
@@ -37,13 +37,13 @@ fn explainer(cluster: Cluster) -> Explainer {
     Explainer::new(&Settings::default(), cluster)
 }
 
-/// Roses in three versions, and a Subscription that begins with the first and waits for approval of each.
+/// Returns a catalog with three versions of a package, and a Subscription that starts with the first and approves manually.
 fn roses() -> Cluster {
     cluster(&scenarios().join("upgrade-manual-steps"), &["main"], "01-subscribe-with-startingcsv.yaml")
 }
 
 #[test]
-fn a_plan_to_come_and_the_same_when_it_is_there_do_the_same() {
+fn the_explanation_is_the_same_before_and_after_the_plan_is_created() {
     let explainer_before = explainer(roses());
     let to_come = explainer_before.explain(&subscription("rose")).unwrap();
     assert_eq!(to_come.verdict.result, Outcome::Safe, "{:?}", to_come.verdict);
@@ -54,7 +54,7 @@ fn a_plan_to_come_and_the_same_when_it_is_there_do_the_same() {
     assert_eq!(to_come.afterwards, [Next { csvs: vec!["rose.v1.1.0".to_owned()], needs_approval: true }]);
     assert_eq!(explainer_before.explain(&subscription("rose")).unwrap(), to_come);
 
-    // Later, and with other uids, the plan is there.
+    // The plan exists, at another time and with other uids.
     let objects: Vec<Value> = explainer_before.copy.settled.api().iter().map(Cow::into_owned).collect();
     let name =
         objects.iter().find(|o| object::text(o, &["kind"]) == "InstallPlan").map(object::name).unwrap().to_owned();
@@ -66,7 +66,7 @@ fn a_plan_to_come_and_the_same_when_it_is_there_do_the_same() {
 }
 
 #[test]
-fn packages_and_bundles_are_tried_out_without_a_subscription() {
+fn packages_and_bundles_are_simulated_without_a_subscription() {
     let mut bare = roses();
     bare.objects.retain(|o| object::text(o, &["kind"]) != "Subscription");
     let explainer = explainer(bare);
@@ -88,7 +88,7 @@ fn packages_and_bundles_are_tried_out_without_a_subscription() {
 }
 
 #[test]
-fn what_could_not_be_read_is_a_doubt_only_where_it_matters() {
+fn unreadable_resources_affect_the_verdict_only_if_the_plan_changes_them() {
     let unread = |resource: &str| Unread { resource: resource.to_owned(), ..Unread::default() };
     let with = |resource: &str| {
         let cluster = Cluster { unread: vec![unread(resource)], ..roses() };
@@ -99,7 +99,7 @@ fn what_could_not_be_read_is_a_doubt_only_where_it_matters() {
 }
 
 #[test]
-fn an_approved_plan_that_no_controller_has_begun_is_still_to_be_executed() {
+fn an_approved_plan_that_is_not_executed_yet_is_explained() {
     let waiting = explainer(roses());
     let mut held = waiting.copy.settled.clone();
     let plan = held.api().list("operators.coreos.com", "InstallPlan", Some("garden")).next().cloned().unwrap();
@@ -116,12 +116,12 @@ fn an_approved_plan_that_no_controller_has_begun_is_still_to_be_executed() {
         assert_eq!(
             (&explanation.objects, &explanation.hash),
             (&told.objects, &told.hash),
-            "it does what it did before"
+            "the effects do not depend on the approval"
         );
         let reasons: Vec<&str> = explanation.verdict.reasons.iter().map(|because| because.reason.as_str()).collect();
         assert_eq!((explanation.verdict.result, &reasons[..]), (Outcome::Safe, &["approved"][..]));
     }
-    // When it is complete there is nothing left to do.
+    // A complete plan has no effects.
     let objects: Vec<Value> = explainer.copy.settled.api().iter().map(Cow::into_owned).collect();
     let plan = Subject::Plan { namespace: "garden".to_owned(), name };
     let complete = self::explainer(Cluster { objects, ..roses() }).explain(&plan).unwrap();
@@ -129,7 +129,7 @@ fn an_approved_plan_that_no_controller_has_begun_is_still_to_be_executed() {
 }
 
 #[test]
-fn an_operator_group_that_may_not_be_read_is_not_absent() {
+fn an_unreadable_operator_group_is_not_absent() {
     let mut bare = roses();
     bare.objects.retain(|o| object::text(o, &["kind"]) != "OperatorGroup");
     let absent = explainer(bare.clone()).explain(&subscription("rose")).unwrap();
@@ -144,7 +144,7 @@ fn an_operator_group_that_may_not_be_read_is_not_absent() {
     assert_eq!(told, [&message]);
 }
 
-/// A CatalogSource whose content could not be read.
+/// Returns a CatalogSource whose content could not be read.
 fn unread_catalog() -> Value {
     serde_json::json!({
         "apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
@@ -154,7 +154,7 @@ fn unread_catalog() -> Value {
 }
 
 #[test]
-fn a_bundle_beside_a_catalog_that_is_down_blames_that_catalog() {
+fn an_unavailable_catalog_next_to_a_bundle_is_reported() {
     let mut bare = roses();
     bare.objects.retain(|o| object::text(o, &["kind"]) != "Subscription");
     let folder = "main/bundles/rose.v2.0.0";
@@ -174,7 +174,7 @@ fn a_bundle_beside_a_catalog_that_is_down_blames_that_catalog() {
 }
 
 #[test]
-fn a_dependency_says_who_requires_it_also_without_its_catalog() {
+fn the_reason_of_a_dependency_does_not_need_its_catalog() {
     let with = cluster(&scenarios().join("dependency-package-range"), &["main"], "01-subscribe.yaml");
     let settled = explainer(with.clone()).copy.settled;
     let plan = settled.api().list("operators.coreos.com", "InstallPlan", Some("garden")).next().unwrap();
@@ -189,7 +189,7 @@ fn a_dependency_says_who_requires_it_also_without_its_catalog() {
 }
 
 #[test]
-fn what_the_api_server_says_is_told_and_leaves_the_hash_as_it_is() {
+fn dry_run_results_are_reported_and_do_not_change_the_hash() {
     let explainer = explainer(roses());
     let (mut explanation, asks) = explainer.explain_and_ask(&subscription("rose")).unwrap();
     let (hash, of) = (explanation.hash.clone(), |write: &Write| object::ObjectRef::of(&write.object));
@@ -221,7 +221,7 @@ fn what_the_api_server_says_is_told_and_leaves_the_hash_as_it_is() {
     assert_eq!((&after["spec"]["added"], after["metadata"].get("uid")), (&"by the server".into(), None));
     assert_eq!(explanation.hash, hash);
 
-    // What may pass is a doubt, and what is in the same words is told once.
+    // Temporary failures make the result unknown, and the same message is reported once.
     let (mut explanation, _) = explainer.explain_and_ask(&subscription("rose")).unwrap();
     let answer = || Answer::Refused(Status::new(500, "InternalError", "failed calling webhook \"gate\""));
     let heard = asks.writes.iter().map(|write| Heard { target: of(write), answer: answer() }).collect();
@@ -252,7 +252,7 @@ fn optional_objects_that_the_api_server_refuses_are_skipped() {
 }
 
 #[test]
-fn custom_resources_that_are_not_in_the_copy_are_asked_for() {
+fn checks_of_custom_resources_that_are_not_in_the_copy_are_requested() {
     let garden = cluster(&scenarios().join("own/crd-existing-do-not-fit"), &["main"], "01-subscribe.yaml");
     let mut installed = explainer(garden.clone()).copy.settled;
     let plan = installed.api().list("operators.coreos.com", "InstallPlan", Some("garden")).next().cloned().unwrap();
@@ -287,7 +287,7 @@ fn custom_resources_that_are_not_in_the_copy_are_asked_for() {
     assert!(told.crds[0].message.starts_with("2 of 3 existing objects do not fit"), "{}", told.crds[0].message);
 }
 
-/// The plan for the first rose, with more steps and another ClusterServiceVersion.
+/// Explains the plan for the first version, with additional steps and a changed ClusterServiceVersion.
 fn tampered(steps: &[Value], change: impl Fn(&mut Value)) -> Explanation {
     let settled = explainer(roses()).copy.settled;
     let mut objects: Vec<Value> = settled.api().iter().map(Cow::into_owned).collect();
@@ -307,7 +307,7 @@ fn tampered(steps: &[Value], change: impl Fn(&mut Value)) -> Explanation {
         change(&mut manifest);
         csv["resource"]["manifest"] = manifest.to_string().into();
     }
-    // What the operator is to own comes after it.
+    // Objects that the operator owns follow its ClusterServiceVersion.
     let (owned, others): (Vec<&Value>, _) =
         steps.iter().partition(|o| matches!(object::text(o, &["kind"]), "Secret" | "ConfigMap"));
     all.splice(0..0, others.into_iter().map(step));
@@ -332,7 +332,7 @@ fn account(name: &str) -> Value {
 }
 
 #[track_caller]
-fn reaches_far(explanation: &Explanation, account: &str, escalation: Escalation) {
+fn has_escalation(explanation: &Explanation, account: &str, escalation: Escalation) {
     let gained = &explanation.rbac.gained;
     let is_marked = gained.iter().any(|right| right.account == account && right.escalations.contains(&escalation));
     assert!(is_marked && explanation.rbac.escalates, "{escalation:?} of {account} in {gained:#?}");
@@ -351,7 +351,7 @@ fn a_claimed_group_exempts_from_no_escalation() {
             "names": { "kind": "X", "listKind": "XList", "plural": "xs", "singular": "x" },
             "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": { "type": "object" } } }] },
     });
-    // The steps are those that OLM makes of the permissions.
+    // The steps are those that OLM derives from the permissions.
     let steps = [crd, role("ClusterRole", "of-the-csv", &everything), binding("of-the-csv", &account("default"))];
     let explanation = tampered(&steps, |csv| {
         csv["spec"]["customresourcedefinitions"]["owned"]
@@ -362,7 +362,7 @@ fn a_claimed_group_exempts_from_no_escalation() {
             serde_json::json!([{ "serviceAccountName": "default", "rules": everything }]);
     });
     for escalation in [Escalation::Wildcard, Escalation::Escalate, Escalation::Bind, Escalation::ClusterWide] {
-        reaches_far(&explanation, "garden/default", escalation);
+        has_escalation(&explanation, "garden/default", escalation);
     }
 }
 
@@ -377,34 +377,34 @@ fn an_api_service_of_the_core_group_hides_no_secrets() {
         csv["spec"]["install"]["spec"]["clusterPermissions"] =
             serde_json::json!([{ "serviceAccountName": "default", "rules": rules }]);
     });
-    reaches_far(&explanation, "garden/default", Escalation::Secrets);
+    has_escalation(&explanation, "garden/default", Escalation::Secrets);
 }
 
 #[test]
-fn rights_that_a_bundle_gives_by_other_ways_are_marked() {
-    // By binding a role that is there, to its own account or to everybody.
+fn rights_that_a_bundle_grants_with_its_own_roles_and_bindings_are_marked() {
+    // By binding an existing role, to its own account or to all users.
     let explanation = tampered(&[binding("cluster-admin", &account("default"))], |_| {});
-    reaches_far(&explanation, "garden/default", Escalation::Wildcard);
+    has_escalation(&explanation, "garden/default", Escalation::Wildcard);
     let everybody =
         serde_json::json!({ "kind": "Group", "name": "system:authenticated", "apiGroup": "rbac.authorization.k8s.io" });
     let pods = serde_json::json!([{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }]);
     let explanation = tampered(&[role("ClusterRole", "reader", &pods), binding("reader", &everybody)], |_| {});
-    reaches_far(&explanation, "Group system:authenticated", Escalation::Everyone);
-    // By binding a role that comes later.
+    has_escalation(&explanation, "Group system:authenticated", Escalation::Everyone);
+    // By binding a role that does not exist yet.
     let explanation = tampered(&[binding("comes-later", &account("default"))], |_| {});
-    reaches_far(&explanation, "garden/default", Escalation::UnknownRole);
-    // By a role that is put together from others.
+    has_escalation(&explanation, "garden/default", Escalation::UnknownRole);
+    // By an aggregated role.
     let mut aggregate = role("ClusterRole", "sum", &serde_json::json!([]));
     aggregate["aggregationRule"] = serde_json::json!({ "clusterRoleSelectors": [{}] });
     let explanation = tampered(&[aggregate.clone(), binding("sum", &account("default"))], |_| {});
-    reaches_far(&explanation, "garden/default", Escalation::Wildcard);
-    // By adding to what others are bound to.
+    has_escalation(&explanation, "garden/default", Escalation::Wildcard);
+    // By changing a role that others are bound to.
     let explanation = tampered(&[aggregate], |_| {});
-    reaches_far(&explanation, "ClusterRole sum", Escalation::Wildcard);
+    has_escalation(&explanation, "ClusterRole sum", Escalation::Wildcard);
 }
 
 #[test]
-fn an_operator_that_takes_on_an_account_gains_its_rights() {
+fn an_operator_that_starts_to_use_an_account_gains_its_rights() {
     let settled = explainer(roses()).copy.settled;
     let mut objects: Vec<Value> = settled.api().iter().map(Cow::into_owned).collect();
     objects.push(binding("cluster-admin", &account("default")));
@@ -413,17 +413,17 @@ fn an_operator_that_takes_on_an_account_gains_its_rights() {
     let explanation = explainer(Cluster { objects, ..roses() }).explain(&plan).unwrap();
     let accounts: Vec<&str> = explanation.csvs.iter().map(|csv| csv.name.as_str()).collect();
     assert_eq!(accounts, ["rose.v1.0.0"]);
-    reaches_far(&explanation, "garden/default", Escalation::Wildcard);
+    has_escalation(&explanation, "garden/default", Escalation::Wildcard);
 }
 
-/// A Secret as a bundle ships it, or as it is in the cluster.
+/// Returns a Secret as a bundle contains it, or as it is in the cluster.
 fn seed(key: &str) -> Value {
     serde_json::json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "seed", "namespace": "garden" },
         "type": "kubernetes.io/tls", "data": { "tls.key": key, "tls.crt": "Y3J0" } })
 }
 
 #[test]
-fn neither_values_nor_digests_of_secrets_are_told_and_the_hash_knows_them() {
+fn values_and_digests_of_secrets_are_not_shown_but_affect_the_hash() {
     let [one, other] = ["dGhvcm5z", "cGV0YWxz"].map(|key| tampered(&[seed(key)], |_| {}));
     let shown = |explanation: &Explanation| {
         let secret = explanation.objects.iter().find(|o| o.gvk.kind == "Secret").unwrap();
@@ -440,7 +440,7 @@ fn neither_values_nor_digests_of_secrets_are_told_and_the_hash_knows_them() {
 }
 
 #[test]
-fn the_hash_sees_every_authority_but_those_that_olm_makes() {
+fn the_hash_covers_ca_bundles_except_those_that_olm_generates() {
     let map = |bundle: &str| serde_json::json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "trust" }, "data": { "caBundle": bundle } });
     let [one, other] = ["QQ==", "Qg=="].map(|bundle| tampered(&[map(bundle)], |_| {}));
     let after =
@@ -449,7 +449,7 @@ fn the_hash_sees_every_authority_but_those_that_olm_makes() {
     assert_ne!(one.hash, other.hash);
 }
 
-/// The marks of an object, and what the verdict says of them.
+/// Returns the marks of an object, and checks that the verdict reports them.
 #[track_caller]
 fn marked(explanation: &Explanation, kind: &str) -> Vec<Escalation> {
     let object = explanation.objects.iter().find(|o| o.gvk.kind == kind && !o.escalations.is_empty());
@@ -464,7 +464,7 @@ fn marked(explanation: &Explanation, kind: &str) -> Vec<Escalation> {
 }
 
 #[test]
-fn pods_that_leave_their_walls_are_marked() {
+fn privileged_pods_are_marked() {
     let with = |field: &str, value: Value| {
         tampered(&[], |csv| {
             let pod = &mut csv["spec"]["install"]["spec"]["deployments"][0]["spec"]["template"]["spec"];
@@ -489,30 +489,30 @@ fn pods_that_leave_their_walls_are_marked() {
 }
 
 #[test]
-fn tokens_of_accounts_that_a_bundle_ships_are_marked() {
+fn tokens_of_service_accounts_in_a_bundle_are_marked() {
     let token = serde_json::json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
         "metadata": { "name": "seed", "annotations": { "kubernetes.io/service-account.name": "default" } } });
     assert_eq!(marked(&tampered(&[token], |_| {}), "Secret"), [Escalation::Tokens]);
 }
 
 #[test]
-fn rights_that_a_bundle_gives_to_accounts_of_others_are_marked() {
+fn rights_that_a_bundle_grants_to_other_accounts_are_marked() {
     let system = serde_json::json!({ "kind": "ServiceAccount", "name": "coredns", "namespace": "kube-system" });
     let explanation = tampered(&[binding("cluster-admin", &system)], |_| {});
-    reaches_far(&explanation, "kube-system/coredns", Escalation::Wildcard);
+    has_escalation(&explanation, "kube-system/coredns", Escalation::Wildcard);
     let mut here = binding("cluster-admin", &account("default"));
     here["kind"] = "RoleBinding".into();
-    reaches_far(&tampered(&[here], |_| {}), "garden/default", Escalation::Wildcard);
+    has_escalation(&tampered(&[here], |_| {}), "garden/default", Escalation::Wildcard);
 }
 
 #[test]
-fn a_role_with_many_rules_for_many_accounts_is_marked_and_not_multiplied() {
+fn a_role_with_many_rules_for_many_accounts_is_marked_without_listing_its_rules() {
     let rules: Vec<Value> = (0..1_000)
         .map(|n| serde_json::json!({ "apiGroups": ["garden"], "resources": [format!("r{n}")], "verbs": ["get"] }))
         .collect();
     let mut many = binding("vast", &account("default"));
     many["subjects"] = (0..1_000).map(|n| account(&format!("a{n}"))).collect();
     let explanation = tampered(&[role("ClusterRole", "vast", &rules.into()), many], |_| {});
-    reaches_far(&explanation, "garden/a7", Escalation::UnknownRole);
+    has_escalation(&explanation, "garden/a7", Escalation::UnknownRole);
     assert!(explanation.rbac.gained.len() < 2_000, "{}", explanation.rbac.gained.len());
 }

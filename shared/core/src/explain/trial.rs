@@ -1,4 +1,4 @@
-//! A plan tried out: the cluster before and after, and what happened between.
+//! The simulation of a plan: the cluster before and after, and what happened in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,48 +21,48 @@ use crate::plan::{Controller, Key, Reason};
 use crate::sim::{Happening, Patch, Progress, Simulation};
 use crate::version::Range;
 
-/// How much virtual time a plan gets: longer than every time-out of the controllers.
+/// Virtual time for a plan: longer than every timeout of the controllers.
 const AFTER: SignedDuration = SignedDuration::from_mins(15);
 
-/// How much virtual time a repair gets until there is another plan.
+/// Virtual time after a repair until a new plan has to exist.
 const REPAIR: SignedDuration = SignedDuration::from_mins(1);
 
-/// How many plans that follow are looked for.
+/// Maximum number of subsequent plans that are simulated.
 const LOOKED_AHEAD: usize = 20;
 
 /// The kind of ClusterServiceVersions.
 pub(super) const CSV: &str = kinds::CLUSTER_SERVICE_VERSION.kind;
 
-/// A bundle that is in no catalog, and the catalog that was made up for it.
+/// A bundle that is in no catalog, and the catalog that was generated for it.
 pub(super) struct Offered {
     /// Name of its ClusterServiceVersion.
     pub(super) csv: String,
     pub(super) snapshot: Arc<Snapshot>,
 }
 
-/// A plan tried out.
+/// The simulation of a plan.
 pub(super) struct Trial {
     pub(super) namespace: String,
-    /// The Subscription that was asked about, if one was.
+    /// The Subscription in question, if there is one.
     pub(super) subscription: Option<String>,
-    /// The versions of a package that were asked for, although a Subscription decides.
+    /// The requested versions of a package that has a Subscription already, which may choose others.
     pub(super) wanted: Option<(String, Range)>,
-    /// The bundle that was asked about, if one was.
+    /// The bundle in question, if there is one.
     pub(super) offered: Option<Offered>,
-    /// The plan before it was approved; null: there is none, and nothing is to be done.
+    /// The plan before its approval; null if there is none and nothing is to be done.
     pub(super) plan: Value,
-    /// The cluster before.
+    /// The cluster before the plan.
     pub(super) before: Simulation,
-    /// The cluster afterwards. The controllers know why they go no further.
+    /// The cluster after the plan. Its controllers provide the reasons why they do nothing more.
     pub(super) after: Simulation,
-    /// What happened between.
+    /// The changes in between.
     pub(super) happenings: Vec<Happening>,
-    /// What the API server refused meanwhile, each refusal once.
+    /// The refusals of the API server in between, one per object.
     pub(super) refusals: BTreeMap<ObjectRef, Status>,
 }
 
 impl Trial {
-    /// Tries out a plan; without a name, nothing.
+    /// Simulates a plan; without a name, nothing is executed.
     pub(super) fn of_plan(
         before: &Simulation,
         namespace: &str,
@@ -88,7 +88,7 @@ impl Trial {
         trial
     }
 
-    /// Tries out the plan that waits for a Subscription.
+    /// Simulates the open plan of a Subscription, if there is one.
     pub(super) fn of_subscription(before: &Simulation, namespace: &str, name: &str) -> Self {
         let found = before.api().find(OLM, "Subscription", namespace, name);
         let plan = found.map_or("", |s| Subscription::of(s).plan_name()).to_owned();
@@ -103,7 +103,7 @@ impl Trial {
             return;
         }
         approve(&mut self.after, &self.namespace, object::name(&self.plan));
-        // The approval is nobody's doing.
+        // The approval itself is not an effect of the plan.
         self.after.take_happenings();
         let deadline = self.after.now() + AFTER;
         while self.after.advance(deadline) != Progress::Quiet {
@@ -116,28 +116,28 @@ impl Trial {
         }
     }
 
-    /// The steps of the plan as they were.
+    /// Returns the steps of the plan before its execution.
     pub(super) fn steps(&self) -> &[Value] {
         InstallPlan::of(&self.plan).steps_json()
     }
 
-    /// The plan as it is in the end; null when it is gone.
+    /// Returns the plan after its execution; null if it does not exist.
     pub(super) fn done(&self) -> &Value {
         self.after.api().find(OLM, "InstallPlan", &self.namespace, object::name(&self.plan)).unwrap_or(&Value::Null)
     }
 
-    /// Its phase in the end.
+    /// Returns the phase of the plan after its execution.
     pub(super) fn phase(&self) -> &str {
         InstallPlan::of(self.done()).phase_text()
     }
 
-    /// Names of the ClusterServiceVersions that the plan brings, in the order of its steps.
+    /// Returns the names of the ClusterServiceVersions that the plan installs, in the order of its steps.
     pub(super) fn csv_names(&self) -> Vec<&str> {
         let csvs = self.steps().iter().filter(|s| Step::of(s).kind() == CSV);
         csvs.map(|s| Step::of(s).name()).collect()
     }
 
-    /// The ClusterServiceVersions that the plan brings, and those whose place they take.
+    /// Returns the ClusterServiceVersions that the plan installs, each with the one that it replaces.
     pub(super) fn operators(&self) -> Vec<(Value, Option<&Value>)> {
         let find = |name: &str| self.before.api().find(OLM, CSV, &self.namespace, name);
         let steps = self.steps().iter().filter(|s| Step::of(s).kind() == CSV);
@@ -151,12 +151,12 @@ impl Trial {
         pairs.collect()
     }
 
-    /// The Subscriptions of the namespace, before.
+    /// Returns the Subscriptions of the namespace before the plan.
     pub(super) fn subscriptions(&self) -> impl Iterator<Item = &Value> {
         self.before.api().list(OLM, "Subscription", Some(&self.namespace))
     }
 
-    /// A sentence about the copy, without the names that were made up for the bundle that was asked about.
+    /// Replaces the names in a message that were generated for the bundle in question.
     pub(super) fn without_made_up_names(&self, text: &str) -> String {
         if self.offered.is_none() {
             return text.to_owned();
@@ -168,13 +168,13 @@ impl Trial {
             .replace(CATALOG, "of the bundle")
     }
 
-    /// The Subscriptions that get a ClusterServiceVersion.
+    /// Returns the Subscriptions whose `currentCSV` is the ClusterServiceVersion.
     pub(super) fn subscriptions_of(&self, csv: &str) -> Vec<String> {
         let gets = |s: &&Value| Subscription::of(s).current_csv() == csv;
         self.subscriptions().filter(gets).map(|s| object::name(s).to_owned()).collect()
     }
 
-    /// Why a controller does nothing more for the subject of that name in the namespace.
+    /// Returns the reasons why a controller does nothing more for the subject of that name in the namespace.
     pub(super) fn reasons(&self, controller: Controller, name: &str) -> &[Reason] {
         let key = match controller {
             Controller::Resolution => Key { controller, namespace: String::new(), name: name.to_owned() },
@@ -184,7 +184,7 @@ impl Trial {
         all.find(|(known, _)| **known == key).map_or(&[], |(_, reasons)| reasons)
     }
 
-    /// The plan as it is told.
+    /// Describes the plan for the explanation.
     pub(super) fn described(&self, copy: &ClusterCopy) -> Plan {
         if self.plan.is_null() {
             return Plan::default();
@@ -192,7 +192,7 @@ impl Trial {
         let name = object::name(&self.plan);
         let read = copy.read.api().find(OLM, "InstallPlan", &self.namespace, name);
         let exists = read.is_some();
-        // In the copy it may be held back.
+        // In the copy the plan may be held back.
         let plan = read.unwrap_or(&self.plan);
         let is_over = InstallPlan::of(plan).phase().is_final();
         let wants = |s: &Value| {
@@ -223,17 +223,17 @@ impl Trial {
     }
 }
 
-/// The manifest of a step; none when it cannot be read, or is elsewhere.
+/// Returns the manifest of a step; `None` if it is invalid, or only a reference.
 pub(super) fn manifest(step: &Value) -> Option<Value> {
     let manifest = Step::of(step).manifest();
     if manifest_reference::is_reference(manifest) { None } else { serde_json::from_str(manifest).ok() }
 }
 
-/// Would there be a plan without a ClusterServiceVersion if its Subscriptions were deleted, and the plan?
+/// Reports whether deleting the plan and these Subscriptions would lead to a new plan without the ClusterServiceVersion.
 pub(super) fn helps(trial: &Trial, subscriptions: &[String], without: &str) -> bool {
     let mut simulation = trial.before.clone();
     for name in subscriptions {
-        // What is gone already is as good.
+        // A Subscription that does not exist needs no deletion.
         let _ = simulation.delete(&reference("Subscription", &trial.namespace, name));
     }
     let _ = simulation.delete(&reference("InstallPlan", &trial.namespace, object::name(&trial.plan)));
@@ -247,12 +247,12 @@ pub(super) fn helps(trial: &Trial, subscriptions: &[String], without: &str) -> b
 }
 
 fn approve(simulation: &mut Simulation, namespace: &str, plan: &str) {
-    // One that is approved already stays as it is.
+    // The patch has no effect on an approved plan.
     let approved = Patch::Merge(json!({ "spec": { "approved": true } }));
     let _ = simulation.patch(&reference("InstallPlan", namespace, plan), approved, None);
 }
 
-/// The plans that follow this one: those that need nobody's approval one after the other, until one does.
+/// Returns the plans that follow this one, until one needs approval.
 pub(super) fn afterwards(trial: &Trial, copy: &ClusterCopy) -> Vec<Next> {
     if trial.phase() != "Complete" {
         return Vec::new();

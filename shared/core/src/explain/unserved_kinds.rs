@@ -11,7 +11,7 @@ use crate::api::install_plan::{Step, StepStatus};
 use crate::api::object::{self, Gvk};
 use crate::installplan::kind_made;
 
-/// The kinds of steps that neither the cluster serves nor the plan brings, by ClusterServiceVersion and kind.
+/// Returns the kinds of steps that neither the cluster serves nor the plan defines, by ClusterServiceVersion and kind.
 pub(super) fn missing(trial: &Trial) -> Vec<Unserved> {
     let brought = brought(trial);
     let api = trial.before.api();
@@ -49,7 +49,7 @@ fn is_done(step: &Value) -> bool {
     step.is_done() || step.status() == StepStatus::NotCreated
 }
 
-/// The kinds that the CustomResourceDefinitions of the plan define.
+/// Returns the kinds that the CustomResourceDefinitions of the plan define.
 fn brought(trial: &Trial) -> BTreeSet<Gvk> {
     let is_crd = |s: &&Value| Step::of(s).is_crd();
     let mut brought = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! The webhooks that come, go or change with operators.
+//! The webhooks of operators that are created, changed or deleted.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::trial::Trial;
 use crate::api::cluster_service_version::Csv;
 use crate::api::object;
 
-/// The webhooks of the operators.
+/// Returns the webhooks of the operators, with their changes.
 pub(super) fn changes(trial: &Trial) -> Vec<Webhook> {
     let mut webhooks = Vec::new();
     for (after, before) in trial.operators() {

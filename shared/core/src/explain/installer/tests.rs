@@ -23,7 +23,7 @@ fn group(targets: &[&str]) -> Value {
     group
 }
 
-/// A namespace with a group, and a catalog of roses that have every kind of object.
+/// Returns a namespace with a group, and a catalog with a bundle that contains every kind of object.
 fn roses() -> Cluster {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/scenarios/bundle-every-kind"));
     let load = catalog::load(&files(&folder.join("catalogs"), "main"));
@@ -37,7 +37,7 @@ fn subject(package: &str) -> Subject {
     Subject::Package { namespace: "garden".to_owned(), package: package.to_owned(), range: None }
 }
 
-/// What the account needs, when it has these objects.
+/// Returns the computed rights if the cluster also contains these objects.
 fn found(cluster: &Cluster, subject: &Subject, with: &[Value]) -> Option<Vec<Value>> {
     let objects = cluster.objects.iter().chain(with).cloned().collect();
     let cluster = Cluster { objects, ..cluster.clone() };
@@ -45,30 +45,30 @@ fn found(cluster: &Cluster, subject: &Subject, with: &[Value]) -> Option<Vec<Val
 }
 
 #[test]
-fn with_these_rights_and_none_less_the_plan_is_carried_out() {
+fn the_computed_rights_are_sufficient_and_necessary() {
     let (cluster, subject) = (roses(), subject("rose"));
     let needed = found(&cluster, &subject, &unlimited(&gardener())).unwrap();
     let kinds: Vec<&str> = needed.iter().map(|o| object::text(o, &["kind"])).collect();
     assert_eq!(kinds, ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]);
-    // With them the same is done, and so the same is found.
+    // With these rights the same objects are written, so the same rights are computed.
     assert_eq!(found(&cluster, &subject, &needed), Some(needed.clone()));
     let mut tried = 0;
     for (at, role) in needed.iter().enumerate().filter(|(_, o)| !object::list(o, &["rules"]).is_empty()) {
         for (number, rule) in object::list(role, &["rules"]).iter().enumerate() {
-            // Those to look at and change what is there are for another day.
+            // Rights to read and change existing objects are not needed for a first installation.
             if object::list(rule, &["verbs"]).contains(&"patch".into()) {
                 continue;
             }
             let mut less = needed.clone();
             less[at]["rules"].as_array_mut().unwrap().remove(number);
-            assert_eq!(found(&cluster, &subject, &less), None, "it did without {rule}");
+            assert_eq!(found(&cluster, &subject, &less), None, "{rule} is not needed");
             tried += 1;
         }
     }
     assert!(tried > 3, "{tried}");
 }
 
-/// A bundle of the data folder, and a group that it supports.
+/// Returns a bundle of the data folder, and a group that it supports.
 fn real(folder: &str) -> Option<(Cluster, Subject)> {
     let bundle = Bundle::read(folder, &files(&data()?, folder)).unwrap();
     let everywhere = json!({ "type": "AllNamespaces", "supported": true });
@@ -85,7 +85,7 @@ fn real(folder: &str) -> Option<(Cluster, Subject)> {
 }
 
 #[test]
-fn real_bundles_are_installed_with_the_rights_that_were_found() {
+fn real_bundles_are_installed_with_the_computed_rights() {
     // With webhooks, with an APIService, and with neither.
     for folder in ["bundles/metallb-operator/0.0.0", "bundles/keda/2.6.0", "bundles/etcd/0.9.4"] {
         let Some((cluster, subject)) = real(folder) else { return };
